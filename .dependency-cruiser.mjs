@@ -1,17 +1,35 @@
 /**
- * Who may import whom (docs/architecture.md, "Rooms"), type-only imports included, and that nothing
- * imports itself by way of others. `npm test` checks it.
+ * Allowed imports between rooms and between the groups of `src/` (docs/architecture.md, "Rooms"), imports
+ * of types included. `npm test` checks these rules.
  */
 
-/** All that runs in production. */
+/** Groups of `src/`, lowest first: a group imports itself and the groups before it. */
+const LAYERS = [
+  ...['lib', 'types', 'platform', 'notifications', 'workspace', 'docker', 'money', 'accounts'],
+  ...['ai', 'pages', 'agents', 'gateway', 'retention', 'account-lifecycle'],
+];
+
+/** Rooms that run in production. */
 const PRODUCT = ['src', 'api', 'workflows', 'activities', 'temporal', 'worker'];
-/** All that does not. */
+/** Rooms that do not. */
 const WORKSHOP = ['dev', 'scripts', 'bench', 'test'];
 
 const within = (rooms) => `^(${rooms.join('|')})/`;
 const NPM = 'node_modules';
 
-/** A room, and the only rooms that it may import from beside itself. */
+/** Returns the rule that a group imports neither a later group nor the composition files of `src/`. */
+function importsDownwards(group, index) {
+  const later = LAYERS.slice(index + 1).map((each) => `^src/${each}/`);
+  return {
+    name: `layer-of-${group}`,
+    severity: 'error',
+    comment: 'The groups of src/ are layers: imports go down.',
+    from: { path: `^src/${group}/` },
+    to: { path: [...later, '^src/[^/]+$'] },
+  };
+}
+
+/** Returns the rule that a room imports itself and the others alone. */
 function mayImport(room, others, comment) {
   const rooms = [room, ...others];
   return {
@@ -28,11 +46,19 @@ export default {
     {
       name: 'no-circles',
       severity: 'error',
-      comment: 'Files that need each other are one file, or miss a third one.',
+      comment: 'Files that need each other are one file, or lack a third file.',
       from: {},
       to: { circular: true },
     },
     mayImport('src', [], 'The domain knows neither HTTP nor Temporal.'),
+    ...LAYERS.map(importsDownwards),
+    {
+      name: 'known-layers',
+      severity: 'error',
+      comment: 'A new group of src/ gets its place in LAYERS.',
+      from: {},
+      to: { path: '^src/[^/]+/', pathNot: LAYERS.map((each) => `^src/${each}/`) },
+    },
     mayImport('activities', ['src'], 'Activities use the domain alone.'),
     mayImport('workflows', ['src', 'activities'], 'Workflows import next to nothing.'),
     mayImport('temporal', ['src', 'workflows'], 'The client side of Temporal.'),
@@ -42,7 +68,7 @@ export default {
       ['src', 'workflows', 'activities', 'temporal'],
       'Workers know nothing of HTTP.',
     ),
-    mayImport('dev', ['src'], "What starts a developer's machine knows the domain alone."),
+    mayImport('dev', ['src'], "Programs of a developer's machine know the domain alone."),
     mayImport(
       'bench',
       ['src', 'workflows', 'dev', 'test'],
@@ -51,7 +77,7 @@ export default {
     {
       name: 'product-alone',
       severity: 'error',
-      comment: 'What production runs needs nothing that it does not have.',
+      comment: 'Programs of production need nothing of the workshop.',
       from: { path: '^scripts/(admin-links|check-ledger|migrate|rotate-keys)\\.ts$' },
       to: { path: within(WORKSHOP) },
     },
@@ -65,17 +91,17 @@ export default {
     {
       name: 'keys-where-they-sign',
       severity: 'error',
-      comment: "Nothing but the process that makes payments opens a wallet's key.",
+      comment: 'Keys of wallets are opened by the process that makes payments alone.',
       from: { path: within(PRODUCT), pathNot: '^(src/payment-services|worker/payments)\\.ts$' },
       to: {
-        path: '^src/(wallets/open-key|payment-services)\\.ts$',
+        path: '^src/(money/wallets/open-key|payment-services)\\.ts$',
         dependencyTypesNot: ['type-only'],
       },
     },
     {
       name: 'messages-of-workflows',
       severity: 'error',
-      comment: "Of the workflows, others know types, ids and messages: their code is Temporal's.",
+      comment: "Other rooms know types, ids and messages of workflows: their code is Temporal's.",
       from: { path: within(['temporal']) },
       to: {
         path: '^workflows/',
@@ -90,7 +116,7 @@ export default {
       from: { path: '^workflows/' },
       to: {
         path: within(['src', 'activities']),
-        pathNot: '^src/agents/(operation-kinds|watchdog)\\.ts$',
+        pathNot: '^src/types/(operation-kinds|watchdog)\\.ts$',
         dependencyTypesNot: ['type-only'],
       },
     },

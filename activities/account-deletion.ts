@@ -1,4 +1,4 @@
-import type { AccountDeletions } from '../src/accounts/account-deletions.js';
+import type { AccountDeletions } from '../src/accounts/accounts/account-deletions.js';
 import { heartbeating } from './docker-activity.js';
 import { asApplicationFailure } from './failures.js';
 

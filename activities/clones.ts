@@ -1,7 +1,7 @@
-import { ChainAwayError } from '../src/chain/chain-node.js';
-import type { ClonePayments } from '../src/clones/clone-payments.js';
-import type { CloneStore } from '../src/clones/clone-store.js';
-import type { AgentSupervisors } from '../src/agents/supervisors.js';
+import { ChainAwayError } from '../src/money/chain/chain-node.js';
+import type { ClonePayments } from '../src/agents/clones/clone-payments.js';
+import type { CloneStore } from '../src/agents/clones/clone-store.js';
+import type { AgentSupervisors } from '../src/agents/operations/supervisors.js';
 import { asApplicationFailure } from './failures.js';
 import { unchanged } from './watchdog.js';
 

@@ -1,16 +1,16 @@
 import { Context } from '@temporalio/activity';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import { awaitReady } from '../src/agents/await-ready.js';
-import type { HostTurns } from '../src/agents/host-turns.js';
-import type { MemorySizes } from '../src/agents/memory-sizes.js';
-import type { AgentVolumeStore } from '../src/agents/agent-volume-store.js';
-import type { RuntimeStore } from '../src/agents/runtime-store.js';
-import type { StartProgress } from '../src/agents/start-progress.js';
-import type { CloneMemories } from '../src/clones/clone-memories.js';
-import { volumeName } from '../src/containers/container-spec.js';
-import type { DockerHost } from '../src/containers/docker-host.js';
-import { isOfOneAgent } from '../src/containers/openclaw-config.js';
-import type { RuntimeImage } from '../src/containers/runtime-images.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import { awaitReady } from '../src/agents/watchdog/await-ready.js';
+import type { HostTurns } from '../src/agents/watchdog/host-turns.js';
+import type { MemorySizes } from '../src/agents/memory/memory-sizes.js';
+import type { AgentVolumeStore } from '../src/agents/memory/agent-volume-store.js';
+import type { RuntimeStore } from '../src/agents/operations/runtime-store.js';
+import type { StartProgress } from '../src/agents/watchdog/start-progress.js';
+import type { CloneMemories } from '../src/agents/clones/clone-memories.js';
+import { volumeName } from '../src/docker/containers/container-spec.js';
+import type { DockerHost } from '../src/docker/containers/docker-host.js';
+import { isOfOneAgent } from '../src/docker/containers/openclaw-config.js';
+import type { RuntimeImage } from '../src/docker/containers/runtime-images.js';
 import {
   dockerActivities,
   dockerCalls,

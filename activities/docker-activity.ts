@@ -1,8 +1,8 @@
 import { Context } from '@temporalio/activity';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import { DockerRefusedError } from '../src/containers/container-errors.js';
-import { jittered } from '../src/jitter.js';
-import type { EndTurn, Turns } from '../src/turns.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import { DockerRefusedError } from '../src/docker/containers/container-errors.js';
+import { jittered } from '../src/lib/jitter.js';
+import type { EndTurn, Turns } from '../src/lib/turns.js';
 import { asApplicationFailure } from './failures.js';
 import {
   budgetDetails,

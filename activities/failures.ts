@@ -10,19 +10,19 @@ import {
   VolumeMissingError,
   VolumeTakenError,
   VolumeTooLargeError,
-} from '../src/containers/container-errors.js';
-import { ParentGoneError } from '../src/clones/clone-memories.js';
-import { StillThereError } from '../src/accounts/account-deletions.js';
-import { NotFoundError, ServiceError } from '../src/errors.js';
-import { MailServerError } from '../src/mail/mail-transport.js';
+} from '../src/docker/containers/container-errors.js';
+import { ParentGoneError } from '../src/agents/clones/clone-memories.js';
+import { StillThereError } from '../src/accounts/accounts/account-deletions.js';
+import { NotFoundError, ServiceError } from '../src/lib/errors.js';
+import { MailServerError } from '../src/accounts/mail-delivery/mail-transport.js';
 import { ChannelError } from '../src/notifications/channel.js';
-import { ObservationLimitError } from '../src/agents/observation-limit.js';
-import { NoPortFreeError } from '../src/agents/supervisor-store.js';
-import { MemoryFullError } from '../src/agents/memory-sizes.js';
-import { AgentNotReadyError } from '../src/agents/await-ready.js';
-import { AgentGoneError } from '../src/agents/agents.js';
-import { SupersededError } from '../src/agents/watchdog-transitions.js';
-import { RepairedLocallyError } from '../src/local-repair/agent-guard.js';
+import { ObservationLimitError } from '../src/agents/watchdog/observation-limit.js';
+import { NoPortFreeError } from '../src/agents/operations/supervisor-store.js';
+import { MemoryFullError } from '../src/agents/memory/memory-sizes.js';
+import { AgentNotReadyError } from '../src/agents/watchdog/await-ready.js';
+import { AgentGoneError } from '../src/agents/agents/agents.js';
+import { SupersededError } from '../src/agents/watchdog/watchdog-transitions.js';
+import { RepairedLocallyError } from '../src/agents/local-repair/agent-guard.js';
 import { LastingRefusalError, TimeBudgetSpentError } from './time-budget.js';
 
 /** What another attempt cannot mend. */

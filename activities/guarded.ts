@@ -1,10 +1,10 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { ContainerHealth, Observation } from '../src/agents/observation.js';
-import type { PastTransition, WatchdogMemory } from '../src/agents/watchdog.js';
-import type { AgentContainers } from '../src/containers/agent-containers.js';
-import type { AgentGuard } from '../src/local-repair/agent-guard.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import type { ContainerHealth, Observation } from '../src/agents/watchdog/observation.js';
+import type { PastTransition, WatchdogMemory } from '../src/types/watchdog.js';
+import type { AgentContainers } from '../src/docker/containers/agent-containers.js';
+import type { AgentGuard } from '../src/agents/local-repair/agent-guard.js';
 import type { ContainerActivities } from './containers.js';
 import { dockerActivity, isOfRepair } from './docker-activity.js';
 import type { ReleaseActivities } from './releases.js';

@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { HostTurns } from '../src/agents/host-turns.js';
-import type { HeartbeatSender } from '../src/heartbeat/heartbeat-sender.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import type { HostTurns } from '../src/agents/watchdog/host-turns.js';
+import type { HeartbeatSender } from '../src/agents/heartbeat/heartbeat-sender.js';
 import { asApplicationFailure } from './failures.js';
 
 /** Which agents a heartbeat asks. Run as local activities: short and idempotent. */

@@ -1,5 +1,5 @@
-import type { Database } from '../src/database/database.js';
-import { rollUpUsage } from '../src/usage/rollups.js';
+import type { Database } from '../src/platform/database/database.js';
+import { rollUpUsage } from '../src/ai/usage/rollups.js';
 
 /**
  * What keeps the database in order, for workflows on schedules. Run as local activities: short and

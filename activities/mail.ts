@@ -1,4 +1,4 @@
-import type { MailSender } from '../src/mail/mail-sender.js';
+import type { MailSender } from '../src/accounts/mail-delivery/mail-sender.js';
 import { asApplicationFailure } from './failures.js';
 
 /** What sends mails. Asked for again it sends one again that nobody heard of being sent. */

@@ -1,13 +1,13 @@
 import { Context } from '@temporalio/activity';
-import type { Database } from '../src/database/database.js';
+import type { Database } from '../src/platform/database/database.js';
 import {
   checkLedgerAndChain,
   type LedgerChain,
   type WholeReport,
-} from '../src/ledger/check-on-chain.js';
-import { releaseEndedHolds } from '../src/ledger/ended-holds.js';
+} from '../src/money/ledger-check/check-on-chain.js';
+import { releaseEndedHolds } from '../src/money/ledger/ended-holds.js';
 import { NO_AGENT, putInOutbox } from '../src/notifications/outbox.js';
-import { forgottenChains, type KnownChains } from '../src/payments/forgotten-chains.js';
+import { forgottenChains, type KnownChains } from '../src/money/payments/forgotten-chains.js';
 
 /** What a pass found; what differs is named by `check:ledger`. */
 export type LedgerChecked = Omit<WholeReport, 'differences'> & { readonly differences: number };

@@ -1,6 +1,6 @@
-import type { SessionHolds } from '../src/payment-sessions/session-holds.js';
-import type { SessionOpenings } from '../src/payment-sessions/session-openings.js';
-import type { SessionSettlements } from '../src/payment-sessions/session-settlements.js';
+import type { SessionHolds } from '../src/money/sessions/session-holds.js';
+import type { SessionOpenings } from '../src/money/sessions/session-openings.js';
+import type { SessionSettlements } from '../src/money/sessions/session-settlements.js';
 import { asApplicationFailure } from './failures.js';
 import { unchanged } from './watchdog.js';
 

@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
-import type { TableChanges } from '../src/database/row-changes.js';
-import type { PaymentWatch, SettledPayment } from '../src/payments/payment-watch.js';
-import type { Signers } from '../src/payments/signers.js';
+import type { TableChanges } from '../src/platform/database/row-changes.js';
+import type { PaymentWatch, SettledPayment } from '../src/money/payments/payment-watch.js';
+import type { Signers } from '../src/money/payments/signers.js';
 import { heartbeating } from './docker-activity.js';
 import { asApplicationFailure } from './failures.js';
 import { unchanged } from './watchdog.js';

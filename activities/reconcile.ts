@@ -1,7 +1,10 @@
 import { Context } from '@temporalio/activity';
-import type { Reconciliation } from '../src/agents/reconcile.js';
-import { DockerRefusedError, ForeignContainerError } from '../src/containers/container-errors.js';
-import type { AgentRow } from '../src/database/models.js';
+import type { Reconciliation } from '../src/agents/operations/reconcile.js';
+import {
+  DockerRefusedError,
+  ForeignContainerError,
+} from '../src/docker/containers/container-errors.js';
+import type { AgentRow } from '../src/platform/database/models.js';
 import { dockerActivities } from './docker-activity.js';
 
 /** Ids that a line of the log names. */

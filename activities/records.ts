@@ -1,5 +1,5 @@
-import type { SupervisorStore } from '../src/agents/supervisor-store.js';
-import type { WatchdogSettings } from '../src/agents/watchdog.js';
+import type { SupervisorStore } from '../src/agents/operations/supervisor-store.js';
+import type { WatchdogSettings } from '../src/types/watchdog.js';
 import { asApplicationFailure } from './failures.js';
 
 /** What workflows write to the database. Run as local activities: short and idempotent. */

@@ -1,5 +1,5 @@
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { ReleaseStore } from '../src/agents/release-store.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import type { ReleaseStore } from '../src/agents/operations/release-store.js';
 import { obtainImage, type ContainerActivityDependencies } from './containers.js';
 import {
   dockerActivities,

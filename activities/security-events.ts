@@ -1,4 +1,4 @@
-import type { EventEffects } from '../src/security-events/apply-events.js';
+import type { EventEffects } from '../src/accounts/security-events/apply-events.js';
 
 /** What security events ask for. Run as local activities: short and idempotent. */
 export function createSecurityEventActivities(effects: Pick<EventEffects, 'apply'>) {

@@ -1,4 +1,4 @@
-import type { SplitPayments } from '../src/splits/split-payments.js';
+import type { SplitPayments } from '../src/money/splits/split-payments.js';
 import { asApplicationFailure } from './failures.js';
 
 /** What splits ask for. All of it is idempotent, and what has to wait is asked for again. */

@@ -1,12 +1,12 @@
 import { Context } from '@temporalio/activity';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import { whileStarting } from '../src/agents/await-ready.js';
-import { runningForMs } from '../src/agents/start-progress.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import { whileStarting } from '../src/agents/watchdog/await-ready.js';
+import { runningForMs } from '../src/agents/watchdog/start-progress.js';
 import {
   ContainerMissingError,
   DockerRefusedError,
   PortTakenError,
-} from '../src/containers/container-errors.js';
+} from '../src/docker/containers/container-errors.js';
 import { createContainer, type ContainerActivityDependencies } from './containers.js';
 import { dockerCalls } from './docker-activity.js';
 

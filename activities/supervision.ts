@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { ensureSupervisors, type SupervisionParts } from '../src/agents/supervision.js';
+import { ensureSupervisors, type SupervisionParts } from '../src/agents/operations/supervision.js';
 import { dockerActivity } from './docker-activity.js';
 
 /** Ids that a line of the log, and the result of a pass, name. */

@@ -1,9 +1,14 @@
 import { Client, Connection } from '@temporalio/client';
-import { configuredDocker } from '../src/containers/docker-host.js';
-import { Database } from '../src/database/database.js';
-import { createLogger } from '../src/log.js';
+import { configuredDocker } from '../src/docker/containers/docker-host.js';
+import { Database } from '../src/platform/database/database.js';
+import { createLogger } from '../src/platform/process/log.js';
 import { Metrics } from '../src/metrics.js';
-import { onShutdown, reportNotice, reportReady, runProcess } from '../src/process-lifecycle.js';
+import {
+  onShutdown,
+  reportNotice,
+  reportReady,
+  runProcess,
+} from '../src/platform/process/process-lifecycle.js';
 import { createApiServices } from '../src/services.js';
 import { loadSettings } from '../src/settings.js';
 import { createBackend } from './backend/backend.js';

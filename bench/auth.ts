@@ -2,10 +2,10 @@
 // a bare Koa handler with the same queries.
 import { randomBytes, randomUUID, scrypt } from 'node:crypto';
 import { parseArgs, promisify } from 'node:util';
-import { createApiKey } from '../src/accounts/api-keys.js';
-import { hashPassword, PASSWORD_COST } from '../src/accounts/password.js';
-import { Database } from '../src/database/database.js';
-import { makeMailToken } from '../src/mail/mail-tokens.js';
+import { createApiKey } from '../src/accounts/accounts/api-keys.js';
+import { hashPassword, PASSWORD_COST } from '../src/accounts/accounts/password.js';
+import { Database } from '../src/platform/database/database.js';
+import { makeMailToken } from '../src/accounts/mail/mail-tokens.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
 import { Client } from './support/client.js';
@@ -19,7 +19,7 @@ const AIM_TOLD = '0.95 to 1.05';
 const AIM_SIGN_INS = 0.9;
 const AIM_VALIDATION = 0.6;
 
-/** Hashed at a time by one process (src/accounts/hashing-queue.ts). */
+/** Hashed at a time by one process (src/accounts/accounts/hashing-queue.ts). */
 const AT_ONCE = 2;
 
 const PASSWORD = 'a-password-of-benchmarks';

@@ -1,7 +1,7 @@
 // Debits of payment sessions over a bare Koa handler that updates a row twice for each.
 import { parseArgs } from 'node:util';
-import { ChainNode } from '../src/chain/chain-node.js';
-import { PaymentNode } from '../src/payments/payment-node.js';
+import { ChainNode } from '../src/money/chain/chain-node.js';
+import { PaymentNode } from '../src/money/payments/payment-node.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
 import { makeFolder } from './support/folder.js';

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { Database } from '../src/database/database.js';
+import { Database } from '../src/platform/database/database.js';
 import { ensureTestImage } from '../test/agent-image/ensure-test-image.js';
 import { runBenchmark } from './support/cleanups.js';
 import { DeathListener } from './support/death-listener.js';

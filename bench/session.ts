@@ -1,7 +1,7 @@
 // Payment sessions that are opened and closed, over the contract's calls alone.
 import { parseArgs } from 'node:util';
-import { formatAmount } from '../src/money/money.js';
-import type { SignedHold } from '../src/payment-sessions/escrow.js';
+import { formatAmount } from '../src/types/money.js';
+import type { SignedHold } from '../src/money/sessions/escrow.js';
 import { BareEscrow } from './support/bare-escrow.js';
 import { runBenchmark } from './support/cleanups.js';
 import { Client } from './support/client.js';

@@ -5,7 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { installationOf } from '../src/secrets/key-ring.js';
+import { installationOf } from '../src/platform/secrets/key-ring.js';
 import type { BareProbes } from './support/bare-probes.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';

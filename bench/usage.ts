@@ -1,8 +1,8 @@
 // How soon dashboards over a year of calls are answered, and how many calls a second are logged.
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { Database } from '../src/database/database.js';
-import { rollUpUsage } from '../src/usage/rollups.js';
+import { Database } from '../src/platform/database/database.js';
+import { rollUpUsage } from '../src/ai/usage/rollups.js';
 import { runBenchmark } from './support/cleanups.js';
 import { makeFolder } from './support/folder.js';
 import { startOwnPostgres } from './support/own-postgres.js';

@@ -1,4 +1,4 @@
-import { SettingsError } from '../src/environment/settings-error.js';
+import { SettingsError } from '../src/platform/environment/settings-error.js';
 
 /** Something a person can put right: shown as this one sentence, without a stack. */
 export class StartFailure extends Error {

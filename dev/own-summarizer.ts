@@ -1,4 +1,4 @@
-import type { HttpSettings } from '../src/http/settings.js';
+import type { HttpSettings } from '../src/platform/http/settings.js';
 import { isSet } from './settings.js';
 
 /** An environment of the APIs that says where the summarizer beside them is, unless it says so already. */

@@ -1,8 +1,8 @@
 import path from 'node:path';
-import { isFirstAdminAwaited } from '../src/accounts/register.js';
-import { LABEL } from '../src/containers/container-spec.js';
-import { Database } from '../src/database/database.js';
-import { ensureRolesAndDatabase } from '../src/database/roles.js';
+import { isFirstAdminAwaited } from '../src/accounts/accounts/register.js';
+import { LABEL } from '../src/docker/containers/container-spec.js';
+import { Database } from '../src/platform/database/database.js';
+import { ensureRolesAndDatabase } from '../src/platform/database/roles.js';
 import { obtainAgentImage } from './agent-image/obtain-image.js';
 import { startAnvil } from './chain/anvil.js';
 import { anvilProgram } from './chain/anvil-program.js';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { databaseUrl } from '../src/database/roles.js';
+import { databaseUrl } from '../src/platform/database/roles.js';
 import { readLocalChain, withLocalChain } from './chain/local-chain.js';
 import { StartFailure } from './failure.js';
 import { keptPorts } from './kept-ports.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { installationOf } from '../src/secrets/key-ring.js';
+import { installationOf } from '../src/platform/secrets/key-ring.js';
 import { isSet } from './settings.js';
 import { StartFailure } from './failure.js';
 

@@ -1,9 +1,9 @@
 import { chmodSync } from 'node:fs';
 import path from 'node:path';
-import { chainSettings } from '../src/chain/settings.js';
-import { area, variable } from '../src/environment/area.js';
-import { readAreas, type Environment } from '../src/environment/read.js';
-import { choice, text } from '../src/environment/types.js';
+import { chainSettings } from '../src/money/chain/settings.js';
+import { area, variable } from '../src/platform/environment/area.js';
+import { readAreas, type Environment } from '../src/platform/environment/read.js';
+import { choice, text } from '../src/platform/environment/types.js';
 import { AREAS } from '../src/settings.js';
 import { requireRoom } from './disk.js';
 import { projectRoot } from './root.js';

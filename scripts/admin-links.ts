@@ -3,12 +3,12 @@ import {
   ADMIN_LINK_MINUTES,
   ADMIN_LINK_PATH,
   makeAdminLinks,
-} from '../src/accounts/admin-links.js';
-import { accountSettings } from '../src/accounts/settings.js';
-import { Database } from '../src/database/database.js';
-import { databaseSettings } from '../src/database/settings.js';
-import { readAreas } from '../src/environment/read.js';
-import { httpSettings } from '../src/http/settings.js';
+} from '../src/accounts/accounts/admin-links.js';
+import { accountSettings } from '../src/accounts/accounts/settings.js';
+import { Database } from '../src/platform/database/database.js';
+import { databaseSettings } from '../src/platform/database/settings.js';
+import { readAreas } from '../src/platform/environment/read.js';
+import { httpSettings } from '../src/platform/http/settings.js';
 import { runScript } from '../src/run-script.js';
 
 await runScript(main);

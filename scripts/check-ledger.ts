@@ -1,10 +1,10 @@
 // Proves that the ledger balances, by itself and with the chain, while the platform runs. The last line says so, or what differs.
-import { ChainNode } from '../src/chain/chain-node.js';
-import { chainSettings } from '../src/chain/settings.js';
-import { Database } from '../src/database/database.js';
-import { databaseSettings } from '../src/database/settings.js';
-import { readAreas } from '../src/environment/read.js';
-import { checkLedgerAndChain } from '../src/ledger/check-on-chain.js';
+import { ChainNode } from '../src/money/chain/chain-node.js';
+import { chainSettings } from '../src/money/chain/settings.js';
+import { Database } from '../src/platform/database/database.js';
+import { databaseSettings } from '../src/platform/database/settings.js';
+import { readAreas } from '../src/platform/environment/read.js';
+import { checkLedgerAndChain } from '../src/money/ledger-check/check-on-chain.js';
 import { runScript } from '../src/run-script.js';
 
 await runScript(main);

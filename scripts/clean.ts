@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
-import { DockerClient } from '../src/containers/docker-client.js';
-import { releaseEgress } from '../src/egress/agent-egress.js';
-import { LABEL } from '../src/containers/container-spec.js';
+import { DockerClient } from '../src/docker/containers/docker-client.js';
+import { releaseEgress } from '../src/docker/egress/agent-egress.js';
+import { LABEL } from '../src/docker/containers/container-spec.js';
 import { findDocker } from '../dev/docker/find-docker.js';
 import { findLabelled, removeLabelled } from '../dev/docker/labelled.js';
 import { describeFailure } from '../dev/failure.js';

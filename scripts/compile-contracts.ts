@@ -8,7 +8,7 @@ import { projectRoot } from '../dev/root.js';
 const SOURCE = 'contracts/PaymentEscrow.sol';
 
 /** Where the product has what the source compiles to. */
-export const COMPILED = path.join(projectRoot, 'src', 'chain', 'payment-escrow.ts');
+export const COMPILED = path.join(projectRoot, 'src', 'money', 'chain', 'payment-escrow.ts');
 
 /** How the sources are formatted. */
 const style = z.object({ printWidth: z.number(), singleQuote: z.boolean() });

@@ -8,5 +8,5 @@ import { run } from './bootstrap.mjs';
 process.env.FUZZ_MINUTES ??= '10';
 process.env.FUZZ_SEED ??= String(Date.now() % 1_000_000);
 console.log(`Fuzzing for ${process.env.FUZZ_MINUTES} minutes, FUZZ_SEED=${process.env.FUZZ_SEED}`);
-process.argv.push('test/fuzz/fuzz.test.ts');
+process.argv.push('test/fuzz/fuzz.long.test.ts');
 await run('test');

@@ -1,4 +1,4 @@
-import { CATALOGUE } from '../src/ai/catalogue-data.js';
+import { CATALOGUE } from '../src/ai/routing/catalogue-data.js';
 import { STALE_AFTER_DAYS, staleModels } from './stale-models.js';
 
 const stale = staleModels(Date.now());
@@ -6,6 +6,6 @@ for (const { model, days } of stale) {
   console.log(`${model.family}: as of ${model.asOf} (${days} days ago), from ${model.source}`);
 }
 console.log(
-  `${stale.length} of ${CATALOGUE.length} models in src/ai/catalogue-data.ts were looked up more ` +
+  `${stale.length} of ${CATALOGUE.length} models in src/ai/routing/catalogue-data.ts were looked up more ` +
     `than ${STALE_AFTER_DAYS} days ago`,
 );

@@ -1,9 +1,10 @@
-// Lines and files of product, workshop and tests, how long files and functions are, and how many
-// files take part in circles of imports, those of types alone included:
+// Prints lines and files of product, workshop and tests, the lengths of files and functions, the circles
+// of imports between files and between folders of `src/` (imports of types included), and the share of
+// comment sentences that begin with an empty word:
 //
 //     npm run shape [folder]
 //
-// The figures of docs/architecture.md are these. Plain JavaScript, so that it measures any state.
+// The source of the figures in docs/architecture.md. Plain JavaScript, so that it measures any state.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import ts from 'typescript';
@@ -37,10 +38,32 @@ const rows = [...Object.keys(PARTS), 'all'].map((part) => {
 });
 console.table(rows);
 
-const knots = knotsOf(files);
-const tangled = knots.flat().length;
-console.log(`${knots.length} knots of imports, of ${tangled} files:`);
-for (const knot of knots) console.log(`  ${knot.sort().join(', ')}`);
+reportCircles('files', files);
+const folders = foldersOf('src');
+const arrows = [...folders.values()].reduce((sum, { imports }) => sum + imports.length, 0);
+console.log(`${folders.size} folders of src with ${arrows} arrows between them`);
+reportCircles('folders of src', folders);
+
+function reportCircles(things, graph) {
+  const circles = circlesOf(graph);
+  console.log(`${circles.length} circles between ${things}, of ${circles.flat().length}:`);
+  for (const circle of circles) console.log(`  ${circle.sort().join(', ')}`);
+}
+
+/** Returns the folders below a room, each with the folders that its files import. */
+function foldersOf(room) {
+  const graph = new Map();
+  const below = (folder) => folder.startsWith(`${room}/`);
+  for (const [file, { imports }] of files) {
+    const folder = path.dirname(file);
+    if (!below(folder)) continue;
+    const others = imports.map((each) => path.dirname(each));
+    const known = graph.get(folder)?.imports ?? [];
+    const found = [...known, ...others.filter((each) => below(each) && each !== folder)];
+    graph.set(folder, { imports: [...new Set(found)] });
+  }
+  return graph;
+}
 
 function sourcesIn(room) {
   try {
@@ -84,8 +107,8 @@ function spread(of, lengths) {
   return { [`${of} p50`]: at(0.5), [`${of} p90`]: at(0.9), [`${of} max`]: sorted.at(-1) };
 }
 
-/** Files of which each imports every other by way of others (Tarjan). */
-function knotsOf(graph) {
+/** Returns the groups of which each member imports every other by way of others (Tarjan). */
+function circlesOf(graph) {
   const found = [];
   const stack = [];
   const seen = new Map(); // file -> { index, low, onStack }
@@ -99,9 +122,9 @@ function knotsOf(graph) {
       if (other.onStack) state.low = Math.min(state.low, other.low);
     }
     if (state.low === state.index) {
-      const knot = stack.splice(stack.indexOf(file));
-      for (const each of knot) seen.get(each).onStack = false;
-      if (knot.length > 1) found.push(knot);
+      const circle = stack.splice(stack.indexOf(file));
+      for (const each of circle) seen.get(each).onStack = false;
+      if (circle.length > 1) found.push(circle);
     }
     return state;
   };

@@ -1,8 +1,8 @@
 // Run as a program of its own, so that nothing that serves has the owner's address in its memory.
-import { migrate, MigrationRefusedError } from '../src/database/migrate.js';
-import { roleOf } from '../src/database/roles.js';
-import { databaseSettings, migrationSettings } from '../src/database/settings.js';
-import { readAreas } from '../src/environment/read.js';
+import { migrate, MigrationRefusedError } from '../src/platform/database/migrate.js';
+import { roleOf } from '../src/platform/database/roles.js';
+import { databaseSettings, migrationSettings } from '../src/platform/database/settings.js';
+import { readAreas } from '../src/platform/environment/read.js';
 import { runScript } from '../src/run-script.js';
 
 await runScript(main, MigrationRefusedError);

@@ -1,10 +1,10 @@
 // Puts every secret under the first key of ENCRYPTION_KEYS, while the platform runs.
-import { Database } from '../src/database/database.js';
-import { databaseSettings } from '../src/database/settings.js';
-import { readAreas } from '../src/environment/read.js';
-import { rotateKeys } from '../src/secrets/rotate-keys.js';
-import { SecretBox } from '../src/secrets/secret-box.js';
-import { secretsSettings } from '../src/secrets/settings.js';
+import { Database } from '../src/platform/database/database.js';
+import { databaseSettings } from '../src/platform/database/settings.js';
+import { readAreas } from '../src/platform/environment/read.js';
+import { rotateKeys } from '../src/rotate-keys.js';
+import { SecretBox } from '../src/platform/secrets/secret-box.js';
+import { secretsSettings } from '../src/platform/secrets/settings.js';
 import { runScript } from '../src/run-script.js';
 
 /** Between two lines that tell how far it is. */

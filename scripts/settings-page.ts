@@ -2,8 +2,13 @@ import path from 'node:path';
 import * as z from 'zod';
 import { launcherSettings } from '../dev/settings.js';
 import { projectRoot } from '../dev/root.js';
-import { Variable, type Area, type Mode, type Variables } from '../src/environment/area.js';
-import { migrationSettings } from '../src/database/settings.js';
+import {
+  Variable,
+  type Area,
+  type Mode,
+  type Variables,
+} from '../src/platform/environment/area.js';
+import { migrationSettings } from '../src/platform/database/settings.js';
 import { AREAS } from '../src/settings.js';
 
 export const SETTINGS_PAGE = path.join(projectRoot, 'docs', 'settings.md');

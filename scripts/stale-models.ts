@@ -1,4 +1,4 @@
-import { CATALOGUE, type CatalogueModel } from '../src/ai/catalogue-data.js';
+import { CATALOGUE, type CatalogueModel } from '../src/ai/routing/catalogue-data.js';
 
 /** Providers change rates and names some times a year. */
 export const STALE_AFTER_DAYS = 90;

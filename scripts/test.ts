@@ -15,8 +15,10 @@ import { startTestServers } from './test-servers.js';
 import { attackFiles } from './attack-files.js';
 import { runVitest, type Tested } from './run-vitest.js';
 
-/** Projects of vitest.config.ts that need no containers, kill nothing and skip what time they wait. */
-const FAST = ['fast', 'mocking'];
+/** Tiers of tests (docs/testing.md): projects of vitest.config.ts. */
+const FAST = ['fast', 'isolated'];
+const NORMAL = [...FAST, 'docker', 'slow'];
+const LONG = ['long'];
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => stopping.abort());
@@ -25,15 +27,19 @@ onNpmEnd(() => stopping.abort());
 process.exit(await main(process.argv.slice(2)));
 
 /**
- * @param args `--fast` for what needs no containers and kills nothing, `--attacks` for what plays an
- *   attacker, and files to run, as vitest takes them; all, and the checks, when there are none.
+ * Runs tests, and without files the checks of the sources beside them.
+ *
+ * @param args `--fast` for tests without containers, `--long` for the long tier, `--attacks` for tests
+ *   that play an attacker, and files to run, as vitest takes them, of any tier.
  */
 async function main(args: string[]): Promise<number> {
   const isFast = args.includes('--fast');
+  const isLong = args.includes('--long');
   const isAttack = args.includes('--attacks');
-  const files = args.filter((arg) => !['--fast', '--attacks'].includes(arg));
+  const files = args.filter((arg) => !['--fast', '--long', '--attacks'].includes(arg));
   const filters = isAttack ? ['--tags-filter=attack', ...(await attackFiles())] : files;
-  const checking = filters.length === 0 ? runChecks() : Promise.resolve({ passed: [], failed: [] });
+  const checking =
+    filters.length === 0 && !isLong ? runChecks() : Promise.resolve({ passed: [], failed: [] });
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-test-'));
   chmodSync(folder, 0o711); // root's PostgreSQL runs as another user, who must pass
   const cleanups: (() => Promise<void>)[] = [
@@ -60,8 +66,9 @@ async function main(args: string[]): Promise<number> {
     }
     cleanups.push(() => endServers(temporary));
     const environment = { ...servers, TEST_SUITE: suite, TMPDIR: temporary };
-    const projects = isFast ? FAST.map((name) => `--project=${name}`) : [];
-    tested = await runVitest([...projects, ...filters], folder, environment);
+    const projects = tiersOf({ isFast, isLong, isFiltered: filters.length > 0 });
+    const options = projects.map((name) => `--project=${name}`);
+    tested = await runVitest([...options, ...filters], folder, environment);
     // What was not asked for was not skipped.
     if (isAttack) tested = { ...tested, tests: { ...tested.tests, skipped: [] } };
   } catch (error) {
@@ -76,6 +83,17 @@ async function main(args: string[]): Promise<number> {
     }
   }
   return report(await checking, tested);
+}
+
+/** Returns the tiers to run: named files and attackers are of any tier. */
+function tiersOf(run: {
+  readonly isFast: boolean;
+  readonly isLong: boolean;
+  readonly isFiltered: boolean;
+}): readonly string[] {
+  if (run.isFast) return FAST;
+  if (run.isLong) return LONG;
+  return run.isFiltered ? [] : NORMAL;
 }
 
 /** Ends the servers that tests have not come to end, by the records of them in the tests' folders. */

@@ -1,5 +1,5 @@
-import { createAi } from './ai/ai.js';
-import { Refusals } from './audit/refusals.js';
+import { createAi } from './ai/routing/ai.js';
+import { Refusals } from './platform/audit/refusals.js';
 import type { ApiFoundation, ApiServices } from './services.js';
 
 /** What agents' AI calls need, in a process of their own. */

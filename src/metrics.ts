@@ -1,6 +1,6 @@
 import { Histogram, Registry } from 'prom-client';
-import type { AttemptResult } from './ai/no-answer-error.js';
-import { findModel } from './ai/catalogue.js';
+import type { AttemptResult } from './ai/routing/no-answer-error.js';
+import { findModel } from './ai/routing/catalogue.js';
 
 /** Seconds; the last is the longest that an attempt may take by default. */
 const ATTEMPT_BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30];

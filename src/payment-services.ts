@@ -1,15 +1,15 @@
 import type { Logger } from 'pino';
-import type { Database } from './database/database.js';
-import type { TableChanges } from './database/row-changes.js';
-import { ChainPayments } from './payments/chain-payments.js';
-import { configuredChains } from './payments/chains.js';
-import { PaymentWatch } from './payments/payment-watch.js';
-import { Signers } from './payments/signers.js';
-import { SigningKeys, type KeptKeys } from './payments/signing-keys.js';
-import { SessionHolds } from './payment-sessions/session-holds.js';
-import { SecretBox } from './secrets/secret-box.js';
+import type { Database } from './platform/database/database.js';
+import type { TableChanges } from './platform/database/row-changes.js';
+import { ChainPayments } from './money/payments/chain-payments.js';
+import { configuredChains } from './money/payments/chains.js';
+import { PaymentWatch } from './money/payments/payment-watch.js';
+import { Signers } from './money/payments/signers.js';
+import { SigningKeys, type KeptKeys } from './money/payments/signing-keys.js';
+import { SessionHolds } from './money/sessions/session-holds.js';
+import { SecretBox } from './platform/secrets/secret-box.js';
 import type { Settings } from './settings.js';
-import { openKey } from './wallets/open-key.js';
+import { openKey } from './money/wallets/open-key.js';
 
 interface PaymentFoundation {
   readonly settings: Settings;

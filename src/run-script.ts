@@ -1,4 +1,4 @@
-import { SettingsError } from './environment/settings-error.js';
+import { SettingsError } from './platform/environment/settings-error.js';
 import { refuseOperatorKey } from './settings.js';
 
 /** An error that a person can do something about by its message alone. */

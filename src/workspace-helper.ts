@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { UnavailableError } from './errors.js';
+import { UnavailableError } from './lib/errors.js';
 
 /**
  * The program of helper containers, as the build made it, beside the folder of this file, or of the bundle

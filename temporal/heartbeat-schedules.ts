@@ -1,10 +1,10 @@
 import { ScheduleNotFoundError, ScheduleOverlapPolicy, type Client } from '@temporalio/client';
-import { frequencyMs } from '../src/heartbeat/frequency.js';
+import { frequencyMs } from '../src/agents/heartbeat/frequency.js';
 import {
   anchorOf,
   type HeartbeatScheduler,
   type SetHeartbeat,
-} from '../src/heartbeat/heartbeats.js';
+} from '../src/agents/heartbeat/heartbeats.js';
 import { sendHeartbeatsId, heartbeatScheduleId } from '../workflows/ids.js';
 import { AGENT_OWNER } from '../workflows/search-attributes.js';
 import { putSchedule, type Schedule } from './put-schedule.js';

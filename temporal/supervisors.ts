@@ -9,15 +9,15 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure, type SignalDefinition } from '@temporalio/common';
 import { optionalTsToMs } from '@temporalio/common/lib/time.js';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { RequestedKind } from '../src/agents/operation-kinds.js';
-import type { SupervisorFound } from '../src/agents/supervision.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import type { RequestedKind } from '../src/types/operation-kinds.js';
+import type { SupervisorFound } from '../src/agents/operations/supervision.js';
 import type {
   AgentSupervisors,
   RequestedOperation,
   Supervised,
-} from '../src/agents/supervisors.js';
-import { ConflictError } from '../src/errors.js';
+} from '../src/agents/operations/supervisors.js';
+import { ConflictError } from '../src/lib/errors.js';
 import {
   PLATFORM_TASK_QUEUE,
   provisionAgentId,

@@ -1,5 +1,5 @@
 import { isGrpcServiceError, type Client } from '@temporalio/client';
-import { UnavailableError } from '../src/errors.js';
+import { UnavailableError } from '../src/lib/errors.js';
 
 const UNREACHABLE = 'The workflow engine cannot be reached; try again';
 

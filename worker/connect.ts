@@ -1,8 +1,8 @@
 import { NativeConnection, TransportError, type NativeConnectionOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { UnavailableError } from '../src/errors.js';
-import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
+import { UnavailableError } from '../src/lib/errors.js';
+import { jittered } from '../src/lib/jitter.js';
+import { pause } from '../src/lib/pause.js';
 
 /** Between two attempts at a connection. */
 const PAUSE_MS = 2_000;

@@ -6,9 +6,9 @@ import type {
   WorkerTuner,
 } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import type { Database } from '../src/database/database.js';
-import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
+import type { Database } from '../src/platform/database/database.js';
+import { jittered } from '../src/lib/jitter.js';
+import { pause } from '../src/lib/pause.js';
 
 /** Between two questions, and how long an answer may take. */
 const INTERVAL_MS = 2_000;

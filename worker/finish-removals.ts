@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
-import type { Database } from '../src/database/database.js';
-import { periodically } from '../src/periodically.js';
+import type { Database } from '../src/platform/database/database.js';
+import { periodically } from '../src/platform/process/periodically.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 
 /** Milliseconds between two looks. */

@@ -1,7 +1,7 @@
-import { ENGINE_SHUTDOWN_MS } from '../src/containers/container-events.js';
-import type { DockerHost } from '../src/containers/docker-host.js';
-import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
+import { ENGINE_SHUTDOWN_MS } from '../src/docker/containers/container-events.js';
+import type { DockerHost } from '../src/docker/containers/docker-host.js';
+import { jittered } from '../src/lib/jitter.js';
+import { pause } from '../src/lib/pause.js';
 import { HostEvents, type HostEventsDependencies } from './host-events.js';
 
 /**

@@ -1,9 +1,9 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
-import type { Database } from '../src/database/database.js';
-import type { ToldTable } from '../src/database/row-changes.js';
-import { pause } from '../src/pause.js';
-import { periodically } from '../src/periodically.js';
+import type { Database } from '../src/platform/database/database.js';
+import type { ToldTable } from '../src/platform/database/row-changes.js';
+import { pause } from '../src/lib/pause.js';
+import { periodically } from '../src/platform/process/periodically.js';
 
 /** Between two looks where nothing is heard. */
 const INTERVAL_MS = 1_000;

@@ -1,7 +1,7 @@
-import type { Database } from '../src/database/database.js';
-import { settleMail } from '../src/mail/mail-sender.js';
-import { isSignedHere } from '../src/payment-sessions/session-holds.js';
-import { signerOf } from '../src/payments/payment-store.js';
+import type { Database } from '../src/platform/database/database.js';
+import { settleMail } from '../src/accounts/mail-delivery/mail-sender.js';
+import { isSignedHere } from '../src/money/sessions/session-holds.js';
+import { signerOf } from '../src/money/payments/payment-store.js';
 import type { ChainSigners } from '../temporal/chain-signers.js';
 import type { RowRuns } from '../temporal/row-runs.js';
 import type { Handed } from './hand-over.js';

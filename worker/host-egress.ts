@@ -1,9 +1,9 @@
 import { Runtime } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { DockerClient } from '../src/containers/docker-client.js';
-import { AgentEgress } from '../src/egress/agent-egress.js';
-import { HostEgress, type EgressState } from '../src/egress/host-egress.js';
-import { reportNotice } from '../src/process-lifecycle.js';
+import { DockerClient } from '../src/docker/containers/docker-client.js';
+import { AgentEgress } from '../src/docker/egress/agent-egress.js';
+import { HostEgress, type EgressState } from '../src/docker/egress/host-egress.js';
+import { reportNotice } from '../src/platform/process/process-lifecycle.js';
 import type { Settings } from '../src/settings.js';
 
 /** What keeps the agents of this worker's host to the public internet. */

@@ -1,15 +1,15 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Supervisors } from '../temporal/supervisors.js';
-import { findAgent } from '../src/agents/agents.js';
-import { agentsToRun } from '../src/agents/host-agents.js';
-import { supervisedOf } from '../src/agents/supervisors.js';
-import { setBounded } from '../src/bounded-map.js';
-import type { ContainerDeath } from '../src/containers/death-cause.js';
-import type { DockerHost } from '../src/containers/docker-host.js';
-import type { Database } from '../src/database/database.js';
-import { UnavailableError } from '../src/errors.js';
-import { pause } from '../src/pause.js';
+import { findAgent } from '../src/agents/agents/agents.js';
+import { agentsToRun } from '../src/agents/watchdog/host-agents.js';
+import { supervisedOf } from '../src/agents/operations/supervisors.js';
+import { setBounded } from '../src/lib/bounded-map.js';
+import type { ContainerDeath } from '../src/docker/containers/death-cause.js';
+import type { DockerHost } from '../src/docker/containers/docker-host.js';
+import type { Database } from '../src/platform/database/database.js';
+import { UnavailableError } from '../src/lib/errors.js';
+import { pause } from '../src/lib/pause.js';
 
 /** Calls to Temporal at a time. */
 const AT_ONCE = 20;

@@ -1,17 +1,17 @@
 import path from 'node:path';
 import type { NativeConnection } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { findAgent } from '../src/agents/agents.js';
-import { hostTurns } from '../src/agents/host-turns.js';
-import { StartProgress } from '../src/agents/start-progress.js';
-import { supervisedOf } from '../src/agents/supervisors.js';
-import { REPAIR_PAUSE_MS, STARTUP_GRACE_MS } from '../src/agents/watchdog.js';
-import type { DockerHost } from '../src/containers/docker-host.js';
-import type { Database } from '../src/database/database.js';
-import { AgentGuard } from '../src/local-repair/agent-guard.js';
-import { HostJournal } from '../src/local-repair/host-journal.js';
-import { LocalRepair, type LocalRepairTimes } from '../src/local-repair/local-repair.js';
-import { ControlPlaneReach } from '../src/local-repair/reach.js';
+import { findAgent } from '../src/agents/agents/agents.js';
+import { hostTurns } from '../src/agents/watchdog/host-turns.js';
+import { StartProgress } from '../src/agents/watchdog/start-progress.js';
+import { supervisedOf } from '../src/agents/operations/supervisors.js';
+import { REPAIR_PAUSE_MS, STARTUP_GRACE_MS } from '../src/types/watchdog.js';
+import type { DockerHost } from '../src/docker/containers/docker-host.js';
+import type { Database } from '../src/platform/database/database.js';
+import { AgentGuard } from '../src/agents/local-repair/agent-guard.js';
+import { HostJournal } from '../src/agents/local-repair/host-journal.js';
+import { LocalRepair, type LocalRepairTimes } from '../src/agents/local-repair/local-repair.js';
+import { ControlPlaneReach } from '../src/agents/local-repair/reach.js';
 import type { Settings } from '../src/settings.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 

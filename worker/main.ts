@@ -1,9 +1,9 @@
 import { Client } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
-import { configuredDocker } from '../src/containers/docker-host.js';
-import { Database } from '../src/database/database.js';
-import { createLogger } from '../src/log.js';
-import { onShutdown, reportReady, runProcess } from '../src/process-lifecycle.js';
+import { configuredDocker } from '../src/docker/containers/docker-host.js';
+import { Database } from '../src/platform/database/database.js';
+import { createLogger } from '../src/platform/process/log.js';
+import { onShutdown, reportReady, runProcess } from '../src/platform/process/process-lifecycle.js';
 import { createAccountDeletions, createWorkerServices } from '../src/services.js';
 import { loadSettings } from '../src/settings.js';
 import { temporalConnection } from '../temporal/connection.js';

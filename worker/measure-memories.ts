@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
-import type { MemorySizes } from '../src/agents/memory-sizes.js';
-import { stopFull } from '../src/agents/stop-full.js';
-import type { AgentSupervisors } from '../src/agents/supervisors.js';
-import { DockerUnavailableError } from '../src/containers/container-errors.js';
-import type { DiskSpace, DockerDisk } from '../src/containers/docker-disk.js';
-import type { Database } from '../src/database/database.js';
-import { ConflictError, UnavailableError } from '../src/errors.js';
-import { jittered } from '../src/jitter.js';
-import { periodically } from '../src/periodically.js';
+import type { MemorySizes } from '../src/agents/memory/memory-sizes.js';
+import { stopFull } from '../src/agents/operations/stop-full.js';
+import type { AgentSupervisors } from '../src/agents/operations/supervisors.js';
+import { DockerUnavailableError } from '../src/docker/containers/container-errors.js';
+import type { DiskSpace, DockerDisk } from '../src/docker/containers/docker-disk.js';
+import type { Database } from '../src/platform/database/database.js';
+import { ConflictError, UnavailableError } from '../src/lib/errors.js';
+import { jittered } from '../src/lib/jitter.js';
+import { periodically } from '../src/platform/process/periodically.js';
 
 /** Between two looks at the host's free disk. */
 const TICK_MS = 10_000;

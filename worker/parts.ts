@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { runtimeImages } from '../src/containers/image-name.js';
-import type { HostEgress } from '../src/egress/host-egress.js';
+import { runtimeImages } from '../src/docker/containers/image-name.js';
+import type { HostEgress } from '../src/docker/egress/host-egress.js';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import {
   accountDeletionRuns,

@@ -1,8 +1,8 @@
 import { Client } from '@temporalio/client';
-import { Database } from '../src/database/database.js';
-import { createLogger } from '../src/log.js';
-import { periodically } from '../src/periodically.js';
-import { onShutdown, reportReady, runProcess } from '../src/process-lifecycle.js';
+import { Database } from '../src/platform/database/database.js';
+import { createLogger } from '../src/platform/process/log.js';
+import { periodically } from '../src/platform/process/periodically.js';
+import { onShutdown, reportReady, runProcess } from '../src/platform/process/process-lifecycle.js';
 import { createPaymentServices } from '../src/payment-services.js';
 import { loadPaymentSettings } from '../src/settings.js';
 import { ChainSigners } from '../temporal/chain-signers.js';

@@ -25,15 +25,15 @@ import { createMailActivities } from '../activities/mail.js';
 import { createMoneyActivities } from '../activities/money.js';
 import { createRetentionActivities } from '../activities/retention.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
-import type { AccountDeletions } from '../src/accounts/account-deletions.js';
-import type { HostTurns } from '../src/agents/host-turns.js';
-import type { StartProgress } from '../src/agents/start-progress.js';
-import { supervisedOf } from '../src/agents/supervisors.js';
+import type { AccountDeletions } from '../src/accounts/accounts/account-deletions.js';
+import type { HostTurns } from '../src/agents/watchdog/host-turns.js';
+import type { StartProgress } from '../src/agents/watchdog/start-progress.js';
+import { supervisedOf } from '../src/agents/operations/supervisors.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 import type { Settings } from '../src/settings.js';
-import type { DockerHost } from '../src/containers/docker-host.js';
-import type { Database } from '../src/database/database.js';
-import type { AgentGuard } from '../src/local-repair/agent-guard.js';
+import type { DockerHost } from '../src/docker/containers/docker-host.js';
+import type { Database } from '../src/platform/database/database.js';
+import type { AgentGuard } from '../src/agents/local-repair/agent-guard.js';
 import type { WorkerServices } from '../src/services.js';
 import {
   MAIL_TASK_QUEUE,

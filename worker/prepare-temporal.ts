@@ -2,8 +2,8 @@ import type { Client } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { ensureSearchAttributes } from '../temporal/ensure-search-attributes.js';
-import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
+import { jittered } from '../src/lib/jitter.js';
+import { pause } from '../src/lib/pause.js';
 import { putSchedules, restoreSchedules } from '../temporal/schedules.js';
 
 const FIRST_PAUSE_MS = 5_000;

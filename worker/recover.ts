@@ -1,17 +1,21 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
-import { operationRules } from '../src/agents/operation-kinds.js';
-import { endOperations, failAdmitted, withdrawOperation } from '../src/agents/operations.js';
-import type { ReleaseStore } from '../src/agents/release-store.js';
-import type { SupervisorStore } from '../src/agents/supervisor-store.js';
-import { supervisedOf, type AgentSupervisors } from '../src/agents/supervisors.js';
-import { AGENT_IS_GONE } from '../src/agents/tombstone.js';
-import type { Database } from '../src/database/database.js';
-import type { OperationRow } from '../src/database/models.js';
-import { selectFrom } from '../src/database/table.js';
-import { Operation } from '../src/database/tables/agents.js';
-import { UnavailableError } from '../src/errors.js';
-import { periodically } from '../src/periodically.js';
+import { operationRules } from '../src/types/operation-kinds.js';
+import {
+  endOperations,
+  failAdmitted,
+  withdrawOperation,
+} from '../src/agents/operations/operations.js';
+import type { ReleaseStore } from '../src/agents/operations/release-store.js';
+import type { SupervisorStore } from '../src/agents/operations/supervisor-store.js';
+import { supervisedOf, type AgentSupervisors } from '../src/agents/operations/supervisors.js';
+import { AGENT_IS_GONE } from '../src/agents/operations/tombstone.js';
+import type { Database } from '../src/platform/database/database.js';
+import type { OperationRow } from '../src/platform/database/models.js';
+import { selectFrom } from '../src/platform/database/schema/table.js';
+import { Operation } from '../src/platform/database/tables/agents.js';
+import { UnavailableError } from '../src/lib/errors.js';
+import { periodically } from '../src/platform/process/periodically.js';
 
 /** Between two passes, at most. */
 const INTERVAL_MS = 15_000;

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import type { RuntimeImages } from '../src/containers/runtime-images.js';
-import type { Database } from '../src/database/database.js';
-import { periodically } from '../src/periodically.js';
+import type { RuntimeImages } from '../src/docker/containers/runtime-images.js';
+import type { Database } from '../src/platform/database/database.js';
+import { periodically } from '../src/platform/process/periodically.js';
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 60 * 60_000;

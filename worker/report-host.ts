@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
-import type { DockerHost } from '../src/containers/docker-host.js';
-import type { DockerEngine } from '../src/containers/docker-engine.js';
-import type { DockerDisk } from '../src/containers/docker-disk.js';
-import type { Database } from '../src/database/database.js';
-import type { EgressState } from '../src/egress/host-egress.js';
-import { capacityOf } from '../src/hosts/host-capacity.js';
-import { HostTakenError, reportHost, type HostReport } from '../src/hosts/hosts.js';
-import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
+import type { DockerHost } from '../src/docker/containers/docker-host.js';
+import type { DockerEngine } from '../src/docker/containers/docker-engine.js';
+import type { DockerDisk } from '../src/docker/containers/docker-disk.js';
+import type { Database } from '../src/platform/database/database.js';
+import type { EgressState } from '../src/docker/egress/host-egress.js';
+import { capacityOf } from '../src/agents/hosts/host-capacity.js';
+import { HostTakenError, reportHost, type HostReport } from '../src/agents/hosts/hosts.js';
+import { jittered } from '../src/lib/jitter.js';
+import { pause } from '../src/lib/pause.js';
 import { untilAborted } from './run-together.js';
 
 /** Between two reports; a host whose Docker has come back is to be used soon. */

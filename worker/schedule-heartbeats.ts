@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
-import type { Database } from '../src/database/database.js';
-import { UnavailableError } from '../src/errors.js';
-import type { HeartbeatScheduler, SetHeartbeat } from '../src/heartbeat/heartbeats.js';
-import { periodically } from '../src/periodically.js';
+import type { Database } from '../src/platform/database/database.js';
+import { UnavailableError } from '../src/lib/errors.js';
+import type { HeartbeatScheduler, SetHeartbeat } from '../src/agents/heartbeat/heartbeats.js';
+import { periodically } from '../src/platform/process/periodically.js';
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 15_000;

@@ -1,6 +1,6 @@
-import { jittered } from '../src/jitter.js';
+import { jittered } from '../src/lib/jitter.js';
 import { sendDue, type OutboxParts } from '../src/notifications/outbox.js';
-import { pause } from '../src/pause.js';
+import { pause } from '../src/lib/pause.js';
 
 /** Between two looks into the outbox, and after one that failed. */
 const INTERVAL_MS = 1_000;

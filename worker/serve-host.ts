@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import { runtimeImages } from '../src/containers/image-name.js';
-import type { DockerHost } from '../src/containers/docker-host.js';
-import type { Database } from '../src/database/database.js';
-import { HostListener } from '../src/hosts/host-listener.js';
-import { LocalHost } from '../src/hosts/local-host.js';
-import { SecretBox } from '../src/secrets/secret-box.js';
+import { runtimeImages } from '../src/docker/containers/image-name.js';
+import type { DockerHost } from '../src/docker/containers/docker-host.js';
+import type { Database } from '../src/platform/database/database.js';
+import { HostListener } from '../src/agents/hosts/host-listener.js';
+import { LocalHost } from '../src/agents/hosts/local-host.js';
+import { SecretBox } from '../src/platform/secrets/secret-box.js';
 import type { Settings } from '../src/settings.js';
 import { builtHelper } from '../src/workspace-helper.js';
 import type { HostLease } from './report-host.js';

@@ -1,7 +1,7 @@
 import type { MetricMeter } from '@temporalio/common';
-import type { HostTurns } from '../src/agents/host-turns.js';
-import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
+import type { HostTurns } from '../src/agents/watchdog/host-turns.js';
+import { jittered } from '../src/lib/jitter.js';
+import { pause } from '../src/lib/pause.js';
 
 const INTERVAL_MS = 5_000;
 

@@ -1,5 +1,5 @@
 import type { SecurityEventActivities } from '../activities/security-events.js';
-import type { EventOutcome } from '../src/security-events/outcomes.js';
+import type { EventOutcome } from '../src/types/security-events.js';
 import { proxyRecords } from './records.js';
 
 /**

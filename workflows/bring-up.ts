@@ -1,7 +1,7 @@
 import { ApplicationFailure, log, proxyActivities } from '@temporalio/workflow';
 import type { ContainerActivities } from '../activities/containers.js';
 import type { StartActivities } from '../activities/starts.js';
-import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
 import { containersTaskQueue, startsTaskQueue } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';

@@ -1,6 +1,6 @@
 import { condition, isCancellation, log, proxyActivities } from '@temporalio/workflow';
 import type { ContainerActivities } from '../activities/containers.js';
-import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
 import { failureReason, isRefusal } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';
 import { interruptible } from './interruptible.js';

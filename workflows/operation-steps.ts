@@ -5,9 +5,9 @@ import {
   proxyActivities,
 } from '@temporalio/workflow';
 import type { ContainerActivities } from '../activities/containers.js';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { OperationKind } from '../src/agents/operation-kinds.js';
-import type { WatchdogState } from '../src/agents/watchdog.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import type { OperationKind } from '../src/types/operation-kinds.js';
+import type { WatchdogState } from '../src/types/watchdog.js';
 import { bringUp } from './bring-up.js';
 import { containersTaskQueue, provisionAgentId } from './ids.js';
 import { MEMORY_MISSING } from './memory-missing.js';

@@ -6,7 +6,7 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
 import {
   OPERATIONS,
   REQUESTED_KINDS,
@@ -14,8 +14,8 @@ import {
   operationRules,
   type OperationKind,
   type RequestedKind,
-} from '../src/agents/operation-kinds.js';
-import type { WatchdogState, WatchdogTransition } from '../src/agents/watchdog.js';
+} from '../src/types/operation-kinds.js';
+import type { WatchdogState, WatchdogTransition } from '../src/types/watchdog.js';
 import { failureReason } from './failure-reason.js';
 import { isMemoryMissing } from './memory-missing.js';
 import { OPERATION_STEPS } from './operation-steps.js';

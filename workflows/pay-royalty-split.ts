@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { PaymentActivities } from '../activities/payments.js';
 import type { SplitActivities } from '../activities/splits.js';
-import type { SplitStatus } from '../src/splits/states.js';
+import type { SplitStatus } from '../src/types/split-states.js';
 import { PAYMENTS_TASK_QUEUE } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';

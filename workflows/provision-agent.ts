@@ -6,7 +6,7 @@ import {
   log,
   proxyActivities,
 } from '@temporalio/workflow';
-import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
 import type { ContainerActivities } from '../activities/containers.js';
 import { bringUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';

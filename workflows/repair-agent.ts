@@ -8,12 +8,8 @@ import {
   uuid4,
 } from '@temporalio/workflow';
 import type { GuardedWatchdog } from '../activities/guarded.js';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import {
-  countCrashes,
-  type WatchdogMemory,
-  type WatchdogSettings,
-} from '../src/agents/watchdog.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import { countCrashes, type WatchdogMemory, type WatchdogSettings } from '../src/types/watchdog.js';
 import { startUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';

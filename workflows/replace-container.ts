@@ -7,8 +7,8 @@ import {
 } from '@temporalio/workflow';
 import type { ContainerActivities } from '../activities/containers.js';
 import type { ReleaseActivities, ReleaseRecordActivities } from '../activities/releases.js';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import { operationRules, type OperationKind } from '../src/agents/operation-kinds.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import { operationRules, type OperationKind } from '../src/types/operation-kinds.js';
 import { bringUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';

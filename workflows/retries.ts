@@ -8,7 +8,7 @@ export const ASKED_FOR: Priority = { priorityKey: 2 };
 
 /**
  * The database, asked by the worker that has the workflow: 20 s in all, because so long the worker
- * holds it. An attempt is given more than a statement may take (`src/database/database.ts`), so that
+ * holds it. An attempt is given more than a statement may take (`src/platform/database/database.ts`), so that
  * none is made beside one that may still be carried out. All are idempotent.
  *
  * The attempts are counted, too: the SDK forgets the bound of all when it is reached in a pause.

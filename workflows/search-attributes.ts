@@ -1,5 +1,5 @@
 import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
-import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
 
 /** What an operator can filter runs by in the Temporal UI. */
 export const AGENT_ID = defineSearchAttributeKey('AgentId', 'KEYWORD');

@@ -1,6 +1,6 @@
 import { continueAsNew, isCancellation, log, proxyActivities } from '@temporalio/workflow';
 import type { HeartbeatActivities, HeartbeatRecordActivities } from '../activities/heartbeats.js';
-import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
 import { failureReason } from './failure-reason.js';
 import { heartbeatsTaskQueue } from './ids.js';
 import { proxyRecords } from './records.js';

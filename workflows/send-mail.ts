@@ -1,6 +1,6 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { MailActivities } from '../activities/mail.js';
-import type { MailOutcome } from '../src/mail/mail-sender.js';
+import type { MailOutcome } from '../src/accounts/mail-delivery/mail-sender.js';
 import { MAIL_TASK_QUEUE } from './ids.js';
 import * as retries from './retries.js';
 

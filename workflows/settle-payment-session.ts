@@ -5,7 +5,7 @@ import type {
   SettlementActivities,
 } from '../activities/payment-sessions.js';
 import type { PaymentActivities } from '../activities/payments.js';
-import type { PaymentSessionState } from '../src/payment-sessions/states.js';
+import type { PaymentSessionState } from '../src/types/payment-session-states.js';
 import { PAYMENTS_TASK_QUEUE } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';

@@ -1,7 +1,7 @@
 import type { Priority } from '@temporalio/common';
 import { ParentClosePolicy, executeChild } from '@temporalio/workflow';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { WatchdogMemory, WatchdogSettings } from '../src/agents/watchdog.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import type { WatchdogMemory, WatchdogSettings } from '../src/types/watchdog.js';
 import { repairAgentId } from './ids.js';
 import { repairAgent, type RepairOutcome } from './repair-agent.js';
 import { attributesOf } from './search-attributes.js';

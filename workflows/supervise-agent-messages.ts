@@ -1,8 +1,8 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { Observation } from '../src/agents/observation.js';
-import type { RequestedKind } from '../src/agents/operation-kinds.js';
-import type { DeathCause, WatchdogMemory } from '../src/agents/watchdog.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import type { Observation } from '../src/agents/watchdog/observation.js';
+import type { RequestedKind } from '../src/types/operation-kinds.js';
+import type { DeathCause, WatchdogMemory } from '../src/types/watchdog.js';
 
 /** The request of one operation. Its input, if any, stands in the `operations` table. */
 export interface OperationRequest {

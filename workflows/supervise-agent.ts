@@ -8,7 +8,7 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
 import { failureReason } from './failure-reason.js';
 import { Operations } from './operations.js';
 import { proxyRecords } from './records.js';

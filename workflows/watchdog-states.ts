@@ -1,11 +1,11 @@
 import { uuid4 } from '@temporalio/workflow';
-import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
 import type {
   WatchdogCause,
   WatchdogMemory,
   WatchdogState,
   WatchdogTransition,
-} from '../src/agents/watchdog.js';
+} from '../src/types/watchdog.js';
 import { showPhase } from './phase.js';
 import { proxyRecords } from './records.js';
 

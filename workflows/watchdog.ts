@@ -1,9 +1,9 @@
 import { WorkflowExecutionAlreadyStartedError, type Priority } from '@temporalio/common';
 import { condition, isCancellation, log, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { GuardedWatchdog } from '../activities/guarded.js';
-import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { ContainerHealth, Observation } from '../src/agents/observation.js';
-import type { SupervisedState } from '../src/agents/supervisor-store.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import type { ContainerHealth, Observation } from '../src/agents/watchdog/observation.js';
+import type { SupervisedState } from '../src/agents/operations/supervisor-store.js';
 import {
   countCrash,
   countCrashes,
@@ -15,7 +15,7 @@ import {
   type WatchdogMemory,
   type WatchdogSettings,
   type WatchdogTransition,
-} from '../src/agents/watchdog.js';
+} from '../src/types/watchdog.js';
 import { bringBack } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';

@@ -1,4 +1,4 @@
-import { ForbiddenError } from '../../src/errors.js';
+import { ForbiddenError } from '../../src/lib/errors.js';
 import type { ApiKeyCaller } from './api-key.js';
 import { configurableAuthentication } from './authentication.js';
 import { bearerOf } from './bearer-token.js';

@@ -1,4 +1,4 @@
-import type { CallingAgent } from '../../src/agents/agent-caller-lookup.js';
+import type { CallingAgent } from '../../src/agents/credentials/agent-caller-lookup.js';
 import { bearerToken, credential } from './credential.js';
 
 /** The token that an agent's container holds: it sees what the agent's owner sees. */

@@ -1,4 +1,4 @@
-import type { ApiKeyHolder } from '../../src/accounts/api-key-lookup.js';
+import type { ApiKeyHolder } from '../../src/accounts/accounts/api-key-lookup.js';
 import type { CallerOf } from './authentication.js';
 import { bearerToken, credential } from './credential.js';
 

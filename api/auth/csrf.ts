@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ForbiddenError } from '../../src/errors.js';
+import { ForbiddenError } from '../../src/lib/errors.js';
 import { sameSecret } from './bearer-token.js';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);

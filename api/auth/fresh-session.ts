@@ -1,4 +1,4 @@
-import { ForbiddenError } from '../../src/errors.js';
+import { ForbiddenError } from '../../src/lib/errors.js';
 import { configurableAuthentication } from './authentication.js';
 import { session, type SessionCaller } from './session.js';
 

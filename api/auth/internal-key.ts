@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ForbiddenError, ServiceError } from '../../src/errors.js';
+import { ForbiddenError, ServiceError } from '../../src/lib/errors.js';
 import { configurableAuthentication, type Identity } from './authentication.js';
 import { bearerOf, keyMatcher } from './bearer-token.js';
 import { readIdentityHeaders, type ClaimedIdentity } from './identity-headers.js';

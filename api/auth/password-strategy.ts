@@ -1,5 +1,5 @@
 import { Strategy } from 'passport-local';
-import type { PasswordSignIn, SignInProof } from '../../src/accounts/sign-in.js';
+import type { PasswordSignIn, SignInProof } from '../../src/accounts/accounts/sign-in.js';
 import type { SignInRequest } from './sign-in.js';
 
 /** Sign-in by email and password. */

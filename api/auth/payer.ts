@@ -1,4 +1,4 @@
-import type { PayingSession } from '../../src/payment-sessions/find-session.js';
+import type { PayingSession } from '../../src/money/sessions/find-session.js';
 import { anonymousIdentity } from './anonymous.js';
 import { configurableAuthentication } from './authentication.js';
 import { header } from './credential.js';

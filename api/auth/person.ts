@@ -1,4 +1,4 @@
-import type { Plan } from '../../src/accounts/plans.js';
+import type { Plan } from '../../src/types/plans.js';
 import { anonymousIdentity, type AnonymousCaller } from './anonymous.js';
 import { apiKey } from './api-key.js';
 import { authentication } from './authentication.js';

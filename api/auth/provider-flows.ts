@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type { SignInSecrets } from '../../src/accounts/sign-in-provider.js';
-import type { ProviderKind } from '../../src/accounts/ways-in.js';
-import { SecretUnreadableError, type SecretBox } from '../../src/secrets/secret-box.js';
-import { tokenHash } from '../../src/secrets/token-hash.js';
+import type { SignInSecrets } from '../../src/accounts/accounts/sign-in-provider.js';
+import type { ProviderKind } from '../../src/types/sign-in-methods.js';
+import { SecretUnreadableError, type SecretBox } from '../../src/platform/secrets/secret-box.js';
+import { tokenHash } from '../../src/platform/secrets/token-hash.js';
 
 /** How long somebody may take at a provider. */
 const FLOW_SECONDS = 10 * 60;

@@ -1,8 +1,11 @@
 import { Strategy, type StrategyCreated } from 'passport';
-import { IdentityRefusedError, type Applicant } from '../../src/accounts/proven-identity.js';
-import type { SignInProof } from '../../src/accounts/sign-in.js';
-import type { SignInProvider } from '../../src/accounts/sign-in-provider.js';
-import type { RequestOrigin } from '../../src/audit/audit.js';
+import {
+  IdentityRefusedError,
+  type Applicant,
+} from '../../src/accounts/accounts/proven-identity.js';
+import type { SignInProof } from '../../src/accounts/accounts/sign-in.js';
+import type { SignInProvider } from '../../src/accounts/accounts/sign-in-provider.js';
+import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { ProviderFlow } from './provider-flows.js';
 import type { SignInRequest } from './sign-in.js';
 

@@ -1,6 +1,6 @@
-import type { Plan } from '../../src/accounts/plans.js';
-import type { SignedInUser } from '../../src/accounts/sign-in.js';
-import { ForbiddenError } from '../../src/errors.js';
+import type { Plan } from '../../src/types/plans.js';
+import type { SignedInUser } from '../../src/accounts/accounts/sign-in.js';
+import { ForbiddenError } from '../../src/lib/errors.js';
 import { apiKey } from './api-key.js';
 import { configurableAuthentication } from './authentication.js';
 import { bearerOf } from './bearer-token.js';

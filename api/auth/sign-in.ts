@@ -1,7 +1,7 @@
 import passport, { type Strategy } from 'passport';
-import type { RequestOrigin } from '../../src/audit/audit.js';
-import type { SignInProof } from '../../src/accounts/sign-in.js';
-import type { ClientNetworks } from '../../src/http/client-networks.js';
+import type { RequestOrigin } from '../../src/platform/audit/audit.js';
+import type { SignInProof } from '../../src/accounts/accounts/sign-in.js';
+import type { ClientNetworks } from '../../src/platform/http/client-networks.js';
 
 /** What a strategy reads; passport's own types want all of Express. */
 export interface SignInRequest {

@@ -1,9 +1,9 @@
 import { Strategy } from 'passport';
 import * as z from 'zod';
-import { IdentityRefusedError } from '../../src/accounts/proven-identity.js';
-import type { SignInProof } from '../../src/accounts/sign-in.js';
-import type { ShownWallet } from '../../src/accounts/wallet-proofs.js';
-import type { RequestOrigin } from '../../src/audit/audit.js';
+import { IdentityRefusedError } from '../../src/accounts/accounts/proven-identity.js';
+import type { SignInProof } from '../../src/accounts/accounts/sign-in.js';
+import type { ShownWallet } from '../../src/accounts/accounts/wallet-proofs.js';
+import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { SignInRequest } from './sign-in.js';
 
 /** @returns undefined when it is not proven. @throws IdentityRefusedError for a wallet that opens nothing. */

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { discloseGatewayToken } from '../../src/agents/agent-secrets.js';
-import { addressOf } from '../../src/agents/agent-address.js';
-import { getAgent } from '../../src/agents/agents.js';
-import { listMessages } from '../../src/chat/messages.js';
+import { discloseGatewayToken } from '../../src/agents/credentials/agent-secrets.js';
+import { addressOf } from '../../src/agents/agents/agent-address.js';
+import { getAgent } from '../../src/agents/agents/agents.js';
+import { listMessages } from '../../src/agents/chat/messages.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

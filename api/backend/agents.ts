@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { findEntitlement } from '../../src/accounts/entitlement.js';
-import { choiceOf, shownModel } from '../../src/agents/agent-model.js';
-import { agentConfig, agentName } from '../../src/agents/agent-config.js';
-import { getAgent, listAgents } from '../../src/agents/agents.js';
+import { findEntitlement } from '../../src/accounts/accounts/entitlement.js';
+import { choiceOf, shownModel } from '../../src/agents/model/agent-model.js';
+import { agentConfig, agentName } from '../../src/agents/model/agent-config.js';
+import { getAgent, listAgents } from '../../src/agents/agents/agents.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { nextPageLink, page } from '../http/pagination.js';

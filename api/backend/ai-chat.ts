@@ -1,10 +1,10 @@
 import * as z from 'zod';
-import type { Entitlement } from '../../src/accounts/entitlement.js';
-import type { Call, Served, Streaming } from '../../src/ai/completions.js';
-import { NoAnswerError } from '../../src/ai/no-answer-error.js';
-import { ProviderError } from '../../src/ai/provider-error.js';
-import type { TokenUsage } from '../../src/ai/completion.js';
-import { BadGatewayError, ServiceError } from '../../src/errors.js';
+import type { Entitlement } from '../../src/accounts/accounts/entitlement.js';
+import type { Call, Served, Streaming } from '../../src/ai/routing/completions.js';
+import { NoAnswerError } from '../../src/ai/routing/no-answer-error.js';
+import { ProviderError } from '../../src/ai/completion/provider-error.js';
+import type { TokenUsage } from '../../src/ai/completion/completion.js';
+import { BadGatewayError, ServiceError } from '../../src/lib/errors.js';
 import { optionalBearer } from '../auth/optional-bearer.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';

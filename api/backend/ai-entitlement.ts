@@ -1,7 +1,7 @@
-import { isAdminEmail } from '../../src/accounts/admin.js';
-import { entitled, type Entitlement } from '../../src/accounts/entitlement.js';
-import { isPlan } from '../../src/accounts/plans.js';
-import { PaymentRequiredError } from '../../src/errors.js';
+import { isAdminEmail } from '../../src/accounts/accounts/admin.js';
+import { entitled, type Entitlement } from '../../src/accounts/accounts/entitlement.js';
+import { isPlan } from '../../src/types/plans.js';
+import { PaymentRequiredError } from '../../src/lib/errors.js';
 import type { CallerOf } from '../auth/authentication.js';
 import type { optionalBearer } from '../auth/optional-bearer.js';
 

@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import { isPlan, type Plan } from '../../src/accounts/plans.js';
-import { MODELS, findModel } from '../../src/ai/catalogue.js';
-import { costOf } from '../../src/ai/cost.js';
-import { PROVIDER_NAMES, isProviderName } from '../../src/ai/provider-names.js';
-import { NotFoundError, UnavailableError } from '../../src/errors.js';
+import { isPlan, type Plan } from '../../src/types/plans.js';
+import { MODELS, findModel } from '../../src/ai/routing/catalogue.js';
+import { costOf } from '../../src/ai/routing/cost.js';
+import { PROVIDER_NAMES, isProviderName } from '../../src/ai/completion/provider-names.js';
+import { NotFoundError, UnavailableError } from '../../src/lib/errors.js';
 import type { CallerOf } from '../auth/authentication.js';
 import { bearer } from '../auth/bearer.js';
 import { anonymous } from '../auth/anonymous.js';

@@ -1,6 +1,6 @@
-import type { Admitted } from '../../src/agents/agent-operations.js';
-import { waitForOperation } from '../../src/agents/operations.js';
-import type { TenantDatabase } from '../../src/database/database.js';
+import type { Admitted } from '../../src/agents/lifecycle/agent-operations.js';
+import { waitForOperation } from '../../src/agents/operations/operations.js';
+import type { TenantDatabase } from '../../src/platform/database/database.js';
 import { reply } from '../http/reply.js';
 
 /** Header that leads an operator to the run (on the backend only). */

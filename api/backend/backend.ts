@@ -1,6 +1,6 @@
-import { isAdminEmail } from '../../src/accounts/admin.js';
-import { ApiKeyLookup } from '../../src/accounts/api-key-lookup.js';
-import { isAdminById } from '../../src/accounts/users.js';
+import { isAdminEmail } from '../../src/accounts/accounts/admin.js';
+import { ApiKeyLookup } from '../../src/accounts/accounts/api-key-lookup.js';
+import { isAdminById } from '../../src/accounts/accounts/users.js';
 import { admin } from '../auth/admin.js';
 import { apiKey } from '../auth/api-key.js';
 import { bearerOf, keyMatcher } from '../auth/bearer-token.js';
@@ -10,7 +10,7 @@ import { createListener, type Listener } from '../http/listener.js';
 import { agentViewEndpoints } from './agent-views.js';
 import { agentEndpoints } from './agents.js';
 import { aiChatEndpoints } from './ai-chat.js';
-import { guardedHost } from '../../src/hosts/guarded-host.js';
+import { guardedHost } from '../../src/agents/hosts/guarded-host.js';
 import { aiEndpoints } from './ai.js';
 import { browseEndpoints } from './browse.js';
 import { cloneEndpoints } from './clones.js';

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { DEFAULT_LOG } from '../../src/workspace/git/log.js';
 import { MAX_MESSAGE } from '../../src/workspace/git/sync.js';
-import { DEFAULT_DEPTH, MAX_DEPTH, type TreeNode } from '../../src/workspace/tree.js';
+import { DEFAULT_DEPTH, MAX_DEPTH, type TreeNode } from '../../src/workspace/files/tree.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 import type { ConcurrencyLimit } from '../http/under-way.js';

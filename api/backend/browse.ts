@@ -1,9 +1,9 @@
-import { isAdminEmail } from '../../src/accounts/admin.js';
-import { isAdminById } from '../../src/accounts/users.js';
-import { getAgent } from '../../src/agents/agents.js';
-import type { TenantDatabase } from '../../src/database/database.js';
-import { BadRequestError } from '../../src/errors.js';
-import { AgentFiles } from '../../src/hosts/agent-files.js';
+import { isAdminEmail } from '../../src/accounts/accounts/admin.js';
+import { isAdminById } from '../../src/accounts/accounts/users.js';
+import { getAgent } from '../../src/agents/agents/agents.js';
+import type { TenantDatabase } from '../../src/platform/database/database.js';
+import { BadRequestError } from '../../src/lib/errors.js';
+import { AgentFiles } from '../../src/agents/hosts/agent-files.js';
 import type { Files } from '../../src/workspace/workspace.js';
 import type { ApiKeyCaller } from '../auth/api-key.js';
 import type { InternalCaller } from '../auth/internal-key.js';

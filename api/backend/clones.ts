@@ -1,4 +1,4 @@
-import { OPERATOR_USER_ID } from '../../src/accounts/operator-user.js';
+import { OPERATOR_USER_ID } from '../../src/types/operator-user.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { PLANS } from '../../src/accounts/plans.js';
-import { agentConfig, agentName } from '../../src/agents/agent-config.js';
-import { OPERATIONS, PLAIN_KINDS } from '../../src/agents/operation-kinds.js';
+import { PLANS } from '../../src/types/plans.js';
+import { agentConfig, agentName } from '../../src/agents/model/agent-config.js';
+import { OPERATIONS, PLAIN_KINDS } from '../../src/types/operation-kinds.js';
 import { bearer } from '../auth/bearer.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';

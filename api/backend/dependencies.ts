@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import type { DockerHost } from '../../src/containers/docker-host.js';
-import type { Database } from '../../src/database/database.js';
+import type { DockerHost } from '../../src/docker/containers/docker-host.js';
+import type { Database } from '../../src/platform/database/database.js';
 import type { ApiServices } from '../../src/services.js';
 import type { Settings } from '../../src/settings.js';
 

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { PLANS, isPlan, noPlan } from '../../src/accounts/plans.js';
-import { grantPlan } from '../../src/accounts/subscriptions.js';
-import { NotFoundError } from '../../src/errors.js';
+import { PLANS, isPlan, noPlan } from '../../src/types/plans.js';
+import { grantPlan } from '../../src/accounts/accounts/subscriptions.js';
+import { NotFoundError } from '../../src/lib/errors.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

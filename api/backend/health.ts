@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { recordHeartbeat } from '../../src/installations/heartbeat.js';
-import { keptFor } from '../../src/kept-for.js';
+import { recordHeartbeat } from '../../src/accounts/installations/heartbeat.js';
+import { keptFor } from '../../src/lib/kept-for.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

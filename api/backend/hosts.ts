@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { EGRESS_STATUSES } from '../../src/egress/host-egress.js';
-import { ForbiddenError } from '../../src/errors.js';
-import { freePlaces, HOST_STATUSES, statusOf } from '../../src/hosts/host-status.js';
-import { hostDetails, type HostDetail } from '../../src/hosts/hosts.js';
+import { EGRESS_STATUSES } from '../../src/docker/egress/host-egress.js';
+import { ForbiddenError } from '../../src/lib/errors.js';
+import { freePlaces, HOST_STATUSES, statusOf } from '../../src/agents/hosts/host-status.js';
+import { hostDetails, type HostDetail } from '../../src/agents/hosts/hosts.js';
 import { admin } from '../auth/admin.js';
 import { internalKey, type InternalCaller } from '../auth/internal-key.js';
 import { area } from '../http/area.js';

@@ -1,10 +1,10 @@
 import * as z from 'zod';
-import { secretsToRedact } from '../../src/agents/agent-credentials.js';
-import { getAgent } from '../../src/agents/agents.js';
-import { InvalidCursorError } from '../../src/containers/container-errors.js';
-import { BadRequestError, NotFoundError } from '../../src/errors.js';
-import type { HostAccess } from '../../src/hosts/host-access.js';
-import { LiveLogs, logHistory, type LogEvent } from '../../src/logs/live-logs.js';
+import { secretsToRedact } from '../../src/agents/credentials/agent-credentials.js';
+import { getAgent } from '../../src/agents/agents/agents.js';
+import { InvalidCursorError } from '../../src/docker/containers/container-errors.js';
+import { BadRequestError, NotFoundError } from '../../src/lib/errors.js';
+import type { HostAccess } from '../../src/agents/hosts/host-access.js';
+import { LiveLogs, logHistory, type LogEvent } from '../../src/agents/logs/live-logs.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

@@ -1,4 +1,4 @@
-import { MODELS, allows } from '../../src/ai/catalogue.js';
+import { MODELS, allows } from '../../src/ai/routing/catalogue.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

@@ -1,5 +1,5 @@
-import { getAgent } from '../../src/agents/agents.js';
-import { listArchives } from '../../src/agents/archives.js';
+import { getAgent } from '../../src/agents/agents/agents.js';
+import { listArchives } from '../../src/agents/memory/archives.js';
 import { reply } from '../http/reply.js';
 import { answerHistory, presentArchive } from '../views/operations.js';
 import { answerOperation } from './answer-operation.js';

@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { ForbiddenError } from '../../src/errors.js';
-import { PAYMENT_FAILURES, PAYMENT_STATES } from '../../src/payments/payment.js';
+import { ForbiddenError } from '../../src/lib/errors.js';
+import { PAYMENT_FAILURES, PAYMENT_STATES } from '../../src/types/payment.js';
 import {
   listPayments,
   type ListedPayment,
   type ListedTransaction,
-} from '../../src/payments/payment-list.js';
+} from '../../src/money/payments/payment-list.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { nextPageLink, page } from '../http/pagination.js';

@@ -1,5 +1,5 @@
-import { OPERATOR_USER_ID } from '../../src/accounts/operator-user.js';
-import type { Requester } from '../../src/audit/requester.js';
+import { OPERATOR_USER_ID } from '../../src/types/operator-user.js';
+import type { Requester } from '../../src/platform/audit/requester.js';
 import type { ApiKeyCaller } from '../auth/api-key.js';
 import type { InternalCaller } from '../auth/internal-key.js';
 

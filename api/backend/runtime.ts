@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { getAgent } from '../../src/agents/agents.js';
+import { getAgent } from '../../src/agents/agents/agents.js';
 import { internalKey } from '../auth/internal-key.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';

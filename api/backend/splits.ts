@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import type { Requester } from '../../src/audit/requester.js';
-import { NotFoundError } from '../../src/errors.js';
-import { getSplit, listSplits } from '../../src/splits/royalty-splits.js';
+import type { Requester } from '../../src/platform/audit/requester.js';
+import { NotFoundError } from '../../src/lib/errors.js';
+import { getSplit, listSplits } from '../../src/money/splits/royalty-splits.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 import { nextPageLink } from '../http/pagination.js';

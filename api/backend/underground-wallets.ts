@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import { OPERATOR_USER_ID } from '../../src/accounts/operator-user.js';
-import { reading } from '../../src/chain/unreadable.js';
-import { NotFoundError } from '../../src/errors.js';
-import { formatAmount } from '../../src/money/money.js';
-import { hasWallet } from '../../src/wallets/agent-wallets.js';
+import { OPERATOR_USER_ID } from '../../src/types/operator-user.js';
+import { reading } from '../../src/money/chain/unreadable.js';
+import { NotFoundError } from '../../src/lib/errors.js';
+import { formatAmount } from '../../src/types/money.js';
+import { hasWallet } from '../../src/money/wallets/agent-wallets.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

@@ -1,12 +1,12 @@
 import * as z from 'zod';
-import { lastDays } from '../../src/usage/period.js';
+import { lastDays } from '../../src/ai/usage/period.js';
 import {
   usageByModel,
   usageDaily,
   usageSummary,
   type SummaryUsage,
   type UsageSums,
-} from '../../src/usage/reports.js';
+} from '../../src/ai/usage/reports.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { nextPageLink, pageQuery, wholeNumber } from '../http/pagination.js';

@@ -1,7 +1,7 @@
-import { entitled } from '../../src/accounts/entitlement.js';
-import { wantedModel } from '../../src/agents/agent-model.js';
-import { AGENT_MODEL } from '../../src/agents/runtime-store.js';
-import type { Ai } from '../../src/ai/ai.js';
+import { entitled } from '../../src/accounts/accounts/entitlement.js';
+import { wantedModel } from '../../src/agents/model/agent-model.js';
+import { AGENT_MODEL } from '../../src/agents/operations/runtime-store.js';
+import type { Ai } from '../../src/ai/routing/ai.js';
 import type { Settings } from '../../src/settings.js';
 import { agentToken } from '../auth/agent-token.js';
 import { area } from '../http/area.js';

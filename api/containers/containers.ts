@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import { AgentCallerLookup } from '../../src/agents/agent-caller-lookup.js';
-import type { Refusals } from '../../src/audit/refusals.js';
-import { PLATFORM_NAME } from '../../src/containers/container-spec.js';
-import type { Ai } from '../../src/ai/ai.js';
+import { AgentCallerLookup } from '../../src/agents/credentials/agent-caller-lookup.js';
+import type { Refusals } from '../../src/platform/audit/refusals.js';
+import { PLATFORM_NAME } from '../../src/docker/containers/container-spec.js';
+import type { Ai } from '../../src/ai/routing/ai.js';
 import type { Settings } from '../../src/settings.js';
-import type { Database } from '../../src/database/database.js';
+import type { Database } from '../../src/platform/database/database.js';
 import { agentToken } from '../auth/agent-token.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { agentAiEndpoints } from './ai.js';

@@ -1,9 +1,13 @@
 import { createAgentAiServices } from '../../src/agent-ai-services.js';
-import { configuredDocker } from '../../src/containers/docker-host.js';
-import { Database } from '../../src/database/database.js';
-import { createLogger } from '../../src/log.js';
+import { configuredDocker } from '../../src/docker/containers/docker-host.js';
+import { Database } from '../../src/platform/database/database.js';
+import { createLogger } from '../../src/platform/process/log.js';
 import { Metrics } from '../../src/metrics.js';
-import { onShutdown, reportReady, runProcess } from '../../src/process-lifecycle.js';
+import {
+  onShutdown,
+  reportReady,
+  runProcess,
+} from '../../src/platform/process/process-lifecycle.js';
 import { loadSettings } from '../../src/settings.js';
 import { ListenError, type Listening } from '../http/server.js';
 import { createMetricsListener } from '../metrics/metrics.js';

@@ -1,5 +1,8 @@
-import { ContainerError, DockerUnavailableError } from '../../src/containers/container-errors.js';
-import type { DockerHost } from '../../src/containers/docker-host.js';
+import {
+  ContainerError,
+  DockerUnavailableError,
+} from '../../src/docker/containers/container-errors.js';
+import type { DockerHost } from '../../src/docker/containers/docker-host.js';
 import { ListenError, type Listening } from '../http/server.js';
 import { createContainersListener, type ContainersDependencies } from './containers.js';
 

@@ -1,5 +1,5 @@
-import { setBounded } from '../../src/bounded-map.js';
-import { networksOf } from '../../src/http/client-networks.js';
+import { setBounded } from '../../src/lib/bounded-map.js';
+import { networksOf } from '../../src/platform/http/client-networks.js';
 import type { RateLimit, Taken } from './rate-limit.js';
 
 const WINDOW_MS = 60_000;

@@ -1,5 +1,5 @@
-import { ForbiddenError, TooManyRequestsError, UnauthorizedError } from '../../src/errors.js';
-import type { Database } from '../../src/database/database.js';
+import { ForbiddenError, TooManyRequestsError, UnauthorizedError } from '../../src/lib/errors.js';
+import type { Database } from '../../src/platform/database/database.js';
 import type { AuthenticationRequest, Identity } from '../auth/authentication.js';
 import { bearerOf } from '../auth/bearer-token.js';
 import type { Arrival, ArrivalContext } from './arrival.js';

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import * as z from 'zod';
-import { BadRequestError, ServiceError } from '../../src/errors.js';
+import { BadRequestError, ServiceError } from '../../src/lib/errors.js';
 import { refuseUnstorable } from './storable.js';
 import { validator } from './validation.js';
 import { hasMoreValues } from './value-count.js';

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Shares, type Release } from '../../src/shares.js';
+import { Shares, type Release } from '../../src/lib/shares.js';
 import { whenClosed } from './when-closed.js';
 
 /** Bytes of bodies in this process, from when they come until their requests are answered. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Database, TenantDatabase } from '../../src/database/database.js';
-import { uuidOf } from '../../src/uuid-of.js';
+import type { Database, TenantDatabase } from '../../src/platform/database/database.js';
+import { uuidOf } from '../../src/lib/uuid-of.js';
 import type { Caller, Identity, TenantOfCaller } from '../auth/authentication.js';
 import type { Endpoint, EndpointRequest } from './endpoint.js';
 import { whenClosed } from './when-closed.js';

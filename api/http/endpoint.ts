@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import type { Statements, TenantDatabase } from '../../src/database/database.js';
+import type { Statements, TenantDatabase } from '../../src/platform/database/database.js';
 import type { Authentication, Caller } from '../auth/authentication.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { Limits, RateLimit } from './rate-limit.js';

@@ -1,6 +1,6 @@
-import { isOfDeletedAccount } from '../../src/accounts/account-deletions.js';
-import { LimitedElsewhereError, ServiceError, UnauthorizedError } from '../../src/errors.js';
-import { StillRunningError } from '../../src/idempotency/kept-answers.js';
+import { isOfDeletedAccount } from '../../src/accounts/accounts/account-deletions.js';
+import { LimitedElsewhereError, ServiceError, UnauthorizedError } from '../../src/lib/errors.js';
+import { StillRunningError } from '../../src/platform/idempotency/kept-answers.js';
 
 export interface ErrorAnswer {
   readonly status: number;

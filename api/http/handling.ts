@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { describeError } from '../../src/describe-error.js';
-import { ForeignFaultError, ServiceError } from '../../src/errors.js';
+import { describeError } from '../../src/lib/describe-error.js';
+import { ForeignFaultError, ServiceError } from '../../src/lib/errors.js';
 import type { Identity } from '../auth/authentication.js';
 import type { Endpoint } from './endpoint.js';
 import type { Plan } from './endpoint-plan.js';

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { BadRequestError } from '../../src/errors.js';
-import type { Statements } from '../../src/database/database.js';
+import { BadRequestError } from '../../src/lib/errors.js';
+import type { Statements } from '../../src/platform/database/database.js';
 import type {
   EarlyKeeper,
   KeptAnswer,
   KeptAnswers,
   RequestIdentity,
-} from '../../src/idempotency/kept-answers.js';
+} from '../../src/platform/idempotency/kept-answers.js';
 import { CLIENT_LEFT, JSON_TYPE, type Answer } from './presenter.js';
 
 /**

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { networksOf } from '../../src/http/client-networks.js';
+import { networksOf } from '../../src/platform/http/client-networks.js';
 import { AddressGuard } from './address-guard.js';
 import { MemoryCounters } from './memory-counters.js';
 import { RedisCounters } from './redis-counters.js';

@@ -1,12 +1,12 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import Koa from 'koa';
 import type { Logger } from 'pino';
-import { describeError } from '../../src/describe-error.js';
-import type { HttpSettings } from '../../src/http/settings.js';
-import type { Database } from '../../src/database/database.js';
-import { KeptAnswers } from '../../src/idempotency/kept-answers.js';
-import type { Refusals } from '../../src/audit/refusals.js';
-import type { SecretBox } from '../../src/secrets/secret-box.js';
+import { describeError } from '../../src/lib/describe-error.js';
+import type { HttpSettings } from '../../src/platform/http/settings.js';
+import type { Database } from '../../src/platform/database/database.js';
+import { KeptAnswers } from '../../src/platform/idempotency/kept-answers.js';
+import type { Refusals } from '../../src/platform/audit/refusals.js';
+import type { SecretBox } from '../../src/platform/secrets/secret-box.js';
 import { AuthenticationConfigs, type AuthenticationConfig } from '../auth/authentication.js';
 import { addressReader } from './client-address.js';
 import type { Endpoint } from './endpoint.js';

@@ -1,4 +1,4 @@
-import type { ClientNetworks } from '../../src/http/client-networks.js';
+import type { ClientNetworks } from '../../src/platform/http/client-networks.js';
 import { countedClient, type Counters, type RateLimit, type Taken } from './rate-limit.js';
 
 /** One limit's clients. Windows are equally long, so the map's order is the order of expiry. */

@@ -1,6 +1,6 @@
 import { Busboy } from '@fastify/busboy';
 import * as z from 'zod';
-import { BadRequestError, ServiceError } from '../../src/errors.js';
+import { BadRequestError, ServiceError } from '../../src/lib/errors.js';
 import type { BodyFormat } from './body-format.js';
 import { byName, type NamedValues } from './named-values.js';
 import { refuseUnstorable } from './storable.js';

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import * as z from 'zod';
-import { isObject } from '../../src/json.js';
+import { isObject } from '../../src/lib/json.js';
 import type { Authentication } from '../auth/authentication.js';
 import { formatOf, type BodyFormat } from './body-format.js';
 import { errorStatuses } from './derived-errors.js';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { tryParseJson } from '../../src/json.js';
+import { tryParseJson } from '../../src/lib/json.js';
 
 export const DEFAULT_PAGE = 50;
 export const MAX_PAGE = 200;

@@ -1,7 +1,7 @@
 import Router from '@koa/router';
 import type Koa from 'koa';
-import { BadRequestError, MisdirectedRequestError, NotFoundError } from '../../src/errors.js';
-import { meansUs } from '../../src/http/own-names.js';
+import { BadRequestError, MisdirectedRequestError, NotFoundError } from '../../src/lib/errors.js';
+import { meansUs } from '../../src/platform/http/own-names.js';
 import type { AuthenticationConfigs } from '../auth/authentication.js';
 import { watchAccess } from './access-log.js';
 import { Admission, type AdmissionOptions } from './admission.js';

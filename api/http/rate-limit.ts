@@ -1,4 +1,4 @@
-import type { ClientNetworks } from '../../src/http/client-networks.js';
+import type { ClientNetworks } from '../../src/platform/http/client-networks.js';
 
 /** At most `max` requests of one client within `windowMs`, counted from the first of them. */
 export interface RateLimit {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { BadRequestError, ServiceError } from '../../src/errors.js';
+import { BadRequestError, ServiceError } from '../../src/lib/errors.js';
 import { MAX_ANONYMOUS_BYTES, MAX_BODY_BYTES, type BodyFormat } from './body-format.js';
 
 /** What is asked of whoever sends a body. */

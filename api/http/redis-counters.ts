@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import type { Logger } from 'pino';
-import type { ClientNetworks } from '../../src/http/client-networks.js';
+import type { ClientNetworks } from '../../src/platform/http/client-networks.js';
 import { countedClient, type Counters, type RateLimit, type Taken } from './rate-limit.js';
 
 /**

@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import * as z from 'zod';
 import { anonymous } from '../auth/anonymous.js';
 import { endpoint, type Endpoint } from './endpoint.js';
-import { html } from '../../src/html.js';
+import { html } from '../../src/lib/html.js';
 import { fileReply, htmlReply, reply } from './reply.js';
 
 /** The page's own scripts and styles, and nothing from anywhere else. */

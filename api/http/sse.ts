@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { jittered } from '../../src/jitter.js';
+import { jittered } from '../../src/lib/jitter.js';
 import { streamReply, type StreamReply } from './reply.js';
 
 /** One server-sent event. */

@@ -1,4 +1,4 @@
-import { BadRequestError } from '../../src/errors.js';
+import { BadRequestError } from '../../src/lib/errors.js';
 
 const MAX_DEPTH = 100;
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Shares } from '../../src/shares.js';
+import { Shares } from '../../src/lib/shares.js';
 import { whenClosed } from './when-closed.js';
 
 /** At most so many requests of one user under way at a time, of all endpoints that name it. */

@@ -1,6 +1,6 @@
 import type * as z from 'zod';
-import { BadRequestError } from '../../src/errors.js';
-import { fieldName } from '../../src/field-name.js';
+import { BadRequestError } from '../../src/lib/errors.js';
+import { fieldName } from '../../src/lib/field-name.js';
 
 type Issue = Parameters<z.core.$ZodErrorMap>[0];
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Settings } from '../../src/settings.js';
-import type { Database } from '../../src/database/database.js';
+import type { Database } from '../../src/platform/database/database.js';
 import type { Metrics } from '../../src/metrics.js';
 import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { Entitlement } from '../../src/accounts/entitlement.js';
-import type { ChatBody } from '../../src/ai/completion.js';
-import type { Call, Completions } from '../../src/ai/completions.js';
-import { NoAnswerError } from '../../src/ai/no-answer-error.js';
-import { ProviderError } from '../../src/ai/provider-error.js';
-import type { Route } from '../../src/ai/route.js';
-import { supportedRequest } from '../../src/ai/supported-request.js';
+import type { Entitlement } from '../../src/accounts/accounts/entitlement.js';
+import type { ChatBody } from '../../src/ai/completion/completion.js';
+import type { Call, Completions } from '../../src/ai/routing/completions.js';
+import { NoAnswerError } from '../../src/ai/routing/no-answer-error.js';
+import { ProviderError } from '../../src/ai/completion/provider-error.js';
+import type { Route } from '../../src/ai/routing/route.js';
+import { supportedRequest } from '../../src/ai/routing/supported-request.js';
 import { streamReply, type StreamReply } from '../http/reply.js';
 import { eventStream, type ServerEvent } from '../http/sse.js';
 import type { CompletionBody } from './completion-schemas.js';

@@ -1,4 +1,4 @@
-import type { HttpSettings } from '../../src/http/settings.js';
+import type { HttpSettings } from '../../src/platform/http/settings.js';
 import type { RateLimit } from '../http/rate-limit.js';
 import type { ConcurrencyLimit } from '../http/under-way.js';
 

@@ -1,7 +1,11 @@
-import { createLogger } from '../../src/log.js';
-import { Outbound } from '../../src/outbound/outbound.js';
+import { createLogger } from '../../src/platform/process/log.js';
+import { Outbound } from '../../src/platform/outbound/outbound.js';
 import { Pages } from '../../src/pages/pages.js';
-import { onShutdown, reportReady, runProcess } from '../../src/process-lifecycle.js';
+import {
+  onShutdown,
+  reportReady,
+  runProcess,
+} from '../../src/platform/process/process-lifecycle.js';
 import { loadSummarizerSettings } from '../../src/settings.js';
 import type { Listening } from '../http/server.js';
 import { createSummarizer } from './summarizer.js';

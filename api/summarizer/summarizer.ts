@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import * as z from 'zod';
-import type { ChainSettings } from '../../src/chain/settings.js';
-import { networkName } from '../../src/chain/networks.js';
-import type { HttpSettings } from '../../src/http/settings.js';
+import type { ChainSettings } from '../../src/money/chain/settings.js';
+import { networkName } from '../../src/money/chain/networks.js';
+import type { HttpSettings } from '../../src/platform/http/settings.js';
 import type { Pages } from '../../src/pages/pages.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { fitsEnvironmentFile } from '../../src/containers/environment-file.js';
-import { CREDENTIAL_NAME, isReservedName } from '../../src/agents/credential-names.js';
+import { fitsEnvironmentFile } from '../../src/docker/containers/environment-file.js';
+import { CREDENTIAL_NAME, isReservedName } from '../../src/agents/credentials/credential-names.js';
 
 const MAX_VALUE_BYTES = 8 * 1024;
 

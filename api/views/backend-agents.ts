@@ -1,10 +1,10 @@
 import * as z from 'zod';
-import { PLANS } from '../../src/accounts/plans.js';
-import type { ListedAgent } from '../../src/agents/agents.js';
-import { addressOf } from '../../src/agents/agent-address.js';
-import type { AgentSettings } from '../../src/agents/settings.js';
-import { versionOf } from '../../src/containers/image-name.js';
-import type { AgentRow } from '../../src/database/models.js';
+import { PLANS } from '../../src/types/plans.js';
+import type { ListedAgent } from '../../src/agents/agents/agents.js';
+import { addressOf } from '../../src/agents/agents/agent-address.js';
+import type { AgentSettings } from '../../src/agents/lifecycle/settings.js';
+import { versionOf } from '../../src/docker/containers/image-name.js';
+import type { AgentRow } from '../../src/platform/database/models.js';
 import { presentWatchdog, watchdogView } from './watchdog.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });

@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { agentName } from '../../src/agents/agent-config.js';
-import type { Cloned, Clones } from '../../src/clones/clones.js';
-import { CLONE_CURRENCY, CLONE_PRICE, SPECIALIZATIONS } from '../../src/clones/clone-terms.js';
-import { ofField } from '../../src/field-name.js';
-import { PATH_USD } from '../../src/chain/tempo.js';
-import { amountText, DECIMALS, formatAmount, formattedAmount } from '../../src/money/money.js';
-import type { ChainSettings } from '../../src/chain/settings.js';
+import { agentName } from '../../src/agents/model/agent-config.js';
+import type { Cloned, Clones } from '../../src/agents/clones/clones.js';
+import { CLONE_CURRENCY, CLONE_PRICE, SPECIALIZATIONS } from '../../src/types/clone-terms.js';
+import { ofField } from '../../src/lib/field-name.js';
+import { PATH_USD } from '../../src/money/chain/tempo.js';
+import { amountText, DECIMALS, formatAmount, formattedAmount } from '../../src/types/money.js';
+import type { ChainSettings } from '../../src/money/chain/settings.js';
 import { agentStatus } from './backend-agents.js';
 
 /** More is no lineage of anybody's. */

@@ -1,14 +1,14 @@
 import * as z from 'zod';
-import { networkName } from '../../src/chain/networks.js';
-import type { ChainSettings } from '../../src/chain/settings.js';
-import { PATH_USD } from '../../src/chain/tempo.js';
+import { networkName } from '../../src/money/chain/networks.js';
+import type { ChainSettings } from '../../src/money/chain/settings.js';
+import { PATH_USD } from '../../src/money/chain/tempo.js';
 import type { DebitRefusal, Purse } from '../../src/gateway/debits.js';
 import type { Served } from '../../src/gateway/gateway.js';
 import type { GatewayAction } from '../../src/gateway/gateway-action.js';
-import { DECIMALS, formatAmount, formattedAmount } from '../../src/money/money.js';
+import { DECIMALS, formatAmount, formattedAmount } from '../../src/types/money.js';
 import { voucherAnswer, presentVoucher } from './vouchers.js';
-import { holdSecondsOf, type PaymentSessionSettings } from '../../src/payment-sessions/settings.js';
-import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/payment-sessions/terms.js';
+import { holdSecondsOf, type PaymentSessionSettings } from '../../src/money/sessions/settings.js';
+import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/money/sessions/terms.js';
 
 /** What prices are in, whichever dollars pay them. */
 const PRICED_IN = 'USD';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { FREQUENCY_FORMAT, isFrequency } from '../../src/heartbeat/frequency.js';
-import { nextHeartbeat, type Heartbeat } from '../../src/heartbeat/heartbeats.js';
+import { FREQUENCY_FORMAT, isFrequency } from '../../src/agents/heartbeat/frequency.js';
+import { nextHeartbeat, type Heartbeat } from '../../src/agents/heartbeat/heartbeats.js';
 
 /** What of a heartbeat can be set, on both listeners. */
 export const heartbeatChange = z.object({

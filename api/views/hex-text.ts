@@ -1,6 +1,6 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
-import { ofField } from '../../src/field-name.js';
+import { ofField } from '../../src/lib/field-name.js';
 
 /**
  * Bytes as a caller writes them; handlers have them in lower case.

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { MessageRow } from '../../src/database/models.js';
+import type { MessageRow } from '../../src/platform/database/models.js';
 import { page } from '../http/pagination.js';
 
 /** A message of a conversation, as both listeners show it. */

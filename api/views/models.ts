@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import type { ModelEntry } from '../../src/ai/catalogue.js';
-import { PROVIDER_NAMES } from '../../src/ai/provider-names.js';
+import type { ModelEntry } from '../../src/ai/routing/catalogue.js';
+import { PROVIDER_NAMES } from '../../src/ai/completion/provider-names.js';
 
 /** A model as it is listed (spec 2). */
 export const modelItem = z.strictObject({

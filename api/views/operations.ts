@@ -1,10 +1,10 @@
 import * as z from 'zod';
-import { readHistory } from '../../src/agents/history.js';
-import { OPERATION_KINDS, OPERATION_STATUSES } from '../../src/agents/operation-kinds.js';
-import { IMAGE_TAG } from '../../src/containers/image-name.js';
-import type { TenantDatabase } from '../../src/database/database.js';
-import type { AgentArchiveRow, OperationRow } from '../../src/database/models.js';
-import { isObject } from '../../src/json.js';
+import { readHistory } from '../../src/agents/agents/history.js';
+import { OPERATION_KINDS, OPERATION_STATUSES } from '../../src/types/operation-kinds.js';
+import { IMAGE_TAG } from '../../src/docker/containers/image-name.js';
+import type { TenantDatabase } from '../../src/platform/database/database.js';
+import type { AgentArchiveRow, OperationRow } from '../../src/platform/database/models.js';
+import { isObject } from '../../src/lib/json.js';
 import { nextPageLink, page, wholeNumber } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import type { ConcurrencyLimit } from '../http/under-way.js';

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import type { PaymentSessionRow } from '../../src/database/models.js';
-import { formatAmount, formattedAmount } from '../../src/money/money.js';
-import type { SessionDetails } from '../../src/payment-sessions/session-details.js';
-import { maskedId } from '../../src/payment-sessions/session-token.js';
+import type { PaymentSessionRow } from '../../src/platform/database/models.js';
+import { formatAmount, formattedAmount } from '../../src/types/money.js';
+import type { SessionDetails } from '../../src/money/sessions/session-details.js';
+import { maskedId } from '../../src/money/sessions/session-token.js';
 import { presentVoucher, voucherAnswer } from './vouchers.js';
 
 /** A payment session (spec 2). */

@@ -1,16 +1,16 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
-import { ofField } from '../../src/field-name.js';
+import { ofField } from '../../src/lib/field-name.js';
 import {
   ALL_SHARES,
   formatAmount,
   formattedAmount,
   roundedAmountText,
-} from '../../src/money/money.js';
-import type { QueuedSplit, SplitWithPayouts } from '../../src/splits/royalty-splits.js';
-import { parseShare, percentOf } from '../../src/splits/shares.js';
-import { PAYOUT_STATUSES, SPLIT_STATUSES } from '../../src/splits/states.js';
-import { isVisible, NOT_VISIBLE } from '../../src/visible-text.js';
+} from '../../src/types/money.js';
+import type { QueuedSplit, SplitWithPayouts } from '../../src/money/splits/royalty-splits.js';
+import { parseShare, percentOf } from '../../src/money/splits/shares.js';
+import { PAYOUT_STATUSES, SPLIT_STATUSES } from '../../src/types/split-states.js';
+import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
 import { pageQuery } from '../http/pagination.js';
 import { chainAddress } from './chain-address.js';
 

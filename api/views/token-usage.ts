@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { TokenUsage } from '../../src/ai/completion.js';
+import type { TokenUsage } from '../../src/ai/completion/completion.js';
 
 /** What a call used, as OpenAI's API spells it. */
 export const usageItem = z.strictObject({

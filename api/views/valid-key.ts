@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import type { ApiKeyHolder } from '../../src/accounts/api-key-lookup.js';
-import { FEATURES, planFeatures } from '../../src/accounts/plan-features.js';
-import { PLANS } from '../../src/accounts/plans.js';
+import type { ApiKeyHolder } from '../../src/accounts/accounts/api-key-lookup.js';
+import { FEATURES, planFeatures } from '../../src/accounts/accounts/plan-features.js';
+import { PLANS } from '../../src/types/plans.js';
 
 /** What is told of a valid key; to be spread into an answer's schema. */
 export const validKey = {

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { formatAmount, formattedAmount } from '../../src/money/money.js';
+import { formatAmount, formattedAmount } from '../../src/types/money.js';
 
 /** A debit of a payment session, as its wallet sees it. */
 export const voucherAnswer = z.strictObject({

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { WATCHDOG_CAUSES, WATCHDOG_STATES, crashesWithin } from '../../src/agents/watchdog.js';
-import type { AgentSettings } from '../../src/agents/settings.js';
-import type { AgentRow, WatchdogTransitionRow } from '../../src/database/models.js';
+import { WATCHDOG_CAUSES, WATCHDOG_STATES, crashesWithin } from '../../src/types/watchdog.js';
+import type { AgentSettings } from '../../src/agents/lifecycle/settings.js';
+import type { AgentRow, WatchdogTransitionRow } from '../../src/platform/database/models.js';
 
 /** What the watchdog makes of an agent (decision 17), on both listeners. */
 export const watchdogView = z.strictObject({

@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import { PLANS } from '../../src/accounts/plans.js';
-import type { ListedAgent } from '../../src/agents/agents.js';
-import { addressOf } from '../../src/agents/agent-address.js';
-import type { AgentSettings } from '../../src/agents/settings.js';
-import type { AgentRow, AgentStatus } from '../../src/database/models.js';
+import { PLANS } from '../../src/types/plans.js';
+import type { ListedAgent } from '../../src/agents/agents/agents.js';
+import { addressOf } from '../../src/agents/agents/agent-address.js';
+import type { AgentSettings } from '../../src/agents/lifecycle/settings.js';
+import type { AgentRow, AgentStatus } from '../../src/platform/database/models.js';
 import { presentWatchdog, watchdogView } from './watchdog.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });

@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { ADMIN_LINK_PATH, useAdminLink } from '../../src/accounts/admin-links.js';
-import { isEmail, normalizeEmail } from '../../src/accounts/email.js';
-import { registerAccount } from '../../src/accounts/register.js';
-import { createSession, deleteSession } from '../../src/accounts/sessions.js';
-import { verifyPassword } from '../../src/accounts/sign-in.js';
-import { ForbiddenError, UnauthorizedError } from '../../src/errors.js';
-import { networksOf } from '../../src/http/client-networks.js';
+import { ADMIN_LINK_PATH, useAdminLink } from '../../src/accounts/accounts/admin-links.js';
+import { isEmail, normalizeEmail } from '../../src/accounts/accounts/email.js';
+import { registerAccount } from '../../src/accounts/accounts/register.js';
+import { createSession, deleteSession } from '../../src/accounts/accounts/sessions.js';
+import { verifyPassword } from '../../src/accounts/accounts/sign-in.js';
+import { ForbiddenError, UnauthorizedError } from '../../src/lib/errors.js';
+import { networksOf } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { optionalSession } from '../auth/optional-session.js';
 import { session } from '../auth/session.js';

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { listCredentials } from '../../src/agents/agent-credentials.js';
-import { skillsIn } from '../../src/agents/agent-skills.js';
-import { getAgent } from '../../src/agents/agents.js';
+import { listCredentials } from '../../src/agents/credentials/agent-credentials.js';
+import { skillsIn } from '../../src/agents/model/agent-skills.js';
+import { getAgent } from '../../src/agents/agents/agents.js';
 import { person } from '../auth/person.js';
 import {
   changesSkill,

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { choiceOf, shownModel, shownModels } from '../../src/agents/agent-model.js';
-import { getAgent, listAgents } from '../../src/agents/agents.js';
+import { choiceOf, shownModel, shownModels } from '../../src/agents/model/agent-model.js';
+import { getAgent, listAgents } from '../../src/agents/agents/agents.js';
 import { optionalPerson, person, planOfPerson } from '../auth/person.js';
 import { deleteAgent, updateAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
@@ -18,7 +18,7 @@ import {
 import type { WebDependencies } from './dependencies.js';
 import { forwarder } from './forward.js';
 import { LIMITS } from './limits.js';
-import { planWithin } from '../../src/accounts/plan-within.js';
+import { planWithin } from '../../src/accounts/accounts/plan-within.js';
 
 const configuration = z.record(z.string(), z.unknown());
 

@@ -1,8 +1,8 @@
 import type * as z from 'zod';
-import { BadGatewayError, LimitedElsewhereError, ServiceError } from '../../src/errors.js';
-import { StillRunningError } from '../../src/idempotency/kept-answers.js';
-import { isObject, tryParseJson } from '../../src/json.js';
-import { retryAfterMs } from '../../src/retry-after.js';
+import { BadGatewayError, LimitedElsewhereError, ServiceError } from '../../src/lib/errors.js';
+import { StillRunningError } from '../../src/platform/idempotency/kept-answers.js';
+import { isObject, tryParseJson } from '../../src/lib/json.js';
+import { retryAfterMs } from '../../src/lib/retry-after.js';
 import type { Caller } from '../auth/authentication.js';
 import { ANSWER_KEPT_BY } from '../auth/internal-key.js';
 import type { Person } from '../auth/session.js';

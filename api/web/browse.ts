@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { BadRequestError } from '../../src/errors.js';
+import { BadRequestError } from '../../src/lib/errors.js';
 import { person } from '../auth/person.js';
 import { BROWSE, BROWSE_MS } from '../backend/browse-contract.js';
 import { errorsOf } from '../http/derived-errors.js';

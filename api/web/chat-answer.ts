@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import { entitled } from '../../src/accounts/entitlement.js';
-import type { Question } from '../../src/chat/chats.js';
-import type { TurnEvent } from '../../src/chat/turn.js';
-import type { TenantDatabase } from '../../src/database/database.js';
-import { ServiceError } from '../../src/errors.js';
+import { entitled } from '../../src/accounts/accounts/entitlement.js';
+import type { Question } from '../../src/agents/chat/chats.js';
+import type { TurnEvent } from '../../src/agents/chat/turn.js';
+import type { TenantDatabase } from '../../src/platform/database/database.js';
+import { ServiceError } from '../../src/lib/errors.js';
 import type { Person } from '../auth/session.js';
 import { conversationName } from '../views/messages.js';
 import { reply } from '../http/reply.js';

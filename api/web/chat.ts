@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { getAgent } from '../../src/agents/agents.js';
-import { listMessages } from '../../src/chat/messages.js';
+import { getAgent } from '../../src/agents/agents/agents.js';
+import { listMessages } from '../../src/agents/chat/messages.js';
 import { person } from '../auth/person.js';
 import { area } from '../http/area.js';
 import { messageItem, messagesQuery, presentMessage } from '../views/messages.js';

@@ -1,4 +1,4 @@
-import { formatAmount } from '../../src/money/money.js';
+import { formatAmount } from '../../src/types/money.js';
 import { anonymous } from '../auth/anonymous.js';
 import { person } from '../auth/person.js';
 import { cloneAgent } from '../backend/contract.js';

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { BaseError } from 'sequelize';
 import * as z from 'zod';
-import { costDashboard } from '../../src/usage/cost-dashboard.js';
-import { lastDays, monthToDate } from '../../src/usage/period.js';
-import { sampleCosts } from '../../src/usage/sample-costs.js';
+import { costDashboard } from '../../src/ai/usage/cost-dashboard.js';
+import { lastDays, monthToDate } from '../../src/ai/usage/period.js';
+import { sampleCosts } from '../../src/ai/usage/sample-costs.js';
 import { person } from '../auth/person.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';

@@ -1,16 +1,16 @@
 import * as z from 'zod';
-import type { ChatMessage } from '../../src/ai/completion.js';
-import { demoModels, findDemoModel } from '../../src/ai/demo-models.js';
-import { DemoShares } from '../../src/ai/demo-shares.js';
-import { NoAnswerError } from '../../src/ai/no-answer-error.js';
+import type { ChatMessage } from '../../src/ai/completion/completion.js';
+import { demoModels, findDemoModel } from '../../src/ai/routing/demo-models.js';
+import { DemoShares } from '../../src/ai/routing/demo-shares.js';
+import { NoAnswerError } from '../../src/ai/routing/no-answer-error.js';
 import {
   BadRequestError,
   ServiceError,
   TooManyRequestsError,
   UnavailableError,
-} from '../../src/errors.js';
-import { ofField } from '../../src/field-name.js';
-import { networksOf } from '../../src/http/client-networks.js';
+} from '../../src/lib/errors.js';
+import { ofField } from '../../src/lib/field-name.js';
+import { networksOf } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
 import { jsonBody, MAX_BODY_BYTES } from '../http/body-format.js';

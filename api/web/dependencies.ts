@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Database } from '../../src/database/database.js';
+import type { Database } from '../../src/platform/database/database.js';
 import type { ApiServices } from '../../src/services.js';
 import type { Settings } from '../../src/settings.js';
 import type { BackendClient } from './backend-client.js';

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { UnauthorizedError } from '../../src/errors.js';
-import type { FarcasterIdentity } from '../../src/farcaster/quick-auth.js';
-import type { FarcasterToken } from '../../src/farcaster/farcaster-tokens.js';
-import { checkProvenAddress } from '../../src/token-gating/check-gate.js';
+import { UnauthorizedError } from '../../src/lib/errors.js';
+import type { FarcasterIdentity } from '../../src/accounts/sign-in/farcaster/quick-auth.js';
+import type { FarcasterToken } from '../../src/accounts/sign-in/farcaster/farcaster-tokens.js';
+import { checkProvenAddress } from '../../src/accounts/token-gating/check-gate.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

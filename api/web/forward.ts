@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import type { TenantDatabase } from '../../src/database/database.js';
+import type { TenantDatabase } from '../../src/platform/database/database.js';
 import { person } from '../auth/person.js';
 import { errorsOf } from '../http/derived-errors.js';
 import { endpoint, type Declaration, type Endpoint } from '../http/endpoint.js';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { hostHealth } from '../../src/health/host-health.js';
+import { hostHealth } from '../../src/platform/health/host-health.js';
 import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { DEFAULT_HEARTBEAT, readHeartbeat } from '../../src/heartbeat/heartbeats.js';
+import { DEFAULT_HEARTBEAT, readHeartbeat } from '../../src/agents/heartbeat/heartbeats.js';
 import { person } from '../auth/person.js';
 import { setHeartbeat } from '../backend/contract.js';
 import { area } from '../http/area.js';

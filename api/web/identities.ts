@@ -4,8 +4,8 @@ import {
   revokeRefreshToken,
   unlinkIdentity,
   type ListedIdentity,
-} from '../../src/accounts/identities.js';
-import { IDENTITY_KINDS } from '../../src/accounts/ways-in.js';
+} from '../../src/accounts/accounts/identities.js';
+import { IDENTITY_KINDS } from '../../src/types/sign-in-methods.js';
 import { freshSession } from '../auth/fresh-session.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';

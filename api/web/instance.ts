@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { PLANS } from '../../src/accounts/plans.js';
-import { shownModels } from '../../src/agents/agent-model.js';
-import { listAgents } from '../../src/agents/agents.js';
-import { NotFoundError } from '../../src/errors.js';
+import { PLANS } from '../../src/types/plans.js';
+import { shownModels } from '../../src/agents/model/agent-model.js';
+import { listAgents } from '../../src/agents/agents/agents.js';
+import { NotFoundError } from '../../src/lib/errors.js';
 import type { Person } from '../auth/session.js';
 import { person, planOfPerson } from '../auth/person.js';
 import { runtimeInstances } from '../backend/contract.js';

@@ -6,11 +6,11 @@ import {
   listApiKeys,
   MAX_API_KEY_NAME,
   type ApiKey,
-} from '../../src/accounts/api-keys.js';
-import { ApiKeyValidator } from '../../src/accounts/api-key-validation.js';
-import { UnauthorizedError } from '../../src/errors.js';
-import { networksOf } from '../../src/http/client-networks.js';
-import { isVisible, NOT_VISIBLE } from '../../src/visible-text.js';
+} from '../../src/accounts/accounts/api-keys.js';
+import { ApiKeyValidator } from '../../src/accounts/accounts/api-key-validation.js';
+import { UnauthorizedError } from '../../src/lib/errors.js';
+import { networksOf } from '../../src/platform/http/client-networks.js';
+import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import * as z from 'zod';
-import { requestAccountDeletion } from '../../src/accounts/account-deletions.js';
-import { exportAccount } from '../../src/accounts/account-export.js';
+import { requestAccountDeletion } from '../../src/accounts/accounts/account-deletions.js';
+import { exportAccount } from '../../src/account-lifecycle/account-export.js';
 import { freshSession } from '../auth/fresh-session.js';
 import { clearSessionCookie } from '../auth/session-cookie.js';
 import { area } from '../http/area.js';

@@ -1,5 +1,5 @@
-import { getAgent } from '../../src/agents/agents.js';
-import { listArchives } from '../../src/agents/archives.js';
+import { getAgent } from '../../src/agents/agents/agents.js';
+import { listArchives } from '../../src/agents/memory/archives.js';
 import { person } from '../auth/person.js';
 import { agentArchives, agentOperations, FOR_OWNERS } from '../backend/contract.js';
 import { endpoint } from '../http/endpoint.js';

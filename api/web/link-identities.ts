@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { linkIdentity } from '../../src/accounts/identities.js';
-import type { ProvenIdentity } from '../../src/accounts/proven-identity.js';
-import { walletIdentity } from '../../src/accounts/sign-in-by-wallet.js';
-import { UnauthorizedError } from '../../src/errors.js';
+import { linkIdentity } from '../../src/accounts/accounts/identities.js';
+import type { ProvenIdentity } from '../../src/accounts/accounts/proven-identity.js';
+import { walletIdentity } from '../../src/accounts/accounts/sign-in-by-wallet.js';
+import { UnauthorizedError } from '../../src/lib/errors.js';
 import { freshSession } from '../auth/fresh-session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { forgotPassword, resetPassword } from '../../src/accounts/reset-password.js';
-import { resendVerification, verifyEmail } from '../../src/accounts/verify-email.js';
-import { UnavailableError } from '../../src/errors.js';
-import type { MailSettings } from '../../src/mail/settings.js';
+import { forgotPassword, resetPassword } from '../../src/accounts/accounts/reset-password.js';
+import { resendVerification, verifyEmail } from '../../src/accounts/accounts/verify-email.js';
+import { UnavailableError } from '../../src/lib/errors.js';
+import type { MailSettings } from '../../src/accounts/mail/settings.js';
 import { anonymous } from '../auth/anonymous.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { MODELS, allows } from '../../src/ai/catalogue.js';
+import { MODELS, allows } from '../../src/ai/routing/catalogue.js';
 import { person, planOfPerson } from '../auth/person.js';
 import { endpoint } from '../http/endpoint.js';
 import { modelItem, presentModelItem } from '../views/models.js';

@@ -1,10 +1,10 @@
 import * as z from 'zod';
-import { BadRequestError, NotFoundError } from '../../src/errors.js';
-import { ofField } from '../../src/field-name.js';
-import { amountText, formatAmount, formattedAmount } from '../../src/money/money.js';
-import { findPaymentSession } from '../../src/payment-sessions/find-session.js';
-import { detailsOf } from '../../src/payment-sessions/session-details.js';
-import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/payment-sessions/terms.js';
+import { BadRequestError, NotFoundError } from '../../src/lib/errors.js';
+import { ofField } from '../../src/lib/field-name.js';
+import { amountText, formatAmount, formattedAmount } from '../../src/types/money.js';
+import { findPaymentSession } from '../../src/money/sessions/find-session.js';
+import { detailsOf } from '../../src/money/sessions/session-details.js';
+import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/money/sessions/terms.js';
 import { optionalSession } from '../auth/optional-session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

@@ -4,11 +4,11 @@ import {
   getProfile,
   type Profile,
   type ProfileChange,
-} from '../../src/accounts/profile.js';
-import { PLANS } from '../../src/accounts/plans.js';
-import { MAX_NAME_LENGTH } from '../../src/accounts/register.js';
-import type { RequestOrigin } from '../../src/audit/audit.js';
-import { isVisible, NOT_VISIBLE } from '../../src/visible-text.js';
+} from '../../src/accounts/accounts/profile.js';
+import { PLANS } from '../../src/types/plans.js';
+import { MAX_NAME_LENGTH } from '../../src/accounts/accounts/register.js';
+import type { RequestOrigin } from '../../src/platform/audit/audit.js';
+import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
 import { requireFresh } from '../auth/fresh-session.js';
 import { session, type SessionCaller } from '../auth/session.js';
 import { area } from '../http/area.js';

@@ -1,12 +1,12 @@
 import * as z from 'zod';
-import { linkIdentity, signInByIdentity } from '../../src/accounts/identities.js';
-import { IdentityRefusedError } from '../../src/accounts/proven-identity.js';
-import { createSession } from '../../src/accounts/sessions.js';
-import type { SignInProvider } from '../../src/accounts/sign-in-provider.js';
-import type { ProviderKind } from '../../src/accounts/ways-in.js';
-import { ConflictError, UnauthorizedError } from '../../src/errors.js';
-import { networksOf } from '../../src/http/client-networks.js';
-import { tokenHash } from '../../src/secrets/token-hash.js';
+import { linkIdentity, signInByIdentity } from '../../src/accounts/accounts/identities.js';
+import { IdentityRefusedError } from '../../src/accounts/accounts/proven-identity.js';
+import { createSession } from '../../src/accounts/accounts/sessions.js';
+import type { SignInProvider } from '../../src/accounts/accounts/sign-in-provider.js';
+import type { ProviderKind } from '../../src/types/sign-in-methods.js';
+import { ConflictError, UnauthorizedError } from '../../src/lib/errors.js';
+import { networksOf } from '../../src/platform/http/client-networks.js';
+import { tokenHash } from '../../src/platform/secrets/token-hash.js';
 import type { AnonymousCaller } from '../auth/anonymous.js';
 import { ProviderFlows } from '../auth/provider-flows.js';
 import {

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import type { SignInProvider } from '../../src/accounts/sign-in-provider.js';
-import type { ProviderKind } from '../../src/accounts/ways-in.js';
-import { BadGatewayError, UnavailableError } from '../../src/errors.js';
+import type { SignInProvider } from '../../src/accounts/accounts/sign-in-provider.js';
+import type { ProviderKind } from '../../src/types/sign-in-methods.js';
+import { BadGatewayError, UnavailableError } from '../../src/lib/errors.js';
 import { anonymous } from '../auth/anonymous.js';
 import { freshSession } from '../auth/fresh-session.js';
 import { optionalSession } from '../auth/optional-session.js';

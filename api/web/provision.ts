@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { FREE_PLAN, planRequired, TIERS, webAgentLimit } from '../../src/accounts/plans.js';
-import { agentName } from '../../src/agents/agent-config.js';
-import { choiceOf, shownModel, shownModels } from '../../src/agents/agent-model.js';
-import { websocketUrlOf } from '../../src/agents/agent-address.js';
-import { listAgents } from '../../src/agents/agents.js';
-import { AGENT_MODELS, requestedModel } from '../../src/agents/models.js';
-import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/errors.js';
+import { FREE_PLAN, planRequired, TIERS, webAgentLimit } from '../../src/types/plans.js';
+import { agentName } from '../../src/agents/model/agent-config.js';
+import { choiceOf, shownModel, shownModels } from '../../src/agents/model/agent-model.js';
+import { websocketUrlOf } from '../../src/agents/agents/agent-address.js';
+import { listAgents } from '../../src/agents/agents/agents.js';
+import { AGENT_MODELS, requestedModel } from '../../src/agents/model/models.js';
+import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/lib/errors.js';
 import { person, planOfPerson } from '../auth/person.js';
 import { deployAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
@@ -15,7 +15,7 @@ import { reply } from '../http/reply.js';
 import { agentItem, presentItem, webStatus } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
-import { planWithin } from '../../src/accounts/plan-within.js';
+import { planWithin } from '../../src/accounts/accounts/plan-within.js';
 
 const provisioned = agentItem.omit({ updatedAt: true });
 

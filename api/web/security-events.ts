@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { ANNOUNCED_TYPES } from '../../src/security-events/event-types.js';
-import type { EventMatching } from '../../src/security-events/receive-events.js';
+import { ANNOUNCED_TYPES } from '../../src/accounts/security-events/event-types.js';
+import type { EventMatching } from '../../src/accounts/security-events/receive-events.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
 import type { BodyFormat } from '../http/body-format.js';

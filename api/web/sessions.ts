@@ -1,14 +1,14 @@
 import * as z from 'zod';
-import { changePassword } from '../../src/accounts/change-password.js';
-import { getProfile } from '../../src/accounts/profile.js';
+import { changePassword } from '../../src/accounts/accounts/change-password.js';
+import { getProfile } from '../../src/accounts/accounts/profile.js';
 import {
   endOtherSessions,
   endSession,
   listSessions,
   type ListedSession,
-} from '../../src/accounts/sessions.js';
-import { SIGN_IN_METHODS } from '../../src/accounts/ways-in.js';
-import { BadRequestError } from '../../src/errors.js';
+} from '../../src/accounts/accounts/sessions.js';
+import { SIGN_IN_METHODS } from '../../src/types/sign-in-methods.js';
+import { BadRequestError } from '../../src/lib/errors.js';
 import { requireFresh } from '../auth/fresh-session.js';
 import { serializeSessionCookie } from '../auth/session-cookie.js';
 import { session } from '../auth/session.js';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { SignInPlace } from '../../src/accounts/sessions.js';
+import type { SignInPlace } from '../../src/accounts/accounts/sessions.js';
 import { readSessionCookie } from '../auth/session-cookie.js';
 
 /** What an endpoint that signs in reads of a request's headers. */

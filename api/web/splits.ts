@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { getAgent } from '../../src/agents/agents.js';
-import { NotFoundError } from '../../src/errors.js';
-import { listSplits, type QueuedSplit } from '../../src/splits/royalty-splits.js';
-import { keptWalletOf } from '../../src/wallets/agent-wallets.js';
+import { getAgent } from '../../src/agents/agents/agents.js';
+import { NotFoundError } from '../../src/lib/errors.js';
+import { listSplits, type QueuedSplit } from '../../src/money/splits/royalty-splits.js';
+import { keptWalletOf } from '../../src/money/wallets/agent-wallets.js';
 import type { CallerOf } from '../auth/authentication.js';
 import { person } from '../auth/person.js';
 import { area } from '../http/area.js';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { BadRequestError } from '../../src/errors.js';
-import { checkGate } from '../../src/token-gating/check-gate.js';
+import { BadRequestError } from '../../src/lib/errors.js';
+import { checkGate } from '../../src/accounts/token-gating/check-gate.js';
 import { optionalPerson } from '../auth/person.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';

@@ -1,16 +1,16 @@
 import * as z from 'zod';
-import { normalizeEmail } from '../../src/accounts/email.js';
-import { reading } from '../../src/chain/unreadable.js';
+import { normalizeEmail } from '../../src/accounts/accounts/email.js';
+import { reading } from '../../src/money/chain/unreadable.js';
 import {
   BadRequestError,
   ForbiddenError,
   NotFoundError,
   ServiceError,
   UnauthorizedError,
-} from '../../src/errors.js';
-import { formatAmount, formattedAmount } from '../../src/money/money.js';
+} from '../../src/lib/errors.js';
+import { formatAmount, formattedAmount } from '../../src/types/money.js';
 import type { Settings } from '../../src/settings.js';
-import type { WalletOwner } from '../../src/wallets/user-wallets.js';
+import type { WalletOwner } from '../../src/money/wallets/user-wallets.js';
 import { anonymous } from '../auth/anonymous.js';
 import { optionalSession } from '../auth/optional-session.js';
 import { session, type SessionCaller } from '../auth/session.js';

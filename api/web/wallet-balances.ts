@@ -1,11 +1,11 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
-import type { ChainNode } from '../../src/chain/chain-node.js';
-import { chainTitle } from '../../src/chain/networks.js';
-import type { ChainSettings } from '../../src/chain/settings.js';
-import { reading } from '../../src/chain/unreadable.js';
-import { walletBalances, type TokenBalance } from '../../src/chain/wallet-balances.js';
-import { formatAmount } from '../../src/money/money.js';
+import type { ChainNode } from '../../src/money/chain/chain-node.js';
+import { chainTitle } from '../../src/money/chain/networks.js';
+import type { ChainSettings } from '../../src/money/chain/settings.js';
+import { reading } from '../../src/money/chain/unreadable.js';
+import { walletBalances, type TokenBalance } from '../../src/money/chain/wallet-balances.js';
+import { formatAmount } from '../../src/types/money.js';
 
 const balanceOfToken = z.strictObject({
   address: z.string().describe("The token's contract"),

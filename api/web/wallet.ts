@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { createSession } from '../../src/accounts/sessions.js';
-import { signInByWallet } from '../../src/accounts/sign-in-by-wallet.js';
-import { UnauthorizedError } from '../../src/errors.js';
-import { networksOf } from '../../src/http/client-networks.js';
+import { createSession } from '../../src/accounts/accounts/sessions.js';
+import { signInByWallet } from '../../src/accounts/accounts/sign-in-by-wallet.js';
+import { UnauthorizedError } from '../../src/lib/errors.js';
+import { networksOf } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { serializeSessionCookie } from '../auth/session-cookie.js';
 import { SignIn } from '../auth/sign-in.js';

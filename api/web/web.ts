@@ -1,7 +1,7 @@
-import { ApiKeyLookup } from '../../src/accounts/api-key-lookup.js';
-import { LastUses } from '../../src/accounts/last-uses.js';
-import { PayingSessions } from '../../src/payment-sessions/find-session.js';
-import { findSession } from '../../src/accounts/sessions.js';
+import { ApiKeyLookup } from '../../src/accounts/accounts/api-key-lookup.js';
+import { LastUses } from '../../src/accounts/accounts/last-uses.js';
+import { PayingSessions } from '../../src/money/sessions/find-session.js';
+import { findSession } from '../../src/accounts/accounts/sessions.js';
 import { apiKey } from '../auth/api-key.js';
 import { payer } from '../auth/payer.js';
 import { freshSession } from '../auth/fresh-session.js';

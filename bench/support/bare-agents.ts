@@ -2,22 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { freePort } from '../../dev/ports.js';
-import { subnetOf } from '../../src/agents/agent-subnet.js';
+import { subnetOf } from '../../src/agents/agents/agent-subnet.js';
 import {
   type AgentContainerSpec,
   containerName,
   GATEWAY_PORT,
   STATE_DIRECTORY,
-} from '../../src/containers/container-spec.js';
-import { containerOptions } from '../../src/containers/container-profile.js';
-import { gatewayReady } from '../../src/containers/gateway-probe.js';
+} from '../../src/docker/containers/container-spec.js';
+import { containerOptions } from '../../src/docker/containers/container-profile.js';
+import { gatewayReady } from '../../src/docker/containers/gateway-probe.js';
 import {
   CONFIG_FILE,
   openClawConfig,
   openClawEnvironment,
   openClawSecrets,
-} from '../../src/containers/openclaw-config.js';
-import { stateArchive } from '../../src/containers/state-archive.js';
+} from '../../src/docker/containers/openclaw-config.js';
+import { stateArchive } from '../../src/docker/containers/state-archive.js';
 import { freeSubnetPool } from './engine.js';
 
 /** Between two polls of a gateway that is not ready yet. */

@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import pg from 'pg';
 import type { Hex } from 'viem';
-import { ChainNode } from '../../src/chain/chain-node.js';
+import { ChainNode } from '../../src/money/chain/chain-node.js';
 
-/** As many as the platform's own APIs have (src/database/settings.ts). */
+/** As many as the platform's own APIs have (src/platform/database/settings.ts). */
 const MAX_CONNECTIONS = 20;
 
 const PRICE = 1_000;

@@ -3,19 +3,19 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { anvilKey } from '../../dev/chain/accounts.js';
 import type { LocalChain } from '../../dev/chain/local-chain.js';
 import { poll } from '../../dev/poll.js';
-import { ChainNode } from '../../src/chain/chain-node.js';
-import { escrowAbi, escrowCode } from '../../src/chain/payment-escrow.js';
-import { PATH_USD } from '../../src/chain/tempo.js';
-import { openCall, type SignedHold } from '../../src/payment-sessions/escrow.js';
+import { ChainNode } from '../../src/money/chain/chain-node.js';
+import { escrowAbi, escrowCode } from '../../src/money/chain/payment-escrow.js';
+import { PATH_USD } from '../../src/money/chain/tempo.js';
+import { openCall, type SignedHold } from '../../src/money/sessions/escrow.js';
 import {
   holdIdOf,
   holdTypedData,
   latestDeadline,
   newNonce,
-} from '../../src/payment-sessions/hold-authorization.js';
-import type { PaymentCall } from '../../src/payments/payment.js';
-import { PaymentNode } from '../../src/payments/payment-node.js';
-import { signTransaction } from '../../src/payments/sign.js';
+} from '../../src/money/sessions/hold-authorization.js';
+import type { PaymentCall } from '../../src/types/payment.js';
+import { PaymentNode } from '../../src/money/payments/payment-node.js';
+import { signTransaction } from '../../src/money/payments/sign.js';
 
 /** Makes contracts at addresses that are known before. */
 const CREATE2_DEPLOYER: Hex = '0x4e59b44847b379578588920ca78fbf26c0b4956c';

@@ -4,7 +4,7 @@ import Koa from 'koa';
 import { createHash } from 'node:crypto';
 import { json } from 'node:stream/consumers';
 import type { AddressInfo } from 'node:net';
-import { Database } from '../../src/database/database.js';
+import { Database } from '../../src/platform/database/database.js';
 
 const LIST = `
   SELECT id, name, model, status, subdomain, port, created_at, updated_at FROM agents

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
-import { LABEL } from '../../src/containers/container-spec.js';
+import { LABEL } from '../../src/docker/containers/container-spec.js';
 
 /** The measure for how soon a death is heard: dockerode's stream of events, and nothing else. */
 export class DeathListener {

@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import { containerName, LABEL } from '../../src/containers/container-spec.js';
+import { containerName, LABEL } from '../../src/docker/containers/container-spec.js';
 
 /** Does harm to an agent. @returns when it was done, in Unix milliseconds. */
 export type Deed = (docker: Docker, agentId: string) => Promise<number>;

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type Docker from 'dockerode';
 import { obtainDocker } from '../../dev/docker/obtain-docker.js';
 import { StartFailure } from '../../dev/failure.js';
-import { connectDocker } from '../../src/containers/docker-client.js';
+import { connectDocker } from '../../src/docker/containers/docker-client.js';
 
 /** The Docker engine that a benchmark compares on. */
 export interface BenchEngine {

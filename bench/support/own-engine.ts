@@ -8,7 +8,7 @@ import {
 } from '../../dev/docker/docker-daemon.js';
 import { unmountWithin } from '../../dev/docker/mounts.js';
 import { poll } from '../../dev/poll.js';
-import { connectDocker } from '../../src/containers/docker-client.js';
+import { connectDocker } from '../../src/docker/containers/docker-client.js';
 import type { BenchEngine } from './engine.js';
 
 /** A Docker engine that a benchmark may kill. */

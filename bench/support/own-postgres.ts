@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { startPostgres } from '../../dev/postgres/postgres.js';
 import { freePort } from '../../dev/ports.js';
-import { migrate } from '../../src/database/migrate.js';
-import { ensureRolesAndDatabase } from '../../src/database/roles.js';
+import { migrate } from '../../src/platform/database/migrate.js';
+import { ensureRolesAndDatabase } from '../../src/platform/database/roles.js';
 
 const SERVING_ROLE = 'agent_platform_api';
 const PASSWORD = 'of-a-benchmark';

@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { Database } from '../../src/database/database.js';
-import { transfer } from '../../src/ledger/ledger.js';
-import { openingCause, sessionAccount } from '../../src/payment-sessions/causes.js';
-import { newSessionToken, storedOf } from '../../src/payment-sessions/session-token.js';
+import { Database } from '../../src/platform/database/database.js';
+import { transfer } from '../../src/money/ledger/ledger.js';
+import { openingCause, sessionAccount } from '../../src/money/sessions/causes.js';
+import { newSessionToken, storedOf } from '../../src/money/sessions/session-token.js';
 
 /** Base units: more than any run of a benchmark spends. */
 const DEPOSIT = 1_000_000_000_000n;

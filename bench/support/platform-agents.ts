@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { containerName } from '../../src/containers/container-spec.js';
-import { configuredDocker } from '../../src/containers/docker-host.js';
-import type { DockerHost } from '../../src/containers/docker-host.js';
+import { containerName } from '../../src/docker/containers/container-spec.js';
+import { configuredDocker } from '../../src/docker/containers/docker-host.js';
+import type { DockerHost } from '../../src/docker/containers/docker-host.js';
 import { Client } from './client.js';
 import type { BenchEngine } from './engine.js';
 import type { BenchPlatform } from './platform.js';

@@ -9,7 +9,7 @@ import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
 import { builtProgram, projectRoot } from '../../dev/root.js';
 import { loadSecrets } from '../../dev/secrets.js';
-import { databaseUrl } from '../../src/database/roles.js';
+import { databaseUrl } from '../../src/platform/database/roles.js';
 import type { AtEnd } from './cleanups.js';
 import { makeFolder } from './folder.js';
 import { usageOf, type Usage } from './process-tree.js';

@@ -4,7 +4,7 @@
 // sends its address and the ports to its parent, is told the agents, and counts what it was asked.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import net, { type AddressInfo } from 'node:net';
-import { containerName, LABEL } from '../../src/containers/container-spec.js';
+import { containerName, LABEL } from '../../src/docker/containers/container-spec.js';
 
 /** Below those that systems give out by themselves. */
 const FIRST_PORT = 2_000;

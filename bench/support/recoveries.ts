@@ -1,6 +1,6 @@
 import { Op } from 'sequelize';
 import { poll } from '../../dev/poll.js';
-import type { Database } from '../../src/database/database.js';
+import type { Database } from '../../src/platform/database/database.js';
 
 const POLL_MS = 500;
 const TIMEOUT_MS = 300_000;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Database } from '../../src/database/database.js';
+import { Database } from '../../src/platform/database/database.js';
 import { agentRow } from './agent-row.js';
 import { Client } from './client.js';
 import type { BenchPlatform } from './platform.js';

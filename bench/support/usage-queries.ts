@@ -1,8 +1,8 @@
-import type { Database, TenantDatabase } from '../../src/database/database.js';
-import { costDashboard } from '../../src/usage/cost-dashboard.js';
-import { lastDays, monthToDate, type Period } from '../../src/usage/period.js';
-import * as sql from '../../src/usage/report-sql.js';
-import { usageByModel, usageDaily, usageSummary } from '../../src/usage/reports.js';
+import type { Database, TenantDatabase } from '../../src/platform/database/database.js';
+import { costDashboard } from '../../src/ai/usage/cost-dashboard.js';
+import { lastDays, monthToDate, type Period } from '../../src/ai/usage/period.js';
+import * as sql from '../../src/ai/usage/report-sql.js';
+import { usageByModel, usageDaily, usageSummary } from '../../src/ai/usage/reports.js';
 import { agentOf, userOf } from './usage-rows.js';
 
 /** A report, and the same sums out of the calls themselves. */

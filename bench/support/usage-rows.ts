@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import type { UsageRecord } from '../../src/usage/usage-record.js';
+import type { UsageRecord } from '../../src/ai/usage/usage-record.js';
 
 /** A year until today. */
 const DAYS = 365;

@@ -1,4 +1,4 @@
-import { html } from '../../src/html.js';
+import { html } from '../../src/lib/html.js';
 
 /** On which somebody says to a stand-in of a provider who they are: no password is asked for. */
 export const personPage = (provider: string): string =>

@@ -1,4 +1,4 @@
-import { EVENT_TYPES } from '../../src/security-events/event-types.js';
+import { EVENT_TYPES } from '../../src/accounts/security-events/event-types.js';
 import { StartFailure } from '../failure.js';
 import { eventClaims, EventSigner } from '../security-events/event-signer.js';
 import { readKept } from './kept-accounts.js';

@@ -3,13 +3,17 @@ import { access, mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { createWriteStream } from 'node:fs';
 import path from 'node:path';
 import type Docker from 'dockerode';
-import { ImageUnavailableError } from '../../src/containers/container-errors.js';
-import { NO_REGISTRY, OFFICIAL_RUNTIME_IMAGE, withTag } from '../../src/containers/image-name.js';
-import { pullImage } from '../../src/containers/runtime-images.js';
+import { ImageUnavailableError } from '../../src/docker/containers/container-errors.js';
+import {
+  NO_REGISTRY,
+  OFFICIAL_RUNTIME_IMAGE,
+  withTag,
+} from '../../src/docker/containers/image-name.js';
+import { pullImage } from '../../src/docker/containers/runtime-images.js';
 import { requireRoom } from '../disk.js';
 import { projectRoot } from '../root.js';
-import { hasGlibc } from '../../src/images/host-programs.js';
-import { hasImage, importImage } from '../../src/images/import-image.js';
+import { hasGlibc } from '../../src/docker/images/host-programs.js';
+import { hasImage, importImage } from '../../src/docker/images/import-image.js';
 import { installRuntime, type RuntimePackages } from './install-runtime.js';
 import { placeOfStrangers, Stranger } from './stranger.js';
 import { openClawRootfs } from './openclaw-rootfs.js';

@@ -1,11 +1,11 @@
 // Run as a program of its own, so that what builds the image does not stay in the launcher's memory.
-import { agentSettings } from '../../src/agents/settings.js';
-import { ImageUnavailableError } from '../../src/containers/container-errors.js';
-import { runtimeImages } from '../../src/containers/image-name.js';
-import { connectDocker } from '../../src/containers/docker-client.js';
-import { containerSettings } from '../../src/containers/settings.js';
-import { readAreas } from '../../src/environment/read.js';
-import { processSettings } from '../../src/process/settings.js';
+import { agentSettings } from '../../src/agents/lifecycle/settings.js';
+import { ImageUnavailableError } from '../../src/docker/containers/container-errors.js';
+import { runtimeImages } from '../../src/docker/containers/image-name.js';
+import { connectDocker } from '../../src/docker/containers/docker-client.js';
+import { containerSettings } from '../../src/docker/containers/settings.js';
+import { readAreas } from '../../src/platform/environment/read.js';
+import { processSettings } from '../../src/platform/process/settings.js';
 import { ensureAgentImage } from './build-openclaw.js';
 import { DiskFailure } from '../failure.js';
 

@@ -6,9 +6,9 @@ import {
   addLibraries,
   addProgram,
   findProgram,
-} from '../../src/images/host-programs.js';
+} from '../../src/docker/images/host-programs.js';
 import type { InstalledRuntime } from './install-runtime.js';
-import { Rootfs } from '../../src/images/rootfs.js';
+import { Rootfs } from '../../src/docker/images/rootfs.js';
 
 const run = promisify(execFile);
 

@@ -1,4 +1,4 @@
-import { ChainAwayError, ChainNode } from '../../src/chain/chain-node.js';
+import { ChainAwayError, ChainNode } from '../../src/money/chain/chain-node.js';
 import { describeFailure, StartFailure } from '../failure.js';
 import { poll } from '../poll.js';
 import { lastLines, startProcess, type ServerProcess } from '../processes/process.js';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { tryParseJson } from '../../src/json.js';
+import { tryParseJson } from '../../src/lib/json.js';
 
 const KEEP_EVERY_MS = 500;
 

@@ -13,13 +13,13 @@ import {
   type Hex,
 } from 'viem';
 import * as z from 'zod';
-import { ChainNode } from '../../src/chain/chain-node.js';
-import { escrowAbi, escrowCode } from '../../src/chain/payment-escrow.js';
-import { networkName } from '../../src/chain/networks.js';
-import type { ChainSettings } from '../../src/chain/settings.js';
-import { holdSecondsOf, type PaymentSessionSettings } from '../../src/payment-sessions/settings.js';
-import { PATH_USD } from '../../src/chain/tempo.js';
-import { tryParseJson } from '../../src/json.js';
+import { ChainNode } from '../../src/money/chain/chain-node.js';
+import { escrowAbi, escrowCode } from '../../src/money/chain/payment-escrow.js';
+import { networkName } from '../../src/money/chain/networks.js';
+import type { ChainSettings } from '../../src/money/chain/settings.js';
+import { holdSecondsOf, type PaymentSessionSettings } from '../../src/money/sessions/settings.js';
+import { PATH_USD } from '../../src/money/chain/tempo.js';
+import { tryParseJson } from '../../src/lib/json.js';
 import { StartFailure } from '../failure.js';
 import { poll } from '../poll.js';
 import { isSet } from '../settings.js';

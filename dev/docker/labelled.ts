@@ -1,4 +1,4 @@
-import { connectDocker } from '../../src/containers/docker-client.js';
+import { connectDocker } from '../../src/docker/containers/docker-client.js';
 
 /** Bound of each call, in milliseconds. */
 const TIMEOUT_MS = 30_000;

@@ -2,7 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import type { Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import * as z from 'zod';
-import { formatAmount, ONE } from '../../src/money/money.js';
+import { formatAmount, ONE } from '../../src/types/money.js';
 import type { LocalChain } from '../chain/local-chain.js';
 import { StartFailure } from '../failure.js';
 import { say } from '../report.js';

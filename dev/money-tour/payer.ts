@@ -1,15 +1,15 @@
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { signTypedData } from 'viem/accounts';
-import type { Receipt } from '../../src/chain/answers.js';
-import { ChainNode } from '../../src/chain/chain-node.js';
+import type { Receipt } from '../../src/money/chain/answers.js';
+import { ChainNode } from '../../src/money/chain/chain-node.js';
 import {
   holdTypedData,
   type Hold,
   type HoldDomain,
-} from '../../src/payment-sessions/hold-authorization.js';
-import { PaymentNode } from '../../src/payments/payment-node.js';
-import type { PaymentCall } from '../../src/payments/payment.js';
-import { signTransaction } from '../../src/payments/sign.js';
+} from '../../src/money/sessions/hold-authorization.js';
+import { PaymentNode } from '../../src/money/payments/payment-node.js';
+import type { PaymentCall } from '../../src/types/payment.js';
+import { signTransaction } from '../../src/money/payments/sign.js';
 import type { LocalChain } from '../chain/local-chain.js';
 import { StartFailure } from '../failure.js';
 import { poll } from '../poll.js';

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import * as z from 'zod';
-import { escrowAbi } from '../../src/chain/payment-escrow.js';
-import { parseAmount } from '../../src/money/money.js';
+import { escrowAbi } from '../../src/money/chain/payment-escrow.js';
+import { parseAmount } from '../../src/types/money.js';
 import { StartFailure } from '../failure.js';
 import { say } from '../report.js';
 import type { Payer } from './payer.js';

@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { tryParseJson } from '../../src/json.js';
+import { tryParseJson } from '../../src/lib/json.js';
 import { StartFailure } from '../failure.js';
 import { say } from '../report.js';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { exportJWK, generateKeyPair, importJWK, SignJWT, type CryptoKey, type JWK } from 'jose';
-import { EVENT_TYPES } from '../../src/security-events/event-types.js';
+import { EVENT_TYPES } from '../../src/accounts/security-events/event-types.js';
 
 /** Of whom an event tells, as Google writes it. */
 export type EventSubject =

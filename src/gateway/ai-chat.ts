@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import type { Ai } from '../ai/ai.js';
-import { modelsOfFamily, type ModelEntry } from '../ai/catalogue.js';
-import { NoAnswerError } from '../ai/no-answer-error.js';
-import type { Router } from '../ai/route.js';
-import { UnavailableError } from '../errors.js';
+import type { Ai } from '../ai/routing/ai.js';
+import { modelsOfFamily, type ModelEntry } from '../ai/routing/catalogue.js';
+import { NoAnswerError } from '../ai/routing/no-answer-error.js';
+import type { Router } from '../ai/routing/route.js';
+import { UnavailableError } from '../lib/errors.js';
 import { gatewayAction } from './gateway-action.js';
 
 const MAX_TOKENS = 1_024;

@@ -1,6 +1,6 @@
-import { BadGatewayError } from '../errors.js';
-import { strictCall, textOf } from '../http/strict-call.js';
-import { tryParseJson } from '../json.js';
+import { BadGatewayError } from '../lib/errors.js';
+import { strictCall, textOf } from '../platform/http/strict-call.js';
+import { tryParseJson } from '../lib/json.js';
 
 export interface ServiceCall {
   /** Of who is asked, where a failure is told. */

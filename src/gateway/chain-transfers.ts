@@ -1,11 +1,11 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
-import type { ChainNode } from '../chain/chain-node.js';
-import { PATH_USD } from '../chain/tempo.js';
-import { transfersOf } from '../chain/transfers.js';
-import { BadRequestError } from '../errors.js';
-import { ofField } from '../field-name.js';
-import { formatAmount } from '../money/money.js';
+import type { ChainNode } from '../money/chain/chain-node.js';
+import { PATH_USD } from '../money/chain/tempo.js';
+import { transfersOf } from '../money/chain/transfers.js';
+import { BadRequestError } from '../lib/errors.js';
+import { ofField } from '../lib/field-name.js';
+import { formatAmount } from '../types/money.js';
 import { gatewayAction } from './gateway-action.js';
 
 /** `chain` `transfers`: from receipt logs alone, as payments are looked at. */

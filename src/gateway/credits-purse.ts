@@ -1,4 +1,4 @@
-import type { Database, Statements } from '../database/database.js';
+import type { Database, Statements } from '../platform/database/database.js';
 import {
   balanceOf,
   creditsOf,
@@ -7,7 +7,7 @@ import {
   post,
   release,
   spentOf,
-} from '../ledger/ledger.js';
+} from '../money/ledger/ledger.js';
 import { HOLD_MS, type Purse } from './debits.js';
 
 const CURRENCY = 'usd';

@@ -1,4 +1,4 @@
-import type { Statements } from '../database/database.js';
+import type { Statements } from '../platform/database/database.js';
 
 /** The payment for one run. */
 export interface Debit {

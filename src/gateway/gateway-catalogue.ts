@@ -1,6 +1,6 @@
-import type { Ai } from '../ai/ai.js';
-import type { ChainNode } from '../chain/chain-node.js';
-import { BadGatewayError, NotFoundError } from '../errors.js';
+import type { Ai } from '../ai/routing/ai.js';
+import type { ChainNode } from '../money/chain/chain-node.js';
+import { BadGatewayError, NotFoundError } from '../lib/errors.js';
 import { aiChat } from './ai-chat.js';
 import { chainTransfers } from './chain-transfers.js';
 import type { GatewayAction } from './gateway-action.js';

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type * as z from 'zod';
-import { describeError } from '../describe-error.js';
-import { BadGatewayError, BadRequestError, ServiceError } from '../errors.js';
-import { HoldOverError } from '../ledger/ledger.js';
+import { describeError } from '../lib/describe-error.js';
+import { BadGatewayError, BadRequestError, ServiceError } from '../lib/errors.js';
+import { HoldOverError } from '../money/ledger/ledger.js';
 import {
   RUN_MS,
   type Debit,

@@ -1,7 +1,7 @@
 import { DatabaseError } from 'sequelize';
-import { Batcher } from '../batcher.js';
-import type { Database, FunctionCall } from '../database/database.js';
-import type { PaymentSessionSettings } from '../payment-sessions/settings.js';
+import { Batcher } from '../lib/batcher.js';
+import type { Database, FunctionCall } from '../platform/database/database.js';
+import type { PaymentSessionSettings } from '../money/sessions/settings.js';
 import { HOLD_MS, type Debit } from './debits.js';
 
 /** Debits of one statement: each waits for all of it. */

@@ -1,7 +1,7 @@
-import type { Database, FunctionCall, Values } from '../database/database.js';
-import { CauseUsedError, HoldOverError, release, type HoldState } from '../ledger/ledger.js';
-import { voucherCause } from '../payment-sessions/causes.js';
-import type { PaymentSessionSettings } from '../payment-sessions/settings.js';
+import type { Database, FunctionCall, Values } from '../platform/database/database.js';
+import { CauseUsedError, HoldOverError, release, type HoldState } from '../money/ledger/ledger.js';
+import { voucherCause } from '../money/sessions/causes.js';
+import type { PaymentSessionSettings } from '../money/sessions/settings.js';
 import type { SessionDebits } from './session-debits.js';
 import { HOLD_MS, type Debit, type DebitRefusal, type Paid, type Purse } from './debits.js';
 

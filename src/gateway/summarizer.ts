@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { BadGatewayError, BadRequestError } from '../errors.js';
+import { BadGatewayError, BadRequestError } from '../lib/errors.js';
 import { askService } from './ask-service.js';
 import { gatewayAction, type GatewayAction, type Json } from './gateway-action.js';
 

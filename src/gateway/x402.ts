@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 import * as z from 'zod';
-import { describeError } from '../describe-error.js';
-import { BadGatewayError, BadRequestError } from '../errors.js';
-import { keptFor } from '../kept-for.js';
-import { parseAmount } from '../money/money.js';
-import { MAX_DEPOSIT } from '../payment-sessions/terms.js';
+import { describeError } from '../lib/describe-error.js';
+import { BadGatewayError, BadRequestError } from '../lib/errors.js';
+import { keptFor } from '../lib/kept-for.js';
+import { parseAmount } from '../types/money.js';
+import { MAX_DEPOSIT } from '../money/sessions/terms.js';
 import { askService } from './ask-service.js';
 import { gatewayAction, type GatewayAction } from './gateway-action.js';
 

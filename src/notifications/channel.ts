@@ -1,4 +1,4 @@
-import type { NotificationChannelName } from '../database/models.js';
+import type { NotificationChannelName } from '../platform/database/models.js';
 
 /** A service that carries messages to operators. */
 export interface NotificationChannel {

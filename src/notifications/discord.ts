@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { retryAfterMs } from '../retry-after.js';
+import { retryAfterMs } from '../lib/retry-after.js';
 import { refusal, type NotificationChannel } from './channel.js';
 import { truncated } from './message.js';
 import { postJson } from './post-json.js';

@@ -1,7 +1,7 @@
-import type { AgentRow } from '../database/models.js';
-import { formatAmount } from '../money/money.js';
-import type { PaymentFailure } from '../payments/payment.js';
-import type { AgentEvent, PlatformEvent } from './notification.js';
+import type { AgentRow } from '../platform/database/models.js';
+import { formatAmount } from '../types/money.js';
+import type { PaymentFailure } from '../types/payment.js';
+import type { AgentEvent, PlatformEvent } from '../types/notification.js';
 
 /** Characters of a reason that are told; the rest stands in the API. */
 const MAX_REASON_LENGTH = 500;

@@ -1,7 +1,7 @@
 import { Op } from 'sequelize';
-import type { Database, TenantTransaction } from '../database/database.js';
-import type { NotificationChannelName, NotificationRow } from '../database/models.js';
-import type { Notification } from './notification.js';
+import type { Database, TenantTransaction } from '../platform/database/database.js';
+import type { NotificationChannelName, NotificationRow } from '../platform/database/models.js';
+import type { Notification } from '../types/notification.js';
 
 /** Messages of one channel within a minute, over all workers. */
 const MAX_PER_MINUTE = 20;

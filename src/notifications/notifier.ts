@@ -1,9 +1,9 @@
 import { Op } from 'sequelize';
-import type { Database } from '../database/database.js';
-import type { NotificationChannelName } from '../database/models.js';
+import type { Database } from '../platform/database/database.js';
+import type { NotificationChannelName } from '../platform/database/models.js';
 import { ChannelError, type NotificationChannel } from './channel.js';
 import { messageOf, platformMessageOf } from './message.js';
-import { isOfPlatform, type Notification } from './notification.js';
+import { isOfPlatform, type Notification } from '../types/notification.js';
 import { NotificationLog, type Claim } from './notification-log.js';
 
 /** How it stands with a notification in one channel. */

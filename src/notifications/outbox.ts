@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
-import { OPERATOR_USER_ID } from '../accounts/operator-user.js';
-import type { Database, Statements } from '../database/database.js';
-import type { PendingNotificationRow } from '../database/models.js';
-import type { Notification } from './notification.js';
+import { OPERATOR_USER_ID } from '../types/operator-user.js';
+import type { Database, Statements } from '../platform/database/database.js';
+import type { PendingNotificationRow } from '../platform/database/models.js';
+import type { Notification } from '../types/notification.js';
 import type { Notifier } from './notifier.js';
 
 /** What stands in the place of the agent where what is told is of none. */

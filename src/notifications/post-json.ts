@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
-import type { NotificationChannelName } from '../database/models.js';
-import { tryParseJson } from '../json.js';
-import { readText } from '../read-beginning.js';
+import type { NotificationChannelName } from '../platform/database/models.js';
+import { tryParseJson } from '../lib/json.js';
+import { readText } from '../lib/read-beginning.js';
 import { unavailable } from './channel.js';
 
 /** An answer that is longer is not one of these services'. */

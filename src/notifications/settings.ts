@@ -1,5 +1,5 @@
-import { area, variable, type SettingsOf } from '../environment/area.js';
-import { text, textMatching, url } from '../environment/types.js';
+import { area, variable, type SettingsOf } from '../platform/environment/area.js';
+import { text, textMatching, url } from '../platform/environment/types.js';
 
 export const notificationSettings = area(
   'Notifications',

@@ -1,4 +1,4 @@
-import { ForeignFaultError } from '../errors.js';
+import { ForeignFaultError } from '../lib/errors.js';
 
 /** 500: a page that would take more time or memory than one page may. */
 export class TooComplexError extends ForeignFaultError {

@@ -1,9 +1,9 @@
-import { ServiceError } from '../errors.js';
-import { networksOf } from '../http/client-networks.js';
-import { OutboundError } from '../outbound/outbound-error.js';
-import type { Outbound } from '../outbound/outbound.js';
-import { readTarget } from '../outbound/target.js';
-import { Turns } from '../turns.js';
+import { ServiceError } from '../lib/errors.js';
+import { networksOf } from '../platform/http/client-networks.js';
+import { OutboundError } from '../platform/outbound/outbound-error.js';
+import type { Outbound } from '../platform/outbound/outbound.js';
+import { readTarget } from '../platform/outbound/target.js';
+import { Turns } from '../lib/turns.js';
 import { cacheTime } from './cache-time.js';
 import { HostPlaces } from './host-places.js';
 import { KeptPages } from './kept-pages.js';

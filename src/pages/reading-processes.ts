@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Turns } from '../turns.js';
+import { Turns } from '../lib/turns.js';
 import { TooComplexError } from './page-error.js';
 import type { FetchedPage, PageReadings, Reading } from './read-page.js';
 import type { ReadingResult, ReadingTask } from './reading-process.js';

@@ -1,5 +1,5 @@
 import type { Document } from 'domhandler';
-import { isObject, tryParseJson, type JsonObject } from '../json.js';
+import { isObject, tryParseJson, type JsonObject } from '../lib/json.js';
 import { elementsOf, textOf } from './elements.js';
 import { collapsed } from './plain-text.js';
 

@@ -1,4 +1,4 @@
-import type { Database, FunctionCall } from '../database/database.js';
+import type { Database, FunctionCall } from '../platform/database/database.js';
 import type { Retained } from './retained.js';
 import type { RetentionSettings } from './settings.js';
 

@@ -1,5 +1,5 @@
-import { area, variable, type SettingsOf } from '../environment/area.js';
-import { textAs } from '../environment/types.js';
+import { area, variable, type SettingsOf } from '../platform/environment/area.js';
+import { textAs } from '../platform/environment/types.js';
 
 /** Nobody means to keep anything for longer than that. */
 const MOST_DAYS = 3650;

@@ -3,9 +3,9 @@
 import { createServer, type Socket } from 'node:net';
 import { setMaxListeners } from 'node:events';
 import { createInterface } from 'node:readline';
-import { ServiceError } from '../errors.js';
-import { Outbound } from '../outbound/outbound.js';
-import { readAllowed } from '../outbound/reachable.js';
+import { ServiceError } from '../lib/errors.js';
+import { Outbound } from '../platform/outbound/outbound.js';
+import { readAllowed } from '../platform/outbound/reachable.js';
 import type { HelperAnswer, HelperCall, HelperRequest, HelperTask } from './helper-protocol.js';
 import { Workspace } from './workspace.js';
 import type { WorkspaceRefusal } from './workspace-call.js';

@@ -1,5 +1,5 @@
-import { ServiceError, UnavailableError } from '../errors.js';
-import type { Turns } from '../turns.js';
+import { ServiceError, UnavailableError } from '../lib/errors.js';
+import type { Turns } from '../lib/turns.js';
 
 /** Milliseconds for what is asked of a workspace, the wait for its turn included. */
 const ANSWERED_WITHIN_MS = 40_000;

@@ -1,5 +1,5 @@
-import { area, variable, type SettingsOf } from '../environment/area.js';
-import { text } from '../environment/types.js';
+import { area, variable, type SettingsOf } from '../platform/environment/area.js';
+import { text } from '../platform/environment/types.js';
 
 export const workspaceSettings = area('File explorer', () => ({
   root: variable(

@@ -2,8 +2,8 @@ import * as z from 'zod';
 import type { Diff } from './git/diff.js';
 import type { Commit } from './git/log.js';
 import type { Status } from './git/status.js';
-import type { ReadFile } from './files.js';
-import type { TreeNode } from './tree.js';
+import type { ReadFile } from './files/files.js';
+import type { TreeNode } from './files/tree.js';
 import type { Pushed, Synced, WrittenFile } from './workspace.js';
 
 /*

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { BadRequestError, ConflictError } from '../errors.js';
-import { Turns } from '../turns.js';
-import { readFile, writeFile, type ReadFile } from './files.js';
-import { clearScratch, Folder } from './folder.js';
+import { BadRequestError, ConflictError } from '../lib/errors.js';
+import { Turns } from '../lib/turns.js';
+import { readFile, writeFile, type ReadFile } from './files/files.js';
+import { clearScratch, Folder } from './files/folder.js';
 import { diffOf, type Diff } from './git/diff.js';
 import { withView, type GitView } from './git/git-view.js';
 import { KeptFolder } from './git/kept-folder.js';
@@ -20,8 +20,8 @@ import {
 } from './git/sync.js';
 import { clearViews, type WorkspacePlace } from './git/view-folder.js';
 import { inTurn } from './in-turn.js';
-import { segmentsOf } from './segments.js';
-import { treeOf, type TreeNode } from './tree.js';
+import { segmentsOf } from './files/segments.js';
+import { treeOf, type TreeNode } from './files/tree.js';
 
 /** Requests that git works for at a time; those of one workspace have half of it. */
 const GIT_AT_ONCE = 4;

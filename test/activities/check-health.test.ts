@@ -4,8 +4,8 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createWatchdogActivities } from '../../activities/watchdog.js';
-import { AgentGoneError } from '../../src/agents/agents.js';
-import { hostTurns } from '../../src/agents/host-turns.js';
+import { AgentGoneError } from '../../src/agents/agents/agents.js';
+import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
 
 const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
 const CHECK_INTERVAL_MS = 120_000;

@@ -2,18 +2,18 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { expect, test } from 'vitest';
 import { asApplicationFailure } from '../../activities/failures.js';
-import { asContainerError } from '../../src/containers/docker-client.js';
-import { AgentNotReadyError } from '../../src/agents/await-ready.js';
-import { AgentGoneError } from '../../src/agents/agents.js';
-import { NoPortFreeError } from '../../src/agents/supervisor-store.js';
-import { SupersededError } from '../../src/agents/watchdog-transitions.js';
+import { asContainerError } from '../../src/docker/containers/docker-client.js';
+import { AgentNotReadyError } from '../../src/agents/watchdog/await-ready.js';
+import { AgentGoneError } from '../../src/agents/agents/agents.js';
+import { NoPortFreeError } from '../../src/agents/operations/supervisor-store.js';
+import { SupersededError } from '../../src/agents/watchdog/watchdog-transitions.js';
 import {
   DiskLowError,
   DockerUnavailableError,
   MemoryMissingError,
   PortTakenError,
-} from '../../src/containers/container-errors.js';
-import { RepairedLocallyError } from '../../src/local-repair/agent-guard.js';
+} from '../../src/docker/containers/container-errors.js';
+import { RepairedLocallyError } from '../../src/agents/local-repair/agent-guard.js';
 import { failureReason } from '../../workflows/failure-reason.js';
 
 const PATH = '/var/lib/docker/overlay2/3f2a/merged';

@@ -10,12 +10,12 @@ import { guardSteps, guardWatchdog } from '../../activities/guarded.js';
 import { createReleaseActivities } from '../../activities/releases.js';
 import { createStartActivities } from '../../activities/starts.js';
 import { unchanged, type WatchdogActivities } from '../../activities/watchdog.js';
-import { hostTurns } from '../../src/agents/host-turns.js';
-import type { Observation } from '../../src/agents/observation.js';
-import type { AgentContainers } from '../../src/containers/agent-containers.js';
-import { AgentGuard } from '../../src/local-repair/agent-guard.js';
-import { HostJournal } from '../../src/local-repair/host-journal.js';
-import { WELL } from '../local-repair/well.js';
+import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
+import type { Observation } from '../../src/agents/watchdog/observation.js';
+import type { AgentContainers } from '../../src/docker/containers/agent-containers.js';
+import { AgentGuard } from '../../src/agents/local-repair/agent-guard.js';
+import { HostJournal } from '../../src/agents/local-repair/host-journal.js';
+import { WELL } from '../agents/local-repair/well.js';
 import { keptLog } from '../support/platform-environment.js';
 import { Gate } from '../workflows/support/gate.js';
 

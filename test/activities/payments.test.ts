@@ -3,7 +3,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, test } from 'vitest';
 import { createPaymentActivities } from '../../activities/payments.js';
 import { UNCHANGED } from '../../activities/watchdog.js';
-import { TableChanges } from '../../src/database/row-changes.js';
+import { TableChanges } from '../../src/platform/database/row-changes.js';
 
 const nobody = (): never => {
   throw new Error('nobody pays here');

@@ -1,12 +1,12 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, test, vi } from 'vitest';
 import { createStartActivities } from '../../activities/starts.js';
-import { hostTurns } from '../../src/agents/host-turns.js';
-import { MemoryFullError } from '../../src/agents/memory-sizes.js';
+import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
+import { MemoryFullError } from '../../src/agents/memory/memory-sizes.js';
 import {
   DockerUnavailableError,
   MemoryMissingError,
-} from '../../src/containers/container-errors.js';
+} from '../../src/docker/containers/container-errors.js';
 
 const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
 

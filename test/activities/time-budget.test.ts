@@ -12,12 +12,12 @@ import {
 } from '../../activities/docker-activity.js';
 import { createReleaseActivities } from '../../activities/releases.js';
 import { createWatchdogActivities } from '../../activities/watchdog.js';
-import { hostTurns } from '../../src/agents/host-turns.js';
+import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
 import {
   DockerRefusedError,
   DockerUnavailableError,
-} from '../../src/containers/container-errors.js';
-import { Turns } from '../../src/turns.js';
+} from '../../src/docker/containers/container-errors.js';
+import { Turns } from '../../src/lib/turns.js';
 import {
   LastingRefusalError,
   TimeBudgetSpentError,

@@ -9,9 +9,9 @@ import { createHeartbeatActivities } from '../../activities/heartbeats.js';
 import { createReleaseActivities } from '../../activities/releases.js';
 import { createStartActivities } from '../../activities/starts.js';
 import { createWatchdogActivities } from '../../activities/watchdog.js';
-import type { AgentRef } from '../../src/agents/agent-ref.js';
-import { hostTurns } from '../../src/agents/host-turns.js';
-import { StartProgress } from '../../src/agents/start-progress.js';
+import type { AgentRef } from '../../src/types/agent-ref.js';
+import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
+import { StartProgress } from '../../src/agents/watchdog/start-progress.js';
 import { freePort } from '../../dev/ports.js';
 import { Gate } from '../workflows/support/gate.js';
 

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { credential, header } from '../../api/auth/credential.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { reply } from '../../api/http/reply.js';
-import { serve, type TestListener } from '../http/support.js';
+import { serve, type TestListener } from '../api/http/support.js';
 
 interface PaymentSession {
   readonly sessionId: string;

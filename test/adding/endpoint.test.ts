@@ -5,8 +5,8 @@ import { area } from '../../api/http/area.js';
 import { reply } from '../../api/http/reply.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import { forwarder } from '../../api/web/forward.js';
-import { NotFoundError } from '../../src/errors.js';
-import { bearer, INTERNAL_KEY, serve, signedIn, type TestListener } from '../http/support.js';
+import { NotFoundError } from '../../src/lib/errors.js';
+import { bearer, INTERNAL_KEY, serve, signedIn, type TestListener } from '../api/http/support.js';
 
 const params = z.object({ id: z.string() });
 const ofAgent = area({ tag: 'Agents', auth: internalKey, params, errors: [404] });

@@ -1,9 +1,15 @@
 import { DatabaseError, Sequelize } from 'sequelize';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { newTable } from '../../src/database/migrations/migration.js';
-import { ownedThrough } from '../../src/database/policies.js';
-import { roleOf } from '../../src/database/roles.js';
-import { key, selectFrom, table, text, type RowOf } from '../../src/database/table.js';
+import { newTable } from '../../src/platform/database/migrations/migration.js';
+import { ownedThrough } from '../../src/platform/database/schema/policies.js';
+import { roleOf } from '../../src/platform/database/roles.js';
+import {
+  key,
+  selectFrom,
+  table,
+  text,
+  type RowOf,
+} from '../../src/platform/database/schema/table.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 
 const Note = table(

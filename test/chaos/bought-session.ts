@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { poll } from '../../dev/poll.js';
-import { escrowAbi } from '../../src/chain/payment-escrow.js';
-import type { Database } from '../../src/database/database.js';
-import { balanceOf } from '../../src/ledger/ledger.js';
-import { formatAmount, ONE } from '../../src/money/money.js';
-import { sessionAccount, spentAccount } from '../../src/payment-sessions/causes.js';
+import { escrowAbi } from '../../src/money/chain/payment-escrow.js';
+import type { Database } from '../../src/platform/database/database.js';
+import { balanceOf } from '../../src/money/ledger/ledger.js';
+import { formatAmount, ONE } from '../../src/types/money.js';
+import { sessionAccount, spentAccount } from '../../src/money/sessions/causes.js';
 import type { CarefulClient } from './careful-client.js';
 import type { ChaosChain } from './chaos-chain.js';
 import type { MoneyPlan } from './money-plan.js';

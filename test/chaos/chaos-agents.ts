@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
-import { Database } from '../../src/database/database.js';
+import { Database } from '../../src/platform/database/database.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { varyTestImage } from '../agent-image/vary-test-image.js';
 import { CarefulClient } from './careful-client.js';

@@ -9,17 +9,17 @@ import { keepRunning } from '../../dev/keep-running.js';
 import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
 import { readRecord } from '../../dev/processes/process.js';
-import { ChainNode } from '../../src/chain/chain-node.js';
-import { readHold } from '../../src/payment-sessions/escrow.js';
+import { ChainNode } from '../../src/money/chain/chain-node.js';
+import { readHold } from '../../src/money/sessions/escrow.js';
 import {
   holdTypedData,
   latestDeadline,
   newNonce,
   type Hold,
-} from '../../src/payment-sessions/hold-authorization.js';
-import { PaymentNode } from '../../src/payments/payment-node.js';
-import type { PaymentCall } from '../../src/payments/payment.js';
-import { signTransaction } from '../../src/payments/sign.js';
+} from '../../src/money/sessions/hold-authorization.js';
+import { PaymentNode } from '../../src/money/payments/payment-node.js';
+import type { PaymentCall } from '../../src/types/payment.js';
+import { signTransaction } from '../../src/money/payments/sign.js';
 import { rpcProxy, type RpcProxy } from '../support/chain/rpc-proxy.js';
 import { killProcess } from './kills.js';
 

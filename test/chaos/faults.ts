@@ -1,7 +1,7 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { killContainer, killGateway } from '../../bench/support/deeds.js';
 import { poll } from '../../dev/poll.js';
-import { containerName } from '../../src/containers/container-spec.js';
+import { containerName } from '../../src/docker/containers/container-spec.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import { restartEngine } from './kills.js';
 import { HOSTS, SERVICES, type LongPlan, type Service } from './long-plan.js';

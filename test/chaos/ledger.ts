@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { idempotencyIdOf } from '../../api/http/endpoint-request.js';
-import { operationRules } from '../../src/agents/operation-kinds.js';
-import type { DesiredState, OperationRow } from '../../src/database/models.js';
+import { operationRules } from '../../src/types/operation-kinds.js';
+import type { DesiredState, OperationRow } from '../../src/platform/database/models.js';
 import type { ApiRequest } from './operations.js';
 import type { Site } from './site.js';
 import { unended } from './verdict.js';

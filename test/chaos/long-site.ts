@@ -10,7 +10,7 @@ import { startService } from '../../dev/services.js';
 import { readSettings } from '../../dev/settings.js';
 import { findTemporalCli } from '../../dev/temporal/temporal-binary.js';
 import { startTemporal } from '../../dev/temporal/temporal.js';
-import { Database } from '../../src/database/database.js';
+import { Database } from '../../src/platform/database/database.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { varyTestImage } from '../agent-image/vary-test-image.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type Docker from 'dockerode';
-import { LABEL } from '../../src/containers/container-spec.js';
+import { LABEL } from '../../src/docker/containers/container-spec.js';
 import type { Records } from './verdict.js';
 
 const FILE = 'mark-of-chaos';

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeFunctionData, erc20Abi, keccak256, toHex, type Hex } from 'viem';
 import { poll } from '../../dev/poll.js';
-import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
-import { balanceOf } from '../../src/ledger/ledger.js';
-import { ALL_SHARES, dealShares, formatAmount, ONE } from '../../src/money/money.js';
+import { checkLedger, LEDGER_CHECKS } from '../../src/money/ledger-check/check-ledger.js';
+import { balanceOf } from '../../src/money/ledger/ledger.js';
+import { ALL_SHARES, dealShares, formatAmount, ONE } from '../../src/types/money.js';
 import { BoughtSession, type SessionSite } from './bought-session.js';
 import type { CarefulClient } from './careful-client.js';
 import { killProcess } from './kills.js';

@@ -1,4 +1,4 @@
-import type { DesiredState } from '../../src/database/models.js';
+import type { DesiredState } from '../../src/platform/database/models.js';
 import type { AgentPlan, OperationName } from './plan.js';
 import type { Site } from './site.js';
 

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { LABEL } from '../../src/containers/container-spec.js';
+import { LABEL } from '../../src/docker/containers/container-spec.js';
 import { isPortFree } from '../../dev/ports.js';
 import type Docker from 'dockerode';
 import type { Site } from './site.js';

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import type Docker from 'dockerode';
-import type { Database } from '../../src/database/database.js';
+import type { Database } from '../../src/platform/database/database.js';
 import type { CarefulClient } from './careful-client.js';
 
 /** A Docker host that agents are on. */

@@ -1,5 +1,5 @@
 import { poll } from '../../dev/poll.js';
-import type { AgentRow, OperationRow } from '../../src/database/models.js';
+import type { AgentRow, OperationRow } from '../../src/platform/database/models.js';
 import { reconcileHostId, superviseAgentId } from '../../workflows/ids.js';
 import { HOSTS } from './long-plan.js';
 import type { Site } from './site.js';

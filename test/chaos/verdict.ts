@@ -1,8 +1,8 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import type Docker from 'dockerode';
-import { containerName, LABEL } from '../../src/containers/container-spec.js';
-import type { AgentRow, DesiredState, OperationRow } from '../../src/database/models.js';
-import type { OperationStatus } from '../../src/agents/operation-kinds.js';
+import { containerName, LABEL } from '../../src/docker/containers/container-spec.js';
+import type { AgentRow, DesiredState, OperationRow } from '../../src/platform/database/models.js';
+import type { OperationStatus } from '../../src/types/operation-kinds.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import type { OperationName } from './plan.js';
 import type { Site, SiteHost } from './site.js';

@@ -13,8 +13,8 @@ import {
 } from 'viem';
 import { generatePrivateKey, privateKeyToAddress, type LocalAccount } from 'viem/accounts';
 import { FUNDED } from '../../dev/chain/accounts.js';
-import { escrowAbi, escrowCode } from '../../src/chain/payment-escrow.js';
-import { FEE_MANAGER, PATH_USD } from '../../src/chain/tempo.js';
+import { escrowAbi, escrowCode } from '../../src/money/chain/payment-escrow.js';
+import { FEE_MANAGER, PATH_USD } from '../../src/money/chain/tempo.js';
 import { CHAIN_ID, notYet, testChain } from '../support/chain/chain.js';
 import { until } from '../support/until.js';
 

@@ -1,7 +1,7 @@
 import { getContractAddress, zeroAddress, type Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { PATH_USD } from '../../src/chain/tempo.js';
+import { PATH_USD } from '../../src/money/chain/tempo.js';
 import { CHAIN_ID } from '../support/chain/chain.js';
 import { Random } from '../support/random.js';
 import {

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
-import { LABEL } from '../../src/containers/container-spec.js';
+import { LABEL } from '../../src/docker/containers/container-spec.js';
 
 /** Follows Docker's events, and knows which agents of an installation ever had two containers at once. */
 export class ContainerWatch {

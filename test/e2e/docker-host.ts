@@ -12,7 +12,7 @@ import { findProgram } from '../../dev/processes/find-program.js';
 import { lastLines, startProcess, type ServerProcess } from '../../dev/processes/process.js';
 import { poll } from '../../dev/poll.js';
 import { builtProgram } from '../../dev/root.js';
-import { connectDocker } from '../../src/containers/docker-client.js';
+import { connectDocker } from '../../src/docker/containers/docker-client.js';
 
 const run = promisify(execFile);
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
-import { connectDocker } from '../../src/containers/docker-client.js';
+import { connectDocker } from '../../src/docker/containers/docker-client.js';
 import { Place, type Launcher } from '../dev/launcher.js';
 import { agentPlaces } from '../support/agent-places.js';
 import { remainsOf, removeRemains, type Remains } from '../support/docker-remains.js';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { isObject } from '../../src/json.js';
+import { isObject } from '../../src/lib/json.js';
 
 /** A JSON schema without references. */
 export type Schema = Readonly<Record<string, unknown>>;

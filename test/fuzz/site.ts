@@ -4,10 +4,13 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { agentAiEndpoints } from '../../api/containers/ai.js';
 import { openApiDocument } from '../../api/http/openapi.js';
-import { readAgentTokens } from '../../src/agents/agent-secrets.js';
-import type { AgentSupervisors, RequestedOperation } from '../../src/agents/supervisors.js';
-import type { RequestedKind } from '../../src/agents/operation-kinds.js';
-import type { Database } from '../../src/database/database.js';
+import { readAgentTokens } from '../../src/agents/credentials/agent-secrets.js';
+import type {
+  AgentSupervisors,
+  RequestedOperation,
+} from '../../src/agents/operations/supervisors.js';
+import type { RequestedKind } from '../../src/types/operation-kinds.js';
+import type { Database } from '../../src/platform/database/database.js';
 import { call } from '../support/http.js';
 import {
   ADMIN_EMAIL,

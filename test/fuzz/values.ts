@@ -1,4 +1,4 @@
-import { isObject } from '../../src/json.js';
+import { isObject } from '../../src/lib/json.js';
 import type { Random } from '../support/random.js';
 import type { Schema } from './document.js';
 

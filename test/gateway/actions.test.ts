@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ChainNode } from '../../src/chain/chain-node.js';
+import { ChainNode } from '../../src/money/chain/chain-node.js';
 import type { GatewayAction } from '../../src/gateway/gateway-action.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../support/chain/chain.js';

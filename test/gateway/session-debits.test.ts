@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import type { Database, FunctionCall } from '../../src/database/database.js';
+import type { Database, FunctionCall } from '../../src/platform/database/database.js';
 import { creditsPurse } from '../../src/gateway/credits-purse.js';
 import { HOLD_MS, type Debit } from '../../src/gateway/debits.js';
 import { SessionDebits } from '../../src/gateway/session-debits.js';
 import { sessionPurse } from '../../src/gateway/session-purse.js';
-import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
+import { checkLedger, LEDGER_CHECKS } from '../../src/money/ledger-check/check-ledger.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { booksOf, giveCredits, openSession, PRICE, setState, type TestSession } from './support.js';
 

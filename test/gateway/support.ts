@@ -1,12 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import * as z from 'zod';
-import type { Database } from '../../src/database/database.js';
-import { BadRequestError } from '../../src/errors.js';
+import type { Database } from '../../src/platform/database/database.js';
+import { BadRequestError } from '../../src/lib/errors.js';
 import { gatewayAction } from '../../src/gateway/gateway-action.js';
-import { balanceOf, creditsOf, spentOf, transfer } from '../../src/ledger/ledger.js';
-import { newSessionToken, storedOf } from '../../src/payment-sessions/session-token.js';
-import type { PaymentSessionState } from '../../src/payment-sessions/states.js';
-import { queryRows } from '../database/catalog.js';
+import { balanceOf, creditsOf, spentOf, transfer } from '../../src/money/ledger/ledger.js';
+import { newSessionToken, storedOf } from '../../src/money/sessions/session-token.js';
+import type { PaymentSessionState } from '../../src/types/payment-session-states.js';
+import { queryRows } from '../platform/database/catalog.js';
 
 /** What the actions of tests cost, in base units. */
 export const PRICE = 1_000n;

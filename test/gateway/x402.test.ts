@@ -24,9 +24,18 @@ const LISTED = [
   { slug: 'news.v2', price: '$1' },
   // None of these is sold.
   { slug: 'weather', description: 'Again', price: '0.01' },
-  ...['pay', 'Endpoints', 'join-colony', 'fitness', 'pricing', '../health', 'a/b', '', '.', 7].map(
-    (slug) => ({ slug, description: '', price: '1' }),
-  ),
+  ...[
+    'pay',
+    'Endpoints',
+    'join-colony',
+    'fitness',
+    'pricing',
+    '../platform/health',
+    'a/b',
+    '',
+    '.',
+    7,
+  ].map((slug) => ({ slug, description: '', price: '1' })),
   ...['0', '-1', 'free', '0.0000001', '100.01', 1, undefined].map((price, index) => ({
     ...{ slug: `odd-${index}`, description: '', price },
   })),

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { NotificationChannelName } from '../../src/database/models.js';
+import type { NotificationChannelName } from '../../src/platform/database/models.js';
 import { loadSettings } from '../../src/settings.js';
 import { configuredChannels } from '../../src/notifications/configured-channels.js';
-import type { Notification } from '../../src/notifications/notification.js';
+import type { Notification } from '../../src/types/notification.js';
 import { NO_AGENT } from '../../src/notifications/outbox.js';
 import { Notifier } from '../../src/notifications/notifier.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { SupervisorStore } from '../../src/agents/supervisor-store.js';
-import { SupersededError } from '../../src/agents/watchdog-transitions.js';
-import type { WatchdogMemory, WatchdogTransition } from '../../src/agents/watchdog.js';
-import type { Notification } from '../../src/notifications/notification.js';
+import { SupervisorStore } from '../../src/agents/operations/supervisor-store.js';
+import { SupersededError } from '../../src/agents/watchdog/watchdog-transitions.js';
+import type { WatchdogMemory, WatchdogTransition } from '../../src/types/watchdog.js';
+import type { Notification } from '../../src/types/notification.js';
 import type { Delivery } from '../../src/notifications/notifier.js';
 import { sendDue } from '../../src/notifications/outbox.js';
 import { keptLog } from '../support/platform-environment.js';

@@ -6,8 +6,8 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { projectRoot } from '../../dev/root.js';
-import { allowedPlaces } from '../../src/outbound/allowed-places.js';
-import { Outbound } from '../../src/outbound/outbound.js';
+import { allowedPlaces } from '../../src/platform/outbound/allowed-places.js';
+import { Outbound } from '../../src/platform/outbound/outbound.js';
 import { Pages, QueueFullError } from '../../src/pages/pages.js';
 
 const program = pathToFileURL(path.join(projectRoot, 'test', 'support', 'told-reader.mjs'));

@@ -1,19 +1,19 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createRetentionActivities } from '../../activities/retention.js';
-import type { Database } from '../../src/database/database.js';
+import type { Database } from '../../src/platform/database/database.js';
 import { RETAINED, type Retained } from '../../src/retention/retained.js';
 import { Retention } from '../../src/retention/retention.js';
 import { loadSettings } from '../../src/settings.js';
-import { agentNames } from '../../src/usage/agent-names.js';
-import { usageDaily } from '../../src/usage/reports.js';
-import { rollUpUsage } from '../../src/usage/rollups.js';
-import { settleUsage } from '../../src/usage/settle-usage.js';
-import { queryRows } from '../database/catalog.js';
-import { insertSql, ROWS } from '../database/rows.js';
+import { agentNames } from '../../src/ai/usage/agent-names.js';
+import { usageDaily } from '../../src/ai/usage/reports.js';
+import { rollUpUsage } from '../../src/ai/usage/rollups.js';
+import { settleUsage } from '../../src/ai/usage/settle-usage.js';
+import { queryRows } from '../platform/database/catalog.js';
+import { insertSql, ROWS } from '../platform/database/rows.js';
 import { testEnvironment } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
-import { usageOf } from '../usage/ledger.js';
+import { usageOf } from '../ai/usage/ledger.js';
 
 let database: TestDatabase;
 let retention: Retention;

@@ -43,12 +43,12 @@ test('files that keep to their rooms are fine', async () => {
   expect(
     await broken({
       'src/agents/agent.ts': '',
-      'src/agents/watchdog.ts': '',
+      'src/types/watchdog.ts': '',
       'activities/records.ts': value('../src/agents/agent.js'),
       'workflows/ids.ts': '',
       'workflows/watch.ts':
         value('@temporalio/workflow') +
-        value('../src/agents/watchdog.js') +
+        value('../src/types/watchdog.js') +
         type('../activities/records.js'),
       'temporal/supervisors.ts': value('../workflows/ids.js') + type('../workflows/watch.js'),
       'api/main.ts': value('../temporal/supervisors.js') + value('koa'),
@@ -62,9 +62,14 @@ describe('of what breaks the rules', () => {
   let found: string[];
   beforeAll(async () => {
     found = await broken({
-      'src/circle/a.ts': type('./b.js'),
-      'src/circle/b.ts': type('./c.js'),
-      'src/circle/c.ts': type('./a.js'),
+      'src/lib/a.ts': type('./b.js'),
+      'src/lib/b.ts': type('./c.js'),
+      'src/lib/c.ts': type('./a.js'),
+      'src/lib/high.ts': type('../money/amount.js'),
+      'src/money/amount.ts': type('../services.js'),
+      'src/services.ts': '',
+      'src/news/feed.ts': '',
+      'src/newsstand.ts': type('./news/feed.js'),
       'src/accounts.ts': type('../api/main.js') + value('koa') + type('@temporalio/client'),
       'src/agents/agent.ts': '',
       'api/main.ts': '',
@@ -72,8 +77,8 @@ describe('of what breaks the rules', () => {
       'worker/main.ts': type('../api/main.js') + value('../src/payment-services.js'),
       'worker/payments.ts': value('../src/payment-services.js'),
       'src/payment-services.ts': value('./wallets/open-key.js'),
-      'src/wallets/open-key.ts': '',
-      'src/wallets/own-wallets.ts': value('./open-key.js'),
+      'src/money/wallets/open-key.ts': '',
+      'src/money/wallets/own-wallets.ts': value('./open-key.js'),
       'activities/heartbeats.ts': type('../temporal/schedules.js'),
       'activities/records.ts': '',
       'temporal/schedules.ts': value('../workflows/watch.js'),
@@ -89,7 +94,18 @@ describe('of what breaks the rules', () => {
   const of = (rule: string) => found.filter((each) => each.startsWith(`${rule}:`));
 
   test('circles are found, also those of types alone', () => {
-    expect(of('no-circles')).toEqual([expect.stringContaining('src/circle/')]);
+    expect(of('no-circles')).toEqual([expect.stringContaining('src/lib/')]);
+  });
+
+  test('finds imports that go up the layers of src', () => {
+    expect(found.filter((each) => each.startsWith('layer-of-')).sort()).toEqual([
+      'layer-of-lib: src/lib/high.ts > src/money/amount.ts',
+      'layer-of-money: src/money/amount.ts > src/services.ts',
+    ]);
+  });
+
+  test('finds a group of src that is no layer', () => {
+    expect(of('known-layers')).toEqual(['known-layers: src/newsstand.ts > src/news/feed.ts']);
   });
 
   test('so is who reaches into a room that is not theirs, also for a type alone', () => {
@@ -123,7 +139,7 @@ describe('of what breaks the rules', () => {
 
   test('so is who would open keys beside the process that signs', () => {
     expect(of('keys-where-they-sign').sort()).toEqual([
-      'keys-where-they-sign: src/wallets/own-wallets.ts > src/wallets/open-key.ts',
+      'keys-where-they-sign: src/money/wallets/own-wallets.ts > src/money/wallets/open-key.ts',
       'keys-where-they-sign: worker/main.ts > src/payment-services.ts',
     ]);
   });

@@ -3,8 +3,8 @@ import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { variablesOf } from '../../scripts/settings-page.js';
-import { startsOn } from '../../src/agents/host-turns.js';
-import { SettingsError } from '../../src/environment/settings-error.js';
+import { startsOn } from '../../src/agents/watchdog/host-turns.js';
+import { SettingsError } from '../../src/platform/environment/settings-error.js';
 import { AREAS, loadPaymentSettings, loadSettings } from '../../src/settings.js';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');

@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { DockerHost } from '../../src/containers/docker-host.js';
-import type { Database } from '../../src/database/database.js';
+import { DockerHost } from '../../src/docker/containers/docker-host.js';
+import type { Database } from '../../src/platform/database/database.js';
 import { createAccountDeletions, createWorkerServices } from '../../src/services.js';
 import type { Settings } from '../../src/settings.js';
 import { accountDeletionRuns, mailRuns, securityEventRuns } from '../../temporal/row-runs.js';

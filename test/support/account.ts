@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { hashPassword } from '../../src/accounts/password.js';
-import { addSession } from '../../src/accounts/sessions.js';
-import type { Database } from '../../src/database/database.js';
+import { hashPassword } from '../../src/accounts/accounts/password.js';
+import { addSession } from '../../src/accounts/accounts/sessions.js';
+import type { Database } from '../../src/platform/database/database.js';
 import { SESSION_COOKIE } from '../../api/auth/session-cookie.js';
 
 /** Of every account that is made here. */

@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import { STATE_DIRECTORY, containerName } from '../../src/containers/container-spec.js';
+import { STATE_DIRECTORY, containerName } from '../../src/docker/containers/container-spec.js';
 import { runInContainer } from './run-in-container.js';
 
 /** Puts a file into the memory of an agent that runs. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import type { ProviderName } from '../../src/ai/provider-names.js';
+import type { ProviderName } from '../../src/ai/completion/provider-names.js';
 import { completion, sendJson } from './provider-stub.js';
 
 /** What one of the providers was asked. */

@@ -6,7 +6,7 @@ import { pino, type Logger } from 'pino';
 import type { BackendDependencies } from '../../api/backend/dependencies.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
-import { DockerHost } from '../../src/containers/docker-host.js';
+import { DockerHost } from '../../src/docker/containers/docker-host.js';
 import { createApiServices } from '../../src/services.js';
 import { loadSettings } from '../../src/settings.js';
 import { Supervisors } from '../../temporal/supervisors.js';

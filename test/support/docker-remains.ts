@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
-import { LABEL } from '../../src/containers/container-spec.js';
-import { DockerClient } from '../../src/containers/docker-client.js';
-import { releaseEgress } from '../../src/egress/agent-egress.js';
+import { LABEL } from '../../src/docker/containers/container-spec.js';
+import { DockerClient } from '../../src/docker/containers/docker-client.js';
+import { releaseEgress } from '../../src/docker/egress/agent-egress.js';
 
 /** What agents have left on the engine, by kind. */
 export interface Remains {

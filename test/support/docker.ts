@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type Docker from 'dockerode';
-import type { AgentContainerSpec } from '../../src/containers/container-spec.js';
-import type { AgentContainers } from '../../src/containers/agent-containers.js';
-import { DockerHost } from '../../src/containers/docker-host.js';
-import { connectDocker } from '../../src/containers/docker-client.js';
+import type { AgentContainerSpec } from '../../src/docker/containers/container-spec.js';
+import type { AgentContainers } from '../../src/docker/containers/agent-containers.js';
+import { DockerHost } from '../../src/docker/containers/docker-host.js';
+import { connectDocker } from '../../src/docker/containers/docker-client.js';
 import { freePort } from '../../dev/ports.js';
 
 /** Label on everything that one test run makes, in addition to the product's own. */

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
-import type { Database } from '../../src/database/database.js';
-import type { MailKind } from '../../src/mail/mail-kinds.js';
-import { MailSender } from '../../src/mail/mail-sender.js';
-import type { MailMessage } from '../../src/mail/messages.js';
+import type { Database } from '../../src/platform/database/database.js';
+import type { MailKind } from '../../src/types/mail-kinds.js';
+import { MailSender } from '../../src/accounts/mail-delivery/mail-sender.js';
+import type { MailMessage } from '../../src/accounts/mail/messages.js';
 
 /** A mail that was sent. */
 export interface SentMail extends MailMessage {

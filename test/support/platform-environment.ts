@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { pino, type Logger } from 'pino';
-import { LOG_SERIALIZERS } from '../../src/log.js';
+import { LOG_SERIALIZERS } from '../../src/platform/process/log.js';
 import { agentPlaces } from './agent-places.js';
 
 /** The web API's administrator, by `ADMIN_EMAILS`. */

@@ -1,4 +1,4 @@
-import { queryRows } from '../database/catalog.js';
+import { queryRows } from '../platform/database/catalog.js';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -24,21 +24,21 @@ import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
-import type { AgentSupervisors } from '../../src/agents/supervisors.js';
-import type { Plan } from '../../src/accounts/plans.js';
+import type { AgentSupervisors } from '../../src/agents/operations/supervisors.js';
+import type { Plan } from '../../src/types/plans.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
-import type { AgentContainers } from '../../src/containers/agent-containers.js';
-import type { DiskLimits } from '../../src/containers/disk-limits.js';
-import { DockerHost } from '../../src/containers/docker-host.js';
-import type { Database } from '../../src/database/database.js';
-import type { SecretBox } from '../../src/secrets/secret-box.js';
+import type { AgentContainers } from '../../src/docker/containers/agent-containers.js';
+import type { DiskLimits } from '../../src/docker/containers/disk-limits.js';
+import { DockerHost } from '../../src/docker/containers/docker-host.js';
+import type { Database } from '../../src/platform/database/database.js';
+import type { SecretBox } from '../../src/platform/secrets/secret-box.js';
 import {
   createAccountDeletions,
   createApiServices,
   createWorkerServices,
 } from '../../src/services.js';
-import type { Meter } from '../../src/usage/meter.js';
-import type { LocalRepairTimes } from '../../src/local-repair/local-repair.js';
+import type { Meter } from '../../src/ai/usage/meter.js';
+import type { LocalRepairTimes } from '../../src/agents/local-repair/local-repair.js';
 import { DatabaseGate } from '../../worker/database-gate.js';
 import { followDocker } from '../../worker/follow-docker.js';
 import { accountDeletions, clones, mails, securityEvents } from '../../worker/handed-rows.js';

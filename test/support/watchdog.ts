@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { WatchdogState } from '../../src/agents/watchdog.js';
+import type { WatchdogState } from '../../src/types/watchdog.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import { AGENT_PHASE } from '../../workflows/search-attributes.js';
 import { until } from './until.js';

@@ -2,11 +2,11 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import type { Hex } from 'viem';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { requestAccountDeletion } from '../../src/accounts/account-deletions.js';
-import { UnavailableError } from '../../src/errors.js';
-import { requestMail } from '../../src/mail/request-mail.js';
-import { ChainPayments } from '../../src/payments/chain-payments.js';
-import { PaymentStore } from '../../src/payments/payment-store.js';
+import { requestAccountDeletion } from '../../src/accounts/accounts/account-deletions.js';
+import { UnavailableError } from '../../src/lib/errors.js';
+import { requestMail } from '../../src/accounts/mail/request-mail.js';
+import { ChainPayments } from '../../src/money/payments/chain-payments.js';
+import { PaymentStore } from '../../src/money/payments/payment-store.js';
 import {
   accountDeletions,
   clones,
@@ -18,8 +18,8 @@ import {
 } from '../../worker/handed-rows.js';
 import { handOver, handOverPeriodically, type Handed } from '../../worker/hand-over.js';
 import type { RowRuns, RowStart } from '../../temporal/row-runs.js';
-import { queryRows } from '../database/catalog.js';
-import { insertSql, ROWS } from '../database/rows.js';
+import { queryRows } from '../platform/database/catalog.js';
+import { insertSql, ROWS } from '../platform/database/rows.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
 
 let database: TestDatabase;

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import type { ContainerEvent } from '../../src/containers/container-events.js';
-import type { Database } from '../../src/database/database.js';
-import type { WatchdogMemory } from '../../src/agents/watchdog.js';
+import type { ContainerEvent } from '../../src/docker/containers/container-events.js';
+import type { Database } from '../../src/platform/database/database.js';
+import type { WatchdogMemory } from '../../src/types/watchdog.js';
 import { followDocker, type FollowDependencies } from '../../worker/follow-docker.js';
 import { HostEvents } from '../../worker/host-events.js';
-import { queryRows } from '../database/catalog.js';
-import { ROWS, insertSql } from '../database/rows.js';
+import { queryRows } from '../platform/database/catalog.js';
+import { ROWS, insertSql } from '../platform/database/rows.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { HostTakenError } from '../../src/hosts/hosts.js';
+import { HostTakenError } from '../../src/agents/hosts/hosts.js';
 import { HostLease, type HostReporting, RuntimeMissingError } from '../../worker/report-host.js';
-import { queryRows } from '../database/catalog.js';
-import { insertSql, ROWS } from '../database/rows.js';
+import { queryRows } from '../platform/database/catalog.js';
+import { insertSql, ROWS } from '../platform/database/rows.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 

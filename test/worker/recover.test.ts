@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { OperationKind, OperationStatus } from '../../src/agents/operation-kinds.js';
-import { admitOperation } from '../../src/agents/operations.js';
-import { ReleaseStore } from '../../src/agents/release-store.js';
-import { SupervisorStore } from '../../src/agents/supervisor-store.js';
-import type { AgentSupervisors } from '../../src/agents/supervisors.js';
-import type { WatchdogMemory } from '../../src/agents/watchdog.js';
-import type { AgentRow, OperationRow } from '../../src/database/models.js';
-import { UnavailableError } from '../../src/errors.js';
+import type { OperationKind, OperationStatus } from '../../src/types/operation-kinds.js';
+import { admitOperation } from '../../src/agents/operations/operations.js';
+import { ReleaseStore } from '../../src/agents/operations/release-store.js';
+import { SupervisorStore } from '../../src/agents/operations/supervisor-store.js';
+import type { AgentSupervisors } from '../../src/agents/operations/supervisors.js';
+import type { WatchdogMemory } from '../../src/types/watchdog.js';
+import type { AgentRow, OperationRow } from '../../src/platform/database/models.js';
+import { UnavailableError } from '../../src/lib/errors.js';
 import { NEVER_BEGUN, recoverOperations, SUPERVISOR_ENDED } from '../../worker/recover.js';
-import { queryRows } from '../database/catalog.js';
-import { insertSql, ROWS } from '../database/rows.js';
+import { queryRows } from '../platform/database/catalog.js';
+import { insertSql, ROWS } from '../platform/database/rows.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { testSecrets } from '../support/secrets.js';
 

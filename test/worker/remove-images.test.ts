@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { pino } from 'pino';
 import { removeImages } from '../../worker/remove-images.js';
-import { queryRows } from '../database/catalog.js';
-import { insertSql, ROWS } from '../database/rows.js';
+import { queryRows } from '../platform/database/catalog.js';
+import { insertSql, ROWS } from '../platform/database/rows.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 
 let database: TestDatabase;

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { Database } from '../../src/database/database.js';
-import { DockerHost } from '../../src/containers/docker-host.js';
+import { Database } from '../../src/platform/database/database.js';
+import { DockerHost } from '../../src/docker/containers/docker-host.js';
 import { HostLease } from '../../worker/report-host.js';
-import { queryRows } from '../database/catalog.js';
+import { queryRows } from '../platform/database/catalog.js';
 import { keptLog } from '../support/platform-environment.js';
 import { until } from '../support/until.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';

@@ -7,7 +7,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import type { ReconcileActivities } from '../../activities/reconcile.js';
 import { freePort } from '../../dev/ports.js';
 import { projectRoot } from '../../dev/root.js';
-import { hostTurns } from '../../src/agents/host-turns.js';
+import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
 import { tellTurns } from '../../worker/tell-turns.js';
 import { installRuntime } from '../../worker/temporal-runtime.js';
 import { PLATFORM_TASK_QUEUE, containersTaskQueue } from '../../workflows/ids.js';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCloneActivities } from '../../activities/clones.js';
-import type { Supervised } from '../../src/agents/supervisors.js';
-import { ChainAwayError } from '../../src/chain/chain-node.js';
-import type { PaymentState } from '../../src/clones/clone-payments.js';
-import { UnavailableError } from '../../src/errors.js';
+import type { Supervised } from '../../src/agents/operations/supervisors.js';
+import { ChainAwayError } from '../../src/money/chain/chain-node.js';
+import type { PaymentState } from '../../src/agents/clones/clone-payments.js';
+import { UnavailableError } from '../../src/lib/errors.js';
 import { cloneAgentId } from '../../workflows/ids.js';
 import { cloneRun } from './support/clone-run.js';
 import { signalLate, STAYS_ENDED } from './support/late-signal.js';

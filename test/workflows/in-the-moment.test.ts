@@ -4,7 +4,7 @@ import proto from '@temporalio/proto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { poll } from '../../dev/poll.js';
-import type { RequestedKind } from '../../src/agents/operation-kinds.js';
+import type { RequestedKind } from '../../src/types/operation-kinds.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import type { FakeAgent } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { RequestedKind } from '../../src/agents/operation-kinds.js';
+import type { RequestedKind } from '../../src/types/operation-kinds.js';
 import { OPERATION_CONFLICT } from '../../workflows/supervise-agent-messages.js';
 import { BRING_UP, type ContainerStep } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';

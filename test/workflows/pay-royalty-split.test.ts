@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createSplitActivities } from '../../activities/splits.js';
-import { ChainAwayError } from '../../src/chain/chain-node.js';
-import { SplitWaitsError } from '../../src/splits/split-payments.js';
+import { ChainAwayError } from '../../src/money/chain/chain-node.js';
+import { SplitWaitsError } from '../../src/money/splits/split-payments.js';
 import { signalLate, STAYS_ENDED } from './support/late-signal.js';
 import { splitRun, type SplitRunActivities } from './support/split-run.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';

@@ -1,6 +1,6 @@
 import { msToNumber, type Duration } from '@temporalio/common/lib/time.js';
 import { expect, test } from 'vitest';
-import { ANSWER_TIMEOUT_MS } from '../../src/database/database.js';
+import { ANSWER_TIMEOUT_MS } from '../../src/platform/database/database.js';
 import * as retries from '../../workflows/retries.js';
 
 const ms = (duration: Duration | undefined): number => msToNumber(duration ?? 0);

@@ -3,7 +3,7 @@ import { WorkflowFailedError } from '@temporalio/client';
 import { ActivityFailure } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMailActivities } from '../../activities/mail.js';
-import { MailServerError } from '../../src/mail/mail-transport.js';
+import { MailServerError } from '../../src/accounts/mail-delivery/mail-transport.js';
 import { sendMailId } from '../../workflows/ids.js';
 import { mailRun } from './support/mail-run.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';

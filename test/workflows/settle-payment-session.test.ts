@@ -5,10 +5,10 @@ import {
   createSessionHoldActivities,
   createSettlementActivities,
 } from '../../activities/payment-sessions.js';
-import { ChainAwayError } from '../../src/chain/chain-node.js';
-import { SessionWaitsError } from '../../src/payment-sessions/session-openings.js';
-import type { SettlementStep } from '../../src/payment-sessions/session-settlements.js';
-import type { PaymentSessionState } from '../../src/payment-sessions/states.js';
+import { ChainAwayError } from '../../src/money/chain/chain-node.js';
+import { SessionWaitsError } from '../../src/money/sessions/session-openings.js';
+import type { SettlementStep } from '../../src/money/sessions/session-settlements.js';
+import type { PaymentSessionState } from '../../src/types/payment-session-states.js';
 import { signalLate, STAYS_ENDED } from './support/late-signal.js';
 import { sessionRun } from './support/session-run.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';

@@ -6,7 +6,7 @@ import type {
   WatchdogCause,
   WatchdogMemory,
   WatchdogState,
-} from '../../src/agents/watchdog.js';
+} from '../../src/types/watchdog.js';
 import { RUNNING, WorkflowLab } from './support/workflow-lab.js';
 
 let lab: WorkflowLab;

@@ -9,7 +9,7 @@ import { BROWSE } from '../../api/backend/browse-contract.js';
 import type { Listening } from '../../api/http/server.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import { createWeb } from '../../api/web/web.js';
-import { createApiKey } from '../../src/accounts/api-keys.js';
+import { createApiKey } from '../../src/accounts/accounts/api-keys.js';
 import { Workspace } from '../../src/workspace/workspace.js';
 import { makeAccount, signIn, type TestAccount } from '../support/account.js';
 import { databaseAlone } from '../support/dependencies.js';

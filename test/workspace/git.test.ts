@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { Folder } from '../../src/workspace/folder.js';
+import { Folder } from '../../src/workspace/files/folder.js';
 import { until } from '../support/until.js';
 import { processesIn, testWorkspace, type TestWorkspace } from './support.js';
 

@@ -28,8 +28,8 @@ import {
   test,
   vi,
 } from 'vitest';
-import { ServiceError } from '../../src/errors.js';
-import { Folder } from '../../src/workspace/folder.js';
+import { ServiceError } from '../../src/lib/errors.js';
+import { Folder } from '../../src/workspace/files/folder.js';
 import { checkObjects } from '../../src/workspace/git/objects.js';
 import { plainGit, testWorkspace, type TestWorkspace } from './support.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Turns } from '../../src/turns.js';
+import { Turns } from '../../src/lib/turns.js';
 import { inTurn } from '../../src/workspace/in-turn.js';
 
 const ADA = { owner: 'ada', signal: undefined };

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { Folder } from '../../src/workspace/folder.js';
+import { Folder } from '../../src/workspace/files/folder.js';
 import { KeptFolder } from '../../src/workspace/git/kept-folder.js';
 import { findRepository } from '../../src/workspace/git/repository.js';
 import { testWorkspace, type TestWorkspace } from './support.js';

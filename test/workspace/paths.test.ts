@@ -16,7 +16,7 @@ import {
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ServiceError } from '../../src/errors.js';
+import { ServiceError } from '../../src/lib/errors.js';
 import { Random } from '../support/random.js';
 import { testWorkspace, type TestWorkspace } from './support.js';
 

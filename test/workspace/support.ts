@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, open, readdir, readFile, realpath, rm, writeFile } from
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { Outbound } from '../../src/outbound/outbound.js';
+import { Outbound } from '../../src/platform/outbound/outbound.js';
 import { Workspace } from '../../src/workspace/workspace.js';
 
 const run = promisify(execFile);

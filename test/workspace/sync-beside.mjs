@@ -1,7 +1,7 @@
 // Syncs a workspace, as the product does, in a process of its own; the names of remotes lead to this machine.
 import process from 'node:process';
-import { allowedPlaces } from '../../dist-dev/src/outbound/allowed-places.js';
-import { Outbound } from '../../dist-dev/src/outbound/outbound.js';
+import { allowedPlaces } from '../../dist-dev/src/platform/outbound/allowed-places.js';
+import { Outbound } from '../../dist-dev/src/platform/outbound/outbound.js';
 import { Workspace } from '../../dist-dev/src/workspace/workspace.js';
 
 const [, , path, views, allow] = process.argv;

@@ -1,4 +1,4 @@
-import { attributes, html, type Html, type HtmlPart } from '../../../src/html.js';
+import { attributes, html, type Html, type HtmlPart } from '../../../src/lib/html.js';
 
 /** A form that the pages' script sends as JSON. */
 export interface Form {

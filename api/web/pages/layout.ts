@@ -1,4 +1,4 @@
-import { html, type HtmlPart } from '../../../src/html.js';
+import { html, type HtmlPart } from '../../../src/lib/html.js';
 import { htmlReply, type HtmlReply } from '../../http/reply.js';
 import { SCRIPT, STYLE } from './assets.js';
 

@@ -1,4 +1,4 @@
-import { html, type Html } from '../../../src/html.js';
+import { html, type Html } from '../../../src/lib/html.js';
 
 const DAY_AND_TIME = new Intl.DateTimeFormat('en-GB', {
   ...{ day: 'numeric', month: 'long', year: 'numeric' },

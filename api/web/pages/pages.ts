@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import { listApiKeys } from '../../../src/accounts/api-keys.js';
-import { listIdentities } from '../../../src/accounts/identities.js';
-import { getProfile } from '../../../src/accounts/profile.js';
-import { listSessions } from '../../../src/accounts/sessions.js';
-import { IDENTITY_KINDS } from '../../../src/accounts/ways-in.js';
+import { listApiKeys } from '../../../src/accounts/accounts/api-keys.js';
+import { listIdentities } from '../../../src/accounts/accounts/identities.js';
+import { getProfile } from '../../../src/accounts/accounts/profile.js';
+import { listSessions } from '../../../src/accounts/accounts/sessions.js';
+import { IDENTITY_KINDS } from '../../../src/types/sign-in-methods.js';
 import { anonymous, type AnonymousCaller } from '../../auth/anonymous.js';
 import { optionalSession } from '../../auth/optional-session.js';
 import type { SessionCaller } from '../../auth/session.js';

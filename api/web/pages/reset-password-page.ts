@@ -1,4 +1,4 @@
-import { html } from '../../../src/html.js';
+import { html } from '../../../src/lib/html.js';
 import type { HtmlReply } from '../../http/reply.js';
 import { form, newPassword } from './forms.js';
 import { page } from './layout.js';

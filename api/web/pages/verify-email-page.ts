@@ -1,4 +1,4 @@
-import { html, type Html } from '../../../src/html.js';
+import { html, type Html } from '../../../src/lib/html.js';
 import type { HtmlReply } from '../../http/reply.js';
 import { form } from './forms.js';
 import { page } from './layout.js';

@@ -1,6 +1,6 @@
-import type { ListedIdentity } from '../../../src/accounts/identities.js';
-import type { IdentityKind } from '../../../src/accounts/ways-in.js';
-import { html, type Html } from '../../../src/html.js';
+import type { ListedIdentity } from '../../../src/accounts/accounts/identities.js';
+import type { IdentityKind } from '../../../src/types/sign-in-methods.js';
+import { html, type Html } from '../../../src/lib/html.js';
 import type { WebDependencies } from '../dependencies.js';
 import { form } from './forms.js';
 import { thenTo } from './sentences.js';

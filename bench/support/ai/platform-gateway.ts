@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { createApiKey } from '../../../src/accounts/api-keys.js';
-import { grantPlan } from '../../../src/accounts/subscriptions.js';
-import { Database } from '../../../src/database/database.js';
+import { createApiKey } from '../../../src/accounts/accounts/api-keys.js';
+import { grantPlan } from '../../../src/accounts/accounts/subscriptions.js';
+import { Database } from '../../../src/platform/database/database.js';
 import { poll } from '../../../dev/poll.js';
 import { Client } from '../client.js';
 import type { BenchPlatform } from '../platform.js';

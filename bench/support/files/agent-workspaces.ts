@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { AgentRef } from '../../../src/agents/agent-ref.js';
-import { DockerHost } from '../../../src/containers/docker-host.js';
+import type { AgentRef } from '../../../src/types/agent-ref.js';
+import { DockerHost } from '../../../src/docker/containers/docker-host.js';
 import {
   containerName,
   spareNames,
   STATE_DIRECTORY,
-} from '../../../src/containers/container-spec.js';
-import { WORKSPACE_FOLDERS } from '../../../src/containers/openclaw-config.js';
-import { AgentFiles } from '../../../src/hosts/agent-files.js';
-import type { HostAccess } from '../../../src/hosts/host-access.js';
+} from '../../../src/docker/containers/container-spec.js';
+import { WORKSPACE_FOLDERS } from '../../../src/docker/containers/openclaw-config.js';
+import { AgentFiles } from '../../../src/agents/hosts/agent-files.js';
+import type { HostAccess } from '../../../src/agents/hosts/host-access.js';
 import { builtHelper } from '../../../src/workspace-helper.js';
 import { ensureTestImage } from '../../../test/agent-image/ensure-test-image.js';
 import { runInContainer } from '../../../test/support/run-in-container.js';

@@ -1,8 +1,8 @@
-import type { ProviderName } from '../provider-names.js';
-import type { ProviderAdapter } from './adapter.js';
+import type { ProviderName } from '../completion/provider-names.js';
+import type { ProviderAdapter } from './shared/adapter.js';
 import { anthropic } from './anthropic/anthropic.js';
 import { gemini } from './gemini/gemini.js';
-import { openAiCompatible } from './openai-compatible.js';
+import { openAiCompatible } from './openai/openai-compatible.js';
 
 const ADAPTERS: Readonly<Record<ProviderName, ProviderAdapter>> = {
   openrouter: openAiCompatible('openrouter'),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { setBounded } from '../../bounded-map.js';
+import { setBounded } from '../../lib/bounded-map.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
 import { runGit } from './run-git.js';
 

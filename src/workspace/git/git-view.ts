@@ -1,7 +1,7 @@
 import { devNull } from 'node:os';
 import path from 'node:path';
-import { setBounded } from '../../bounded-map.js';
-import { ServiceError } from '../../errors.js';
+import { setBounded } from '../../lib/bounded-map.js';
+import { ServiceError } from '../../lib/errors.js';
 import { Fields } from './fields.js';
 import { checkObjects } from './objects.js';
 import { inGitFolder, type Repository } from './repository.js';

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
 import { isSettled, stateOf } from './file-state.js';
 import { inGitFolder, type Repository } from './repository.js';
-import { whenAllEnded } from '../../when-all-ended.js';
+import { whenAllEnded } from '../../lib/when-all-ended.js';
 import {
   inInfo,
   lentOnce,

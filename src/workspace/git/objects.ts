@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
-import { setBounded } from '../../bounded-map.js';
-import { whenAllEnded } from '../../when-all-ended.js';
-import type { Folder } from '../folder.js';
+import { setBounded } from '../../lib/bounded-map.js';
+import { whenAllEnded } from '../../lib/when-all-ended.js';
+import type { Folder } from '../files/folder.js';
 import { isSettled, stateOf } from './file-state.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { BadRequestError, ConflictError } from '../../errors.js';
-import { createFile, type Folder } from '../folder.js';
+import { BadRequestError, ConflictError } from '../../lib/errors.js';
+import { createFile, type Folder } from '../files/folder.js';
 
 const MAX_MARK_BYTES = 200;
 const MARK = /^agent-platform (\d+) (\d+)\n$/;

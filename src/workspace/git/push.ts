@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
-import { ServiceError } from '../../errors.js';
-import type { CheckedTarget, Outbound } from '../../outbound/outbound.js';
+import { ServiceError } from '../../lib/errors.js';
+import type { CheckedTarget, Outbound } from '../../platform/outbound/outbound.js';
 import { withView, type Git } from './git-view.js';
 import type { WorkspacePlace } from './view-folder.js';
 import { findRepository } from './repository.js';

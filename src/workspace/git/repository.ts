@@ -1,6 +1,6 @@
-import { NotFoundError, ServiceError } from '../../errors.js';
-import { whenAllEnded } from '../../when-all-ended.js';
-import { NotPlainError, type Folder } from '../folder.js';
+import { NotFoundError, ServiceError } from '../../lib/errors.js';
+import { whenAllEnded } from '../../lib/when-all-ended.js';
+import { NotPlainError, type Folder } from '../files/folder.js';
 import { factsOf, type RepositoryFacts } from './git-config.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
 

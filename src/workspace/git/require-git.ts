@@ -1,4 +1,4 @@
-import { UnavailableError } from '../../errors.js';
+import { UnavailableError } from '../../lib/errors.js';
 import { runGit } from './run-git.js';
 
 /** The first one that takes the address for a name, so that it cannot change meanwhile. */

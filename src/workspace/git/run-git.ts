@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { ServiceError, UnavailableError } from '../../errors.js';
+import { ServiceError, UnavailableError } from '../../lib/errors.js';
 
 /** Milliseconds for what one request asks of git. */
 export const GIT_MS = 30_000;

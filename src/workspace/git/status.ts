@@ -1,4 +1,4 @@
-import { ListingRoom } from '../listing.js';
+import { ListingRoom } from '../files/listing.js';
 import type { Git, GitView } from './git-view.js';
 
 /** Bytes of git's that are read of a status: more than is told of. */

@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { ConflictError, ServiceError } from '../../errors.js';
-import { Folder, replaceFile } from '../folder.js';
+import { ConflictError, ServiceError } from '../../lib/errors.js';
+import { Folder, replaceFile } from '../files/folder.js';
 import { changesOf, type CodedChange } from './status.js';
 import { withView, type Git, type GitView } from './git-view.js';
 import { clearOwnLock, withLock } from './own-lock.js';

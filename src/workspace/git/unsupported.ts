@@ -1,4 +1,4 @@
-import { BadRequestError } from '../../errors.js';
+import { BadRequestError } from '../../lib/errors.js';
 
 /** 400: a repository that is made in a way that is not followed. */
 export class UnsupportedRepositoryError extends BadRequestError {

@@ -4,9 +4,9 @@ import pino from 'pino';
 import * as z from 'zod';
 import { createRecordActivities } from '../../../activities/records.js';
 import { operationEndpoints } from '../../../api/backend/operations.js';
-import { AgentOperations } from '../../../src/agents/agent-operations.js';
-import { SupervisorStore } from '../../../src/agents/supervisor-store.js';
-import { reportHost } from '../../../src/hosts/hosts.js';
+import { AgentOperations } from '../../../src/agents/lifecycle/agent-operations.js';
+import { SupervisorStore } from '../../../src/agents/operations/supervisor-store.js';
+import { reportHost } from '../../../src/agents/hosts/hosts.js';
 import { Supervisors } from '../../../temporal/supervisors.js';
 import {
   PLATFORM_TASK_QUEUE,
@@ -14,7 +14,7 @@ import {
   superviseAgentId,
 } from '../../../workflows/ids.js';
 import { AGENT_PHASE } from '../../../workflows/search-attributes.js';
-import { bearer, INTERNAL_KEY, serve } from '../../http/support.js';
+import { bearer, INTERNAL_KEY, serve } from '../../api/http/support.js';
 import { newUser, testDatabase } from '../../support/postgres.js';
 import { testSecrets } from '../../support/secrets.js';
 import { testTemporal, workflowCode } from '../../support/temporal.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ChatMessage, ChatRequest } from '../../../src/ai/completion.js';
+import type { ChatMessage, ChatRequest } from '../../../src/ai/completion/completion.js';
 import { anthropic } from '../../../src/ai/providers/anthropic/anthropic.js';
 
 const PROVIDER = { baseUrl: 'https://api.anthropic.com/v1', apiKey: 'sk-ant-of-this-test' };

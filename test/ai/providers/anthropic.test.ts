@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ChatRequest } from '../../../src/ai/completion.js';
-import { ProviderError } from '../../../src/ai/provider-error.js';
+import type { ChatRequest } from '../../../src/ai/completion/completion.js';
+import { ProviderError } from '../../../src/ai/completion/provider-error.js';
 import { anthropic } from '../../../src/ai/providers/anthropic/anthropic.js';
 
 const REQUEST: ChatRequest = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ChatRequest } from '../../../src/ai/completion.js';
+import type { ChatRequest } from '../../../src/ai/completion/completion.js';
 import { gemini } from '../../../src/ai/providers/gemini/gemini.js';
 
 const REQUEST: ChatRequest = {

@@ -13,7 +13,7 @@ import type { LocalAccount } from 'viem/accounts';
 import { tempo } from 'viem/chains';
 import { anvilAccount } from '../../../dev/chain/accounts.js';
 import { anvilProgram } from '../../../dev/chain/anvil-program.js';
-import { PATH_USD } from '../../../src/chain/tempo.js';
+import { PATH_USD } from '../../../src/money/chain/tempo.js';
 import { until } from '../until.js';
 import { walletCode } from './test-wallet.js';
 

@@ -1,8 +1,8 @@
 import type { Hex } from 'viem';
 import { anvilKey, FUNDED } from '../../../dev/chain/accounts.js';
-import type { Statements } from '../../../src/database/database.js';
-import type { SecretBox } from '../../../src/secrets/secret-box.js';
-import { openKey } from '../../../src/wallets/open-key.js';
+import type { Statements } from '../../../src/platform/database/database.js';
+import type { SecretBox } from '../../../src/platform/secrets/secret-box.js';
+import { openKey } from '../../../src/money/wallets/open-key.js';
 
 /** Accounts with money, and after them the treasury and the operator of a chain of one's own. */
 const KEYS = Array.from({ length: FUNDED + 2 }, (_, index) => anvilKey(index).privateKey);

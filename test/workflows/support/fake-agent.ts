@@ -5,18 +5,18 @@ import type { RecordActivities } from '../../../activities/records.js';
 import type { StartActivities } from '../../../activities/starts.js';
 import type { ReleaseActivities, ReleaseRecordActivities } from '../../../activities/releases.js';
 import type { GuardedWatchdog } from '../../../activities/guarded.js';
-import type { AgentRef } from '../../../src/agents/agent-ref.js';
-import type { PortRange } from '../../../src/agents/agent-subnet.js';
-import { operationRules } from '../../../src/agents/operation-kinds.js';
-import type { OperationEnd } from '../../../src/agents/supervisor-store.js';
-import type { ContainerHealth, Observation } from '../../../src/agents/observation.js';
+import type { AgentRef } from '../../../src/types/agent-ref.js';
+import type { PortRange } from '../../../src/agents/agents/agent-subnet.js';
+import { operationRules } from '../../../src/types/operation-kinds.js';
+import type { OperationEnd } from '../../../src/agents/operations/supervisor-store.js';
+import type { ContainerHealth, Observation } from '../../../src/agents/watchdog/observation.js';
 import type {
   DeathCause,
   PastTransition,
   WatchdogMemory,
   WatchdogSettings,
   WatchdogTransition,
-} from '../../../src/agents/watchdog.js';
+} from '../../../src/types/watchdog.js';
 import { poll } from '../../../dev/poll.js';
 
 type DockerActivities = ContainerActivities & StartActivities & ReleaseActivities & GuardedWatchdog;

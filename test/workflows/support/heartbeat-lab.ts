@@ -6,7 +6,7 @@ import type {
   HeartbeatActivities,
   HeartbeatRecordActivities,
 } from '../../../activities/heartbeats.js';
-import type { AgentRef } from '../../../src/agents/agent-ref.js';
+import type { AgentRef } from '../../../src/types/agent-ref.js';
 import { sendHeartbeatsId, heartbeatsTaskQueue } from '../../../workflows/ids.js';
 import type { HeartbeatCount, sendHeartbeats } from '../../../workflows/send-heartbeats.js';
 import { IN_THIS_THREAD } from './in-this-thread.js';

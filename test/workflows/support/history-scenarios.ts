@@ -1,4 +1,4 @@
-import type { RequestedKind } from '../../../src/agents/operation-kinds.js';
+import type { RequestedKind } from '../../../src/types/operation-kinds.js';
 import type { FakeAgent } from './fake-agent.js';
 import { refuse, untilCancelled } from './misbehaviours.js';
 import { provisioningOf, type Supervised, type WorkflowLab } from './workflow-lab.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { MailActivities } from '../../../activities/mail.js';
-import type { MailOutcome } from '../../../src/mail/mail-sender.js';
+import type { MailOutcome } from '../../../src/accounts/mail-delivery/mail-sender.js';
 import { MAIL_TASK_QUEUE, sendMailId } from '../../../workflows/ids.js';
 import type { sendMail } from '../../../workflows/send-mail.js';
 import { runAlone } from './run-alone.js';

@@ -3,7 +3,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { PaymentActivities } from '../../../activities/payments.js';
 import type { SplitActivities } from '../../../activities/splits.js';
-import type { SplitStatus } from '../../../src/splits/states.js';
+import type { SplitStatus } from '../../../src/types/split-states.js';
 import { payRoyaltySplitId, PAYMENTS_TASK_QUEUE } from '../../../workflows/ids.js';
 import type { payRoyaltySplit } from '../../../workflows/pay-royalty-split.js';
 import { runAlone } from './run-alone.js';

@@ -1,4 +1,4 @@
-import type { WatchdogMemory } from '../../../src/agents/watchdog.js';
+import type { WatchdogMemory } from '../../../src/types/watchdog.js';
 import type { FakeAgent } from './fake-agent.js';
 import { RUNNING, type Supervised, type WorkflowLab } from './workflow-lab.js';
 

@@ -19,9 +19,9 @@ import { poll } from '../../../dev/poll.js';
 import { readSettings } from '../../../dev/settings.js';
 import type { RecordActivities } from '../../../activities/records.js';
 import type { ReleaseRecordActivities } from '../../../activities/releases.js';
-import type { AgentRef } from '../../../src/agents/agent-ref.js';
-import type { RequestedKind } from '../../../src/agents/operation-kinds.js';
-import type { WatchdogMemory } from '../../../src/agents/watchdog.js';
+import type { AgentRef } from '../../../src/types/agent-ref.js';
+import type { RequestedKind } from '../../../src/types/operation-kinds.js';
+import type { WatchdogMemory } from '../../../src/types/watchdog.js';
 import {
   PLATFORM_TASK_QUEUE,
   containersTaskQueue,

@@ -1,13 +1,13 @@
 import * as z from 'zod';
-import { tryParseJson } from '../../../json.js';
-import type { Completion } from '../../completion.js';
+import { tryParseJson } from '../../../lib/json.js';
+import type { Completion } from '../../completion/completion.js';
 import {
   toCompletion,
   toolCall,
   type FinishReason,
   type ToolCall,
   type Used,
-} from '../openai-format.js';
+} from '../shared/openai-format.js';
 import { errorInside } from './errors.js';
 
 const count = z.number().int().min(0);

@@ -1,4 +1,4 @@
-import type { ProviderAdapter } from '../adapter.js';
+import type { ProviderAdapter } from '../shared/adapter.js';
 import { readMessage } from './answer.js';
 import { httpError } from './errors.js';
 import { toMessagesRequest } from './request.js';

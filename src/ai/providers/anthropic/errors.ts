@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { ProviderError, type ProviderFailure } from '../../provider-error.js';
-import { tryParseJson } from '../../../json.js';
-import { failureOfStatus } from '../failure-of-status.js';
-import { retryAfterMs } from '../../../retry-after.js';
+import { ProviderError, type ProviderFailure } from '../../completion/provider-error.js';
+import { tryParseJson } from '../../../lib/json.js';
+import { failureOfStatus } from '../shared/failure-of-status.js';
+import { retryAfterMs } from '../../../lib/retry-after.js';
 
 /**
  * What each `error.type` means. A conversation that does not fit the model has no type of its own:

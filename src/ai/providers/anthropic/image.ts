@@ -1,5 +1,5 @@
 import { unsupported } from './errors.js';
-import { isObject, type JsonObject } from '../../../json.js';
+import { isObject, type JsonObject } from '../../../lib/json.js';
 
 const MEDIA_TYPES: ReadonlySet<string> = new Set([
   'image/jpeg',

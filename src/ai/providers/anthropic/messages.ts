@@ -1,7 +1,7 @@
-import type { ChatMessage } from '../../completion.js';
+import type { ChatMessage } from '../../completion/completion.js';
 import { unsupported } from './errors.js';
 import { imageSource } from './image.js';
-import { isObject, tryParseJson, type JsonObject } from '../../../json.js';
+import { isObject, tryParseJson, type JsonObject } from '../../../lib/json.js';
 
 type Block = JsonObject;
 

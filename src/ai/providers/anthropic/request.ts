@@ -1,8 +1,8 @@
-import type { ChatRequest } from '../../completion.js';
+import type { ChatRequest } from '../../completion/completion.js';
 import { toConversation } from './messages.js';
 import { takesSampling } from './models.js';
 import { toToolChoice, toTools } from './tools.js';
-import { isObject, type JsonObject } from '../../../json.js';
+import { isObject, type JsonObject } from '../../../lib/json.js';
 
 /** Anthropic wants a limit where OpenAI has none. */
 const DEFAULT_MAX_TOKENS = 4096;

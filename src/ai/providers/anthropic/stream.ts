@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import type { ChatRequest, TokenUsage } from '../../completion.js';
-import type { StreamReader, WireEvent } from '../adapter.js';
-import { isObject, tryParseJson, type JsonObject } from '../../../json.js';
-import { bytesOf, ChunkWriter, toolCall } from '../openai-format.js';
+import type { ChatRequest, TokenUsage } from '../../completion/completion.js';
+import type { StreamReader, WireEvent } from '../shared/adapter.js';
+import { isObject, tryParseJson, type JsonObject } from '../../../lib/json.js';
+import { bytesOf, ChunkWriter, toolCall } from '../shared/openai-format.js';
 import { toFinishReason, toUsed, wireUsage, type WireUsage } from './answer.js';
 import { errorInside } from './errors.js';
 

@@ -1,6 +1,6 @@
-import type { ChatRequest } from '../../completion.js';
+import type { ChatRequest } from '../../completion/completion.js';
 import { unsupported } from './errors.js';
-import { isObject, type JsonObject } from '../../../json.js';
+import { isObject, type JsonObject } from '../../../lib/json.js';
 
 const NO_PARAMETERS = { type: 'object', properties: {} };
 

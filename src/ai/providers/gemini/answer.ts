@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod';
-import { tryParseJson } from '../../../json.js';
-import { ProviderError, type ProviderFailure } from '../../provider-error.js';
-import { toolCall, type FinishReason, type ToolCall, type Used } from '../openai-format.js';
+import { tryParseJson } from '../../../lib/json.js';
+import { ProviderError, type ProviderFailure } from '../../completion/provider-error.js';
+import { toolCall, type FinishReason, type ToolCall, type Used } from '../shared/openai-format.js';
 import { geminiError } from './error.js';
 import { toJson } from './json.js';
 

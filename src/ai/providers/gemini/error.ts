@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { ProviderError, type ProviderFailure } from '../../provider-error.js';
-import { isObject } from '../../../json.js';
-import { failureOfStatus } from '../failure-of-status.js';
-import { retryAfterMs } from '../../../retry-after.js';
+import { ProviderError, type ProviderFailure } from '../../completion/provider-error.js';
+import { isObject } from '../../../lib/json.js';
+import { failureOfStatus } from '../shared/failure-of-status.js';
+import { retryAfterMs } from '../../../lib/retry-after.js';
 
 /** Google's common form of an error (google.rpc.Status with its details). */
 const details = z

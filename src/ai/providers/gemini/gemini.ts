@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { tryParseJson } from '../../../json.js';
-import { ProviderError } from '../../provider-error.js';
-import type { ProviderAdapter } from '../adapter.js';
-import { toCompletion } from '../openai-format.js';
+import { tryParseJson } from '../../../lib/json.js';
+import { ProviderError } from '../../completion/provider-error.js';
+import type { ProviderAdapter } from '../shared/adapter.js';
+import { toCompletion } from '../shared/openai-format.js';
 import { finishReason, readGemini, readParts, readUsed } from './answer.js';
 import { geminiError } from './error.js';
 import { geminiBody } from './request.js';

@@ -1,5 +1,5 @@
 import { badRequest } from './input.js';
-import type { JsonObject } from '../../../json.js';
+import type { JsonObject } from '../../../lib/json.js';
 
 /** Longer than the head of any real data URL. */
 const MAX_DATA_HEAD_LENGTH = 200;

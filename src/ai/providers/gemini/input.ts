@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { ProviderError } from '../../provider-error.js';
+import { ProviderError } from '../../completion/provider-error.js';
 
 /** The request asks for what Gemini has no form for, or is no chat completion. */
 export const badRequest = () => new ProviderError('gemini', 'bad_request');

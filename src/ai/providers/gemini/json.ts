@@ -1,4 +1,4 @@
-import { ProviderError, type ProviderFailure } from '../../provider-error.js';
+import { ProviderError, type ProviderFailure } from '../../completion/provider-error.js';
 
 /** Twice what a request's own body may be: beyond, some can read it but not write it down. */
 const MAX_DEPTH = 200;

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import type { ChatMessage, ChatRequest } from '../../completion.js';
+import type { ChatMessage, ChatRequest } from '../../completion/completion.js';
 import { imagePart } from './image.js';
 import { badRequest, parsed } from './input.js';
-import { isObject, tryParseJson, type JsonObject } from '../../../json.js';
+import { isObject, tryParseJson, type JsonObject } from '../../../lib/json.js';
 
 type Part = JsonObject;
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { ChatRequest } from '../../completion.js';
+import type { ChatRequest } from '../../completion/completion.js';
 import { badRequest, parsed } from './input.js';
 import { toJson } from './json.js';
 import { toContents } from './messages.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { ChatRequest, TokenUsage } from '../../completion.js';
-import type { StreamReader, WireEvent } from '../adapter.js';
-import { bytesOf, ChunkWriter, type Used } from '../openai-format.js';
+import type { ChatRequest, TokenUsage } from '../../completion/completion.js';
+import type { StreamReader, WireEvent } from '../shared/adapter.js';
+import { bytesOf, ChunkWriter, type Used } from '../shared/openai-format.js';
 import { finishReason, readGemini, readParts, readUsed, type GeminiCandidate } from './answer.js';
 
 /** Turns the events of a `streamGenerateContent` into OpenAI's chunks. */

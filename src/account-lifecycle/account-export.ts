@@ -1,0 +1,251 @@
+import type { TenantDatabase } from '../platform/database/database.js';
+import type { UserRow } from '../platform/database/models.js';
+import { UnauthorizedError } from '../lib/errors.js';
+import { creditsOf } from '../money/ledger/ledger.js';
+import { formatAmount } from '../types/money.js';
+import { listSplits } from '../money/splits/royalty-splits.js';
+import { usageSummary, type SummaryPosition } from '../ai/usage/reports.js';
+
+/** Rows that are in memory at a time. */
+const PAGE = 200;
+/** The same of messages, each of which may be long. */
+const MESSAGES = 20;
+/** And of splits, with up to a hundred payouts each. */
+const SPLITS = 20;
+
+/** Any text of a date sorts between them. */
+const ALL_DAYS = { from: '2000-01-01', to: '9999-12-31' };
+
+/** Of a payment session, in base units. */
+interface Sums {
+  readonly deposit: string;
+  readonly spent: string;
+  readonly settled: string;
+}
+
+/** All that an export consists of, in its order: one value, or a list a part at a time. */
+type Parts = Readonly<Record<string, object | null | AsyncIterable<readonly object[]>>>;
+
+/**
+ * All that there is of an account as JSON, piece by piece: at no time is more of it in memory than a
+ * page, and nothing of the database is held between two. No secret is in it, stored as a hash or not.
+ *
+ * @throws UnauthorizedError when the account is no more.
+ */
+export async function exportAccount(
+  tenant: TenantDatabase,
+  userId: string,
+): Promise<AsyncIterable<string>> {
+  const user = await tenant.transaction((db) => db.User.findByPk(userId));
+  if (!user) throw new UnauthorizedError();
+  const list = (sql: string) => tenant.query<object>(sql, { userId });
+  const subscription = `
+    SELECT plan, status, source, period_start AS "periodStart", period_end AS "periodEnd",
+           created_at AS "createdAt" FROM subscriptions WHERE user_id = $userId`;
+  return asJson({
+    user: withoutSecrets(user),
+    identities: await list(
+      `SELECT id, kind, issuer, subject, label, created_at AS "createdAt",
+              last_used_at AS "lastUsedAt", disabled_at AS "disabledAt"
+         FROM identities WHERE user_id = $userId ORDER BY created_at, id`,
+    ),
+    sessions: await list(
+      `SELECT id, method, created_at AS "createdAt", last_seen_at AS "lastSeenAt",
+              expires_at AS "expiresAt", user_agent AS "userAgent", address
+         FROM sessions WHERE user_id = $userId ORDER BY created_at, id`,
+    ),
+    keys: await list(
+      `SELECT id, name, key_preview AS "keyPreview", created_at AS "createdAt", last_used AS "lastUsed"
+         FROM api_keys WHERE user_id = $userId ORDER BY created_at, id`,
+    ),
+    wallets: await list(
+      `SELECT id, kind, address, agent_id AS "agentId", created_at AS "createdAt"
+         FROM wallets WHERE user_id = $userId ORDER BY created_at, id`,
+    ),
+    agents: agents(tenant, userId),
+    messages: messages(tenant, userId),
+    usage: usage(tenant),
+    credits: credits(tenant, userId),
+    splits: splits(tenant, userId),
+    paymentSessions: paymentSessions(tenant, userId),
+    vouchers: vouchers(tenant, userId),
+    subscription: (await list(subscription))[0] ?? null,
+    activity: paged(
+      tenant,
+      `SELECT id AS position, at, action, subject, detail
+         FROM audit_log WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
+      { userId },
+    ),
+  });
+}
+
+const withoutSecrets = ({ passwordHash, ...user }: UserRow): object => ({
+  ...user,
+  hasPassword: passwordHash !== null,
+});
+
+/** Also those that are removed, as long as they are known. */
+async function* agents(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+  for (let after = ''; ;) {
+    // Tokens for a program that agents run may be in what is its own: it is to be had from the agent.
+    const rows = await tenant.query<{ id: string }>(
+      `SELECT id, name, subdomain, plan, model, ai_provider AS "aiProvider",
+              config - 'runtime' AS config, desired, status, created_at AS "createdAt",
+              updated_at AS "updatedAt", deleted_at AS "deletedAt"
+         FROM agents WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
+      { userId, after },
+    );
+    yield rows;
+    const last = rows.at(-1);
+    if (!last || rows.length < PAGE) return;
+    after = last.id;
+  }
+}
+
+/** Agent by agent, each conversation from its beginning. */
+async function* messages(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+  for await (const page of agents(tenant, userId)) {
+    for (const { id: agentId } of page as { id: string }[]) {
+      for (let after = { conversation: '', position: '0' }; ;) {
+        const rows = await tenant.query<typeof after>(
+          `SELECT m.id, m.agent_id AS "agentId", m.conversation, m.position::text, m.role, m.content,
+                  m.status, m.created_at AS "createdAt"
+             FROM messages m WHERE m.agent_id = $agentId
+              AND (m.conversation, m.position) > ($conversation, $position::bigint)
+            ORDER BY m.conversation, m.position LIMIT ${MESSAGES}`,
+          { agentId, ...after },
+        );
+        yield rows.map(({ position, ...message }) => message);
+        const last = rows.at(-1);
+        if (!last || rows.length < MESSAGES) break;
+        after = last;
+      }
+    }
+  }
+}
+
+/** Newest first, with who got what of each. */
+async function* splits(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+  for (let before: string | undefined; ;) {
+    const { items, next } = await listSplits(tenant, { userId, limit: SPLITS, before });
+    yield items.map(({ split: { userId, requestKey, dueAt, ...split }, payouts }) => ({
+      ...split,
+      payouts: payouts.map(({ userId, splitId, payment, ...payout }) => payout),
+    }));
+    if (!next) return;
+    [before] = next;
+  }
+}
+
+/** Those of wallets that are kept here, without what debits them. */
+async function* paymentSessions(
+  tenant: TenantDatabase,
+  userId: string,
+): AsyncGenerator<{ readonly id: string }[]> {
+  for (let after = ''; ;) {
+    const rows = await tenant.query<Sums & { id: string }>(
+      `SELECT id, address, chain_id AS "chainId", escrow, state AS status, deposit,
+              delivered AS spent, settled, created_at AS "createdAt", opened_at AS "openedAt",
+              closed_at AS "closedAt"
+         FROM payment_sessions WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
+      { userId, after },
+    );
+    yield rows.map(({ deposit, settled, spent, ...session }) => ({
+      ...session,
+      deposit: formatAmount(BigInt(deposit)),
+      spent: formatAmount(BigInt(spent)),
+      settled: formatAmount(BigInt(settled)),
+    }));
+    const last = rows.at(-1);
+    if (!last || rows.length < PAGE) return;
+    after = last.id;
+  }
+}
+
+/** What each of those has paid for, in its order. */
+async function* vouchers(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+  for await (const page of paymentSessions(tenant, userId)) {
+    for (const { id: paymentSessionId } of page) {
+      const delivered = paged<{ amount: string; cumulative: string }>(
+        tenant,
+        `SELECT v.sequence::text AS position, v.id, v.sequence::integer, v.amount::text,
+                v.cumulative::text, v.plugin, v.action, v.created_at AS "createdAt"
+           FROM payment_vouchers v WHERE v.session_id = $paymentSessionId AND v.sequence > $after
+          ORDER BY v.sequence LIMIT ${PAGE}`,
+        { paymentSessionId },
+      );
+      for await (const rows of delivered) {
+        yield rows.map(({ amount, cumulative, ...voucher }) => ({
+          ...{ paymentSessionId, ...voucher },
+          amount: formatAmount(BigInt(amount)),
+          cumulative: formatAmount(BigInt(cumulative)),
+        }));
+      }
+    }
+  }
+}
+
+/** Each day's sums, as reports have them. */
+async function* usage(tenant: TenantDatabase): AsyncGenerator<object[]> {
+  for (let after: SummaryPosition | undefined; ;) {
+    const rows = await usageSummary(tenant, ALL_DAYS, { limit: PAGE, after });
+    yield rows;
+    after = rows.at(-1);
+    if (!after || rows.length < PAGE) return;
+  }
+}
+
+/** What was credited and, below zero, spent: in US dollars, and what for. */
+async function* credits(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+  // Each side by its index.
+  const side = (column: 'debit' | 'credit', sign: '' | '-') =>
+    `(SELECT id, ${sign}amount AS amount, cause, created_at FROM ledger_transfers
+       WHERE ${column} = $account AND currency = 'usd' AND id > $after ORDER BY id LIMIT ${PAGE})`;
+  const entries = paged<{ amount: string }>(
+    tenant,
+    `SELECT id AS position, amount::text, split_part(cause, ':', 1) AS reason,
+            created_at AS "createdAt"
+       FROM (${side('credit', '')} UNION ALL ${side('debit', '-')}) AS entries
+      ORDER BY id LIMIT ${PAGE}`,
+    { account: creditsOf(userId) },
+  );
+  for await (const page of entries) {
+    yield page.map((entry) => ({ ...entry, amount: formatAmount(BigInt(entry.amount)) }));
+  }
+}
+
+/** @param sql of rows with a `position`, those after `$after`. */
+async function* paged<Row extends object>(
+  tenant: TenantDatabase,
+  sql: string,
+  values: Readonly<Record<string, string>>,
+): AsyncGenerator<Omit<Row & { position: string }, 'position'>[]> {
+  for (let after = '0'; ;) {
+    const rows = await tenant.query<Row & { position: string }>(sql, { ...values, after });
+    yield rows.map(({ position, ...row }) => row);
+    const last = rows.at(-1);
+    if (!last || rows.length < PAGE) return;
+    after = last.position;
+  }
+}
+
+async function* asJson(parts: Parts): AsyncGenerator<string> {
+  let before = '{';
+  for (const [name, part] of Object.entries(parts)) {
+    yield `${before}\n${JSON.stringify(name)}: `;
+    before = ',';
+    if (part === null || !(Symbol.asyncIterator in part)) {
+      yield JSON.stringify(part);
+      continue;
+    }
+    let rowBefore = '[';
+    for await (const rows of part) {
+      for (const row of rows) {
+        yield `${rowBefore}\n${JSON.stringify(row)}`;
+        rowBefore = ',';
+      }
+    }
+    yield rowBefore === '[' ? '[]' : '\n]';
+  }
+  yield '\n}\n';
+}

@@ -1,0 +1,60 @@
+import { ofUser, recordAudit } from '../../platform/audit/audit.js';
+import type { Database } from '../../platform/database/database.js';
+import { BadRequestError, ForbiddenError } from '../../lib/errors.js';
+import { networksOf } from '../../platform/http/client-networks.js';
+import type { AdminRules } from './admin.js';
+import { checkPassword, hashPassword } from './password.js';
+import { addSession, requireOpen, type NewSession, type SignInPlace } from './sessions.js';
+import { verifyPassword, type SignedInUser } from './sign-in.js';
+
+/** Who changes their password, in a request. */
+export interface PasswordChange {
+  readonly user: Pick<SignedInUser, 'id' | 'email'>;
+  /** Left out for an account that has none; only a session that is fresh may. */
+  readonly currentPassword?: string | undefined;
+  readonly newPassword: string;
+  /** The one that asks: it is the proof where there is no password yet. */
+  readonly sessionId: string;
+  readonly place: SignInPlace;
+}
+
+/**
+ * Changes a password, or gives an account its first. All sessions end, those too that are just being
+ * opened with the old one.
+ *
+ * @returns a session for who changed it.
+ * @throws ForbiddenError when the current password is wrong, BadRequestError when the new one cannot
+ *   be one or the current one is missing, TooManyRequestsError as signing in does, UnauthorizedError when
+ *   there is no password yet and the session has ended meanwhile.
+ */
+export async function changePassword(
+  database: Database,
+  { user, currentPassword, newPassword, place, sessionId }: PasswordChange,
+  rules: AdminRules,
+): Promise<NewSession> {
+  checkPassword(newPassword, user.email);
+  const from = networksOf(place.address);
+  let passwordHash: string | null = null;
+  if (currentPassword !== undefined) {
+    const shown = { email: user.email, password: currentPassword, from };
+    const proof = await verifyPassword(database, shown, rules);
+    if (proof?.user.id !== user.id) throw incorrect();
+    ({ passwordHash } = proof);
+  }
+  const changed = await hashPassword(newPassword, from.site);
+  return database.asPlatform().transaction(async (db) => {
+    if (currentPassword === undefined) await requireOpen(db, { userId: user.id, sessionId });
+    const count = await db.User.update(
+      { passwordHash: changed },
+      { where: { id: user.id, passwordHash } },
+    );
+    if (count === 0) throw passwordHash === null ? missing() : incorrect();
+    await db.Session.destroy({ where: { userId: user.id } });
+    const { address, requestId } = place;
+    await recordAudit(db, ofUser(user.id, 'password.change', { address, requestId }));
+    return addSession(db, user.id, 'password', place);
+  });
+}
+
+const missing = () => new BadRequestError('currentPassword is required');
+const incorrect = () => new ForbiddenError('Current password is incorrect');

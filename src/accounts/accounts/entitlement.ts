@@ -1,0 +1,49 @@
+import type { Statements } from '../../platform/database/database.js';
+import { isAdmin, type AdminRules, type Judged } from './admin.js';
+import { planRequired, type Plan } from '../../types/plans.js';
+
+/** What somebody may use: of the AI API, and of their agents. */
+export interface Entitlement {
+  readonly userId: string;
+  /** Whose models are allowed. */
+  readonly plan: Plan;
+  /** Administrators have the highest plan's models, and no quota. */
+  readonly isAdmin: boolean;
+}
+
+/**
+ * What a user's own plan entitles to; nothing without a plan, also for somebody who is not there.
+ *
+ * @param db of whoever may see the user's rows.
+ */
+export async function findEntitlement(
+  db: Statements,
+  userId: string,
+  rules: AdminRules,
+): Promise<Entitlement | undefined> {
+  const [found] = await db.query<Judged & { readonly plan: Plan | null }>(
+    `SELECT u.email, u.email_verified_at IS NOT NULL AS "emailVerified", u.is_admin AS "isAdmin", s.plan
+       FROM users u
+       LEFT JOIN subscriptions s ON s.user_id = u.id AND s.status = 'active'
+             AND (s.period_end IS NULL OR s.period_end > now())
+      WHERE u.id = $userId`,
+    { userId },
+  );
+  return found && entitlementBy(userId, isAdmin(found, rules), found.plan ?? undefined);
+}
+
+/** @throws PaymentRequiredError for somebody who has no plan and is no administrator. */
+export function entitled(userId: string, admin: boolean, plan: Plan | undefined): Entitlement {
+  const entitlement = entitlementBy(userId, admin, plan);
+  if (entitlement === undefined) throw planRequired();
+  return entitlement;
+}
+
+function entitlementBy(
+  userId: string,
+  admin: boolean,
+  plan: Plan | undefined,
+): Entitlement | undefined {
+  if (admin) return { userId, plan: 'network', isAdmin: true };
+  return plan && { userId, plan, isAdmin: false };
+}

@@ -1,0 +1,75 @@
+import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
+import type { Database, TenantDatabase } from '../../platform/database/database.js';
+import { NotFoundError } from '../../lib/errors.js';
+import { creditsOf } from '../../money/ledger/ledger.js';
+import { requestMail } from '../mail/request-mail.js';
+import { CENT } from '../../types/money.js';
+import { isMailbox, requireChosenEmail } from './email.js';
+import { lockAddresses } from './verify-email.js';
+
+/** What users see of their own account. */
+export interface Profile {
+  readonly id: string;
+  readonly name: string;
+  readonly email: string;
+  /** What the address becomes when it is confirmed. */
+  readonly pendingEmail: string | null;
+  readonly emailVerified: boolean;
+  readonly hasPassword: boolean;
+  readonly referralCode: string | null;
+  /** Whole ones: each is a cent. */
+  readonly credits: number;
+  readonly createdAt: Date;
+}
+
+/** @throws NotFoundError */
+export async function getProfile(tenant: TenantDatabase, userId: string): Promise<Profile> {
+  const [row] = await tenant.query<Omit<Profile, 'credits'> & { balance: string | null }>(
+    `SELECT id, name, email, pending_email AS "pendingEmail",
+            email_verified_at IS NOT NULL AS "emailVerified",
+            password_hash IS NOT NULL AS "hasPassword", referral_code AS "referralCode",
+            (SELECT balance::text FROM ledger_accounts
+              WHERE name = $credits AND currency = 'usd') AS balance,
+            created_at AS "createdAt"
+       FROM users WHERE id = $userId`,
+    { userId, credits: creditsOf(userId) },
+  );
+  if (!row) throw new NotFoundError('User not found');
+  const { balance, ...profile } = row;
+  return { ...profile, credits: Number(BigInt(balance ?? 0) / CENT) };
+}
+
+/** What users change of their own account; what is left out stays. */
+export interface ProfileChange {
+  readonly name?: string | undefined;
+  /** Becomes the address when it is confirmed; the address itself takes back what is to be confirmed. */
+  readonly email?: string | undefined;
+}
+
+/**
+ * Changes a profile. An address that another account has looks like any other, and gets no link.
+ *
+ * @throws BadRequestError for what is no address.
+ */
+export async function changeProfile(
+  database: Database,
+  userId: string,
+  { email, name }: ProfileChange,
+  origin: RequestOrigin,
+): Promise<void> {
+  const address = email === undefined ? undefined : requireChosenEmail(email);
+  await database.asPlatform().transaction(async (db) => {
+    const addresses = await lockAddresses(db, userId);
+    if (!addresses) throw new NotFoundError('User not found');
+    const where = { id: userId };
+    if (name !== undefined) await db.User.update({ name }, { where });
+    if (address === undefined) return;
+    const pendingEmail = address === addresses.email ? null : address;
+    await db.User.update({ pendingEmail }, { where });
+    if (pendingEmail === null) return;
+    await recordAudit(db, ofUser(userId, 'email.change-asked', origin));
+    await requestMail(db, { kind: 'change-email', address: pendingEmail, userId });
+    if (!isMailbox(addresses.email)) return;
+    await requestMail(db, { kind: 'email-change-asked', address: addresses.email, userId });
+  });
+}

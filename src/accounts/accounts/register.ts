@@ -1,0 +1,109 @@
+import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
+import { violates } from '../../platform/database/constraints.js';
+import type { Database, TenantTransaction } from '../../platform/database/database.js';
+import { BadRequestError, ConflictError } from '../../lib/errors.js';
+import type { ClientNetworks } from '../../platform/http/client-networks.js';
+import { creditsOf, transfer } from '../../money/ledger/ledger.js';
+import { requestMail } from '../mail/request-mail.js';
+import type { MailSettings } from '../mail/settings.js';
+import { CENT } from '../../types/money.js';
+import { isVisible, NOT_VISIBLE } from '../../lib/visible-text.js';
+import { isAdminUser } from './admin.js';
+import type { AccountSettings } from './settings.js';
+import { createAccount, hasNoAccount } from './new-account.js';
+import type { SignedInUser } from './sign-in.js';
+import { requireChosenEmail } from './email.js';
+import { checkPassword, hashPassword } from './password.js';
+
+export const MAX_NAME_LENGTH = 200;
+
+/** For the new user and for who referred them, each: 100 credits, which are cents. */
+export const REFERRAL_AMOUNT = 100n * CENT;
+
+export interface Registration {
+  readonly email: string;
+  readonly password: string;
+  /** The email when omitted. */
+  readonly name?: string;
+  /** In any case of letters. */
+  readonly referralCode?: string;
+  readonly from: ClientNetworks;
+  readonly origin: RequestOrigin;
+}
+
+/**
+ * Makes an account, and has its address verified where there is mail; nobody is signed in by it.
+ *
+ * @throws BadRequestError for an unusable email or password or an unknown referral code,
+ *   ConflictError when the email has an account, TooManyRequestsError when too many come at once.
+ */
+export async function registerAccount(
+  database: Database,
+  registration: Registration,
+  settings: Pick<AccountSettings, 'adminEmails' | 'firstIsAdmin'>,
+  mail?: Pick<MailSettings, 'available'>,
+): Promise<SignedInUser> {
+  // A password on a wallet's address would be a way in beside the wallet.
+  const email = requireChosenEmail(registration.email);
+  checkPassword(registration.password, email);
+  const name = registration.name?.trim() || email;
+  if (name.length > MAX_NAME_LENGTH) throw new BadRequestError('Name is too long');
+  if (!isVisible(name)) throw new BadRequestError(`name ${NOT_VISIBLE}`);
+  // Before the transaction: a connection is not held while the processor is busy.
+  const passwordHash = await hashPassword(registration.password, registration.from.site);
+
+  try {
+    return await database.asPlatform().transaction(async (db) => {
+      const referrerId = await findReferrer(db, registration.referralCode);
+      const user = await createAccount(db, { email, name, passwordHash }, settings);
+      if (referrerId !== undefined) {
+        // Each is credited once for the other, whatever happens.
+        await creditReferral(db, referrerId, user.id);
+        await creditReferral(db, user.id, referrerId);
+      }
+      if (mail?.available) {
+        await requestMail(db, { kind: 'verify-email', address: email, userId: user.id });
+      }
+      await recordAudit(db, ofUser(user.id, 'account.register', registration.origin));
+      return {
+        id: user.id,
+        email,
+        name,
+        isAdmin: isAdminUser(user, settings),
+      };
+    });
+  } catch (error) {
+    if (violates(error, 'users_email_key')) throw new ConflictError('Email already registered');
+    throw error;
+  }
+}
+
+const creditReferral = (db: TenantTransaction, userId: string, reference: string) =>
+  transfer(db, {
+    debit: 'referrals',
+    credit: creditsOf(userId),
+    amount: REFERRAL_AMOUNT,
+    currency: 'usd',
+    cause: `referral:${userId}:${reference}`,
+  });
+
+async function findReferrer(
+  db: TenantTransaction,
+  code: string | undefined,
+): Promise<string | undefined> {
+  if (code === undefined) return undefined;
+  const referrer = await db.User.findOne({
+    attributes: ['id'],
+    where: { referralCode: code.toUpperCase() },
+  });
+  if (!referrer) throw new BadRequestError('Unknown referral code');
+  return referrer.id;
+}
+
+/** Whether who registers next becomes the admin, because nobody has yet. */
+export async function isFirstAdminAwaited(
+  database: Database,
+  { firstIsAdmin }: Pick<AccountSettings, 'firstIsAdmin'>,
+): Promise<boolean> {
+  return firstIsAdmin && (await database.asPlatform().transaction(hasNoAccount));
+}

@@ -1,0 +1,263 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Op } from 'sequelize';
+import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
+import { violates } from '../../platform/database/constraints.js';
+import type {
+  Database,
+  TenantDatabase,
+  TenantTransaction,
+} from '../../platform/database/database.js';
+import type { SessionRow } from '../../platform/database/models.js';
+import { NotFoundError, UnauthorizedError } from '../../lib/errors.js';
+import { tokenHash } from '../../platform/secrets/token-hash.js';
+import { wellFormed } from '../../lib/well-formed.js';
+import { isOfDeletedAccount } from './account-deletions.js';
+import { isAdmin, type AdminRules } from './admin.js';
+import type { Plan } from '../../types/plans.js';
+import { stillHolds, type SignedInUser, type SignInProof } from './sign-in.js';
+import type { SignInMethod } from '../../types/sign-in-methods.js';
+
+/** How long a session lasts, in milliseconds: 30 days. */
+export const SESSION_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
+
+/** Sessions that one user can have: with one more the oldest ends. */
+export const MAX_SESSIONS = 100;
+
+const TOKEN_BYTES = 32;
+/** A token as it is issued: anything else is not worth a query. */
+const TOKEN_FORM = /^[\w-]{43}$/;
+
+/** Characters of a browser's name that are kept. */
+const MAX_USER_AGENT_LENGTH = 200;
+
+/** A session of a signed-in user. */
+export interface Session {
+  /** By which its owner ends it; it opens nothing. */
+  readonly id: string;
+  /** When the user proved who they are. */
+  readonly signedInAt: Date;
+  /** To the minute. */
+  readonly lastSeenAt: Date;
+  readonly user: SignedInUser;
+  /** The plan that the user is on now, if any. */
+  readonly plan: Plan | undefined;
+  /** What a state-changing request from another site would have to know. */
+  readonly csrfToken: string;
+  readonly expiresAt: Date;
+}
+
+/** A session as its owner sees it. */
+export type ListedSession = Pick<
+  SessionRow,
+  'id' | 'method' | 'createdAt' | 'lastSeenAt' | 'expiresAt' | 'userAgent' | 'address'
+>;
+
+/** Where somebody signs in, as they see it in the list of their sessions. */
+export interface SignInPlace extends RequestOrigin {
+  readonly userAgent: string | undefined;
+  /** The token of the session that the browser comes with, which ends. */
+  readonly replaces?: string | undefined;
+  /** The id of the session, where what opens it opens one alone; otherwise it is random. */
+  readonly sessionId?: string | undefined;
+}
+
+/** A session's secrets, at the one moment when they are known. */
+export interface NewSession {
+  /** The cookie's value: 32 random bytes in base64url. Only its hash is stored. */
+  readonly token: string;
+  readonly expiresAt: Date;
+}
+
+/**
+ * Opens a session in place of the one that the browser came with.
+ *
+ * @returns undefined when what was proven holds no more, as when the password was changed, or the
+ *   identity taken from the account, meanwhile; when there is a session of that id already, or the account is being
+ *   deleted.
+ */
+export async function createSession(
+  database: Database,
+  proof: SignInProof,
+  place: SignInPlace,
+): Promise<NewSession | undefined> {
+  const opened = database.asPlatform().transaction(async (db) => {
+    if (!(await stillHolds(db, proof))) return undefined;
+    if (place.replaces !== undefined) await endByToken(db, place.replaces, place);
+    return addSession(db, proof.user.id, proof.method, place);
+  });
+  return opened.catch((error: unknown) => {
+    if (violates(error, 'sessions_id_key') || isOfDeletedAccount(error)) return undefined;
+    throw error;
+  });
+}
+
+/** Adds a session for who has proven who they are in the same transaction. */
+export async function addSession(
+  db: TenantTransaction,
+  userId: string,
+  method: SignInMethod,
+  { address, requestId, sessionId, userAgent }: SignInPlace,
+): Promise<NewSession> {
+  const session = {
+    token: randomBytes(TOKEN_BYTES).toString('base64url'),
+    expiresAt: new Date(Date.now() + SESSION_LIFETIME_MS),
+  };
+  const { expiresAt } = session;
+  await db.Session.create({
+    id: sessionId ?? randomUUID(),
+    tokenHash: tokenHash(session.token),
+    userId,
+    method,
+    expiresAt,
+    address,
+    userAgent:
+      userAgent === undefined ? null : wellFormed(userAgent.slice(0, MAX_USER_AGENT_LENGTH)),
+  });
+  await recordAudit(db, ofUser(userId, 'session.create', { address, requestId }));
+  await db.query(
+    `DELETE FROM sessions WHERE id IN (
+       SELECT id FROM sessions WHERE user_id = $userId
+       ORDER BY created_at DESC, id OFFSET ${MAX_SESSIONS})`,
+    { userId },
+  );
+  return session;
+}
+
+/** Known to who has the session's own token alone, so that nothing of it is stored. */
+const csrfTokenOf = (token: string): string => tokenHash(`csrf of ${token}`);
+
+const FIND = { name: 'find_signed_in', text: 'SELECT * FROM find_signed_in($1)' };
+
+interface SessionFound {
+  readonly session_id: string;
+  readonly signed_in_at: Date;
+  readonly last_seen_at: Date;
+  readonly expires_at: Date;
+  readonly id: string;
+  readonly name: string;
+  readonly email: string;
+  readonly email_verified: boolean;
+  readonly is_admin: boolean;
+  readonly plan: Plan | null;
+}
+
+/**
+ * The session of a cookie's token with the user's plan, in one query; none when it is unknown or has
+ * expired.
+ */
+export async function findSession(
+  database: Database,
+  token: string,
+  rules: AdminRules,
+): Promise<Session | undefined> {
+  if (!TOKEN_FORM.test(token)) return undefined;
+  const [found] = await database.call<SessionFound>(FIND, [tokenHash(token)]);
+  if (!found) return undefined;
+  const user = { id: found.id, name: found.name, email: found.email };
+  const judged = { emailVerified: found.email_verified, isAdmin: found.is_admin };
+  return {
+    id: found.session_id,
+    signedInAt: found.signed_in_at,
+    lastSeenAt: found.last_seen_at,
+    user: { ...user, isAdmin: isAdmin({ ...user, ...judged }, rules) },
+    plan: found.plan ?? undefined,
+    csrfToken: csrfTokenOf(token),
+    expiresAt: found.expires_at,
+  };
+}
+
+/** Ends a session. Whoever holds its token may; an unknown one is no error. */
+export async function deleteSession(
+  database: Database,
+  token: string,
+  origin: RequestOrigin,
+): Promise<void> {
+  await database.asPlatform().transaction((db) => endByToken(db, token, origin));
+}
+
+async function endByToken(
+  db: TenantTransaction,
+  token: string,
+  { address, requestId }: RequestOrigin,
+): Promise<void> {
+  if (!TOKEN_FORM.test(token)) return;
+  const [ended] = await db.query<{ user_id: string }>(
+    'DELETE FROM sessions WHERE token_hash = $hash RETURNING user_id',
+    { hash: tokenHash(token) },
+  );
+  if (!ended) return;
+  await recordAudit(db, ofUser(ended.user_id, 'session.delete', { address, requestId }));
+}
+
+/** A user's sessions, the one used last first. */
+export async function listSessions(
+  tenant: TenantDatabase,
+  userId: string,
+): Promise<ListedSession[]> {
+  return tenant.transaction((db) =>
+    db.Session.findAll({
+      attributes: [
+        'id',
+        'method',
+        'createdAt',
+        'lastSeenAt',
+        'expiresAt',
+        'userAgent',
+        'address',
+      ] as const,
+      where: { userId, expiresAt: { [Op.gt]: new Date() } },
+      order: [
+        ['lastSeenAt', 'DESC'],
+        ['createdAt', 'DESC'],
+        ['id', 'ASC'],
+      ],
+      limit: MAX_SESSIONS,
+    }),
+  );
+}
+
+/** @throws NotFoundError also when it is another user's. */
+export async function endSession(
+  tenant: TenantDatabase,
+  userId: string,
+  id: string,
+  origin: RequestOrigin,
+): Promise<void> {
+  await tenant.transaction(async (db) => {
+    const ended = await db.Session.destroy({ where: { id, userId } });
+    if (ended === 0) throw new NotFoundError('Session not found');
+    await recordAudit(db, { ...ofUser(userId, 'session.delete', origin), subject: id });
+  });
+}
+
+/**
+ * Makes sure that a session is still open. The account stays locked until the transaction ends: what
+ * ends all of its sessions comes before, and is seen here, or after, and sees what was done.
+ *
+ * @throws UnauthorizedError when it has ended.
+ */
+export async function requireOpen(
+  db: TenantTransaction,
+  { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
+): Promise<void> {
+  await db.query('SELECT FROM users WHERE id = $userId FOR UPDATE', { userId });
+  const open = await db.query(
+    'SELECT FROM sessions WHERE id = $sessionId AND user_id = $userId AND expires_at > now()',
+    { sessionId, userId },
+  );
+  if (open.length === 0) throw new UnauthorizedError();
+}
+
+/** Ends all of a user's sessions but one. @returns how many. */
+export async function endOtherSessions(
+  tenant: TenantDatabase,
+  userId: string,
+  current: string,
+  origin: RequestOrigin,
+): Promise<number> {
+  return tenant.transaction(async (db) => {
+    const ended = await db.Session.destroy({ where: { userId, id: { [Op.ne]: current } } });
+    if (ended > 0) await recordAudit(db, ofUser(userId, 'session.delete-others', origin));
+    return ended;
+  });
+}

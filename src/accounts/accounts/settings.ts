@@ -1,0 +1,39 @@
+import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
+import { boolean, duration, entriesOf, textAs } from '../../platform/environment/types.js';
+
+const emails = textAs('addresses, separated by commas', (value): readonly string[] =>
+  entriesOf(value.toLowerCase()),
+);
+
+export const accountSettings = area(
+  'Accounts',
+  ({ production }) => ({
+    adminEmails: variable(
+      'ADMIN_EMAILS',
+      emails.prefault(''),
+      'who is admin, once the address is verified or by the link that `scripts/admin-links.js` prints. Without it, outside production, the first account is',
+    ),
+    sessionCookieSecure: variable(
+      'SESSION_COOKIE_SECURE',
+      boolean.prefault(String(production)),
+      'whether session cookies go over https alone',
+    ),
+    stepUpMaxAgeMs: variable(
+      'STEP_UP_MAX_AGE',
+      duration.prefault('10m'),
+      'how long after signing in one can do what is dangerous, such as linking and unlinking ways to sign in',
+    ),
+    botDetection: variable(
+      'BOT_DETECTION',
+      boolean.prefault(String(production)),
+      'whether robots are kept from registering',
+    ),
+  }),
+  (values, { production }) => ({
+    ...values,
+    /** Whether the first account on an empty database becomes the admin. */
+    firstIsAdmin: !production && values.adminEmails.length === 0,
+  }),
+);
+
+export type AccountSettings = SettingsOf<typeof accountSettings>;

@@ -1,0 +1,151 @@
+import type { Database, TenantTransaction } from '../../platform/database/database.js';
+import { isAdmin, type AdminRules } from './admin.js';
+import { normalizeEmail } from './email.js';
+import type { ClientNetworks } from '../../platform/http/client-networks.js';
+import { comparePassword, NOBODYS_HASH } from './password.js';
+import { SignInLimits } from './sign-in-limits.js';
+import type { SignInMethod } from '../../types/sign-in-methods.js';
+
+/** A user as answers and handlers know them. */
+export interface SignedInUser {
+  readonly id: string;
+  readonly name: string;
+  readonly email: string;
+  readonly isAdmin: boolean;
+}
+
+/** Proof by password. */
+export interface PasswordProof {
+  readonly user: SignedInUser;
+  readonly method: 'password';
+  /** As it was stored when the password matched. */
+  readonly passwordHash: string;
+}
+
+/** Proof by what the account is linked to. */
+export interface IdentityProof {
+  readonly user: SignedInUser;
+  readonly method: Exclude<SignInMethod, 'password'>;
+  /** The id of the row in `identities`. */
+  readonly identityId: string;
+}
+
+/** What proves who somebody is, until a session is made of it. */
+export type SignInProof = PasswordProof | IdentityProof;
+
+/**
+ * Whether what was proven holds still. The user's row, and then that of the identity, stay locked
+ * until the transaction ends: who changes the password, or takes the identity away, comes before and
+ * is seen, or after and ends the session.
+ */
+export async function stillHolds(db: TenantTransaction, proof: SignInProof): Promise<boolean> {
+  const { id } = proof.user;
+  if (proof.method === 'password') {
+    const found = await db.query(
+      'SELECT FROM users WHERE id = $id AND password_hash = $passwordHash FOR SHARE',
+      { id, passwordHash: proof.passwordHash },
+    );
+    return found.length > 0;
+  }
+  const user = await db.query('SELECT FROM users WHERE id = $id FOR SHARE', { id });
+  const identity = await db.query(
+    `SELECT FROM identities WHERE id = $identityId AND user_id = $id AND disabled_at IS NULL
+        FOR SHARE`,
+    { id, identityId: proof.identityId },
+  );
+  return user.length > 0 && identity.length > 0;
+}
+
+const FIND = { name: 'find_password_holder', text: 'SELECT * FROM find_password_holder($1, $2)' };
+
+interface Account {
+  readonly id: string;
+  readonly name: string;
+  readonly email: string;
+  readonly email_verified: boolean;
+  readonly is_admin: boolean;
+  readonly password_hash: string | null;
+  readonly known: boolean;
+}
+
+/** What somebody shows who wants to sign in by password, and from where. */
+export interface PasswordSignIn {
+  readonly email: string;
+  readonly password: string;
+  readonly from: ClientNetworks;
+}
+
+/**
+ * Proof that it is the user with this email and password, or none. An unknown email takes as long as a wrong
+ * password, and counts like one, so that answers do not tell who has an account.
+ *
+ * @throws TooManyRequestsError after too many that failed, and when too many come at once.
+ */
+export async function verifyPassword(
+  database: Database,
+  { email, password, from }: PasswordSignIn,
+  rules: AdminRules,
+): Promise<PasswordProof | undefined> {
+  const address = normalizeEmail(email);
+  const [found] = await database.call<Account>(FIND, [address, from.host]);
+  const attempt = { email: address, from, known: found?.known === true };
+  const account = await new SignInLimits(database).attempt(attempt, async () => {
+    const stored = found?.password_hash ?? NOBODYS_HASH;
+    const { matches, renewed } = await comparePassword(password, stored, from.site);
+    if (!matches || !found?.password_hash) return undefined;
+    if (renewed === undefined) return { ...found, password_hash: stored };
+    const current = await renewHash(database, { id: found.id, stored, renewed });
+    if (current === renewed) return { ...found, password_hash: renewed };
+    // Somebody else was quicker: by signing in as well, or by changing the password.
+    const again = await comparePassword(password, current ?? NOBODYS_HASH, from.site);
+    return again.matches && current !== null ? { ...found, password_hash: current } : undefined;
+  });
+  if (!account) return undefined;
+  await rememberHost(database, account.id, from.host);
+  const user = { id: account.id, name: account.name, email: account.email };
+  const judged = { emailVerified: account.email_verified, isAdmin: account.is_admin };
+  return {
+    user: { ...user, isAdmin: isAdmin({ ...user, ...judged }, rules) },
+    method: 'password',
+    passwordHash: account.password_hash,
+  };
+}
+
+/** Puts a hash in the place of an older one of the same password. @returns what is stored now. */
+async function renewHash(
+  database: Database,
+  { id, stored, renewed }: { id: string; stored: string; renewed: string },
+): Promise<string | null> {
+  return database.asPlatform().transaction(async (db) => {
+    const count = await db.User.update(
+      { passwordHash: renewed },
+      { where: { id, passwordHash: stored } },
+    );
+    if (count > 0) return renewed;
+    const user = await db.User.findByPk(id, { attributes: ['passwordHash'] });
+    return user?.passwordHash ?? null;
+  });
+}
+
+/** Hosts of one user that count as known. */
+const MAX_HOSTS = 20;
+
+/** To the day; clears away what is too old to count, of others too. */
+async function rememberHost(database: Database, userId: string, host: string): Promise<void> {
+  await database.asPlatform().query(
+    `WITH remembered AS (
+       INSERT INTO sign_in_hosts (user_id, host, last_at) VALUES ($userId, $host, now())
+       ON CONFLICT (user_id, host) DO UPDATE SET last_at = now()
+        WHERE sign_in_hosts.last_at < now() - interval '1 day'
+     ), old AS (
+       SELECT user_id, host FROM sign_in_hosts WHERE last_at < now() - interval '90 days'
+        ORDER BY last_at LIMIT 20
+     )
+     DELETE FROM sign_in_hosts h
+      WHERE (h.user_id, h.host) <> ($userId, $host)
+        AND ((h.user_id, h.host) IN (SELECT user_id, host FROM old)
+          OR (h.user_id, h.host) IN (SELECT user_id, host FROM sign_in_hosts WHERE user_id = $userId
+                                      ORDER BY last_at DESC OFFSET ${MAX_HOSTS - 1}))`,
+    { userId, host },
+  );
+}

@@ -1,0 +1,22 @@
+import { isAdminUser, type AdminRules } from './admin.js';
+import type { Database } from '../../platform/database/database.js';
+import type { UserRow } from '../../platform/database/models.js';
+import { selectFrom } from '../../platform/database/schema/table.js';
+import { User } from '../../platform/database/tables/accounts.js';
+
+/** The user with this id, or none. */
+export async function findUser(database: Database, userId: string): Promise<UserRow | null> {
+  const sql = `${selectFrom(User)} WHERE id = $userId`;
+  const [user] = await database.asUser(userId).query<UserRow>(sql, { userId });
+  return user ?? null;
+}
+
+/** Whether this is an admin's account; not when there is none. */
+export async function isAdminById(
+  database: Database,
+  userId: string,
+  rules: AdminRules,
+): Promise<boolean> {
+  const user = await findUser(database, userId);
+  return user !== null && isAdminUser(user, rules);
+}

@@ -1,0 +1,65 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Database } from '../../platform/database/database.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import { tokenHash } from '../../platform/secrets/token-hash.js';
+
+/** For how long a nonce is good, in milliseconds: 10 minutes. */
+export const NONCE_LIFETIME_MS = 10 * 60_000;
+
+const CONTEXT = 'wallet-nonce';
+
+/** 128 random bits, the second at which it ends, and half of a digest of both. */
+const FORM = /^([\da-f]{32}[\da-f]{8})([\da-f]{32})$/;
+const DIGEST_LENGTH = 32;
+
+export interface Nonce {
+  /** Letters and digits, as EIP-4361 wants them. */
+  readonly nonce: string;
+  readonly expiresAt: Date;
+}
+
+/**
+ * What wallets sign, so that a signature is good once. A nonce proves by itself that it is ours: nothing
+ * is stored for who asks for one, and of those that were used only until they would have ended.
+ */
+export class WalletNonces {
+  readonly #database: Database;
+  readonly #secrets: SecretBox;
+
+  constructor(database: Database, secrets: SecretBox) {
+    this.#database = database;
+    this.#secrets = secrets;
+  }
+
+  issue(now = Date.now()): Nonce {
+    const seconds = Math.floor((now + NONCE_LIFETIME_MS) / 1_000);
+    const text = randomBytes(16).toString('hex') + seconds.toString(16).padStart(8, '0');
+    return {
+      nonce: text + this.#secrets.digest(text, CONTEXT).slice(0, DIGEST_LENGTH),
+      expiresAt: new Date(seconds * 1_000),
+    };
+  }
+
+  /** Whether it is one of ours that has not ended, used or not. */
+  isOurs(nonce: string, now = Date.now()): boolean {
+    const [, text = '', digest = ''] = FORM.exec(nonce) ?? [];
+    if (text === '' || expiryOf(text).getTime() <= now) return false;
+    return this.#secrets
+      .digests(text, CONTEXT)
+      .some((each) =>
+        timingSafeEqual(Buffer.from(each.slice(0, DIGEST_LENGTH)), Buffer.from(digest)),
+      );
+  }
+
+  /** Uses up a nonce of ours. @returns false for one that was used before, in whatever process. */
+  async use(nonce: string): Promise<boolean> {
+    const used = await this.#database.asPlatform().query(
+      `INSERT INTO used_nonces (id, expires_at) VALUES ($id, $expiresAt)
+       ON CONFLICT DO NOTHING RETURNING id`,
+      { id: tokenHash(nonce), expiresAt: expiryOf(nonce) },
+    );
+    return used.length === 1;
+  }
+}
+
+const expiryOf = (nonce: string) => new Date(parseInt(nonce.slice(32, 40), 16) * 1_000);

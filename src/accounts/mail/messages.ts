@@ -1,0 +1,97 @@
+import { html } from '../../lib/html.js';
+import type { MailKind, MailTokenKind } from '../../types/mail-kinds.js';
+import { LINK_HOURS } from './mail-tokens.js';
+
+/** What a mail says, as plain text and as HTML. */
+export interface MailMessage {
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+}
+
+interface Wording {
+  readonly subject: string;
+  /** Paragraphs. None of them repeats what anybody has typed: not even a name. */
+  readonly before: readonly string[];
+  readonly link?: { readonly path: string; readonly kind: MailTokenKind };
+  readonly after: readonly string[];
+}
+
+const VERIFY = { path: '/verify-email', kind: 'verify-email' } as const;
+
+const WORDINGS: Readonly<Record<MailKind, Wording>> = {
+  'verify-email': {
+    subject: 'Confirm your address',
+    before: ['An account was made with this address. Sign in and confirm that it is yours:'],
+    link: VERIFY,
+    after: ['If you have not made an account, you need not do anything.'],
+  },
+  'change-email': {
+    subject: 'Confirm your new address',
+    before: ['This is to become the address of an account. Sign in to it and confirm that:'],
+    link: VERIFY,
+    after: ['If you have not asked for that, you need not do anything.'],
+  },
+  'reset-password': {
+    subject: 'Set a new password',
+    before: ['A new password was asked for, for the account with this address. Set it here:'],
+    link: { path: '/reset-password', kind: 'reset-password' },
+    after: ['If you have not asked for one, you need not do anything: your password stays.'],
+  },
+  'email-change-asked': {
+    subject: 'Your account is to have another address',
+    before: [
+      'Whoever is signed in to your account wants to change its address. It changes when the new one is confirmed.',
+      'If that was not you, set a new password: that signs everybody out.',
+    ],
+    after: [],
+  },
+  'email-changed': {
+    subject: 'Your account has another address',
+    before: [
+      'The address of your account was changed, and this one is not its address any more.',
+      'If that was not you, tell whoever operates the service.',
+    ],
+    after: [],
+  },
+  'password-was-reset': {
+    subject: 'Your password was reset',
+    before: [
+      'A new password was set for your account by a link that was sent to this address. Everybody who was signed in has been signed out.',
+      'If that was not you, somebody else reads your mail: secure your mailbox, and then set a new password.',
+    ],
+    after: [],
+  },
+};
+
+/** The kind of token that such a mail carries, if it does. */
+export const tokenKindOf = (kind: MailKind): MailTokenKind | undefined => WORDINGS[kind].link?.kind;
+
+/**
+ * What such a mail says.
+ *
+ * @param webUrl where its link leads, for the kinds that have one.
+ * @param token of the link.
+ */
+export function messageOf(kind: MailKind, webUrl: string, token: string | undefined): MailMessage {
+  const { subject, before, link, after } = WORDINGS[kind];
+  const address = link && token && new URL(`${webUrl}${link.path}?token=${token}`).href;
+  const good = link && `The link is good for ${hours(LINK_HOURS[link.kind])}, and once.`;
+  const last = good === undefined ? after : [good, ...after];
+  const lines = [...before, ...(address ? [address] : []), ...last];
+  const anchor = address && html`<p><a href="${address}">${address}</a></p>`;
+  const paragraphs = (texts: readonly string[]) => texts.map((each) => html`<p>${each}</p> `);
+  const page = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>${subject}</title>
+      </head>
+      <body>
+        ${paragraphs(before)} ${anchor} ${paragraphs(last)}
+      </body>
+    </html>`;
+  return { subject, text: `${lines.join('\n\n')}\n`, html: page.text };
+}
+
+const hours = (count: number): string => (count === 1 ? 'an hour' : `${count} hours`);

@@ -1,0 +1,30 @@
+import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
+import { textMatching, url } from '../../platform/environment/types.js';
+
+export const mailSettings = area(
+  'Mail',
+  () => ({
+    smtpUrl: variable(
+      'SMTP_URL',
+      url('smtp', 'smtps').optional(),
+      'the server that takes our mail, with user and password in the address; `smtp` demands STARTTLS of a server beyond this machine, unless `?requireTLS=false` says otherwise',
+      { secret: true, otherwise: 'none: the log; in production no mail' },
+    ),
+    from: variable(
+      'MAIL_FROM',
+      textMatching(
+        /^([^<>"\r\n]+<[^\s<>@]+@[^\s<>@]+>|[^\s<>@]+@[^\s<>@]+)$/,
+        'an address, or a name and an address in angle brackets',
+      ).optional(),
+      'who our mail is from',
+      { otherwise: '`no-reply@` and the host of `WEB_URL`' },
+    ),
+  }),
+  (values, { production }) => ({
+    ...values,
+    /** Whether mail goes anywhere: outside production it is at least in the log. */
+    available: values.smtpUrl !== undefined || !production,
+  }),
+);
+
+export type MailSettings = SettingsOf<typeof mailSettings>;

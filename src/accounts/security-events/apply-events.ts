@@ -1,0 +1,152 @@
+import { setResetMailStops } from '../accounts/reset-mail-stops.js';
+import { recordAudit } from '../../platform/audit/audit.js';
+import type { Database, TenantTransaction } from '../../platform/database/database.js';
+import type { RiscEventRow } from '../../platform/database/models.js';
+import { selectFrom } from '../../platform/database/schema/table.js';
+import { RiscEvent } from '../../platform/database/tables/security-events.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import { EVENT_TYPES, TOKEN_REVOKED } from './event-types.js';
+import { findSubject, type EventSubject } from './event-subjects.js';
+import type { EventEffect, EventOutcome, ReportedEvent } from '../../types/security-events.js';
+import { removeNamedToken } from './revoked-tokens.js';
+
+/** Does what events ask for. */
+export class EventEffects {
+  readonly #database: Database;
+  readonly #secrets: SecretBox;
+
+  constructor(database: Database, secrets: SecretBox) {
+    this.#database = database;
+    this.#secrets = secrets;
+  }
+
+  /**
+   * Applies what one token told, all of it or nothing, and forgets of whom. Again it changes nothing.
+   *
+   * @returns what became of each event, in the order of the token.
+   */
+  async apply(id: string): Promise<readonly EventOutcome[]> {
+    return this.#database.asPlatform().transaction(async (db) => {
+      const [row] = await db.query<RiscEventRow>(
+        `${selectFrom(RiscEvent)} WHERE id = $id FOR UPDATE`,
+        { id },
+      );
+      if (!row || row.appliedAt !== null) return row?.outcomes ?? [];
+      const outcomes: EventOutcome[] = [];
+      for (const told of row.events) {
+        outcomes.push({ type: told.type, effect: await this.#effectOf(db, row, told) });
+      }
+      await db.query(
+        `UPDATE risc_events SET applied_at = now(), events = '[]', outcomes = $outcomes
+          WHERE id = $id`,
+        { id, outcomes: JSON.stringify(outcomes) },
+      );
+      return outcomes;
+    });
+  }
+
+  async #effectOf(
+    db: TenantTransaction,
+    row: RiscEventRow,
+    told: ReportedEvent,
+  ): Promise<EventEffect> {
+    if (told.type === EVENT_TYPES.verification) return 'acknowledged';
+    if (told.type === TOKEN_REVOKED) {
+      if (!told.token) return 'ignored';
+      const owner = await removeNamedToken(db, this.#secrets, row.issuer, told.token);
+      if (owner === undefined) return 'unknown';
+      await note(db, { row, told, userId: owner, effect: 'token-removed' });
+      return 'token-removed';
+    }
+    const apply = EFFECTS.get(told.type);
+    if (!apply) return 'ignored';
+    const subject = await findSubject(db, row, told);
+    if (!subject) return 'unknown';
+    const effect = await apply({ db, subject, told, at: row.happenedAt });
+    await note(db, { row, told, userId: subject.userId, effect });
+    return effect;
+  }
+}
+
+/** In the audit log of whom it was about. */
+async function note(
+  db: TenantTransaction,
+  noted: {
+    readonly row: RiscEventRow;
+    readonly told: ReportedEvent;
+    readonly userId: string;
+    readonly effect: EventEffect;
+  },
+): Promise<void> {
+  const { effect, row, told, userId } = noted;
+  await recordAudit(db, {
+    actor: 'identity-provider',
+    userId,
+    action: `security-event.${told.type.split('/').at(-1) ?? ''}`,
+    subject: userId,
+    detail: { event: row.id, effect },
+  });
+}
+
+interface Effect {
+  readonly db: TenantTransaction;
+  readonly subject: EventSubject;
+  readonly told: ReportedEvent;
+  /** When it happened. */
+  readonly at: Date;
+}
+
+type Apply = (effect: Effect) => Promise<EventEffect>;
+
+const EFFECTS: ReadonlyMap<string, Apply> = new Map<string, Apply>([
+  [
+    EVENT_TYPES['account-disabled'],
+    async (effect) => {
+      const done = effect.told.reason === 'hijacking' ? await shutOut(effect, true) : 'signed-out';
+      await endSessions(effect);
+      return done;
+    },
+  ],
+  [EVENT_TYPES['account-enabled'], (effect) => shutOut(effect, false)],
+  [
+    EVENT_TYPES['sessions-revoked'],
+    async (effect) => {
+      await endSessions(effect);
+      return 'signed-out';
+    },
+  ],
+  [
+    EVENT_TYPES['tokens-revoked'],
+    async (effect) => {
+      const { identityIds } = effect.subject;
+      await effect.db.query(
+        'UPDATE identities SET refresh_token = NULL WHERE id = ANY ($identityIds)',
+        { identityIds },
+      );
+      await endSessions(effect);
+      return 'token-removed';
+    },
+  ],
+  [EVENT_TYPES['account-credential-change-required'], () => Promise.resolve('logged')],
+]);
+
+async function endSessions({ db, subject: { userId } }: Effect): Promise<void> {
+  await db.query('DELETE FROM sessions WHERE user_id = $userId', { userId });
+}
+
+/** Whether nobody signs in by the identities, and no reset mail goes to their addresses. */
+async function shutOut(
+  { db, subject, at }: Effect,
+  isShutOut: boolean,
+): Promise<'disabled' | 'enabled' | 'superseded'> {
+  const { emails, identityIds } = subject;
+  const changed = await db.query(
+    `UPDATE identities SET told_at = $at,
+            disabled_at = CASE WHEN $isShutOut THEN coalesce(disabled_at, now()) END
+      WHERE id = ANY ($identityIds) AND (told_at IS NULL OR told_at <= $at) RETURNING id`,
+    { identityIds, at, isShutOut },
+  );
+  await setResetMailStops(db, emails, { stopped: isShutOut, at });
+  if (changed.length < identityIds.length) return 'superseded';
+  return isShutOut ? 'disabled' : 'enabled';
+}

@@ -1,0 +1,78 @@
+import { normalizeEmail } from '../accounts/email.js';
+import type { TenantTransaction } from '../../platform/database/database.js';
+import type { RiscEventRow } from '../../platform/database/models.js';
+import type { ReportedEvent } from '../../types/security-events.js';
+
+/** Whose event it is. */
+export interface EventSubject {
+  readonly userId: string;
+  /** By which they sign in at the provider; none for who is known by their address alone. */
+  readonly identityIds: readonly string[];
+  /** Addresses of the provider's account. */
+  readonly emails: readonly string[];
+}
+
+interface Identity {
+  readonly id: string;
+  readonly userId: string;
+  readonly label: string;
+}
+
+/**
+ * The account that an event is about: by the subject's id, which the provider never gives to another. An
+ * address counts when there is no id, or nobody has it and the account has no other of that provider:
+ * who got the address after its owner is somebody else. The account's row stays locked until the
+ * transaction ends, so that no sign-in passes by.
+ */
+export async function findSubject(
+  db: TenantTransaction,
+  { issuer, matching }: Pick<RiscEventRow, 'issuer' | 'matching'>,
+  { email, sub }: ReportedEvent,
+): Promise<EventSubject | undefined> {
+  const told = email === undefined ? [] : [email];
+  const named = matching === 'subject' ? sub : undefined;
+  if (named !== undefined) {
+    const [identity] = await identitiesOf(db, issuer, 'subject', named);
+    if (identity) {
+      const { id, label, userId } = identity;
+      await lockUser(db, 'id', userId);
+      return { userId, identityIds: [id], emails: [...told, label] };
+    }
+  }
+  if (email === undefined) return undefined;
+  const userId = await lockUser(db, 'email', normalizeEmail(email));
+  if (userId === undefined) return undefined;
+  const identities = await identitiesOf(db, issuer, 'user_id', userId);
+  if (named !== undefined && identities.length > 0) return undefined;
+  return {
+    userId,
+    identityIds: identities.map(({ id }) => id),
+    emails: [...told, ...identities.map(({ label }) => label)],
+  };
+}
+
+function identitiesOf(
+  db: TenantTransaction,
+  issuer: string,
+  by: 'subject' | 'user_id',
+  value: string,
+): Promise<Identity[]> {
+  return db.query<Identity>(
+    `SELECT id, user_id AS "userId", label FROM identities
+      WHERE kind = 'google' AND issuer = $issuer AND ${by} = $value`,
+    { issuer, value },
+  );
+}
+
+/** Before the identities' rows, as sign-ins lock them. */
+async function lockUser(
+  db: TenantTransaction,
+  by: 'id' | 'email',
+  value: string,
+): Promise<string | undefined> {
+  const [user] = await db.query<{ id: string }>(
+    `SELECT id FROM users WHERE ${by} = $value FOR NO KEY UPDATE`,
+    { value },
+  );
+  return user?.id;
+}

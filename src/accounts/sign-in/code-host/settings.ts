@@ -1,0 +1,25 @@
+import { area, variable, type SettingsOf } from '../../../platform/environment/area.js';
+import { text, url } from '../../../platform/environment/types.js';
+
+export const codeHostSettings = area('Code host', ({ production }) => {
+  const address = url(...(production ? ['https'] : ['http', 'https']));
+  return {
+    clientId: variable('CODEHOST_CLIENT_ID', text.optional(), 'what the platform is called there', {
+      otherwise: 'no code host',
+    }),
+    clientSecret: variable(
+      'CODEHOST_CLIENT_SECRET',
+      text.optional(),
+      'by which the platform shows that it is that client',
+      { secret: true, otherwise: 'no code host' },
+    ),
+    url: variable('CODEHOST_URL', address.prefault('https://github.com'), 'where people sign in'),
+    apiUrl: variable(
+      'CODEHOST_API_URL',
+      address.prefault('https://api.github.com'),
+      'where it tells who they are',
+    ),
+  };
+});
+
+export type CodeHostSettings = SettingsOf<typeof codeHostSettings>;

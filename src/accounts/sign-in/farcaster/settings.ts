@@ -1,0 +1,18 @@
+import { area, variable, type SettingsOf } from '../../../platform/environment/area.js';
+import { text, url } from '../../../platform/environment/types.js';
+
+export const farcasterSettings = area('Farcaster', () => ({
+  authUrl: variable(
+    'FARCASTER_AUTH_URL',
+    url('http', 'https').prefault('https://auth.farcaster.xyz'),
+    'the Quick Auth server whose tokens prove a Farcaster account',
+  ),
+  domain: variable(
+    'FARCASTER_DOMAIN',
+    text.optional(),
+    'for whom it issues them, by their audience',
+    { otherwise: 'the host of `WEB_URL`' },
+  ),
+}));
+
+export type FarcasterSettings = SettingsOf<typeof farcasterSettings>;

@@ -1,0 +1,21 @@
+import { Readable } from 'node:stream';
+import type { CustomFetch } from 'openid-client';
+import { readText } from '../../../lib/read-beginning.js';
+
+/** A longer answer is none of a provider's. */
+const MAX_ANSWER_BYTES = 256 * 1024;
+
+/** Seconds that a provider has for each answer. */
+export const PROVIDER_TIMEOUT_S = 10;
+
+const WITHOUT_BODY = [204, 205, 304];
+
+/** How providers are asked: no redirect is followed, and what they answer has an end. */
+export const boundedFetch: CustomFetch = async (url, options) => {
+  const response = await fetch(url, { ...options, redirect: 'manual' });
+  const { headers, status } = response;
+  const text = response.body
+    ? await readText(Readable.fromWeb(response.body), MAX_ANSWER_BYTES)
+    : '';
+  return new Response(WITHOUT_BODY.includes(status) ? null : text, { headers, status });
+};

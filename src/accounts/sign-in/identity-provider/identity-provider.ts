@@ -1,0 +1,148 @@
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  calculatePKCECodeChallenge,
+  ClientSecretPost,
+  customFetch,
+  discovery,
+  enableNonRepudiationChecks,
+  fetchUserInfo,
+  None,
+  tokenRevocation,
+  type Configuration,
+} from 'openid-client';
+import * as z from 'zod';
+import { IdentityRefusedError, type Applicant } from '../../accounts/proven-identity.js';
+import type {
+  ProviderAnswer,
+  SignInProvider,
+  SignInSecrets,
+} from '../../accounts/sign-in-provider.js';
+import { boundedFetch, PROVIDER_TIMEOUT_S } from './bounded-fetch.js';
+import type { IdentityProviderSettings } from './settings.js';
+
+const SCOPES = ['openid', 'email', 'profile'];
+const OFFLINE = 'offline_access';
+
+/** How long what was discovered counts, and how long nobody asks again after it failed. */
+const DISCOVERED_MS = 60 * 60_000;
+const NOT_DISCOVERED_MS = 5_000;
+
+/** What counts of what it says of somebody; what is of another type is as if it were not there. */
+const profile = z.object({
+  email: z.string().optional().catch(undefined),
+  // `true` alone: some say it in a text.
+  email_verified: z.boolean().optional().catch(undefined),
+  name: z.string().optional().catch(undefined),
+});
+
+/** The identity provider (OpenID Connect), as its only client. */
+export class IdentityProvider implements SignInProvider {
+  readonly kind = 'google';
+  readonly #settings: IdentityProviderSettings;
+  readonly #clientId: string;
+  readonly #redirectUri: string;
+  #discovered: { readonly configuration: Promise<Configuration>; until: number } | undefined;
+
+  /** @param redirectUri where it sends browsers back to. */
+  constructor(settings: IdentityProviderSettings, clientId: string, redirectUri: string) {
+    this.#settings = settings;
+    this.#clientId = clientId;
+    this.#redirectUri = redirectUri;
+  }
+
+  async authorizationUrl({ state, nonce, verifier }: SignInSecrets): Promise<URL> {
+    const configuration = await this.#configuration();
+    const offline = configuration.serverMetadata().scopes_supported?.includes(OFFLINE) === true;
+    return buildAuthorizationUrl(configuration, {
+      redirect_uri: this.#redirectUri,
+      scope: [...SCOPES, ...(offline ? [OFFLINE] : [])].join(' '),
+      state,
+      nonce,
+      code_challenge: await calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+      // A refresh token: of Google by the one, of others by the scope; of both when people consent.
+      access_type: 'offline',
+      prompt: 'consent',
+    });
+  }
+
+  async prove(
+    { code, iss }: ProviderAnswer,
+    { state, nonce, verifier }: SignInSecrets,
+  ): Promise<Applicant> {
+    const configuration = await this.#configuration();
+    const answer = new URL(this.#redirectUri);
+    answer.search = new URLSearchParams({ code, state, ...(iss && { iss }) }).toString();
+    const tokens = await authorizationCodeGrant(configuration, answer, {
+      expectedState: state,
+      expectedNonce: nonce,
+      pkceCodeVerifier: verifier,
+      idTokenExpected: true,
+    }).catch((cause: unknown) => {
+      throw new IdentityRefusedError('TokenFailed', { cause });
+    });
+    const claims = tokens.claims();
+    if (claims === undefined) throw new IdentityRefusedError('TokenFailed');
+    const said = profile.parse(
+      claims.email === undefined && configuration.serverMetadata().userinfo_endpoint !== undefined
+        ? await fetchUserInfo(configuration, tokens.access_token, claims.sub)
+        : claims,
+    );
+    return {
+      kind: this.kind,
+      issuer: this.#settings.issuerUrl,
+      subject: claims.sub,
+      label: said.email ?? said.name ?? claims.sub,
+      email: said.email,
+      emailVerified: said.email_verified === true,
+      name: said.name,
+      refreshToken: tokens.refresh_token,
+    };
+  }
+
+  /**
+   * Ends what a refresh token is good for. Done twice, it is no error.
+   *
+   * @throws when the provider refuses it or does not answer: it may have been done all the same.
+   */
+  async revoke(refreshToken: string): Promise<void> {
+    const configuration = await this.#configuration();
+    if (configuration.serverMetadata().revocation_endpoint === undefined) return;
+    await tokenRevocation(configuration, refreshToken, { token_type_hint: 'refresh_token' });
+  }
+
+  #configuration(): Promise<Configuration> {
+    if (this.#discovered !== undefined && this.#discovered.until > performance.now()) {
+      return this.#discovered.configuration;
+    }
+    const configuration = this.#discover();
+    const discovered = { configuration, until: performance.now() + DISCOVERED_MS };
+    configuration.catch(() => {
+      discovered.until = performance.now() + NOT_DISCOVERED_MS;
+    });
+    this.#discovered = discovered;
+    return configuration;
+  }
+
+  #discover(): Promise<Configuration> {
+    const { clientSecret, issuerUrl } = this.#settings;
+    const issuer = new URL(issuerUrl);
+    return discovery(
+      issuer,
+      this.#clientId,
+      undefined,
+      clientSecret === undefined ? None() : ClientSecretPost(clientSecret),
+      {
+        [customFetch]: boundedFetch,
+        timeout: PROVIDER_TIMEOUT_S,
+        execute: [
+          // Otherwise what comes from the token endpoint is believed without its signature.
+          enableNonRepudiationChecks,
+          ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : []),
+        ],
+      },
+    );
+  }
+}

@@ -1,0 +1,105 @@
+import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import { setBounded } from '../../lib/bounded-map.js';
+import { isAtLeast, plainDecimal, wholeTokens } from '../../money/chain/amount.js';
+import { ChainNode } from '../../money/chain/chain-node.js';
+import type { ChainSettings } from '../../money/chain/settings.js';
+import { UnavailableError } from '../../lib/errors.js';
+import { keptFor } from '../../lib/kept-for.js';
+
+/** For how long a balance is taken to be what it was: less than the half minute that is promised. */
+const KEPT_MS = 20_000;
+/** A token's decimals do not change. */
+const DECIMALS_KEPT_MS = 60 * 60_000;
+
+/** Addresses whose balance is kept. */
+const MAX_KEPT = 10_000;
+
+/** A token with more is none that anybody uses; what is computed with them has an end. */
+const MAX_DECIMALS = 36;
+
+/** What an address has of the platform's token. */
+export interface Holding {
+  /** In lower case. */
+  readonly address: Hex;
+  /** Whether it is as much as is asked for. */
+  readonly holds: boolean;
+  /** Whole tokens in decimals. */
+  readonly balance: string;
+}
+
+/** 503: there is no platform token. */
+export class NoTokenError extends UnavailableError {
+  constructor() {
+    super('Token gating is not configured');
+  }
+}
+
+/** Who holds enough of the platform's token, for what is for its holders alone. */
+export class TokenGate {
+  readonly #token: NonNullable<ChainSettings['platformToken']> | undefined;
+  readonly #node: ChainNode | undefined;
+  readonly #decimals = keptFor(DECIMALS_KEPT_MS, () => this.#readDecimals());
+  readonly #balances = new Map<Hex, () => Promise<bigint>>();
+
+  constructor({ platformToken: token }: Pick<ChainSettings, 'platformToken'>) {
+    this.#token = token;
+    this.#node = token && new ChainNode({ chainId: token.chainId, url: token.rpcUrl });
+  }
+
+  /** What is asked for. @throws NoTokenError */
+  get terms(): { readonly token: string; readonly chainId: number; readonly threshold: string } {
+    if (!this.#token) throw new NoTokenError();
+    const { address, chainId, threshold } = this.#token;
+    return { token: address.toLowerCase(), chainId, threshold: plainDecimal(threshold) };
+  }
+
+  /**
+   * What these addresses hold, as it was half a minute ago at most; whoever holds most comes first.
+   *
+   * @param addresses in lower case, and a bounded number of them.
+   * @throws NoTokenError, ChainAwayError
+   */
+  async holdingsOf(addresses: readonly Hex[]): Promise<Holding[]> {
+    const { threshold } = this.terms;
+    if (addresses.length === 0) return [];
+    const decimals = await this.#decimals();
+    const found = await Promise.all(
+      addresses.map(async (address) => ({ address, units: await this.#balanceOf(address) })),
+    );
+    return found
+      .sort((a, b) => (a.units < b.units ? 1 : a.units > b.units ? -1 : 0))
+      .map(({ address, units }) => ({
+        address,
+        holds: isAtLeast(units, decimals, threshold),
+        balance: wholeTokens(units, decimals),
+      }));
+  }
+
+  #balanceOf(address: Hex): Promise<bigint> {
+    const kept = this.#balances.get(address);
+    if (kept) return kept();
+    const ask = keptFor(KEPT_MS, () => this.#readBalance(address));
+    setBounded(this.#balances, address, ask, MAX_KEPT);
+    return ask();
+  }
+
+  async #readBalance(address: Hex): Promise<bigint> {
+    const { token, node } = this.#asked();
+    return node.tokenBalance(token, address);
+  }
+
+  async #readDecimals(): Promise<number> {
+    const { token, node } = this.#asked();
+    const call = { abi: erc20Abi, functionName: 'decimals' } as const;
+    return node.view(token, encodeFunctionData(call), (data) => {
+      const decimals = decodeFunctionResult({ ...call, data });
+      if (decimals > MAX_DECIMALS) throw new RangeError(`The token has ${decimals} decimals`);
+      return decimals;
+    });
+  }
+
+  #asked(): { readonly token: Hex; readonly node: ChainNode } {
+    if (!this.#token || !this.#node) throw new NoTokenError();
+    return { token: this.#token.address, node: this.#node };
+  }
+}

@@ -1,0 +1,120 @@
+import { Op, literal } from 'sequelize';
+import type { TenantDatabase } from '../../platform/database/database.js';
+import type { MessageRow } from '../../platform/database/models.js';
+import { ConflictError } from '../../lib/errors.js';
+
+export interface MessagePage {
+  readonly conversation?: string | undefined;
+  readonly limit: number;
+  /** Id of the message before which the page ends. */
+  readonly before?: string | undefined;
+}
+
+/** The newest messages before a point, oldest first. */
+export async function listMessages(
+  tenant: TenantDatabase,
+  agentId: string,
+  page: MessagePage,
+): Promise<MessageRow[]> {
+  const newestFirst = await tenant.transaction(async (db) => {
+    const before =
+      page.before && (await db.Message.findOne({ where: { id: page.before, agentId } }));
+    return db.Message.findAll({
+      where: {
+        agentId,
+        ...(page.conversation !== undefined && { conversation: page.conversation }),
+        ...(before && { position: { [Op.lt]: literal(String(BigInt(before.position))) } }),
+      },
+      order: [['position', 'DESC']],
+      limit: page.limit,
+    });
+  });
+  return newestFirst.reverse();
+}
+
+/** One side of a turn. */
+export type NewMessage = Pick<
+  MessageRow,
+  'id' | 'agentId' | 'userId' | 'conversation' | 'role' | 'content' | 'status'
+>;
+
+/** Bytes that are kept of what was said to and by one agent: who owns it says how much that is. */
+const MAX_BYTES = 64 * 1024 * 1024;
+/** Of a message beside its text: its row, and its places in indexes. */
+const MESSAGE_BYTES = 512;
+/** About so many are said between two looks at how many there are. */
+const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
+
+const TRIM = `
+  DELETE FROM messages WHERE agent_id = $agentId AND position <= (
+    SELECT position FROM (
+      SELECT position, sum(octet_length(content) + ${MESSAGE_BYTES}) OVER (ORDER BY position DESC) AS bytes
+        FROM messages WHERE agent_id = $agentId) AS newest
+     WHERE bytes > $most ORDER BY position DESC LIMIT 1)`;
+
+/**
+ * Keeps one side of a turn; given again it is kept once. What is oldest of too much goes.
+ *
+ * @param turnBytes of the texts of both sides.
+ */
+export async function keepMessage(
+  tenant: TenantDatabase,
+  message: NewMessage,
+  turnBytes: number,
+): Promise<MessageRow> {
+  return tenant.transaction(async (db) => {
+    await db.Message.bulkCreate([message], { ignoreDuplicates: true });
+    if (Math.random() * LOOK_EVERY_BYTES < turnBytes + 2 * MESSAGE_BYTES) {
+      await db.query(TRIM, { agentId: message.agentId, most: MAX_BYTES });
+    }
+    return db.Message.getByPk(message.id);
+  });
+}
+
+/**
+ * Keeps a question that is to be asked.
+ *
+ * @param answerId of the message that is to be its answer.
+ * @param longestMs after which nobody is still asking it who was.
+ * @returns the answer, when it was asked before and answered: it is not to be asked again.
+ * @throws ConflictError while somebody is asking it.
+ */
+export async function beginTurn(
+  tenant: TenantDatabase,
+  question: NewMessage,
+  { answerId, longestMs }: { readonly answerId: string; readonly longestMs: number },
+): Promise<MessageRow | undefined> {
+  return tenant.transaction(async (db) => {
+    await db.lock(`question:${question.id}`);
+    const asked = await db.Message.findByPk(question.id);
+    if (asked) {
+      const answered = await db.Message.findByPk(answerId);
+      if (answered?.status === 'complete') return answered;
+      if (!answered && Date.now() - asked.createdAt.getTime() < longestMs) {
+        throw new ConflictError('The question is still being answered');
+      }
+      await db.Message.destroy({ where: { id: [question.id, answerId] } });
+    }
+    await db.Message.create(question);
+    return undefined;
+  });
+}
+
+/** Forgets all but the newest messages of a conversation. */
+export async function trimConversation(
+  tenant: TenantDatabase,
+  agentId: string,
+  conversation: string,
+  keep: number,
+): Promise<void> {
+  await tenant.transaction(async (db) => {
+    const newestToGo = await db.Message.findOne({
+      where: { agentId, conversation },
+      order: [['position', 'DESC']],
+      offset: keep,
+    });
+    if (!newestToGo) return;
+    const position = { [Op.lte]: literal(String(BigInt(newestToGo.position))) };
+    await db.Message.destroy({ where: { agentId, conversation, position } });
+  });
+}

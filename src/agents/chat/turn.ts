@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { refusesData } from '../../platform/database/constraints.js';
+import type { TenantDatabase } from '../../platform/database/database.js';
+import type { AgentRow, MessageRow } from '../../platform/database/models.js';
+import { ConflictError } from '../../lib/errors.js';
+import { uuidOf } from '../../lib/uuid-of.js';
+import { ANSWER_TIMEOUT_MS } from '../hosts/gateway.js';
+import { beginTurn, keepMessage, type NewMessage } from './messages.js';
+
+export type TurnEvent =
+  | { readonly kind: 'delta'; readonly content: string }
+  | {
+      readonly kind: 'done';
+      readonly message: Pick<MessageRow, 'id' | 'conversation' | 'content' | 'createdAt'>;
+    };
+
+export interface TurnQuestion {
+  readonly message: string;
+  readonly conversation: string;
+  /** The same where the same request comes again: then it is asked, and kept, once. */
+  readonly requestId?: string;
+}
+
+/** How long an answer is tried to be kept, in milliseconds. */
+interface Keeping {
+  readonly retryMs: number;
+  readonly mostMs: number;
+  /** Whoever reads the answer waits for so long. */
+  readonly waitMs: number;
+}
+
+const KEEPING: Keeping = { retryMs: 500, mostMs: 5 * 60_000, waitMs: 10_000 };
+
+/**
+ * One turn of a conversation: yields the answer in pieces, then the whole. Both sides are stored, also
+ * when the answer never came: then as far as it did. Where the database is away by then, the answer is
+ * stored when it is back within minutes, and its reader has it all the same.
+ *
+ * @param answer what the agent answers; it is asked when the first piece is wanted.
+ * @throws what the answer fails with; ConflictError while the same request is being answered.
+ */
+export async function* chatTurn(
+  tenant: TenantDatabase,
+  agent: Pick<AgentRow, 'id' | 'userId'>,
+  question: TurnQuestion,
+  answer: AsyncIterable<string>,
+  keeping: Partial<Keeping> = {},
+): AsyncGenerator<TurnEvent> {
+  const { conversation, message, requestId = randomUUID() } = question;
+  const bounds = { ...KEEPING, ...keeping };
+  const side = { agentId: agent.id, userId: agent.userId, conversation };
+  const idOf = (role: 'user' | 'assistant') =>
+    uuidOf([requestId, agent.id, conversation, message, role]);
+  const answerId = idOf('assistant');
+  const asked = { id: idOf('user'), role: 'user', content: message, status: 'complete' } as const;
+  const longestMs = ANSWER_TIMEOUT_MS + bounds.mostMs;
+  const before = await beginTurn(tenant, { ...side, ...asked }, { answerId, longestMs });
+  if (before) {
+    yield { kind: 'delta', content: before.content };
+    yield { kind: 'done', message: before };
+    return;
+  }
+  let content = '';
+  let status: 'complete' | 'failed' = 'failed';
+  let stored: MessageRow | undefined;
+  try {
+    for await (const piece of answer) {
+      content += piece;
+      yield { kind: 'delta', content: piece };
+    }
+    status = 'complete';
+  } finally {
+    // Also when the reader leaves in the middle, which ends this generator here.
+    const said = { ...side, id: answerId, role: 'assistant', content, status } as const;
+    const turnBytes = Buffer.byteLength(message) + Buffer.byteLength(content);
+    const kept = keepSurely(tenant, { message: said, turnBytes }, bounds);
+    stored = await withinWait(kept, bounds.waitMs);
+  }
+  const unstored = { id: answerId, conversation, content, createdAt: new Date() };
+  yield { kind: 'done', message: stored ?? unstored };
+}
+
+/** Also when the database is away for a while. */
+async function keepSurely(
+  tenant: TenantDatabase,
+  { message, turnBytes }: { readonly message: NewMessage; readonly turnBytes: number },
+  { mostMs, retryMs }: Keeping,
+): Promise<MessageRow> {
+  const end = performance.now() + mostMs;
+  for (;;) {
+    try {
+      return await keepMessage(tenant, message, turnBytes);
+    } catch (error) {
+      if (refusesData(error) || performance.now() > end) throw error;
+      // A process that ends does not wait for it.
+      await delay(retryMs, undefined, { ref: false });
+    }
+  }
+}
+
+/** @returns undefined when it takes longer: it goes on. */
+async function withinWait<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
+  const enough = new AbortController();
+  try {
+    return await Promise.race([work, delay(ms, undefined, { signal: enough.signal })]);
+  } finally {
+    enough.abort();
+  }
+}
+
+/** @throws ConflictError when the agent does not run. */
+export function requireRunning({ port, status }: AgentRow): void {
+  if (status !== 'active' || port === null) {
+    throw new ConflictError('The agent is not running', { status });
+  }
+}

@@ -1,0 +1,69 @@
+import type { Hex } from 'viem';
+import { ChainAwayError, type ChainNode } from '../../money/chain/chain-node.js';
+import type { ChainSettings } from '../../money/chain/settings.js';
+import type { CloneStore, WaitingClone } from './clone-store.js';
+import { faultOf, paidBy } from './payment-fault.js';
+
+/**
+ * Blocks beside its confirmations for which a transaction that was in the chain, and is not any more, is
+ * waited for: after a reorganisation most are mined again.
+ */
+const MISSED_BLOCKS = 10;
+
+/** `waiting`: look again. `over`: it is not to be made, or not any more. */
+export type PaymentState = 'waiting' | 'paid' | 'over';
+
+interface ClonePaymentParts {
+  readonly store: Pick<CloneStore, 'waiting' | 'fail' | 'recordPaid'>;
+  readonly node: Pick<ChainNode, 'chainId' | 'blockNumber' | 'receipt'>;
+  readonly chain: Pick<ChainSettings, 'treasury' | 'confirmations'>;
+}
+
+/** Payments for clones, until they are final. */
+export class ClonePayments {
+  readonly #parts: ClonePaymentParts;
+
+  constructor(parts: ClonePaymentParts) {
+    this.#parts = parts;
+  }
+
+  /** Looks once; what has changed is put down. @throws ChainAwayError */
+  async look(id: string): Promise<PaymentState> {
+    const { store } = this.#parts;
+    const clone = await store.waiting(id);
+    if (!clone) return 'over';
+    if (clone.paidAt !== null) return 'paid';
+    const found = clone.hasParent ? await this.#judge(clone) : PARENT_IS_GONE;
+    if (found === 'waiting') return 'waiting';
+    if (typeof found === 'string') {
+      await store.fail(id, found);
+      return 'over';
+    }
+    await store.recordPaid(id, found);
+    return 'paid';
+  }
+
+  /** @returns base units, when they are there for good; otherwise why there is no payment. */
+  async #judge({ amount, block, chainId, hash, payer }: WaitingClone): Promise<bigint | string> {
+    const { node, chain } = this.#parts;
+    // Configured otherwise since: nothing is known here of what was paid there.
+    if (String(node.chainId) !== chainId) return 'waiting';
+    const { confirmations, treasury } = chain;
+    if (treasury === undefined) throw new ChainAwayError();
+    // First: the depth is at least what it says.
+    const latest = await node.blockNumber();
+    const receipt = await node.receipt(hash as Hex); // it was looked at when it was claimed
+    if (!receipt) {
+      return latest >= Number(block) + confirmations + MISSED_BLOCKS ? TAKEN_BACK : 'waiting';
+    }
+    const due = { payer, treasury, amount: BigInt(amount) };
+    if (faultOf(receipt, due)) return TAKEN_BACK;
+    const isFinal = latest - receipt.blockNumber + 1 >= confirmations;
+    return isFinal ? paidBy(receipt, due) : 'waiting';
+  }
+}
+
+const PARENT_IS_GONE = 'The agent that it is to be a clone of is removed';
+
+const TAKEN_BACK =
+  'The chain has taken its payment back; when it is there again, the same request tries again';

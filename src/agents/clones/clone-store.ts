@@ -1,0 +1,120 @@
+import { requestProvisioning } from '../lifecycle/create-agent.js';
+import { presentAgent, updateAgent } from '../agents/agents.js';
+import { supervisedOf, type Supervised } from '../operations/supervisors.js';
+import { AGENT_IS_GONE } from '../operations/tombstone.js';
+import type {
+  Database,
+  TenantDatabase,
+  TenantTransaction,
+} from '../../platform/database/database.js';
+import type { CloneRow } from '../../platform/database/models.js';
+import { transfer } from '../../money/ledger/ledger.js';
+
+/** A clone that waits for its payment. */
+export interface WaitingClone extends Pick<
+  CloneRow,
+  'id' | 'hash' | 'chainId' | 'payer' | 'amount' | 'block' | 'paidAt'
+> {
+  /** Whether its parent is there to be copied. */
+  readonly hasParent: boolean;
+}
+
+/** A clone's provisioning, and whose it is. */
+export interface HandedOver {
+  readonly agent: Supervised;
+  readonly operationId: string;
+}
+
+/**
+ * What becomes of clones, as their workflows put it down. Every method may be called again: the second
+ * call changes nothing.
+ */
+export class CloneStore {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Undefined for one that waits no more. One whose agent is being removed fails here. */
+  async waiting(id: string): Promise<WaitingClone | undefined> {
+    const waits = await this.#ofClone(id, async (db, clone) => {
+      if (clone.state !== 'waiting') return undefined;
+      const agent = await presentAgent(db, id);
+      if (!agent || agent.desired === 'deleted') return { clone, isGone: true, hasParent: false };
+      const parent = await presentAgent(db, clone.parentAgentId);
+      const hasParent = parent !== null && parent.desired !== 'deleted';
+      return { clone, isGone: false, hasParent };
+    });
+    if (!waits) return undefined;
+    if (!waits.isGone) return { ...waits.clone, hasParent: waits.hasParent };
+    await this.fail(id, AGENT_IS_GONE);
+    return undefined;
+  }
+
+  /** The clone is not made; the same request has it tried again. @param reason for its owner. */
+  async fail(id: string, reason: string): Promise<void> {
+    await this.#ofClone(id, async (db) => {
+      const failed = await db.query(
+        `UPDATE clones SET state = 'failed' WHERE id = $id AND state = 'waiting' RETURNING id`,
+        { id },
+      );
+      if (failed.length === 0) return;
+      await updateAgent(db, id, { status: 'error', statusReason: reason });
+    });
+  }
+
+  /** The payment is final, and booked. @param received base units, what is beyond the price included. */
+  async recordPaid(id: string, received: bigint): Promise<void> {
+    await this.#database.asPlatform().transaction(async (db) => {
+      const paid = await db.query(
+        'UPDATE clones SET paid_at = now() WHERE id = $id AND paid_at IS NULL RETURNING id',
+        { id },
+      );
+      if (paid.length === 0) return;
+      await transfer(db, {
+        ...{ debit: 'external', credit: 'treasury', currency: 'pathusd' },
+        ...{ amount: received, cause: `clone:${id}` },
+      });
+    });
+  }
+
+  /**
+   * Puts down the provisioning of a clone that is paid for: from here on it is an agent like any other.
+   *
+   * @returns undefined when nothing is to be provisioned.
+   */
+  async handOver(id: string): Promise<HandedOver | undefined> {
+    return this.#ofClone(id, async (db, { requestedBy: actor, requestId }) => {
+      const agent = await db.Agent.findOne({ where: { id, deletedAt: null }, lock: true });
+      if (!agent || agent.desired === 'deleted') return undefined;
+      const [handed] = await db.query(
+        `UPDATE clones SET state = 'handed-over'
+          WHERE id = $id AND state = 'waiting' AND paid_at IS NOT NULL RETURNING id`,
+        { id },
+      );
+      const operation = handed
+        ? await requestProvisioning(db, agent, { actor, requestId })
+        : await db.Operation.findOne({
+            where: { agentId: id, kind: 'provision', status: 'requested' },
+          });
+      return operation ? { agent: supervisedOf(agent), operationId: operation.id } : undefined;
+    });
+  }
+
+  /** Works on a clone as its owner; undefined when there is none any more. */
+  async #ofClone<T>(
+    id: string,
+    work: (db: TenantTransaction, clone: CloneRow) => Promise<T>,
+  ): Promise<T | undefined> {
+    const [found] = await this.#database
+      .asPlatform()
+      .query<{ userId: string }>(`SELECT user_id AS "userId" FROM clones WHERE id = $id`, { id });
+    if (!found) return undefined;
+    const owner: TenantDatabase = this.#database.asUser(found.userId);
+    return owner.transaction(async (db) => {
+      const clone = await db.Clone.findByPk(id, { lock: true });
+      return clone ? work(db, clone) : undefined;
+    });
+  }
+}

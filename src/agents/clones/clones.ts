@@ -1,0 +1,315 @@
+import type { Hex } from 'viem';
+import type { AdminRules } from '../../accounts/accounts/admin.js';
+import { isSignedByWallet } from '../../money/chain/wallet-signature.js';
+import { agentCap } from '../model/agent-cap.js';
+import { choiceOf } from '../model/agent-model.js';
+import { getAgent } from '../agents/agents.js';
+import { checkLimit, insertAgent, lockAgentsOf, withItsName } from '../lifecycle/create-agent.js';
+import type { Requester } from '../../platform/audit/requester.js';
+import type { Receipt } from '../../money/chain/answers.js';
+import { ChainAwayError, type ChainNode } from '../../money/chain/chain-node.js';
+import type { ChainSettings } from '../../money/chain/settings.js';
+import { violates } from '../../platform/database/constraints.js';
+import type {
+  Database,
+  TenantDatabase,
+  TenantTransaction,
+} from '../../platform/database/database.js';
+import type { AgentRow, CloneRow } from '../../platform/database/models.js';
+import { BadRequestError, UnavailableError } from '../../lib/errors.js';
+import type { HostEngines } from '../hosts/host-engines.js';
+import { keptFor } from '../../lib/kept-for.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import { linkedWallets } from '../../money/wallets/own-wallets.js';
+import { PaymentInvalidError, PaymentNotFoundError, PaymentUsedError } from './clone-errors.js';
+import type { Specialization } from '../../types/clone-terms.js';
+import { faultOf } from './payment-fault.js';
+import type { CloneSettings } from './settings.js';
+
+/** How far, in seconds, a payment's time is from its block's at most. */
+const MAX_FROM_BLOCK = 15 * 60;
+
+/** How far ahead of our clock it may be. */
+const MAX_AHEAD = 5 * 60;
+
+/** For how long what was last seen of the chain is told to whoever asks, in milliseconds. */
+const SEEN_MS = 2_000;
+
+/** What somebody says to have paid. */
+export interface PaymentProof {
+  /** In hex of either case. */
+  readonly transactionHash: string;
+  /** Base units of pathUSD, at least the price. */
+  readonly amount: bigint;
+  readonly chainId: number;
+  readonly from: string;
+  readonly to: string;
+  /** Unix seconds. */
+  readonly timestamp: number;
+  /** By `from`, over `clonePaymentText`. */
+  readonly signature?: string | undefined;
+}
+
+export interface CloneRequest {
+  readonly parentAgentId: string;
+  readonly name: string;
+  readonly specialization: Specialization;
+  /** The parent's; that of the clone is one more. */
+  readonly generation: number;
+  readonly paymentProof: PaymentProof;
+}
+
+/** An agent that is, or becomes, the copy of another. */
+export interface Cloned {
+  readonly agent: AgentRow;
+  readonly clone: CloneRow;
+}
+
+interface CloneParts {
+  readonly database: Database;
+  readonly secrets: SecretBox;
+  readonly engines: Pick<HostEngines, 'awayHere'>;
+  /** False where nobody may create agents. */
+  readonly enabled: boolean;
+  readonly accounts: AdminRules;
+  readonly node: ChainNode;
+  readonly chain: Pick<ChainSettings, 'treasury'>;
+  readonly settings: CloneSettings;
+}
+
+/** What a wallet signs for a payment that is not of a linked one: hashes are public. */
+export const clonePaymentText = (
+  chainId: number,
+  { name, parentAgentId, paymentProof }: Omit<CloneRequest, 'specialization' | 'generation'>,
+): string =>
+  [
+    'agent-platform-clone:v1',
+    chainId,
+    paymentProof.transactionHash.toLowerCase(),
+    parentAgentId,
+    name,
+  ].join('\n');
+
+/**
+ * Agents that are made as copies of others, for a payment that was made before. A payment is claimed by
+ * the transaction that creates the agent, and by nothing that is refused. Who hands the clone to its
+ * workflow is `worker/handed-rows.ts`.
+ */
+export class Clones {
+  readonly #parts: CloneParts;
+  readonly #isChainThere: () => Promise<boolean>;
+
+  constructor(parts: CloneParts) {
+    this.#parts = parts;
+    this.#isChainThere = keptFor(SEEN_MS, async () => {
+      try {
+        await parts.node.blockNumber();
+        return true;
+      } catch (error) {
+        if (error instanceof ChainAwayError) return false;
+        throw error;
+      }
+    });
+  }
+
+  /** Whether a payment could be looked at now. */
+  isPayable(): Promise<boolean> {
+    const { treasury } = this.#parts.chain;
+    return treasury === undefined ? Promise.resolve(false) : this.#isChainThere();
+  }
+
+  /**
+   * Puts down a clone of an agent, for its owner. One that has failed is asked for again by the same
+   * request, and is the same clone.
+   *
+   * @throws BadRequestError; NotFoundError without such a parent; PaymentRequiredError
+   *   `AGENT_LIMIT_REACHED`; ChainAwayError; PaymentUsedError; PaymentNotFoundError;
+   *   PaymentInvalidError; as `createAgent`.
+   */
+  async request(by: Requester, asked: CloneRequest): Promise<Cloned> {
+    const { chain, database, enabled, node } = this.#parts;
+    const { paymentProof: proof } = asked;
+    if (proof.chainId !== node.chainId) {
+      throw new BadRequestError(`paymentProof.chainId must be ${node.chainId}`);
+    }
+    if (proof.timestamp > Date.now() / 1_000 + MAX_AHEAD) {
+      throw new BadRequestError('paymentProof.timestamp is in the future');
+    }
+    if (!enabled) throw new UnavailableError('Provisioning is disabled');
+    const parent = await getAgent(by.tenant, asked.parentAgentId);
+    const owner = database.asUser(parent.userId);
+    const hash = hexOf(proof.transactionHash);
+    const earlier = await owner.transaction((db) => this.#findPaid(db, hash));
+    const same = earlier && isSame(earlier, asked) ? earlier : undefined;
+    const isAgain = same !== undefined && (await owner.transaction((db) => hasFailed(db, same)));
+    if (same && same.agent.id === by.idempotencyId && !isAgain) return same;
+
+    if (!isAgain) {
+      const limit = this.#limitOf(parent);
+      await owner.transaction((db) => checkLimit(db, { userId: parent.userId, limit }));
+    }
+    const { treasury } = chain;
+    if (treasury === undefined) throw new ChainAwayError();
+    const receipt = await node.receipt(hash);
+    if (!isAgain && (earlier || (await this.#isClaimed(hash)))) {
+      throw new PaymentUsedError(same?.agent.id);
+    }
+    if (!receipt) throw new PaymentNotFoundError();
+    await this.#judge(owner, asked, { receipt, treasury, isAgain });
+    return isAgain
+      ? this.#again(by, owner, same, receipt)
+      : this.#create(by, owner, { parent, asked, receipt, hash });
+  }
+
+  async #create(
+    by: Requester,
+    owner: TenantDatabase,
+    {
+      asked,
+      hash,
+      parent,
+      receipt,
+    }: { parent: AgentRow; asked: CloneRequest; receipt: Receipt; hash: Hex },
+  ): Promise<Cloned> {
+    const { engines, node, secrets } = this.#parts;
+    const { idempotencyId: id, requestId } = by;
+    const { id: parentAgentId, userId, plan, model, aiProvider, config, image } = parent;
+    const notOn = await engines.awayHere(owner);
+    const paid = { chainId: String(node.chainId), hash };
+    const insert = async (db: TenantTransaction): Promise<Cloned> => {
+      // First of all: who comes second waits for the first, and is told so whatever else is wrong.
+      await db.PaymentClaim.create({ ...paid, cloneId: id, userId });
+      await lockAgentsOf(db, userId);
+      const agent = await insertAgent(db, secrets, {
+        ...{ id, userId, name: asked.name, plan, model, aiProvider, config, image, parentAgentId },
+        ...{ generation: asked.generation + 1, on: parent.host, notOn, requestId },
+        actor: by.actor,
+        limit: this.#limitOf(parent),
+      });
+      const clone = await db.Clone.create({
+        ...{ id, userId, parentAgentId, specialization: asked.specialization, ...paid },
+        payer: hexOf(asked.paymentProof.from),
+        amount: String(asked.paymentProof.amount),
+        block: String(receipt.blockNumber),
+        ...{ requestedBy: by.actor, requestId },
+      });
+      return { agent, clone };
+    };
+    try {
+      return await withItsName(asked, () => owner.transaction(insert));
+    } catch (error) {
+      if (!violates(error, 'payment_claims_pkey')) throw error;
+      const earlier = await owner.transaction((db) => this.#findPaid(db, hash));
+      if (earlier?.agent.id === id) return earlier;
+      throw new PaymentUsedError(earlier && isSame(earlier, asked) ? earlier.agent.id : undefined);
+    }
+  }
+
+  /** Has a clone that has failed tried again; one that somebody else has just asked for stays so. */
+  async #again(
+    { actor, requestId }: Requester,
+    owner: TenantDatabase,
+    { agent: { id, userId } }: Cloned,
+    { blockNumber }: Receipt,
+  ): Promise<Cloned> {
+    return owner.transaction(async (db) => {
+      await lockAgentsOf(db, userId);
+      const found = await this.#find(db, id);
+      if (!(await hasFailed(db, found))) return found;
+      await db.query(
+        `UPDATE clones SET state = 'waiting', due_at = now(), block = $blockNumber,
+                requested_by = $actor, request_id = $requestId
+          WHERE id = $id`,
+        { id, blockNumber, actor, requestId },
+      );
+      await db.Agent.update({ status: 'pending', statusReason: null }, { where: { id } });
+      return this.#find(db, id);
+    });
+  }
+
+  async #judge(
+    owner: TenantDatabase,
+    asked: CloneRequest,
+    paid: { readonly receipt: Receipt; readonly treasury: Hex; readonly isAgain: boolean },
+  ): Promise<void> {
+    const { node } = this.#parts;
+    const { isAgain, receipt, treasury } = paid;
+    const { amount, from, timestamp, to } = asked.paymentProof;
+    const fault = faultOf(receipt, { payer: hexOf(from), amount, treasury });
+    // What the caller says of the recipient has its place among what the chain says.
+    const isElsewhere = fault !== 'reverted' && fault !== 'wrong_token' && hexOf(to) !== treasury;
+    if (isElsewhere) throw new PaymentInvalidError('wrong_recipient');
+    if (fault) throw new PaymentInvalidError(fault);
+    const block = await node.block(receipt.blockNumber);
+    if (!block) throw new PaymentNotFoundError();
+    // What was claimed was in time then: a reorganisation may have it mined anew, much later.
+    if (!isAgain && Math.abs(block.timestamp - timestamp) > MAX_FROM_BLOCK) {
+      throw new PaymentInvalidError('timestamp');
+    }
+    if (!(await this.#isOfOwner(owner, asked))) throw new PaymentInvalidError('not_linked');
+  }
+
+  /** Whether the owner may have a clone for what this wallet has paid. */
+  async #isOfOwner(owner: TenantDatabase, asked: CloneRequest): Promise<boolean> {
+    const { node, settings } = this.#parts;
+    const { from, signature } = asked.paymentProof;
+    const address = hexOf(from);
+    const linked = await owner.transaction((db) => linkedWallets(db, owner.userId ?? ''));
+    if (linked.includes(address)) return true;
+    if (settings.payerProof === 'linked') return linked.length === 0;
+    if (signature === undefined) return false;
+    const text = clonePaymentText(node.chainId, asked);
+    return isSignedByWallet({ address, text, signature: hexOf(signature) }, node);
+  }
+
+  /** The owner's cap, for an agent that is like the parent. */
+  #limitOf(parent: AgentRow): (db: TenantTransaction) => Promise<number> {
+    const judged = { choice: choiceOf(parent), config: parent.config };
+    return (db) => agentCap(db, parent.userId, this.#parts.accounts, judged);
+  }
+
+  /** Whoever's it is. */
+  async #isClaimed(hash: Hex): Promise<boolean> {
+    const { database, node } = this.#parts;
+    const claims = await database
+      .asPlatform()
+      .query('SELECT FROM payment_claims WHERE chain_id = $chainId AND hash = $hash', {
+        chainId: node.chainId,
+        hash,
+      });
+    return claims.length > 0;
+  }
+
+  /** What of the tenant's this transaction has paid for. */
+  async #findPaid(db: TenantTransaction, hash: Hex): Promise<Cloned | undefined> {
+    const chainId = String(this.#parts.node.chainId);
+    const clone = await db.Clone.findOne({ where: { chainId, hash } });
+    return clone ? this.#find(db, clone.id) : undefined;
+  }
+
+  async #find(db: TenantTransaction, id: string): Promise<Cloned> {
+    return { agent: await db.Agent.getByPk(id), clone: await db.Clone.getByPk(id) };
+  }
+}
+
+/** Whether a request is the one that the clone was made by. */
+const isSame = (
+  { agent, clone }: Cloned,
+  { generation, name, parentAgentId, specialization }: CloneRequest,
+): boolean =>
+  agent.desired !== 'deleted' &&
+  agent.name === name &&
+  agent.generation === generation + 1 &&
+  clone.parentAgentId === parentAgentId &&
+  clone.specialization === specialization;
+
+/** Whether it has never come up, and nobody is about that any more. */
+async function hasFailed(db: TenantTransaction, { agent, clone }: Cloned): Promise<boolean> {
+  if (agent.desired === 'deleted' || agent.startedAt !== null) return false;
+  if (clone.state !== 'handed-over') return clone.state === 'failed';
+  if (agent.status !== 'error') return false;
+  return (await db.Operation.count({ where: { agentId: agent.id, finishedAt: null } })) === 0;
+}
+
+/** Its form was looked at. */
+const hexOf = (text: string): Hex => text.toLowerCase() as Hex;

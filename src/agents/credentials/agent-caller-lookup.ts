@@ -1,0 +1,64 @@
+import { isAdmin, type AdminRules } from '../../accounts/accounts/admin.js';
+import type { Plan } from '../../types/plans.js';
+import {
+  activePlan,
+  TokenLookup,
+  type FoundSubscription,
+} from '../../platform/secrets/token-lookup.js';
+import type { Database } from '../../platform/database/database.js';
+
+/** A living agent, by the AI token that its container shows, and its owner. */
+export interface CallingAgent {
+  readonly agentId: string;
+  readonly model: string;
+  readonly aiProvider: string;
+  /** What its `config.model` names, which counts for `custom` alone. */
+  readonly ownModel: string | undefined;
+  readonly userId: string;
+  /** Whether the owner is. */
+  readonly isAdmin: boolean;
+  /** The plan that the owner is on now; none without an active subscription. */
+  readonly plan: Plan | undefined;
+}
+
+interface FoundAgent extends FoundSubscription {
+  readonly hash: string;
+  readonly agent_id: string;
+  readonly model: string;
+  readonly ai_provider: string;
+  readonly own_model: string | null;
+  readonly user_id: string;
+  readonly email: string;
+  readonly email_verified: boolean;
+  readonly is_admin: boolean;
+}
+
+const FIND = { name: 'find_calling_agents', text: 'SELECT * FROM find_calling_agents($1)' };
+
+/** Finds agents as they call. */
+export class AgentCallerLookup {
+  readonly #tokens: TokenLookup<FoundAgent>;
+
+  readonly #rules: AdminRules;
+
+  constructor(database: Database, rules: AdminRules) {
+    this.#rules = rules;
+    this.#tokens = new TokenLookup(database, FIND);
+  }
+
+  /** The agent that holds this token; none when there is none, or it is being removed. */
+  async find(token: string): Promise<CallingAgent | undefined> {
+    const found = await this.#tokens.find(token);
+    if (!found) return undefined;
+    const { email, email_verified: emailVerified, is_admin: admin } = found;
+    return {
+      agentId: found.agent_id,
+      model: found.model,
+      aiProvider: found.ai_provider,
+      ownModel: found.own_model ?? undefined,
+      userId: found.user_id,
+      isAdmin: isAdmin({ email, emailVerified, isAdmin: admin }, this.#rules),
+      plan: activePlan(found),
+    };
+  }
+}

@@ -1,0 +1,79 @@
+import { recordAudit } from '../../platform/audit/audit.js';
+import type { Requester } from '../../platform/audit/requester.js';
+import { randomBytes } from 'node:crypto';
+import type { TenantDatabase, TenantTransaction } from '../../platform/database/database.js';
+import { NotFoundError } from '../../lib/errors.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import { tokenHash } from '../../platform/secrets/token-hash.js';
+
+/** `gateway-token` opens the agent's gateway; `ai-token` is what the agent shows our AI listener. */
+export type AgentSecretKind = 'gateway-token' | 'ai-token';
+
+/** Binds a sealed secret to its agent and kind, so that it cannot be moved to another row. */
+export function secretContext(agentId: string, kind: AgentSecretKind): string {
+  return `agent/${agentId}/${kind}`;
+}
+
+/** Makes the tokens of a new agent, 256 random bits each, and stores them sealed. */
+export async function createAgentSecrets(
+  db: TenantTransaction,
+  box: SecretBox,
+  agent: { readonly id: string; readonly userId: string },
+): Promise<void> {
+  const secret = (kind: AgentSecretKind) => {
+    const token = randomBytes(32).toString('base64url');
+    return {
+      agentId: agent.id,
+      userId: agent.userId,
+      kind,
+      sealed: box.seal(token, secretContext(agent.id, kind)),
+      lookupHash: kind === 'ai-token' ? tokenHash(token) : null,
+    };
+  };
+  await db.AgentSecret.bulkCreate([secret('gateway-token'), secret('ai-token')]);
+}
+
+/**
+ * The token that the agent's gateway asks for.
+ *
+ * @throws NotFoundError when the agent is no more.
+ */
+export async function readGatewayToken(
+  tenant: TenantDatabase,
+  box: SecretBox,
+  agentId: string,
+): Promise<string> {
+  const row = await tenant.transaction((db) =>
+    db.AgentSecret.findOne({
+      where: { agentId, kind: 'gateway-token' },
+    }),
+  );
+  if (!row) throw new NotFoundError('Agent not found');
+  return box.open(row.sealed, secretContext(agentId, 'gateway-token'));
+}
+
+/**
+ * The same for somebody to see: nobody is told it without a record in the audit log.
+ *
+ * @throws NotFoundError when the agent is no more.
+ */
+export async function discloseGatewayToken(
+  { actor, requestId, tenant }: Requester,
+  box: SecretBox,
+  agent: { readonly id: string; readonly userId: string },
+): Promise<string> {
+  const token = await readGatewayToken(tenant, box, agent.id);
+  const { id: subject, userId } = agent;
+  await recordAudit(tenant, { actor, userId, action: 'agent.token.read', subject, requestId });
+  return token;
+}
+
+/** Every token of an agent. */
+export async function readAgentTokens(
+  tenant: TenantDatabase,
+  box: SecretBox,
+  agentId: string,
+): Promise<string[]> {
+  const rows = await tenant.transaction((db) => db.AgentSecret.findAll({ where: { agentId } }));
+  return rows.map(({ kind, sealed }) => box.open(sealed, secretContext(agentId, kind)));
+}

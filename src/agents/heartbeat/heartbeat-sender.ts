@@ -1,0 +1,99 @@
+import { Op } from 'sequelize';
+import type { AgentRef } from '../../types/agent-ref.js';
+import { readGatewayToken } from '../credentials/agent-secrets.js';
+import { findAgent } from '../agents/agents.js';
+import { trimConversation } from '../chat/messages.js';
+import { askGateway } from '../hosts/gateway.js';
+import { chatTurn } from '../chat/turn.js';
+import type { Database } from '../../platform/database/database.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+
+/** The conversation in which every agent is asked; users read it like any other. */
+export const HEARTBEAT_CONVERSATION = 'heartbeat';
+
+const PROMPT =
+  'Heartbeat: look at what you were asked to keep an eye on. ' +
+  'Do what is due and say what you did. If nothing is, answer HEARTBEAT_OK.';
+
+/** Milliseconds an agent may take to answer. */
+const ANSWER_TIMEOUT_MS = 60_000;
+
+/** Messages of these conversations that are kept; nobody reads further back. */
+const MAX_MESSAGES = 200;
+
+/** Agents of one page. */
+const PAGE = 50;
+
+export interface AgentPage {
+  readonly agents: readonly AgentRef[];
+  /** After which the next page begins; none on the last. */
+  readonly next: string | undefined;
+}
+
+/** One heartbeat of all of a user's agents. */
+export class HeartbeatSender {
+  readonly #database: Database;
+  readonly #secrets: SecretBox;
+
+  constructor(database: Database, secrets: SecretBox) {
+    this.#database = database;
+    this.#secrets = secrets;
+  }
+
+  /**
+   * Notes that the user's agents are asked now.
+   *
+   * @param setAt `updatedAt` of the setting that the schedule follows, as ISO 8601.
+   * @returns false when the user does not want them to be asked, or not by this schedule any more:
+   *   then a worker is to look at it.
+   */
+  async begin(userId: string, setAt: string): Promise<boolean> {
+    return this.#database.asUser(userId).transaction(async (db) => {
+      const where = { userId, enabled: true, updatedAt: new Date(setAt) };
+      const begun = await db.Heartbeat.update({ lastHeartbeatAt: new Date() }, { where });
+      if (begun === 0) await db.Heartbeat.update({ scheduled: false }, { where: { userId } });
+      return begun === 1;
+    });
+  }
+
+  /** The user's agents that run. */
+  async runningAgents(userId: string, after: string): Promise<AgentPage> {
+    const rows = await this.#database.asUser(userId).transaction((db) =>
+      db.Agent.findAll({
+        attributes: ['id', 'host'],
+        where: { userId, id: { [Op.gt]: after }, desired: 'running', status: 'active' },
+        order: [['id', 'ASC']],
+        limit: PAGE,
+      }),
+    );
+    const agents = rows.map(({ id, host }) => ({ agentId: id, userId, host }));
+    return { agents, next: rows.length === PAGE ? rows.at(-1)?.id : undefined };
+  }
+
+  /**
+   * Asks one agent, and keeps both sides. One that does not run any more is skipped.
+   *
+   * @throws BadGatewayError when its gateway fails. It may have cost tokens: not to be repeated.
+   */
+  async send(agent: AgentRef, signal: AbortSignal): Promise<'answered' | 'skipped'> {
+    const tenant = this.#database.asUser(agent.userId);
+    const row = await findAgent(tenant, agent.agentId);
+    const runsHere = row?.desired === 'running' && row.status === 'active';
+    if (!runsHere || row.host !== agent.host || row.port === null) return 'skipped';
+    const gateway = {
+      port: row.port,
+      token: await readGatewayToken(tenant, this.#secrets, row.id),
+    };
+    const question = { message: PROMPT, conversation: HEARTBEAT_CONVERSATION };
+    const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
+    try {
+      const answer = askGateway(gateway, question, bounded);
+      for await (const event of chatTurn(tenant, row, question, answer)) {
+        if (event.kind === 'done') return 'answered';
+      }
+      throw new TypeError('a turn ends with its message');
+    } finally {
+      await trimConversation(tenant, row.id, HEARTBEAT_CONVERSATION, MAX_MESSAGES);
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import type { AgentRef } from '../../types/agent-ref.js';
+import { BadGatewayError, ServiceError } from '../../lib/errors.js';
+import { tryParseJson } from '../../lib/json.js';
+import type { Files } from '../../workspace/workspace.js';
+import {
+  readAnswer,
+  readRefusal,
+  type WorkspaceAnswers,
+  type WorkspaceCall,
+} from '../../workspace/workspace-call.js';
+import type { HostAccess } from './host-access.js';
+
+/** The way to the hosts of agents, as far as files go. */
+interface Hosts {
+  of(id: string): Promise<Pick<HostAccess, 'browse'>>;
+}
+
+/** Characters of an answer: a diff of letters that JSON spells with six is the largest. */
+const MAX_ANSWER_LENGTH = 16 * 1024 * 1024;
+
+/**
+ * The files of an agent's workspace, whether it runs or not, on whatever host it lives. As with those of a
+ * folder, every method throws ServiceErrors for what is refused or not there, and beside them
+ *
+ * - ConflictError (409) while its memory is being made, replaced or removed
+ * - UnavailableError (503) when its host cannot be reached, and while too many workspaces are in use
+ * - BadGatewayError (502) when it was broken off: then it may be done
+ */
+export class AgentFiles implements Files {
+  readonly #hosts: Hosts;
+  readonly #agent: AgentRef;
+
+  constructor(hosts: Hosts, agent: AgentRef) {
+    this.#hosts = hosts;
+    this.#agent = agent;
+  }
+
+  tree(depth: number, signal?: AbortSignal) {
+    return this.#ask({ what: 'tree', depth }, signal);
+  }
+
+  read(path: string) {
+    return this.#ask({ what: 'read', path });
+  }
+
+  write(path: string, content: string) {
+    return this.#ask({ what: 'write', path, content });
+  }
+
+  gitStatus(signal?: AbortSignal) {
+    return this.#ask({ what: 'status' }, signal);
+  }
+
+  gitDiff(path?: string, signal?: AbortSignal) {
+    return this.#ask({ what: 'diff', path }, signal);
+  }
+
+  gitLog(limit: number, signal?: AbortSignal) {
+    return this.#ask({ what: 'log', limit }, signal);
+  }
+
+  gitSync(message?: string, signal?: AbortSignal) {
+    return this.#ask({ what: 'sync', message }, signal);
+  }
+
+  async #ask<C extends WorkspaceCall>(
+    call: C,
+    signal = new AbortController().signal,
+  ): Promise<WorkspaceAnswers[C['what']]> {
+    const host = await this.#hosts.of(this.#agent.host);
+    let text = '';
+    for await (const piece of host.browse(this.#agent, call, signal)) {
+      text += piece;
+      if (text.length > MAX_ANSWER_LENGTH) break;
+    }
+    const answer = tryParseJson(text);
+    const refused = readRefusal(answer);
+    if (refused) throw new ServiceError(refused.status, refused.message, undefined, refused.facts);
+    const read = readAnswer<C['what']>(call.what, answer);
+    if (read === undefined) throw new BadGatewayError("The agent's host sent what is no answer");
+    return read;
+  }
+}

@@ -1,0 +1,114 @@
+import { createParser, type ParseError } from 'eventsource-parser';
+import * as z from 'zod';
+import { BadGatewayError } from '../../lib/errors.js';
+import { strictCall } from '../../platform/http/strict-call.js';
+import { tryParseJson } from '../../lib/json.js';
+
+/** Milliseconds an agent may take for a whole answer, tools and all. */
+export const ANSWER_TIMEOUT_MS = 5 * 60_000;
+
+/** Characters of an answer. One that is longer is cut off as a fault of the gateway. */
+const MAX_ANSWER_LENGTH = 1024 * 1024;
+
+/** Events that say nothing. A gateway sends one as a sign of life, or where a tool is called. */
+const MAX_EMPTY_EVENTS = 20_000;
+
+/**
+ * Bytes of an answer, and how many of them are read in a second. An event is some hundred bytes around
+ * a word, and models write a hundred words a second. Reading takes a core at 18 MB a second.
+ */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+const BYTES_PER_SECOND = 512 * 1024;
+
+export interface Gateway {
+  readonly port: number;
+  readonly token: string;
+}
+
+const chunk = z.object({
+  choices: z
+    .array(z.object({ delta: z.object({ content: z.string().nullish() }).optional() }))
+    .optional(),
+  error: z.unknown().optional(),
+});
+
+/**
+ * Asks an agent through its gateway's OpenAI-compatible endpoint, and yields the answer in pieces.
+ * The gateway keeps the conversation: only the new message is sent.
+ *
+ * @throws BadGatewayError when the gateway refuses, breaks off or takes too long.
+ */
+export async function* askGateway(
+  gateway: Gateway,
+  question: { readonly message: string; readonly conversation: string },
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
+  let length = 0;
+  let empty = 0;
+  try {
+    const { status, body } = await strictCall({
+      url: `http://127.0.0.1:${gateway.port}/v1/chat/completions`,
+      headers: { authorization: `Bearer ${gateway.token}` },
+      body: {
+        model: 'openclaw/default',
+        user: question.conversation,
+        messages: [{ role: 'user', content: question.message }],
+        stream: true,
+      },
+      accept: 'text/event-stream',
+      maxBytes: MAX_ANSWER_BYTES,
+      bytesPerSecond: BYTES_PER_SECOND,
+      signal: bounded,
+    });
+    if (status !== 200) throw new BadGatewayError(`The agent's gateway answered with ${status}`);
+    if (!body) throw new BadGatewayError("The agent's gateway sent what is not an answer");
+    for await (const data of eventsOf(body)) {
+      if (data === '[DONE]') return;
+      const piece = readChunk(data);
+      length += piece.length;
+      if (length > MAX_ANSWER_LENGTH) throw new BadGatewayError("The agent's answer is too long");
+      if (piece !== '') yield piece;
+      else if (++empty > MAX_EMPTY_EVENTS) {
+        throw new BadGatewayError("The agent's gateway says nothing for ever");
+      }
+    }
+    throw new BadGatewayError("The agent's gateway broke off its answer");
+  } catch (error) {
+    if (error instanceof BadGatewayError || signal.aborted) throw error;
+    throw new BadGatewayError("The agent's gateway cannot be reached or did not answer in time", {
+      cause: error,
+    });
+  }
+}
+
+/** The data of each server-sent event. @throws ParseError for an event that never ends. */
+async function* eventsOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const events: string[] = [];
+  let fault: ParseError | undefined;
+  const parser = createParser({
+    maxBufferSize: MAX_ANSWER_LENGTH,
+    onEvent: ({ data }) => events.push(data),
+    onError: (error) => {
+      if (error.type === 'max-buffer-size-exceeded') fault = error;
+    },
+  });
+  const decoder = new TextDecoder();
+  for await (const piece of body) {
+    parser.feed(decoder.decode(piece, { stream: true }));
+    if (fault) throw fault;
+    yield* events.splice(0);
+  }
+}
+
+function readChunk(data: string): string {
+  const parsed = tryParseJson(data);
+  if (parsed === undefined) {
+    throw new BadGatewayError("The agent's gateway sent what is not an answer");
+  }
+  const read = chunk.safeParse(parsed);
+  if (!read.success || read.data.error !== undefined) {
+    throw new BadGatewayError("The agent's gateway could not answer");
+  }
+  return read.data.choices?.[0]?.delta?.content ?? '';
+}

@@ -1,0 +1,22 @@
+import type { Database } from '../../platform/database/database.js';
+import { keptFor } from '../../lib/kept-for.js';
+
+/** Milliseconds for which an answer counts. */
+const FRESH_MS = 5_000;
+
+/**
+ * Whether the agents of one host are known to be kept from its own addresses, as its worker has said.
+ * Not known is no.
+ */
+export function guardedHost(database: Database, host: string): () => Promise<boolean> {
+  return keptFor(FRESH_MS, async () => {
+    const egress = await egressOf(database, host).catch(() => undefined);
+    return egress === 'guarded';
+  });
+}
+
+async function egressOf(database: Database, host: string): Promise<string | undefined> {
+  const sql = 'SELECT egress FROM hosts WHERE id = $host';
+  const [row] = await database.asPlatform().query<{ egress: string }>(sql, { host });
+  return row?.egress;
+}

@@ -1,0 +1,212 @@
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import { BlockList, isIPv6, type AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { meansUs } from '../../platform/http/own-names.js';
+import { tryParseJson } from '../../lib/json.js';
+import { Shares, type Release } from '../../lib/shares.js';
+import { readText } from '../../lib/read-beginning.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import type { HostAccess } from './host-access.js';
+import { isHostToken } from './host-token.js';
+import {
+  ANSWER_TYPE,
+  CALLS_PATH,
+  failureOf,
+  hostCall,
+  MAX_CALL_BYTES,
+  PULSE_MS,
+  type HostCall,
+} from './host-wire.js';
+
+/** Calls at a time, of which most are logs that are followed, and the part of one owner. */
+const MAX_CALLS = 400;
+const PART_OF_OWNER = 1 / 4;
+const MAX_CONNECTIONS = 1_000;
+
+/** Milliseconds for a call to arrive, and for a reader to take what it was sent. */
+const REQUEST_TIMEOUT_MS = 15_000;
+const STALLED_MS = 60_000;
+
+/** The address where a host is to be served cannot be had. */
+export class HostListenError extends Error {
+  constructor(address: string, port: number, cause: NodeJS.ErrnoException) {
+    super(
+      `The host cannot be served at ${address}:${port} (${cause.code ?? cause.message}): set ` +
+        'HOST_LISTEN to an address of this machine and a free port',
+      { cause },
+    );
+    this.name = 'HostListenError';
+  }
+}
+
+export interface HostListenerParts {
+  /** The host that is served. */
+  readonly id: string;
+  readonly host: HostAccess;
+  readonly secrets: SecretBox;
+  /** What a request's `Host` may name. */
+  readonly names: ReadonlySet<string>;
+  /** The network that agents are in: their connections are dropped. */
+  readonly agentsNetwork: string;
+  readonly log: Logger;
+  /** For tests. */
+  readonly pulseMs?: number;
+  readonly stalledMs?: number;
+  readonly maxCalls?: number;
+}
+
+/** Serves what API processes elsewhere ask of one host's agents: it is no way to its Docker. */
+export class HostListener {
+  readonly #parts: HostListenerParts;
+  readonly #server: http.Server;
+  readonly #calls: Shares;
+
+  constructor(parts: HostListenerParts) {
+    this.#parts = parts;
+    const most = parts.maxCalls ?? MAX_CALLS;
+    this.#calls = new Shares({ most, perOwner: most * PART_OF_OWNER });
+    const [network = '', bits] = parts.agentsNetwork.split('/');
+    const agents = new BlockList();
+    agents.addSubnet(network, Number(bits), 'ipv4');
+    this.#server = http.createServer(
+      { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
+      (request, response) => void this.#serve(request, response),
+    );
+    this.#server.maxConnections = MAX_CONNECTIONS;
+    this.#server.on('connection', (socket) => {
+      const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+      if (!isIPv6(address) && agents.check(address)) socket.destroy();
+    });
+  }
+
+  /** @param port 0 takes a free one. @returns the port. @throws HostListenError */
+  async listen(address: string, port: number): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', (error) => reject(new HostListenError(address, port, error)));
+      this.#server.listen(port, address, resolve);
+    });
+    this.#server.removeAllListeners('error');
+    this.#server.on('error', (error) => this.#parts.log.error({ err: error }, 'host listener'));
+    // It listens on TCP.
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Breaks off what is under way: whoever asked asks again. */
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { id, log, secrets } = this.#parts;
+    const ending = new AbortController();
+    response.once('close', () => ending.abort());
+    let release: Release | undefined;
+    try {
+      if (!meansUs(request, this.#parts.names)) return refuse(response, 421);
+      if (request.method !== 'POST' || request.url !== CALLS_PATH) return refuse(response, 404);
+      const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+      if (!isHostToken(secrets, id, token)) return refuse(response, 401);
+      const call = hostCall.safeParse(tryParseJson(await readText(request, MAX_CALL_BYTES))).data;
+      if (!call) return refuse(response, 400);
+      release = this.#calls.tryTake(ownerOf(call));
+      if (!release) return refuse(response, 503);
+      response.writeHead(200, {
+        'content-type': ANSWER_TYPE,
+        'cache-control': 'no-store',
+      });
+      response.flushHeaders();
+      response.setTimeout(this.#parts.stalledMs ?? STALLED_MS, () => response.destroy());
+      await this.#answer(call, response, ending.signal);
+      response.end();
+    } catch (error) {
+      if (!ending.signal.aborted) log.warn({ err: error }, 'a call to this host was broken off');
+      response.destroy();
+    } finally {
+      release?.();
+    }
+  }
+
+  /** Sends an answer as fast as it is taken. */
+  async #answer(call: HostCall, response: ServerResponse, signal: AbortSignal): Promise<void> {
+    const send = async (line: unknown) => {
+      if (response.write(`${JSON.stringify(line)}\n`)) return;
+      await once(response, 'drain', { signal });
+    };
+    try {
+      const items = withPulses(this.#items(call, signal), this.#parts.pulseMs ?? PULSE_MS, signal);
+      for await (const item of items) await send(item === PULSE ? { pulse: true } : { item });
+      await send({ end: true });
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const failure = failureOf(error);
+      if (failure.kind === 'fault') this.#parts.log.error({ err: error }, 'a call to this host');
+      await send({ failure });
+    }
+  }
+
+  async *#items(call: HostCall, signal: AbortSignal): AsyncGenerator<unknown> {
+    const { host, id } = this.#parts;
+    switch (call.call) {
+      case 'ask': {
+        const { agentId, userId } = call;
+        yield* host.ask({ agentId, userId, host: id }, call, signal);
+        break;
+      }
+      case 'logs':
+        yield* host.logs(call.agentId, { ...call, signal });
+        break;
+      case 'stats':
+        yield await host.stats(call.agentId);
+        break;
+      case 'instances':
+        yield* await host.instances(call);
+        break;
+      case 'browse': {
+        const { agentId, asked, userId } = call;
+        yield* host.browse({ agentId, userId, host: id }, asked, signal);
+      }
+    }
+  }
+}
+
+/** Whose call it is, as far as it says: an agent's is its owner's. */
+function ownerOf(call: HostCall): string {
+  if ('userId' in call && call.userId !== undefined) return `user:${call.userId}`;
+  return 'agentId' in call ? `agent:${call.agentId}` : 'platform';
+}
+
+function refuse(response: ServerResponse, status: number): void {
+  response.writeHead(status, { connection: 'close' }).end();
+}
+
+const PULSE = Symbol('pulse');
+
+/** What comes, and a pulse whenever nothing has come for so long. */
+async function* withPulses<T>(
+  items: AsyncGenerator<T>,
+  everyMs: number,
+  signal: AbortSignal,
+): AsyncGenerator<T | typeof PULSE> {
+  try {
+    for (let next = items.next(); ;) {
+      const waiting = new AbortController();
+      const pulse = delay(everyMs, undefined, { signal: waiting.signal }).catch(() => undefined);
+      const heard = await Promise.race([next, pulse]).finally(() => waiting.abort());
+      signal.throwIfAborted();
+      if (heard === undefined) {
+        yield PULSE;
+      } else if (heard.done === true) {
+        return;
+      } else {
+        yield heard.value;
+        next = items.next();
+      }
+    }
+  } finally {
+    await items.return(undefined);
+  }
+}

@@ -1,0 +1,128 @@
+import * as z from 'zod';
+import {
+  ContainerMissingError,
+  DockerUnavailableError,
+  InvalidCursorError,
+} from '../../docker/containers/container-errors.js';
+import { workspaceCall } from '../../workspace/workspace-call.js';
+import { BadGatewayError, ConflictError, ServiceError } from '../../lib/errors.js';
+
+/*
+ * What goes between an API process and the worker of a host elsewhere: a call as JSON, and lines of JSON
+ * for an answer, of which the last tells that it is whole, or how it failed.
+ */
+
+export const CALLS_PATH = '/v1/calls';
+export const ANSWER_TYPE = 'application/x-ndjson';
+
+/** A line this often even when there is nothing to say: who hears none for three times as long gives up. */
+export const PULSE_MS = 15_000;
+
+/** A call holds what a request's body may, and an answer's line one of a log or a piece of text. */
+export const MAX_CALL_BYTES = 1024 * 1024 + 64 * 1024;
+export const MAX_LINE_LENGTH = 4 * 1024 * 1024;
+
+const id = z.string().max(64);
+
+const call = z.discriminatedUnion('call', [
+  z.strictObject({
+    call: z.literal('ask'),
+    agentId: id,
+    userId: id,
+    message: z.string(),
+    conversation: z.string().max(256),
+  }),
+  z.strictObject({
+    call: z.literal('logs'),
+    agentId: id,
+    since: z.string().max(128).optional(),
+    tail: z.number().int().min(0).optional(),
+    follow: z.boolean().optional(),
+  }),
+  z.strictObject({ call: z.literal('stats'), agentId: id }),
+  z.strictObject({
+    call: z.literal('instances'),
+    userId: id.optional(),
+    stats: z.boolean(),
+    limit: z.number().int().min(1),
+    after: z.string().optional(),
+  }),
+  z.strictObject({ call: z.literal('browse'), agentId: id, userId: id, asked: workspaceCall }),
+]);
+
+export const hostCall = call;
+export type HostCall = z.infer<typeof call>;
+
+const stats = z.object({
+  cpuPercent: z.number(),
+  memoryBytes: z.number(),
+  memoryLimitBytes: z.number(),
+  networkReceivedBytes: z.number(),
+  networkSentBytes: z.number(),
+  processes: z.number(),
+  readAt: z.string(),
+});
+
+/** What the items of each call's answer are. */
+export const ANSWERS = {
+  ask: z.string(),
+  browse: z.string(),
+  logs: z.object({
+    timestamp: z.string(),
+    stream: z.enum(['stdout', 'stderr']),
+    line: z.string(),
+    cursor: z.string(),
+  }),
+  stats: stats.nullable(),
+  instances: z.object({
+    id: z.string(),
+    agentId: z.string(),
+    userId: z.string(),
+    status: z.enum(['created', 'running', 'paused', 'restarting', 'removing', 'exited', 'dead']),
+    image: z.string(),
+    createdAt: z.string(),
+    stats: stats.nullable(),
+  }),
+} as const;
+
+const failure = z.object({
+  kind: z.enum(['engine', 'missing', 'cursor', 'gateway', 'conflict', 'fault']),
+  message: z.string(),
+});
+
+/** One line of an answer: an item, a pulse, or its end. */
+export const answerLine = z.union([
+  z.strictObject({ item: z.unknown() }),
+  z.strictObject({ pulse: z.literal(true) }),
+  z.strictObject({ end: z.literal(true) }),
+  z.strictObject({ failure }),
+]);
+
+type Failure = z.infer<typeof failure>;
+
+/** What is told of an error, to be the same one elsewhere. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof DockerUnavailableError) return { kind: 'engine', message: error.message };
+  if (error instanceof ContainerMissingError) return { kind: 'missing', message: error.message };
+  if (error instanceof InvalidCursorError) return { kind: 'cursor', message: error.message };
+  if (error instanceof BadGatewayError) return { kind: 'gateway', message: error.message };
+  if (error instanceof ConflictError) return { kind: 'conflict', message: error.message };
+  return { kind: 'fault', message: "The agent's host could not answer" };
+}
+
+/** The error that was told of. */
+export function errorOf({ kind, message }: Failure, agentId: string): Error {
+  switch (kind) {
+    case 'engine':
+      return new ServiceError(500, 'Docker is not available');
+    case 'missing':
+      return new ContainerMissingError(agentId);
+    case 'cursor':
+      return new InvalidCursorError();
+    case 'conflict':
+      return new ConflictError(message);
+    case 'gateway':
+    case 'fault':
+      return new BadGatewayError(message);
+  }
+}

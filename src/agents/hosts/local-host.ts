@@ -1,0 +1,238 @@
+import type { AgentRef } from '../../types/agent-ref.js';
+import { readGatewayToken } from '../credentials/agent-secrets.js';
+import { findAgent } from '../agents/agents.js';
+import { askGateway } from './gateway.js';
+import { MemoryFullError, MemorySizes } from '../memory/memory-sizes.js';
+import { workspacePlace } from '../memory/workspace-place.js';
+import {
+  ContainerMissingError,
+  DiskLowError,
+  DockerRefusedError,
+  DockerUnavailableError,
+  ForeignContainerError,
+  ImageUnavailableError,
+  MemoryMissingError,
+} from '../../docker/containers/container-errors.js';
+import type { LogLine, LogOptions } from '../../docker/containers/container-logs.js';
+import type { ContainerStats } from '../../docker/containers/container-view.js';
+import type { DockerHost } from '../../docker/containers/docker-host.js';
+import type { WorkspaceSpec } from '../../docker/containers/helper-container.js';
+import { HelperGoneError } from '../../docker/containers/helper-line.js';
+import type { AskOptions } from '../../docker/containers/workspace-helpers.js';
+import type { Database } from '../../platform/database/database.js';
+import {
+  ConflictError,
+  DockerAwayError,
+  ServiceError,
+  UnavailableError,
+} from '../../lib/errors.js';
+import { tryParseJson } from '../../lib/json.js';
+import type { Allowed } from '../../platform/outbound/reachable.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import { Turns } from '../../lib/turns.js';
+import { NOT_IN_TIME } from '../../workspace/git/push.js';
+import { GIT_MS } from '../../workspace/git/run-git.js';
+import { inTurn } from '../../workspace/in-turn.js';
+import {
+  readAnswer,
+  readPushed,
+  readRefusal,
+  type WorkspaceCall,
+  type WorkspaceRefusal,
+} from '../../workspace/workspace-call.js';
+import { SYNCING, type Pushed } from '../../workspace/workspace.js';
+import {
+  byAgent,
+  type HostAccess,
+  type Instance,
+  type Instances,
+  type Question,
+} from './host-access.js';
+
+/** Containers that are measured at a time, at most half of them one owner's: each takes Docker a second. */
+const MEASURED_AT_ONCE = 100;
+
+/** Characters of a piece of an answer. */
+const PIECE_LENGTH = 256 * 1024;
+
+const BROKEN_OFF = 'The push was broken off: the remote may have the commit';
+
+interface LocalHostParts {
+  readonly id: string;
+  readonly database: Database;
+  readonly docker: DockerHost;
+  readonly secrets: SecretBox;
+  /** What agents run that have no image of their own. */
+  readonly image: string;
+  /** The program by which workspaces are reached. */
+  readonly helper: () => Promise<string>;
+  /** What workspaces are pushed to although it is not public. */
+  readonly allow: Allowed;
+}
+
+/** The agents on the Docker host that this process stands beside. */
+export class LocalHost implements HostAccess {
+  readonly #parts: LocalHostParts;
+  readonly #memorySizes: MemorySizes;
+  readonly #measuring = new Turns(MEASURED_AT_ONCE);
+  /** Agents whose workspaces are being committed and pushed. */
+  readonly #syncing = new Set<string>();
+
+  constructor(parts: LocalHostParts) {
+    this.#parts = parts;
+    this.#memorySizes = new MemorySizes(parts.database, parts.docker, parts.image);
+  }
+
+  async *ask(
+    { agentId, userId }: AgentRef,
+    question: Question,
+    signal: AbortSignal,
+  ): AsyncGenerator<string> {
+    const { database, id, secrets } = this.#parts;
+    const tenant = database.asUser(userId);
+    const agent = await findAgent(tenant, agentId);
+    // On another host the same port is somebody else's agent, who must see neither the message nor
+    // the token.
+    if (agent?.host !== id || agent.status !== 'active' || agent.port === null) {
+      throw new ConflictError('The agent is not running');
+    }
+    const gateway = { port: agent.port, token: await readGatewayToken(tenant, secrets, agentId) };
+    yield* askGateway(gateway, question, signal);
+  }
+
+  logs(agentId: string, options?: LogOptions): AsyncGenerator<LogLine> {
+    return this.#parts.docker.containers.logs(agentId, options);
+  }
+
+  async stats(agentId: string): Promise<ContainerStats | null> {
+    const { containers } = this.#parts.docker;
+    const state = await containers.inspect(agentId);
+    if (state?.status !== 'running') return null;
+    try {
+      return await containers.stats(agentId);
+    } catch (error) {
+      // It ended in between.
+      if (error instanceof ContainerMissingError) return null;
+      throw error;
+    }
+  }
+
+  async instances({ stats, userId, limit, after }: Instances): Promise<Instance[]> {
+    const all = await this.#parts.docker.containers.list();
+    const asked = all
+      .filter((each) => userId === undefined || each.userId === userId)
+      .filter(({ agentId }) => after === undefined || agentId > after)
+      .sort(byAgent)
+      .slice(0, limit);
+    return Promise.all(
+      asked.map(async (each) => {
+        const isMeasured = stats && each.status === 'running';
+        const measure = () => this.stats(each.agentId);
+        return {
+          ...each,
+          stats: isMeasured
+            ? await this.#measuring.run({ owner: each.userId, isUrgent: true }, measure)
+            : null,
+        };
+      }),
+    );
+  }
+
+  async *browse(agent: AgentRef, call: WorkspaceCall, signal: AbortSignal): AsyncGenerator<string> {
+    const { turns } = this.#parts.docker.workspaces;
+    const answer = await inTurn(turns, { owner: agent.userId, signal }, (ending) =>
+      this.#browsed(agent, call, ending),
+    ).catch((error: unknown) => {
+      signal.throwIfAborted();
+      const { facts, message, status } = refusedBy(error);
+      const refused: WorkspaceRefusal = { status, message, facts };
+      return JSON.stringify({ refused });
+    });
+    for (let at = 0; at < answer.length; at += PIECE_LENGTH) {
+      yield answer.slice(at, at + PIECE_LENGTH);
+    }
+  }
+
+  async #browsed(agent: AgentRef, call: WorkspaceCall, signal: AbortSignal): Promise<string> {
+    const { database, docker, helper, id, image: usual } = this.#parts;
+    const { agentId, userId } = agent;
+    const placeOf = () => workspacePlace(database.asUser(userId), { agentId, userId, host: id });
+    const { image, volume } = await placeOf();
+    const isWriting = call.what === 'write' || call.what === 'sync';
+    if (isWriting) await this.#memorySizes.admitWriting(agent);
+    const spec = { agentId, userId, volume, image: image ?? usual };
+    const still = async () => {
+      const now = await placeOf();
+      if (now.volume !== volume) throw new ConflictError('The agent has another memory by now');
+    };
+    const program = await helper();
+    const ends = { signal, still };
+    return call.what === 'sync'
+      ? this.#synced(program, spec, call, ends)
+      : docker.workspaces.ask(program, spec, call, ends);
+  }
+
+  /** Has it committed, and what was committed pushed over the agent's own network, as far as it has an origin. */
+  async #synced(
+    program: string,
+    spec: WorkspaceSpec,
+    call: WorkspaceCall,
+    ends: AskOptions,
+  ): Promise<string> {
+    const { allow, docker } = this.#parts;
+    const { agentId } = spec;
+    if (this.#syncing.has(agentId)) throw new ConflictError(SYNCING);
+    this.#syncing.add(agentId);
+    const late = AbortSignal.timeout(GIT_MS);
+    try {
+      const answer = await docker.workspaces.ask(program, spec, call, ends);
+      const synced = readAnswer('sync', tryParseJson(answer));
+      // With an error, it has nowhere to go.
+      const isLeft = synced?.committed === true && synced.pushError === undefined;
+      if (!isLeft || synced.hash === null) return answer;
+      const commit = { hash: synced.hash, allow: allow.entries };
+      const signal = AbortSignal.any([ends.signal, late]);
+      const pushed = await docker.workspaces.push(program, spec, commit, { ...ends, signal }).then(
+        (told) => pushedBy(tryParseJson(told)),
+        (error: unknown) => {
+          ends.signal.throwIfAborted();
+          return { pushed: false, pushError: late.aborted ? NOT_IN_TIME : whyNotPushed(error) };
+        },
+      );
+      return JSON.stringify({ value: { ...synced, ...pushed } });
+    } finally {
+      this.#syncing.delete(agentId);
+    }
+  }
+}
+
+/** What a helper tells that was to push. */
+function pushedBy(answer: unknown): Pushed {
+  const refused = readRefusal(answer);
+  if (refused) return { pushed: false, pushError: refused.message };
+  return readPushed(answer) ?? { pushed: false, pushError: BROKEN_OFF };
+}
+
+/** The commit is made, whatever came of its push. What is a mistake of ours is thrown again. */
+function whyNotPushed(error: unknown): string {
+  const isBrokenOff =
+    error instanceof HelperGoneError ||
+    error instanceof DockerRefusedError ||
+    error instanceof ForeignContainerError;
+  return isBrokenOff ? BROKEN_OFF : refusedBy(error).message;
+}
+
+/** What it means to who asked for files. Others are thrown again. */
+function refusedBy(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
+  if (error instanceof DockerUnavailableError) return new DockerAwayError();
+  if (error instanceof MemoryMissingError) {
+    return new ConflictError('The agent has no memory that could be looked into');
+  }
+  if (error instanceof MemoryFullError) return new ConflictError(error.message);
+  if (error instanceof DiskLowError) return new UnavailableError(error.message);
+  if (error instanceof ImageUnavailableError) {
+    return new UnavailableError("The agent's image is not on its host: start the agent first");
+  }
+  throw error;
+}

@@ -1,0 +1,37 @@
+import type { TenantTransaction } from '../../platform/database/database.js';
+import { DockerAwayError, UnavailableError } from '../../lib/errors.js';
+import { leastLoaded, type HostLoad } from './host-status.js';
+import { hostLoads } from './hosts.js';
+
+/**
+ * Chooses the host for one more agent. No other creation chooses until this transaction has ended,
+ * so that two that meet at the last free place admit one.
+ *
+ * @param where `notOn`: a host whose engine was just found away. `on`: the one that may get it.
+ * @returns the host's id.
+ * @throws UnavailableError when no host can take an agent; DockerAwayError when only that one could.
+ */
+export async function placeAgent(
+  db: TenantTransaction,
+  { notOn, on }: { readonly notOn?: string | undefined; readonly on?: string | undefined } = {},
+): Promise<string> {
+  await db.lock('hosts');
+  const hosts = await hostLoads(db);
+  const host = leastLoaded(
+    hosts.filter(({ id }) => id !== notOn && (on === undefined || id === on)),
+  );
+  if (host) return host.id;
+  if (on !== undefined && on !== notOn) throw new UnavailableError(NOT_BESIDE);
+  throw notOn === undefined ? new UnavailableError(refusalOf(hosts)) : new DockerAwayError();
+}
+
+const NOT_BESIDE =
+  'The Docker host of the agent cannot take another one now, and a clone stands beside it';
+
+/** An agent on a host that nobody has heard of could wait for ever, so there is no default. */
+function refusalOf(hosts: readonly HostLoad[]): string {
+  return hosts.length === 0
+    ? 'No agent can be created before the worker of a Docker host has come up'
+    : 'No Docker host can take another agent now: each is full, cordoned, silent, ' +
+        'short of disk, without its engine or without a guard of its networks';
+}

@@ -1,0 +1,178 @@
+import type { Logger } from 'pino';
+import type * as z from 'zod';
+import type { AgentRef } from '../../types/agent-ref.js';
+import type { LogLine, LogOptions } from '../../docker/containers/container-logs.js';
+import type { ContainerStats } from '../../docker/containers/container-view.js';
+import { ContainerError } from '../../docker/containers/container-errors.js';
+import { BadGatewayError, ServiceError, UnavailableError } from '../../lib/errors.js';
+import { strictCall } from '../../platform/http/strict-call.js';
+import { tryParseJson } from '../../lib/json.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import type { HostAccess, Instance, Instances, Question } from './host-access.js';
+import type { WorkspaceCall } from '../../workspace/workspace-call.js';
+import { hostToken } from './host-token.js';
+import {
+  ANSWERS,
+  ANSWER_TYPE,
+  answerLine,
+  CALLS_PATH,
+  errorOf,
+  MAX_LINE_LENGTH,
+  PULSE_MS,
+  type HostCall,
+} from './host-wire.js';
+
+/** Milliseconds to connect and to be let in, and then between two lines. */
+const ADMISSION_MS = 10_000;
+const SILENCE_MS = 3 * PULSE_MS;
+
+const BROKEN_OFF = "The agent's host broke off its answer";
+
+/** 503: the worker beside the agent's host does not answer, or is not known. */
+export class HostUnreachableError extends UnavailableError {
+  constructor(options?: ErrorOptions) {
+    super('The agent is on a host that cannot be reached from here', options);
+  }
+}
+
+interface RemoteHostParts {
+  readonly id: string;
+  readonly url: string;
+  readonly secrets: SecretBox;
+  readonly log: Logger;
+  /** For tests. */
+  readonly admissionMs?: number;
+}
+
+/**
+ * The agents on a Docker host elsewhere, by way of its worker. Every method throws UnavailableError when
+ * that cannot be reached, and BadGatewayError when it breaks off.
+ */
+export class RemoteHost implements HostAccess {
+  readonly #parts: RemoteHostParts;
+
+  constructor(parts: RemoteHostParts) {
+    this.#parts = parts;
+  }
+
+  ask({ agentId, userId }: AgentRef, question: Question, signal: AbortSignal) {
+    const { conversation, message } = question;
+    return this.#call({ call: 'ask', agentId, userId, message, conversation }, ANSWERS.ask, signal);
+  }
+
+  logs(agentId: string, { signal, ...options }: LogOptions = {}): AsyncGenerator<LogLine> {
+    return this.#call({ call: 'logs', agentId, ...options }, ANSWERS.logs, signal);
+  }
+
+  async stats(agentId: string): Promise<ContainerStats | null> {
+    for await (const stats of this.#call({ call: 'stats', agentId }, ANSWERS.stats)) return stats;
+    return null;
+  }
+
+  async instances(options: Instances): Promise<Instance[]> {
+    const instances: Instance[] = [];
+    const call = { call: 'instances', ...options } as const;
+    for await (const instance of this.#call(call, ANSWERS.instances)) instances.push(instance);
+    return instances;
+  }
+
+  browse({ agentId, userId }: AgentRef, asked: WorkspaceCall, signal: AbortSignal) {
+    return this.#call({ call: 'browse', agentId, userId, asked }, ANSWERS.browse, signal);
+  }
+
+  async *#call<T>(
+    call: HostCall,
+    schema: z.ZodType<T>,
+    signal?: AbortSignal,
+  ): AsyncGenerator<T, void> {
+    const { admissionMs = ADMISSION_MS, id, log } = this.#parts;
+    const patience = new Patience(admissionMs);
+    let answers = false;
+    try {
+      const response = await this.#send(
+        call,
+        signal ? AbortSignal.any([signal, patience.signal]) : patience.signal,
+      );
+      answers = true;
+      patience.lasts(SILENCE_MS);
+      for await (const line of linesOf(response)) {
+        // As long as our own reader takes, nobody else is to blame.
+        patience.rests();
+        const read = answerLine.safeParse(tryParseJson(line)).data;
+        if (!read) throw new BadGatewayError("The agent's host sent what is not an answer");
+        if ('end' in read) return;
+        if ('failure' in read) throw errorOf(read.failure, 'agentId' in call ? call.agentId : '');
+        if ('item' in read) yield schema.parse(read.item);
+        patience.lasts(SILENCE_MS);
+      }
+      throw new BadGatewayError(BROKEN_OFF);
+    } catch (error) {
+      if (signal?.aborted === true) throw error;
+      if (error instanceof ServiceError || error instanceof ContainerError) throw error;
+      log.warn({ err: error, host: id }, 'a Docker host cannot be reached');
+      // What it had begun on may be done.
+      if (answers) throw new BadGatewayError(BROKEN_OFF, { cause: error });
+      throw new HostUnreachableError({ cause: error });
+    } finally {
+      // Who leaves in the middle lets go of the connection, and the worker of what it does for it.
+      patience.ends();
+    }
+  }
+
+  async #send(call: HostCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+    const { id, secrets, url } = this.#parts;
+    const { status, body } = await strictCall({
+      url: `${url}${CALLS_PATH}`,
+      headers: { authorization: `Bearer ${hostToken(secrets, id)}` },
+      body: call,
+      accept: ANSWER_TYPE,
+      signal,
+    });
+    if (status === 200 && body) return body;
+    throw new Error(
+      status === 401
+        ? 'its worker refuses our token: it has another name or ENCRYPTION_KEY, or another time'
+        : `its worker answers ${status}`,
+    );
+  }
+}
+
+/** Ends a call by its signal when nothing was heard in time. */
+class Patience {
+  readonly #ending = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(ms: number) {
+    this.lasts(ms);
+  }
+
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  lasts(ms: number): void {
+    this.rests();
+    this.#timer = setTimeout(() => this.#ending.abort(), ms);
+  }
+
+  rests(): void {
+    clearTimeout(this.#timer);
+  }
+
+  ends(): void {
+    this.rests();
+    this.#ending.abort();
+  }
+}
+
+/** @throws BadGatewayError for a line that is too long. */
+async function* linesOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest = '';
+  const decoder = new TextDecoder();
+  for await (const piece of body) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+    if (rest.length > MAX_LINE_LENGTH) throw new BadGatewayError("The agent's host never ends");
+  }
+}

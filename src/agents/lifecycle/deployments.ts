@@ -1,0 +1,93 @@
+import type { Logger } from 'pino';
+import type { AdminRules } from '../../accounts/accounts/admin.js';
+import { requirePlan } from '../../types/plans.js';
+import type { ProviderName } from '../../ai/completion/provider-names.js';
+import type { Requester } from '../../platform/audit/requester.js';
+import type { Database } from '../../platform/database/database.js';
+import type { AgentRow } from '../../platform/database/models.js';
+import { UnavailableError } from '../../lib/errors.js';
+import type { HostEngines } from '../hosts/host-engines.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import { agentCap } from '../model/agent-cap.js';
+import { requireOwnModel } from '../model/agent-model.js';
+import { createAgent } from './create-agent.js';
+import { requestedModel } from '../model/models.js';
+import { supervisedOf, type AgentSupervisors } from '../operations/supervisors.js';
+
+export interface Deployment {
+  readonly name: string;
+  /** A plan or a tier; `label` when left out. */
+  readonly plan?: string | undefined;
+  readonly model?: string | undefined;
+  readonly aiProvider?: string | undefined;
+  readonly config?: Record<string, unknown> | undefined;
+  /** A narrower cap than the plan's own, from a caller with a table of its own (spec 8). */
+  readonly agentLimit?: number | undefined;
+}
+
+export interface DeploymentParts {
+  readonly database: Database;
+  readonly secrets: SecretBox;
+  readonly supervisors: AgentSupervisors;
+  readonly engines: Pick<HostEngines, 'awayHere'>;
+  /** False where nobody may create agents. */
+  readonly enabled: boolean;
+  /** Serves the models that nobody serves in particular. */
+  readonly aiProvider: ProviderName;
+  readonly accounts: AdminRules;
+  readonly log: Logger;
+}
+
+/** Creates agents. */
+export class Deployments {
+  readonly #parts: DeploymentParts;
+
+  constructor(parts: DeploymentParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Puts a new agent down and starts its provisioning. Answers as soon as its supervisor is started;
+   * when Temporal is out that is later, because everything it needs is in the database.
+   */
+  async deploy(
+    by: Requester,
+    requested: Deployment,
+  ): Promise<{ readonly agent: AgentRow; readonly run: string | undefined }> {
+    const { aiProvider: usualProvider, database, enabled, engines, secrets } = this.#parts;
+    if (!enabled) throw new UnavailableError('Provisioning is disabled');
+    const plan = requirePlan(requested.plan ?? 'label');
+    const { model, aiProvider } = requestedModel(requested, usualProvider);
+    const config = requested.config ?? {};
+    const choice = { model, aiProvider, ownModel: requireOwnModel(model, config) };
+    const userId = by.actor;
+    const tenant = database.asUser(userId);
+    const notOn = await engines.awayHere(tenant);
+    const { agent, operation } = await createAgent(tenant, secrets, {
+      id: by.idempotencyId,
+      userId,
+      name: requested.name,
+      plan,
+      model,
+      aiProvider,
+      config,
+      notOn,
+      limit: (db) => agentCap(db, userId, this.#parts.accounts, { ...requested, config, choice }),
+      requestId: by.requestId,
+    });
+    // Asked for again, when it is under way.
+    if (operation.status !== 'requested') return { agent, run: undefined };
+    return { agent, run: await this.#provision(agent, operation.id) };
+  }
+
+  async #provision(agent: AgentRow, operationId: string): Promise<string | undefined> {
+    const { log, supervisors } = this.#parts;
+    try {
+      return (await supervisors.provision(supervisedOf(agent), operationId)).run;
+    } catch (error) {
+      if (!(error instanceof UnavailableError)) throw error;
+      log.warn({ agentId: agent.id }, 'provisioning waits for Temporal');
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import { isIPv4 } from 'node:net';
+import { availableParallelism } from 'node:os';
+import {
+  IMAGE_TAG,
+  isLocalImage,
+  isPinned,
+  runtimeImages,
+  type RuntimeVersion,
+} from '../../docker/containers/image-name.js';
+import type { AllowedNetwork } from '../../docker/egress/egress-rules.js';
+import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
+import {
+  boolean,
+  choice,
+  count,
+  duration,
+  entriesOf,
+  label,
+  port,
+  portRange,
+  text,
+  textAs,
+} from '../../platform/environment/types.js';
+import { startsOn } from '../watchdog/host-turns.js';
+
+/** The OpenClaw release that new agents run; `agent-runtime/` builds the image of just this one. */
+export const AGENT_RUNTIME_VERSION = '2026.9.6';
+
+const versionList = textAs(
+  'releases, separated by commas, each alone or with a digest like 2026.9.6@sha256:<64 hex digits>',
+  (value): readonly RuntimeVersion[] | undefined => {
+    const versions = entriesOf(value).map((entry) => {
+      const [, version = '', digest] = /^([^@]+)(?:@(sha256:[0-9a-f]{64}))?$/.exec(entry) ?? [];
+      return { version, digest };
+    });
+    return versions.every(({ version }) => IMAGE_TAG.test(version)) ? versions : undefined;
+  },
+);
+
+/** Networks and addresses in IPv4, each with a port where only that is meant. */
+const allowedNetworks = textAs(
+  'networks or addresses like 10.1.0.0/16 or 10.1.2.3:5432, separated by commas',
+  (value): AllowedNetwork[] | undefined => {
+    const read = entriesOf(value).map((entry) => {
+      const [, address = '', bits, digits] =
+        /^([\d.]+)(?:\/(\d{1,2}))?(?::(\d{1,5}))?$/.exec(entry) ?? [];
+      const port = digits === undefined ? undefined : Number(digits);
+      const isRight =
+        isIPv4(address) && Number(bits ?? 32) <= 32 && (port ?? 1) >= 1 && (port ?? 1) < 65_536;
+      return isRight ? { network: `${address}/${bits ?? 32}`, port } : undefined;
+    });
+    return read.every((each) => each !== undefined) ? read : undefined;
+  },
+);
+
+export const agentSettings = area(
+  'Agents',
+  () => ({
+    runtimeImage: variable(
+      'AGENT_RUNTIME_IMAGE',
+      text.optional(),
+      'the image of new agents, in production with its digest; without a registry it is on the engine, and never pulled',
+      { otherwise: "OpenClaw's, of that version" },
+    ),
+    runtimeVersion: variable(
+      'AGENT_RUNTIME_VERSION',
+      text.prefault(AGENT_RUNTIME_VERSION),
+      'the release of OpenClaw that new agents run',
+    ),
+    versions: variable(
+      'AGENT_VERSIONS',
+      versionList.prefault(''),
+      'releases that agents may be updated to beside that one, in production with their digests',
+      { otherwise: 'none' },
+    ),
+    host: variable(
+      'AGENT_HOST',
+      label.prefault('local'),
+      'the Docker host that a worker, or an API process, stands beside',
+    ),
+    hostCapacity: variable(
+      'AGENT_HOST_CAPACITY',
+      count({ least: 0, most: 65_535 }).optional(),
+      'most agents on that host; `0`: no new ones',
+      { otherwise: "by the memory of Docker's machine" },
+    ),
+    hostTakeover: variable(
+      'AGENT_HOST_TAKEOVER',
+      text.optional(),
+      'id of an engine gone for good, from which the name is taken',
+    ),
+    startsAtOnce: variable(
+      'AGENT_STARTS_AT_ONCE',
+      count({ most: 1_000 }).optional(),
+      'agents of that host that are starting at a time, at most half of them of one owner',
+      { otherwise: 'two for each core, four at least' },
+    ),
+    portRange: variable(
+      'AGENT_PORT_RANGE',
+      portRange.prefault('19100-19999'),
+      "loopback ports of the agents' gateways",
+    ),
+    subnetPool: variable(
+      'AGENT_SUBNET_POOL',
+      textAs('a /16 network like 10.231.0.0/16', (value) =>
+        /^\d+\.\d+\.0\.0\/16$/.test(value) && isIPv4(value.slice(0, -3)) ? value : undefined,
+      ).prefault('10.231.0.0/16'),
+      "out of which each agent's network takes a /28",
+    ),
+    egress: variable(
+      'AGENT_EGRESS',
+      choice('guarded', 'open').prefault('guarded'),
+      '`open`: no rules keep agents from private networks and the host; you see to that',
+    ),
+    egressAllow: variable(
+      'AGENT_EGRESS_ALLOW',
+      allowedNetworks.prefault(''),
+      "what agents reach beside the public internet: networks, also `10.1.2.3:5432`; the host's own addresses with a port alone",
+    ),
+    aiHost: variable('AGENT_AI_HOST', text.optional(), "where agents' AI calls are listened for", {
+      otherwise: "the containers' bridge",
+    }),
+    aiPort: variable('AGENT_AI_PORT', port.prefault('3002'), 'and its port'),
+    aiMetricsPort: variable(
+      'AGENT_AI_METRICS_PORT',
+      port.prefault('9466'),
+      'where Prometheus finds `/metrics` of the process that answers them',
+    ),
+    domain: variable('AGENT_DOMAIN', text.prefault('localhost'), '`<subdomain>.<domain>` in `url`'),
+    provisioningEnabled: variable(
+      'PROVISIONING_ENABLED',
+      boolean.prefault('true'),
+      '`false`: no new agents (503)',
+    ),
+    watchdog: {
+      checkIntervalMs: variable(
+        'WATCHDOG_CHECK_INTERVAL',
+        duration.prefault('120s'),
+        'between two checks of a healthy agent',
+      ),
+      degradedCheckIntervalMs: variable(
+        'WATCHDOG_DEGRADED_CHECK_INTERVAL',
+        duration.prefault('5s'),
+        'the same of one that is not well',
+      ),
+      autoRepair: variable(
+        'WATCHDOG_AUTO_REPAIR',
+        text.transform((value) => value !== 'false').prefault('true'),
+        '`false`: agents that are not well are only told of',
+      ),
+      maxRepairAttempts: variable(
+        'WATCHDOG_MAX_REPAIR_ATTEMPTS',
+        count().prefault('2'),
+        'attempts before an agent is left alone',
+      ),
+      startupFailureThreshold: variable(
+        'WATCHDOG_STARTUP_FAILURE_THRESHOLD',
+        count().prefault('3'),
+        'checks after a start before it has failed',
+      ),
+      crashLoopThreshold: variable(
+        'WATCHDOG_CRASH_LOOP_THRESHOLD',
+        count().prefault('3'),
+        'so many crashes in the window are a crash loop',
+      ),
+      crashLoopWindowMs: variable(
+        'WATCHDOG_CRASH_LOOP_WINDOW',
+        duration.prefault('5m'),
+        'for how long a crash counts',
+      ),
+    },
+  }),
+  (values) => ({
+    ...values,
+    startsAtOnce: values.startsAtOnce ?? startsOn(availableParallelism()),
+  }),
+  (values, { production }) => {
+    const { usual, versions } = runtimeImages(values);
+    const isUnknown = (image: string) => !isLocalImage(image) && !isPinned(image);
+    return [
+      ...(production && isUnknown(usual)
+        ? [
+            'AGENT_RUNTIME_IMAGE must end in the digest of the image in production (@sha256:…), or ' +
+              'AGENT_VERSIONS have AGENT_RUNTIME_VERSION with it',
+          ]
+        : []),
+      ...(production && [...versions.values()].some((image) => image !== usual && isUnknown(image))
+        ? ['AGENT_VERSIONS must have every release with its digest in production']
+        : []),
+    ];
+  },
+);
+
+export type AgentSettings = SettingsOf<typeof agentSettings>;

@@ -1,0 +1,236 @@
+import pLimit from 'p-limit';
+import type { AgentRef } from '../../types/agent-ref.js';
+import type { AgentSettings } from '../lifecycle/settings.js';
+import { setBounded } from '../../lib/bounded-map.js';
+import {
+  DockerRefusedError,
+  DockerUnavailableError,
+} from '../../docker/containers/container-errors.js';
+import { ENGINE_SHUTDOWN_MS } from '../../docker/containers/container-events.js';
+import type { ContainerDeath } from '../../docker/containers/death-cause.js';
+import type { DockerHost } from '../../docker/containers/docker-host.js';
+import { jittered } from '../../lib/jitter.js';
+import { pause } from '../../lib/pause.js';
+import type { AgentGuard } from './agent-guard.js';
+import { withAbsence, type DockerAbsence } from './docker-absence.js';
+import { shouldRun, type JournalEntry } from './journal-entry.js';
+import {
+  LocalWatchdog,
+  NotMendedHereError,
+  type LocalWatchdogDependencies,
+  type RepairTimes,
+} from './local-watchdog.js';
+import type { ControlPlaneReach } from './reach.js';
+
+/** Between two thoughts about who is in charge, and between two looks at all containers. */
+const TICK_MS = 1_000;
+const LOOK_MS = 5_000;
+
+/** After a failure that nobody has foreseen. */
+const RESTART_MS = 5_000;
+
+/** How late a supervisor is told again at most that there is something to take in. */
+const LAST_TELL_MS = 10 * 60_000;
+
+/** Agents whose end is remembered. */
+const MAX_DEATHS = 10_000;
+
+/** Calls at a time, to Docker and to Temporal. */
+const limit = pLimit(20);
+
+export interface LocalRepairTimes extends RepairTimes {
+  /** Between two questions whether the control plane is there. */
+  readonly ask: number;
+  /** Milliseconds without the control plane after which agents are repaired here. */
+  readonly away: number;
+  /** Until an agent is tried again of which something failed that need not fail again. */
+  readonly again: number;
+  /** Until a supervisor is told again that there is something to take in: longer each time. */
+  readonly tell: number;
+}
+
+export interface LocalRepairDependencies extends LocalWatchdogDependencies {
+  readonly docker: Pick<DockerHost, 'containers' | 'volumes' | 'events'>;
+  readonly settings: AgentSettings['watchdog'];
+  readonly guard: AgentGuard;
+  readonly reach: Pick<ControlPlaneReach, 'awayForMs'>;
+  readonly times: LocalRepairTimes;
+  readonly mayAct: () => boolean;
+  /** Lets an agent's supervisor look at it, and so take in what was done here. */
+  readonly tell: (agent: Pick<AgentRef, 'agentId' | 'userId'>) => Promise<void>;
+}
+
+/** When a supervisor is told again, by the monotonic clock, and how long after the last time that is. */
+interface Telling {
+  readonly next: number;
+  readonly pause: number;
+}
+
+/** Keeps a host's agents up for as long as what supervisors need to act cannot be reached. */
+export class LocalRepair {
+  readonly #dependencies: LocalRepairDependencies;
+  #absences: readonly DockerAbsence[] = [];
+  #isHeard = false;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #isInCharge = false;
+  readonly #deaths = new Map<string, ContainerDeath>();
+  /** Agents that cannot be mended here, and until when, by the monotonic clock, unless something changes. */
+  readonly #left = new Map<string, number>();
+  /** When agents whose containers run are to be asked whether they are well, by the monotonic clock. */
+  readonly #checks = new Map<string, number>();
+  /** Of agents with which something was done that their supervisors have not taken in. */
+  #told = new Map<string, Telling>();
+  readonly #underWay = new Set<Promise<void>>();
+
+  constructor(dependencies: LocalRepairDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Resolves when the signal has aborted and nothing is under way. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#listen(signal), this.#tick(signal)]);
+    await Promise.all(this.#underWay);
+  }
+
+  async #listen(signal: AbortSignal): Promise<void> {
+    const { docker, log } = this.#dependencies;
+    while (!signal.aborted) {
+      try {
+        for await (const event of docker.events(signal)) {
+          if (event.kind === 'death') {
+            setBounded(this.#deaths, event.agentId, event, MAX_DEATHS);
+            if (this.#isInCharge) this.#lookedAt = Number.NEGATIVE_INFINITY;
+          } else if (event.kind === 'lost') {
+            this.#isHeard = false;
+          } else {
+            const { lostAt } = event;
+            const from = lostAt === undefined ? 0 : lostAt - ENGINE_SHUTDOWN_MS;
+            this.#absences = withAbsence(this.#absences, { from, until: Date.now() });
+            this.#left.clear();
+            this.#isHeard = true;
+            log.debug('local repair hears Docker');
+          }
+        }
+      } catch (error) {
+        log.error({ err: error }, 'Docker cannot be followed, and is tried again');
+        this.#isHeard = false;
+        await pause(jittered(RESTART_MS), signal);
+      }
+    }
+  }
+
+  async #tick(signal: AbortSignal): Promise<void> {
+    const { log } = this.#dependencies;
+    for (; !signal.aborted; await pause(jittered(TICK_MS), signal)) {
+      try {
+        this.#takeCharge();
+        if (this.#isInCharge) await this.#lookAtAll(signal);
+        else this.#tellAll();
+      } catch (error) {
+        const isDockers =
+          error instanceof DockerUnavailableError || error instanceof DockerRefusedError;
+        if (!isDockers) log.error({ err: error }, 'agents cannot be repaired here');
+      }
+    }
+  }
+
+  #takeCharge(): void {
+    const { log, mayAct, reach, times } = this.#dependencies;
+    const { awayForMs } = reach;
+    const isAway = this.#isInCharge ? awayForMs > 0 : awayForMs >= times.away;
+    const isInCharge = isAway && mayAct();
+    if (isInCharge === this.#isInCharge) return;
+    this.#isInCharge = isInCharge;
+    this.#left.clear();
+    this.#checks.clear();
+    if (isInCharge) log.warn('supervisors cannot act: agents of this host are repaired here');
+    else log.info('supervisors can act again');
+  }
+
+  async #lookAtAll(signal: AbortSignal): Promise<void> {
+    if (!this.#isHeard || performance.now() - this.#lookedAt < LOOK_MS) return;
+    this.#lookedAt = performance.now();
+    const { docker, guard, journal } = this.#dependencies;
+    const running = await docker.containers.running();
+    for (const entry of journal.entries()) {
+      const { agentId } = entry;
+      const isUnfinished = entry.past.length > 0 && entry.memory.state !== 'running';
+      if (running.has(agentId) && !isUnfinished && !this.#isToBeChecked(agentId)) continue;
+      if (!shouldRun(entry, this.#awayFrom) || this.#isLeft(agentId) || guard.isBusy(agentId))
+        continue;
+      const attending = this.#attend(entry, signal).finally(() => this.#underWay.delete(attending));
+      this.#underWay.add(attending);
+    }
+  }
+
+  /** As often as its supervisor would: whose container runs may hang all the same. */
+  #isToBeChecked(agentId: string): boolean {
+    const { checkIntervalMs } = this.#dependencies.settings;
+    const at = this.#checks.get(agentId);
+    // Its supervisor has done so at some time within the last interval.
+    if (at === undefined) {
+      this.#checks.set(agentId, performance.now() + Math.random() * checkIntervalMs);
+    }
+    return at !== undefined && performance.now() >= at;
+  }
+
+  #isLeft(agentId: string): boolean {
+    return performance.now() < (this.#left.get(agentId) ?? 0);
+  }
+
+  get #awayFrom(): number {
+    return this.#absences.at(-1)?.from ?? 0;
+  }
+
+  async #attend(entry: JournalEntry, signal: AbortSignal): Promise<void> {
+    const { guard, log, settings, times } = this.#dependencies;
+    const { agentId } = entry;
+    try {
+      await guard.locally(agentId, async (stopped) => {
+        const either = AbortSignal.any([signal, stopped]);
+        const watchdog = new LocalWatchdog(this.#dependencies, entry, either);
+        const isWell = await watchdog.attend(this.#absences, this.#deaths.get(agentId));
+        const next = isWell ? jittered(settings.checkIntervalMs) : 0;
+        this.#checks.set(agentId, performance.now() + next);
+      });
+    } catch (error) {
+      if (error instanceof DockerUnavailableError) return; // it is looked at again when it is back
+      if (error instanceof Error && error.name === 'AbortError') return;
+      const { message: reason } = error instanceof Error ? error : { message: String(error) };
+      const isTold = this.#left.has(agentId);
+      if (error instanceof NotMendedHereError) {
+        this.#left.set(agentId, Infinity);
+        log.warn({ agentId, reason }, 'an agent is left as it is until its supervisor can act');
+        return;
+      }
+      // Such as networks that are not known to be guarded yet: after its start a host finds that out.
+      this.#left.set(agentId, performance.now() + times.again);
+      if (isTold) return;
+      log.error(
+        { err: error, agentId },
+        'an agent cannot be repaired here yet, and is tried again',
+      );
+    }
+  }
+
+  /** Tells the supervisors of agents with which something was done here, until they know. */
+  #tellAll(): void {
+    const { guard, journal, log, reach, tell, times } = this.#dependencies;
+    if (reach.awayForMs > 0) return;
+    const now = performance.now();
+    const before = this.#told;
+    this.#told = new Map();
+    for (const { agentId, userId, past, phase } of journal.entries()) {
+      if (past.length === 0) continue;
+      const last = before.get(agentId) ?? { next: 0, pause: 0 };
+      this.#told.set(agentId, last);
+      if (phase === 'held' || guard.isBusy(agentId) || now < last.next) continue;
+      const longer = Math.min(Math.max(last.pause * 2, times.tell), LAST_TELL_MS);
+      this.#told.set(agentId, { next: now + longer, pause: longer });
+      const telling = limit(() => tell({ agentId, userId }))
+        .catch((error: unknown) => log.warn({ err: error, agentId }, 'a supervisor is not told'))
+        .finally(() => this.#underWay.delete(telling));
+      this.#underWay.add(telling);
+    }
+  }
+}

@@ -1,0 +1,327 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import pLimit from 'p-limit';
+import type { Logger } from 'pino';
+import { deathOf, endOf, observeAgent } from '../watchdog/observe-agent.js';
+import type { HostTurns } from '../watchdog/host-turns.js';
+import type { Observation } from '../watchdog/observation.js';
+import { runningForMs, type StartProgress } from '../watchdog/start-progress.js';
+import {
+  countCrash,
+  type DeathCause,
+  type PastTransition,
+  type WatchdogCause,
+  type WatchdogMemory,
+  type WatchdogSettings,
+  type WatchdogState,
+} from '../../types/watchdog.js';
+import {
+  ContainerMissingError,
+  DockerRefusedError,
+  PortTakenError,
+} from '../../docker/containers/container-errors.js';
+import type { ContainerState } from '../../docker/containers/container-view.js';
+import type { ContainerDeath } from '../../docker/containers/death-cause.js';
+import type { DockerHost } from '../../docker/containers/docker-host.js';
+import { absenceAt, type DockerAbsence } from './docker-absence.js';
+import type { HostJournal } from './host-journal.js';
+import { withPast, type JournalEntry } from './journal-entry.js';
+
+/** Between two looks at a container that starts. */
+const STARTING_LOOK_MS = 1_000;
+
+/** As long as a supervisor gives one that has failed its check to answer a second look. */
+const SECOND_LOOK_MS = 2_000;
+
+/** An end that was heard, and one that stands in the container's record, so far apart are two. */
+const SAME_END_MS = 5_000;
+
+/** Looks at containers at a time, over all agents. */
+const limit = pLimit(20);
+
+/** Milliseconds. */
+export interface RepairTimes {
+  readonly pause: number;
+  readonly grace: number;
+}
+
+export interface LocalWatchdogDependencies {
+  readonly docker: Pick<DockerHost, 'containers' | 'volumes'>;
+  readonly journal: HostJournal;
+  readonly settings: WatchdogSettings;
+  readonly times: RepairTimes;
+  /** So many agents start at a time, whoever starts them. */
+  readonly turns: Pick<HostTurns, 'starts'>;
+  readonly progress: StartProgress;
+  readonly log: Logger;
+}
+
+/** What the watchdog of a supervisor would mend by making something anew: that is left to it. */
+export class NotMendedHereError extends Error {
+  override readonly name = 'NotMendedHereError';
+}
+
+/** The end of a container, as it is written down. */
+interface End {
+  readonly at: number;
+  readonly cause: DeathCause;
+  readonly reason: string;
+  readonly crash: NonNullable<PastTransition['crash']>;
+}
+
+/**
+ * Goes through the states of an agent's watchdog for its supervisor, by the same rules. It starts the
+ * container that was there, on the memory that it had, and makes nothing. All that it does stands in
+ * the journal before the next step.
+ */
+export class LocalWatchdog {
+  #entry: JournalEntry;
+  readonly #dependencies: LocalWatchdogDependencies;
+  readonly #signal: AbortSignal;
+  #isWell = false;
+
+  constructor(dependencies: LocalWatchdogDependencies, entry: JournalEntry, signal: AbortSignal) {
+    this.#dependencies = dependencies;
+    this.#entry = entry;
+    this.#signal = signal;
+  }
+
+  /**
+   * Brings the agent up if its container has ended, repairs it if it hangs, or goes on where an earlier
+   * process was.
+   *
+   * @param heard what Docker told of a container's end last, if anything.
+   * @returns whether it was found well, or was made so.
+   * @throws NotMendedHereError, DockerUnavailableError
+   */
+  async attend(
+    absences: readonly DockerAbsence[],
+    heard: ContainerDeath | undefined,
+  ): Promise<boolean> {
+    const container = await this.#container();
+    if (container.status === 'running' || container.status === 'paused') await this.#attendLiving();
+    else await this.#attendEnded(container, absences, heard);
+    return this.#isWell;
+  }
+
+  async #attendLiving(): Promise<void> {
+    const { phase, memory, past } = this.#entry;
+    if (past.length > 0 && memory.state === 'starting') return this.#awaitUp();
+    if (past.length > 0 && phase === 'started') return this.#verifyAttempt();
+    const seen = await this.#lookTwice();
+    const isPast = past.length > 0 && memory.state !== 'running';
+    if (seen.health === 'healthy' && isPast) return this.#recover('healthy');
+    if (seen.health !== 'unhealthy' || !this.#dependencies.settings.autoRepair) return;
+    const reason = reasonOf(seen);
+    const trouble = { cause: 'unhealthy', reason } as const;
+    if (phase === 'killed') return this.#attempt(memory.repairAttempts, trouble);
+    if (phase === 'started') return this.#failAttempt(reason);
+    if (memory.state !== 'degraded') await this.#transition('degraded', 'unhealthy', reason);
+    return this.#attempt(1, trouble);
+  }
+
+  /** One bad answer is not believed. */
+  async #lookTwice(): Promise<Observation> {
+    const seen = await this.#look();
+    return seen.health === 'unhealthy' ? this.#look(SECOND_LOOK_MS) : seen;
+  }
+
+  async #attendEnded(
+    container: ContainerState,
+    absences: readonly DockerAbsence[],
+    heard: ContainerDeath | undefined,
+  ): Promise<void> {
+    const { phase, memory } = this.#entry;
+    if (container.status !== 'exited') {
+      throw new NotMendedHereError(`Its container is ${container.status}`);
+    }
+    const end = endIn(container, heard);
+    const absence = absenceAt(absences, end.at);
+    if (absence) return this.#comeBack(absence);
+    if (memory.state === 'crash_loop') return;
+    if (!this.#dependencies.settings.autoRepair) return;
+    // The crash was counted before.
+    if (memory.state === 'degraded' && memory.since >= end.at) return this.#attempt(1, end);
+    if (phase === 'killed') return this.#attempt(memory.repairAttempts, end);
+    if (phase === 'started') return this.#failAttempt(end.reason);
+    return this.#crash(end.cause, end);
+  }
+
+  /** @throws NotMendedHereError unless it is the one that ran, with its memory. */
+  async #container(): Promise<ContainerState> {
+    const { agentId, containerId, volumes } = this.#entry;
+    const { docker } = this.#dependencies;
+    return limit(async () => {
+      const container = await docker.containers.inspect(agentId);
+      if (container?.id !== containerId) {
+        throw new NotMendedHereError('Its container is gone, or another one');
+      }
+      for (const volume of volumes) {
+        if (await docker.volumes.exists(agentId, volume)) continue;
+        throw new NotMendedHereError(`Its volume ${volume} is gone`);
+      }
+      return container;
+    });
+  }
+
+  /** Docker was away: what ended meanwhile has not crashed, and is brought up again. */
+  async #comeBack({ from }: DockerAbsence): Promise<void> {
+    const crashes = this.#entry.memory.crashes.filter((at) => at < from);
+    await this.#put({ phase: 'running' });
+    // An earlier attempt, which came to nothing, has said so.
+    if (this.#entry.memory.state !== 'starting') {
+      await this.#transition('starting', 'host_returned', null, { crashes });
+    }
+    await this.#start();
+    await this.#awaitUp();
+  }
+
+  async #awaitUp(): Promise<void> {
+    const seen = await this.#settle(Number.POSITIVE_INFINITY);
+    if (seen.health === 'healthy') await this.#transition('running', 'healthy', null);
+    else await this.#crash('start_failed', { at: Date.now(), reason: reasonOf(seen) });
+  }
+
+  /** Counts a crash; at the threshold the agent is left alone until an operator takes it up. */
+  async #crash(
+    cause: WatchdogCause,
+    end: Pick<End, 'at' | 'reason'> & Partial<Pick<End, 'crash'>>,
+  ): Promise<void> {
+    const { crashes, isLoop } = countCrash(
+      this.#entry.memory.crashes,
+      end.at,
+      this.#dependencies.settings,
+    );
+    await this.#transition('degraded', cause, end.reason, { crashes }, end);
+    if (isLoop) return this.#transition('crash_loop', cause, end.reason);
+    if (!this.#dependencies.settings.autoRepair) return;
+    return this.#attempt(1, { cause, reason: end.reason });
+  }
+
+  /** One attempt at a repair, and those that follow it. */
+  async #attempt(
+    attempt: number,
+    { cause, reason }: { readonly cause: WatchdogCause; readonly reason: string },
+  ): Promise<void> {
+    const { docker, times } = this.#dependencies;
+    const change = { repairAttempts: attempt, lastRepair: Date.now() };
+    if (this.#entry.memory.state !== 'repairing') {
+      await this.#transition('repairing', cause, reason, change);
+    }
+    await this.#put({ phase: 'killed', memory: { ...this.#entry.memory, ...change } });
+    await docker.containers.kill(this.#entry.agentId);
+    await this.#wait(times.pause);
+    await this.#start();
+    await this.#verifyAttempt();
+  }
+
+  async #verifyAttempt(): Promise<void> {
+    const { settings, times } = this.#dependencies;
+    await this.#wait(Math.max(0, times.grace - runningForMs(await this.#container())));
+    for (let check = 1; ;) {
+      const seen = await this.#look();
+      if (seen.health === 'healthy') return this.#recover('repaired');
+      // It is still at it, which is no failure, and goes on for minutes at most.
+      const isStarting = seen.health === 'starting';
+      const isLast = check >= settings.startupFailureThreshold || seen.health === 'stopped';
+      if (isLast && !isStarting) return this.#failAttempt(reasonOf(seen));
+      if (!isStarting) check++;
+      await this.#wait(settings.degradedCheckIntervalMs);
+    }
+  }
+
+  async #recover(cause: 'healthy' | 'repaired'): Promise<void> {
+    await this.#put({ phase: 'running' });
+    await this.#transition('running', cause, null);
+  }
+
+  async #failAttempt(reason: string): Promise<void> {
+    const { settings } = this.#dependencies;
+    const { memory } = this.#entry;
+    const { crashes } = countCrash(memory.crashes, Date.now(), settings);
+    if (memory.repairAttempts >= settings.maxRepairAttempts) {
+      return this.#transition('crash_loop', 'repair_failed', reason, { crashes });
+    }
+    await this.#put({ memory: { ...memory, crashes } });
+    return this.#attempt(memory.repairAttempts + 1, { cause: 'start_failed', reason });
+  }
+
+  /** Starts the container in its turn, and lets the next one start when it answers. */
+  async #start(): Promise<void> {
+    const { docker, times, turns } = this.#dependencies;
+    const asker = { owner: this.#entry.userId, isUrgent: false, signal: this.#signal };
+    await turns.starts.run(asker, async () => {
+      await this.#container();
+      try {
+        await docker.containers.start(this.#entry.agentId);
+      } catch (error) {
+        const isMendedByMaking =
+          error instanceof ContainerMissingError ||
+          error instanceof DockerRefusedError ||
+          error instanceof PortTakenError;
+        if (!isMendedByMaking) throw error;
+        throw new NotMendedHereError(error.message, { cause: error });
+      }
+      if (this.#entry.phase === 'killed') await this.#put({ phase: 'started' });
+      await this.#settle(times.grace);
+    });
+  }
+
+  /** Looks until the container does not start any more, or for so long. */
+  async #settle(forMs: number): Promise<Observation> {
+    for (const until = performance.now() + forMs; ; await this.#wait(STARTING_LOOK_MS)) {
+      const seen = await this.#look();
+      if (seen.health !== 'starting' || performance.now() >= until) return seen;
+    }
+  }
+
+  /** @param timeoutMs how long the gateway may take to answer. */
+  async #look(timeoutMs?: number): Promise<Observation> {
+    const { port } = await this.#container();
+    if (port === undefined) throw new NotMendedHereError('Its container has no port');
+    const { docker, progress } = this.#dependencies;
+    const eyes = { containers: docker.containers, progress };
+    const seen = await observeAgent(eyes, this.#entry.agentId, port, timeoutMs);
+    this.#isWell = seen.health === 'healthy';
+    return seen;
+  }
+
+  async #transition(
+    state: WatchdogState,
+    cause: WatchdogCause,
+    reason: string | null,
+    change: Partial<WatchdogMemory> = {},
+    { at = Date.now(), crash }: Partial<Pick<End, 'at' | 'crash'>> = {},
+  ): Promise<void> {
+    const { agentId, memory: before } = this.#entry;
+    const memory = { ...before, ...change, state, since: at };
+    const made = { id: randomUUID(), from: before.state, cause, reason, memory };
+    this.#dependencies.log.warn({ agentId, from: made.from, to: state, cause, reason }, 'locally');
+    await this.#put(withPast(this.#entry, { ...made, ...(crash && { crash }) }));
+  }
+
+  async #put(change: Partial<JournalEntry>): Promise<void> {
+    this.#signal.throwIfAborted();
+    this.#entry = { ...this.#entry, ...change };
+    await this.#dependencies.journal.set(this.#entry);
+    this.#signal.throwIfAborted();
+  }
+
+  async #wait(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.#signal });
+  }
+}
+
+function reasonOf({ reason }: Observation): string {
+  return reason ?? 'The agent does not answer';
+}
+
+/** Docker's events tell a stop from a kill; its record of a container is sure of want of memory. */
+function endIn(container: ContainerState, heard: ContainerDeath | undefined): End {
+  const { exitCode = null, finishedAt, id, oomKilled } = container;
+  const death = deathOf(container);
+  const at = finishedAt === undefined ? 0 : Date.parse(finishedAt);
+  const isThis = heard?.containerId === id && Math.abs(heard.at - at) < SAME_END_MS;
+  const cause = isThis && death !== 'oom' ? heard.cause : death;
+  return { at, cause, reason: endOf(container), crash: { exitCode, oomKilled } };
+}

@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { cursorOfNow, type LogLine } from '../../docker/containers/container-logs.js';
+import { ContainerMissingError } from '../../docker/containers/container-errors.js';
+import type { HostAccess } from '../hosts/host-access.js';
+import { Shares, type Release } from '../../lib/shares.js';
+
+/** Where agents' logs are read: a host's Docker, or its worker. */
+type Logs = Pick<HostAccess, 'logs'>;
+
+/** Streams of one process at a time: each holds a connection. */
+const MAX_STREAMS = 200;
+const MAX_STREAMS_OF_OWNER = 20;
+
+export interface OpenStream {
+  readonly streamId: string;
+  readonly agentId: string;
+  /** ISO 8601. */
+  readonly startedAt: string;
+}
+
+export type LogEvent =
+  | { readonly kind: 'line'; readonly line: LogLine }
+  | { readonly kind: 'end'; readonly reason: 'container-ended' | 'container-missing' | 'stopped' };
+
+export interface FollowOptions {
+  /** The cursor after which it begins. */
+  readonly since: string | undefined;
+  /** What is blotted out of every line, such as the agent's tokens. */
+  readonly redact: readonly string[];
+  readonly signal: AbortSignal;
+}
+
+/** The live logs that are being read through this process. */
+export class LiveLogs {
+  readonly #open = new Map<
+    string,
+    OpenStream & { readonly stop: AbortController; readonly release: Release }
+  >();
+  readonly #shares = new Shares({
+    most: MAX_STREAMS,
+    perOwner: MAX_STREAMS_OF_OWNER,
+    refusal: 'Too many log streams',
+  });
+
+  /**
+   * Follows an agent's log from after a cursor, or else from now on, until the container ends,
+   * somebody stops the stream, or the reader goes.
+   *
+   * @throws TooManyRequestsError when too many streams are open, of all agents or of their owner's.
+   */
+  follow(
+    host: Logs,
+    { id: agentId, userId }: { readonly id: string; readonly userId: string },
+    options: FollowOptions,
+  ): { readonly stream: OpenStream; readonly events: AsyncIterable<LogEvent> } {
+    options.signal.throwIfAborted();
+    const release = this.#shares.take(userId);
+    const stop = new AbortController();
+    // From the moment it was asked for, not from when Docker has been reached.
+    const since = options.since ?? cursorOfNow();
+    const stream = { streamId: randomUUID(), agentId, startedAt: new Date().toISOString() };
+    this.#open.set(stream.streamId, { ...stream, stop, release });
+    options.signal.addEventListener('abort', () => this.#end(stream.streamId), { once: true });
+    return { stream, events: this.#events(host, stream, stop.signal, { ...options, since }) };
+  }
+
+  active(agentId: string): OpenStream[] {
+    return [...this.#open.values()]
+      .filter((stream) => stream.agentId === agentId)
+      .map(({ streamId, startedAt }) => ({ streamId, agentId, startedAt }));
+  }
+
+  /** Ends a stream of this agent. Returns whether there was one. */
+  stop(agentId: string, streamId: string): boolean {
+    const stream = this.#open.get(streamId);
+    if (stream?.agentId !== agentId) return false;
+    stream.stop.abort();
+    return true;
+  }
+
+  async *#events(
+    host: Logs,
+    stream: OpenStream,
+    stopped: AbortSignal,
+    options: FollowOptions,
+  ): AsyncGenerator<LogEvent> {
+    try {
+      const lines = host.logs(stream.agentId, {
+        since: options.since,
+        follow: true,
+        signal: AbortSignal.any([stopped, options.signal]),
+      });
+      for await (const line of lines) yield { kind: 'line', line: redacted(line, options.redact) };
+      yield { kind: 'end', reason: stopped.aborted ? 'stopped' : 'container-ended' };
+    } catch (error) {
+      if (stopped.aborted) yield { kind: 'end', reason: 'stopped' };
+      else if (error instanceof ContainerMissingError) {
+        yield { kind: 'end', reason: 'container-missing' };
+      } else if (!options.signal.aborted) throw error;
+    } finally {
+      this.#end(stream.streamId);
+    }
+  }
+
+  #end(streamId: string): void {
+    this.#open.get(streamId)?.release();
+    this.#open.delete(streamId);
+  }
+}
+
+/** A page of what an agent has written: the last lines, or those after a cursor. */
+export async function logHistory(
+  host: Logs,
+  agentId: string,
+  options: {
+    readonly limit: number;
+    readonly cursor: string | undefined;
+    readonly redact: readonly string[];
+  },
+): Promise<{ readonly lines: readonly LogLine[]; readonly cursor: string | undefined }> {
+  const { cursor, redact, limit } = options;
+  const lines: LogLine[] = [];
+  try {
+    const all = host.logs(agentId, cursor === undefined ? { tail: limit } : { since: cursor });
+    for await (const line of all) {
+      lines.push(redacted(line, redact));
+      if (lines.length >= limit) break;
+    }
+  } catch (error) {
+    // An agent that is not made yet, or no more, has written nothing.
+    if (!(error instanceof ContainerMissingError)) throw error;
+  }
+  return { lines, cursor: lines.at(-1)?.cursor ?? cursor };
+}
+
+function redacted(line: LogLine, redact: readonly string[]): LogLine {
+  const text = redact.reduce((kept, secret) => kept.replaceAll(secret, '[redacted]'), line.line);
+  return text === line.line ? line : { ...line, line: text };
+}

@@ -1,0 +1,60 @@
+import { volumeName } from '../../docker/containers/container-spec.js';
+import type { MadeVolume } from '../../docker/containers/agent-volumes.js';
+import type { Database, TenantTransaction } from '../../platform/database/database.js';
+import type { AgentRow, AgentVolumeRow } from '../../platform/database/models.js';
+import type { AgentRef } from '../../types/agent-ref.js';
+import { AgentGoneError, presentAgent } from '../agents/agents.js';
+
+/**
+ * The volumes that this database's operations have made. One that is not named here belongs to
+ * another state of the database, to a newer one most likely, and is never removed. Every method may
+ * be called again with the same arguments.
+ */
+export class AgentVolumeStore {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Puts a volume down before it is made. @throws AgentGoneError */
+  async name({ agentId, userId }: AgentRef, { name, madeBy }: MadeVolume): Promise<void> {
+    await this.#as(userId, async (db) => {
+      if (!(await presentAgent(db, agentId))) throw new AgentGoneError(agentId);
+      const createdAt = new Date();
+      await db.AgentVolume.upsert({ name, agentId, userId, madeBy, obsolete: false, createdAt });
+    });
+  }
+
+  /** All of an agent's, also of one that is removed. */
+  async of({ agentId, userId }: Pick<AgentRef, 'agentId' | 'userId'>): Promise<AgentVolumeRow[]> {
+    return this.#as(userId, (db) => db.AgentVolume.findAll({ where: { agentId } }));
+  }
+
+  /** Of volumes that were removed nothing stays. */
+  async forget({ agentId, userId }: AgentRef, names: readonly string[]): Promise<void> {
+    if (names.length === 0) return;
+    await this.#as(userId, async (db) => {
+      await db.AgentVolume.destroy({ where: { agentId, name: [...names] } });
+    });
+  }
+
+  #as<T>(userId: string, work: (db: TenantTransaction) => Promise<T>): Promise<T> {
+    return this.#database.asUser(userId).transaction(work);
+  }
+}
+
+/** The volume that holds an agent's memory. */
+export const volumeOf = ({ id, volume }: Pick<AgentRow, 'id' | 'volume'>): string =>
+  volumeName({ agentId: id, volume: volume ?? undefined });
+
+/**
+ * From here on nobody uses these volumes, and they are removed with the next occasion.
+ */
+export async function markObsolete(
+  db: TenantTransaction,
+  agentId: string,
+  names: readonly string[],
+): Promise<void> {
+  await db.AgentVolume.update({ obsolete: true }, { where: { agentId, name: [...names] } });
+}

@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { DockerRefusedError } from '../../docker/containers/container-errors.js';
+import { filesWithin } from '../../docker/containers/disk-limits.js';
+import type { DockerHost } from '../../docker/containers/docker-host.js';
+import { MEASURED_TOGETHER, type VolumeUse } from '../../docker/containers/volume-meter.js';
+import type { Database } from '../../platform/database/database.js';
+import type { AgentRow } from '../../platform/database/models.js';
+import { putInOutbox } from '../../notifications/outbox.js';
+import type { AgentRef } from '../../types/agent-ref.js';
+
+/** The share of what a memory may take at which people are told, and below which that is forgotten. */
+const TOLD_AT = 0.8;
+const FORGOTTEN_AT = 0.7;
+
+/** An agent's memory takes all that it may. */
+export class MemoryFullError extends Error {
+  override readonly name = 'MemoryFullError';
+}
+
+/** A memory that an agent uses. */
+export interface UsedMemory {
+  readonly agentId: string;
+  readonly userId: string;
+  /** Null for that of new agents. */
+  readonly image: string | null;
+  readonly volume: string;
+}
+
+type Use = Pick<VolumeUse, 'bytes' | 'files'>;
+
+/** The volume in use, with what it took when it was measured last. */
+const MEMORIES = `
+  SELECT a.id AS "agentId", a.user_id AS "userId", a.image, v.name AS volume,
+         v.bytes::float8 AS bytes, v.files::float8 AS files
+    FROM agents a JOIN agent_volumes v ON v.name = COALESCE(a.volume, 'agent-' || a.id)
+   WHERE a.deleted_at IS NULL`;
+
+const ON_HOST = `a.host = $host AND a.started_at IS NOT NULL`;
+const IS_TO_RUN = `a.desired = 'running'`;
+/** Since it was measured last, by the explorer. */
+const IS_WRITTEN = `v.written_at IS NOT NULL AND (v.measured_at IS NULL OR v.written_at > v.measured_at)`;
+
+/** What agents' memories take of their host's disk, and what they may. */
+export class MemorySizes {
+  readonly #database: Database;
+  readonly #docker: DockerHost;
+  /** That of new agents. */
+  readonly #image: string;
+
+  constructor(database: Database, docker: DockerHost, image: string) {
+    this.#database = database;
+    this.#docker = docker;
+    this.#image = image;
+  }
+
+  /** Memories that may have grown on a host and were not measured for so long, longest ago first. */
+  due(host: string, olderThanMs: number, most: number): Promise<UsedMemory[]> {
+    return this.#database.asPlatform().query<UsedMemory>(
+      `${MEMORIES} AND ${ON_HOST} AND (${IS_TO_RUN} OR (${IS_WRITTEN})) AND
+         (v.measured_at IS NULL OR v.measured_at < now() - make_interval(secs => $seconds))
+       ORDER BY v.measured_at NULLS FIRST LIMIT $most`,
+      { host, seconds: olderThanMs / 1000, most },
+    );
+  }
+
+  /**
+   * Measures memories and puts down what they take; tells people once of each that is filling.
+   *
+   * @returns those of which not all could be counted, or nothing.
+   */
+  async measure(memories: readonly UsedMemory[]): Promise<UsedMemory[]> {
+    const partly: UsedMemory[] = [];
+    for (const together of this.#batches(memories)) {
+      const uses = await this.#measureBatch(together);
+      for (const [at, memory] of together.entries()) {
+        const use = uses?.[at];
+        await this.#record(memory, use);
+        const isKnown = use ? use.complete || this.#isFull(use) : uses !== undefined;
+        if (!isKnown) partly.push(memory);
+      }
+    }
+    return partly;
+  }
+
+  /** @returns undefined where Docker refuses that. */
+  async #measureBatch(together: readonly UsedMemory[]) {
+    const image = together[0]?.image ?? this.#image;
+    try {
+      return await this.#docker.volumes.measure(image, together, this.#bounds);
+    } catch (error) {
+      if (error instanceof DockerRefusedError) return undefined;
+      throw error;
+    }
+  }
+
+  /** As one container measures them. */
+  *#batches(memories: readonly UsedMemory[]): Generator<readonly UsedMemory[]> {
+    for (const image of new Set(memories.map((memory) => memory.image))) {
+      const all = memories.filter((memory) => memory.image === image);
+      for (let start = 0; start < all.length; start += MEASURED_TOGETHER) {
+        yield all.slice(start, start + MEASURED_TOGETHER);
+      }
+    }
+  }
+
+  /** Agents of a host that should run, and whose memory takes more than it may. */
+  async full(host: string): Promise<{ readonly agent: AgentRow; readonly reason: string }[]> {
+    const platform = this.#database.asPlatform();
+    const found = await platform.query<UsedMemory & Use>(
+      `${MEMORIES} AND ${ON_HOST} AND ${IS_TO_RUN} AND (v.bytes >= $bytes OR v.files >= $files) LIMIT 200`,
+      { host, ...this.#bounds },
+    );
+    const rows = await platform.transaction((db) =>
+      db.Agent.findAll({ where: { id: found.map(({ agentId }) => agentId) } }),
+    );
+    return rows.flatMap((agent) => {
+      const use = found.find(({ agentId }) => agentId === agent.id);
+      return use ? [{ agent, reason: this.#reasonOf(use) }] : [];
+    });
+  }
+
+  /**
+   * Refuses an agent whose memory is full; one that was full is measured anew.
+   *
+   * @throws MemoryFullError
+   */
+  async requireRoom(agent: AgentRef): Promise<void> {
+    const before = await this.#known(agent);
+    if (!before || !this.#isFull(before)) return;
+    await this.measure([before]);
+    const now = await this.#known(agent);
+    if (now && this.#isFull(now)) throw new MemoryFullError(this.#reasonOf(now));
+  }
+
+  /**
+   * Lets somebody write who is not the agent, which may be stopped: its memory is then due as that of one
+   * that runs is.
+   *
+   * @throws MemoryFullError for one that was full when it was measured last; DiskLowError
+   */
+  async admitWriting(agent: AgentRef): Promise<void> {
+    await this.#docker.disk.room();
+    const known = await this.#known(agent);
+    if (!known) return;
+    if (this.#isFull(known)) throw new MemoryFullError(this.#reasonOf(known));
+    const where = { name: known.volume };
+    await this.#database
+      .asUser(agent.userId)
+      .transaction((db) => db.AgentVolume.update({ writtenAt: new Date() }, { where }));
+  }
+
+  async #known({ agentId, userId }: AgentRef): Promise<(UsedMemory & Use) | undefined> {
+    const tenant = this.#database.asUser(userId);
+    const sql = `${MEMORIES} AND a.id = $agentId`;
+    return (await tenant.query<UsedMemory & Use>(sql, { agentId }))[0];
+  }
+
+  get #bounds(): Use {
+    const bytes = this.#docker.disk.limit;
+    return { bytes, files: filesWithin(bytes) };
+  }
+
+  #isFull(use: Use): boolean {
+    return this.#shareOf(use) >= 1;
+  }
+
+  #shareOf({ bytes, files }: Use): number {
+    return Math.max(bytes / this.#bounds.bytes, files / this.#bounds.files);
+  }
+
+  #reasonOf({ bytes, files }: Use): string {
+    const bounds = this.#bounds;
+    const what =
+      bytes >= bounds.bytes
+        ? `${inMib(bytes)} of the ${inMib(bounds.bytes)}`
+        : `${files} of the ${bounds.files} files`;
+    return (
+      `Its memory is full, with ${what} that it may take: reset the memory, ` +
+      'or have the limit raised, and start the agent'
+    );
+  }
+
+  async #record({ agentId, userId, volume }: UsedMemory, use: VolumeUse | undefined) {
+    await this.#database.asUser(userId).transaction(async (db) => {
+      const row = await db.AgentVolume.findByPk(volume, { lock: true });
+      if (row?.agentId !== agentId) return;
+      const measuredAt = new Date();
+      const where = { name: volume };
+      if (!use) {
+        await db.AgentVolume.update({ measuredAt }, { where });
+        return;
+      }
+      // Of what was not counted to its end is known that it takes at least so much.
+      const least = use.complete ? { bytes: 0, files: 0 } : row;
+      const bytes = Math.max(use.bytes, Number(least.bytes));
+      const files = Math.max(use.files, Number(least.files));
+      const share = this.#shareOf({ bytes, files });
+      const isTold = share >= TOLD_AT || (row.toldAt !== null && share >= FORGOTTEN_AT);
+      const toldAt = isTold ? (row.toldAt ?? measuredAt) : null;
+      const measured = { bytes: String(bytes), files: String(files), measuredAt, toldAt };
+      await db.AgentVolume.update(measured, { where });
+      if (row.toldAt !== null || !isTold || share >= 1) return;
+      const id = randomUUID();
+      await putInOutbox(db, { id, agent: { agentId, userId }, event: 'memory_filling', share });
+    });
+  }
+}
+
+const inMib = (bytes: number): string => `${Math.floor(bytes / 1024 ** 2)} MiB`;

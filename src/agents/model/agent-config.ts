@@ -1,0 +1,22 @@
+import * as z from 'zod';
+import { isObject } from '../../lib/json.js';
+import { isVisible, NOT_VISIBLE } from '../../lib/visible-text.js';
+
+const MAX_CONFIG_BYTES = 64 * 1024;
+
+export const agentName = z
+  .string()
+  .trim()
+  .min(1)
+  .max(64)
+  .refine(isVisible, { error: `name ${NOT_VISIBLE}` });
+
+/** An agent's configuration. `runtime` goes into the agent runtime's own configuration file. */
+export const agentConfig = z
+  .record(z.string(), z.unknown())
+  .refine((config) => JSON.stringify(config).length <= MAX_CONFIG_BYTES, {
+    error: 'config must be at most 64 KiB',
+  })
+  .refine((config) => config.runtime === undefined || isObject(config.runtime), {
+    error: 'config.runtime must be an object',
+  });

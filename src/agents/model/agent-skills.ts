@@ -1,0 +1,51 @@
+import { PLAN_LIMITS, type Plan } from '../../types/plans.js';
+import { PaymentRequiredError } from '../../lib/errors.js';
+import { isObject, type JsonObject } from '../../lib/json.js';
+import type { SkillChange } from '../../types/skill-change.js';
+
+/** An agent's configuration with one skill changed: `runtime.skills.entries.<name>`. */
+export function withSkill(config: JsonObject, change: SkillChange): Record<string, unknown> {
+  const runtime = settings(config.runtime);
+  const skills = settings(runtime.skills);
+  const entries = settings(skills.entries);
+  const entry = {
+    ...settings(Object.hasOwn(entries, change.name) ? entries[change.name] : undefined),
+    ...(change.enabled !== undefined && { enabled: change.enabled }),
+    ...(change.config && { config: change.config }),
+  };
+  return {
+    ...config,
+    runtime: { ...runtime, skills: { ...skills, entries: { ...entries, [change.name]: entry } } },
+  };
+}
+
+/** The skills that an agent's configuration names. What it does not turn off is on. */
+export function skillsIn(config: JsonObject): { name: string; enabled: boolean }[] {
+  const entries = settings(settings(settings(config.runtime).skills).entries);
+  return Object.entries(entries)
+    .map(([name, entry]) => ({ name, enabled: settings(entry).enabled !== false }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/**
+ * Refuses more skills than a plan has; to have fewer of them is always allowed.
+ *
+ * @param before the configuration that there was.
+ * @throws PaymentRequiredError `SKILL_LIMIT_REACHED`, with `current` and `limit`
+ */
+export function checkSkillLimit(
+  config: JsonObject,
+  { plan, isAdmin }: { readonly plan: Plan; readonly isAdmin: boolean },
+  before: JsonObject = {},
+): void {
+  const { skills: limit } = PLAN_LIMITS[plan];
+  const count = (of: JsonObject) => skillsIn(of).filter(({ enabled }) => enabled).length;
+  const [wanted, current] = [count(config), count(before)];
+  if (isAdmin || wanted <= Math.max(limit, current)) return;
+  const code = 'SKILL_LIMIT_REACHED';
+  throw new PaymentRequiredError('Skill limit reached for this plan', code, { current, limit });
+}
+
+function settings(value: unknown): JsonObject {
+  return isObject(value) ? value : {};
+}

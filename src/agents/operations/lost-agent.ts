@@ -1,0 +1,47 @@
+import { recordAudit } from '../../platform/audit/audit.js';
+import type { Requester } from '../../platform/audit/requester.js';
+import type { AgentRow } from '../../platform/database/models.js';
+import { ConflictError } from '../../lib/errors.js';
+import { buryAgent } from './tombstone.js';
+
+/** 409: the agent's host was removed for good, and its memory is lost with it. */
+export class HostGoneError extends ConflictError {
+  constructor(host: string) {
+    super(`The agent's host ${host} was removed, and its memory is lost: it can only be removed`);
+  }
+}
+
+/** Removes an agent whose host is gone: nobody has to be told, and nothing of it is left elsewhere. */
+export async function removeLostAgent(
+  { actor, requestId, tenant }: Pick<Requester, 'actor' | 'requestId' | 'tenant'>,
+  agent: AgentRow,
+  operationId: string,
+): Promise<void> {
+  await tenant.transaction(async (db) => {
+    const at = new Date();
+    const { id: agentId, userId } = agent;
+    await db.Operation.bulkCreate(
+      [
+        {
+          id: operationId,
+          agentId,
+          userId,
+          kind: 'delete',
+          status: 'succeeded',
+          requestedAt: at,
+          finishedAt: at,
+        },
+      ],
+      { ignoreDuplicates: true },
+    );
+    await buryAgent(db, agentId, operationId, at);
+    await recordAudit(db, {
+      actor,
+      userId,
+      action: 'agent.delete',
+      subject: agentId,
+      detail: { operationId },
+      requestId,
+    });
+  });
+}

@@ -1,0 +1,154 @@
+import type { MemorySpec } from '../../docker/containers/agent-volumes.js';
+import type { AgentContainerSpec } from '../../docker/containers/container-spec.js';
+import {
+  CONFIG_FILE,
+  openClawConfig,
+  openClawEnvironment,
+  openClawSecrets,
+} from '../../docker/containers/openclaw-config.js';
+import type { Database, TenantTransaction } from '../../platform/database/database.js';
+import type { AgentRow, CrashRecord } from '../../platform/database/models.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import { readCredentials, secretsToRedact } from '../credentials/agent-credentials.js';
+import { portsWithin, subnetOf, type PortRange } from '../agents/agent-subnet.js';
+import type { AgentRef } from '../../types/agent-ref.js';
+import { AgentGoneError, presentAgent, updateAgent } from '../agents/agents.js';
+import { secretContext, type AgentSecretKind } from '../credentials/agent-secrets.js';
+import { LastSeen } from '../agents/last-seen.js';
+import type { Observation } from '../watchdog/observation.js';
+import { recordCrash } from '../watchdog/watchdog-transitions.js';
+
+/** The one model that an agent's runtime knows: which it really is, the AI listener decides. */
+export const AGENT_MODEL = 'auto';
+
+export interface RuntimeStoreOptions {
+  readonly database: Database;
+  readonly secrets: SecretBox;
+  /** Image of agents that have none of their own. */
+  readonly image: string;
+  readonly ports: { readonly first: number };
+  readonly subnetPool: string;
+  /** Where containers reach the AI listener, such as `http://host.docker.internal:3002/v1`. */
+  readonly aiBaseUrl: string;
+}
+
+/** What the containers' side reads and writes of one agent. Secrets are opened here, and only here. */
+export class RuntimeStore {
+  readonly #lastSeen: LastSeen;
+
+  readonly #options: RuntimeStoreOptions;
+
+  constructor(options: RuntimeStoreOptions) {
+    this.#options = options;
+    this.#lastSeen = new LastSeen(options.database);
+  }
+
+  /** @throws AgentGoneError */
+  async specOf(agent: AgentRef): Promise<AgentContainerSpec> {
+    const { database, secrets } = this.#options;
+    const tenant = database.asUser(agent.userId);
+    const [{ row, gatewayToken, aiToken }, credentials] = await Promise.all([
+      this.#read(agent),
+      readCredentials(tenant, secrets, agent.agentId),
+    ]);
+    if (row.port === null) throw new AgentGoneError(agent.agentId);
+    return {
+      agentId: row.id,
+      userId: row.userId,
+      image: row.image ?? this.#options.image,
+      volume: row.volume ?? undefined,
+      port: row.port,
+      subnet: subnetOf(row.port, this.#options.ports.first, this.#options.subnetPool),
+      env: openClawEnvironment(),
+      secrets: { ...credentials, ...openClawSecrets({ gatewayToken, aiToken }) },
+      files: {
+        [CONFIG_FILE]: openClawConfig({
+          aiBaseUrl: this.#options.aiBaseUrl,
+          model: AGENT_MODEL,
+          userConfig: row.config.runtime,
+        }),
+      },
+    };
+  }
+
+  /** Which volume is the agent's memory. @throws AgentGoneError */
+  async memoryOf(agent: AgentRef): Promise<MemorySpec> {
+    const { id, volume } = await this.#as(agent, (db) => this.#find(db, agent));
+    return { agentId: id, volume: volume ?? undefined };
+  }
+
+  /** @throws AgentGoneError */
+  async imageOf(agent: AgentRef): Promise<string> {
+    const { image } = await this.#as(agent, (db) => this.#find(db, agent));
+    return image ?? this.#options.image;
+  }
+
+  /** Where the agent's gateway is, and the token it asks for. */
+  async gatewayOf(agent: AgentRef): Promise<{ port: number; gatewayToken: string }> {
+    const { row, gatewayToken } = await this.#read(agent);
+    if (row.port === null) throw new AgentGoneError(agent.agentId);
+    return { port: row.port, gatewayToken };
+  }
+
+  /** The loopback port that leads to the agent's gateway. @throws AgentGoneError */
+  async portOf(agent: AgentRef): Promise<number> {
+    const { port } = await this.#as(agent, (db) => this.#find(db, agent));
+    if (port === null) throw new AgentGoneError(agent.agentId);
+    return port;
+  }
+
+  /** The places that these networks take from agents. */
+  placesIn(subnets: readonly string[]): PortRange[] {
+    return portsWithin(subnets, this.#options.ports.first, this.#options.subnetPool);
+  }
+
+  async recordImage(agent: AgentRef, image: string, version: string | undefined): Promise<void> {
+    await this.#update(agent, { image, runtimeVersion: version ?? null });
+  }
+
+  async recordContainer(agent: AgentRef, containerId: string): Promise<void> {
+    await this.#update(agent, { containerId });
+  }
+
+  /** The same was seen again: only the time of it changes, about a second later. */
+  recordSeen(agent: AgentRef, seen: Observation): void {
+    this.#lastSeen.record(agent.agentId, seen.observedAt);
+  }
+
+  /** What must not show in what the agent wrote. */
+  secretsToRedact(agent: AgentRef): Promise<string[]> {
+    const { database, secrets } = this.#options;
+    return secretsToRedact(database.asUser(agent.userId), secrets, agent.agentId);
+  }
+
+  async recordCrash(agent: AgentRef, transitionId: string, crash: CrashRecord): Promise<void> {
+    await recordCrash(this.#options.database.asUser(agent.userId), transitionId, crash);
+  }
+
+  async #read(agent: AgentRef) {
+    return this.#as(agent, async (db) => {
+      const row = await this.#find(db, agent);
+      const sealed = await db.AgentSecret.findAll({ where: { agentId: agent.agentId } });
+      const open = (kind: AgentSecretKind): string => {
+        const secret = sealed.find((candidate) => candidate.kind === kind);
+        if (!secret) throw new AgentGoneError(agent.agentId);
+        return this.#options.secrets.open(secret.sealed, secretContext(agent.agentId, kind));
+      };
+      return { row, gatewayToken: open('gateway-token'), aiToken: open('ai-token') };
+    });
+  }
+
+  async #find(db: TenantTransaction, agent: AgentRef): Promise<AgentRow> {
+    const row = await presentAgent(db, agent.agentId);
+    if (!row) throw new AgentGoneError(agent.agentId);
+    return row;
+  }
+
+  async #update(agent: AgentRef, values: Partial<AgentRow>): Promise<void> {
+    await this.#as(agent, (db) => updateAgent(db, agent.agentId, values));
+  }
+
+  #as<T>(agent: AgentRef, work: (db: TenantTransaction) => Promise<T>): Promise<T> {
+    return this.#options.database.asUser(agent.userId).transaction(work);
+  }
+}

@@ -1,0 +1,35 @@
+import { randomUUID } from 'node:crypto';
+import type { Database } from '../../platform/database/database.js';
+import type { AgentRow } from '../../platform/database/models.js';
+import { requestOperation, withdrawOperation } from './operations.js';
+import { supervisedOf, type AgentSupervisors } from './supervisors.js';
+
+/** Who asks for what the platform does by itself. */
+const ACTOR = 'platform';
+
+/**
+ * Stops an agent whose memory is full, by an operation like any other; people see the reason.
+ *
+ * @throws ConflictError while another operation runs, UnavailableError: it is as it was then.
+ */
+export async function stopFull(
+  {
+    database,
+    supervisors,
+  }: { readonly database: Database; readonly supervisors: AgentSupervisors },
+  agent: AgentRow,
+  reason: string,
+): Promise<void> {
+  const tenant = database.asUser(agent.userId);
+  const id = randomUUID();
+  const by = { actor: ACTOR, requestId: id };
+  const row = await requestOperation(tenant, agent, { id, kind: 'stop', by, input: { reason } });
+  let isAsked = false;
+  try {
+    const asked = await supervisors.request(supervisedOf(agent), 'stop', id, row.requestedAt);
+    // Somebody else stops it already.
+    isAsked = asked.operationId === id;
+  } finally {
+    if (!isAsked) await withdrawOperation(tenant, id);
+  }
+}

@@ -1,0 +1,59 @@
+import { Op, type WhereOptions } from 'sequelize';
+import type { Database } from '../../platform/database/database.js';
+import type { AgentRow } from '../../platform/database/models.js';
+import { isCrashLoop } from '../../types/watchdog.js';
+
+/** Rows of one look. */
+const PAGE = 200;
+
+/**
+ * The agents of a host that should run and have run before, a page at a time. One in a crash loop
+ * is left out: it is up to an operator.
+ *
+ * @param awayFrom Unix milliseconds since when Docker was away: a crash loop from then on was its
+ *   doing, and does not count as one.
+ */
+export async function* agentsToRun(
+  database: Database,
+  host: string,
+  awayFrom = 0,
+): AsyncGenerator<AgentRow[]> {
+  const where = { host, desired: 'running', startedAt: { [Op.ne]: null } } as const;
+  for await (const agents of pages(database, where)) {
+    yield agents.filter(({ watchdog }) => !watchdog || !isCrashLoop(watchdog, awayFrom));
+  }
+}
+
+/** The agents of a host that have never run, a page at a time. */
+export function agentsNeverRun(database: Database, host: string): AsyncGenerator<AgentRow[]> {
+  return pages(database, { host, desired: { [Op.ne]: 'deleted' }, startedAt: null });
+}
+
+/** Those that should not run, have run before, and are not known to be stopped, a page at a time. */
+export function agentsNotKnownStopped(
+  database: Database,
+  host: string,
+): AsyncGenerator<AgentRow[]> {
+  const hasRun = { startedAt: { [Op.ne]: null } };
+  const isUnstopped = { watchdog: { state: { [Op.ne]: 'stopped' } } };
+  return pages(database, { host, desired: 'stopped', ...hasRun, ...isUnstopped });
+}
+
+async function* pages(
+  database: Database,
+  where: WhereOptions<AgentRow>,
+): AsyncGenerator<AgentRow[]> {
+  for (let after = ''; ;) {
+    const agents: AgentRow[] = await database.asPlatform().transaction((db) =>
+      db.Agent.findAll({
+        where: { [Op.and]: [where, { id: { [Op.gt]: after } }] },
+        order: [['id', 'ASC']],
+        limit: PAGE,
+      }),
+    );
+    yield agents;
+    const last = agents.at(-1);
+    if (!last || agents.length < PAGE) return;
+    after = last.id;
+  }
+}

@@ -1,0 +1,229 @@
+import * as z from 'zod';
+import type { ChatRequest, Completion, TokenUsage } from '../../completion/completion.js';
+import { ProviderError, type ProviderFailure } from '../../completion/provider-error.js';
+import { PROVIDER_BASE_URLS, type ProviderName } from '../../completion/provider-names.js';
+import type { ProviderAdapter, StreamReader } from '../shared/adapter.js';
+import { takenBy } from '../shared/fields.js';
+import { failureOfStatus } from '../shared/failure-of-status.js';
+import { bytesOf, wantsUsage } from '../shared/openai-format.js';
+import { isObject, tryParseJson } from '../../../lib/json.js';
+import { retryAfterMs } from '../../../lib/retry-after.js';
+
+/** Numbers that make no sense are none: the answer beside them may be good. */
+const usage = z
+  .object({ prompt_tokens: z.number().int().min(0), completion_tokens: z.number().int().min(0) })
+  .nullish()
+  .catch(undefined);
+
+/** OpenRouter's `code` is a status, OpenAI's and Groq's a word. */
+const failure = z.object({
+  code: z.union([z.string(), z.number()]).nullish(),
+  type: z.string().nullish(),
+});
+
+/** MiniMax says in here what went wrong, under 200; 0 is well. */
+const baseResponse = z.object({ status_code: z.number() }).nullish();
+
+const answer = z.object({
+  choices: z
+    .array(
+      z.object({
+        message: z.looseObject({ content: z.string().nullish() }),
+        error: z.undefined().nullish(),
+      }),
+    )
+    .min(1),
+  usage,
+  error: z.undefined().nullish(),
+});
+
+const chunk = z.object({
+  choices: z
+    .array(z.object({ finish_reason: z.string().nullish(), delta: z.unknown().optional() }))
+    .nullish(),
+  usage,
+  /** Groq's place for it, and for why it stopped early. */
+  x_groq: z.object({ usage, error: z.string().nullish() }).nullish(),
+});
+
+const withError = z.object({ error: failure });
+/** OpenRouter's, where the model broke off an answer. */
+const withChoiceError = z.object({ choices: z.array(withError).min(1) });
+const withBase = z.object({ base_resp: baseResponse });
+
+/** Those who speak OpenAI's chat completions themselves: the conversation goes on as it came. */
+export function openAiCompatible(name: ProviderName): ProviderAdapter {
+  return {
+    request({ baseUrl, apiKey }, request) {
+      return {
+        url: `${baseUrl}/chat/completions`,
+        headers: {
+          'content-type': 'application/json',
+          ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+        },
+        body: JSON.stringify(bodyFor(name, baseUrl, request)),
+      };
+    },
+
+    readAnswer(text) {
+      const body = parse(name, text);
+      const read = answer.safeParse(body);
+      if (!read.success) throw failureInside(name, body);
+      refuseBaseResponse(name, body);
+      return {
+        json: text,
+        content: read.data.choices[0]?.message.content ?? '',
+        bytes: read.data.choices.reduce((sum, { message }) => sum + bytesSaid(message), 0),
+        usage: toUsage(read.data.usage),
+      } satisfies Completion;
+    },
+
+    openStream: (request) => new ChunkReader(name, wantsUsage(request)),
+
+    readError(status, headers, text) {
+      const said = withError.safeParse(tryParseJson(text));
+      const code = said.success ? said.data.error.code : undefined;
+      const type = said.success ? said.data.error.type : undefined;
+      return new ProviderError(
+        name,
+        failureOf(name, status, [code, type]),
+        status,
+        retryAfterMs(headers),
+      );
+    },
+  };
+}
+
+function bodyFor(name: ProviderName, baseUrl: string, request: ChatRequest): ChatRequest {
+  const isOpenAi = baseUrl === PROVIDER_BASE_URLS.openai;
+  const taken = takenBy(isOpenAi ? undefined : name, request);
+  const asked =
+    request.stream === true
+      ? { ...taken, stream_options: withUsage(request.stream_options) }
+      : taken;
+  return isOpenAi ? withOwnBound(asked) : asked;
+}
+
+/** OpenAI's own newer models refuse the bound's old name, which servers like it still go by. */
+function withOwnBound({ max_tokens: most, ...request }: ChatRequest): ChatRequest {
+  return most === undefined ? request : { max_completion_tokens: most, ...request };
+}
+
+class ChunkReader implements StreamReader {
+  usage: TokenUsage | undefined;
+  ended = false;
+  over = false;
+  bytes = 0;
+
+  readonly #name: ProviderName;
+  readonly #includeUsage: boolean;
+
+  /** @param includeUsage whether the client asked for the chunk that tells what was used. */
+  constructor(name: ProviderName, includeUsage: boolean) {
+    this.#name = name;
+    this.#includeUsage = includeUsage;
+  }
+
+  read({ data }: { readonly data: string }): readonly string[] {
+    if (data === '[DONE]') {
+      this.ended = true;
+      this.over = true;
+      return [];
+    }
+    const body = parse(this.#name, data);
+    const read = chunk.safeParse(body);
+    const inside = withError.safeParse(body);
+    if (!read.success || inside.success) throw failureInside(this.#name, body);
+    refuseBaseResponse(this.#name, body);
+    const { choices, usage: said, x_groq: groq } = read.data;
+    if (groq?.error) throw new ProviderError(this.#name, 'overloaded');
+    this.usage = toUsage(said ?? groq?.usage) ?? this.usage;
+    for (const { delta } of choices ?? []) this.bytes += bytesSaid(delta);
+    // Some end with the connection instead of with [DONE].
+    if (choices?.some(({ finish_reason: reason }) => reason)) this.ended = true;
+    return (choices?.length ?? 0) === 0 && said && !this.#includeUsage ? [] : [data];
+  }
+}
+
+/** Of a message, or a piece of one. */
+function bytesSaid(said: unknown): number {
+  if (!isObject(said)) return 0;
+  const { content, refusal, reasoning, reasoning_content: thoughts, tool_calls: calls } = said;
+  let bytes = bytesOf(content, refusal, reasoning ?? thoughts);
+  for (const call of Array.isArray(calls) ? calls : []) {
+    const { name, arguments: json } =
+      isObject(call) && isObject(call.function) ? call.function : {};
+    bytes += bytesOf(name, json);
+  }
+  return bytes;
+}
+
+const withUsage = (options: unknown) => ({
+  ...(isObject(options) ? options : {}),
+  include_usage: true,
+});
+
+function toUsage(said: z.output<typeof usage>): TokenUsage | undefined {
+  if (!said) return undefined;
+  return { inputTokens: said.prompt_tokens, outputTokens: said.completion_tokens };
+}
+
+function failureInside(name: ProviderName, body: unknown): ProviderError {
+  refuseBaseResponse(name, body);
+  const said = withError.safeParse(body).data ?? withChoiceError.safeParse(body).data?.choices[0];
+  if (!said) return new ProviderError(name, 'garbage');
+  const { code, type } = said.error;
+  const status = Number(code);
+  return status >= 400 && status < 600
+    ? new ProviderError(name, failureOf(name, status, [type]), status)
+    : new ProviderError(name, failureOf(name, 500, [code, type]));
+}
+
+/** MiniMax's own numbers, as far as they tell something apart. */
+const BASE_FAILURES: Readonly<Record<number, ProviderFailure>> = {
+  1001: 'overloaded',
+  1002: 'rate_limited',
+  1004: 'bad_key',
+  1008: 'bad_key',
+  1026: 'refused',
+  1027: 'refused',
+  1039: 'rate_limited', // tokens a minute
+  2013: 'bad_request',
+  2049: 'bad_key',
+};
+
+/** @throws ProviderError for an error under a 200. */
+function refuseBaseResponse(name: ProviderName, body: unknown): void {
+  const code = withBase.safeParse(body).data?.base_resp?.status_code ?? 0;
+  if (code !== 0) throw new ProviderError(name, BASE_FAILURES[code] ?? 'overloaded');
+}
+
+/** What the codes and types of the OpenAI format mean, whatever the status. */
+const NAMED_FAILURES = new Map<string, ProviderFailure>(
+  Object.entries({
+    context_length_exceeded: 'too_long',
+    request_too_large: 'too_long',
+    model_not_found: 'unknown_model',
+    content_filter: 'refused',
+    content_policy_violation: 'refused',
+    insufficient_quota: 'bad_key',
+    invalid_api_key: 'bad_key',
+    rate_limit_exceeded: 'rate_limited',
+  } as const),
+);
+
+function failureOf(name: ProviderName, status: number, words: readonly unknown[]): ProviderFailure {
+  for (const word of words) {
+    const known = typeof word === 'string' ? NAMED_FAILURES.get(word) : undefined;
+    if (known) return known;
+  }
+  // There it is their moderation.
+  if (status === 403 && name === 'openrouter') return 'refused';
+  return failureOfStatus(status);
+}
+
+function parse(name: ProviderName, text: string): unknown {
+  const parsed = tryParseJson(text);
+  if (parsed === undefined) throw new ProviderError(name, 'garbage');
+  return parsed;
+}

@@ -1,0 +1,110 @@
+import { isObject } from '../../../lib/json.js';
+import type { ChatRequest, Completion, TokenUsage } from '../../completion/completion.js';
+
+/** A call of one of the client's functions. */
+export interface ToolCall {
+  readonly id: string;
+  readonly type: 'function';
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
+
+/** What a provider says that a call used, and how much of it in which way. */
+export interface Used {
+  readonly tokens: TokenUsage;
+  readonly cached: number;
+  /** Undefined where it is not told apart. */
+  readonly thinking?: number;
+}
+
+/** Whether the client of a stream asked for a last chunk that tells what was used. */
+export const wantsUsage = ({ stream_options: options }: ChatRequest): boolean =>
+  isObject(options) && options.include_usage === true;
+
+/** Of texts, in UTF-8. */
+export function bytesOf(...texts: readonly unknown[]): number {
+  let bytes = 0;
+  for (const text of texts) if (typeof text === 'string') bytes += Buffer.byteLength(text);
+  return bytes;
+}
+
+export function toolCall(id: string, name: string, json: string): ToolCall {
+  return { id, type: 'function', function: { name, arguments: json } };
+}
+
+/** Writes a whole answer as OpenAI's API would. */
+export function toCompletion(answer: {
+  readonly id: string;
+  readonly model: string;
+  readonly content: string;
+  readonly calls: readonly ToolCall[];
+  readonly reason: FinishReason;
+  readonly used: Used | undefined;
+}): Completion {
+  const { id, model, content, calls, reason, used } = answer;
+  const message = {
+    role: 'assistant',
+    content: content === '' && calls.length > 0 ? null : content,
+    refusal: null,
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+  const json = JSON.stringify({
+    ...head('chat.completion', id, model),
+    choices: [{ index: 0, message, logprobs: null, finish_reason: reason }],
+    usage: used && toUsage(used),
+  });
+  const bytes = bytesOf(content, ...calls.map((call) => call.function.arguments));
+  return { json, content, bytes, usage: used?.tokens };
+}
+
+/** Writes the chunks of one streamed answer as OpenAI's API would. */
+export class ChunkWriter {
+  readonly #head: object;
+  readonly #includeUsage: boolean;
+  #hasWritten = false;
+
+  constructor(request: ChatRequest, id: string, model: string) {
+    this.#head = head('chat.completion.chunk', id, model);
+    this.#includeUsage = wantsUsage(request);
+  }
+
+  /** Whether a chunk was written: the first one says whose turn it is. */
+  get hasWritten(): boolean {
+    return this.#hasWritten;
+  }
+
+  write(delta: object, reason: FinishReason | null = null): string {
+    const whole = this.#hasWritten ? delta : { role: 'assistant', ...delta };
+    this.#hasWritten = true;
+    return JSON.stringify({
+      ...this.#head,
+      choices: [{ index: 0, delta: whole, logprobs: null, finish_reason: reason }],
+      // OpenAI's API has the field in every chunk when it is asked for.
+      ...(this.#includeUsage && { usage: null }),
+    });
+  }
+
+  /** The chunk that tells what was used; none where the client did not ask for it. */
+  writeUsage(used: Used | undefined): string[] {
+    if (!this.#includeUsage || !used) return [];
+    return [JSON.stringify({ ...this.#head, choices: [], usage: toUsage(used) })];
+  }
+}
+
+const head = (object: string, id: string, model: string) => ({
+  id,
+  object,
+  created: Math.floor(Date.now() / 1000),
+  model,
+});
+
+function toUsage({ tokens: { inputTokens, outputTokens }, cached, thinking }: Used) {
+  return {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    prompt_tokens_details: { cached_tokens: cached },
+    ...(thinking !== undefined && { completion_tokens_details: { reasoning_tokens: thinking } }),
+  };
+}

@@ -1,0 +1,53 @@
+import path from 'node:path';
+import type { Logger } from 'pino';
+import type { ProcessSettings } from '../../platform/process/settings.js';
+import type { AiSettings } from './settings.js';
+import type { Database } from '../../platform/database/database.js';
+import { Meter } from '../usage/meter.js';
+import { Completions } from './completions.js';
+import type { AttemptResult } from './no-answer-error.js';
+import { ProviderHealthCheck } from './provider-health.js';
+import { Router } from './route.js';
+
+/** What AI endpoints work with. */
+export interface Ai {
+  readonly completions: Completions;
+  readonly router: Router;
+  readonly health: ProviderHealthCheck;
+  readonly meter: Meter;
+  /** Records what is under way, and brings it into the database. To be called once. */
+  close(): Promise<void>;
+}
+
+/** @throws what the file system refuses the journal of usage. */
+export function createAi(parts: {
+  readonly settings: { readonly ai: AiSettings; readonly process: ProcessSettings };
+  readonly database: Database;
+  readonly log: Logger;
+  readonly onAttempt?: (result: AttemptResult) => void;
+}): Ai {
+  const { settings, database, log, onAttempt } = parts;
+  const { modelTimeoutMs: timeoutMs, provider, providers } = settings.ai;
+  const meter = new Meter({
+    database,
+    folder: path.join(settings.process.dataDir, 'usage-journal'),
+    log,
+  });
+  const completions = new Completions({
+    providers,
+    timeoutMs,
+    meter,
+    log,
+    ...(onAttempt && { onAttempt }),
+  });
+  return {
+    completions,
+    router: new Router(providers, provider),
+    health: new ProviderHealthCheck(providers),
+    meter,
+    async close() {
+      await completions.close();
+      await meter.close();
+    },
+  };
+}

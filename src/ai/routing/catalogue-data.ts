@@ -1,0 +1,195 @@
+import type { Plan } from '../../types/plans.js';
+import type { ProviderName } from '../completion/provider-names.js';
+
+/** A model, and what the providers that serve it call it. */
+export interface CatalogueModel {
+  readonly family: string;
+  readonly name: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  /** The lowest plan whose subscribers may ask for it; those above may too. */
+  readonly plan: Plan;
+  /** US dollars for a million tokens; at most six decimals. */
+  readonly inputCost: number;
+  readonly outputCost: number;
+  /** Tokens. */
+  readonly contextWindow: number;
+  readonly maxOutput: number;
+  /** Where rates and sizes are from, and when they were looked up there. */
+  readonly source: string;
+  readonly asOf: string;
+  readonly servedBy: Partial<Readonly<Record<ProviderName, string>>>;
+}
+
+/** Where several models' figures were looked up. */
+const OPENAI = lookedUp('https://developers.openai.com/api/docs/pricing', '2026-11-21');
+const GOOGLE = lookedUp('https://ai.google.dev/gemini-api/docs/pricing', '2026-11-21');
+const ANTHROPIC = lookedUp(
+  'https://platform.claude.com/docs/en/about-claude/pricing',
+  '2026-11-21',
+);
+/** Published by the LiteLLM project (model_prices_and_context_window). */
+const LITELLM = lookedUp('litellm 1.106.2', '2026-11-21');
+
+/**
+ * The models on offer. OpenRouter passes its makers' rates on without a surcharge for tokens, so
+ * that one rate holds for all who serve a model. `npm run models:stale` lists what is due.
+ */
+export const CATALOGUE: readonly CatalogueModel[] = [
+  {
+    family: 'gpt-6-luna',
+    name: 'GPT-6 Luna',
+    description: 'Small and quick, for everyday tasks',
+    tags: ['general', 'fast', 'creative'],
+    plan: 'label',
+    ...dollars({ input: 0.1, output: 0.5 }),
+    ...tokens({ context: 922_000, output: 128_000 }),
+    ...OPENAI,
+    servedBy: { openai: 'gpt-6-luna', openrouter: 'openai/gpt-6-luna' },
+  },
+  {
+    family: 'gemini-2.5-flash',
+    name: 'Gemini 2.5 Flash',
+    description: 'Quick, with a long context',
+    tags: ['general', 'fast', 'creative'],
+    plan: 'label',
+    ...dollars({ input: 0.3, output: 2.5 }),
+    ...tokens({ context: 1_048_576, output: 65_536 }),
+    ...GOOGLE,
+    servedBy: { gemini: 'gemini-2.5-flash', openrouter: 'google/gemini-2.5-flash' },
+  },
+  {
+    family: 'gpt-oss-120b',
+    name: 'GPT-OSS 120B',
+    description: 'Open weights, thinks before it answers',
+    tags: ['general', 'reasoning', 'coding', 'fast'],
+    plan: 'label',
+    ...dollars({ input: 0.15, output: 0.6 }),
+    ...tokens({ context: 131_072, output: 65_536 }),
+    ...LITELLM,
+    servedBy: { groq: 'openai/gpt-oss-120b', openrouter: 'openai/gpt-oss-120b' },
+  },
+  {
+    family: 'claude-haiku-5-5',
+    name: 'Claude Haiku 5.5',
+    description: 'Quick, good with tools',
+    tags: ['general', 'fast', 'coding'],
+    plan: 'solo',
+    ...dollars({ input: 0.1, output: 0.5 }),
+    ...tokens({ context: 1_000_000, output: 128_000 }),
+    source: 'https://platform.claude.com/docs/en/models/haiku-5-5/overview',
+    asOf: '2026-11-21',
+    servedBy: { anthropic: 'claude-haiku-5-5', openrouter: 'anthropic/claude-haiku-5.5' },
+  },
+  {
+    family: 'gemini-3.8-flash',
+    name: 'Gemini 3.8 Flash',
+    description: 'Balanced, with a long context',
+    tags: ['general', 'creative'],
+    plan: 'solo',
+    ...dollars({ input: 0.75, output: 3.75 }),
+    ...tokens({ context: 1_048_576, output: 65_536 }),
+    ...GOOGLE,
+    servedBy: { gemini: 'gemini-3.8-flash', openrouter: 'google/gemini-3.8-flash' },
+  },
+  {
+    family: 'claude-sonnet-5-5',
+    name: 'Claude Sonnet 5.5',
+    description: 'For code and long tasks with tools',
+    tags: ['coding', 'creative', 'reasoning'],
+    plan: 'collective',
+    ...dollars({ input: 2, output: 10 }),
+    ...tokens({ context: 1_000_000, output: 128_000 }),
+    ...ANTHROPIC,
+    servedBy: { anthropic: 'claude-sonnet-5-5', openrouter: 'anthropic/claude-sonnet-5.5' },
+  },
+  {
+    family: 'gpt-6.1-sol',
+    name: 'GPT-6.1 Sol',
+    description: 'For hard questions and code',
+    tags: ['reasoning', 'coding'],
+    plan: 'collective',
+    ...dollars({ input: 2, output: 10 }),
+    ...tokens({ context: 922_000, output: 128_000 }),
+    ...OPENAI,
+    servedBy: { openai: 'gpt-6.1-sol', openrouter: 'openai/gpt-6.1-sol' },
+  },
+  {
+    family: 'claude-opus-5-5',
+    name: 'Claude Opus 5.5',
+    description: 'For the hardest tasks',
+    tags: ['reasoning', 'coding'],
+    plan: 'network',
+    ...dollars({ input: 4, output: 20 }),
+    ...tokens({ context: 1_000_000, output: 128_000 }),
+    ...ANTHROPIC,
+    servedBy: { anthropic: 'claude-opus-5-5', openrouter: 'anthropic/claude-opus-5.5' },
+  },
+  {
+    family: 'claude-opus-4-6',
+    name: 'Claude Opus 4.6',
+    description: 'The default of agents',
+    tags: ['reasoning', 'coding'],
+    plan: 'network',
+    ...dollars({ input: 5, output: 25 }),
+    ...tokens({ context: 1_000_000, output: 128_000 }),
+    ...ANTHROPIC,
+    servedBy: { anthropic: 'claude-opus-4-6', openrouter: 'anthropic/claude-opus-4.6' },
+  },
+  {
+    family: 'gpt-4',
+    name: 'GPT-4',
+    description: 'Older; agents may name it',
+    tags: ['general'],
+    plan: 'network',
+    ...dollars({ input: 30, output: 60 }),
+    ...tokens({ context: 8_192, output: 4_096 }),
+    ...LITELLM,
+    servedBy: { openai: 'gpt-4', openrouter: 'openai/gpt-4' },
+  },
+  {
+    family: 'gpt-oss-20b',
+    name: 'GPT-OSS 20B',
+    description: 'Open weights, small',
+    tags: ['general', 'fast'],
+    plan: 'network',
+    ...dollars({ input: 0.075, output: 0.3 }),
+    ...tokens({ context: 131_072, output: 65_536 }),
+    ...LITELLM,
+    servedBy: { groq: 'openai/gpt-oss-20b', openrouter: 'openai/gpt-oss-20b' },
+  },
+  {
+    family: 'minimax-m3',
+    name: 'MiniMax M3',
+    description: 'Long context',
+    tags: ['general', 'creative'],
+    plan: 'network',
+    ...dollars({ input: 0.3, output: 1.2 }),
+    ...tokens({ context: 1_000_000, output: 128_000 }),
+    ...LITELLM,
+    servedBy: { minimax: 'MiniMax-M3', openrouter: 'minimax/minimax-m3' },
+  },
+  {
+    family: 'minimax-m2.5',
+    name: 'MiniMax M2.5',
+    description: 'Long context',
+    tags: ['general'],
+    plan: 'network',
+    ...dollars({ input: 0.3, output: 1.2 }),
+    ...tokens({ context: 1_000_000, output: 8_192 }),
+    ...LITELLM,
+    servedBy: { minimax: 'MiniMax-M2.5', openrouter: 'minimax/minimax-m2.5' },
+  },
+];
+
+function lookedUp(source: string, asOf: string) {
+  return { source, asOf };
+}
+
+function dollars({ input, output }: { readonly input: number; readonly output: number }) {
+  return { inputCost: input, outputCost: output };
+}
+
+function tokens({ context, output }: { readonly context: number; readonly output: number }) {
+  return { contextWindow: context, maxOutput: output };
+}

@@ -1,0 +1,52 @@
+import type { ServiceError } from '../../lib/errors.js';
+import { BadGatewayError, BadRequestError, TooManyRequestsError } from '../../lib/errors.js';
+import type { ProviderError, ProviderFailure } from '../completion/provider-error.js';
+
+/** One attempt as logs, metrics and administrators see it. */
+export interface AttemptResult {
+  readonly provider: string;
+  readonly model: string;
+  /** `ok`, or how it failed. */
+  readonly outcome: ProviderFailure | 'ok';
+  /** Milliseconds until the answer, or until a stream began. */
+  readonly ms: number;
+}
+
+/** Everybody on the route was asked, and nobody answered. Holds nothing that a provider said. */
+export class NoAnswerError extends Error {
+  constructor(
+    /** The last one's. */
+    readonly failure: ProviderError,
+    readonly attempts: readonly AttemptResult[],
+  ) {
+    super(failure.message, { cause: failure });
+    this.name = 'NoAnswerError';
+  }
+
+  /** What the caller is told: what they can do something about as such, the rest as a 502. */
+  get refusal(): ServiceError {
+    const { failure, provider, retryAfterMs } = this.failure;
+    switch (failure) {
+      case 'too_long':
+        return new BadRequestError('The conversation is too long for the model', {
+          code: 'context_length_exceeded',
+        });
+      case 'refused':
+        return new BadRequestError('The AI provider refuses to answer this', {
+          code: 'content_refused',
+        });
+      case 'bad_request':
+        return new BadRequestError(`The AI provider ${provider} does not take this request`);
+      case 'rate_limited':
+        return new TooManyRequestsError(
+          `The AI provider ${provider} limits its requests`,
+          undefined,
+          retryAfterMs === undefined ? {} : { retryAfter: Math.ceil(retryAfterMs / 1000) },
+        );
+      default:
+        return new BadGatewayError(`The AI provider ${provider} does not answer (${failure})`, {
+          cause: this.failure,
+        });
+    }
+  }
+}

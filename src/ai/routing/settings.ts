@@ -1,0 +1,62 @@
+import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
+import { choice, count, textAs, textMatching, url } from '../../platform/environment/types.js';
+import {
+  PROVIDER_BASE_URLS,
+  PROVIDER_NAMES,
+  type ProviderConfig,
+  type ProviderName,
+} from '../completion/provider-names.js';
+
+const onlyNever = textAs('never in production', (value) => (value === 'never' ? value : undefined));
+
+export const aiSettings = area(
+  'AI',
+  ({ production }) => ({
+    provider: variable(
+      'AI_PROVIDER',
+      choice(...PROVIDER_NAMES).prefault('openrouter'),
+      'the provider that is asked where nothing else decides',
+    ),
+    modelTimeoutMs: variable(
+      'AI_MODEL_TIMEOUT_MS',
+      count({ most: 600_000 }).prefault('30000'),
+      'for each attempt at a model, in milliseconds',
+    ),
+    trustHeaders: variable(
+      'AI_TRUST_HEADERS',
+      production ? onlyNever.prefault('never') : choice('loopback', 'never').prefault('loopback'),
+      'who calls the AI API from this machine without a key is who its headers say',
+    ),
+    providers: Object.fromEntries(PROVIDER_NAMES.map((name) => [name, providerVariables(name)])),
+  }),
+  ({ providers: values, ...rest }) => {
+    const providers: Partial<Record<ProviderName, ProviderConfig>> = {};
+    for (const name of PROVIDER_NAMES) {
+      const { apiKey, baseUrl } = values[name] ?? {};
+      // A local model server often needs no key, so an address alone configures a provider too.
+      if (apiKey === undefined && baseUrl === undefined) continue;
+      providers[name] = { apiKey, baseUrl: baseUrl ?? PROVIDER_BASE_URLS[name] };
+    }
+    return { ...rest, providers };
+  },
+);
+
+function providerVariables(name: ProviderName) {
+  return {
+    // What no header can hold would be quoted by the error of whoever tries to send it.
+    apiKey: variable(
+      `${name.toUpperCase()}_API_KEY`,
+      textMatching(/^[\x21-\x7e]+$/, 'one line of visible ASCII characters').optional(),
+      'opens this provider to the platform',
+      { secret: true },
+    ),
+    baseUrl: variable(
+      `${name.toUpperCase()}_BASE_URL`,
+      url('http', 'https').optional(),
+      'where its API is; alone, for a server that needs no key',
+      { otherwise: `\`${PROVIDER_BASE_URLS[name]}\`` },
+    ),
+  };
+}
+
+export type AiSettings = SettingsOf<typeof aiSettings>;

@@ -1,0 +1,32 @@
+import type { TenantDatabase } from '../../platform/database/database.js';
+
+/** What calls without an agent are shown as. */
+const WITHOUT_AGENT = 'API';
+
+/** Agents of one query. */
+const AT_ONCE = 500;
+
+/**
+ * How agents are shown in what they used, also those that are removed.
+ *
+ * @param ids '' for no agent.
+ */
+export async function agentNames(
+  tenant: TenantDatabase,
+  ids: readonly string[],
+): Promise<(id: string) => string> {
+  const names = new Map([['', WITHOUT_AGENT]]);
+  const wanted = ids.filter((id) => id !== '').slice(0, AT_ONCE);
+  if (wanted.length > 0) {
+    const agents = await tenant.transaction((db) =>
+      db.Agent.findAll({
+        attributes: ['id', 'name', 'desired'],
+        where: { id: wanted },
+      }),
+    );
+    for (const { id, name, desired } of agents) {
+      names.set(id, desired === 'deleted' ? `${name} (removed)` : name);
+    }
+  }
+  return (id) => names.get(id) ?? `Agent ${id}`;
+}

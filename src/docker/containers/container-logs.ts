@@ -1,0 +1,186 @@
+import type { Readable } from 'node:stream';
+import { setBounded } from '../../lib/bounded-map.js';
+import { ContainerError, InvalidCursorError } from './container-errors.js';
+import { asContainerError, type DockerClient } from './docker-client.js';
+import { DockerFrames } from './docker-frames.js';
+
+/** One line that an agent wrote. A longer line comes in pieces of at most 16 KiB. */
+export interface LogLine {
+  /** RFC 3339 with nanoseconds, as Docker gives it. */
+  readonly timestamp: string;
+  readonly stream: 'stdout' | 'stderr';
+  readonly line: string;
+  /** Pass as `since` to go on after exactly this line. */
+  readonly cursor: string;
+}
+
+export interface LogOptions {
+  /** The cursor of the last line seen: only what follows it is given. */
+  readonly since?: string | undefined;
+  /** Without `since`: begin with the last so many lines. */
+  readonly tail?: number | undefined;
+  /** Go on until the container stops or `signal` aborts. */
+  readonly follow?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Docker's log frame is one line of at most 16 KiB with its time; ten times that is nonsense. */
+const MAX_FRAME_BYTES = 160 * 1024;
+
+/**
+ * Both output streams of a container are stamped before they are written, so that lines close
+ * together can stand in the file out of order: reading again starts this much earlier.
+ */
+const DISORDER_MS = 2_000;
+
+/** Lines held back while the cursor's line is looked for; more than that follow it for sure. */
+const MAX_HELD_LINES = 10_000;
+
+/** Opens the log from `since` (in `seconds.fraction`) on, or from where the tail begins. */
+type OpenLog = (range: { since?: string | undefined; follow: boolean }) => Promise<Readable>;
+
+/** A line of the log: its time, and which of the lines with this very time it is. */
+interface Position {
+  readonly timestamp: string;
+  readonly ordinal: number;
+}
+
+interface PlacedLine extends LogLine {
+  readonly position: Position;
+}
+
+/**
+ * The lines that a container wrote, oldest first: after the cursor, or else from its beginning or
+ * its tail.
+ *
+ * @throws InvalidCursorError
+ */
+export async function* readContainerLog(
+  client: DockerClient,
+  containerId: string,
+  { since: cursor, tail, follow = false, signal }: LogOptions,
+): AsyncGenerator<LogLine> {
+  const shown = { stdout: true, stderr: true, timestamps: true };
+  const open: OpenLog = ({ since, follow }) =>
+    client.openStream(
+      `/containers/${containerId}/logs`,
+      // After a known line there is no tail: everything that follows it is wanted.
+      { ...shown, follow, ...(since === undefined ? tail !== undefined && { tail } : { since }) },
+      { signal },
+    );
+  try {
+    if (cursor !== undefined) yield* resumeLog(open, cursor, follow);
+    else for await (const line of place(await open({ follow }))) yield withoutPosition(line);
+  } catch (error) {
+    if (signal?.aborted) return;
+    throw asContainerError(error);
+  }
+}
+
+/** The cursor of this moment: what is written from now on follows it. */
+export function cursorOfNow(): string {
+  return `${new Date().toISOString().replace('Z', '000000Z')}~0`;
+}
+
+/**
+ * Reads a log from just after a line that was seen, without a gap or a repeat, also when that line
+ * has been rotated away since, or the container replaced.
+ *
+ * @throws InvalidCursorError
+ */
+async function* resumeLog(open: OpenLog, cursor: string, follow: boolean): AsyncGenerator<LogLine> {
+  let at = parseCursor(cursor);
+  let found = false;
+  const history = place(await open({ since: slightlyBefore(at), follow: false }));
+  for await (const line of after(at, history, () => (found = true))) {
+    at = line.position;
+    found = true;
+    yield withoutPosition(line);
+  }
+  if (!follow) return;
+  const lines = place(await open({ since: slightlyBefore(at), follow: true }));
+  const fresh = found ? after(at, lines, () => undefined) : laterThan(at, lines);
+  for await (const line of fresh) yield withoutPosition(line);
+}
+
+function withoutPosition({ position: _, ...line }: PlacedLine): LogLine {
+  return line;
+}
+
+/** The lines behind a position in the file; when its line is gone, those with a later time. */
+async function* after(
+  at: Position,
+  lines: AsyncIterable<PlacedLine>,
+  onFound: () => void,
+): AsyncGenerator<PlacedLine> {
+  const horizon = new Date(Date.parse(at.timestamp) + DISORDER_MS).toISOString();
+  let held: PlacedLine[] = [];
+  let passed = false;
+  for await (const line of lines) {
+    if (passed) {
+      yield line;
+    } else if (line.timestamp === at.timestamp && line.position.ordinal === at.ordinal) {
+      passed = true;
+      held = [];
+      onFound();
+    } else if (line.timestamp > at.timestamp) {
+      held.push(line);
+      if (line.timestamp <= horizon && held.length < MAX_HELD_LINES) continue;
+      passed = true;
+      yield* held;
+      held = [];
+    }
+  }
+  yield* held;
+}
+
+async function* laterThan(at: Position, lines: AsyncIterable<PlacedLine>) {
+  for await (const line of lines) if (line.timestamp > at.timestamp) yield line;
+}
+
+/** Numbers the lines of each point in time, in the order of the file. */
+async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
+  const counts = new Map<string, number>();
+  for await (const { stream: source, payload } of wholeFrames(stream)) {
+    const space = payload.indexOf(' ');
+    const timestamp = payload.slice(0, space);
+    const ordinal = (counts.get(timestamp) ?? 0) + 1;
+    setBounded(counts, timestamp, ordinal, 1_000);
+    yield {
+      timestamp,
+      stream: source,
+      line: payload.slice(space + 1).replace(/\r?\n$/, ''),
+      cursor: `${timestamp}~${ordinal}`,
+      position: { timestamp, ordinal },
+    };
+  }
+}
+
+/** @throws ContainerError for what is no log of Docker. */
+async function* wholeFrames(stream: Readable) {
+  const frames = new DockerFrames();
+  let payload: Buffer[] = [];
+  // A stream without an encoding gives buffers.
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    for (const { stream: source, bytes, frameBytes, isLast } of frames.read(chunk)) {
+      if (frameBytes > MAX_FRAME_BYTES) throw new ContainerError('The log stream is not readable');
+      payload.push(bytes);
+      if (!isLast) continue;
+      yield { stream: source, payload: Buffer.concat(payload).toString() };
+      payload = [];
+    }
+  }
+}
+
+function parseCursor(cursor: string): Position {
+  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z)~(\d{1,9})$/.exec(cursor);
+  const timestamp = match?.[1];
+  if (timestamp === undefined || Number.isNaN(Date.parse(timestamp)))
+    throw new InvalidCursorError();
+  return { timestamp, ordinal: Number(match?.[2]) };
+}
+
+function slightlyBefore(at: Position): string {
+  const ms = Math.max(0, Date.parse(at.timestamp) - DISORDER_MS);
+  return (ms / 1000).toFixed(3);
+}

@@ -1,0 +1,140 @@
+import type Docker from 'dockerode';
+import type { SecretsSettings } from '../../platform/secrets/settings.js';
+import { AgentContainers } from './agent-containers.js';
+import { AgentNetworks } from './agent-networks.js';
+import { AgentVolumes } from './agent-volumes.js';
+import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
+import { type ContainerEvent, followContainers } from './container-events.js';
+import { LABEL } from './container-spec.js';
+import { type DockerEngine, readEngine } from './docker-engine.js';
+import { DockerDisk } from './docker-disk.js';
+import { DockerClient, type DockerOptions } from './docker-client.js';
+import { NamedContainers } from './named-containers.js';
+import { canListen } from './port-check.js';
+import { RuntimeImages } from './runtime-images.js';
+import { WorkspaceHelpers } from './workspace-helpers.js';
+import type { ContainerSettings } from './settings.js';
+
+const AVAILABLE_TIMEOUT_MS = 2_000;
+const ENGINE_TIMEOUT_MS = 5_000;
+
+/**
+ * What an installation has on one Docker daemon. Names follow from the agent's id, so every method
+ * of the parts can be called again after a call that was not heard of: it finds what is there. All
+ * of them throw DockerUnavailableError when Docker does not answer in time, and
+ * ForeignContainerError, touching nothing, when a name is taken by what is not ours.
+ */
+export class DockerHost {
+  readonly containers: AgentContainers;
+  readonly networks: AgentNetworks;
+  readonly volumes: AgentVolumes;
+  readonly images: RuntimeImages;
+  readonly disk: DockerDisk;
+  readonly workspaces: WorkspaceHelpers;
+  readonly #client: DockerClient;
+
+  constructor(options: DockerOptions = {}) {
+    const client = new DockerClient(options);
+    const named = new NamedContainers(client);
+    this.#client = client;
+    this.networks = new AgentNetworks(client);
+    this.disk = new DockerDisk(client, options.disk ?? { floor: 0, volume: Infinity });
+    this.volumes = new AgentVolumes(client, named, this.disk);
+    this.containers = new AgentContainers(client, named, this, options.runtime);
+    this.images = new RuntimeImages(client);
+    this.workspaces = new WorkspaceHelpers(client, this.volumes, {
+      runtime: options.runtime,
+    });
+  }
+
+  /** Whether Docker answers, within 2 s. */
+  async available(): Promise<boolean> {
+    try {
+      await this.#client.call((docker) => docker.ping(), AVAILABLE_TIMEOUT_MS);
+      return true;
+    } catch (error) {
+      if (error instanceof DockerUnavailableError || error instanceof DockerRefusedError)
+        return false;
+      throw error;
+    }
+  }
+
+  /** What Docker is here; undefined when it does not say it within 5 s. */
+  async engine(): Promise<DockerEngine | undefined> {
+    try {
+      return await readEngine(this.#client, ENGINE_TIMEOUT_MS);
+    } catch (error) {
+      if (error instanceof DockerUnavailableError || error instanceof DockerRefusedError)
+        return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Where a listener of this process must be for containers to reach it as `host.docker.internal`:
+   * at the address of Docker's bridge, or at loopback where Docker runs in a machine of its own that
+   * forwards to it (Docker Desktop).
+   */
+  async bridgeAddress(): Promise<string> {
+    const bridge: Docker.NetworkInspectInfo = await this.#client.call((docker) =>
+      docker.getNetwork('bridge').inspect(),
+    );
+    const { Gateway, Subnet = '' } = bridge.IPAM?.Config?.[0] ?? {};
+    // Older versions do not say it: then it is the first, as `172.17.0.1` of `172.17.0.0/16`.
+    const gateway = Gateway || Subnet.replace(/\.\d+\/\d+$/, '.1');
+    // By trying: the list of interfaces leaves out a bridge that no container is on at the moment.
+    return (await canListen(gateway, 0)) ? gateway : '127.0.0.1';
+  }
+
+  /** Ids of the agents that have a container, a network or a volume here. */
+  async owners(): Promise<ReadonlySet<string>> {
+    const filters = this.#ofInstallation();
+    const [owners, { Volumes: volumes }] = await Promise.all([
+      this.ownersOfContainers(),
+      this.#client.call((docker, bound) => docker.listVolumes({ filters, ...bound })),
+    ]);
+    return new Set([...owners, ...agentsOf(volumes ?? [])]);
+  }
+
+  /** The same without those that have no more than a volume. */
+  async ownersOfContainers(): Promise<ReadonlySet<string>> {
+    const filters = this.#ofInstallation();
+    const [containers, networks] = await Promise.all([
+      this.#client.call((docker, bound) => docker.listContainers({ all: true, filters, ...bound })),
+      this.#client.call((docker, bound) => docker.listNetworks({ filters, ...bound })),
+    ]);
+    return new Set([...agentsOf(containers), ...agentsOf(networks)]);
+  }
+
+  /** The ends of this installation's containers as they happen, until the signal aborts. */
+  events(signal: AbortSignal): AsyncGenerator<ContainerEvent> {
+    return followContainers(this.#client, signal);
+  }
+
+  #ofInstallation(): string {
+    const label = [`${LABEL.installation}=${this.#client.installation}`];
+    return JSON.stringify({ label });
+  }
+}
+
+/** The agents that labels name. */
+function agentsOf(things: readonly { Labels?: Readonly<Record<string, string>> }[]): string[] {
+  return things.flatMap(({ Labels: labels }) => labels?.[LABEL.agent] ?? []);
+}
+
+/**
+ * Docker as the settings name it. Several installations can share a Docker daemon and never touch each
+ * other's containers.
+ */
+export function configuredDocker(
+  settings: {
+    readonly containers: ContainerSettings;
+    readonly secrets: Pick<SecretsSettings, 'installation'>;
+  },
+  /** Is asked before an agent's container is started. */
+  mayStart?: () => Promise<void>,
+): DockerHost {
+  const { installation } = settings.secrets;
+  const { dockerHost, runtime, diskFloor: floor, volumeLimit: volume } = settings.containers;
+  return new DockerHost({ dockerHost, installation, runtime, disk: { floor, volume }, mayStart });
+}

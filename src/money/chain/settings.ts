@@ -1,0 +1,167 @@
+import type { Hex } from 'viem';
+import { privateKeyToAddress } from 'viem/accounts';
+import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
+import {
+  boolean,
+  count,
+  duration,
+  textAs,
+  textMatching,
+  url,
+} from '../../platform/environment/types.js';
+
+const MAINNET_ID = 4217;
+const TESTNET_ID = 42_431;
+
+/** Where nobody says which. */
+const NONE = 'none; with `npm start` that of its own chain';
+
+const chainId = () => count({ most: Number.MAX_SAFE_INTEGER });
+
+/** In lower case. */
+const address = textAs('0x and 40 hex digits', (value): Hex | undefined =>
+  /^0x[\da-fA-F]{40}$/.test(value) ? (value.toLowerCase() as Hex) : undefined,
+);
+
+const signer = textAs('0x and the 64 hex digits of a private key', (value) => {
+  const privateKey = value as Hex; // or refused
+  try {
+    return { privateKey, address: privateKeyToAddress(privateKey).toLowerCase() as Hex };
+  } catch {
+    return undefined; // no number of the curve
+  }
+});
+
+const confirmations = () => count({ most: 1_000 }).prefault('3');
+
+/** More would be nobody's token: 18 are usual. */
+const amount = textMatching(
+  /^\d{1,30}(?:\.\d{1,18})?$/,
+  'a number like 1 or 0.5, with at most 18 decimals',
+);
+
+export const chainSettings = area(
+  'Chain',
+  () => ({
+    rpcUrl: variable(
+      'CHAIN_RPC_URL',
+      url('http', 'https').optional(),
+      'JSON-RPC of a node of the chain that payments are made on, and that wallets are on which are contracts',
+      { secret: true, otherwise: NONE },
+    ),
+    testnet: variable(
+      'CHAIN_TESTNET',
+      boolean.prefault('false'),
+      `\`true\`: the chain is ${TESTNET_ID} in place of ${MAINNET_ID}`,
+    ),
+    confirmations: variable(
+      'CHAIN_CONFIRMATIONS',
+      confirmations(),
+      'blocks of that chain from the one of a transaction to the latest, both counted, until it is final; `npm start` waits for 1 on its own chain',
+    ),
+    feeBumpAfterMs: variable(
+      'CHAIN_FEE_BUMP_AFTER',
+      duration.prefault('30s'),
+      'for how long a transaction waits for its block until it offers a higher fee',
+    ),
+    treasury: variable('TREASURY_ADDRESS', address.optional(), 'who is paid', { otherwise: NONE }),
+    operatorKey: variable(
+      'OPERATOR_PRIVATE_KEY',
+      signer.optional(),
+      'the key that signs what the platform pays; for the process of payments alone',
+      { secret: true, otherwise: NONE },
+    ),
+    operatorAddress: variable(
+      'OPERATOR_ADDRESS',
+      address.optional(),
+      'whose key it is, for the processes that do not have it',
+      { otherwise: 'that of `OPERATOR_PRIVATE_KEY`' },
+    ),
+    escrow: variable(
+      'ESCROW_ADDRESS',
+      address.optional(),
+      'the contract that holds the deposits of payment sessions',
+      { otherwise: NONE },
+    ),
+    usdc: {
+      rpcUrl: variable(
+        'USDC_RPC_URL',
+        url('http', 'https').optional(),
+        'JSON-RPC of a node of the chain that royalties are split on',
+        { secret: true, otherwise: '`CHAIN_RPC_URL` where the chain is the same' },
+      ),
+      address: variable('USDC_ADDRESS', address.optional(), 'the contract of USDC there', {
+        otherwise: NONE,
+      }),
+      chainId: variable(
+        'USDC_CHAIN_ID',
+        chainId().optional(),
+        "the id of that chain, which wallets' messages may name as well",
+        { otherwise: 'the same chain' },
+      ),
+      confirmations: variable(
+        'USDC_CONFIRMATIONS',
+        confirmations(),
+        'the same as `CHAIN_CONFIRMATIONS`, of that chain',
+      ),
+    },
+    platformToken: {
+      address: variable(
+        'PLATFORM_TOKEN_ADDRESS',
+        address.optional(),
+        'the contract of the token that some things are for the holders of; without it nobody is asked',
+      ),
+      rpcUrl: variable(
+        'PLATFORM_TOKEN_RPC_URL',
+        url('http', 'https').optional(),
+        'JSON-RPC of a node of its chain',
+        { secret: true, otherwise: '`CHAIN_RPC_URL`' },
+      ),
+      chainId: variable(
+        'PLATFORM_TOKEN_CHAIN_ID',
+        chainId().prefault(String(MAINNET_ID)),
+        'and the id of that chain',
+      ),
+      threshold: variable(
+        'PLATFORM_TOKEN_THRESHOLD',
+        amount.prefault('1'),
+        'how many whole tokens somebody holds who passes',
+      ),
+    },
+  }),
+  ({ operatorAddress, operatorKey, platformToken: token, testnet, usdc, ...values }) => {
+    const chainId = testnet ? TESTNET_ID : MAINNET_ID;
+    const usdcChainId = usdc.chainId ?? chainId;
+    const sameChainUrl = usdcChainId === chainId ? values.rpcUrl : undefined;
+    return {
+      ...values,
+      /** Who signs what the platform pays; the key is where payments are made. */
+      operator: operatorKey ?? (operatorAddress && { address: operatorAddress }),
+      chainId,
+      testnet,
+      usdc: { ...usdc, chainId: usdcChainId, rpcUrl: usdc.rpcUrl ?? sameChainUrl },
+      /** Those that a message to sign in may name. */
+      signInChainIds: [...new Set([chainId, usdcChainId])],
+      /** None where nobody is asked for it. */
+      platformToken:
+        token.address === undefined
+          ? undefined
+          : { ...token, address: token.address, rpcUrl: token.rpcUrl ?? values.rpcUrl },
+    };
+  },
+  ({ operatorAddress, operatorKey }) =>
+    operatorKey && operatorAddress && operatorAddress !== operatorKey.address
+      ? ['OPERATOR_ADDRESS must be that of OPERATOR_PRIVATE_KEY']
+      : [],
+);
+
+/** What no process but that of payments may even have: whoever breaks into it would have it too. */
+export const foreignKeySettings = area('', () => ({
+  operatorKey: variable(
+    'OPERATOR_PRIVATE_KEY',
+    textAs('left to worker/payments.js: no other process has it', () => undefined).optional(),
+    '',
+  ),
+}));
+
+export type ChainSettings = SettingsOf<typeof chainSettings>;

@@ -1,0 +1,146 @@
+import { formatAmount } from '../../types/money.js';
+import type { LedgerCheck } from './ledger-check.js';
+
+/** Differences that one of these statements names. */
+const NAMED = 20;
+
+/** Payment sessions that are compared in one statement. */
+const PAGE = 200;
+
+/** What is wrong with what a cause stands for: rows of `cause` and `fault`, which is null where nothing is. */
+function namesFaults(faults: string): LedgerCheck {
+  return async function* ({ platform }) {
+    const found = await platform.query<{ cause: string; fault: string; total: number }>(
+      `SELECT cause, fault, count(*) OVER ()::integer AS total FROM (${faults}) AS f
+        WHERE fault IS NOT NULL ORDER BY cause, fault LIMIT ${NAMED}`,
+    );
+    const more = (found[0]?.total ?? 0) - found.length;
+    yield [
+      ...found.map(({ cause, fault }) => `${cause} ${fault}`),
+      ...(more > 0 ? [`and ${more} more of these`] : []),
+    ];
+  };
+}
+
+/**
+ * What a split has paid was paid by a transaction, and is booked; and the other way round. Of a split that
+ * went with its account the payment is still there.
+ */
+export const payoutsArePaid = namesFaults(
+  `SELECT 'payout:' || p.split_id || ':' || p.position AS cause,
+          CASE WHEN paid.state IS DISTINCT FROM 'confirmed' THEN 'has no confirmed payment'
+               WHEN p.transaction IS DISTINCT FROM paid.hash
+                 THEN 'has another transaction than its payment'
+               WHEN t.id IS NULL THEN 'is paid, and not in the ledger'
+               WHEN (t.amount, t.debit, t.credit, t.currency)
+                    <> (p.amount, 'wallet:' || s.from_address, 'external', 'usdc:' || s.chain_id)
+                 THEN 'is another transfer in the ledger' END AS fault
+     FROM royalty_payouts p
+     JOIN royalty_splits s ON s.id = p.split_id
+     LEFT JOIN payments paid ON paid.cause = p.payment
+     LEFT JOIN ledger_transfers t ON t.cause = 'payout:' || p.split_id || ':' || p.position
+    WHERE p.status = 'confirmed'
+    UNION ALL
+   SELECT t.cause, 'is in the ledger, and was not paid'
+     FROM ledger_transfers t
+     LEFT JOIN royalty_splits s ON s.id::text = split_part(t.cause, ':', 2)
+     LEFT JOIN royalty_payouts p
+       ON p.split_id = s.id AND p.position::text = split_part(t.cause, ':', 3)
+     LEFT JOIN (SELECT DISTINCT split_part(cause, ':', 2) AS split FROM payments
+                 WHERE cause LIKE 'split:%' AND state = 'confirmed') AS made
+       ON made.split = split_part(t.cause, ':', 2)
+    WHERE t.cause LIKE 'payout:%'
+      AND CASE WHEN s.id IS NULL THEN made.split IS NULL
+               ELSE p.status IS DISTINCT FROM 'confirmed' END`,
+);
+
+/** What was paid for a clone is booked, and nothing else; a claim stays when its clone goes. */
+export const clonesArePaid = namesFaults(
+  `SELECT 'clone:' || c.id AS cause,
+          CASE WHEN t.id IS NULL THEN 'is paid, and not in the ledger'
+               WHEN (t.debit, t.credit, t.currency) <> ('external', 'treasury', 'pathusd')
+                 OR t.amount < c.amount
+                 THEN 'is another transfer in the ledger' END AS fault
+     FROM clones c LEFT JOIN ledger_transfers t ON t.cause = 'clone:' || c.id
+    WHERE c.paid_at IS NOT NULL
+    UNION ALL
+   SELECT t.cause, 'is in the ledger, and no payment was claimed for it'
+     FROM ledger_transfers t
+     LEFT JOIN payment_claims c ON 'clone:' || c.clone_id = t.cause
+    WHERE t.cause LIKE 'clone:%' AND c.hash IS NULL`,
+);
+
+/** What the platform's own wallet has paid for transactions is booked, and nothing else. */
+export const feesAreBooked = namesFaults(
+  `SELECT 'fee:' || f.hash AS cause,
+          CASE WHEN t.id IS NULL THEN 'is paid, and not in the ledger'
+               WHEN (t.debit, t.credit, t.currency, t.amount)
+                    <> ('fees', 'external', 'pathusd', f.fee)
+                 THEN 'is another transfer in the ledger' END AS fault
+     FROM transactions f LEFT JOIN ledger_transfers t ON t.cause = 'fee:' || f.hash
+    WHERE f.fee IS NOT NULL
+    UNION ALL
+   SELECT t.cause, 'is in the ledger, and no transaction has it'
+     FROM ledger_transfers t
+     LEFT JOIN transactions f ON 'fee:' || f.hash = t.cause AND f.fee IS NOT NULL
+    WHERE t.cause LIKE 'fee:%' AND f.hash IS NULL`,
+);
+
+interface ComparedSession {
+  readonly id: string;
+  readonly deposit: string;
+  readonly delivered: string;
+  readonly settled: string;
+  readonly remaining: string;
+  readonly spent: string;
+  readonly refunded: string;
+  readonly paid: string;
+  readonly unpaid: string;
+}
+
+/** A deposit is what is left of it, what is spent, and what went to the treasury or back. */
+export const depositsAreWhole: LedgerCheck = async function* ({ platform }) {
+  for (let after = ''; ;) {
+    const page = await platform.query<ComparedSession>(
+      `SELECT s.id, s.deposit::text, s.delivered::text, s.settled::text,
+              coalesce(a.balance, 0)::text AS remaining, coalesce(b.balance, 0)::text AS spent,
+              went.refunded::text, went.paid::text, went.unpaid::text
+         FROM (SELECT id, delivered, settled, 'session:' || id AS account,
+                      CASE WHEN opened_at IS NULL THEN 0 ELSE deposit END AS deposit
+                 FROM payment_sessions WHERE id > $after ORDER BY id LIMIT ${PAGE}) AS s
+         LEFT JOIN ledger_accounts a ON a.name = s.account AND a.currency = 'pathusd'
+         LEFT JOIN ledger_accounts b ON b.name = s.account || ':spent' AND b.currency = 'pathusd'
+        CROSS JOIN LATERAL
+          (SELECT coalesce(sum(t.amount) FILTER (WHERE t.debit = s.account), 0) AS refunded,
+                  coalesce(sum(t.amount) FILTER (WHERE t.debit <> s.account
+                                                   AND t.credit = 'treasury'), 0) AS paid,
+                  coalesce(sum(t.amount) FILTER (WHERE t.debit <> s.account
+                                                   AND t.credit = 'external'), 0) AS unpaid
+             FROM ledger_transfers t
+            WHERE t.currency = 'pathusd' AND t.debit IN (s.account, s.account || ':spent')
+              AND t.credit IN ('external', 'treasury')) AS went
+        ORDER BY s.id`,
+      { after },
+    );
+    yield page.flatMap(differencesOf);
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) return;
+    after = last.id;
+  }
+};
+
+function differencesOf({ id, ...of }: ComparedSession): string[] {
+  const delivered = BigInt(of.delivered);
+  const remaining = BigInt(of.deposit) - delivered - BigInt(of.refunded);
+  const spent = delivered - BigInt(of.paid) - BigInt(of.unpaid);
+  const compared = [
+    ['is', BigInt(of.remaining), 'what is left of its deposit is', remaining],
+    ['has spent', BigInt(of.spent), 'what was delivered and not settled is', spent],
+    ['has settled', BigInt(of.settled), 'the treasury has had', BigInt(of.paid)],
+  ] as const;
+  return compared.flatMap(([what, is, other, sum]) =>
+    is === sum
+      ? []
+      : [`session:${id} ${what} ${formatAmount(is)} pathusd, ${other} ${formatAmount(sum)}`],
+  );
+}

@@ -1,0 +1,76 @@
+import type { Hex } from 'viem';
+import type { Statements } from '../../platform/database/database.js';
+import type { PaymentFailure, PaymentState, TransactionPurpose } from '../../types/payment.js';
+
+/** What was signed for a payment. */
+export interface ListedTransaction {
+  readonly hash: Hex;
+  readonly nonce: string;
+  readonly purpose: TransactionPurpose;
+  /** False for one that another has replaced. */
+  readonly active: boolean;
+  readonly refused: boolean;
+  readonly maxFee: string;
+  readonly signedAt: string;
+  readonly broadcastAt: string | null;
+  readonly finalAt: string | null;
+}
+
+/** A payment as operators see it. */
+export interface ListedPayment {
+  readonly id: string;
+  readonly cause: string;
+  readonly chainId: string;
+  readonly signer: Hex;
+  readonly state: PaymentState;
+  readonly failure: PaymentFailure | null;
+  readonly nonce: string | null;
+  readonly hash: Hex | null;
+  readonly block: string | null;
+  readonly attempts: number;
+  /** To the millisecond, which is what lists are ordered by. */
+  readonly requestedAt: Date;
+  readonly settledAt: Date | null;
+  /** Seconds since it was asked for until it was settled, or until now. */
+  readonly age: string;
+  readonly transactions: readonly ListedTransaction[];
+}
+
+/** Which of them. */
+export interface PaymentPage {
+  readonly state: PaymentState | undefined;
+  readonly limit: number;
+  /** Time and id of the one that the page before ended with. */
+  readonly after: readonly [string, string] | undefined;
+}
+
+const LIST = `
+  WITH page AS (
+    SELECT *, date_trunc('milliseconds', requested_at) AS at FROM payments
+     WHERE ($state::text IS NULL OR state = $state)
+       AND ($at::timestamptz IS NULL OR
+            (date_trunc('milliseconds', requested_at), id) < ($at::timestamptz, $id))
+     ORDER BY at DESC, id DESC LIMIT $limit
+  )
+  SELECT id, cause, chain_id AS "chainId", signer, state, failure, nonce, hash,
+         block_number AS block, attempts, at AS "requestedAt", settled_at AS "settledAt",
+         floor(extract(epoch FROM coalesce(settled_at, now()) - requested_at)) AS age,
+         (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                   'hash', t.hash, 'nonce', t.nonce::text, 'purpose', t.purpose,
+                   'active', t.active, 'refused', t.refused, 'maxFee', t.max_fee::text,
+                   'signedAt', t.signed_at, 'broadcastAt', t.broadcast_at, 'finalAt', t.final_at)
+                   ORDER BY t.signed_at, t.hash), '[]')
+            FROM transactions t WHERE t.payment_id = page.id) AS transactions
+    FROM page ORDER BY at DESC, id DESC`;
+
+/** Payments of all signers, the newest first. @param db the platform's. */
+export const listPayments = (
+  db: Statements,
+  { after, limit, state }: PaymentPage,
+): Promise<ListedPayment[]> =>
+  db.query<ListedPayment>(LIST, {
+    state: state ?? null,
+    at: after?.[0] ?? null,
+    id: after?.[1] ?? null,
+    limit,
+  });

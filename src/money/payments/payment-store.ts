@@ -1,0 +1,464 @@
+import type { Hex } from 'viem';
+import type {
+  Database,
+  Statements,
+  TransactionStatements,
+} from '../../platform/database/database.js';
+import { transfer } from '../ledger/ledger.js';
+import { NO_AGENT, putInOutbox } from '../../notifications/outbox.js';
+import type { PlatformEvent } from '../../types/notification.js';
+import { feeCause, type Fee } from './fee.js';
+import type {
+  PaymentCall,
+  PaymentFailure,
+  StoredCall,
+  TransactionPurpose,
+} from '../../types/payment.js';
+import type { SignedTransaction, UnsignedTransaction } from './sign.js';
+
+/** Who signs on a chain: what it pays is paid one nonce after the other. */
+export interface SignerRef {
+  readonly chainId: number;
+  /** In lower case. */
+  readonly address: Hex;
+}
+
+/** By which a signer is named in workflows. */
+export const signerId = ({ address, chainId }: SignerRef): string => `${chainId}-${address}`;
+
+/** Who signs for a payment. @throws RangeError when there is no such payment. */
+export async function signerOf(database: Database, paymentId: string): Promise<string> {
+  const [row] = await database
+    .asPlatform()
+    .query<SignerRef>(
+      'SELECT chain_id AS "chainId", signer AS address FROM payments WHERE id = $paymentId',
+      { paymentId },
+    );
+  if (!row) throw new RangeError(`The payment ${paymentId} is not there`);
+  return signerId(row);
+}
+
+/** A payment that nothing is signed for. */
+export interface QueuedPayment {
+  readonly id: string;
+  readonly calls: readonly StoredCall[];
+  readonly gas: string | null;
+}
+
+/** A transaction that was signed. */
+export interface StoredTransaction {
+  readonly hash: Hex;
+  readonly paymentId: string | null;
+  readonly nonce: bigint;
+  readonly purpose: TransactionPurpose;
+  readonly raw: Hex;
+  readonly maxFee: bigint;
+  readonly priorityFee: bigint;
+  readonly gas: bigint;
+  readonly active: boolean;
+  readonly refused: boolean;
+  /** Milliseconds since a node last took it up, or else since it was signed. */
+  readonly waitingMs: number;
+}
+
+/** What is to be known of one when it has ended. */
+export type SentTransaction = Pick<StoredTransaction, 'hash' | 'nonce' | 'paymentId' | 'purpose'>;
+
+/** How a transaction has ended. */
+export interface MinedForGood {
+  /** The number of its block. */
+  readonly block: number;
+  /** Undefined when what it is for was done. */
+  readonly failure: PaymentFailure | undefined;
+  /** Undefined where the platform's own wallet has paid none. */
+  readonly fee: Fee | undefined;
+}
+
+interface TransactionRow extends Omit<
+  StoredTransaction,
+  'nonce' | 'maxFee' | 'priorityFee' | 'gas' | 'waitingMs'
+> {
+  readonly nonce: string;
+  readonly maxFee: string;
+  readonly priorityFee: string;
+  readonly gas: string;
+  readonly waitingMs: string;
+}
+
+const TRANSACTION = `
+  SELECT hash, payment_id AS "paymentId", nonce, purpose, raw, max_fee AS "maxFee",
+         priority_fee AS "priorityFee", gas, active, refused,
+         extract(epoch FROM now() - coalesce(broadcast_at, signed_at)) * 1000 AS "waitingMs"
+    FROM transactions`;
+
+/** What is stored of one that was signed. */
+interface NewTransaction {
+  readonly paymentId: string | null;
+  readonly purpose: TransactionPurpose;
+  readonly unsigned: UnsignedTransaction;
+  readonly signed: SignedTransaction;
+}
+
+const COLUMNS = `hash, payment_id, chain_id, signer, nonce, purpose, raw, max_fee, priority_fee, gas`;
+const VALUES = `$hash, $paymentId, $chainId::bigint, $address, $nonce::bigint, $purpose, $raw,
+                $maxFee::bigint, $priorityFee::bigint, $gas::bigint`;
+
+const OF_SIGNER = 'chain_id = $chainId::bigint AND signer = $address';
+
+const UNSETTLED = `
+  ${TRANSACTION} WHERE ${OF_SIGNER} AND nonce IN (
+     SELECT nonce FROM transactions
+      WHERE ${OF_SIGNER} AND active AND final_at IS NULL)
+   ORDER BY nonce, signed_at`;
+
+const NEXT_NONCE = `SELECT max(nonce) + 1 AS next FROM transactions WHERE ${OF_SIGNER}`;
+
+/** For how long a payment is not handed over to the run that has it already. */
+const CLAIMED_S = 60;
+
+const CLAIM = `
+  WITH claimed AS (
+    UPDATE payments SET due_at = now() + interval '${CLAIMED_S} seconds'
+     WHERE ${OF_SIGNER} AND settled_at IS NULL
+       AND due_at < now() + interval '${CLAIMED_S / 2} seconds'
+  )
+  SELECT count(*) AS open FROM payments WHERE ${OF_SIGNER} AND settled_at IS NULL`;
+
+/** What a signer has to pay, and what it has signed, as it stands in the database. */
+export class PaymentStore {
+  readonly #database: Database;
+  readonly #signer: SignerRef;
+
+  constructor(database: Database, signer: SignerRef) {
+    this.#database = database;
+    this.#signer = signer;
+  }
+
+  /**
+   * What there is to do: how many payments are not settled, which nonce comes after the last one that was ever
+   * signed for, and what was signed and is not final. Says, once in a while, that they are with their signer's run.
+   */
+  look(): Promise<{
+    readonly open: number;
+    readonly next: bigint;
+    readonly onTheWay: ReadonlyMap<bigint, readonly StoredTransaction[]>;
+  }> {
+    return this.#database.asPlatform().statements(async (db) => {
+      const [[row], signed] = await Promise.all([
+        db.query<{ open: string }>(CLAIM, this.#values({})),
+        this.#signed(db),
+      ]);
+      return { open: Number(row?.open), ...signed };
+    });
+  }
+
+  /** Those that nothing is signed for, in the order in which they were asked for, without some. */
+  queued(most: number, except: readonly string[]): Promise<QueuedPayment[]> {
+    return this.#query(
+      `SELECT id, calls, gas FROM payments
+        WHERE ${OF_SIGNER} AND state = 'queued' AND id <> ALL ($except)
+        ORDER BY requested_at, id LIMIT $most`,
+      { most, except },
+    );
+  }
+
+  /** @throws RangeError when there is no such payment. */
+  async callsOf(paymentId: string): Promise<PaymentCall[]> {
+    const [row] = await this.#query<Pick<QueuedPayment, 'calls'>>(
+      'SELECT calls FROM payments WHERE id = $paymentId',
+      { paymentId },
+    );
+    if (!row) throw new RangeError(`The payment ${paymentId} is not there`);
+    return row.calls.map((call) => ({ ...call, value: BigInt(call.value) }));
+  }
+
+  /** What was signed and is not final, with those that were replaced, by their nonces. */
+  async unsettled(): Promise<ReadonlyMap<bigint, readonly StoredTransaction[]>> {
+    return byNonce(await this.#query<TransactionRow>(UNSETTLED));
+  }
+
+  /** The same, and the nonce after the last one that was ever signed for. */
+  signed(): Promise<{
+    readonly next: bigint;
+    readonly onTheWay: ReadonlyMap<bigint, readonly StoredTransaction[]>;
+  }> {
+    return this.#database.asPlatform().statements((db) => this.#signed(db));
+  }
+
+  /** The transaction that took the nonce for good; undefined when none of ours did. */
+  async finalOf(nonce: bigint): Promise<StoredTransaction | undefined> {
+    const [row] = await this.#query<TransactionRow>(
+      `${TRANSACTION} WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND final_at IS NOT NULL`,
+      { nonce: String(nonce) },
+    );
+    return row && transactionOf(row);
+  }
+
+  /**
+   * Stores what was signed for a payment together with its nonce, before anybody is sent it.
+   *
+   * @returns false when another process was faster: what was signed here is to be forgotten.
+   */
+  storeFirst(
+    paymentId: string,
+    unsigned: UnsignedTransaction,
+    signed: SignedTransaction,
+  ): Promise<boolean> {
+    return this.#locked(async (db) => {
+      const stored = await db.query(
+        `WITH given AS (
+           UPDATE payments SET state = 'broadcast', nonce = $nonce::bigint, hash = $hash
+            WHERE id = $paymentId AND state = 'queued' AND NOT EXISTS (
+              SELECT FROM transactions WHERE ${OF_SIGNER} AND nonce >= $nonce::bigint)
+            RETURNING id
+         )
+         INSERT INTO transactions (${COLUMNS}) SELECT ${VALUES} FROM given RETURNING 1`,
+        this.#values(valuesOf({ paymentId, purpose: 'pay', unsigned, signed })),
+      );
+      return stored.length > 0;
+    });
+  }
+
+  /**
+   * Puts what was signed in the place of a transaction of the same nonce, which is kept.
+   *
+   * @returns false when that one has been replaced or settled already.
+   */
+  replace(
+    { hash, paymentId }: StoredTransaction,
+    purpose: TransactionPurpose,
+    unsigned: UnsignedTransaction,
+    signed: SignedTransaction,
+  ): Promise<boolean> {
+    return this.#locked(async (db) => {
+      const replaced = await db.query(
+        `UPDATE transactions SET active = false
+          WHERE hash = $hash AND active AND final_at IS NULL RETURNING 1`,
+        { hash },
+      );
+      if (replaced.length === 0) return false;
+      if (paymentId !== null) {
+        await db.query('UPDATE payments SET hash = $hash WHERE id = $paymentId', {
+          paymentId,
+          hash: signed.hash,
+        });
+      }
+      await this.#insert(db, { paymentId, purpose, unsigned, signed });
+      return true;
+    });
+  }
+
+  /** The node was offered it. */
+  async offered({ hash }: Pick<StoredTransaction, 'hash'>, taken: boolean): Promise<void> {
+    await this.#query(
+      `UPDATE transactions SET refused = NOT $taken,
+              broadcast_at = CASE WHEN $taken THEN now() ELSE broadcast_at END
+        WHERE hash = $hash AND (refused = $taken OR $taken)`,
+      { hash, taken },
+    );
+  }
+
+  /** A transaction has its confirmations: its nonce is gone, its payment settled, and its fee booked. */
+  async settle(mined: SentTransaction, { block, failure, fee }: MinedForGood): Promise<void> {
+    const { hash, nonce, paymentId } = mined;
+    await this.#locked(async (db) => {
+      const values = this.#values({ nonce: String(nonce), hash, block: String(block) });
+      const [, , , ended] = await Promise.all([
+        // First of all: two of them are never active.
+        db.query(
+          `UPDATE transactions SET active = false
+            WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND hash <> $hash`,
+          values,
+        ),
+        db.query(
+          `UPDATE transactions SET active = true, final_at = now(), block_number = $block,
+                  fee = $fee, fee_payer = $payer, fee_block = $feeBlock
+            WHERE hash = $hash AND final_at IS NULL`,
+          {
+            ...{ hash, block: String(block), fee: fee === undefined ? null : String(fee.amount) },
+            ...{ payer: fee?.payer ?? null, feeBlock: fee?.block ?? null },
+          },
+        ),
+        // Of one that was final before it was booked with that.
+        fee &&
+          transfer(db, {
+            ...{ debit: 'fees', credit: 'external', amount: fee.amount },
+            ...{ currency: 'pathusd', cause: feeCause(hash) },
+          }),
+        db.query<{ cause: string }>(
+          `UPDATE payments SET state = $state, failure = $failure, hash = $hash,
+                  block_number = $block, settled_at = now()
+            WHERE id = $paymentId AND settled_at IS NULL RETURNING cause`,
+          {
+            paymentId,
+            hash,
+            block: String(block),
+            state: failure === undefined ? 'confirmed' : 'failed',
+            failure: failure ?? null,
+          },
+        ),
+      ]);
+      const [settled] = ended;
+      if (settled && failure && paymentId !== null) {
+        await tellFailed(db, { ...settled, paymentId, failure });
+      }
+    });
+  }
+
+  /** Nothing was signed for a payment, and nothing will be. */
+  async giveUp(paymentId: string, failure: PaymentFailure): Promise<void> {
+    await this.#database.asPlatform().statements(async (db) => {
+      const [settled] = await db.query<{ cause: string }>(
+        `UPDATE payments SET state = 'failed', failure = $failure, settled_at = now()
+          WHERE id = $paymentId AND state = 'queued' RETURNING cause`,
+        { paymentId, failure },
+      );
+      if (settled) await tellFailed(db, { ...settled, paymentId, failure });
+    });
+  }
+
+  /**
+   * The chain has used nonces up to one, without it, and nothing here was signed for the last of them: all that is
+   * queued may have been paid by it. What is asked for from then on was not.
+   *
+   * @returns false where something was signed for it, or where that was seen before.
+   */
+  async failUnknown(used: bigint): Promise<boolean> {
+    return this.#locked(async (db) => {
+      const failed = await db.query<{ id: string; cause: string }>(
+        `UPDATE payments SET state = 'failed', failure = 'unknown', nonce = $last::bigint, settled_at = now()
+          WHERE ${OF_SIGNER} AND state = 'queued'
+            AND NOT EXISTS (SELECT FROM transactions WHERE ${OF_SIGNER} AND nonce >= $last::bigint)
+            AND NOT EXISTS (SELECT FROM payments seen
+                             WHERE seen.chain_id = $chainId::bigint AND seen.signer = $address
+                               AND seen.failure = 'unknown' AND seen.nonce >= $last::bigint)
+          RETURNING id, cause`,
+        this.#values({ last: String(used - 1n) }),
+      );
+      for (const { cause, id: paymentId } of failed) {
+        await tellFailed(db, { cause, paymentId, failure: 'unknown' });
+      }
+      return failed.length > 0;
+    });
+  }
+
+  /** Has operators told. @param id the same for what they are to be told but once. */
+  async tell(id: string, event: PlatformEvent): Promise<void> {
+    await putInOutbox(this.#database.asPlatform(), { id, agent: NO_AGENT, ...event });
+  }
+
+  /** Nothing could be signed for a payment this time. @returns how often that is. */
+  async attempted(paymentId: string): Promise<number> {
+    const [row] = await this.#query<{ attempts: number }>(
+      'UPDATE payments SET attempts = attempts + 1 WHERE id = $paymentId RETURNING attempts',
+      { paymentId },
+    );
+    return row?.attempts ?? 0;
+  }
+
+  /** Stores what does nothing but take a nonce that nothing of ours is known to have. */
+  async storeFill(unsigned: UnsignedTransaction, signed: SignedTransaction): Promise<void> {
+    await this.#locked(async (db) => {
+      const [taken] = await db.query(
+        `SELECT FROM transactions WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND active`,
+        this.#values({ nonce: String(unsigned.nonce) }),
+      );
+      if (!taken) await this.#insert(db, { paymentId: null, purpose: 'fill', unsigned, signed });
+    });
+  }
+
+  /**
+   * Another transaction than ours has the nonce for good: the payment is to have another one.
+   *
+   * @param isOurs whether nobody but us can have signed that: it may be the payment's, and the database be older.
+   */
+  async startAnew({ nonce, paymentId }: StoredTransaction, isOurs: boolean): Promise<void> {
+    await this.#locked(async (db) => {
+      await db.query(
+        `UPDATE transactions SET active = false WHERE ${OF_SIGNER} AND nonce = $nonce::bigint`,
+        this.#values({ nonce: String(nonce) }),
+      );
+      if (isOurs && paymentId !== null) {
+        const [failed] = await db.query<{ cause: string }>(
+          `UPDATE payments SET state = 'failed', failure = 'unknown', settled_at = now()
+            WHERE id = $paymentId AND state = 'broadcast' AND nonce = $nonce::bigint RETURNING cause`,
+          { paymentId, nonce: String(nonce) },
+        );
+        if (failed) await tellFailed(db, { ...failed, paymentId, failure: 'unknown' });
+        return;
+      }
+      await db.query(
+        `UPDATE payments SET state = 'queued', nonce = NULL, hash = NULL
+          WHERE id = $paymentId AND state = 'broadcast' AND nonce = $nonce::bigint`,
+        { paymentId, nonce: String(nonce) },
+      );
+    });
+  }
+
+  async #signed(db: TransactionStatements) {
+    // In this order: what is signed for between them would look like a gap.
+    const [[row], rows] = await Promise.all([
+      db.query<{ next: string | null }>(NEXT_NONCE, this.#values({})),
+      db.query<TransactionRow>(UNSETTLED, this.#values({})),
+    ]);
+    return { next: BigInt(row?.next ?? 0), onTheWay: byNonce(rows) };
+  }
+
+  async #insert(db: Statements, row: NewTransaction): Promise<void> {
+    await db.query(
+      `INSERT INTO transactions (${COLUMNS}) VALUES (${VALUES})`,
+      this.#values(valuesOf(row)),
+    );
+  }
+
+  /** One change of a signer's nonces after the other, whatever process makes it. */
+  #locked<T>(work: (db: TransactionStatements) => Promise<T>): Promise<T> {
+    const { address, chainId } = this.#signer;
+    return this.#database.asPlatform().statements(async (db) => {
+      const [, result] = await Promise.all([
+        db.lock(`signer:${chainId}:${address}`),
+        work(db), // its first statement is run when the lock is held
+      ]);
+      return result;
+    });
+  }
+
+  #query<Row extends object>(sql: string, values: Record<string, unknown> = {}): Promise<Row[]> {
+    return this.#database.asPlatform().query<Row>(sql, this.#values(values));
+  }
+
+  #values = (values: Record<string, unknown>) => ({ ...this.#signer, ...values });
+}
+
+const valuesOf = ({ paymentId, purpose, signed, unsigned }: NewTransaction) => ({
+  ...{ ...signed, paymentId, purpose, nonce: String(unsigned.nonce), gas: String(unsigned.gas) },
+  ...{ maxFee: String(unsigned.maxFee), priorityFee: String(unsigned.priorityFee) },
+});
+
+/** With the end of a payment, which comes but once. */
+const tellFailed = (
+  db: Statements,
+  failed: Omit<Extract<PlatformEvent, { event: 'payment_failed' }>, 'event'>,
+): Promise<void> =>
+  putInOutbox(db, {
+    ...{ id: `payment-failed-${failed.paymentId}`, agent: NO_AGENT, event: 'payment_failed' },
+    ...failed,
+  });
+
+function byNonce(rows: readonly TransactionRow[]): Map<bigint, StoredTransaction[]> {
+  const found = new Map<bigint, StoredTransaction[]>();
+  for (const transaction of rows.map(transactionOf)) {
+    const { nonce } = transaction;
+    found.set(nonce, [...(found.get(nonce) ?? []), transaction]);
+  }
+  return found;
+}
+
+const transactionOf = (row: TransactionRow): StoredTransaction => ({
+  ...row,
+  nonce: BigInt(row.nonce),
+  maxFee: BigInt(row.maxFee),
+  priorityFee: BigInt(row.priorityFee),
+  gas: BigInt(row.gas),
+  waitingMs: Number(row.waitingMs),
+});

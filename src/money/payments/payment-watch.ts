@@ -1,0 +1,37 @@
+import type { TableChanges } from '../../platform/database/row-changes.js';
+import { RowWatch } from '../../platform/database/row-watch.js';
+import type { ChainPayments } from './chain-payments.js';
+import type { PaymentStatus } from '../../types/payment.js';
+
+/** Nobody has asked for a payment with the cause. */
+export class PaymentUnknownError extends Error {
+  override readonly name = 'PaymentUnknownError';
+
+  constructor(cause: string) {
+    super(`No payment was asked for under the cause ${cause}`);
+  }
+}
+
+/** How a payment has ended. */
+export type SettledPayment = PaymentStatus & { readonly state: 'confirmed' | 'failed' };
+
+/** Waits for payments, however many. */
+export class PaymentWatch {
+  readonly #rows: RowWatch<PaymentStatus>;
+
+  /** @param changes of payments. */
+  constructor(payments: Pick<ChainPayments, 'statesOf'>, changes: TableChanges) {
+    this.#rows = new RowWatch(changes, (causes) => payments.statesOf(causes));
+  }
+
+  /** @throws PaymentUnknownError, what the database throws, and the signal's reason. */
+  async settled(cause: string, signal: AbortSignal): Promise<SettledPayment> {
+    const status = await this.#rows.until(cause, (each) => !each || isSettled(each), signal);
+    if (!status) throw new PaymentUnknownError(cause);
+    if (isSettled(status)) return status;
+    throw signal.reason;
+  }
+}
+
+const isSettled = (status: PaymentStatus): status is SettledPayment =>
+  status.state === 'confirmed' || status.state === 'failed';

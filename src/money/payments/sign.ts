@@ -1,0 +1,54 @@
+import { keccak256, type Hex } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { Transaction } from 'viem/tempo';
+import { PATH_USD } from '../chain/tempo.js';
+import { isTempo } from './chains.js';
+import type { PaymentCall } from '../../types/payment.js';
+import type { OpenedKeys } from './signing-keys.js';
+
+/** What is signed. */
+export interface UnsignedTransaction {
+  readonly chainId: number;
+  readonly nonce: bigint;
+  readonly calls: readonly PaymentCall[];
+  readonly gas: bigint;
+  readonly maxFee: bigint;
+  readonly priorityFee: bigint;
+}
+
+/** The bytes that are broadcast, and by which hash they are found. */
+export interface SignedTransaction {
+  readonly raw: Hex;
+  readonly hash: Hex;
+}
+
+/**
+ * Signs a transaction: of the platform's own kind where the chain has it, else an ordinary one, whose fee
+ * nobody but the signer can pay.
+ */
+export async function signTransaction(
+  { feePayer, signer }: OpenedKeys,
+  { calls, chainId, gas, maxFee, nonce, priorityFee }: UnsignedTransaction,
+): Promise<SignedTransaction> {
+  const account = privateKeyToAccount(signer);
+  const common = {
+    chainId,
+    nonce: Number(nonce),
+    gas,
+    maxFeePerGas: maxFee,
+    maxPriorityFeePerGas: priorityFee,
+  };
+  const [call] = calls;
+  if (!call) throw new RangeError('A transaction has a call');
+  const raw = isTempo(chainId)
+    ? await account.signTransaction(
+        {
+          ...common,
+          ...{ type: 'tempo', calls: [...calls], feeToken: PATH_USD, nonceKey: 0n },
+          ...(feePayer && { feePayer: privateKeyToAccount(feePayer) }),
+        },
+        { serializer: Transaction.serialize },
+      )
+    : await account.signTransaction({ ...common, type: 'eip1559', ...call });
+  return { raw, hash: keccak256(raw) };
+}

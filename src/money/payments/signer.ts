@@ -1,0 +1,444 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { Hex } from 'viem';
+import type { Receipt } from '../chain/answers.js';
+import { ChainAwayError, NodeRefusalError } from '../chain/chain-node.js';
+import type { Database } from '../../platform/database/database.js';
+import { isTempo, type PaymentChain } from './chains.js';
+import { feePaidBy, type Fee } from './fee.js';
+import type { PaymentCall, PaymentFailure, TransactionPurpose } from '../../types/payment.js';
+import { PaymentNode, type Fees } from './payment-node.js';
+import {
+  PaymentStore,
+  signerId,
+  type QueuedPayment,
+  type SentTransaction,
+  type SignerRef,
+  type StoredTransaction,
+} from './payment-store.js';
+import { signTransaction, type UnsignedTransaction } from './sign.js';
+import { KeyMissingError, type OpenedKeys, type SigningKeys } from './signing-keys.js';
+
+/** Transactions of one signer that are on their way at a time. */
+export const MAX_ON_THE_WAY = 16;
+
+/** Queued ones that are looked at for them: some cannot be signed now. */
+const MAX_LOOKED_AT = 64;
+
+/** Those that would be reverted now, and wait for what is on its way: beyond them all others wait, too. */
+const MAX_DOUBTFUL = 1_000;
+
+/** Nonces of a gap that are closed at a time. */
+const MAX_CLOSED = 50;
+
+/** Signers whose gaps are remembered. */
+const MAX_GAPS = 1_000;
+
+/** As often a fee is raised; then the transaction waits with the one that it has. */
+const MAX_SIGNED = 9;
+
+/**
+ * So often, and so many milliseconds apart, it is tried to sign for a payment: two minutes, and a day where a node
+ * has refused it for what may be the node's own trouble.
+ */
+const MAX_ATTEMPTS = 24;
+const MAX_REFUSALS = 17_280;
+const RETRY_MS = 5_000;
+
+/** For what does nothing, which some chains let cost as much as a new account does. */
+const GAS_OF_NOTHING = 1_000_000n;
+
+/** A transaction that takes the place of another one costs so much more, at least: nodes ask for it. */
+const RAISE_PERCENT = 125n;
+
+export interface SignerParts {
+  readonly database: Database;
+  readonly chain: PaymentChain;
+  readonly keys: Pick<SigningKeys, 'open' | 'feePayerOf' | 'operator'>;
+  readonly log: Logger;
+  /** Signers of whose gaps operators have been told, until those are closed. */
+  readonly gaps: Set<string>;
+  /** Milliseconds between two attempts at what could not be signed; 5,000 when left out. */
+  readonly retryMs?: number;
+}
+
+/** Makes the payments of one signer on one chain. Every step may be done again, by any process. */
+export class Signer {
+  readonly #parts: SignerParts;
+  readonly #signer: SignerRef;
+  readonly #store: PaymentStore;
+  readonly #node: PaymentNode;
+  /** When nothing could be signed for payments that are still queued. */
+  readonly #tried = new Map<string, number>();
+  /** Payments that would be reverted, with the last nonce of what they may build on. */
+  readonly #doubtful = new Map<string, bigint>();
+  /** The nonce that operators were told of to wait for somebody who can pay its fee. */
+  #toldUnpayable: bigint | undefined;
+
+  constructor(parts: SignerParts, address: Hex) {
+    this.#parts = parts;
+    this.#signer = { chainId: parts.chain.chainId, address };
+    this.#store = new PaymentStore(parts.database, this.#signer);
+    this.#node = new PaymentNode(parts.chain.node);
+  }
+
+  /**
+   * Looks at what is on its way, and sends what waits.
+   *
+   * @returns false when nothing is left to be paid.
+   * @throws ChainAwayError: it is to be done again.
+   */
+  async step(): Promise<boolean> {
+    const { next, onTheWay, open } = await this.#store.look();
+    if (open === 0) return false;
+    const [lowest] = onTheWay.keys();
+    const head = lowest === undefined ? 0 : await this.#node.head();
+    for (const [nonce, transactions] of onTheWay) {
+      await this.#follow(transactions, { head, isFirst: nonce === lowest });
+    }
+    const free = MAX_ON_THE_WAY - onTheWay.size;
+    const [used, waiting] = await Promise.all([
+      this.#node.nonceOf(this.#signer.address),
+      free > 0 ? this.#store.queued(MAX_LOOKED_AT, this.#notYet(lowest)) : [],
+    ]);
+    await this.#closeGap({ used, end: lowest ?? next }, true);
+    const mayBePaid = used > next && waiting.length > 0 && this.#isKept;
+    if (mayBePaid && (await this.#store.failUnknown(used))) return true;
+    await this.#sendWaiting(waiting, {
+      ...{ most: free, onTheWay: onTheWay.size },
+      nonce: next > used ? next : used,
+    });
+    return true;
+  }
+
+  /**
+   * Sends again what was final and is not there any more, such as on a node of an older state.
+   *
+   * @throws ChainAwayError
+   */
+  async restore(): Promise<void> {
+    const { next, onTheWay } = await this.#store.signed();
+    const [lowest] = onTheWay.keys();
+    const used = await this.#node.nonceOf(this.#signer.address);
+    await this.#closeGap({ used, end: lowest ?? next }, false);
+  }
+
+  /** Nonces that the chain waits for, before the lowest one that something is on its way with. */
+  async #closeGap(
+    { end, used }: { readonly used: bigint; readonly end: bigint },
+    fills: boolean,
+  ): Promise<void> {
+    if (used >= end) return this.#forgetGap();
+    await this.#tellGap({ from: String(used), until: String(end) });
+    for (let nonce = used; nonce < end && nonce < used + BigInt(MAX_CLOSED); nonce++) {
+      const final = await this.#store.finalOf(nonce);
+      if (!final) {
+        if (fills) await this.#fill(nonce);
+      } else if (!(await this.#node.knows(final.hash))) {
+        await this.#node.broadcast(final.raw);
+      }
+    }
+  }
+
+  /** Tells of a gap when it is first seen. */
+  async #tellGap(gap: { readonly from: string; readonly until: string }): Promise<void> {
+    const { gaps, log } = this.#parts;
+    const { address: signer, chainId } = this.#signer;
+    const id = signerId(this.#signer);
+    if (gaps.has(id)) return;
+    // Those that are forgotten are told of once more.
+    if (gaps.size >= MAX_GAPS) gaps.clear();
+    gaps.add(id);
+    log.warn({ ...this.#signer, ...gap }, 'nonces are missing');
+    const told = { event: 'nonces_missing', chainId, signer, ...gap } as const;
+    try {
+      await this.#store.tell(`nonces-missing-${randomUUID()}`, told);
+    } catch (error) {
+      gaps.delete(id);
+      throw error;
+    }
+  }
+
+  #forgetGap(): void {
+    const { gaps, log } = this.#parts;
+    if (gaps.delete(signerId(this.#signer)))
+      log.info(this.#signer, 'no nonces are missing any more');
+  }
+
+  async #fill(nonce: bigint): Promise<void> {
+    const fees = firstFees(await this.#node.fees());
+    const unsigned = { ...this.#unsigned(nonce, this.#nothing, GAS_OF_NOTHING), ...fees };
+    await this.#store.storeFill(unsigned, await signTransaction(await this.#key(), unsigned));
+  }
+
+  /** One nonce that something was signed for: the newest of it counts, unless another one was mined. */
+  async #follow(
+    transactions: readonly StoredTransaction[],
+    { head, isFirst }: { readonly head: number; readonly isFirst: boolean },
+  ): Promise<void> {
+    const { confirmations } = this.#parts.chain;
+    for (const transaction of transactions) {
+      const receipt = await this.#node.receiptOf(transaction.hash);
+      if (!receipt) continue;
+      if (head - receipt.blockNumber + 1 >= confirmations) {
+        await this.#settle(transaction, receipt);
+      }
+      return;
+    }
+    const newest = transactions.find(({ active }) => active);
+    const signed = transactions.length;
+    if (newest) await this.#push(newest, { signed, head, isFirst });
+  }
+
+  /** What the operator has paid for it; elsewhere than on the platform's own kind of chain it is no pathUSD. */
+  #feeOf(receipt: Receipt): Fee | undefined {
+    const { operator } = this.#parts.keys;
+    if (operator === undefined || !isTempo(this.#signer.chainId)) return undefined;
+    const amount = feePaidBy(operator, receipt);
+    return amount > 0n ? { payer: operator, amount, block: receipt.blockHash } : undefined;
+  }
+
+  /**
+   * A transaction that is in no block.
+   *
+   * @param at.signed so many were signed for its nonce, of which it is the newest.
+   * @param at.isFirst whether those of all later nonces wait for it.
+   */
+  async #push(
+    transaction: StoredTransaction,
+    { head, isFirst, signed }: { head: number; isFirst: boolean; signed: number },
+  ): Promise<void> {
+    const { address } = this.#signer;
+    const { gas, hash, maxFee, nonce, raw } = transaction;
+    if ((await this.#node.nonceOf(address)) > nonce) {
+      return this.#considerForeign(transaction, head);
+    }
+    let isRefused = false;
+    if (!(await this.#node.knows(hash))) {
+      isRefused = !(await this.#node.broadcast(raw));
+      await this.#store.offered(transaction, !isRefused);
+      // What nobody had until now has not waited.
+      if (!isRefused) return;
+    }
+    if (transaction.waitingMs < this.#parts.chain.feeBumpAfterMs) return;
+    const payer = isTempo(this.#signer.chainId) ? this.#parts.keys.feePayerOf(address) : address;
+    if (isRefused && !(await this.#node.canPay(payer, gas, maxFee))) {
+      if (isFirst) await this.#tellUnpayable(nonce, payer);
+    } else if (signed < MAX_SIGNED) {
+      await this.#raise(transaction, transaction.purpose);
+    } else if (isRefused && transaction.purpose === 'pay') {
+      await this.#raise(transaction, 'cancel');
+    }
+  }
+
+  /** Once for each nonce that all others wait for, whichever process comes to it how often. */
+  async #tellUnpayable(nonce: bigint, payer: Hex): Promise<void> {
+    if (this.#toldUnpayable === nonce) return;
+    const { chainId } = this.#signer;
+    const told = { event: 'fees_unpayable', chainId, payer } as const;
+    this.#parts.log.error(
+      { ...this.#signer, payer },
+      'nobody has enough for fees, and payments wait',
+    );
+    await this.#store.tell(`fees-unpayable-${signerId(this.#signer)}-${nonce}`, told);
+    this.#toldUnpayable = nonce;
+  }
+
+  /** The nonce is gone, and none of ours is known to have it. */
+  async #considerForeign(transaction: StoredTransaction, head: number): Promise<void> {
+    const { address } = this.#signer;
+    const deepest = head - this.#parts.chain.confirmations + 1;
+    if (deepest < 0 || (await this.#node.nonceOf(address, deepest)) <= transaction.nonce) return;
+    const hashes = await this.#hashesWhereUsed(transaction.nonce, deepest);
+    const ours = (await this.#store.unsettled()).get(transaction.nonce) ?? [];
+    if (!hashes || ours.some(({ hash }) => hashes.includes(hash))) return;
+    await this.#store.startAnew(transaction, this.#isKept);
+  }
+
+  /** All transactions of the block in which the signer used a nonce, which is not a later one than that. */
+  async #hashesWhereUsed(nonce: bigint, latest: number): Promise<readonly Hex[] | undefined> {
+    let [before, used] = [-1, latest];
+    while (used - before > 1) {
+      const middle = Math.floor((before + used) / 2);
+      if ((await this.#node.nonceOf(this.#signer.address, middle)) > nonce) used = middle;
+      else before = middle;
+    }
+    return this.#node.hashesOf(used);
+  }
+
+  /** The same calls under the same nonce, for more; or none, so that the nonce is gone. */
+  async #raise(transaction: StoredTransaction, purpose: TransactionPurpose): Promise<void> {
+    const { gas, nonce, paymentId } = transaction;
+    const fees = raisedFees(transaction, await this.#node.fees());
+    const pays = purpose === 'pay' && paymentId !== null;
+    const unsigned = pays
+      ? this.#unsigned(nonce, await this.#store.callsOf(paymentId), gas)
+      : this.#unsigned(nonce, this.#nothing, GAS_OF_NOTHING);
+    const priced = { ...unsigned, ...fees };
+    const signed = await signTransaction(await this.#key(), priced);
+    await this.#store.replace(transaction, purpose, priced, signed);
+  }
+
+  /** @param by.nonce the first one that is free. */
+  async #sendWaiting(
+    waiting: readonly QueuedPayment[],
+    { most, nonce, onTheWay }: { most: number; nonce: bigint; onTheWay: number },
+  ): Promise<void> {
+    let sent = 0;
+    for (const payment of waiting) {
+      if (sent === most) return;
+      this.#tried.delete(payment.id);
+      try {
+        const by = { nonce: nonce + BigInt(sent), onTheWay: onTheWay + sent };
+        const outcome = await this.#sign(payment, by);
+        if (outcome === 'waits') return;
+        // What was given up has nothing on the way, so that the next one need not wait for it.
+        if (outcome === 'sent') sent++;
+      } catch (error) {
+        if (error instanceof ChainAwayError) throw error;
+        if (error instanceof NodeRefusalError) await this.#requireTrials();
+        await this.#setAside(payment, error);
+      }
+    }
+  }
+
+  /** @throws ChainAwayError of a node that tries out nothing at all: that is no fault of a payment's. */
+  async #requireTrials(): Promise<void> {
+    try {
+      await this.#node.gasOf(this.#signer.address, this.#nothing);
+    } catch (error) {
+      throw error instanceof NodeRefusalError ? new ChainAwayError({ cause: error }) : error;
+    }
+  }
+
+  /** Those that are not to be looked at now, so that others are. */
+  #notYet(lowest: bigint | undefined): string[] {
+    const { retryMs = RETRY_MS } = this.#parts;
+    const waiting = [...this.#doubtful].filter(
+      ([, last]) => lowest !== undefined && lowest <= last,
+    );
+    const tried = [...this.#tried].filter(([, at]) => performance.now() - at < retryMs);
+    return [...waiting, ...tried].map(([id]) => id);
+  }
+
+  /** Those behind it do not wait for a payment that nothing can be signed for. */
+  async #setAside({ id }: QueuedPayment, error: unknown): Promise<void> {
+    const attempts = await this.#store.attempted(id);
+    this.#parts.log.error({ err: error, payment: id, attempts }, 'a payment could not be signed');
+    const isNodes = error instanceof NodeRefusalError && !error.isOfQuestion;
+    const most = isNodes ? MAX_REFUSALS : MAX_ATTEMPTS;
+    if (attempts < most) this.#tried.set(id, performance.now());
+    else await this.#store.giveUp(id, 'unsignable');
+  }
+
+  /** @returns `aside` when nothing is on the way for it, `waits` when those behind it have to wait, too. */
+  async #sign(
+    payment: QueuedPayment,
+    { nonce, onTheWay }: { readonly nonce: bigint; readonly onTheWay: number },
+  ): Promise<'sent' | 'aside' | 'waits'> {
+    const { log } = this.#parts;
+    const gas = payment.gas === null ? undefined : BigInt(payment.gas);
+    const calls = payment.calls.map((call) => ({ ...call, value: BigInt(call.value) }));
+    const [needed, current] = await Promise.all([
+      this.#node.gasOf(this.#signer.address, calls, gas),
+      this.#node.fees(),
+    ]);
+    const isDoubtful = this.#doubtful.delete(payment.id);
+    if (needed === undefined) {
+      // What was on its way before it may be what it builds on: it is looked at once more after that.
+      if (onTheWay > 0 && !isDoubtful) {
+        if (this.#doubtful.size >= MAX_DOUBTFUL) return 'waits';
+        this.#doubtful.set(payment.id, nonce - 1n);
+        return 'aside';
+      }
+      log.warn({ payment: payment.id }, 'a payment would be reverted');
+      await this.#store.giveUp(payment.id, 'refused');
+      return 'aside';
+    }
+    let key: OpenedKeys;
+    try {
+      key = await this.#key();
+    } catch (error) {
+      if (!(error instanceof KeyMissingError)) throw error;
+      log.error({ err: error, payment: payment.id }, 'a payment cannot be signed');
+      await this.#store.giveUp(payment.id, 'unsignable');
+      return 'aside';
+    }
+    const fees = firstFees(current);
+    const unsigned = { ...this.#unsigned(nonce, calls, gas ?? needed), ...fees };
+    const signed = await signTransaction(key, unsigned);
+    if (!(await this.#store.storeFirst(payment.id, unsigned, signed))) return 'waits';
+    const sent = { ...signed, nonce, paymentId: payment.id, purpose: 'pay' } as const;
+    const isTaken = await this.#node.broadcast(signed.raw);
+    if (!isTaken || !(await this.#isFinalAtOnce(sent))) await this.#store.offered(signed, isTaken);
+    return 'sent';
+  }
+
+  /** Some chains mine as soon as they are sent something: nobody waits for the next look there. */
+  async #isFinalAtOnce(sent: SentTransaction): Promise<boolean> {
+    if (this.#parts.chain.confirmations > 1) return false;
+    const receipt = await this.#node.receiptOf(sent.hash);
+    if (receipt) await this.#settle(sent, receipt);
+    return receipt !== undefined;
+  }
+
+  #settle(transaction: SentTransaction, receipt: Receipt): Promise<void> {
+    return this.#store.settle(transaction, {
+      block: receipt.blockNumber,
+      failure: failureOf(transaction, receipt),
+      fee: this.#feeOf(receipt),
+    });
+  }
+
+  /**
+   * Whether its key is a wallet's, and nowhere but here: whatever it has signed it has signed for a payment. Of the
+   * platform's own wallet the contract takes each call but once, and others may use it.
+   */
+  get #isKept(): boolean {
+    return this.#signer.address !== this.#parts.keys.operator;
+  }
+
+  /** A call that nothing comes of. */
+  get #nothing(): readonly PaymentCall[] {
+    return [{ to: this.#signer.address, data: '0x', value: 0n }];
+  }
+
+  #unsigned(nonce: bigint, calls: readonly PaymentCall[], gas: bigint) {
+    return {
+      chainId: this.#signer.chainId,
+      nonce,
+      calls,
+      gas,
+    } satisfies Partial<UnsignedTransaction>;
+  }
+
+  #key = (): Promise<OpenedKeys> => this.#parts.keys.open(this.#signer.address);
+}
+
+function failureOf(
+  { purpose }: SentTransaction,
+  { succeeded }: { readonly succeeded: boolean },
+): PaymentFailure | undefined {
+  if (purpose === 'cancel') return 'cancelled';
+  return succeeded ? undefined : 'reverted';
+}
+
+/** Enough even if the part of the block doubles. */
+const firstFees = ({ base, priority }: Fees) => ({
+  maxFee: base * 2n + priority,
+  priorityFee: priority,
+});
+
+/** Enough for now, and so much more than before that nodes take it in the other one's place. */
+function raisedFees(
+  before: Pick<StoredTransaction, 'maxFee' | 'priorityFee'>,
+  { base, priority }: Fees,
+): Pick<UnsignedTransaction, 'maxFee' | 'priorityFee'> {
+  const raised = (fee: bigint) => (fee * RAISE_PERCENT) / 100n + 1n;
+  return {
+    maxFee: larger(raised(before.maxFee), base * 2n + priority),
+    priorityFee: larger(raised(before.priorityFee), priority),
+  };
+}
+
+const larger = (a: bigint, b: bigint) => (a > b ? a : b);

@@ -1,0 +1,465 @@
+import { encodeFunctionData, type Hex } from 'viem';
+import type { ChainNode } from '../chain/chain-node.js';
+import { escrowAbi } from '../chain/payment-escrow.js';
+import type { Database, Statements } from '../../platform/database/database.js';
+import type { PaymentSessionRow } from '../../platform/database/models.js';
+import { UnavailableError } from '../../lib/errors.js';
+import { transfer, type Account } from '../ledger/ledger.js';
+import { NO_AGENT, putInOutbox } from '../../notifications/outbox.js';
+import type { ChainPayments } from '../payments/chain-payments.js';
+import { closeAgedSessions } from './aged-sessions.js';
+import {
+  refundCause,
+  sessionAccount,
+  settlementCause,
+  spentAccount,
+  unpaidCause,
+} from './causes.js';
+import { ESCROW_GAS, readHold, type EscrowHold } from './escrow.js';
+import { findById, lockSession, SessionWaitsError } from './session-openings.js';
+import type { PaymentSessionSettings } from './settings.js';
+import type { PaymentSessionState, SettlementKind } from '../../types/payment-session-states.js';
+
+/** Payments for one kind of settlement of a session, of which none is made, until operators are told. */
+export const TOLD_AT_ATTEMPTS = 5;
+
+/** The pause after the first of them, in seconds; each one after that is four times as long, up to an hour. */
+const RETRY_S = 60;
+const RETRY_FACTOR = 4;
+const MOST_RETRY_S = 3_600;
+
+/** What is to be done for a session next. */
+export type SettlementStep =
+  /** Wait until the payment of this cause is final, and write it down. */
+  | { readonly next: 'payment'; readonly cause: string }
+  /** Wait until nothing is held of it for debits: no new ones are taken. */
+  | { readonly next: 'debits' }
+  | { readonly next: 'nothing'; readonly state: PaymentSessionState | undefined };
+
+interface Parts {
+  readonly database: Database;
+  readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
+  /** A node of the chain that deposits are on. */
+  readonly node: Pick<ChainNode, 'chainId' | 'view' | 'blockNumber'>;
+  /** Blocks that something is in, its own included, when it is final. */
+  readonly confirmations: number;
+  /** Whose call settles; undefined where nobody's does. */
+  readonly operator: Hex | undefined;
+  readonly settings: PaymentSessionSettings;
+}
+
+interface Settlement {
+  readonly cumulative: string;
+  readonly kind: SettlementKind;
+  readonly attempts: number;
+  readonly payment: string;
+}
+
+/** How often it was tried in vain. */
+interface Failures {
+  readonly attempts: number;
+  /** Whether it is too early for the next one. */
+  readonly isPaused: boolean;
+}
+
+/**
+ * How payment sessions are settled on chain, step by step. Each may be repeated, and done by several at
+ * once: whoever changes a session has its row locked.
+ */
+export class SessionSettlements {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Asks for the payment that is due, if one is: of what was delivered while the session goes on, or of
+   * all of it when it is being closed.
+   *
+   * @throws ChainAwayError where one has failed before; UnavailableError where nobody signs.
+   */
+  async request(id: string): Promise<SettlementStep> {
+    const [session, { attempts }] = await Promise.all([
+      findById(this.#parts.database, id),
+      failuresOf(this.#platform, { id }),
+    ]);
+    if (!session || !isOnChain(session)) return { next: 'nothing', state: session?.state };
+    // What has failed may have come from what somebody else has done to the hold.
+    const onChain = attempts > 0 ? await this.#takeFromChain(session) : 0n;
+    return this.#locked(id, (db, locked) => this.#next(db, locked, onChain));
+  }
+
+  /** Whether nothing is held of the session for debits any more. */
+  async hasNoDebits(id: string): Promise<boolean> {
+    return !(await hasOpenHolds(this.#platform, id));
+  }
+
+  /**
+   * Writes down how a payment has ended. @throws SessionWaitsError before it has.
+   */
+  async settle(id: string, cause: string): Promise<void> {
+    const ended = await this.#parts.payments.stateOf(cause);
+    if (ended?.state !== 'confirmed' && ended?.state !== 'failed') {
+      throw new SessionWaitsError(`The payment ${cause} has not ended`);
+    }
+    await this.#locked(id, async (db, session) => {
+      const [settlement] = await db.query<Settlement & { requestedAt: Date }>(
+        `UPDATE payment_settlements SET state = $state, transaction = $hash, ended_at = now(),
+                retry_at = CASE WHEN $state = 'failed' THEN now() END
+          WHERE payment = $cause AND session_id = $id AND state = 'requested'
+          RETURNING cumulative, kind, attempts, payment, requested_at AS "requestedAt"`,
+        { id, cause, state: ended.state, hash: ended.hash ?? null },
+      );
+      if (!settlement) return; // written down before
+      if (ended.state === 'failed') await this.#putOff(db, session, settlement);
+      else await this.#confirm(db, session, settlement, settlement.requestedAt);
+    });
+  }
+
+  /** Has sessions closed that are as old as they get. @returns how many. */
+  closeAged(): Promise<number> {
+    const { database, settings } = this.#parts;
+    return closeAgedSessions(database, settings);
+  }
+
+  get #platform(): Statements {
+    return this.#parts.database.asPlatform();
+  }
+
+  /** @param onChain what the treasury has had of it at least. */
+  async #next(
+    db: Statements,
+    session: PaymentSessionRow,
+    onChain: bigint,
+  ): Promise<SettlementStep> {
+    const { delivered, id, settled, state } = session;
+    if (!isOnChain(session)) return { next: 'nothing', state };
+    const kind = state === 'active' ? 'settle' : 'close';
+    // Less than it has had the escrow does not take, as where the database was restored.
+    const cumulative = onChain > BigInt(delivered) ? String(onChain) : delivered;
+    // Asked together: which of them count shows then.
+    const [[underWay], isDueNow, { isPaused }, isHeld, attempts] = await Promise.all([
+      db.query<Pick<Settlement, 'payment'>>(
+        `SELECT payment FROM payment_settlements WHERE session_id = $id AND state = 'requested'`,
+        { id },
+      ),
+      isDue(db, id),
+      failuresOf(db, session, kind),
+      hasOpenHolds(db, id),
+      attemptsAt(db, id, cumulative, kind),
+    ]);
+    if (underWay) return { next: 'payment', cause: underWay.payment };
+    const nothing = { next: 'nothing', state } as const;
+    if (kind === 'settle') {
+      if (!isDueNow) return nothing;
+      if (delivered === settled) {
+        await setDue(db, id, null);
+        return nothing;
+      }
+    }
+    if (isPaused) {
+      await this.#pause(db, session, kind);
+      return nothing;
+    }
+    if (kind === 'close' && isHeld) return { next: 'debits' };
+    const cause = await this.#pay(db, session, { cumulative, kind, attempts: attempts + 1 });
+    return { next: 'payment', cause };
+  }
+
+  /** @returns the cause of the payment. */
+  async #pay(
+    db: Statements,
+    { chainId, escrow, holdId, id }: PaymentSessionRow,
+    { attempts, cumulative, kind }: Omit<Settlement, 'payment'>,
+  ): Promise<string> {
+    const { operator, payments } = this.#parts;
+    if (operator === undefined) throw new UnavailableError('Nobody is configured who settles');
+    const first = settlementCause(id, cumulative);
+    const cause = [first, ...(kind === 'close' ? [kind] : []), ...(attempts > 1 ? [attempts] : [])];
+    const payment = cause.join(':');
+    const data = encodeFunctionData({
+      abi: escrowAbi,
+      functionName: kind,
+      args: [holdId as Hex, BigInt(cumulative)],
+    });
+    await Promise.all([
+      db.query(
+        `INSERT INTO payment_settlements (session_id, cumulative, kind, attempts, payment)
+         VALUES ($id, $cumulative, $kind, $attempts, $payment)
+         ON CONFLICT (session_id, cumulative, kind) DO UPDATE
+           SET state = 'requested', attempts = $attempts, payment = $payment, transaction = NULL,
+               retry_at = NULL, requested_at = now(), ended_at = NULL`,
+        { id, cumulative, kind, attempts, payment },
+      ),
+      setDue(db, id, null),
+      payments.request(db, {
+        ...{ cause: payment, chainId: Number(chainId), signer: operator, gas: ESCROW_GAS },
+        calls: [{ to: escrow as Hex, data, value: 0n }], // checked when written
+      }),
+    ]);
+    return payment;
+  }
+
+  async #confirm(
+    db: Statements,
+    session: PaymentSessionRow,
+    { cumulative, kind }: Settlement,
+    requestedAt: Date,
+  ): Promise<void> {
+    const settled = settledOf(session, BigInt(cumulative));
+    if (kind === 'close') {
+      await close(db, session, settled);
+      return;
+    }
+    await book(db, session, settled);
+    const { settleIntervalMs, settleThreshold } = this.#parts.settings;
+    // What was delivered meanwhile is due as if it had been delivered when this was asked for.
+    const unsettled = BigInt(session.delivered) - settled;
+    const after = new Date(requestedAt.getTime() + settleIntervalMs);
+    const due = unsettled >= settleThreshold ? requestedAt : after;
+    await setDue(db, session.id, unsettled > 0n ? due : null);
+  }
+
+  /**
+   * What was delivered meanwhile is another sum, and tried no sooner. Operators were told of the payment by
+   * whoever made it.
+   */
+  async #putOff(
+    db: Statements,
+    session: PaymentSessionRow,
+    { kind, payment }: Settlement,
+  ): Promise<void> {
+    const { attempts } = await failuresOf(db, session, kind);
+    const seconds = Math.min(RETRY_S * RETRY_FACTOR ** (attempts - 1), MOST_RETRY_S);
+    await db.query(
+      `UPDATE payment_settlements SET retry_at = now() + make_interval(secs => $seconds)
+        WHERE payment = $payment`,
+      { payment, seconds },
+    );
+    await this.#pause(db, session, kind);
+    if (attempts !== TOLD_AT_ATTEMPTS) return;
+    const { id: sessionId } = session;
+    await putInOutbox(db, {
+      ...{ id: `settlement-given-up-${sessionId}-${kind}-${session.settled}`, agent: NO_AGENT },
+      ...{ event: 'settlement_given_up', sessionId, attempts },
+    });
+  }
+
+  /** The session is not handed over before something can be tried again. */
+  async #pause(db: Statements, { id }: PaymentSessionRow, kind: SettlementKind): Promise<void> {
+    const column = kind === 'settle' ? 'settlement_due_at' : 'due_at';
+    await db.query(
+      `UPDATE payment_sessions SET ${column} =
+              (SELECT max(retry_at) FROM payment_settlements
+                WHERE session_id = $id AND kind = $kind AND state = 'failed')
+        WHERE id = $id`,
+      { id, kind },
+    );
+  }
+
+  /**
+   * Books what the chain says for good of the hold, whoever has made it so: the row of one that is over
+   * ends.
+   *
+   * @returns what the treasury has had of it.
+   * @throws ChainAwayError
+   */
+  async #takeFromChain(session: PaymentSessionRow): Promise<bigint> {
+    const { confirmations, node } = this.#parts;
+    // Configured otherwise since: an operator's to settle.
+    if (String(node.chainId) !== session.chainId) return 0n;
+    const block = confirmations > 1 ? (await node.blockNumber()) - confirmations + 1 : undefined;
+    const ids = [session.escrow as Hex, session.holdId as Hex] as const; // checked when written
+    const hold = await readHold(node, ...ids, block);
+    if (!hold) return 0n;
+    await this.#locked(session.id, (db, locked) => takeOver(db, locked, hold));
+    return hold.settled;
+  }
+
+  /** Nobody else changes the session, or debits it, meanwhile. */
+  #locked<T>(
+    id: string,
+    work: (db: Statements, session: PaymentSessionRow) => Promise<T>,
+  ): Promise<T> {
+    return this.#parts.database.asPlatform().statements(async (db) => {
+      const session = await lockSession(db, id);
+      if (!session) throw new RangeError(`The payment session ${id} is not there`);
+      return work(db, session);
+    });
+  }
+}
+
+/** Whether something of it is held, and is to be settled. */
+const isOnChain = ({ state }: Pick<PaymentSessionRow, 'state'>): boolean =>
+  state === 'active' || state === 'settling';
+
+async function takeOver(
+  db: Statements,
+  session: PaymentSessionRow,
+  hold: EscrowHold,
+): Promise<void> {
+  const { id, state } = session;
+  if (!isOnChain(session)) return;
+  const [underWay] = await db.query(
+    `SELECT FROM payment_settlements WHERE session_id = $id AND state = 'requested'`,
+    { id },
+  );
+  if (underWay) return; // it says by itself how it ends
+  const settled = settledOf(session, hold.settled);
+  if (hold.closed && state === 'active') await beginClosing(db, id);
+  if (hold.closed && !(await hasOpenHolds(db, id))) await close(db, session, settled);
+  else await book(db, session, settled);
+}
+
+/** What the treasury has of a session, all in all, where the chain says that it has had so much. */
+function settledOf({ delivered, settled }: PaymentSessionRow, onChain: bigint): bigint {
+  // More than was delivered is not ours to explain: the check of the ledger tells it.
+  const cumulative = onChain < BigInt(delivered) ? onChain : BigInt(delivered);
+  return cumulative > BigInt(settled) ? cumulative : BigInt(settled);
+}
+
+/** What the treasury has is the treasury's, once. */
+async function book(
+  db: Statements,
+  { id, settled: before }: PaymentSessionRow,
+  settled: bigint,
+): Promise<void> {
+  const amount = settled - BigInt(before);
+  if (amount === 0n) return;
+  const cause = settlementCause(id, String(settled));
+  await Promise.all([
+    move(db, { debit: spentAccount(id), credit: 'treasury', amount, cause }),
+    db.query('UPDATE payment_sessions SET settled = $settled WHERE id = $id', {
+      id,
+      settled: String(settled),
+    }),
+  ]);
+}
+
+/**
+ * Nothing of the deposit is held any more: what the treasury has not had of it is its wallet's. What it has had
+ * comes last: so all accounts are locked in the order of their names.
+ */
+async function close(db: Statements, session: PaymentSessionRow, settled: bigint): Promise<void> {
+  const { delivered, deposit, id } = session;
+  const unpaid = BigInt(delivered) - settled;
+  // Sent in this order.
+  await Promise.all([
+    move(db, {
+      ...{ debit: sessionAccount(id), credit: 'external' },
+      ...{ amount: BigInt(deposit) - BigInt(delivered), cause: refundCause(id) },
+    }),
+    move(db, {
+      ...{ debit: spentAccount(id), credit: 'external' },
+      ...{ amount: unpaid, cause: unpaidCause(id) },
+    }),
+    book(db, session, settled),
+    db.query(
+      `UPDATE payment_sessions SET state = 'closed', closed_at = now(), settlement_due_at = NULL
+        WHERE id = $id`,
+      { id },
+    ),
+  ]);
+  if (unpaid === 0n) return;
+  await putInOutbox(db, {
+    ...{ id: `session-unpaid-${id}`, agent: NO_AGENT },
+    ...{ event: 'session_unpaid', sessionId: id, amount: String(unpaid) },
+  });
+}
+
+async function move(
+  db: Statements,
+  movement: {
+    readonly debit: Account;
+    readonly credit: Account;
+    readonly amount: bigint;
+    readonly cause: string;
+  },
+): Promise<void> {
+  if (movement.amount > 0n) await transfer(db, { ...movement, currency: 'pathusd' });
+}
+
+/**
+ * No debit is begun from here on, and its run is to end the session.
+ *
+ * @returns false when it was not open, or is being closed already.
+ */
+export async function beginClosing(db: Statements, id: string): Promise<boolean> {
+  const begun = await db.query(
+    `UPDATE payment_sessions SET state = 'settling', closing_at = now(), due_at = now()
+      WHERE id = $id AND state = 'active' RETURNING 1`,
+    { id },
+  );
+  return begun.length > 0;
+}
+
+/** Hashes of the transactions that have settled something of it for good, oldest first. */
+export async function settledBy(db: Statements, id: string): Promise<string[]> {
+  const rows = await db.query<{ transaction: string }>(
+    `SELECT transaction FROM payment_settlements
+      WHERE session_id = $id AND state = 'confirmed' AND transaction IS NOT NULL
+      ORDER BY ended_at, cumulative`,
+    { id },
+  );
+  return rows.map(({ transaction }) => transaction);
+}
+
+/** @param kind both unless said: of `settle` those that no later one has made good. */
+async function failuresOf(
+  db: Statements,
+  { id }: Pick<PaymentSessionRow, 'id'>,
+  kind?: SettlementKind,
+): Promise<Failures> {
+  const [row] = await db.query<Failures>(
+    `SELECT coalesce(sum(s.attempts), 0)::integer AS attempts,
+            coalesce(max(s.retry_at) > now(), false) AS "isPaused"
+       FROM payment_settlements s JOIN payment_sessions p ON p.id = s.session_id
+      WHERE s.session_id = $id AND s.state = 'failed' AND s.kind = coalesce($kind, s.kind)
+        AND (s.kind = 'close' OR s.cumulative > p.settled)`,
+    { id, kind: kind ?? null },
+  );
+  return row ?? { attempts: 0, isPaused: false };
+}
+
+/** How often the same sum was tried to be settled before. */
+async function attemptsAt(
+  db: Statements,
+  id: string,
+  cumulative: string,
+  kind: SettlementKind,
+): Promise<number> {
+  const [before] = await db.query<Pick<Settlement, 'attempts'>>(
+    `SELECT attempts FROM payment_settlements
+      WHERE session_id = $id AND cumulative = $cumulative::numeric AND kind = $kind`,
+    { id, cumulative, kind },
+  );
+  return before?.attempts ?? 0;
+}
+
+async function hasOpenHolds(db: Statements, id: string): Promise<boolean> {
+  const open = await db.query(
+    `SELECT FROM ledger_holds
+      WHERE debit = $account AND currency = 'pathusd' AND state = 'open' LIMIT 1`,
+    { account: sessionAccount(id) },
+  );
+  return open.length > 0;
+}
+
+async function isDue(db: Statements, id: string): Promise<boolean> {
+  const due = await db.query(
+    'SELECT FROM payment_sessions WHERE id = $id AND settlement_due_at <= now()',
+    { id },
+  );
+  return due.length > 0;
+}
+
+async function setDue(db: Statements, id: string, settlementDueAt: Date | null): Promise<void> {
+  await db.query(
+    'UPDATE payment_sessions SET settlement_due_at = $settlementDueAt WHERE id = $id',
+    {
+      id,
+      settlementDueAt,
+    },
+  );
+}

@@ -1,0 +1,276 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Hex } from 'viem';
+import { recordAudit } from '../../platform/audit/audit.js';
+import type { Requester } from '../../platform/audit/requester.js';
+import type { TenantDatabase, TenantTransaction } from '../../platform/database/database.js';
+import type { RoyaltyPayoutRow, RoyaltySplitRow } from '../../platform/database/models.js';
+import { selectFrom } from '../../platform/database/schema/table.js';
+import { RoyaltyPayout, RoyaltySplit } from '../../platform/database/tables/splits.js';
+import {
+  ConflictError,
+  NotFoundError,
+  TooManyRequestsError,
+  UnavailableError,
+  UnprocessableError,
+} from '../../lib/errors.js';
+import { dealShares } from '../../types/money.js';
+import { keptWalletOf } from '../wallets/agent-wallets.js';
+import { OPEN_STATUSES, RETRIED_STATUSES } from '../../types/split-states.js';
+
+/** Splits of one user that may be under way: the next one is refused. */
+export const MAX_OPEN_SPLITS = 100;
+
+/** The token that splits are paid in. */
+export interface SplitToken {
+  readonly chainId: number;
+  /** In lower case; undefined where none is configured: nothing can be split then. */
+  readonly address: Hex | undefined;
+}
+
+/** Who gets which part. */
+export interface Recipient {
+  /** In lower case. */
+  readonly address: Hex;
+  /** 1/10,000 of a percent; those of all recipients add up to the whole. */
+  readonly share: bigint;
+}
+
+/** What is to be paid. */
+export interface NewSplit {
+  readonly userId: string;
+  readonly agentId: string;
+  /** A wallet that is kept for the agent, in lower case. */
+  readonly fromAddress: Hex;
+  readonly name: string;
+  /** Base units. */
+  readonly totalAmount: bigint;
+  readonly recipients: readonly Recipient[];
+  /** That of which it is the one settlement. */
+  readonly bookingId?: string | undefined;
+}
+
+/** A split as whoever asks for it is told of it. */
+export type QueuedSplit = Pick<RoyaltySplitRow, 'id' | 'status'>;
+
+/** A split, and its payouts by position. */
+export interface SplitWithPayouts {
+  readonly split: RoyaltySplitRow;
+  readonly payouts: readonly RoyaltyPayoutRow[];
+}
+
+/** Which of a user's splits are meant. */
+export interface SplitsWanted {
+  readonly userId: string;
+  /** Those that settle a booking, or those that do not; all unless said. */
+  readonly settling?: boolean;
+  readonly limit: number;
+  /** The id that the page before ended with. */
+  readonly before?: string | undefined;
+}
+
+/** Splits as those see them whose they are: a row is all that starts one. */
+export class RoyaltySplits {
+  readonly #token: SplitToken;
+
+  constructor(token: SplitToken) {
+    this.#token = token;
+  }
+
+  /**
+   * Writes down what is to be paid, and who gets how much of it, which never changes again. The same
+   * request once more, or the same booking, meets what is there.
+   *
+   * @throws NotFoundError when the wallet is not kept for that agent of that user; TooManyRequestsError
+   *   beyond `MAX_OPEN_SPLITS`; UnprocessableError when another split was asked for by the request;
+   *   UnavailableError without a token.
+   */
+  async create(by: Requester, wanted: NewSplit): Promise<QueuedSplit> {
+    const { bookingId, userId } = wanted;
+    const requestKey = by.idempotencyId;
+    return by.tenant.transaction(async (db) => {
+      // So do those for one booking.
+      await lockSplitsOf(db, userId);
+      if (bookingId !== undefined) {
+        const settled = await db.RoyaltySplit.findOne({ where: { userId, bookingId } });
+        if (settled) return settled;
+      }
+      const first = await db.RoyaltySplit.findOne({ where: { userId, requestKey } });
+      if (!first) return this.#add(db, by, wanted);
+      // Kept for longer than answers are.
+      if (await isAnother(db, first, wanted)) {
+        throw new UnprocessableError('Idempotency-Key was used with another request');
+      }
+      return first;
+    });
+  }
+
+  async #add(
+    db: TenantTransaction,
+    { actor, idempotencyId: requestKey, requestId }: Requester,
+    wanted: NewSplit,
+  ): Promise<QueuedSplit> {
+    const { agentId, bookingId, fromAddress, name, recipients, totalAmount, userId } = wanted;
+    const { address: tokenAddress, chainId } = this.#token;
+    if (tokenAddress === undefined)
+      throw new UnavailableError('Nothing can be split: USDC_ADDRESS is not set');
+    if ((await keptWalletOf(db, { userId, agentId })) !== fromAddress) {
+      throw new NotFoundError('Wallet not found');
+    }
+    await refuseTooMany(db, userId);
+    const made = await db.RoyaltySplit.create({
+      ...{ userId, agentId, requestKey, bookingId, fromAddress, name },
+      chainId: String(chainId),
+      tokenAddress,
+      totalAmount: String(totalAmount),
+    });
+    const { id } = made;
+    const amounts = dealShares(
+      totalAmount,
+      recipients.map(({ share }) => share),
+    );
+    await db.RoyaltyPayout.bulkCreate(
+      recipients.map(({ address, share }, position) => {
+        const amount = amounts[position] ?? 0n;
+        const status = amount === 0n ? 'skipped' : 'pending';
+        return {
+          ...{ splitId: id, position, userId, address, status },
+          ...{ share: Number(share), amount: String(amount) },
+        };
+      }),
+    );
+    await recordAudit(db, {
+      ...{ actor, userId, requestId, action: 'split.create', subject: id },
+      detail: {
+        agentId,
+        from: fromAddress,
+        amount: String(totalAmount),
+        ...(bookingId !== undefined && { bookingId }),
+      },
+    });
+    return made;
+  }
+
+  /**
+   * Has what was not paid tried again.
+   *
+   * @throws NotFoundError also when it is another tenant's; ConflictError unless it has failed;
+   *   TooManyRequestsError beyond `MAX_OPEN_SPLITS`.
+   */
+  async retry({ actor, requestId, tenant }: Requester, id: string): Promise<QueuedSplit> {
+    return tenant.transaction(async (db) => {
+      const [split] = await db.query<RoyaltySplitRow>(
+        `${selectFrom(RoyaltySplit)} WHERE id = $id FOR UPDATE`,
+        { id },
+      );
+      if (!split) throw new NotFoundError('Split not found');
+      const { status, userId } = split;
+      if (!RETRIED_STATUSES.some((retried) => retried === status)) {
+        throw new ConflictError(`The split is ${status}`, { status });
+      }
+      await lockSplitsOf(db, userId);
+      await refuseTooMany(db, userId);
+      const attempt = split.attempt + 1;
+      await db.RoyaltySplit.update(
+        { status: 'queued', attempt, error: null, completedAt: null, dueAt: new Date() },
+        { where: { id } },
+      );
+      await db.RoyaltyPayout.update(
+        { status: 'pending', payment: null, transaction: null },
+        { where: { splitId: id, status: 'failed' } },
+      );
+      await recordAudit(db, {
+        ...{ actor, userId, requestId, action: 'split.retry', subject: id },
+        detail: { attempt },
+      });
+      return { id, status: 'queued' };
+    });
+  }
+}
+
+async function isAnother(
+  db: TenantTransaction,
+  made: RoyaltySplitRow,
+  wanted: NewSplit,
+): Promise<boolean> {
+  const payouts = await db.RoyaltyPayout.findAll({
+    where: { splitId: made.id },
+    order: ['position'],
+  });
+  const recipients = wanted.recipients.map(({ address, share }) => `${address} ${share}`);
+  return !isDeepStrictEqual(
+    [made.agentId, made.bookingId, made.fromAddress, made.name, made.totalAmount].concat(
+      payouts.map(({ address, share }) => `${address} ${share}`),
+    ),
+    [
+      wanted.agentId,
+      wanted.bookingId ?? null,
+      wanted.fromAddress,
+      wanted.name,
+      String(wanted.totalAmount),
+    ].concat(recipients),
+  );
+}
+
+/** Of several at the bound one comes after the other. */
+const lockSplitsOf = (db: TenantTransaction, userId: string): Promise<void> =>
+  db.lock(`royalty-splits:${userId}`);
+
+/** @throws TooManyRequestsError */
+async function refuseTooMany(db: TenantTransaction, userId: string): Promise<void> {
+  const current = await db.RoyaltySplit.count({ where: { userId, status: OPEN_STATUSES } });
+  if (current < MAX_OPEN_SPLITS) return;
+  const facts = { current, limit: MAX_OPEN_SPLITS };
+  throw new TooManyRequestsError('Too many splits are under way, please wait.', undefined, facts);
+}
+
+/** @throws NotFoundError also when it is another tenant's. */
+export async function getSplit(tenant: TenantDatabase, id: string): Promise<SplitWithPayouts> {
+  const [found] = await withPayouts(
+    tenant,
+    await tenant.query<RoyaltySplitRow>(`${selectFrom(RoyaltySplit)} WHERE id = $id`, { id }),
+  );
+  if (!found) throw new NotFoundError('Split not found');
+  return found;
+}
+
+/**
+ * A user's splits, newest first.
+ *
+ * @returns the page, and where it ends; undefined on the last.
+ */
+export async function listSplits(
+  tenant: TenantDatabase,
+  { userId, settling, limit, before }: SplitsWanted,
+): Promise<{
+  readonly items: readonly SplitWithPayouts[];
+  readonly next: readonly [string] | undefined;
+}> {
+  const rows = await tenant.query<RoyaltySplitRow>(
+    `${selectFrom(RoyaltySplit)}
+      WHERE user_id = $userId
+        ${settling === undefined ? '' : `AND booking_id IS ${settling ? 'NOT NULL' : 'NULL'}`}
+        ${before === undefined ? '' : 'AND id < $before'}
+      ORDER BY id DESC LIMIT $most`,
+    // One more than asked for tells whether there is a next page.
+    { userId, most: limit + 1, ...(before !== undefined && { before }) },
+  );
+  const page = rows.slice(0, limit);
+  const last = rows.length > limit ? page.at(-1) : undefined;
+  return { items: await withPayouts(tenant, page), next: last && [last.id] };
+}
+
+async function withPayouts(
+  tenant: TenantDatabase,
+  splits: readonly RoyaltySplitRow[],
+): Promise<SplitWithPayouts[]> {
+  if (splits.length === 0) return [];
+  const payouts = await tenant.query<RoyaltyPayoutRow>(
+    `${selectFrom(RoyaltyPayout)} WHERE split_id = ANY ($ids) ORDER BY split_id, position`,
+    { ids: splits.map(({ id }) => id) },
+  );
+  const bySplit = new Map(
+    splits.map((split) => [split.id, { split, payouts: [] as RoyaltyPayoutRow[] }]),
+  );
+  for (const payout of payouts) bySplit.get(payout.splitId)?.payouts.push(payout);
+  return [...bySplit.values()];
+}

@@ -1,0 +1,242 @@
+import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import type { ChainNode, NodeAsker } from '../chain/chain-node.js';
+import { violates } from '../../platform/database/constraints.js';
+import type { Database, Statements, TenantTransaction } from '../../platform/database/database.js';
+import type { RoyaltyPayoutRow, RoyaltySplitRow } from '../../platform/database/models.js';
+import { selectFrom } from '../../platform/database/schema/table.js';
+import { RoyaltyPayout, RoyaltySplit } from '../../platform/database/tables/splits.js';
+import { transfer } from '../ledger/ledger.js';
+import type { ChainPayments } from '../payments/chain-payments.js';
+import { callsAtOnce } from '../payments/chains.js';
+import type { PaymentFailure } from '../../types/payment.js';
+import { statusOf, type PayoutStatus, type SplitStatus } from '../../types/split-states.js';
+
+/**
+ * Gas of a transaction that pays so many at once. Who never had the token costs most, 265,000, and a
+ * hundred of them have to fit into what one transaction may take.
+ */
+const gasFor = (payouts: number): bigint => 400_000n + 280_000n * BigInt(payouts);
+
+const NOT_ENOUGH = 'Not enough in the wallet';
+
+const FAILURES: Readonly<Record<PaymentFailure, string>> = {
+  reverted: 'The payment was reverted on chain',
+  refused: 'The payment would have been reverted on chain',
+  unsignable: 'The wallet cannot sign',
+  cancelled: 'No node took the payment',
+  unknown: 'The payment may have been made: look at the wallet before this is tried again',
+};
+
+/** What a step needs is not there yet, such as the end of another split of the same wallet. */
+export class SplitWaitsError extends Error {
+  override readonly name = 'SplitWaitsError';
+}
+
+interface Parts {
+  readonly database: Database;
+  readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
+  /** A node of the chain that splits are paid on. */
+  readonly node: Pick<ChainNode, 'chainId'> & {
+    askedFor(asker: NodeAsker): Pick<ChainNode, 'tokenBalance'>;
+  };
+}
+
+/** What the run of a split does, step by step. Each may be repeated, and done by several at once. */
+export class SplitPayments {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Asks for the payments of all that is not paid, if there is enough in the wallet; if there is not,
+   * nothing is asked for.
+   *
+   * @returns the causes of the payments whose ends are to be waited for, in their order.
+   * @throws SplitWaitsError while another split is paid out of the wallet; ChainAwayError.
+   */
+  async request(id: string): Promise<readonly string[]> {
+    const split = await this.#begin(id);
+    if (!split) return [];
+    const needed = sumOf(await this.#payouts(id, 'pending'));
+    if (needed > 0n) {
+      const balance = await this.#balance(split);
+      await this.#locked(id, async (db) => {
+        // Whoever was here in between has asked for them, or has found that there is not enough.
+        const pending = await payoutsOf(db, id, 'pending');
+        if (balance < needed) await fail(db, pending, { error: NOT_ENOUGH });
+        else await this.#requestAll(db, split, pending);
+      });
+    }
+    const underWay = await this.#payouts(id, 'sent');
+    return [...new Set(underWay.flatMap(({ payment }) => payment ?? []))];
+  }
+
+  /**
+   * Writes down how a payment has ended: what it has paid is paid, and in the ledger.
+   *
+   * @throws SplitWaitsError before it has ended.
+   */
+  async settle(id: string, cause: string): Promise<void> {
+    const ended = await this.#parts.payments.stateOf(cause);
+    if (ended?.state !== 'confirmed' && ended?.state !== 'failed') {
+      throw new SplitWaitsError(`The payment ${cause} has not ended`);
+    }
+    await this.#locked(id, async (db, split) => {
+      const payouts = (await payoutsOf(db, id, 'sent')).filter(({ payment }) => payment === cause);
+      const { failure = 'reverted', hash: transaction = null, state } = ended;
+      if (state === 'failed') {
+        await fail(db, payouts, { error: FAILURES[failure], transaction });
+        return;
+      }
+      for (const payout of payouts) await book(db, split, payout);
+      await setPayouts(db, payouts, { status: 'confirmed', transaction });
+    });
+  }
+
+  /** Ends a split of which nothing is under way. @throws SplitWaitsError while something is. */
+  async finish(id: string): Promise<SplitStatus | undefined> {
+    return this.#locked(id, async (db) => {
+      const payouts = await db.query<Pick<RoyaltyPayoutRow, 'status'>>(
+        'SELECT status FROM royalty_payouts WHERE split_id = $id',
+        { id },
+      );
+      const status = statusOf(payouts.map((payout) => payout.status));
+      if (status === 'processing') throw new SplitWaitsError('Not all payments have ended');
+      const where = { id, status: 'processing' } as const;
+      await db.RoyaltySplit.update({ status, completedAt: new Date() }, { where });
+      return status;
+    });
+  }
+
+  /**
+   * Has no other split paid out of the wallet from here on, so that what is in it is there for this one.
+   *
+   * @returns undefined for one that has ended, or is no more.
+   */
+  async #begin(id: string): Promise<RoyaltySplitRow | undefined> {
+    try {
+      return await this.#locked(id, async (db, split) => {
+        if (split.status === 'queued') {
+          await db.RoyaltySplit.update({ status: 'processing' }, { where: { id } });
+        }
+        return split.status === 'queued' || split.status === 'processing' ? split : undefined;
+      });
+    } catch (cause) {
+      if (!violates(cause, 'royalty_splits_paying')) throw cause;
+      throw new SplitWaitsError('Another split is paid out of the wallet', { cause });
+    }
+  }
+
+  async #balance({ chainId, fromAddress, tokenAddress, userId }: RoyaltySplitRow): Promise<bigint> {
+    const { node } = this.#parts;
+    // Configured otherwise since: an operator's to settle, as long as nothing is paid.
+    if (String(node.chainId) !== chainId) {
+      throw new SplitWaitsError(`Nothing is known here of the chain ${chainId}`);
+    }
+    const asked = node.askedFor({ owner: userId, isUrgent: false });
+    return asked.tokenBalance(tokenAddress as Hex, fromAddress as Hex); // checked when it was written
+  }
+
+  /** As many in one transaction as the chain takes: all of them are paid, or none. */
+  async #requestAll(
+    db: TenantTransaction,
+    split: RoyaltySplitRow,
+    pending: readonly RoyaltyPayoutRow[],
+  ): Promise<void> {
+    const chainId = Number(split.chainId);
+    const atOnce = callsAtOnce(chainId);
+    for (let first = 0; first < pending.length; first += atOnce) {
+      const payouts = pending.slice(first, first + atOnce);
+      const cause = `split:${split.id}:${split.attempt}:${payouts[0]?.position}`;
+      await this.#parts.payments.request(db, {
+        cause,
+        chainId,
+        signer: split.fromAddress as Hex,
+        calls: payouts.map(({ address, amount }) => ({
+          to: split.tokenAddress as Hex,
+          data: transferData(address as Hex, BigInt(amount)),
+          value: 0n,
+        })),
+        gas: gasFor(payouts.length),
+      });
+      await setPayouts(db, payouts, { status: 'sent', payment: cause });
+    }
+  }
+
+  #payouts(id: string, status: PayoutStatus): Promise<RoyaltyPayoutRow[]> {
+    return payoutsOf(this.#parts.database.asPlatform(), id, status);
+  }
+
+  /** Nobody else changes the split, or its payouts, meanwhile. */
+  #locked<T>(
+    id: string,
+    work: (db: TenantTransaction, split: RoyaltySplitRow) => Promise<T>,
+  ): Promise<T | undefined> {
+    return this.#parts.database.asPlatform().transaction(async (db) => {
+      const [split] = await db.query<RoyaltySplitRow>(
+        `${selectFrom(RoyaltySplit)} WHERE id = $id FOR UPDATE`,
+        { id },
+      );
+      return split && work(db, split);
+    });
+  }
+}
+
+const sumOf = (payouts: readonly RoyaltyPayoutRow[]): bigint =>
+  payouts.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
+
+const payoutsOf = (
+  db: Statements,
+  splitId: string,
+  status: PayoutStatus,
+): Promise<RoyaltyPayoutRow[]> =>
+  db.query<RoyaltyPayoutRow>(
+    `${selectFrom(RoyaltyPayout)} WHERE split_id = $splitId AND status = $status ORDER BY position`,
+    { splitId, status },
+  );
+
+/** All of one split. */
+async function setPayouts(
+  db: TenantTransaction,
+  payouts: readonly RoyaltyPayoutRow[],
+  values: Partial<Pick<RoyaltyPayoutRow, 'status' | 'payment' | 'transaction'>>,
+): Promise<void> {
+  const [first] = payouts;
+  if (!first) return;
+  const { splitId } = first;
+  const position = payouts.map((payout) => payout.position);
+  await db.RoyaltyPayout.update(values, { where: { splitId, position } });
+}
+
+/** Why the split has not paid them, too. */
+async function fail(
+  db: TenantTransaction,
+  payouts: readonly RoyaltyPayoutRow[],
+  { error, transaction = null }: { readonly error: string; readonly transaction?: string | null },
+): Promise<void> {
+  const [first] = payouts;
+  if (!first) return;
+  await setPayouts(db, payouts, { status: 'failed', transaction });
+  await db.RoyaltySplit.update({ error }, { where: { id: first.splitId } });
+}
+
+/** In the ledger, once: what was in the wallet is somebody else's. */
+async function book(
+  db: TenantTransaction,
+  { chainId, fromAddress }: RoyaltySplitRow,
+  { amount, position, splitId }: RoyaltyPayoutRow,
+): Promise<void> {
+  await transfer(db, {
+    debit: `wallet:${fromAddress}`,
+    credit: 'external',
+    amount: BigInt(amount),
+    currency: `usdc:${Number(chainId)}`,
+    cause: `payout:${splitId}:${position}`,
+  });
+}
+
+function transferData(to: Hex, amount: bigint): Hex {
+  return encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to, amount] });
+}

@@ -1,0 +1,92 @@
+import type { Hex } from 'viem';
+import * as z from 'zod';
+import { ServiceError } from '../../../lib/errors.js';
+import { strictCall, textOf } from '../../../platform/http/strict-call.js';
+import { tryParseJson } from '../../../lib/json.js';
+import type { WalletProviderSettings } from './settings.js';
+
+/** For one question and its answer, in milliseconds. */
+const CALL_TIMEOUT_MS = 10_000;
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** An account at the provider, with the addresses that it has, the first of which is the wallet. */
+const endUser = z.object({
+  userId: z.string(),
+  evmAccountObjects: z.array(z.object({ address: z.string().regex(/^0x[\da-fA-F]{40}$/) })).min(1),
+});
+
+/** 500: the wallet provider did not answer as it should; `details` says how. */
+export class WalletProviderError extends ServiceError {
+  constructor(details: string, options?: ErrorOptions) {
+    super(500, 'Failed to create wallet', undefined, { details }, options);
+  }
+}
+
+/** How far the provider is configured. */
+export type WalletProviderState = 'off' | 'incomplete' | 'on';
+
+/** The wallet provider, which keeps the keys of wallets that open by a mailbox. */
+export class WalletProvider {
+  readonly #settings: WalletProviderSettings;
+
+  constructor(settings: WalletProviderSettings) {
+    this.#settings = settings;
+  }
+
+  get state(): WalletProviderState {
+    const { apiKey, apiUrl } = this.#settings;
+    if (apiKey === undefined && apiUrl === undefined) return 'off';
+    return apiKey === undefined || apiUrl === undefined ? 'incomplete' : 'on';
+  }
+
+  /** What the platform is called there. */
+  get projectId(): string {
+    return this.#settings.projectId;
+  }
+
+  /**
+   * Makes somebody's wallet there. One that was made before is found by the id, whether its making was
+   * heard of or not.
+   *
+   * @param walletId ours: whoever has it there has one wallet.
+   * @returns its address in lower case.
+   * @throws WalletProviderError
+   */
+  async create(walletId: string, email: string): Promise<Hex> {
+    const made = await this.#ask('/v2/end-users', {
+      userId: walletId,
+      authenticationMethods: [{ type: 'email', email }],
+      evmAccount: { createSmartAccount: false },
+    });
+    const { status, body } =
+      made.status === 409 ? await this.#ask(`/v2/end-users/${encodeURIComponent(walletId)}`) : made;
+    if (status !== 200 && status !== 201) {
+      throw new WalletProviderError(`The wallet provider answered ${status}`);
+    }
+    const answer = endUser.safeParse(body);
+    const [account] = answer.data?.evmAccountObjects ?? [];
+    if (!account || answer.data?.userId !== walletId) {
+      throw new WalletProviderError('The wallet provider answered in another form');
+    }
+    return account.address.toLowerCase() as Hex; // its form was just looked at
+  }
+
+  /** Undefined for a body that is not JSON. */
+  async #ask(path: string, body?: object): Promise<{ status: number; body: unknown }> {
+    const { apiKey = '', apiUrl = '' } = this.#settings;
+    try {
+      const answer = await strictCall({
+        url: `${apiUrl.replace(/\/$/, '')}${path}`,
+        headers: { authorization: `Bearer ${apiKey}` },
+        ...(body && { body }),
+        accept: 'application/json',
+        maxBytes: MAX_ANSWER_BYTES,
+        signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+      });
+      const text = answer.body && (await textOf(answer.body));
+      return { status: answer.status, body: tryParseJson(text ?? '') };
+    } catch (cause) {
+      throw new WalletProviderError('The wallet provider did not answer', { cause });
+    }
+  }
+}

@@ -1,5 +1,0 @@
-import { ONE } from '../money/money.js';
-
-/** What a wallet may have held for a session, in base units of pathUSD. */
-export const MIN_DEPOSIT = ONE;
-export const MAX_DEPOSIT = 100n * ONE;

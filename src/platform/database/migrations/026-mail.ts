@@ -1,0 +1,52 @@
+import { PLATFORM } from '../schema/policies.js';
+import { protectTable, run, servingRole, type Migration } from './migration.js';
+
+/** Mails that are asked for in the transaction that wants them, and the tokens of their links. */
+export const migration: Migration = {
+  async up(context) {
+    await run(
+      context,
+      `CREATE TABLE mails (
+         id text PRIMARY KEY,
+         kind text NOT NULL CHECK (kind IN ('verify-email', 'change-email', 'reset-password',
+           'email-change-asked', 'email-changed', 'password-was-reset')),
+         address text NOT NULL,
+         user_id text REFERENCES users ON DELETE CASCADE,
+         requested_at timestamptz NOT NULL DEFAULT now(),
+         due_at timestamptz NOT NULL DEFAULT now(),
+         settled_at timestamptz
+       );
+       CREATE INDEX mails_waiting ON mails (due_at) WHERE settled_at IS NULL;
+       CREATE INDEX mails_address ON mails (address, kind, requested_at);
+       CREATE INDEX mails_requested ON mails (requested_at);
+       CREATE INDEX mails_user ON mails (user_id) WHERE user_id IS NOT NULL;
+
+       CREATE TABLE mail_tokens (
+         id text PRIMARY KEY,
+         user_id text NOT NULL REFERENCES users ON DELETE CASCADE,
+         kind text NOT NULL CHECK (kind IN ('verify-email', 'reset-password')),
+         email text NOT NULL,
+         expires_at timestamptz NOT NULL
+       );
+       CREATE UNIQUE INDEX mail_tokens_of_user ON mail_tokens (user_id, kind);
+       CREATE INDEX mail_tokens_expires_at ON mail_tokens (expires_at);
+
+       GRANT UPDATE (email) ON users TO ${servingRole(context)};`,
+    );
+    await protectTable(
+      context,
+      'mails',
+      'SELECT, INSERT, DELETE, UPDATE (due_at, settled_at)',
+      PLATFORM,
+    );
+    await protectTable(context, 'mail_tokens', 'SELECT, INSERT, UPDATE, DELETE', PLATFORM);
+  },
+
+  async down(context) {
+    await run(
+      context,
+      `REVOKE UPDATE (email) ON users FROM ${servingRole(context)};
+       DROP TABLE mail_tokens, mails;`,
+    );
+  },
+};

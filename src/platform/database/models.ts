@@ -1,0 +1,89 @@
+import type { Sequelize } from 'sequelize';
+import { defineTable, type ModelOf, type RowOf, type Table } from './schema/table.js';
+import * as accounts from './tables/accounts.js';
+import * as agents from './tables/agents.js';
+import * as clones from './tables/clones.js';
+import * as heartbeats from './tables/heartbeats.js';
+import * as hosts from './tables/hosts.js';
+import * as ledger from './tables/ledger.js';
+import * as mail from './tables/mail.js';
+import * as notifications from './tables/notifications.js';
+import * as paymentSessions from './tables/payment-sessions.js';
+import * as paymentVouchers from './tables/payment-vouchers.js';
+import * as paymentSettlements from './tables/payment-settlements.js';
+import * as payments from './tables/payments.js';
+import * as proofs from './tables/proofs.js';
+import * as records from './tables/records.js';
+import * as securityEvents from './tables/security-events.js';
+import * as splits from './tables/splits.js';
+import * as usage from './tables/usage.js';
+import * as wallets from './tables/wallets.js';
+
+export type { AgentStatus, CrashRecord, DesiredState } from './tables/agents.js';
+export type { OperationInput, PreviousRelease } from './tables/agents.js';
+export type { NotificationChannelName, NotificationStatus } from './tables/notifications.js';
+
+/** The tables that are read and written through models: each is exported by its model's name. */
+const MODELLED = {
+  ...accounts,
+  ...agents,
+  ...clones,
+  ...hosts,
+  ...heartbeats,
+  ...notifications,
+  ...securityEvents,
+  ...wallets,
+  ...splits,
+  ...paymentSessions,
+  ...paymentVouchers,
+} as const;
+
+/** Every table; those that only functions and statements of our own use have no model. */
+export const TABLES: readonly Table[] = [
+  ...Object.values(MODELLED),
+  ...Object.values(usage),
+  ...Object.values(records),
+  ...Object.values(proofs),
+  ...Object.values(mail),
+  ...Object.values(ledger),
+  ...Object.values(payments),
+  ...Object.values(paymentSettlements),
+];
+
+export type UserRow = RowOf<typeof accounts.User>;
+export type SessionRow = RowOf<typeof accounts.Session>;
+export type IdentityRow = RowOf<typeof accounts.Identity>;
+export type ApiKeyRow = RowOf<typeof accounts.ApiKey>;
+export type AccountDeletionRow = RowOf<typeof accounts.AccountDeletion>;
+export type AgentRow = RowOf<typeof agents.Agent>;
+export type AgentCredentialRow = RowOf<typeof agents.AgentCredential>;
+export type CloneRow = RowOf<typeof clones.Clone>;
+export type OperationRow = RowOf<typeof agents.Operation>;
+export type AgentArchiveRow = RowOf<typeof agents.AgentArchive>;
+export type AgentVolumeRow = RowOf<typeof agents.AgentVolume>;
+export type WatchdogTransitionRow = RowOf<typeof agents.WatchdogTransition>;
+export type MessageRow = RowOf<typeof agents.Message>;
+export type HeartbeatRow = RowOf<typeof heartbeats.Heartbeat>;
+export type WalletRow = RowOf<typeof wallets.Wallet>;
+export type NotificationRow = RowOf<typeof notifications.Notification>;
+export type PendingNotificationRow = RowOf<typeof notifications.PendingNotification>;
+
+export type RiscEventRow = RowOf<typeof securityEvents.RiscEvent>;
+
+export type RoyaltySplitRow = RowOf<typeof splits.RoyaltySplit>;
+export type RoyaltyPayoutRow = RowOf<typeof splits.RoyaltyPayout>;
+
+export type PaymentSessionRow = RowOf<typeof paymentSessions.PaymentSession>;
+
+export type Tables = typeof MODELLED;
+
+/** The models of one database, by name. */
+export type Models = Readonly<Record<string, ModelOf<Table>>>;
+
+/** Defines every model on one Sequelize instance: a process may hold several databases. */
+export function defineModels(sequelize: Sequelize): Models {
+  const tables: [string, Table][] = Object.entries(MODELLED);
+  return Object.fromEntries(
+    tables.map(([name, table]) => [name, defineTable(sequelize, name, table)]),
+  );
+}

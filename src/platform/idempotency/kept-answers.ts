@@ -1,0 +1,182 @@
+import type { Database, Statements, TenantDatabase } from '../database/database.js';
+import { ConflictError, UnprocessableError } from '../../lib/errors.js';
+import type { SecretBox } from '../secrets/secret-box.js';
+
+/** Names one request that may come again. */
+export interface RequestIdentity {
+  readonly caller: string;
+  readonly route: string;
+  readonly key: string;
+  /** Tells another request with the same key from a repetition. */
+  readonly requestHash: string;
+}
+
+/** What is kept of an answer. */
+export interface KeptAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  /** The text as it was sent. */
+  readonly body: string | undefined;
+}
+
+/** A request that has run this long is taken for dead with its process. */
+const LOCK_SECONDS = 60;
+const KEEP_HOURS = 24;
+/** Old rows are removed as requests end, so the table stays bounded without a cleaner. */
+const PURGED_AT_ONCE = 10;
+
+// A key is free when it is new, older than KEEP_HOURS, or left `running` by a dead process.
+const CLAIM = `
+  INSERT INTO idempotency_keys AS held
+    (caller, route, key, request_hash, state, locked_until, created_at)
+  VALUES ($caller, $route, $key, $requestHash, 'running', now() + make_interval(secs => ${LOCK_SECONDS}), now())
+  ON CONFLICT (caller, route, key) DO UPDATE SET
+    request_hash = excluded.request_hash, state = 'running', status = NULL, body = NULL,
+    headers = NULL, locked_until = excluded.locked_until, created_at = excluded.created_at
+  WHERE (held.state = 'done' OR held.locked_until < now())
+    AND (held.created_at < now() - make_interval(hours => ${KEEP_HOURS})
+      OR (held.state = 'running' AND held.request_hash = ANY ($hashes::text[])))
+  RETURNING locked_until::text AS lock`;
+
+const READ = `
+  SELECT request_hash, state, status, body, headers,
+    greatest(1, ceil(extract(epoch FROM locked_until - now())))::int AS wait
+  FROM idempotency_keys WHERE caller = $caller AND route = $route AND key = $key`;
+
+// The lock's end tells this run from one that took the key over after it.
+const OF_RUN = `caller = $caller AND route = $route AND key = $key
+  AND locked_until = $lock::timestamptz`;
+const OWNED = `${OF_RUN} AND state = 'running'`;
+const DONE = `SET state = 'done', status = $status, body = $body::jsonb, headers = $headers::jsonb`;
+
+const PURGE = `
+  WITH purged AS (
+    DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM idempotency_keys
+      WHERE created_at < now() - make_interval(hours => ${KEEP_HOURS})
+      ORDER BY created_at LIMIT ${PURGED_AT_ONCE} FOR UPDATE SKIP LOCKED)))`;
+
+const FINISH = `${PURGE} UPDATE idempotency_keys ${DONE} WHERE ${OWNED}`;
+
+// Also what the same run has kept already: who did not hear of it asks again.
+const KEEP = `UPDATE idempotency_keys ${DONE} WHERE ${OF_RUN} RETURNING true AS kept`;
+
+// Free for the same request alone: the failed one may have done its work, and then its key is taken.
+const RELEASE = `${PURGE} UPDATE idempotency_keys SET locked_until = now() WHERE ${OWNED}`;
+
+/** Keeps an answer before its request is done. */
+export interface EarlyKeeper {
+  /**
+   * Keeps the answer in a transaction of the platform's, with what it is the answer to.
+   *
+   * @returns false where another run has taken the key over: what this one does is not to hold.
+   */
+  readonly keep: (db: Statements, answer: KeptAnswer) => Promise<boolean>;
+}
+
+interface StoredRow {
+  readonly request_hash: string;
+  readonly state: 'running' | 'done';
+  readonly status: number | null;
+  /** Sealed; a JSON string. */
+  readonly body: string | null;
+  readonly headers: KeptAnswer['headers'] | null;
+  readonly wait: number;
+}
+
+/**
+ * First answers, in the table `idempotency_keys`, whose primary key decides who is first. Any request or
+ * answer may hold a secret: bodies of answers are sealed, and requests known by a keyed digest. Headers
+ * are kept as they are.
+ */
+export class KeptAnswers {
+  readonly #platform: TenantDatabase;
+  readonly #secrets: SecretBox;
+
+  constructor(database: Database, secrets: SecretBox) {
+    this.#platform = database.asPlatform();
+    this.#secrets = secrets;
+  }
+
+  /**
+   * Does the work of a request, unless it was done before.
+   *
+   * @param keep what is kept of an answer; undefined where a repetition is to do the work again.
+   * @returns the work's answer, or else what was kept of the first one's.
+   * @throws UnprocessableError when the key was used with a different request
+   * @throws StillRunningError while the first one has no answer yet
+   */
+  async once<A>(
+    identity: RequestIdentity,
+    work: (keeper: EarlyKeeper) => Promise<A>,
+    keep: (answer: A) => KeptAnswer | undefined,
+  ): Promise<{ readonly answer: A } | { readonly kept: KeptAnswer }> {
+    const { caller, route, key } = identity;
+    const secrets = this.#secrets;
+    const context = answerContext(identity);
+    // A short secret could be guessed from a plain hash of all that surrounds it.
+    const hashes = secrets.digests(identity.requestHash, context);
+    const [requestHash] = hashes;
+    const named = { caller, route, key };
+    const [claim] = await this.#platform.query<{ lock: string }>(CLAIM, {
+      ...named,
+      requestHash,
+      hashes,
+    });
+    if (claim === undefined) {
+      const [stored] = await this.#platform.query<StoredRow>(READ, named);
+      return { kept: keptIn(stored, hashes, (body) => secrets.open(body, context)) };
+    }
+    const owned = { ...named, lock: claim.lock };
+    const valuesOf = ({ body, headers, status }: KeptAnswer) => ({
+      ...owned,
+      status,
+      body: body === undefined ? null : JSON.stringify(secrets.seal(body, context)),
+      headers: JSON.stringify(headers),
+    });
+    const answer = await work({
+      keep: async (db, early) => (await db.query(KEEP, valuesOf(early))).length > 0,
+    });
+    const kept = keep(answer);
+    if (kept === undefined) await this.#platform.query(RELEASE, owned);
+    else await this.#platform.query(FINISH, valuesOf(kept));
+    return { answer };
+  }
+}
+
+/** Binds an answer to its request: that to another, put in its place, does not open. */
+export function answerContext({
+  caller,
+  route,
+  key,
+}: Pick<RequestIdentity, 'caller' | 'route' | 'key'>): string {
+  return `idempotency/${JSON.stringify([caller, route, key])}`;
+}
+
+/** 409: the first request with this key has no answer yet. */
+export class StillRunningError extends ConflictError {
+  /** @param retryAfter seconds after which its key is free at the latest. */
+  constructor(readonly retryAfter = 1) {
+    super('A request with this Idempotency-Key is still running');
+  }
+}
+
+/**
+ * @param stored undefined when the key was purged just now.
+ * @param hashes the request's, under each encryption key.
+ */
+function keptIn(
+  stored: StoredRow | undefined,
+  hashes: readonly string[],
+  open: (body: string) => string,
+): KeptAnswer {
+  if (stored !== undefined && !hashes.includes(stored.request_hash)) {
+    throw new UnprocessableError('Idempotency-Key was used with a different request');
+  }
+  if (stored?.state !== 'done' || stored.status === null) throw new StillRunningError(stored?.wait);
+  return {
+    status: stored.status,
+    headers: stored.headers ?? {},
+    body: stored.body === null ? undefined : open(stored.body),
+  };
+}

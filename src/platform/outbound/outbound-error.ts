@@ -1,0 +1,24 @@
+import { ForeignFaultError } from '../../lib/errors.js';
+
+/** Why something outside was not read. */
+export type OutboundCode =
+  | 'INVALID_URL'
+  | 'URL_NOT_ALLOWED'
+  | 'UNREACHABLE'
+  | 'TIMEOUT'
+  | 'TOO_MANY_REDIRECTS'
+  | 'UPSTREAM_STATUS'
+  | 'NOT_HTML'
+  | 'TOO_LARGE'
+  | 'BAD_ENCODING';
+
+/** 500 (spec 4.4, rule 11). Its message names neither addresses of ours nor errors of the system. */
+export class OutboundError extends ForeignFaultError {
+  constructor(
+    override readonly code: OutboundCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, code, options);
+  }
+}

@@ -1,0 +1,50 @@
+import { Batcher } from '../../lib/batcher.js';
+import type { Database, FunctionCall } from '../database/database.js';
+import { tokenHash } from './token-hash.js';
+import { isPlan, type Plan } from '../../types/plans.js';
+
+/** Tokens in one round trip. */
+const MAX_BATCH = 200;
+
+/** What such a function returns of each token that it knows. */
+interface Found {
+  readonly hash: string;
+}
+
+/** A subscription as such a function returns it; nulls where there is none. */
+export interface FoundSubscription {
+  readonly plan: string | null;
+  readonly subscription_active: boolean | null;
+}
+
+/**
+ * Finds whose tokens are as calls come with them; those that come together, in one round trip. What
+ * a token looks like does not matter.
+ */
+export class TokenLookup<Row extends Found> {
+  readonly #batches: Batcher<string, Row | undefined>;
+  readonly #database: Database;
+  readonly #statement: FunctionCall;
+
+  /** @param statement calls a function of hashes. */
+  constructor(database: Database, statement: FunctionCall) {
+    this.#database = database;
+    this.#statement = statement;
+    this.#batches = new Batcher((hashes) => this.#findAll(hashes), MAX_BATCH);
+  }
+
+  find(token: string): Promise<Row | undefined> {
+    return this.#batches.add(tokenHash(token));
+  }
+
+  async #findAll(hashes: readonly string[]): Promise<(Row | undefined)[]> {
+    const rows = await this.#database.call<Row>(this.#statement, [[...new Set(hashes)]]);
+    const found = new Map(rows.map((row) => [row.hash, row]));
+    return hashes.map((hash) => found.get(hash));
+  }
+}
+
+/** The plan that counts now; none without an active subscription. */
+export function activePlan(found: FoundSubscription): Plan | undefined {
+  return isPlan(found.plan) && found.subscription_active === true ? found.plan : undefined;
+}

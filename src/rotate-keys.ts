@@ -1,0 +1,167 @@
+import { refreshTokenContext } from './accounts/accounts/identities.js';
+import { credentialContext } from './agents/credentials/agent-credentials.js';
+import { secretContext, type AgentSecretKind } from './agents/credentials/agent-secrets.js';
+import { inputContext } from './agents/operations/operation-input.js';
+import type { Database, TenantDatabase } from './platform/database/database.js';
+import { answerContext } from './platform/idempotency/kept-answers.js';
+import { sessionTokenContext } from './money/sessions/session-token.js';
+import { keyContext } from './money/wallets/wallet-keys.js';
+import { SecretUnreadableError, type SecretBox } from './platform/secrets/secret-box.js';
+
+/** Rows that are read at a time. */
+const BATCH = 200;
+
+/** Where sealed secrets are stored. */
+interface SealedColumn<Row extends object = object> {
+  readonly table: string;
+  /** The sealed text, null where there is none. */
+  readonly sealed: string;
+  /** Puts the text `$sealed` there. */
+  readonly put: string;
+  /** What the context is made of. */
+  readonly columns: string;
+  readonly contextOf: (row: Row) => string;
+}
+
+const column = <Row extends object>(where: SealedColumn<Row>): SealedColumn => ({
+  ...where,
+  // Rows are only ever those that its own columns are selected of.
+  contextOf: (row) => where.contextOf(row as Row),
+});
+
+/** All of them. */
+export const SEALED_COLUMNS: readonly SealedColumn[] = [
+  column<{ readonly agent_id: string; readonly kind: AgentSecretKind }>({
+    table: 'agent_secrets',
+    sealed: 'sealed',
+    put: 'sealed = $sealed',
+    columns: 'agent_id, kind',
+    contextOf: (row) => secretContext(row.agent_id, row.kind),
+  }),
+  column<{ readonly agent_id: string; readonly name: string }>({
+    table: 'agent_credentials',
+    sealed: 'sealed',
+    put: 'sealed = $sealed',
+    columns: 'agent_id, name',
+    contextOf: (row) => credentialContext(row.agent_id, row.name),
+  }),
+  column<{ readonly id: string }>({
+    table: 'operations',
+    sealed: `input ->> 'sealed'`,
+    put: `input = jsonb_set(input, '{sealed}', to_jsonb($sealed::text))`,
+    columns: 'id',
+    contextOf: (row) => inputContext(row.id),
+  }),
+  column<{ readonly id: string }>({
+    table: 'identities',
+    sealed: 'refresh_token',
+    put: 'refresh_token = $sealed',
+    columns: 'id',
+    contextOf: (row) => refreshTokenContext(row.id),
+  }),
+  column<{ readonly user_id: string; readonly address: string }>({
+    table: 'wallets',
+    sealed: 'sealed_key',
+    put: 'sealed_key = $sealed',
+    columns: 'user_id, address',
+    contextOf: (row) => keyContext(row.user_id, row.address),
+  }),
+  column<{ readonly id: string }>({
+    table: 'payment_sessions',
+    sealed: 'sealed_token',
+    put: 'sealed_token = $sealed',
+    columns: 'id',
+    contextOf: (row) => sessionTokenContext(row.id),
+  }),
+  column<{ readonly caller: string; readonly route: string; readonly key: string }>({
+    table: 'idempotency_keys',
+    sealed: `body #>> '{}'`,
+    put: 'body = to_jsonb($sealed::text)',
+    columns: 'caller, route, key',
+    contextOf: answerContext,
+  }),
+];
+
+/** What has become of the secrets under other keys than the first. */
+export interface Rotation {
+  readonly rewrapped: number;
+  /** Still under another key: no key of the ring opens them, or they were sealed meanwhile. */
+  readonly left: number;
+}
+
+/**
+ * Puts all that is sealed under the first key of the ring, while the platform runs: a secret that
+ * changes meanwhile stays as it was changed. Ended at any time, and run again, it goes on.
+ *
+ * @param onBatch is told how many were rewrapped so far.
+ */
+export async function rotateKeys(
+  database: Database,
+  box: SecretBox,
+  onBatch: (rewrapped: number) => void = () => undefined,
+): Promise<Rotation> {
+  const platform = database.asPlatform();
+  let rewrapped = 0;
+  for (;;) {
+    const before = rewrapped;
+    for (const where of SEALED_COLUMNS) {
+      for await (const count of rewrapColumn(platform, box, where)) {
+        rewrapped += count;
+        onBatch(rewrapped);
+      }
+    }
+    // Rows that were changed meanwhile have moved, perhaps behind the pass: another one finds them.
+    const left = await countLeft(platform, box);
+    if (left === 0 || rewrapped === before) return { rewrapped, left };
+  }
+}
+
+/** One pass from the first row to the last. */
+async function* rewrapColumn(
+  platform: TenantDatabase,
+  box: SecretBox,
+  { table, sealed, put, columns, contextOf }: SealedColumn,
+): AsyncGenerator<number> {
+  for (let after: string | undefined = '(0,0)'; after !== undefined;) {
+    const rows: { readonly at: string; readonly sealed: string }[] = await platform.query(
+      `SELECT ctid::text AS at, ${sealed} AS sealed, ${columns} FROM ${table}
+        WHERE ctid > $after::tid AND NOT starts_with(${sealed}, $prefix)
+        ORDER BY ctid LIMIT ${BATCH}`,
+      { after, prefix: box.prefix },
+    );
+    let count = 0;
+    for (const row of rows) {
+      const again = rewrap(box, row.sealed, contextOf(row));
+      if (again === undefined) continue;
+      // Only what is still the same: a change that came first is kept.
+      const done = await platform.query(
+        `UPDATE ${table} SET ${put} WHERE ctid = $at::tid AND ${sealed} = $old RETURNING 1`,
+        { at: row.at, old: row.sealed, sealed: again },
+      );
+      count += done.length;
+    }
+    yield count;
+    after = rows.length < BATCH ? undefined : rows.at(-1)?.at;
+  }
+}
+
+function rewrap(box: SecretBox, sealed: string, context: string): string | undefined {
+  try {
+    return box.rewrap(sealed, context);
+  } catch (error) {
+    if (error instanceof SecretUnreadableError) return undefined; // counted at the end
+    throw error;
+  }
+}
+
+async function countLeft(platform: TenantDatabase, box: SecretBox): Promise<number> {
+  const counts = await Promise.all(
+    SEALED_COLUMNS.map(({ table, sealed }) =>
+      platform.query<{ count: number }>(
+        `SELECT count(*)::int AS count FROM ${table} WHERE NOT starts_with(${sealed}, $prefix)`,
+        { prefix: box.prefix },
+      ),
+    ),
+  );
+  return counts.flat().reduce((sum, { count }) => sum + count, 0);
+}

@@ -1,0 +1,124 @@
+import { BadRequestError, PaymentRequiredError, type ServiceError } from '../lib/errors.js';
+
+/** The subscription plans, in rising order. */
+export const PLANS = ['label', 'solo', 'collective', 'network'] as const;
+
+export type Plan = (typeof PLANS)[number];
+
+/** The deprecated name of no plan. */
+export const FREE_PLAN = 'free';
+
+/** What a plan allows. */
+export interface PlanLimits {
+  /** Pounds sterling a month. */
+  readonly monthlyPriceGbp: number;
+  /** Agents at one time, as the backend's plan check counts them. */
+  readonly agents: number;
+  /** Skills of one agent. */
+  readonly skills: number;
+  /** Messages between agents, a day. */
+  readonly agentMessagesPerDay: number;
+  /** Tokens a calendar month. */
+  readonly monthlyTokens: number;
+}
+
+const UNLIMITED = Number.POSITIVE_INFINITY;
+
+export const PLAN_LIMITS: Readonly<Record<Plan, PlanLimits>> = {
+  label: {
+    monthlyPriceGbp: 29,
+    agents: 1,
+    skills: 3,
+    agentMessagesPerDay: 100,
+    monthlyTokens: 20_000_000,
+  },
+  solo: {
+    monthlyPriceGbp: 79,
+    agents: 3,
+    skills: 10,
+    agentMessagesPerDay: 500,
+    monthlyTokens: 2_000_000,
+  },
+  collective: {
+    monthlyPriceGbp: 199,
+    agents: 10,
+    skills: 25,
+    agentMessagesPerDay: 2_000,
+    monthlyTokens: 6_000_000,
+  },
+  network: {
+    monthlyPriceGbp: 499,
+    agents: 100,
+    skills: 100,
+    agentMessagesPerDay: 10_000,
+    monthlyTokens: UNLIMITED,
+  },
+};
+
+/** Whether a plan has a quota; without a plan it is an administrator, who has none. */
+export function hasQuota(plan: Plan | undefined): plan is Plan {
+  return plan !== undefined && Number.isFinite(PLAN_LIMITS[plan].monthlyTokens);
+}
+
+/** What the web API's provisioning calls plans, in rising order. */
+export const TIERS = ['starter', 'pro', 'enterprise'] as const;
+
+export type Tier = (typeof TIERS)[number];
+
+const TIER_OF_PLAN: Readonly<Record<Plan, Tier | undefined>> = {
+  label: undefined,
+  solo: 'starter',
+  collective: 'pro',
+  network: 'enterprise',
+};
+
+const PLAN_OF_TIER: Readonly<Record<Tier, Plan>> = {
+  starter: 'solo',
+  pro: 'collective',
+  enterprise: 'network',
+};
+
+const TIER_AGENTS: Readonly<Record<Tier, number>> = { starter: 1, pro: 3, enterprise: 100 };
+
+/** Agents that a plan without a tier may have through the web API's provisioning. */
+const UNKNOWN_TIER_AGENTS = 1;
+
+export function isPlan(value: string | null | undefined): value is Plan {
+  return PLANS.some((plan) => plan === value);
+}
+
+export function isTier(value: string | null | undefined): value is Tier {
+  return value !== null && value !== undefined && Object.hasOwn(PLAN_OF_TIER, value);
+}
+
+/**
+ * The plan that a plan's or tier's name means; none for `free`, which is deprecated, and for
+ * whatever else is not a plan.
+ */
+export function parsePlan(name: string | null | undefined): Plan | undefined {
+  if (isPlan(name)) return name;
+  return isTier(name) ? PLAN_OF_TIER[name] : undefined;
+}
+
+/** @throws PaymentRequiredError for `free`, BadRequestError for the name of no plan and no tier. */
+export function requirePlan(name: string): Plan {
+  const plan = parsePlan(name);
+  if (!plan) throw noPlan(name);
+  return plan;
+}
+
+/** What to say of a name that is no plan's: 402 where it is the one that costs nothing (spec 5). */
+export function noPlan(name: string): ServiceError {
+  if (name === FREE_PLAN) return planRequired();
+  return new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
+}
+
+/** 402 of spec 7: there is no plan, or not any more. */
+export const planRequired = (): PaymentRequiredError =>
+  new PaymentRequiredError('A paid plan is required', 'PLAN_REQUIRED');
+
+/** How many agents the web API's provisioning allows on a plan (spec 8, by tier). */
+export function webAgentLimit(plan: Plan | undefined): number {
+  const tier = plan && TIER_OF_PLAN[plan];
+  return tier ? TIER_AGENTS[tier] : UNKNOWN_TIER_AGENTS;
+}

@@ -1,0 +1,60 @@
+import { BadRequestError } from '../../lib/errors.js';
+import { replaceFile, textOf, type Folder } from './folder.js';
+import { segmentsOf } from './segments.js';
+
+/** Bytes of a file that is read or written. */
+export const MAX_FILE_BYTES = 1_048_576;
+
+export interface ReadFile {
+  readonly path: string;
+  readonly content: string;
+  /** Bytes. */
+  readonly size: number;
+  /** ISO 8601. */
+  readonly modified: string;
+  /** For what is not text. */
+  readonly encoding?: 'base64';
+}
+
+/** @throws BadRequestError, NotFoundError */
+export async function readFile(root: Folder, path: string): Promise<ReadFile> {
+  const { folders, name } = placeOf(path);
+  const { bytes, modified } = await root.within(folders, (folder) =>
+    folder.read(name, MAX_FILE_BYTES),
+  );
+  const text = bytes.includes(0) ? undefined : textOf(bytes);
+  return {
+    path,
+    content: text ?? bytes.toString('base64'),
+    size: bytes.length,
+    modified: modified.toISOString(),
+    ...(text === undefined && { encoding: 'base64' }),
+  };
+}
+
+/** Text alone, as UTF-8. @returns its bytes. @throws BadRequestError; the signal's reason, with the file as it was */
+export async function writeFile(
+  root: Folder,
+  path: string,
+  content: string,
+  signal?: AbortSignal,
+): Promise<{ readonly path: string; readonly size: number }> {
+  const { folders, name } = placeOf(path);
+  if (/\p{Surrogate}/u.test(content)) {
+    throw new BadRequestError('content must be well-formed text');
+  }
+  const bytes = Buffer.from(content);
+  if (bytes.length > MAX_FILE_BYTES) {
+    throw new BadRequestError(`content must be at most ${MAX_FILE_BYTES} bytes`);
+  }
+  await root.within(folders, (folder) => replaceFile(root, { folder, name }, bytes, { signal }), {
+    makes: true,
+  });
+  return { path, size: bytes.length };
+}
+
+function placeOf(path: string): { folders: string[]; name: string } {
+  const folders = segmentsOf(path);
+  const name = folders.pop() ?? ''; // there is one
+  return { folders, name };
+}

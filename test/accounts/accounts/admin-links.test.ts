@@ -1,0 +1,87 @@
+// @module-tag attack
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createWeb } from '../../../api/web/web.js';
+import type { Listening } from '../../../api/http/server.js';
+import { ADMIN_LINK_PATH, makeAdminLinks } from '../../../src/accounts/accounts/admin-links.js';
+import { queryRows } from '../../platform/database/catalog.js';
+import { postJson } from '../../api/http/support.js';
+import { databaseAlone } from '../../support/dependencies.js';
+import { ADMIN_EMAIL } from '../../support/platform-environment.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+
+const BOSSES = Array.from({ length: 3 }, (_, n) => `boss${n}@example.com`);
+const PASSWORD = 'an-old-password';
+
+let database: TestDatabase;
+let alone: Awaited<ReturnType<typeof databaseAlone>>;
+let web: Listening;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const env = { ADMIN_EMAILS: [ADMIN_EMAIL, ...BOSSES].join(), TRUSTED_PROXIES: '127.0.0.1' };
+  alone = await databaseAlone(database, undefined, env);
+  web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
+});
+afterAll(async () => {
+  await web?.close();
+  await alone?.close();
+  await database?.close();
+});
+
+/** The cookie of somebody new. */
+async function signUp(email = `${randomUUID()}@example.com`): Promise<string> {
+  const body = { email, password: PASSWORD };
+  expect((await fetch(`${web.url}/api/register`, postJson(body))).status).toBe(200);
+  const signedIn = await fetch(`${web.url}/api/auth/login`, postJson(body));
+  return signedIn.headers.get('set-cookie')?.split(';')[0] ?? '';
+}
+
+const ask = (path: string, cookie: string) => fetch(web.url + path, { headers: { cookie } });
+const open = async (token: string | undefined, cookie: string) =>
+  (await ask(`${ADMIN_LINK_PATH}?token=${token}`, cookie)).status;
+const isAdmin = async (cookie: string) =>
+  ((await (await ask('/api/auth/session', cookie)).json()) as { user: { isAdmin: boolean } }).user
+    .isAdmin;
+const linkFor = async (email: string) => (await makeAdminLinks(database.db, [email]))[0]?.token;
+
+test('registering under an address of ADMIN_EMAILS makes no admin; its link does, once', async () => {
+  const [email = ''] = BOSSES;
+  const cookie = await signUp(email);
+  expect(await isAdmin(cookie)).toBe(false);
+  const token = await linkFor(email);
+  expect(await open('x'.repeat(43), cookie)).toBe(404);
+  expect(await open(token, cookie)).toBe(200);
+  expect(await isAdmin(cookie)).toBe(true);
+  expect(await open(token, cookie)).toBe(404);
+  expect(await makeAdminLinks(database.db, [email])).toEqual([]);
+});
+
+test('a link is of no use to another account, or to nobody, and stays good', async () => {
+  const email = BOSSES[1] ?? '';
+  const [boss, stranger] = [await signUp(email), await signUp()];
+  const token = await linkFor(email);
+  expect(await open(token, '')).toBe(401);
+  expect(await open(token, stranger)).toBe(404);
+  expect(await isAdmin(stranger)).toBe(false);
+  expect(await open(token, boss)).toBe(200);
+});
+
+test('a link ends after an hour, and with a later one; only its hash is stored', async () => {
+  const email = BOSSES[2] ?? '';
+  const cookie = await signUp(email);
+  const [first, second] = [await linkFor(email), await linkFor(email)];
+  expect(await open(first, cookie)).toBe(404);
+  const stored = await queryRows(database.ownerUrl, 'SELECT * FROM admin_links');
+  expect(JSON.stringify(stored)).not.toContain(second);
+  await queryRows(database.ownerUrl, `UPDATE admin_links SET expires_at = now()`);
+  expect(await open(second, cookie)).toBe(404);
+  expect(await isAdmin(cookie)).toBe(false);
+});
+
+test('whom the database calls an admin is none when ADMIN_EMAILS names others', async () => {
+  const email = 'former@example.com';
+  const cookie = await signUp(email);
+  await queryRows(database.ownerUrl, `UPDATE users SET is_admin = true WHERE email = '${email}'`);
+  expect(await isAdmin(cookie)).toBe(false);
+});

@@ -1,0 +1,98 @@
+// @module-tag attack
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createBackend } from '../../../api/backend/backend.js';
+import type { Listening } from '../../../api/http/server.js';
+import { isAdmin } from '../../../src/accounts/accounts/admin.js';
+import { createApiKey } from '../../../src/accounts/accounts/api-keys.js';
+import { makeAdminLinks } from '../../../src/accounts/accounts/admin-links.js';
+import { bearer } from '../../api/http/support.js';
+import { makeAccount, type TestAccount } from '../../support/account.js';
+import { databaseAlone } from '../../support/dependencies.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+
+const INTERNAL = 'the internal key of this test, long enough';
+const BOSS = 'boss@example.com';
+const SQUATTED = 'squatted@example.com';
+
+let database: TestDatabase;
+let alone: Awaited<ReturnType<typeof databaseAlone>>;
+let backend: Listening;
+let boss: TestAccount;
+let squatter: TestAccount;
+let nobody: TestAccount;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const env = {
+    ...{ INTERNAL_API_KEY: INTERNAL, TRUSTED_PROXIES: '127.0.0.1' },
+    ADMIN_EMAILS: [BOSS, SQUATTED].join(),
+  };
+  alone = await databaseAlone(database, undefined, env);
+  backend = await createBackend(alone.dependencies).listen('127.0.0.1', 0);
+  boss = await makeAccount(database.db, { email: BOSS });
+  squatter = await makeAccount(database.db, { email: SQUATTED });
+  nobody = await makeAccount(database.db);
+  for (const { id } of [boss, nobody]) {
+    await database.db
+      .asUser(id)
+      .transaction((db) => db.User.update({ emailVerifiedAt: new Date() }, { where: { id } }));
+  }
+});
+afterAll(async () => {
+  await backend?.close();
+  await alone?.close();
+  await database?.close();
+});
+
+async function ask(headers: Record<string, string>) {
+  const answer = await fetch(`${backend.url}/api/hosts`, { headers });
+  const body = (await answer.json()) as { code?: string };
+  return answer.status === 403 ? body.code : answer.status;
+}
+const keyOf = async ({ id }: TestAccount) => {
+  const owner = { userId: id, requestId: randomUUID() };
+  const asked = { name: 'of an admin', site: 'here' };
+  return (await createApiKey(database.db.asUser(id), owner, asked)).key;
+};
+
+test.each([
+  { emailVerified: true, isAdmin: false, listed: true, is: true },
+  { emailVerified: false, isAdmin: false, listed: true, is: false },
+  { emailVerified: false, isAdmin: true, listed: true, is: true },
+  { emailVerified: true, isAdmin: false, listed: false, is: false },
+  { emailVerified: true, isAdmin: true, listed: false, is: false },
+])(
+  'verified: $emailVerified, stored: $isAdmin, listed: $listed; is an admin: $is',
+  ({ listed, is, ...user }) => {
+    const rules = { adminEmails: [listed ? BOSS : 'another@example.com'] };
+    expect(isAdmin({ email: BOSS, ...user }, rules)).toBe(is);
+  },
+);
+
+test('the internal key is the operator by itself, and otherwise whom it speaks for', async () => {
+  expect(await ask({})).toBe(401);
+  expect(await ask(bearer('another'))).toBe('ADMIN_REQUIRED');
+  const by = (headers: Record<string, string>) => ask({ ...bearer(INTERNAL), ...headers });
+  expect(await by({})).toBe(200);
+  expect(await by({ 'x-user-email': 'Boss@Example.com' })).toBe(200);
+  expect(await by({ 'x-user-email': nobody.email })).toBe('ADMIN_REQUIRED');
+  expect(await by({ 'x-user-id': boss.id })).toBe(200);
+  for (const id of [squatter.id, nobody.id, 'who is not there']) {
+    const claimed = { 'x-user-id': id, 'x-user-email': BOSS, 'x-user-role': 'admin' };
+    expect(await by(claimed)).toBe('ADMIN_REQUIRED');
+  }
+});
+
+test('a key is an admin by its owner alone', async () => {
+  expect(await ask(bearer(await keyOf(boss)))).toBe(200);
+  for (const owner of [squatter, nobody]) {
+    const claimed = { 'x-user-id': boss.id, 'x-user-email': BOSS };
+    expect(await ask({ ...bearer(await keyOf(owner)), ...claimed })).toBe('ADMIN_REQUIRED');
+  }
+});
+
+test('who is an admin by their address needs no link', async () => {
+  const links = await makeAdminLinks(database.db, [BOSS, SQUATTED]);
+  expect(links.map(({ email }) => email)).toEqual([SQUATTED]);
+});

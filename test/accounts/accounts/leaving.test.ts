@@ -1,0 +1,575 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { SESSION_COOKIE } from '../../../api/auth/session-cookie.js';
+import type { Listening } from '../../../api/http/server.js';
+import { createWeb } from '../../../api/web/web.js';
+import { accountAreas } from '../../../src/account-lifecycle/account-areas.js';
+import {
+  AccountDeletions,
+  StillThereError,
+} from '../../../src/accounts/accounts/account-deletions.js';
+import {
+  refreshTokenContext,
+  type TokenRevoker,
+} from '../../../src/accounts/accounts/identities.js';
+import type { TenantDatabase } from '../../../src/platform/database/database.js';
+import { UnavailableError } from '../../../src/lib/errors.js';
+import { addSession, createSession } from '../../../src/accounts/accounts/sessions.js';
+import { UserHeartbeats } from '../../../src/agents/heartbeat/user-heartbeats.js';
+import { balanceOf, creditsOf, transfer } from '../../../src/money/ledger/ledger.js';
+import { formatAmount } from '../../../src/types/money.js';
+import { queryRows } from '../../platform/database/catalog.js';
+import { insertSql, ROWS } from '../../platform/database/rows.js';
+import { leaveTraces, tracesOf, type Person } from '../../platform/database/traces.js';
+import { databaseAlone } from '../../support/dependencies.js';
+import { call, type Answer, type CallOptions } from '../../support/http.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+
+const PASSWORD = 'a-password-of-hers';
+const PLACE = { address: '192.0.2.1', requestId: 'a-request', userAgent: undefined };
+const attack = { tags: 'attack' };
+
+let database: TestDatabase;
+let alone: Awaited<ReturnType<typeof databaseAlone>>;
+let web: Listening;
+let ada: Somebody;
+
+interface Somebody extends Person {
+  readonly cookie: string;
+}
+
+const owner = <Row extends object>(sql: string) => queryRows<Row>(database.ownerUrl, sql);
+
+beforeAll(async () => {
+  database = await testDatabase();
+  alone = await databaseAlone(database, undefined, { TRUSTED_PROXIES: '127.0.0.1' });
+  web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
+});
+afterAll(async () => {
+  await web?.close();
+  await alone?.close();
+  await database?.close();
+});
+beforeEach(async () => {
+  ada = await somebody();
+});
+
+const ask = (
+  { cookie }: Pick<Somebody, 'cookie'>,
+  method: string,
+  path: string,
+  { headers, ...options }: CallOptions = {},
+): Promise<Answer> => call(web.url, method, path, { ...options, headers: { cookie, ...headers } });
+
+const nobody = { cookie: '' };
+
+const login = (email: string) =>
+  ask(nobody, 'POST', '/api/auth/login', { body: { email, password: PASSWORD } });
+const cookieOf = (answer: Answer) => answer.headers.get('set-cookie')?.split(';')[0] ?? '';
+
+/** Somebody who has signed in in a browser. */
+async function somebody(): Promise<Somebody> {
+  const id = randomUUID();
+  const person = { id, email: `${id}@example.com`, name: `Ada ${randomUUID()}` };
+  const { token } = await database.db.asPlatform().transaction(async (db) => {
+    const referralCode = id.toUpperCase();
+    await db.User.create({ ...person, referralCode });
+    return addSession(db, id, 'password', PLACE);
+  });
+  return { ...person, cookie: `${SESSION_COOKIE}=${token}` };
+}
+
+/** The same by a password, which takes a while. */
+async function withPassword(): Promise<Somebody> {
+  const [email, name] = [`${randomUUID()}@example.com`, `Ada ${randomUUID()}`];
+  const { body } = await register(email, name);
+  return { id: body.id, email, name, cookie: cookieOf(await login(email)) };
+}
+
+const register = (email: string, name = email) =>
+  ask(nobody, 'POST', '/api/register', { body: { email, name, password: PASSWORD } });
+
+const leave = ({ cookie, email: confirm }: Somebody) =>
+  ask({ cookie }, 'DELETE', '/api/settings', { body: { confirm } });
+
+/** Removals of agents that are done at once, or not at all. */
+class Removals {
+  readonly asked: string[] = [];
+  isOut = false;
+
+  remove = async ({ tenant }: { readonly tenant: TenantDatabase }, id: string) => {
+    this.asked.push(id);
+    await tenant.transaction(async (db) => {
+      const deletedAt = this.isOut ? null : new Date();
+      await db.Agent.update({ desired: 'deleted', deletedAt }, { where: { id } });
+      if (!this.isOut)
+        await db.Operation.update(
+          { status: 'succeeded', finishedAt: new Date() },
+          { where: { agentId: id } },
+        );
+    });
+    return undefined;
+  };
+}
+
+/** An identity provider that is told of what is to be revoked. */
+function revoker(answer: () => Promise<void> = () => Promise.resolve()) {
+  const told: string[] = [];
+  const revoke = (token: string) => {
+    told.push(token);
+    return answer();
+  };
+  return { told, revoke };
+}
+
+const deletions = (removals = new Removals(), identityProvider: TokenRevoker = revoker()) => {
+  const { secrets, log } = alone.dependencies;
+  const parts = { database: database.db, operations: removals, secrets, identityProvider, log };
+  return new AccountDeletions(database.db, accountAreas(parts));
+};
+
+/** Lets heartbeats' schedules be what they are to be, as a worker does. */
+const follow = () => owner('UPDATE heartbeats SET scheduled = true');
+
+/** What the run of the deletion does. */
+async function deleted({ id }: Somebody, by = deletions()): Promise<void> {
+  for (const area of by.areas) {
+    try {
+      await by.leave(area, id);
+    } catch (error) {
+      if (!(error instanceof StillThereError)) throw error;
+      await follow();
+      await by.leave(area, id);
+    }
+  }
+  await by.erase(id);
+}
+
+describe('the deletion of an account', () => {
+  test('closes it at once: no sign-in, no session, no key', async () => {
+    ada = await withPassword();
+    const other = cookieOf(await login(ada.email));
+    const made = await ask(ada, 'POST', '/api/keys', { body: { name: 'ci' } });
+    expect(made.status).toBe(201);
+    const answer = await leave(ada);
+    expect([answer.status, answer.body]).toEqual([202, { status: 'deleting' }]);
+    expect(answer.headers.get('set-cookie')).toMatch(/^service-session=; .*Max-Age=0/);
+
+    for (const cookie of [ada.cookie, other]) {
+      expect((await ask({ cookie }, 'GET', '/api/keys')).status).toBe(401);
+    }
+    const refused = await login(ada.email);
+    expect([refused.status, refused.body]).toEqual([401, { error: 'Invalid email or password' }]);
+    expect(await owner(`SELECT * FROM api_keys WHERE user_id = '${ada.id}'`)).toEqual([]);
+    // Until it is done, the address is still somebody's.
+    expect((await register(ada.email)).status).toBe(409);
+  });
+
+  test('asks for the address of the account, in any case of letters', async () => {
+    for (const confirm of ['', 'yes', `x${ada.email}`]) {
+      const { status } = await ask(ada, 'DELETE', '/api/settings', { body: { confirm } });
+      expect(status).toBe(400);
+    }
+    expect((await ask(ada, 'GET', '/api/keys')).status).toBe(200);
+    expect((await leave({ ...ada, email: ada.email.toUpperCase() })).status).toBe(202);
+  });
+
+  test('is one, however often and by how many it is asked for', async () => {
+    const statuses = await Promise.all(Array.from({ length: 5 }, () => leave(ada)));
+    expect(statuses.map(({ status }) => status)).toContain(202);
+    expect(await owner(`SELECT * FROM account_deletions WHERE user_id = '${ada.id}'`)).toHaveLength(
+      1,
+    );
+    const by = deletions();
+    await Promise.all([deleted(ada, by), deleted(ada, by)]);
+    await deleted(ada, by);
+    expect(await tracesOf(database.db, ada)).toEqual([]);
+  });
+
+  test('leaves nothing of its owner in any table', async () => {
+    await leaveTraces(database.ownerUrl, ada);
+    await ask(nobody, 'POST', '/api/auth/login', {
+      body: { email: ada.email, password: 'a guess' },
+    });
+    await alone.dependencies.refusals.flush();
+    const before = await tracesOf(database.db, ada);
+    expect(before.some((trace) => trace.startsWith('audit_log'))).toBe(true);
+    expect((await leave(ada)).status).toBe(202);
+    await deleted(ada);
+    expect(await tracesOf(database.db, ada)).toEqual([]);
+  });
+
+  test('keeps what was used, credited and done, and frees the address', async () => {
+    await leaveTraces(database.ownerUrl, ada);
+    await leave(ada);
+    await deleted(ada);
+    for (const table of ['usage_logs', 'usage_daily', 'ledger_transfers', 'audit_log']) {
+      const kept = await owner(`SELECT * FROM ${table} WHERE user_id = '${ada.id}'`);
+      expect([table, kept.length > 0]).toEqual([table, true]);
+    }
+    const anew = await register(ada.email);
+    expect(anew.status).toBe(200);
+    expect(anew.body.id).not.toBe(ada.id);
+  });
+
+  test('takes nothing from others, credits for having referred its owner included', async () => {
+    const bob = await somebody();
+    const credits = {
+      amount: 100n,
+      currency: 'usd',
+      cause: `referral:${bob.id}:${ada.id}`,
+    } as const;
+    await transfer(database.db.asPlatform(), {
+      ...credits,
+      debit: 'referrals',
+      credit: creditsOf(bob.id),
+    });
+    await leaveTraces(database.ownerUrl, bob);
+    const before = await tracesOf(database.db, bob);
+    const had = await balanceOf(database.db.asUser(bob.id), creditsOf(bob.id), 'usd');
+    await leaveTraces(database.ownerUrl, ada);
+    await leave(ada);
+    await deleted(ada);
+    expect((await tracesOf(database.db, bob)).sort()).toEqual(before.sort());
+    expect(had.balance).toBeGreaterThanOrEqual(100n);
+    expect(await balanceOf(database.db.asUser(bob.id), creditsOf(bob.id), 'usd')).toEqual(had);
+    expect((await ask(bob, 'GET', '/api/keys')).status).toBe(200);
+  });
+
+  test('waits until nothing is left of the agents, and asks for each removal once', async () => {
+    await leaveTraces(database.ownerUrl, ada);
+    await leave(ada);
+    const removals = new Removals();
+    removals.isOut = true;
+    const by = deletions(removals);
+    for (const _ of [1, 2, 3]) {
+      await expect(by.leave('agents', ada.id)).rejects.toThrow('1 agents are being removed');
+    }
+    expect(removals.asked).toEqual([`${ada.id}-agent-1`]);
+    await expect(by.erase(ada.id)).rejects.toThrow('agents of the account are still there');
+    expect((await owner(`SELECT * FROM users WHERE id = '${ada.id}'`)).length).toBe(1);
+  });
+
+  test('waits for what is under way on an agent that is gone', async () => {
+    await leaveTraces(database.ownerUrl, ada);
+    await leave(ada);
+    const of = `agent_id IN (SELECT id FROM agents WHERE user_id = '${ada.id}')`;
+    await owner(
+      `UPDATE agents SET deleted_at = now(), desired = 'deleted' WHERE user_id = '${ada.id}'`,
+    );
+    const by = deletions(new Removals());
+    await expect(by.leave('agents', ada.id)).rejects.toThrow('1 agents are being removed');
+    await owner(`UPDATE operations SET status = 'succeeded', finished_at = now() WHERE ${of}`);
+    await by.leave('agents', ada.id);
+  });
+
+  test('has the schedule of the heartbeat taken away first', async () => {
+    const by = {
+      tenant: database.db.asUser(ada.id),
+      actor: ada.id,
+      requestId: 'r',
+      idempotencyId: 'i',
+    };
+    await new UserHeartbeats(database.db).set(by, { enabled: true });
+    await follow();
+    await leave(ada);
+    for (const _ of [1, 2]) {
+      await expect(deletions().leave('heartbeats', ada.id)).rejects.toThrow(StillThereError);
+    }
+    expect(
+      await owner(`SELECT enabled, scheduled FROM heartbeats WHERE user_id = '${ada.id}'`),
+    ).toEqual([{ enabled: false, scheduled: false }]);
+    await follow();
+    await deletions().leave('heartbeats', ada.id);
+  });
+
+  /** Links her to an account at the identity provider, whose token we keep. */
+  async function linkedWithToken(): Promise<void> {
+    const { secrets } = alone.dependencies;
+    const id = randomUUID();
+    await database.db.asUser(ada.id).transaction((db) =>
+      db.Identity.create({
+        ...{ id, userId: ada.id, kind: 'google', issuer: 'https://idp.example', subject: id },
+        ...{ label: ada.email, refreshToken: secrets.seal('of hers', refreshTokenContext(id)) },
+      }),
+    );
+  }
+
+  test('revokes refresh tokens at the identity provider, each once', async () => {
+    await linkedWithToken();
+    await leave(ada);
+    const provider = revoker();
+    const by = deletions(new Removals(), provider);
+    await by.leave('refresh tokens', ada.id);
+    await by.leave('refresh tokens', ada.id);
+    expect(provider.told).toEqual(['of hers']);
+  });
+
+  test('waits a day for an identity provider that does not answer, and no longer', async () => {
+    await linkedWithToken();
+    await leave(ada);
+    const away = revoker(() => Promise.reject(new UnavailableError('away')));
+    const by = deletions(new Removals(), away);
+    await expect(by.leave('refresh tokens', ada.id)).rejects.toThrow(StillThereError);
+    await owner(
+      `UPDATE account_deletions SET requested_at = requested_at - interval '1 day'
+        WHERE user_id = '${ada.id}'`,
+    );
+    await by.leave('refresh tokens', ada.id);
+    expect(away.told).toEqual(['of hers', 'of hers']);
+  });
+
+  test('of which there is much takes it in batches', async () => {
+    await leaveTraces(database.ownerUrl, ada);
+    await owner(
+      `INSERT INTO messages (id, agent_id, user_id, conversation, role, content, created_at)
+       SELECT gen_random_uuid(), '${ada.id}-agent-1', '${ada.id}', 'c', 'user', 'x', now()
+         FROM generate_series(1, 2500)`,
+    );
+    await leave(ada);
+    await deletions().leave('agents', ada.id);
+    const erase = async () =>
+      (await owner<{ done: number }>(`SELECT erase_account('${ada.id}', 1000) AS done`))[0]?.done;
+    expect([await erase(), await erase(), await erase()]).toEqual([1000, 1000, 501]);
+    await deleted(ada);
+    expect(await tracesOf(database.db, ada)).toEqual([]);
+  });
+
+  test('ends the tokens of the Farcaster account that it was linked to', async () => {
+    const fid = Math.floor(Math.random() * 2 ** 40);
+    const linked = { ...ROWS.identities?.(ada.id, 1), kind: 'farcaster', subject: String(fid) };
+    await owner(insertSql('identities', linked));
+    for (const n of [fid, fid + 1]) {
+      const token = { ...ROWS.farcaster_tokens?.(ada.id, 1), id: `token-${n}`, fid: n };
+      await owner(insertSql('farcaster_tokens', token));
+    }
+    await leave(ada);
+    await deleted(ada);
+    const left = `SELECT fid::text FROM farcaster_tokens WHERE fid IN (${fid}, ${fid + 1})`;
+    expect(await owner(left)).toEqual([{ fid: String(fid + 1) }]);
+  });
+
+  test('is of an account alone whose owner has asked for it', attack, async () => {
+    await leaveTraces(database.ownerUrl, ada);
+    const before = await tracesOf(database.db, ada);
+    await deleted(ada);
+    expect(await tracesOf(database.db, ada)).toEqual(before);
+  });
+
+  test('lets nobody in who signs in at the same time', attack, async () => {
+    await owner(insertSql('identities', ROWS.identities?.(ada.id, 1) ?? {}));
+    const user = { id: ada.id, name: ada.name, email: ada.email, isAdmin: false };
+    const [identity] = await owner<{ id: string }>(
+      `SELECT id FROM identities WHERE user_id = '${ada.id}'`,
+    );
+    const proof = { user, method: 'google', identityId: identity?.id ?? '' } as const;
+    const signIn = () => createSession(database.db, proof, PLACE);
+    const opened = [signIn(), signIn(), signIn(), leave(ada), signIn(), signIn(), signIn()];
+    await Promise.all(opened);
+    expect(await signIn()).toBeUndefined();
+    expect(await owner(`SELECT * FROM sessions WHERE user_id = '${ada.id}'`)).toEqual([]);
+    expect(await owner(`SELECT * FROM account_deletions WHERE user_id = '${ada.id}'`)).toHaveLength(
+      1,
+    );
+  });
+
+  test.each(['sessions', 'api_keys', 'agents', 'identities', 'mail_tokens'])(
+    'lets no row of %s come after it, and answers as if the account were gone',
+    attack,
+    async (table) => {
+      await leave(ada);
+      const row = insertSql(table, ROWS[table]?.(ada.id, 1) ?? {});
+      await expect(owner(row)).rejects.toMatchObject({ constraint: 'account_is_there' });
+    },
+  );
+
+  test('is what a session does that is fresh, from our own site', attack, async () => {
+    const options = {
+      body: { confirm: ada.email },
+      headers: { origin: 'https://elsewhere.example' },
+    };
+    expect((await ask(ada, 'DELETE', '/api/settings', options)).status).toBe(403);
+    await owner(
+      `UPDATE sessions SET created_at = now() - interval '1 day' WHERE user_id = '${ada.id}'`,
+    );
+    const { status, body } = await leave(ada);
+    expect([status, body.code]).toEqual([403, 'REAUTHENTICATION_REQUIRED']);
+    expect((await ask(ada, 'GET', '/api/settings/export')).status).toBe(403);
+    expect(await owner(`SELECT * FROM account_deletions WHERE user_id = '${ada.id}'`)).toEqual([]);
+  });
+});
+
+describe('the audit log', () => {
+  test(
+    'loses who failed to sign in with the account, and changes in nothing else',
+    attack,
+    async () => {
+      await owner(insertSql('audit_log', { actor: 'a', action: 'sign-in.failed', subject: 'x' }));
+      await owner(insertSql('audit_log', { actor: 'a', action: 'agent.delete', subject: 'x' }));
+      for (const change of [
+        `SET subject = 'another' WHERE action = 'sign-in.failed'`,
+        `SET subject = '(erased)', actor = 'b' WHERE action = 'sign-in.failed'`,
+        `SET subject = '(erased)' WHERE action = 'agent.delete'`,
+      ]) {
+        await expect(owner(`UPDATE audit_log ${change}`)).rejects.toMatchObject({ code: '42501' });
+      }
+      await owner(`UPDATE audit_log SET subject = '(erased)' WHERE action = 'sign-in.failed'`);
+    },
+  );
+});
+
+describe('the export of an account', () => {
+  const exported = () => ask(ada, 'GET', '/api/settings/export');
+
+  test('is a file of JSON with all that there is', async () => {
+    await leaveTraces(database.ownerUrl, ada);
+    const answer = await exported();
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-disposition')).toBe('attachment; filename="account.json"');
+    expect(answer.headers.get('content-type')).toContain('application/json');
+    const { body } = answer;
+    expect(Object.keys(body)).toEqual([
+      ...['user', 'identities', 'sessions', 'keys', 'wallets', 'agents', 'messages', 'usage'],
+      ...['credits', 'splits', 'paymentSessions', 'vouchers', 'subscription', 'activity'],
+    ]);
+    expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });
+    expect(body.user).not.toHaveProperty('passwordHash');
+    for (const list of [
+      'identities',
+      'keys',
+      'wallets',
+      'agents',
+      'messages',
+      'usage',
+      'credits',
+      'splits',
+      'paymentSessions',
+    ]) {
+      expect([list, body[list].length > 0]).toEqual([list, true]);
+    }
+    expect(body.sessions).toHaveLength(2);
+    // What was credited before there was the ledger, and what is in it by itself.
+    expect(body.credits).toEqual(
+      expect.arrayContaining([
+        { amount: '0.010000', reason: 'referral', createdAt: expect.any(String) },
+      ]),
+    );
+    expect(body.subscription).toMatchObject({ plan: 'solo' });
+    // What these have for us alone.
+    const [{ payouts, ...split }] = body.splits;
+    expect(payouts).toHaveLength(1);
+    for (const name of ['userId', 'requestKey', 'dueAt', 'splitId', 'payment']) {
+      for (const each of [split, ...payouts]) expect(each).not.toHaveProperty(name);
+    }
+    expect(body.activity.map(({ action }: { action: string }) => action)).toContain(
+      'session.create',
+    );
+  });
+
+  test('comes in pages, each row once and in its order', async () => {
+    await leaveTraces(database.ownerUrl, ada);
+    const agentId = `${ada.id}-agent-1`;
+    await owner(
+      `INSERT INTO messages (id, agent_id, user_id, conversation, role, content, position, created_at)
+       SELECT '${ada.id}-' || n, '${agentId}', '${ada.id}', 'c' || n % 3, 'user', n, n, now()
+         FROM generate_series(1, 101) AS n`,
+    );
+    await owner(
+      `INSERT INTO audit_log (actor, user_id, action, subject)
+       SELECT 'x', '${ada.id}', 'many', n FROM generate_series(1, 450) AS n`,
+    );
+    await owner(
+      `INSERT INTO usage_daily SELECT '${ada.id}', date '2025-01-01' + n, '', 'p', 'm', 1, 1, 1, 1
+         FROM generate_series(1, 401) AS n`,
+    );
+    const { body } = await exported();
+    type Message = { readonly conversation: string; readonly content: string };
+    const contents = (body.messages as Message[]).filter(
+      ({ conversation }) => conversation === 'c1',
+    );
+    expect(contents.map(({ content }) => Number(content))).toEqual(
+      Array.from({ length: 34 }, (_, n) => 1 + 3 * n),
+    );
+    expect(body.messages).toHaveLength(102);
+    type Line = { readonly action: string; readonly subject: string };
+    const many = (body.activity as Line[]).filter(({ action }) => action === 'many');
+    expect(many.map(({ subject }) => Number(subject))).toEqual(
+      Array.from({ length: 450 }, (_, n) => n + 1),
+    );
+    const days = (body.usage as { readonly day: string; readonly model: string }[])
+      .filter(({ model }) => model === 'm')
+      .map(({ day }) => day);
+    expect(new Set(days).size).toBe(401);
+    expect(days).toHaveLength(401);
+  });
+
+  test(
+    'has each debit that was paid from a session of hers, and nobody else’s',
+    attack,
+    async () => {
+      const bob = await somebody();
+      for (const each of [ada, bob]) {
+        await leaveTraces(database.ownerUrl, each);
+        await owner(
+          `INSERT INTO payment_vouchers (id, session_id, sequence, amount, cumulative, plugin, action)
+         SELECT '${each.id}-' || n, s.id, n, 1000, 1000 * n, 'chain', 'transfers'
+           FROM payment_sessions s, generate_series(1, 401) AS n WHERE s.user_id = '${each.id}'`,
+        );
+      }
+      const { body } = await exported();
+      const [session] = body.paymentSessions;
+      expect(body.vouchers).toEqual(
+        Array.from({ length: 401 }, (_, n) => ({
+          ...{ paymentSessionId: session.id, id: `${ada.id}-${n + 1}`, sequence: n + 1 },
+          ...{ amount: '0.001000', cumulative: formatAmount(1_000n * BigInt(n + 1)) },
+          ...{ plugin: 'chain', action: 'transfers', createdAt: expect.any(String) },
+        })),
+      );
+    },
+  );
+
+  test('holds no secret, as it is or as it is stored', attack, async () => {
+    ada = await withPassword();
+    const { body: key } = await ask(ada, 'POST', '/api/keys', { body: { name: 'ci' } });
+    await leaveTraces(database.ownerUrl, ada);
+    await owner(
+      `UPDATE agents SET config = '{"note": "n", "runtime": {"token": "of-a-channel-${ada.id}"}}'
+        WHERE user_id = '${ada.id}'`,
+    );
+    await owner(
+      `UPDATE identities SET refresh_token = 'sealed-${ada.id}' WHERE user_id = '${ada.id}'`,
+    );
+    await owner(`UPDATE wallets SET sealed_key = 'key-of-${ada.id}' WHERE user_id = '${ada.id}'`);
+    const columns = await owner<{ table: string; column: string; owner: string }>(
+      `SELECT table_name AS table, column_name AS column FROM information_schema.columns c
+        WHERE table_schema = 'public' AND column_name ~ '(hash|token|sealed|sealed_key|secret)$'
+          AND EXISTS (SELECT FROM information_schema.columns o WHERE o.table_schema = 'public'
+                        AND o.table_name = c.table_name AND o.column_name = 'user_id')`,
+    );
+    const stored: string[] = [];
+    for (const { table, column } of columns) {
+      const rows = await owner<{ secret: string }>(
+        `SELECT ${column}::text AS secret FROM ${table}
+          WHERE user_id = '${ada.id}' AND ${column} IS NOT NULL`,
+      );
+      stored.push(...rows.map(({ secret }) => secret));
+    }
+    const [account] = await owner<{ hash: string }>(
+      `SELECT password_hash AS hash FROM users WHERE id = '${ada.id}'`,
+    );
+    const token = ada.cookie.split('=')[1] ?? '';
+    const secrets = [PASSWORD, token, key.key, account?.hash, `of-a-channel-${ada.id}`, ...stored];
+    expect(stored.length).toBeGreaterThan(7);
+    const { status, text } = await exported();
+    expect(status).toBe(200);
+    expect(secrets.filter((secret) => secret === undefined || text.includes(secret))).toEqual([]);
+  });
+
+  test("holds nothing of others'", attack, async () => {
+    const bob = await somebody();
+    await leaveTraces(database.ownerUrl, bob);
+    await leaveTraces(database.ownerUrl, ada);
+    const { text } = await exported();
+    expect([bob.id, bob.email, bob.name].filter((mark) => text.includes(mark))).toEqual([]);
+  });
+});

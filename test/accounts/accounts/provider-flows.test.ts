@@ -1,0 +1,91 @@
+// @module-tag attack
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { ProviderFlows } from '../../../api/auth/provider-flows.js';
+import { testSecrets } from '../../support/secrets.js';
+
+const secrets = testSecrets();
+const flows = new ProviderFlows('google', secrets, false);
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
+afterEach(() => void vi.useRealTimers());
+
+/** A browser's `Cookie` header, after what it is told to keep. */
+function kept(set: readonly string[], header = ''): string {
+  const cookies = new Map(header.split('; ').flatMap((pair) => (pair ? [split(pair)] : [])));
+  for (const each of set) {
+    const [name, value] = split(each.split(';')[0] ?? '');
+    if (each.includes('Max-Age=0;')) cookies.delete(name);
+    else cookies.set(name, value);
+  }
+  return [...cookies].map((pair) => pair.join('=')).join('; ');
+}
+const split = (pair: string): [string, string] => {
+  const at = pair.indexOf('=');
+  return [pair.slice(0, at), pair.slice(at + 1)];
+};
+
+describe('a sign-in that was begun', () => {
+  test('is good for ten minutes', () => {
+    const flow = flows.begin();
+    const set = flows.keep(flow, undefined);
+    expect(set).toEqual([expect.stringMatching(/; Max-Age=600; HttpOnly; SameSite=Lax$/)]);
+    const header = kept(set);
+    vi.setSystemTime(Date.now() + 599_000);
+    expect(flows.find(flow.state, header)).toEqual(flow);
+    vi.setSystemTime(Date.now() + 2_000);
+    expect(flows.find(flow.state, header)).toBeUndefined();
+  });
+
+  test('is forgotten when a browser begins five others', () => {
+    const begun = Array.from({ length: 6 }, () => flows.begin());
+    let header = '';
+    for (const flow of begun) header = kept(flows.keep(flow, header), header);
+    expect(header.split('; ')).toHaveLength(5);
+    expect(begun.map(({ state }) => flows.find(state, header) !== undefined)).toEqual([
+      false,
+      ...Array<boolean>(5).fill(true),
+    ]);
+  });
+
+  test('is that of its browser, provider, state and key alone', () => {
+    const [flow, other] = [flows.begin(), flows.begin()];
+    const header = kept(flows.keep(flow, undefined));
+    expect(flows.find(flow.state, undefined)).toBeUndefined();
+    expect(flows.find(other.state, header)).toBeUndefined();
+    const named = header.replace(/google/, 'github');
+    expect(new ProviderFlows('github', secrets, false).find(flow.state, named)).toBeUndefined();
+    const elsewhere = new ProviderFlows('google', testSecrets(), false);
+    expect(elsewhere.find(flow.state, header)).toBeUndefined();
+    // Of the state of another, under the name of this one.
+    const [name = ''] = header.split('=');
+    const [, sealed = ''] = split(kept(flows.keep(other, undefined)));
+    expect(flows.find(flow.state, `${name}=${sealed}`)).toBeUndefined();
+  });
+
+  test('is none when a neighbouring host has set a cookie of its name as well', () => {
+    const flow = flows.begin();
+    const header = kept(flows.keep(flow, undefined));
+    expect(flows.find(flow.state, `${header}; ${header}`)).toBeUndefined();
+  });
+
+  test('tells nothing of its secrets in the cookie', () => {
+    const flow = flows.begin({ userId: 'ada', sessionId: 'of-ada' });
+    const header = kept(flows.keep(flow, undefined));
+    for (const secret of [flow.state, flow.nonce, flow.verifier, 'of-ada']) {
+      expect(header).not.toContain(secret);
+    }
+  });
+
+  test('is under a name that browsers take from this host alone, where HTTP is secure', () => {
+    const secure = new ProviderFlows('google', secrets, true);
+    const flow = secure.begin();
+    const set = secure.keep(flow, undefined);
+    const attributes = 'Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure';
+    expect(set).toEqual([
+      expect.stringMatching(new RegExp(`^__Host-sign-in-google-[^=]+=[^;]+; ${attributes}$`)),
+    ]);
+    expect(secure.find(flow.state, kept(set))).toEqual(flow);
+    expect(secure.end(flow.state)).toMatch(/^__Host-.*; Max-Age=0; .*; Secure$/);
+    expect(secure.find(flow.state, kept(set).replace('__Host-', ''))).toBeUndefined();
+  });
+});

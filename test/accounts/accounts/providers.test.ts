@@ -1,0 +1,542 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import {
+  exportJWK,
+  exportSPKI,
+  generateKeyPair,
+  SignJWT,
+  UnsecuredJWT,
+  type JWTPayload,
+} from 'jose';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { Listening } from '../../../api/http/server.js';
+import type { WebDependencies } from '../../../api/web/dependencies.js';
+import { createWeb } from '../../../api/web/web.js';
+import { startIdentityProvider } from '../../../dev/accounts/identity-provider.js';
+import { IdentityProvider } from '../../../src/accounts/sign-in/identity-provider/identity-provider.js';
+import { databaseAlone } from '../../support/dependencies.js';
+import { Browser } from '../../support/cookies-browser.js';
+import { signInPlatform, type SignInPlatform } from '../../support/sign-in.js';
+
+let platform: SignInPlatform;
+
+beforeAll(async () => {
+  platform = await signInPlatform();
+});
+afterAll(() => platform?.close());
+afterEach(async () => {
+  vi.useRealTimers();
+  const honest = { idToken: undefined, down: undefined, discovery: undefined, keys: undefined };
+  Object.assign(platform.idp.forging, honest);
+  platform.codeHost.down = undefined;
+  for (const listening of others.splice(0)) await listening.close();
+});
+
+const others: Listening[] = [];
+
+/** A listener of the platform that stands otherwise with those at whom people sign in. */
+async function platformWith(parts: Partial<WebDependencies>): Promise<() => Browser> {
+  const listening = await createWeb({ ...platform.dependencies, ...parts }).listen('127.0.0.1', 0);
+  others.push(listening);
+  return () => new Browser(listening.url);
+}
+
+/** One that has not heard of the identity provider yet. */
+function platformAnew(issuerUrl = platform.idp.issuerUrl): Promise<() => Browser> {
+  const { identityProvider } = platform.dependencies.settings;
+  const callback = 'http://platform.test/api/auth/google/callback';
+  const settings = { ...identityProvider, issuerUrl };
+  const google = new IdentityProvider(settings, platform.idp.clientId, callback);
+  return platformWith({ providers: { ...platform.dependencies.providers, google } });
+}
+
+/** The same browser, where it meets another listener. */
+function at(there: () => Browser, { cookies }: Browser): Browser {
+  const browser = there();
+  for (const [name, value] of cookies) browser.cookies.set(name, value);
+  return browser;
+}
+
+/** As if so much time had passed; none passes after that. */
+const passed = (ms: number) => {
+  const now = Date.now() + ms;
+  if (vi.isFakeTimers()) vi.setSystemTime(now);
+  else vi.useFakeTimers({ toFake: ['Date'], now });
+};
+
+const attack = { tags: 'attack' };
+
+const newEmail = () => `${randomUUID()}@example.com`;
+const verified = (email: string, name?: string) => ({ email, email_verified: true, name });
+
+/** Somebody new at the code host. */
+const coder = (email: string, { login = randomUUID(), isVerified = true } = {}) => ({
+  id: randomInt(1, 2 ** 40),
+  login,
+  name: 'Ada Lovelace',
+  emails: [
+    { email: `other-${email}`, primary: false, verified: true },
+    { email, primary: true, verified: isVerified },
+  ],
+});
+
+const session = /^service-session=[\w-]{43}; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Lax$/;
+
+describe('signing in at the identity provider', () => {
+  test('sends the browser to its consent screen, and asks for lasting access', async () => {
+    const begun = await platform.browser().ask('GET', '/api/auth/google');
+    expect(begun.status).toBe(302);
+    const url = new URL(begun.location);
+    expect(url.origin).toBe(platform.idp.issuerUrl);
+    expect(Object.fromEntries(url.searchParams)).toEqual({
+      client_id: platform.idp.clientId,
+      redirect_uri: 'http://platform.test/api/auth/google/callback',
+      response_type: 'code',
+      scope: 'openid email profile offline_access',
+      access_type: 'offline',
+      prompt: 'consent',
+      state: expect.stringMatching(/^[\w-]{43}$/),
+      nonce: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge_method: 'S256',
+    });
+  });
+
+  test('makes an account without a password whose address is verified, and a session', async () => {
+    const [browser, email] = [platform.browser(), newEmail()];
+    const landed = await platform.google(browser, randomUUID(), verified(email, 'Ada'));
+    expect([landed.status, landed.location]).toEqual([302, '/dashboard']);
+    expect(landed.headers.getSetCookie()[0]).toMatch(session);
+    const user = await platform.whoIs(browser);
+    expect(user).toMatchObject({ email, name: 'Ada', isAdmin: false });
+    const [row] = await platform.asOwner(`SELECT * FROM users WHERE id = '${user?.id}'`);
+    expect(row).toMatchObject({ password_hash: null, email_verified_at: expect.any(Date) });
+    const { body } = await browser.ask('GET', '/api/auth/sessions');
+    expect(body.sessions).toMatchObject([{ method: 'google', current: true }]);
+    expect([...browser.cookies.keys()]).toEqual(['service-session']);
+  });
+});
+
+describe('signing in at the code host', () => {
+  test('makes an account, and a session', async () => {
+    const [browser, email] = [platform.browser(), newEmail()];
+    const landed = await platform.github(browser, coder(email));
+    expect([landed.status, landed.location]).toEqual([302, '/dashboard']);
+    expect(await platform.whoIs(browser)).toMatchObject({ email, name: 'Ada Lovelace' });
+    const { body } = await browser.ask('GET', '/api/auth/sessions');
+    expect(body.sessions).toMatchObject([{ method: 'github', current: true }]);
+  });
+});
+
+describe('an ID token that is forged', attack, () => {
+  const now = () => Math.floor(Date.now() / 1000);
+  const signed = (claims: JWTPayload, kid?: string) =>
+    new SignJWT(claims)
+      .setProtectedHeader({ alg: 'RS256', kid: kid ?? platform.idp.key.kid })
+      .sign(platform.idp.key.privateKey);
+  const byHmac = (claims: JWTPayload, secret: string) =>
+    new SignJWT(claims)
+      .setProtectedHeader({ alg: 'HS256', kid: platform.idp.key.kid })
+      .sign(new TextEncoder().encode(secret));
+
+  const FORGED: Readonly<Record<string, (claims: JWTPayload) => Promise<string> | string>> = {
+    'by nobody': (claims) => new UnsecuredJWT(claims).encode(),
+    'by the public key': async (claims) =>
+      byHmac(claims, await exportSPKI(platform.idp.key.publicKey)),
+    "by the client's secret": (claims) => byHmac(claims, platform.idp.clientSecret),
+    'by another key of the same name': async (claims) =>
+      new SignJWT(claims)
+        .setProtectedHeader({ alg: 'RS256', kid: platform.idp.key.kid })
+        .sign((await generateKeyPair('RS256')).privateKey),
+    'by a key that is not known': (claims) => signed(claims, 'unknown'),
+    'by another issuer': (claims) => signed({ ...claims, iss: 'https://elsewhere.example' }),
+    'for another audience': (claims) => signed({ ...claims, aud: 'another-client' }),
+    'for several, and not us': (claims) =>
+      signed({ ...claims, aud: [platform.idp.clientId, 'x'], azp: 'x' }),
+    'with another nonce': (claims) => signed({ ...claims, nonce: 'another' }),
+    'without a nonce': ({ nonce, ...claims }) => signed(claims),
+    'that is over': (claims) => signed({ ...claims, exp: now() - 60 }),
+    'of the future': (claims) => signed({ ...claims, nbf: now() + 600 }),
+    'without a subject': ({ sub, ...claims }) => signed(claims),
+    'and not even a token': () => 'x.y.z',
+  };
+
+  test('is a forgery: the same, unchanged, is taken', async () => {
+    platform.idp.forging.idToken = (claims) => signed(claims);
+    const landed = await platform.google(platform.browser(), randomUUID(), verified(newEmail()));
+    expect(landed.location).toBe('/dashboard');
+  });
+
+  test.each(Object.keys(FORGED))('%s opens nothing', async (name) => {
+    const [browser, email] = [platform.browser(), newEmail()];
+    platform.idp.forging.idToken = FORGED[name];
+    const landed = await platform.google(browser, randomUUID(), verified(email));
+    expect(landed.location).toBe('/login?error=IdpTokenFailed');
+    expect(await platform.whoIs(browser)).toBeNull();
+    expect(await platform.asOwner(`SELECT id FROM users WHERE email = '${email}'`)).toEqual([]);
+  });
+});
+
+describe('what comes back', () => {
+  test.each([
+    ['no code', ''],
+    ['the error of the provider', '&error=access_denied'],
+    ['a code and an error', '&code=x&error=access_denied'],
+    ['two codes', '&code=x&code=y'],
+  ])('with %s signs nobody in', async (_, rest) => {
+    for (const [kind, prefix] of [
+      ['google', 'Idp'],
+      ['github', 'Codehost'],
+    ]) {
+      const browser = platform.browser();
+      const begun = await browser.ask('GET', `/api/auth/${kind}?next=https://elsewhere.example`);
+      const state = new URL(begun.location).searchParams.get('state') ?? '';
+      const path = `/api/auth/${kind}/callback?next=https://elsewhere.example&state=${state}${rest}`;
+      const landed = await browser.ask('GET', path);
+      expect(landed.location).toBe(`/login?error=${prefix}AuthFailed`);
+      expect(browser.cookies.size).toBe(0);
+    }
+  });
+
+  test('with a code that is not good signs nobody in', async () => {
+    for (const [kind, prefix] of [
+      ['google', 'Idp'],
+      ['github', 'Codehost'],
+    ]) {
+      const browser = platform.browser();
+      const begun = await browser.ask('GET', `/api/auth/${kind}`);
+      const state = new URL(begun.location).searchParams.get('state') ?? '';
+      const iss = encodeURIComponent(platform.idp.issuerUrl);
+      const path = `/api/auth/${kind}/callback?state=${state}&code=guess&iss=${iss}`;
+      const landed = await browser.ask('GET', path);
+      expect(landed.location).toBe(`/login?error=${prefix}TokenFailed`);
+    }
+  });
+
+  test('to two tabs signs in from both, and the second session takes the first one’s place', async () => {
+    const [browser, subject, email] = [platform.browser(), randomUUID(), newEmail()];
+    const one = await platform.backFromGoogle(browser, subject, verified(email));
+    const two = await platform.backFromGoogle(browser, subject, verified(email));
+    expect((await browser.ask('GET', one)).location).toBe('/dashboard');
+    const before = browser.copy();
+    expect((await browser.ask('GET', two)).location).toBe('/dashboard');
+    expect(await platform.whoIs(browser)).toMatchObject({ email });
+    expect(await platform.whoIs(before)).toBeNull();
+  });
+
+  test('when the code host does not tell who it is signs nobody in', async () => {
+    platform.codeHost.down = 502;
+    const landed = await platform.github(platform.browser(), coder(newEmail()));
+    expect(landed.location).toBe('/login?error=CodehostAuthError');
+  });
+});
+
+describe('once', attack, () => {
+  test('an answer that comes 50 times at once, to two processes, opens one session', async () => {
+    const [browser, email] = [platform.browser(), newEmail()];
+    const back = await platform.backFromGoogle(browser, randomUUID(), verified(email));
+    const landed = await Promise.all(
+      Array.from({ length: 50 }, (_, index) => {
+        const copy = new Browser(platform.urls[index % 2] ?? '');
+        for (const [name, value] of browser.cookies) copy.cookies.set(name, value);
+        return copy.ask('GET', back);
+      }),
+    );
+    expect(landed.filter(({ location }) => location === '/dashboard')).toHaveLength(1);
+    const rows = await platform.asOwner(
+      `SELECT s.id FROM sessions s JOIN users u ON u.id = s.user_id WHERE u.email = '${email}'`,
+    );
+    expect(rows).toHaveLength(1);
+  });
+
+  test('an answer opens one session also where the provider takes its code again', async () => {
+    const { google } = platform.dependencies.providers;
+    if (!google) throw new Error('the platform has an identity provider');
+    const prove = google.prove.bind(google);
+    let proven: ReturnType<typeof prove> | undefined;
+    const lenient = vi
+      .spyOn(google, 'prove')
+      .mockImplementation((...shown) => (proven ??= prove(...shown)));
+    const browser = platform.browser();
+    const back = await platform.backFromGoogle(browser, randomUUID(), verified(newEmail()));
+    const landed = [];
+    for (const copy of [browser.copy(), browser.copy()]) {
+      landed.push((await copy.ask('GET', back)).location);
+    }
+    lenient.mockRestore();
+    expect(landed).toEqual(['/dashboard', '/login?error=IdpAuthFailed']);
+  });
+
+  test('first sign-ins of one person at once make one account', async () => {
+    const [subject, email] = [randomUUID(), newEmail()];
+    const landed = await Promise.all([
+      ...Array.from({ length: 6 }, () =>
+        platform.google(platform.browser(), subject, verified(email)),
+      ),
+      platform.github(platform.browser(), coder(email)),
+    ]);
+    expect(landed.map(({ location }) => location)).toEqual(Array(7).fill('/dashboard'));
+    const [{ count } = {}] = await platform.asOwner(
+      `SELECT count(*)::int FROM users WHERE email = '${email}'`,
+    );
+    expect(count).toBe(1);
+  });
+});
+
+test('a sign-in ends the session that it came with', attack, async () => {
+  const { browser, id } = await platform.registered();
+  const before = browser.copy();
+  await platform.google(browser, randomUUID(), verified(newEmail()));
+  expect((await platform.whoIs(browser))?.id).not.toBe(id);
+  expect(await platform.whoIs(before)).toBeNull();
+});
+
+describe('a provider that is not set up', () => {
+  test('is said so, at the beginning, on the way back, and to who would link', async () => {
+    const alone = await databaseAlone(platform.database);
+    const there = await platformWith({ providers: alone.dependencies.providers });
+    await alone.close();
+    for (const [kind, prefix] of [
+      ['google', 'Idp'],
+      ['github', 'Codehost'],
+    ]) {
+      for (const path of [`/api/auth/${kind}`, `/api/auth/${kind}/callback?code=x&state=y`]) {
+        const { location, status } = await there().ask('GET', path);
+        expect([status, location]).toEqual([302, `/login?error=${prefix}NotConfigured`]);
+      }
+      const { browser } = await platform.registered();
+      const link = await at(there, browser).ask('POST', `/api/settings/identities/${kind}`);
+      expect(link.status).toBe(503);
+    }
+  });
+
+  test.each([
+    { CODEHOST_CLIENT_ID: 'an-id' },
+    { CODEHOST_CLIENT_SECRET: 'a-secret' },
+    { IDP_CLIENT_SECRET: 'a-secret' },
+  ])('is one of which only %j is known', async (env) => {
+    const alone = await databaseAlone(platform.database, undefined, env);
+    const { github, google } = alone.dependencies.providers;
+    await alone.close();
+    expect([google, github]).toEqual([undefined, undefined]);
+  });
+});
+
+describe('an identity provider that is away', () => {
+  test('is said so, asked again only after a while, and then as good as ever', async () => {
+    const there = await platformAnew();
+    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.now() });
+    platform.idp.forging.down = 503;
+    const asked = platform.idp.asked.length;
+    for (let n = 0; n < 3; n++) {
+      const browser = there();
+      const begun = await browser.ask('GET', '/api/auth/google');
+      expect([begun.status, begun.location]).toEqual([302, '/login?error=IdpAuthError']);
+      expect(browser.cookies.size).toBe(0);
+    }
+    const { browser } = await platform.registered();
+    const link = await at(there, browser).ask('POST', '/api/settings/identities/google');
+    expect(link.status).toBe(502);
+    expect(platform.idp.asked.length).toBe(asked + 1);
+    platform.idp.forging.down = undefined;
+    // By whatever clock.
+    vi.setSystemTime(Date.now() - 60_000);
+    vi.advanceTimersByTime(6_000);
+    const landed = await platform.google(there(), randomUUID(), verified(newEmail()));
+    expect(landed.location).toBe('/dashboard');
+  });
+
+  test('that says to be another is not believed', attack, async () => {
+    const there = await platformAnew();
+    platform.idp.forging.discovery = { issuer: 'https://elsewhere.example' };
+    const begun = await there().ask('GET', '/api/auth/google');
+    expect(begun.location).toBe('/login?error=IdpAuthError');
+  });
+
+  test('on the way back signs nobody in, and who begins anew is signed in', async () => {
+    const [browser, who] = [platform.browser(), verified(newEmail())];
+    const subject = randomUUID();
+    const back = await platform.backFromGoogle(browser, subject, who);
+    platform.idp.forging.down = 503;
+    const landed = await browser.ask('GET', back);
+    expect(landed.location).toBe('/login?error=IdpTokenFailed');
+    expect(browser.cookies.size).toBe(0);
+    platform.idp.forging.down = undefined;
+    expect((await platform.google(browser, subject, who)).location).toBe('/dashboard');
+  });
+});
+
+describe('an identity provider', () => {
+  test('that tells of people at its userinfo endpoint alone is asked there', async () => {
+    const callback = 'http://platform.test/api/auth/google/callback';
+    const idp = await startIdentityProvider(callback, { inUserinfo: true });
+    try {
+      const there = await platformAnew(idp.issuerUrl);
+      const [browser, email] = [there(), newEmail()];
+      const { location } = await browser.ask('GET', '/api/auth/google');
+      const back = await idp.consent(location, randomUUID(), verified(email, 'Ada'));
+      const landed = await browser.ask('GET', back.pathname + back.search);
+      expect(landed.location).toBe('/dashboard');
+      expect(await platform.whoIs(browser)).toMatchObject({ email, name: 'Ada' });
+      expect(idp.asked).toContain('/me');
+    } finally {
+      await idp.close();
+    }
+  });
+
+  test('signs by another key, which is found a minute later; the former is none then', async () => {
+    const there = await platformAnew();
+    const who = () => [there(), randomUUID(), verified(newEmail())] as const;
+    expect((await platform.google(...who())).location).toBe('/dashboard');
+    const next = await generateKeyPair('RS256');
+    const [kid, alg] = ['the-next', 'RS256'];
+    platform.idp.forging.keys = [{ ...(await exportJWK(next.publicKey)), kid, alg }];
+    platform.idp.forging.idToken = (claims) =>
+      new SignJWT(claims).setProtectedHeader({ alg, kid }).sign(next.privateKey);
+    passed(61_000);
+    expect((await platform.google(...who())).location).toBe('/dashboard');
+    platform.idp.forging.idToken = undefined;
+    const landed = await platform.google(...who());
+    expect(landed.location).toBe('/login?error=IdpTokenFailed');
+  });
+
+  test.each([
+    ['another', 'https://elsewhere.example'],
+    ['none', undefined],
+  ])('is not taken to have answered where the answer names %s', attack, async (_, iss) => {
+    const browser = platform.browser();
+    const back = new URL(
+      await platform.backFromGoogle(browser, randomUUID(), verified(newEmail())),
+      'http://platform.test',
+    );
+    expect(back.searchParams.get('iss')).toBe(platform.idp.issuerUrl);
+    if (iss === undefined) back.searchParams.delete('iss');
+    else back.searchParams.set('iss', iss);
+    const landed = await browser.ask('GET', back.pathname + back.search);
+    expect(landed.location).toBe('/login?error=IdpTokenFailed');
+    expect(await platform.whoIs(browser)).toBeNull();
+  });
+});
+
+test('where HTTP is secure, cookies go over it alone', attack, async () => {
+  const { settings } = platform.dependencies;
+  const accounts = { ...settings.accounts, sessionCookieSecure: true };
+  const there = await platformWith({ settings: { ...settings, accounts } });
+  const browser = there();
+  const begun = await browser.ask('GET', '/api/auth/google');
+  const [flow = ''] = begun.headers.getSetCookie();
+  expect(flow).toMatch(/^__Host-sign-in-google-.*; Path=\/;.*; Secure$/);
+  const back = await platform.idp.consent(begun.location, randomUUID(), verified(newEmail()));
+  const landed = await browser.ask('GET', back.pathname + back.search);
+  expect(landed.location).toBe('/dashboard');
+  const set = landed.headers.getSetCookie();
+  expect(set).toHaveLength(2);
+  for (const each of set) expect(each).toMatch(/; Secure$/);
+});
+
+test('a sign-in that took more than ten minutes is begun anew', attack, async () => {
+  const browser = platform.browser();
+  const back = await platform.backFromGoogle(browser, randomUUID(), verified(newEmail()));
+  passed(601_000);
+  expect((await browser.ask('GET', back)).location).toBe('/login?error=IdpAuthFailed');
+});
+
+describe('unlinking', () => {
+  const identities = async (browser: Browser) =>
+    (await browser.ask('GET', '/api/settings/identities')).body.identities;
+
+  test('forgets the way in, and revokes at the provider what is sealed here', async () => {
+    const { browser } = await platform.registered();
+    const [subject, begin] = [randomUUID(), '/api/settings/identities/google'];
+    await platform.google(browser, subject, verified(newEmail()), begin);
+    const [row] = await platform.asOwner(
+      `SELECT id, refresh_token FROM identities WHERE subject = '${subject}'`,
+    );
+    expect(row?.refresh_token).toMatch(/^v1\./);
+    const [shown] = await identities(browser);
+    const unlinked = await browser.ask('DELETE', `/api/settings/identities/${shown.id}`);
+    expect([unlinked.status, unlinked.body]).toEqual([200, { success: true }]);
+    expect(await identities(browser)).toEqual([]);
+    const token = platform.idp.revoked.at(-1) ?? '';
+    expect(token).not.toBe('');
+    expect(row?.refresh_token).not.toContain(token);
+    expect(platform.logged.join('')).not.toContain(token);
+  });
+
+  test(
+    'signs out who has signed in by it, but for who asks and who came otherwise',
+    attack,
+    async () => {
+      const [planted, owners, email] = [randomUUID(), randomUUID(), newEmail()];
+      const [owner, elsewhere, thief] = [
+        platform.browser(),
+        platform.browser(),
+        platform.browser(),
+      ];
+      await platform.google(owner, owners, verified(email));
+      await platform.google(
+        owner,
+        planted,
+        verified(newEmail()),
+        '/api/settings/identities/google',
+      );
+      await platform.github(elsewhere, coder(email));
+      await platform.google(thief, planted, verified(newEmail()));
+      const signedIn = async (browser: Browser) =>
+        (await browser.ask('GET', '/api/auth/session')).body.user?.email;
+      expect(await Promise.all([owner, elsewhere, thief].map(signedIn))).toEqual([
+        email,
+        email,
+        email,
+      ]);
+      const theirs = (await identities(thief)).filter(
+        ({ kind }: { kind: string }) => kind === 'google',
+      );
+      const answer = await owner.ask('DELETE', `/api/settings/identities/${theirs.at(-1).id}`);
+      expect(answer.status).toBe(200);
+      expect(await Promise.all([owner, elsewhere, thief].map(signedIn))).toEqual([
+        email,
+        email,
+        undefined,
+      ]);
+    },
+  );
+
+  test('counts as ways in what opens: nothing that is disabled, and no proof of something else', async () => {
+    const [browser, email] = [platform.browser(), newEmail()];
+    await platform.google(browser, randomUUID(), verified(email));
+    await platform.github(browser, coder(email));
+    const id = (await platform.whoIs(browser))?.id;
+    await platform.asOwner(
+      `INSERT INTO identities (id, user_id, kind, issuer, subject, label, created_at)
+       VALUES (gen_random_uuid()::text, '${id}', 'farcaster', 'a', gen_random_uuid()::text, 'f', now());
+       UPDATE identities SET disabled_at = now() WHERE user_id = '${id}' AND kind = 'google'`,
+    );
+    const shown: { id: string; kind: string }[] = await identities(browser);
+    const unlink = async (kind: string) =>
+      (
+        await browser.ask(
+          'DELETE',
+          `/api/settings/identities/${shown.find((each) => each.kind === kind)?.id}`,
+        )
+      ).status;
+    expect(await unlink('github')).toBe(409);
+    expect(await unlink('google')).toBe(200);
+    expect(await unlink('github')).toBe(409);
+    expect(await unlink('farcaster')).toBe(200);
+  });
+
+  test('leaves the last way in, also when two go at once', async () => {
+    const [browser, email] = [platform.browser(), newEmail()];
+    await platform.google(browser, randomUUID(), verified(email));
+    await platform.github(browser, coder(email));
+    const both = await identities(browser);
+    expect(both).toHaveLength(2);
+    const answers = await Promise.all(
+      both.map(({ id }: { id: string }) =>
+        browser.copy().ask('DELETE', `/api/settings/identities/${id}`),
+      ),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+    expect(await identities(browser)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parsePlan, PLAN_LIMITS, webAgentLimit } from '../../../src/types/plans.js';
+import { findPlan, grantPlan } from '../../../src/accounts/accounts/subscriptions.js';
+import { NotFoundError } from '../../../src/lib/errors.js';
+import { recordHeartbeat } from '../../../src/accounts/installations/heartbeat.js';
+import { queryRows } from '../../platform/database/catalog.js';
+import { insertSql, ROWS } from '../../platform/database/rows.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+
+const BY = { actor: 'operator', requestId: 'a-request' };
+
+let database: TestDatabase;
+
+const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
+
+beforeAll(async () => {
+  database = await testDatabase();
+  for (const user of ['alice', 'bob']) await owner(insertSql('users', ROWS.users?.(user, 1) ?? {}));
+  await owner(insertSql('installations', ROWS.installations?.('alice', 1) ?? {}));
+});
+
+afterAll(async () => {
+  await database.close();
+});
+
+describe('plans', () => {
+  test('allow the agents that the contract says', () => {
+    const agents = Object.values(PLAN_LIMITS).map((limits) => limits.agents);
+    expect(agents).toEqual([1, 3, 10, 100]);
+  });
+
+  test.each([
+    ['solo', 'solo'],
+    ['starter', 'solo'],
+    ['pro', 'collective'],
+    ['enterprise', 'network'],
+    ['free', undefined],
+    ['toString', undefined],
+    ['', undefined],
+    [null, undefined],
+  ])('are understood: %j is %j', (name, plan) => {
+    expect(parsePlan(name)).toBe(plan);
+  });
+
+  test('allow the agents of their tier on the web API', () => {
+    const limits = (['label', 'solo', 'collective', 'network', undefined] as const).map(
+      webAgentLimit,
+    );
+    expect(limits).toEqual([1, 1, 3, 100, 1]);
+  });
+});
+
+describe('a subscription', () => {
+  test('is what was granted last', async () => {
+    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBeUndefined();
+    await grantPlan(database.db, 'alice', 'solo', BY);
+    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('solo');
+    await grantPlan(database.db, 'alice', 'network', BY);
+    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('network');
+    expect(await findPlan(database.db.asUser('bob'), 'bob')).toBeUndefined();
+  });
+
+  test('is granted and recorded, or neither', async () => {
+    const recorded = () => owner(`SELECT id FROM audit_log WHERE user_id = 'alice'`);
+    const before = await recorded();
+    await owner(
+      `ALTER TABLE audit_log ADD CONSTRAINT no_grants CHECK (action <> 'subscription.grant') NOT VALID`,
+    );
+    await expect(grantPlan(database.db, 'alice', 'solo', BY)).rejects.toThrow();
+    await owner('ALTER TABLE audit_log DROP CONSTRAINT no_grants');
+    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('network');
+    await grantPlan(database.db, 'alice', 'solo', BY);
+    expect(await recorded()).toHaveLength(before.length + 1);
+  });
+
+  test('counts no more when it is cancelled or its period is over', async () => {
+    for (const end of [
+      `status = 'cancelled'`,
+      `period_start = now() - interval '2 days',
+                        period_end = now() - interval '1 day'`,
+    ]) {
+      await grantPlan(database.db, 'bob', 'solo', BY);
+      expect(await findPlan(database.db.asUser('bob'), 'bob')).toBe('solo');
+      await owner(`UPDATE subscriptions SET ${end} WHERE user_id = 'bob'`);
+      expect(await findPlan(database.db.asUser('bob'), 'bob')).toBeUndefined();
+    }
+  });
+
+  test('is granted to users alone', async () => {
+    await expect(grantPlan(database.db, 'nobody', 'solo', BY)).rejects.toThrow(NotFoundError);
+  });
+});
+
+describe('a heartbeat', () => {
+  test('says that a known installation is active now', async () => {
+    await recordHeartbeat(database.db, 'alice');
+    const [installation] = await owner('SELECT * FROM installations');
+    expect(installation).toMatchObject({ user_id: 'alice', status: 'active' });
+    expect(Date.now() - Number(installation?.last_seen)).toBeLessThan(60_000);
+  });
+
+  test('of one that is not known leaves nothing', async () => {
+    for (const userId of ['bob', 'nobody', '']) await recordHeartbeat(database.db, userId);
+    expect(await owner('SELECT user_id FROM installations')).toEqual([{ user_id: 'alice' }]);
+  });
+});

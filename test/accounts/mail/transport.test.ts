@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  configuredMail,
+  smtpTransport,
+} from '../../../src/accounts/mail-delivery/mail-transport.js';
+import { messageOf } from '../../../src/accounts/mail/messages.js';
+import { loadSettings } from '../../../src/settings.js';
+import { freePort } from '../../../dev/ports.js';
+import { startMailbox, tokenIn, type Mailbox } from '../../../dev/accounts/mailbox.js';
+import { keptLog, testEnvironment } from '../../support/platform-environment.js';
+
+const WEB_URL = 'https://platform.example';
+const TOKEN = 'x'.repeat(43);
+const MESSAGE = messageOf('reset-password', WEB_URL, TOKEN);
+const TO = 'ada@example.com';
+
+let mailbox: Mailbox;
+beforeAll(async () => {
+  mailbox = await startMailbox();
+});
+afterAll(() => mailbox?.close());
+
+const mailSettings = (env: Record<string, string>) =>
+  loadSettings(testEnvironment({ DATABASE_URL: 'postgres://nobody@127.0.0.1/nothing' }, env)).mail;
+
+test('a mail goes to one address, as plain text and as HTML, with the same link in both', async () => {
+  const { log, lines } = keptLog();
+  const settings = mailSettings({ SMTP_URL: mailbox.url });
+  await configuredMail(settings, WEB_URL, log).send(TO, MESSAGE);
+  const received = await mailbox.mailTo(TO);
+  expect(received.from).toBe('no-reply@platform.example');
+  expect(received.raw).toContain('Subject: Set a new password');
+  expect(received.raw).toMatch(/Content-Type: multipart\/alternative/);
+  expect(tokenIn(received)).toBe(TOKEN);
+  const link = `${WEB_URL}/reset-password?token=${TOKEN}`;
+  expect(received.text).toContain(`\n${link}\n`);
+  expect(received.html).toContain(`<a href="${link}">${link}</a>`);
+  expect(lines).toEqual([]);
+});
+
+test('it is from whom MAIL_FROM names', async () => {
+  const settings = mailSettings({
+    SMTP_URL: mailbox.url,
+    MAIL_FROM: 'The platform <us@mail.test>',
+  });
+  await configuredMail(settings, WEB_URL, keptLog().log).send('from@example.com', MESSAGE);
+  const { from, raw } = await mailbox.mailTo('from@example.com');
+  expect(from).toBe('us@mail.test');
+  expect(raw).toContain('From: The platform <us@mail.test>');
+  expect(() => mailSettings({ MAIL_FROM: 'nobody' })).toThrow('MAIL_FROM must be an address');
+});
+
+test.each([
+  [421, false],
+  [451, false],
+  [550, true],
+  [554, true],
+])('a server that answers with %i is asked again unless that is final', async (status, isFinal) => {
+  mailbox.refusals.push(status);
+  const sending = smtpTransport(mailbox.url, 'us@mail.test').send(TO, MESSAGE);
+  await expect(sending).rejects.toMatchObject({
+    name: 'MailServerError',
+    message: `The mail server answered with ${status}`,
+    isFinal,
+  });
+});
+
+test('a server that is away, or does not know us, is told without our password', async () => {
+  const nowhere = smtpTransport(`smtp://127.0.0.1:${await freePort()}`, 'us@mail.test');
+  await expect(nowhere.send(TO, MESSAGE)).rejects.toMatchObject({ isFinal: false });
+  const wrong = mailbox.url.replace(/:[^:]+@/, ':not-this-one@');
+  const error: unknown = await smtpTransport(wrong, 'us@mail.test')
+    .send(TO, MESSAGE)
+    .catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ isFinal: true });
+  expect(String((error as Error).stack)).not.toContain('not-this-one');
+  expect((error as Error).cause).toBeUndefined();
+});
+
+test(
+  'beyond this machine nothing is said in the clear, unless that is wanted',
+  { tags: 'attack' },
+  async () => {
+    // Another name of loopback, which does not look like one.
+    const far = mailbox.url.replace('127.0.0.1', '127.1');
+    const before = mailbox.mails.length;
+    const sending = smtpTransport(far, 'us@mail.test').send(TO, MESSAGE);
+    await expect(sending).rejects.toMatchObject({ name: 'MailServerError' });
+    expect(mailbox.mails).toHaveLength(before);
+    await smtpTransport(`${far}?requireTLS=false`, 'us@mail.test').send(TO, MESSAGE);
+    expect(mailbox.mails).toHaveLength(before + 1);
+  },
+);
+
+test('without a server mails are in the log, and in production nowhere', async () => {
+  const { log, lines } = keptLog();
+  const settings = mailSettings({});
+  expect(settings.available).toBe(true);
+  await configuredMail(settings, WEB_URL, log).send(TO, MESSAGE);
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    mail: { to: TO, subject: 'Set a new password', text: expect.stringContaining(TOKEN) },
+  });
+  const strict = { ...settings, available: false };
+  await expect(configuredMail(strict, WEB_URL, log).send(TO, MESSAGE)).rejects.toMatchObject({
+    isFinal: false,
+  });
+  expect(lines).toHaveLength(1);
+});

@@ -1,0 +1,412 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { refreshTokenContext } from '../../../src/accounts/accounts/identities.js';
+import { resetMailIsStopped } from '../../../src/accounts/accounts/reset-mail-stops.js';
+import { addSession, createSession } from '../../../src/accounts/accounts/sessions.js';
+import { stillHolds } from '../../../src/accounts/accounts/sign-in.js';
+import type { EventEffect, ReportedEvent } from '../../../src/types/security-events.js';
+import { EventEffects } from '../../../src/accounts/security-events/apply-events.js';
+import { EVENT_TYPES, TOKEN_REVOKED } from '../../../src/accounts/security-events/event-types.js';
+import type { EventMatching } from '../../../src/accounts/security-events/receive-events.js';
+import { waitingConnections } from '../../platform/database/catalog.js';
+import { makeMailToken } from '../../../src/accounts/mail/mail-tokens.js';
+import { newUser, testDatabase, type TestDatabase } from '../../support/postgres.js';
+import { testSecrets } from '../../support/secrets.js';
+
+const SECRETS = testSecrets();
+const ISSUER = 'https://accounts.example.com';
+const PLACE = { address: '192.0.2.1', requestId: 'a-request', userAgent: 'Mozilla/5.0' };
+
+let database: TestDatabase;
+let effects: EventEffects;
+beforeAll(async () => {
+  database = await testDatabase();
+  effects = new EventEffects(database.db, SECRETS);
+});
+afterAll(() => database?.close());
+
+/** Somebody with a session by password and one by their account at the provider. */
+interface Person {
+  readonly userId: string;
+  /** The account's address here. */
+  readonly email: string;
+  /** Of the provider's account. */
+  readonly sub: string;
+  readonly label: string;
+  readonly identityId: string;
+}
+
+let ada: Person;
+let bob: Person;
+beforeEach(async () => {
+  [ada, bob] = await Promise.all([person(), person()]);
+});
+
+async function person(): Promise<Person> {
+  const userId = await newUser(database);
+  const made = { sub: randomUUID(), label: `${randomUUID()}@mail.example.com` };
+  const identityId = await link(userId, made);
+  await signIn(userId);
+  return { userId, email: `${userId}@example.com`, identityId, ...made };
+}
+
+const refreshTokenOf = (sub: string) => `1//04-${sub}-and-more`;
+
+async function link(
+  userId: string,
+  { sub, label, issuer = ISSUER }: { sub: string; label: string; issuer?: string },
+): Promise<string> {
+  const id = randomUUID();
+  const identity = { id, userId, kind: 'google', issuer, subject: sub, label } as const;
+  await database.db.asPlatform().transaction((db) =>
+    db.Identity.create({
+      ...identity,
+      refreshToken: SECRETS.seal(refreshTokenOf(sub), refreshTokenContext(id)),
+    }),
+  );
+  return id;
+}
+
+const signIn = (userId: string) =>
+  database.db.asPlatform().transaction(async (db) => {
+    await addSession(db, userId, 'password', PLACE);
+    await addSession(db, userId, 'google', PLACE);
+  });
+
+interface State {
+  readonly sessions: number;
+  /** By the provider's account. */
+  readonly signsIn: boolean;
+  readonly refreshes: boolean;
+  /** To the mailbox of the provider's account, and to the account's own address. */
+  readonly resetMails: readonly [boolean, boolean];
+}
+
+async function stateOf({ email, identityId, label, userId }: Person): Promise<State> {
+  return database.db.asPlatform().transaction(async (db) => {
+    const identity = await db.Identity.findByPk(identityId);
+    const sessions = await db.Session.findAll({ where: { userId } });
+    return {
+      sessions: sessions.length,
+      signsIn: identity?.disabledAt === null,
+      refreshes: identity?.refreshToken !== null,
+      resetMails: [!(await resetMailIsStopped(db, label)), !(await resetMailIsStopped(db, email))],
+    };
+  });
+}
+
+const UNTOUCHED: State = {
+  sessions: 2,
+  signsIn: true,
+  refreshes: true,
+  resetMails: [true, true],
+};
+
+type Told = Omit<ReportedEvent, 'type'> & { readonly type: keyof typeof EVENT_TYPES };
+
+/** Writes down what was told, as the receiver does. @returns its id. */
+async function told(
+  events: readonly Told[],
+  { matching = 'subject', at = new Date() }: { matching?: EventMatching; at?: Date } = {},
+): Promise<string> {
+  const id = randomUUID();
+  await database.db.asPlatform().transaction((db) =>
+    db.RiscEvent.create({
+      id,
+      issuer: ISSUER,
+      matching,
+      events: events.map((event) => ({ ...event, type: EVENT_TYPES[event.type] })),
+      happenedAt: at,
+    }),
+  );
+  return id;
+}
+
+async function apply(...events: Parameters<typeof told>): Promise<EventEffect[]> {
+  const outcomes = await effects.apply(await told(...events));
+  return outcomes.map(({ effect }) => effect);
+}
+
+/** The same of one token that was revoked. */
+async function applyRevoked(token: ReportedEvent['token']): Promise<EventEffect[]> {
+  const id = await told([]);
+  const events = [{ type: TOKEN_REVOKED, ...(token && { token }) }];
+  await database.db
+    .asPlatform()
+    .transaction((db) => db.RiscEvent.update({ events }, { where: { id } }));
+  return (await effects.apply(id)).map(({ effect }) => effect);
+}
+
+const sha512 = (data: string | Buffer) => createHash('sha512').update(data).digest();
+
+const earlier = (seconds: number) => new Date(Date.now() - seconds * 1_000);
+
+describe('what each event does', () => {
+  test('an account that was hijacked signs in no more, and gets no reset mail', async () => {
+    const done = await apply([{ type: 'account-disabled', sub: ada.sub, reason: 'hijacking' }]);
+    expect(done).toEqual(['disabled']);
+    expect(await stateOf(ada)).toEqual({
+      sessions: 0,
+      signsIn: false,
+      refreshes: true,
+      resetMails: [false, true],
+    });
+    expect(await stateOf(bob)).toEqual(UNTOUCHED);
+  });
+
+  test('a link by which a hijacker could set a password is good no more', async () => {
+    const linked = async (person: Person, email: string) => {
+      const mailed = { userId: person.userId, email };
+      await database.db.asPlatform().transaction(async (db) => {
+        await makeMailToken(db, 'reset-password', mailed);
+        await makeMailToken(db, 'verify-email', mailed);
+      });
+    };
+    await linked(ada, ada.label);
+    await linked(bob, bob.label);
+    const event = { type: 'account-disabled', sub: ada.sub } as const;
+    await apply([{ ...event, reason: 'bulk-account' }]);
+    const left = () =>
+      database.db
+        .asPlatform()
+        .query(
+          'SELECT user_id AS "userId", kind FROM mail_tokens WHERE user_id IN ($ada, $bob) ORDER BY kind',
+          { ada: ada.userId, bob: bob.userId },
+        );
+    expect(await left()).toHaveLength(4);
+    await apply([{ ...event, reason: 'hijacking' }]);
+    const reset = (await left()).filter((each) => Object.values(each).includes('reset-password'));
+    expect(reset).toEqual([{ userId: bob.userId, kind: 'reset-password' }]);
+    expect(await left()).toHaveLength(3);
+  });
+
+  test.each([{ reason: 'bulk-account' }, { reason: 'Hijacking ' }, {}])(
+    'an account that was disabled for %j has its sessions ended alone',
+    async (reason) => {
+      expect(await apply([{ type: 'account-disabled', sub: ada.sub, ...reason }])).toEqual([
+        'signed-out',
+      ]);
+      expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0 });
+      expect(await stateOf(bob)).toEqual(UNTOUCHED);
+    },
+  );
+
+  test('an account that is enabled signs in again, and gets reset mails', async () => {
+    await apply([{ type: 'account-disabled', sub: ada.sub, reason: 'hijacking' }]);
+    expect(await apply([{ type: 'account-enabled', sub: ada.sub }])).toEqual(['enabled']);
+    expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0 });
+  });
+
+  test('sessions that are revoked end, all of them', async () => {
+    expect(await apply([{ type: 'sessions-revoked', sub: ada.sub }])).toEqual(['signed-out']);
+    expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0 });
+    expect(await stateOf(bob)).toEqual(UNTOUCHED);
+  });
+
+  test('tokens that are revoked are forgotten, and all sessions end', async () => {
+    expect(await apply([{ type: 'tokens-revoked', sub: ada.sub }])).toEqual(['token-removed']);
+    expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0, refreshes: false });
+    expect(await stateOf(bob)).toEqual(UNTOUCHED);
+  });
+
+  test.each([
+    ['prefix', (token: string) => token.slice(0, 16)],
+    ['hash_base64_sha512_sha512', (token: string) => sha512(sha512(token)).toString('base64')],
+  ])(
+    'a token that is revoked, named by its %s, is forgotten, and nothing else is',
+    async (by, name) => {
+      const token = { by, value: name(refreshTokenOf(ada.sub)) };
+      expect(await applyRevoked(token)).toEqual(['token-removed']);
+      expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, refreshes: false });
+      expect(await stateOf(bob)).toEqual(UNTOUCHED);
+      expect(await applyRevoked(token)).toEqual(['unknown']);
+    },
+  );
+
+  test('a token that is named by what could be anybody’s is not found', async () => {
+    for (const [by, value] of [
+      ['prefix', ''],
+      ['prefix', refreshTokenOf(ada.sub).slice(0, 15)],
+      ['hash_base64_sha512_sha512', ''],
+      ['constructor', refreshTokenOf(ada.sub)],
+    ] as const) {
+      expect(await applyRevoked({ by, value })).toEqual(['unknown']);
+    }
+    expect(await applyRevoked(undefined)).toEqual(['ignored']);
+    expect(await stateOf(ada)).toEqual(UNTOUCHED);
+  });
+
+  test('that credentials should be changed is written down alone', async () => {
+    const type = 'account-credential-change-required';
+    expect(await apply([{ type, sub: ada.sub }])).toEqual(['logged']);
+    expect(await stateOf(ada)).toEqual(UNTOUCHED);
+  });
+
+  test('a verification is acknowledged, whomever it names', async () => {
+    expect(await apply([{ type: 'verification' }])).toEqual(['acknowledged']);
+    expect(await apply([{ type: 'verification', sub: ada.sub }])).toEqual(['acknowledged']);
+    expect(await stateOf(ada)).toEqual(UNTOUCHED);
+  });
+
+  test('what nobody here knows is written down as ignored', async () => {
+    const id = await told([{ type: 'sessions-revoked', sub: ada.sub }]);
+    const events = [{ type: 'https://schemas.example.com/account-purged', sub: ada.sub }];
+    await database.db
+      .asPlatform()
+      .transaction((db) => db.RiscEvent.update({ events }, { where: { id } }));
+    expect(await effects.apply(id)).toEqual([{ type: events[0]?.type, effect: 'ignored' }]);
+    expect(await stateOf(ada)).toEqual(UNTOUCHED);
+  });
+
+  test('several of one token are all applied', async () => {
+    const done = await apply([
+      { type: 'sessions-revoked', sub: ada.sub },
+      { type: 'tokens-revoked', sub: bob.sub },
+      { type: 'sessions-revoked', sub: 'nobody' },
+    ]);
+    expect(done).toEqual(['signed-out', 'token-removed', 'unknown']);
+    expect([(await stateOf(ada)).sessions, (await stateOf(bob)).sessions]).toEqual([0, 0]);
+  });
+});
+
+describe('whom an event is about', { tags: 'attack' }, () => {
+  const type = 'sessions-revoked';
+  const endedOf = async (...people: Person[]) => {
+    const states = await Promise.all(people.map(stateOf));
+    return states.map(({ sessions }) => sessions === 0);
+  };
+
+  test('is who has the id, whatever address is told', async () => {
+    await apply([{ type, sub: ada.sub, email: bob.email }]);
+    expect(await endedOf(ada, bob)).toEqual([true, false]);
+  });
+
+  test('is who has the address when there is no id, however it is written', async () => {
+    expect(await apply([{ type, email: ada.email.toUpperCase() }])).toEqual(['signed-out']);
+    expect(await endedOf(ada, bob)).toEqual([true, false]);
+  });
+
+  test('is nobody when an account of another id has the address', async () => {
+    expect(await apply([{ type, sub: 'recycled', email: ada.email }])).toEqual(['unknown']);
+    expect(await endedOf(ada)).toEqual([false]);
+  });
+
+  test('is who has the address when nobody has the id, and the account no other', async () => {
+    const userId = await newUser(database);
+    await signIn(userId);
+    await link(userId, { sub: 'x', label: 'x', issuer: 'https://other.example.com' });
+    const eve = { ...ada, userId };
+    const email = `${userId}@example.com`;
+    const event = { type: 'account-disabled', sub: randomUUID(), email, reason: 'hijacking' };
+    expect(await apply([{ ...event, type: 'account-disabled' }])).toEqual(['disabled']);
+    expect((await stateOf(eve)).sessions).toBe(0);
+    expect(await resetMailIsStopped(database.db.asPlatform(), email)).toBe(true);
+  });
+
+  test('is who has the address alone, at the receiver of old', async () => {
+    const matching = 'email';
+    expect(await apply([{ type, sub: ada.sub }], { matching })).toEqual(['unknown']);
+    await apply([{ type, sub: ada.sub, email: bob.email }], { matching });
+    expect(await endedOf(ada, bob)).toEqual([false, true]);
+    await apply([{ type: 'account-disabled', email: ada.email, reason: 'hijacking' }], {
+      matching,
+    });
+    expect(await stateOf(ada)).toMatchObject({ signsIn: false, resetMails: [false, false] });
+  });
+
+  test('is nobody with the same id at another provider', async () => {
+    const userId = await newUser(database);
+    await signIn(userId);
+    const sub = randomUUID();
+    await link(userId, { sub, label: 'x', issuer: 'https://other.example.com' });
+    expect(await apply([{ type, sub }])).toEqual(['unknown']);
+    expect(await endedOf({ ...ada, userId })).toEqual([false]);
+  });
+});
+
+describe('an event', () => {
+  test('is applied once, and forgets whom it was about', async () => {
+    const id = await told([{ type: 'sessions-revoked', sub: ada.sub, email: ada.email }]);
+    const first = await effects.apply(id);
+    await signIn(ada.userId);
+    expect(await effects.apply(id)).toEqual(first);
+    expect((await stateOf(ada)).sessions).toBe(2);
+    const row = await database.db.asPlatform().transaction((db) => db.RiscEvent.findByPk(id));
+    expect(row).toMatchObject({ events: [], outcomes: first, appliedAt: expect.any(Date) });
+    expect(JSON.stringify(row)).not.toContain(ada.sub);
+  });
+
+  test('that is applied by several at once has one effect', async () => {
+    const id = await told([{ type: 'sessions-revoked', sub: ada.sub }]);
+    await Promise.all(Array.from({ length: 4 }, () => effects.apply(id)));
+    const audited = await database.db
+      .asUser(ada.userId)
+      .query(`SELECT FROM audit_log WHERE action = 'security-event.sessions-revoked'`);
+    expect(audited).toHaveLength(1);
+  });
+
+  test('that is there no more changes nothing', async () => {
+    expect(await effects.apply('none')).toEqual([]);
+  });
+
+  test('stands in the audit log of whom it is about', async () => {
+    const id = await told([{ type: 'account-credential-change-required', sub: ada.sub }]);
+    await effects.apply(id);
+    const [line] = await database.db
+      .asUser(ada.userId)
+      .query(`SELECT actor, action, detail FROM audit_log WHERE actor = 'identity-provider'`);
+    expect(line).toEqual({
+      actor: 'identity-provider',
+      action: 'security-event.account-credential-change-required',
+      detail: { event: id, effect: 'logged' },
+    });
+  });
+
+  test('that comes after a later one does not take that one back', async () => {
+    const sub = { sub: ada.sub };
+    const hijacking = { type: 'account-disabled', ...sub, reason: 'hijacking' } as const;
+    await apply([{ type: 'account-enabled', ...sub }], { at: earlier(60) });
+    expect(await apply([hijacking], { at: earlier(120) })).toEqual(['superseded']);
+    expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0 });
+
+    expect(await apply([hijacking], { at: earlier(30) })).toEqual(['disabled']);
+    const enabled = [{ type: 'account-enabled', ...sub }] as const;
+    expect(await apply(enabled, { at: earlier(45) })).toEqual(['superseded']);
+    expect(await stateOf(ada)).toMatchObject({ signsIn: false, resetMails: [false, true] });
+    expect(await apply(enabled, { at: earlier(15) })).toEqual(['enabled']);
+  });
+});
+
+test(
+  'who signs in while they are shut out gets no session that stays',
+  { tags: 'attack' },
+  async () => {
+    const { identityId, sub, userId } = ada;
+    const user = { id: userId, name: '', email: ada.email, isAdmin: false };
+    const id = await told([{ type: 'account-disabled', sub, reason: 'hijacking' }]);
+    const proof = { user, method: 'google', identityId } as const;
+    const signIns = Array.from({ length: 20 }, () => createSession(database.db, proof, PLACE));
+    await Promise.all([...signIns.slice(0, 10), effects.apply(id), ...signIns.slice(10)]);
+    expect((await stateOf(ada)).sessions).toBe(0);
+    expect(await createSession(database.db, proof, PLACE)).toBeUndefined();
+  },
+);
+
+test(
+  'a sign-in that is under way when all sessions end is one of them',
+  { tags: 'attack' },
+  async () => {
+    const { identityId, sub, userId } = ada;
+    const user = { id: userId, name: '', email: ada.email, isAdmin: false };
+    const id = await told([{ type: 'sessions-revoked', sub }]);
+    let applying: Promise<unknown> | undefined;
+    await database.db.asPlatform().transaction(async (db) => {
+      expect(await stillHolds(db, { user, method: 'google', identityId })).toBe(true);
+      applying = effects.apply(id);
+      await expect.poll(() => waitingConnections(database.ownerUrl)).toBe(1);
+      await addSession(db, userId, 'google', PLACE);
+    });
+    await applying;
+    expect((await stateOf(ada)).sessions).toBe(0);
+  },
+);

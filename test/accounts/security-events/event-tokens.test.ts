@@ -1,0 +1,236 @@
+// @module-tag attack
+import { createHmac, createPublicKey, randomBytes } from 'node:crypto';
+import { SignJWT, UnsecuredJWT } from 'jose';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { EventSigner, type EventClaims } from '../../../dev/security-events/event-signer.js';
+import { EVENT_TYPES } from '../../../src/accounts/security-events/event-types.js';
+import {
+  verifyEventToken,
+  type EventTrust,
+} from '../../../src/accounts/security-events/event-tokens.js';
+import { ProviderKeys } from '../../../src/accounts/security-events/provider-keys.js';
+import { claimsOf, CLIENT_ID, keysServer, timesAsked, type KeysServer } from './support.js';
+
+let provider: KeysServer;
+let signer: EventSigner;
+let trust: EventTrust;
+let claims: EventClaims;
+
+beforeAll(async () => {
+  provider = await keysServer();
+  [signer] = provider.signers as [EventSigner];
+});
+afterAll(() => provider?.stop());
+beforeEach(() => {
+  const { configurationUrl, issuer } = provider;
+  const clientIds = [CLIENT_ID, 'another.apps.example.com'];
+  trust = { issuer, clientIds, keys: new ProviderKeys({ configurationUrl }) };
+  claims = claimsOf(provider, 'sessions-revoked', { sub: '10769150350006150715113082367' });
+  provider.asked.length = 0;
+});
+
+const verify = (token: string) => verifyEventToken(token, trust);
+
+async function refused(token: string, err: string): Promise<void> {
+  await expect(verify(token)).rejects.toMatchObject({ status: 400, err, facts: { err } });
+}
+
+describe('a token of the provider', () => {
+  test('tells what happened to whom', async () => {
+    const told = { sub: '1', email: 'ada@example.com' };
+    const token = await signer.sign({
+      ...claimsOf(provider, 'account-disabled', told, { reason: 'hijacking' }),
+      iat: 1_508_184_845,
+      jti: '756E69717565',
+    });
+    expect(await verify(token)).toEqual({
+      jti: '756E69717565',
+      issuedAt: 1_508_184_845,
+      events: [{ type: EVENT_TYPES['account-disabled'], ...told, reason: 'hijacking' }],
+    });
+  });
+
+  test('is taken with every way to write issuer and audience, however old it is', async () => {
+    const iss = provider.issuer;
+    for (const change of [
+      { iss },
+      { iss: `${iss}/` },
+      { aud: [CLIENT_ID] },
+      { aud: ['a stranger', 'another.apps.example.com'] },
+      { iat: 1, exp: 2 },
+      { iat: undefined },
+    ]) {
+      await expect(verify(await signer.sign({ ...claims, ...change }))).resolves.toBeDefined();
+    }
+  });
+
+  test('may be signed by ES256', async () => {
+    const other = await EventSigner.create('ES256');
+    provider.signers = [signer, other];
+    await expect(verify(await other.sign(claims))).resolves.toMatchObject({ jti: claims.jti });
+    provider.signers = [signer];
+  });
+
+  test('says nothing of accounts of another issuer', async () => {
+    const type = EVENT_TYPES['sessions-revoked'];
+    const subject = { iss: 'https://other.example.com', sub: '1', email: 'ada@example.com' };
+    const token = await signer.sign({ ...claims, events: { [type]: { subject } } });
+    expect((await verify(token)).events).toEqual([{ type }]);
+  });
+
+  test('with text that cannot be stored is taken without it', async () => {
+    const subject = { sub: 'a\0b', email: '\ud800@example.com' };
+    const type = EVENT_TYPES['sessions-revoked'];
+    const token = await signer.sign({ ...claims, events: { [type]: { subject } } });
+    const [told] = (await verify(token)).events;
+    expect(told).toEqual({ type, sub: 'a\ufffdb', email: '\ufffd@example.com' });
+  });
+});
+
+describe('refused before anybody is asked is', () => {
+  afterEach(() => expect(provider.asked).toEqual([]));
+
+  test.each([
+    '',
+    ' ',
+    'x',
+    'a.b.c',
+    '..',
+    '{"iss":"x"}',
+    'e30.e30',
+    'e30.W10.',
+    'bm9uZQ.e30.AA',
+    `e30.${'A'.repeat(60_000)}.AA`,
+  ])('what is no token: %#', (token) => refused(token, 'invalid_request'));
+
+  test('another issuer', async () => {
+    for (const iss of ['https://evil.example.com', `${provider.issuer}//`, 7, null, undefined]) {
+      await refused(await signer.sign({ ...claims, iss }), 'invalid_issuer');
+    }
+    await refused(await signer.sign({ ...claims, iss: 'x', aud: 'y' }), 'invalid_issuer');
+  });
+
+  test('another audience', async () => {
+    for (const aud of ['somebody else', [], ['somebody else'], `${CLIENT_ID} `, [[CLIENT_ID]], 7]) {
+      await refused(await signer.sign({ ...claims, aud }), 'invalid_audience');
+    }
+    await refused(await signer.sign({ ...claims, aud: undefined }), 'invalid_audience');
+  });
+
+  test('no signature at all', async () => {
+    const token = new UnsecuredJWT(claims).encode();
+    await refused(token, 'authentication_failed');
+    const [, payload] = token.split('.');
+    const header = Buffer.from(JSON.stringify({ alg: 'None', kid: signer.kid }));
+    await refused(`${header.toString('base64url')}.${payload}.`, 'authentication_failed');
+  });
+
+  test('a key that is not named', async () => {
+    const { privateKey } = signer;
+    for (const kid of [undefined, '', 7 as never]) {
+      const header = { alg: 'RS256', ...(kid !== undefined && { kid }) };
+      const token = await new SignJWT(claims).setProtectedHeader(header).sign(privateKey);
+      await refused(token, 'invalid_key');
+    }
+  });
+
+  test('HS256 with the public key, or any key', async () => {
+    const { e = '', n = '' } = signer.published;
+    const key = createPublicKey({ key: { kty: 'RSA', e, n }, format: 'jwk' });
+    for (const secret of [
+      key.export({ type: 'spki', format: 'pem' }),
+      key.export({ type: 'spki', format: 'der' }),
+      key.export({ type: 'pkcs1', format: 'pem' }),
+      JSON.stringify(signer.published),
+      CLIENT_ID,
+    ]) {
+      await refused(hs256({ alg: 'HS256', kid: signer.kid }, secret), 'authentication_failed');
+    }
+    // What else the algorithm is called.
+    const secret = key.export({ type: 'spki', format: 'pem' });
+    for (const alg of ['RS512', 'PS256', 'HS512', 'EdDSA', 'rs256', '']) {
+      await refused(hs256({ alg, kid: signer.kid }, secret), 'authentication_failed');
+    }
+  });
+});
+
+describe('refused is', () => {
+  test('the signature of another key that has the same id', async () => {
+    for (const alg of ['RS256', 'ES256'] as const) {
+      const forger = await EventSigner.create(alg, signer.kid);
+      const err = alg === 'RS256' ? 'authentication_failed' : 'invalid_key';
+      await refused(await forger.sign(claims), err);
+    }
+  });
+
+  test('HS256 that calls itself RS256', async () => {
+    const { e = '', n = '' } = signer.published;
+    const key = createPublicKey({ key: { kty: 'RSA', e, n }, format: 'jwk' });
+    const secret = key.export({ type: 'spki', format: 'pem' });
+    await refused(hs256({ alg: 'RS256', kid: signer.kid }, secret), 'authentication_failed');
+  });
+
+  test('another text than the one that was signed', async () => {
+    const [header, , signature] = (await signer.sign(claims)).split('.');
+    const other = Buffer.from(JSON.stringify({ ...claims, jti: 'another' })).toString('base64url');
+    await refused(`${header}.${other}.${signature}`, 'authentication_failed');
+    await refused(`${header}.${other}.`, 'authentication_failed');
+  });
+
+  test('a key that the token brings itself', async () => {
+    const forger = await EventSigner.create();
+    const jwk = forger.published;
+    const header = { alg: 'RS256', kid: forger.kid, jwk, jku: 'http://127.0.0.1:1/keys' };
+    const token = await new SignJWT(claims).setProtectedHeader(header).sign(forger.privateKey);
+    await refused(token, 'invalid_key');
+  });
+
+  test('what the provider signed for something else', async () => {
+    const { jti: _jti, ...withoutJti } = claims;
+    const { events: _events, ...idToken } = claims;
+    for (const each of [
+      withoutJti,
+      { ...claims, jti: '' },
+      { ...claims, jti: 7 },
+      idToken,
+      { ...claims, events: {} },
+      { ...claims, events: [] },
+      { ...claims, events: 'all of them' },
+    ]) {
+      await refused(await signer.sign(each), 'invalid_request');
+    }
+  });
+
+  test('an extension of signing that nobody knows here', async () => {
+    const header = { alg: 'RS256', kid: signer.kid, crit: ['exp'], exp: 1 };
+    const token = new SignJWT(claims).setProtectedHeader(header);
+    await refused(
+      await token.sign(signer.privateKey, { crit: { exp: true } }),
+      'authentication_failed',
+    );
+  });
+});
+
+test('a flood of keys that do not exist asks the provider twice, however many come', async () => {
+  let now = 0;
+  const { configurationUrl } = provider;
+  trust = { ...trust, keys: new ProviderKeys({ configurationUrl, now: () => (now += 1) }) };
+  await verify(await signer.sign(claims));
+  const forger = await EventSigner.create();
+  const [, payload, signature] = (await forger.sign(claims)).split('.');
+  const floods = Array.from({ length: 200 }, () => {
+    const header = { alg: 'RS256', kid: randomBytes(8).toString('hex') };
+    const encoded = Buffer.from(JSON.stringify(header)).toString('base64url');
+    return refused(`${encoded}.${payload}.${signature}`, 'invalid_key');
+  });
+  await Promise.all(floods);
+  await refused(await forger.sign(claims), 'invalid_key');
+  expect(timesAsked(provider)).toBe(2);
+  await expect(verify(await signer.sign(claims))).resolves.toBeDefined();
+});
+
+function hs256(header: object, secret: string | Buffer): string {
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const signed = `${encode(header)}.${encode(claims)}`;
+  return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
+}

@@ -1,0 +1,31 @@
+import { describe, expect, test } from 'vitest';
+import { portsWithin, subnetOf } from '../../../src/agents/agents/agent-subnet.js';
+
+const POOL = '10.231.0.0/16';
+const taken = (...subnets: string[]) => portsWithin(subnets, 19_000, POOL);
+
+test('the n-th port has the n-th /28', () => {
+  expect(subnetOf(19_000, 19_000, POOL)).toBe('10.231.0.0/28');
+  expect(subnetOf(19_017, 19_000, POOL)).toBe('10.231.1.16/28');
+});
+
+test('a port from before the range was moved has a /28 of the same pool', () => {
+  expect(subnetOf(18_999, 19_000, POOL)).toBe('10.231.255.240/28');
+  expect(subnetOf(19_000 + 4_096, 19_000, POOL)).toBe('10.231.0.0/28');
+});
+
+describe('of no use are the ports', () => {
+  test('of a network of the same size', () => {
+    expect(taken(subnetOf(19_017, 19_000, POOL))).toEqual([{ first: 19_017, last: 19_017 }]);
+  });
+
+  test('of larger and smaller networks, as far as they are in the pool', () => {
+    expect(taken('10.231.1.0/24')).toEqual([{ first: 19_016, last: 19_031 }]);
+    expect(taken('10.231.0.40/30')).toEqual([{ first: 19_002, last: 19_002 }]);
+    expect(taken('10.0.0.0/8')).toEqual([{ first: 19_000, last: 23_095 }]);
+  });
+
+  test('of no network beside the pool', () => {
+    expect(taken('172.17.0.0/16', '10.230.255.240/28', '10.232.0.0/28')).toEqual([]);
+  });
+});

@@ -1,0 +1,142 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { keepMessage, listMessages } from '../../../src/agents/chat/messages.js';
+import { chatTurn, type TurnEvent } from '../../../src/agents/chat/turn.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { ConflictError } from '../../../src/lib/errors.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+
+const attack = { tags: 'attack' };
+const AGENT = { id: 'agent-1', userId: 'operator' };
+const QUESTION = { message: 'hello', conversation: 'here', requestId: 'request-1' };
+
+let database: TestDatabase;
+let proxy: TcpProxy;
+let far: Database;
+let asked: number;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  await database.db.asPlatform().query(
+    `INSERT INTO agents (id, user_id, name, subdomain, host, plan, model, ai_provider, started_at,
+                         created_at, updated_at)
+     VALUES ('${AGENT.id}', '${AGENT.userId}', 'a', 'a', 'here', 'network', 'gpt-4', 'openai', now(),
+             now(), now())`,
+  );
+  const url = new URL(database.url);
+  proxy = await startTcpProxy(`tcp://${url.host}`);
+  url.host = new URL(proxy.host).host;
+  far = new Database(url.href, { maxConnections: 3 });
+});
+afterAll(async () => {
+  await far?.close();
+  await proxy?.close();
+  await database?.close();
+});
+beforeEach(async () => {
+  asked = 0;
+  await database.db.asPlatform().query('DELETE FROM messages');
+});
+afterEach(() => proxy.mend());
+
+const tenant = () => far.asUser(AGENT.userId);
+
+/** Says two words, and does something before its end. */
+async function* answering(last: () => unknown = () => undefined): AsyncGenerator<string> {
+  asked++;
+  yield 'good ';
+  yield 'day';
+  await last();
+}
+
+const turn = (last?: () => unknown, waitMs?: number) =>
+  chatTurn(tenant(), AGENT, QUESTION, answering(last), {
+    retryMs: 20,
+    ...(waitMs !== undefined && { waitMs }),
+  });
+
+async function said(events: AsyncIterable<TurnEvent>): Promise<string> {
+  let text = '';
+  for await (const event of events) {
+    if (event.kind === 'delta') text += event.content;
+    else expect(event.message).toMatchObject({ conversation: 'here', content: 'good day' });
+  }
+  return text;
+}
+
+const kept = async () =>
+  (await listMessages(database.db.asUser(AGENT.userId), AGENT.id, { limit: 9 })).map(
+    ({ content, status }) => `${status}: ${content}`,
+  );
+
+const BOTH = ['complete: hello', 'complete: good day'];
+
+test('an answer that came while the database was away is told, and kept once when it is back', async () => {
+  const away = () => {
+    proxy.cut();
+    setTimeout(() => proxy.mend(), 200);
+  };
+  expect(await said(turn(away))).toBe('good day');
+  expect(await kept()).toEqual(BOTH);
+});
+
+test('an answer is told also when the database stays away, and is kept afterwards', async () => {
+  expect(await said(turn(() => proxy.cut(), 100))).toBe('good day');
+  proxy.mend();
+  await expect.poll(kept).toEqual(BOTH);
+});
+
+test('the same request is not asked again: it gets the answer that was kept', async () => {
+  await said(turn());
+  expect(await said(turn())).toBe('good day');
+  expect([asked, await kept()]).toEqual([1, BOTH]);
+});
+
+test('the same request is refused while it is being answered', async () => {
+  const first = turn(() => proxy.cut(), 0);
+  await first.next();
+  await expect(said(turn())).rejects.toThrow(ConflictError);
+  expect(await said(first)).toBe('day');
+  proxy.mend();
+  await expect.poll(kept).toEqual(BOTH);
+  expect(asked).toBe(1);
+});
+
+test('what failed is asked again by the same request, and kept in its place', async () => {
+  const failing = turn(() => Promise.reject(new Error('broke off')));
+  await expect(said(failing)).rejects.toThrow('broke off');
+  expect(await kept()).toEqual(['complete: hello', 'failed: good day']);
+  expect(await said(turn())).toBe('good day');
+  expect([asked, await kept()]).toEqual([2, BOTH]);
+});
+
+test('the same words are asked again by another request', async () => {
+  await said(turn());
+  await said(chatTurn(tenant(), AGENT, { ...QUESTION, requestId: 'request-2' }, answering()));
+  expect([asked, await kept()]).toEqual([2, [...BOTH, ...BOTH]]);
+});
+
+test(
+  'of an agent that says much, or little very often, the newest 64 MiB are kept',
+  attack,
+  async () => {
+    const db = database.db.asPlatform();
+    const say = (count: number, bytes: number) =>
+      db.query(
+        `INSERT INTO messages (id, agent_id, user_id, conversation, role, content, created_at)
+       SELECT $bytes || '-' || n, '${AGENT.id}', '${AGENT.userId}', 'c' || n % 9, 'assistant',
+              repeat('x', $bytes::integer), now()
+         FROM generate_series(1, $count::integer) n`,
+        { bytes: String(bytes), count },
+      );
+    await say(70, 1024 * 1024);
+    await say(10_000, 1);
+    const content = 'x'.repeat(4 * 1024 * 1024);
+    const side = { agentId: AGENT.id, userId: AGENT.userId, conversation: 'here' };
+    const last = { ...side, id: 'new', role: 'assistant', content, status: 'complete' } as const;
+    await keepMessage(tenant(), last, content.length);
+    const ids = await db.query<{ id: string }>('SELECT id FROM messages ORDER BY position');
+    // A small one takes half a kilobyte.
+    expect([ids.length, ids[0]?.id, ids.at(-1)?.id]).toEqual([10_056, '1048576-16', 'new']);
+  },
+);

@@ -1,0 +1,119 @@
+// @module-tag attack
+import { randomUUID } from 'node:crypto';
+import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { PATH_USD } from '../../../src/money/chain/tempo.js';
+import type { AgentRow } from '../../../src/platform/database/models.js';
+import { queryRows } from '../../platform/database/catalog.js';
+import { cloneDesk, transfer, TREASURY, WHOLE, type CloneDesk } from './support.js';
+
+/** Another token of the chain. */
+const ALPHA_USD: Hex = '0x20c0000000000000000000000000000000000001';
+const ELSEWHERE: Hex = '0x1111111111111111111111111111111111111111';
+
+let desk: CloneDesk;
+let user: Awaited<ReturnType<CloneDesk['user']>>;
+let parent: AgentRow;
+beforeAll(async () => {
+  desk = await cloneDesk();
+  user = await desk.user();
+  parent = await desk.parentOf(user);
+});
+afterAll(() => desk?.close());
+
+const asked = (paymentProof: unknown, given: Readonly<Record<string, unknown>> = {}) => ({
+  parentAgentId: parent.id,
+  name: `clone ${randomUUID()}`,
+  paymentProof,
+  ...given,
+});
+
+/** What of a transaction is claimed. */
+const claims = (hash: unknown) =>
+  queryRows(
+    desk.database.ownerUrl,
+    `SELECT clone_id FROM payment_claims WHERE hash = '${String(hash).toLowerCase()}'`,
+  );
+
+async function refused(paymentProof: { readonly transactionHash: string }, reason: string) {
+  const answer = await desk.clone(user, asked(paymentProof));
+  expect(answer).toMatchObject({ status: 402, body: { code: 'PAYMENT_INVALID', reason } });
+  expect(await claims(paymentProof.transactionHash)).toEqual([]);
+}
+
+const unknownHash = () => `0x${randomUUID().replaceAll('-', '').repeat(2)}`;
+
+describe('a payment for a clone is refused, and nothing is claimed, when it', () => {
+  test('was reverted', async () => {
+    const payer = desk.chain.account(1);
+    const hash = await desk.chain.send(payer, [transfer(TREASURY, 10n ** 30n)]);
+    await refused(await desk.proof(payer, hash), 'reverted');
+  });
+
+  test('was made in another token', async () => {
+    const payer = desk.chain.account(1);
+    const hash = await desk.chain.send(payer, [transfer(TREASURY, WHOLE, ALPHA_USD)]);
+    await refused(await desk.proof(payer, hash), 'wrong_token');
+  });
+
+  test('went to somebody else', async () => {
+    const payer = desk.chain.account(1);
+    const hash = await desk.chain.send(payer, [transfer(ELSEWHERE, WHOLE)]);
+    await refused(await desk.proof(payer, hash), 'wrong_recipient');
+  });
+
+  test('is said to have gone to somebody else', async () => {
+    await refused(await desk.pay(WHOLE, { to: ELSEWHERE }), 'wrong_recipient');
+  });
+
+  test('moved nothing but its fee', async () => {
+    const payer = desk.chain.account(1);
+    const data = encodeFunctionData({
+      abi: erc20Abi,
+      functionName: 'approve',
+      args: [TREASURY, 1n],
+    });
+    const hash = await desk.chain.send(payer, [{ to: PATH_USD, data }]);
+    await refused(await desk.proof(payer, hash), 'wrong_recipient');
+  });
+
+  test('was sent by somebody else', async () => {
+    await refused(await desk.pay(WHOLE, { from: desk.chain.account(2).address }), 'wrong_sender');
+  });
+
+  test('is too small, by one unit', async () => {
+    await refused(await desk.pay(WHOLE - 1n), 'underpaid');
+  });
+
+  test('is less than it is said to be', async () => {
+    await refused(await desk.pay(WHOLE, { amount: '1.000001' }), 'underpaid');
+  });
+
+  test.each([-901, 901])('is said to be %i seconds from its block', async (seconds) => {
+    const proof = await desk.pay();
+    // One that is far ahead of our clock is no proof at all.
+    const timestamp = proof.timestamp + seconds;
+    const answer = await desk.clone(user, asked({ ...proof, timestamp }));
+    expect([400, 402]).toContain(answer.status);
+    expect(await claims(proof.transactionHash)).toEqual([]);
+    const late = { ...proof, timestamp };
+    if (seconds < 0) await refused(late, 'timestamp');
+  });
+
+  test('is of a wallet that is none of those that the user has linked', async () => {
+    const owner = await desk.user();
+    await desk.link(owner, desk.chain.account(3));
+    const body = asked(await desk.pay(), { parentAgentId: (await desk.parentOf(owner)).id });
+    const answer = await desk.clone(owner, body);
+    expect(answer.body).toMatchObject({ code: 'PAYMENT_INVALID', reason: 'not_linked' });
+    await desk.link(owner, desk.chain.account(0));
+    expect(await desk.clone(owner, body)).toMatchObject({ status: 202 });
+  });
+
+  test('is not known to the chain, which may change', async () => {
+    const proof = { ...(await desk.pay()), transactionHash: unknownHash() };
+    const answer = await desk.clone(user, asked(proof));
+    expect(answer).toMatchObject({ status: 402, body: { code: 'PAYMENT_NOT_FOUND' } });
+    expect(await claims(proof.transactionHash)).toEqual([]);
+  });
+});

@@ -1,0 +1,204 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createBackend } from '../../../api/backend/backend.js';
+import { BackendClient } from '../../../api/web/backend-client.js';
+import { createWeb } from '../../../api/web/web.js';
+import { DockerHost } from '../../../src/docker/containers/docker-host.js';
+import { createApiServices } from '../../../src/services.js';
+import { HeartbeatSchedules } from '../../../temporal/heartbeat-schedules.js';
+import { serveHost } from '../../../worker/serve-host.js';
+import { freePort } from '../../../dev/ports.js';
+import { until } from '../../support/until.js';
+import { allEvents, call, eventsOf, send } from '../../support/http.js';
+import { workspaceHelper } from '../../support/workspace-helper.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
+
+let platform: TestPlatform;
+let ada: TestUser;
+let agentId: string;
+let port: number;
+/** Of API processes that stand beside another host. */
+let webUrl: string;
+let backendUrl: string;
+/** The same, of a host whose own Docker does not answer. */
+let bareUrl: string;
+const ends: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  port = await freePort();
+  platform = await testPlatform({ env: { HOST_LISTEN: `127.0.0.1:${port}` } });
+  ada = await platform.signUp('network');
+  agentId = await platform.runningAgent(ada, { model: 'gpt-4' });
+  ({ backendUrl, webUrl } = await startFarApi(platform.dockerHost));
+  const away = new DockerHost({ dockerHost: 'unix:///nowhere/docker.sock' });
+  ({ backendUrl: bareUrl } = await startFarApi(away));
+});
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+  await platform?.close();
+});
+
+async function startFarApi(docker: DockerHost) {
+  const { db: database, log, supervisors, temporal } = platform;
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
+  ends.push(() => rm(dataDir, { recursive: true }));
+  const settings = {
+    ...platform.settings,
+    agents: { ...platform.settings.agents, host: 'elsewhere' },
+    process: { ...platform.settings.process, dataDir },
+  };
+  const heartbeatSchedules = new HeartbeatSchedules(temporal.client);
+  const foundation = { settings, database, docker, log, supervisors, heartbeatSchedules };
+  const services = createApiServices(foundation);
+  ends.push(() => services.ai.close());
+  const parts = { ...services, settings, database, docker, log };
+  const backend = await createBackend(parts).listen('127.0.0.1', 0);
+  ends.push(backend.close);
+  const client = new BackendClient(backend.url, settings.http.internalApiKey);
+  const web = await createWeb({ ...parts, backend: client }).listen('127.0.0.1', 0);
+  ends.push(web.close);
+  return { backendUrl: backend.url, webUrl: web.url };
+}
+
+const headers = () => ({ authorization: `Bearer ${platform.internalKey}` });
+const backend = (path: string) => call(backendUrl, 'GET', path, { headers: headers() });
+const ask = (message: string, conversation = 'far') =>
+  call(webUrl, 'POST', '/api/chat', {
+    headers: { cookie: ada.cookie },
+    body: { agentId, message, conversation },
+  });
+
+test.each([
+  ['has said where it listens, and does not', ''],
+  ['has not said where it listens', `UPDATE hosts SET url = NULL`],
+])('an agent whose host %s is out of reach, and nobody says that it is down', async (_, change) => {
+  if (change) await platform.asOwner(change);
+  const answers = await Promise.all([
+    ask('hello', 'nobody hears'),
+    backend(`/api/logs/${agentId}/history`),
+    backend(`/api/agents/${agentId}/stats`),
+  ]);
+  for (const answer of answers) {
+    expect([answer.status, answer.body.error]).toEqual([
+      503,
+      'The agent is on a host that cannot be reached from here',
+    ]);
+  }
+  const instances = await backend('/api/runtime/instances');
+  expect(instances.body.unreachable).toEqual(['local']);
+});
+
+test('an agent is made and operated on a host whose Docker is there, where that of the API is not', async () => {
+  const asAda = (method: string, path: string, body: unknown = {}) =>
+    call(bareUrl, method, path, { headers: { ...headers(), 'x-user-id': ada.id }, body });
+  const made = await asAda('POST', '/api/agents', { name: 'far away' });
+  expect([made.status, made.body.error]).toEqual([201, undefined]);
+  const { id } = made.body;
+  await platform.becomes(id, 'active');
+  const restarted = await asAda('POST', `/api/agents/${id}/restart?wait=60`);
+  expect([restarted.status, restarted.body.status]).toEqual([202, 'succeeded']);
+
+  // As the host's worker says when its own engine is gone, and as it is when that says nothing.
+  const changed = async (change: string) => {
+    await platform.asOwner(`UPDATE hosts SET ${change} WHERE id = 'local'`);
+    return asAda('POST', `/api/agents/${id}/stop`);
+  };
+  const down = await changed(`engine_available = false`);
+  expect([down.status, down.body.error]).toEqual([500, 'Docker is not available']);
+  const silent = await changed(`seen_at = now() - interval '50 seconds'`);
+  expect([silent.status, silent.body.error]).toEqual([
+    503,
+    expect.stringContaining('not been heard of'),
+  ]);
+  await platform.reportHost();
+  expect((await asAda('DELETE', `/api/agents/${id}`)).status).toBe(200);
+});
+
+describe('an agent on a host that listens', () => {
+  beforeAll(async () => {
+    const { db: database, dockerHost: docker, log, settings } = platform;
+    const stop = new AbortController();
+    const lease = { held: () => Promise.resolve() };
+    const host = { settings, database, docker, lease, log, helper: workspaceHelper };
+    const serving = serveHost(host, stop.signal);
+    ends.push(() => {
+      stop.abort();
+      return serving;
+    });
+    await until(async () => {
+      const { body } = await backend('/api/runtime/instances');
+      return body.unreachable.length === 0;
+    });
+  });
+
+  test('is asked, and its answer kept', async () => {
+    const answer = await ask('hello');
+    expect([answer.status, answer.body.message?.content]).toEqual([200, 'said: hello']);
+    const streamed = await send(webUrl, 'POST', '/api/chat', {
+      headers: { cookie: ada.cookie, accept: 'text/event-stream' },
+      body: { agentId, message: 'again '.repeat(20), conversation: 'far' },
+    });
+    const events = await allEvents(streamed);
+    expect(events.filter(({ event }) => event === 'delta').length).toBeGreaterThan(1);
+    expect(events.at(-1)?.event).toBe('done');
+    const kept = await platform.web(ada, 'GET', `/api/chat?agentId=${agentId}&conversation=far`);
+    expect(kept.body.messages.map(({ status }: { status: string }) => status)).toEqual(
+      Array(4).fill('complete'),
+    );
+  });
+
+  test('has its files read and written', async () => {
+    const content = '\u0001größe\n'.repeat(50_000);
+    const written = await call(webUrl, 'POST', '/api/browse/write', {
+      headers: { cookie: ada.cookie },
+      body: { agentId, path: 'far.txt', content },
+    });
+    expect([written.status, written.body.size]).toEqual([200, Buffer.byteLength(content)]);
+    const read = (path: string) =>
+      call(webUrl, 'GET', `/api/browse/read?agentId=${agentId}&path=${path}`, {
+        headers: { cookie: ada.cookie },
+      });
+    expect((await read('far.txt')).body.content).toBe(content);
+    const missing = await read('missing');
+    expect([missing.status, missing.body.error]).toEqual([404, 'File not found']);
+  });
+
+  test('has its log read, page by page and as it goes on', async () => {
+    await platform.tellAgent(agentId, { print: { lines: 3, text: 'far', stream: 'stdout' } });
+    const path = `/api/logs/${agentId}/history?limit=2`;
+    const lines = await until(async () => {
+      const { body } = await backend(path);
+      return body.lines?.[1]?.line === 'far 3' && body;
+    });
+    const following = await send(
+      backendUrl,
+      'GET',
+      `/api/logs/${agentId}/stream?cursor=${lines.cursor}`,
+      { headers: headers() },
+    );
+    expect(following.status).toBe(200);
+    await platform.tellAgent(agentId, { print: { lines: 2, text: 'more', stream: 'stderr' } });
+    const seen: string[] = [];
+    for await (const { data } of eventsOf(following)) {
+      seen.push(data.line);
+      if (seen.length === 2) break;
+    }
+    expect(seen).toEqual(['more 1', 'more 2']);
+    expect((await backend(`/api/logs/${agentId}/history?cursor=nonsense`)).status).toBe(400);
+  });
+
+  test('tells what it uses, and is listed', async () => {
+    const stats = await backend(`/api/agents/${agentId}/stats`);
+    expect(stats.body.container.memoryBytes).toBeGreaterThan(0);
+    const { body } = await backend('/api/runtime/instances?stats=true');
+    expect(body.unreachable).toEqual([]);
+    expect(body.instances).toMatchObject([{ id: agentId, status: 'running' }]);
+    expect(body.instances[0].stats.processes).toBeGreaterThan(0);
+    const mine = await call(webUrl, 'GET', `/api/instance/${ada.id}/stats`, {
+      headers: { cookie: ada.cookie },
+    });
+    expect(mine.body.running).toBe(1);
+  });
+});

@@ -1,0 +1,445 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request, type RequestListener } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  ContainerMissingError,
+  DockerUnavailableError,
+  InvalidCursorError,
+} from '../../../src/docker/containers/container-errors.js';
+import { BadGatewayError, ConflictError } from '../../../src/lib/errors.js';
+import type { HostAccess } from '../../../src/agents/hosts/host-access.js';
+import { HostListener, type HostListenerParts } from '../../../src/agents/hosts/host-listener.js';
+import { hostToken, isHostToken } from '../../../src/agents/hosts/host-token.js';
+import { HostUnreachableError, RemoteHost } from '../../../src/agents/hosts/remote-host.js';
+import { LOOPBACK_NAMES } from '../../../src/platform/http/own-names.js';
+import { ringOf } from '../../../src/platform/secrets/key-ring.js';
+import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
+import { until } from '../../support/until.js';
+import { keptLog } from '../../support/platform-environment.js';
+
+const secrets = new SecretBox(ringOf(randomBytes(32)));
+const { log, lines } = keptLog();
+const listeners: HostListener[] = [];
+afterEach(async () => {
+  await Promise.all(listeners.splice(0).map((listener) => listener.close()));
+});
+
+/** A host that does what the test says, and nothing else. */
+const acting = (parts: Partial<HostAccess>): HostAccess => {
+  const unused = () => {
+    throw new TypeError('not of this test');
+  };
+  return {
+    ...{ ask: unused, logs: unused, stats: unused, instances: unused, browse: unused },
+    ...parts,
+  };
+};
+
+async function serve(parts: Partial<HostAccess>, given: Partial<HostListenerParts> = {}) {
+  const host = acting(parts);
+  const listener = new HostListener({
+    ...{
+      id: 'far',
+      host,
+      secrets,
+      names: new Set(LOOPBACK_NAMES),
+      agentsNetwork: '10.231.0.0/16',
+      log,
+    },
+    ...given,
+  });
+  listeners.push(listener);
+  return `http://127.0.0.1:${await listener.listen('127.0.0.1', 0)}`;
+}
+
+const remote = (url: string, id = 'far', box = secrets) =>
+  new RemoteHost({ id, url, secrets: box, log });
+/** Who has so many milliseconds to let us in. */
+const hastyRemote = (url: string, admissionMs: number) =>
+  new RemoteHost({ id: 'far', url, secrets, log, admissionMs });
+
+const agent = { agentId: 'a', userId: 'u', host: 'far' };
+const question = { message: 'ünïcödé 🚀', conversation: 'c' };
+const never = new AbortController().signal;
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
+
+describe('a token', { tags: 'attack' }, () => {
+  test('is good for one host for 60 s, and for nobody without the key', () => {
+    const token = hostToken(secrets, 'far', 1_000_000);
+    expect(isHostToken(secrets, 'far', token, 1_000_000)).toBe(true);
+    expect(isHostToken(secrets, 'far', token, 1_059_999)).toBe(true);
+    expect(isHostToken(secrets, 'far', token, 1_060_000)).toBe(false);
+    expect(isHostToken(secrets, 'near', token, 1_000_000)).toBe(false);
+    expect(isHostToken(new SecretBox(ringOf(randomBytes(32))), 'far', token, 1_000_000)).toBe(
+      false,
+    );
+    // Nobody gives out tokens for later.
+    expect(isHostToken(secrets, 'far', token, 900_000)).toBe(false);
+  });
+
+  test('that was changed is none', () => {
+    const token = hostToken(secrets, 'far');
+    const later = String(Number(token.split('.')[0]) + 1);
+    for (const forged of [token.replace(/^\d+/, later), token.slice(0, -1), '', '.', `${token}0`]) {
+      expect(isHostToken(secrets, 'far', forged)).toBe(false);
+    }
+  });
+});
+
+describe('a host elsewhere', () => {
+  test('answers in pieces, as they come, to what it was asked', async () => {
+    const asked: unknown[] = [];
+    const url = await serve({
+      async *ask(by, { conversation, message }) {
+        asked.push({ by, conversation, message });
+        yield 'one ';
+        await delay(5);
+        yield 'zwei 🚀\n';
+      },
+    });
+    expect(await all(remote(url).ask(agent, question, never))).toEqual(['one ', 'zwei 🚀\n']);
+    expect(asked).toEqual([{ by: agent, ...question }]);
+  });
+
+  test.each([
+    [new ConflictError('The agent is not running'), ConflictError, 'The agent is not running'],
+    [new BadGatewayError('broke'), BadGatewayError, 'broke'],
+    [new ContainerMissingError('a'), ContainerMissingError, 'Agent a has no container'],
+    [new InvalidCursorError(), InvalidCursorError, 'cursor'],
+    [new DockerUnavailableError('secret path'), Error, 'Docker is not available'],
+    [new TypeError('secret'), BadGatewayError, "The agent's host could not answer"],
+  ])('fails as it failed there: %s', async (thrown, kind, message) => {
+    const url = await serve({
+      async *logs() {
+        await delay(1);
+        yield { timestamp: 't', stream: 'stdout', line: 'first', cursor: 'c' };
+        throw thrown;
+      },
+    });
+    const seen: string[] = [];
+    const reading = (async () => {
+      for await (const { line } of remote(url).logs('a', { tail: 3 })) seen.push(line);
+    })();
+    await expect(reading).rejects.toThrow(kind);
+    await expect(reading).rejects.toThrow(message);
+    expect(seen).toEqual(['first']);
+  });
+
+  test('is asked by nobody who has another key, or means another host', async () => {
+    const url = await serve({ stats: () => Promise.resolve(null) });
+    expect(await remote(url).stats('a')).toBeNull();
+    const other = new SecretBox(ringOf(randomBytes(32)));
+    await expect(remote(url, 'far', other).stats('a')).rejects.toThrow(HostUnreachableError);
+    await expect(remote(url, 'near').stats('a')).rejects.toThrow(HostUnreachableError);
+    expect(lines.join()).toContain('its worker refuses our token');
+    expect((await fetch(`${url}/v1/calls`, { method: 'POST', body: '{}' })).status).toBe(401);
+  });
+
+  test('is asked for nothing that is no call', async () => {
+    const url = await serve({});
+    const send = (body: string) =>
+      fetch(`${url}/v1/calls`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${hostToken(secrets, 'far')}` },
+        body,
+      });
+    for (const body of ['', '{', '{"call":"containers"}', '{"call":"stats","agentId":5}']) {
+      expect((await send(body)).status).toBe(400);
+    }
+  });
+
+  test('is asked for nothing elsewhere, under no other name, nor for more than a call holds', async () => {
+    const url = await serve({ stats: () => Promise.resolve(null) });
+    const statusOf = async (path: string, { name = 'localhost', method = 'POST', filled = 0 }) => {
+      const headers = { host: name, authorization: `Bearer ${hostToken(secrets, 'far')}` };
+      const asking = request(`${url}${path}`, { method, headers });
+      asking.end(`{"call":"stats",${' '.repeat(filled)}"agentId":"a"}`);
+      const status = once(asking, 'response').then(
+        ([response]: IncomingMessage[]) => response?.statusCode,
+      );
+      return status.catch(() => 'broken off');
+    };
+    expect(await statusOf('/v1/calls', {})).toBe(200);
+    expect(await statusOf('/v1/calls', { name: 'rebound.example' })).toBe(421);
+    expect(await statusOf('/v1/calls', { method: 'PUT' })).toBe(404);
+    expect(await statusOf('/v1/other', {})).toBe(404);
+    expect(await statusOf('/v1/calls', { filled: 1_000_000 })).toBe(200);
+    expect(await statusOf('/v1/calls', { filled: 2_000_000 })).toBe('broken off');
+  });
+
+  test('that is not there is a 503', async () => {
+    const nowhere = remote('http://127.0.0.1:1');
+    await expect(nowhere.stats('a')).rejects.toMatchObject({ status: 503 });
+  });
+
+  test('that takes a connection and lets nobody in is a 503, after a while', async () => {
+    const silent = createServer(() => undefined);
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo; // that of a TCP listener
+    const asked = hastyRemote(`http://127.0.0.1:${port}`, 100).stats('a');
+    await expect(asked).rejects.toBeInstanceOf(HostUnreachableError);
+    silent.closeAllConnections();
+    silent.close();
+  });
+
+  test.each([
+    ['leads elsewhere', 307, { location: '/other' }],
+    ['answers with a page', 200, { 'content-type': 'text/html' }],
+    ['compresses', 200, { 'content-type': 'application/x-ndjson', 'content-encoding': 'br' }],
+  ])('that %s is out of reach', { tags: 'attack' }, async (_case, status, head) => {
+    const visits: (string | undefined)[] = [];
+    const server = createServer(({ url }, response) => {
+      visits.push(url);
+      response.writeHead(status, head).end('{"item":null}\n{"end":true}\n');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      // TCP: never a string
+      const { port } = server.address() as AddressInfo;
+      const asked = remote(`http://127.0.0.1:${port}`).stats('a');
+      await expect(asked).rejects.toThrow(HostUnreachableError);
+      expect(visits).toEqual(['/v1/calls']);
+    } finally {
+      server.close();
+    }
+  });
+
+  /** What a worker might say that is none of ours. */
+  async function saying(says: RequestListener, asks: (url: string) => Promise<unknown>) {
+    const server = createServer(says);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      // TCP: never a string
+      return await asks(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    } finally {
+      server.close();
+      server.closeAllConnections();
+    }
+  }
+  const isAnswer = { 'content-type': 'application/x-ndjson' };
+
+  test('whose answer ends in the middle has broken it off', async () => {
+    const asked = saying(
+      (_, response) => response.writeHead(200, isAnswer).end('{"item":"half of it"}\n'),
+      (url) => all(remote(url).ask(agent, question, never)),
+    );
+    await expect(asked).rejects.toMatchObject({ status: 502 });
+  });
+
+  test('whose line never ends is left', { tags: 'attack' }, async () => {
+    let isLeft = false;
+    const asked = saying(
+      (_, response) => {
+        response.writeHead(200, isAnswer).on('close', () => (isLeft = true));
+        const piece = `{"item":"${'x'.repeat(1024 * 1024)}`;
+        const goOn = () => isLeft || response.write(piece, () => setImmediate(goOn));
+        goOn();
+      },
+      async (url) => {
+        try {
+          await all(remote(url).ask(agent, question, never));
+        } finally {
+          await until(() => isLeft);
+        }
+      },
+    );
+    await expect(asked).rejects.toMatchObject({
+      status: 502,
+      message: expect.stringContaining('never ends'),
+    });
+  });
+
+  test('may take longer for its first word than to let somebody in', async () => {
+    const url = await serve({
+      async *ask() {
+        await delay(3000);
+        yield 'late';
+      },
+    });
+    const host = hastyRemote(url, 2500);
+    expect(await all(host.ask(agent, question, never))).toEqual(['late']);
+  });
+
+  test('that is silent for a while is heard to be alive', async () => {
+    const url = await serve(
+      {
+        async *ask() {
+          await delay(150);
+          yield 'late';
+        },
+      },
+      { pulseMs: 20 },
+    );
+    expect(await all(remote(url).ask(agent, question, never))).toEqual(['late']);
+  });
+
+  test('stops when its reader leaves, and waits for one that reads slowly', async () => {
+    let made = 0;
+    let ended = false;
+    const url = await serve({
+      async *logs() {
+        try {
+          for (;;) {
+            made++;
+            yield { timestamp: 't', stream: 'stdout', line: 'x'.repeat(10_000), cursor: 'c' };
+            await delay(0);
+          }
+        } finally {
+          ended = true;
+        }
+      },
+    });
+    const reading = remote(url).logs('a', { follow: true });
+    await reading.next();
+    let before = -1;
+    await until(async () => {
+      const [last, now] = [before, made];
+      before = now;
+      await delay(300);
+      return last === now;
+    });
+    // 10 kB each: what the sockets and streams on the way hold, and no more.
+    expect(made).toBeLessThan(2_000);
+    await reading.return(undefined);
+    await until(() => Promise.resolve(ended));
+  });
+
+  test('leaves who does not take what it is sent', { tags: 'attack' }, async () => {
+    let ended = false;
+    const url = await serve(
+      {
+        async *logs() {
+          try {
+            for (;;) {
+              yield { timestamp: 't', stream: 'stdout', line: 'x'.repeat(100_000), cursor: 'c' };
+              await delay(0);
+            }
+          } finally {
+            ended = true;
+          }
+        },
+      },
+      { stalledMs: 300 },
+    );
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.on('error', () => undefined).pause();
+    const body = '{"call":"logs","agentId":"a"}';
+    socket.write(
+      `POST /v1/calls HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${body.length}\r\n` +
+        `authorization: Bearer ${hostToken(secrets, 'far')}\r\n\r\n${body}`,
+    );
+    await until(() => ended);
+    socket.destroy();
+  });
+
+  test('tells the agent when nobody reads its answer any more', async () => {
+    let hears: AbortSignal | undefined;
+    const url = await serve({
+      async *ask(_agent, _question, signal) {
+        hears = signal;
+        yield 'begun';
+        await new Promise<never>(() => undefined);
+      },
+    });
+    const reading = remote(url).ask(agent, question, never);
+    await reading.next();
+    await reading.return(undefined);
+    await until(() => hears?.aborted === true);
+  });
+
+  test('gives what an owner asks at a time a bound, and counts what is over no more', async () => {
+    const url = await serve(
+      {
+        async *ask() {
+          yield 'one';
+          await delay(0);
+        },
+        stats: () => new Promise(() => undefined),
+      },
+      { maxCalls: 16 },
+    );
+    for (let asked = 0; asked < 20; asked += 1) {
+      expect(await all(remote(url).ask(agent, question, never))).toEqual(['one']);
+    }
+    const leaving = new AbortController();
+    const held = Array.from({ length: 5 }, () =>
+      fetch(`${url}/v1/calls`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${hostToken(secrets, 'far')}` },
+        body: '{"call":"stats","agentId":"a"}',
+        signal: leaving.signal,
+      }),
+    );
+    const statuses = (await Promise.all(held)).map(({ status }) => status);
+    expect(statuses.sort()).toEqual([200, 200, 200, 200, 503]);
+    leaving.abort();
+  });
+
+  test('has room for others when some ask as much as they may', { tags: 'attack' }, async () => {
+    const url = await serve(
+      {
+        async *ask() {
+          yield 'one';
+          await new Promise<never>(() => undefined);
+        },
+      },
+      { maxCalls: 40 },
+    );
+    const leaving = new AbortController();
+    const ask = (userId: string) =>
+      remote(url)
+        .ask({ ...agent, userId }, question, leaving.signal)
+        .next()
+        .then(
+          ({ value }) => value,
+          () => 'refused',
+        );
+    for (let account = 0; account < 6; account++) {
+      await Promise.all(Array.from({ length: 10 }, () => ask(`greedy ${account}`)));
+    }
+    expect(await ask('greedy 0')).toBe('refused');
+    expect(await ask('other')).toBe('one');
+    leaving.abort();
+  });
+
+  test('drops the connections of agents', async () => {
+    const url = await serve(
+      { stats: () => Promise.resolve(null) },
+      { agentsNetwork: '127.0.0.0/8' },
+    );
+    await expect(remote(url).stats('a')).rejects.toThrow(HostUnreachableError);
+    // The same where it listens on every address, which tells those of IPv4 as of IPv6.
+    const mapped = new HostListener({
+      ...{ id: 'far', host: acting({ stats: () => Promise.resolve(null) }), secrets, log },
+      ...{ names: new Set(LOOPBACK_NAMES), agentsNetwork: '127.0.0.0/8' },
+    });
+    listeners.push(mapped);
+    const port = await mapped.listen('::', 0);
+    await expect(remote(`http://127.0.0.1:${port}`).stats('a')).rejects.toThrow(
+      HostUnreachableError,
+    );
+    expect(await remote(`http://[::1]:${port}`).stats('a')).toBeNull();
+  });
+
+  test('that ends breaks off what it is asked, which may be done', async () => {
+    const url = await serve({
+      async *ask(_agent, _question, signal) {
+        yield 'begun';
+        await delay(60_000, undefined, { signal });
+      },
+    });
+    const answer = remote(url).ask(agent, question, never);
+    await answer.next();
+    await listeners.splice(0)[0]?.close();
+    await expect(answer.next()).rejects.toMatchObject({ status: 502 });
+  });
+});

@@ -1,0 +1,207 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { AgentGoneError } from '../../../src/agents/agents/agents.js';
+import { SupervisorStore } from '../../../src/agents/operations/supervisor-store.js';
+import { createAgent } from '../../../src/agents/lifecycle/create-agent.js';
+import { UnavailableError } from '../../../src/lib/errors.js';
+import { reportHost, type HostReport } from '../../../src/agents/hosts/hosts.js';
+import { ringOf } from '../../../src/platform/secrets/key-ring.js';
+import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
+import { queryRows } from '../../platform/database/catalog.js';
+import { insertSql, ROWS } from '../../platform/database/rows.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+import { testSecrets } from '../../support/secrets.js';
+
+let database: TestDatabase;
+const box = new SecretBox(ringOf(randomBytes(32)));
+
+beforeAll(async () => {
+  database = await testDatabase();
+  for (const user of ['alice', 'bob']) await asOwner(insertSql('users', ROWS.users!(user, 1)));
+});
+afterEach(() => asOwner('DELETE FROM agents; DELETE FROM hosts'));
+afterAll(() => database?.close());
+
+const asOwner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
+
+const report = (id: string, given: Partial<HostReport> = {}) =>
+  reportHost(database.db, {
+    id,
+    capacity: 2,
+    ports: { first: 19_100, last: 19_199 },
+    engineAvailable: true,
+    ...given,
+  });
+
+const silence = (id: string) =>
+  asOwner(`UPDATE hosts SET seen_at = seen_at - interval '46 seconds' WHERE id = '${id}'`);
+
+const create = async (userId = 'alice', id: string = randomUUID(), limit = 100) => {
+  const { agent } = await createAgent(database.db.asUser(userId), box, {
+    id,
+    userId,
+    name: id,
+    plan: 'solo',
+    model: 'gpt-4',
+    aiProvider: 'openai',
+    config: {},
+    limit: () => Promise.resolve(limit),
+    requestId: 'test',
+  });
+  return agent;
+};
+
+const hostsOf = (agents: readonly { host: string }[]) => agents.map(({ host }) => host);
+
+describe('an agent is placed', () => {
+  test('where most places are left, whosever agents are there', async () => {
+    await report('one', { capacity: 3 });
+    await report('two', { capacity: 2 });
+    const agents = [];
+    for (const user of ['alice', 'bob', 'alice', 'bob', 'alice']) agents.push(await create(user));
+    expect(hostsOf(agents)).toEqual(['one', 'one', 'two', 'one', 'two']);
+  });
+
+  test('again where one was removed, and only when its removal is complete', async () => {
+    await report('one', { capacity: 1 });
+    const { id } = await create();
+    await asOwner(`UPDATE agents SET desired = 'deleted' WHERE id = '${id}'`);
+    await expect(create()).rejects.toThrow(UnavailableError);
+    await asOwner(`UPDATE agents SET deleted_at = now() WHERE id = '${id}'`);
+    expect((await create()).host).toBe('one');
+  });
+
+  test('not on a host that is silent, until it is heard of again', async () => {
+    await report('one', { capacity: 10 });
+    await report('two', { capacity: 2 });
+    await silence('one');
+    expect((await create()).host).toBe('two');
+    await report('one', { capacity: 10 });
+    expect((await create()).host).toBe('one');
+  });
+
+  test('not on a host whose Docker does not answer', async () => {
+    await report('one', { capacity: 10, engineAvailable: false });
+    await report('two', { capacity: 2 });
+    expect((await create()).host).toBe('two');
+  });
+
+  test('by the capacity that its worker says now', async () => {
+    await report('one', { capacity: 1 });
+    await create();
+    await report('one', { capacity: 2 });
+    expect((await create()).host).toBe('one');
+    await report('one', { capacity: 0 });
+    await expect(create()).rejects.toThrow(UnavailableError);
+  });
+});
+
+describe('where no host can take an agent', () => {
+  test('it is refused, and nothing of it is left', async () => {
+    await expect(create()).rejects.toThrow('before the worker of a Docker host has come up');
+    await report('one', { capacity: 0 });
+    await expect(create()).rejects.toThrow('No Docker host can take another agent now');
+    const left = await asOwner(
+      'SELECT id FROM agents UNION ALL SELECT id FROM operations UNION ALL SELECT agent_id FROM agent_secrets',
+    );
+    expect(left).toEqual([]);
+  });
+
+  test('one that was made before is found by its id all the same', async () => {
+    await report('one', { capacity: 1 });
+    const { id } = await create();
+    expect((await create('alice', id)).id).toBe(id);
+    await silence('one');
+    expect((await create('alice', id)).id).toBe(id);
+  });
+
+  test("the owner's own limit is told before", async () => {
+    await expect(create('alice', randomUUID(), 0)).rejects.toMatchObject({ status: 402 });
+  });
+});
+
+test('of many users at the last places of two hosts as many are admitted as there are places', async () => {
+  await report('one', { capacity: 2 });
+  await report('two', { capacity: 1 });
+  const users = ['alice', 'bob', 'alice', 'bob', 'alice', 'bob'];
+  const outcomes = await Promise.allSettled(users.map((user) => create(user)));
+  const made = outcomes.flatMap((outcome) =>
+    outcome.status === 'fulfilled' ? [outcome.value.host] : [],
+  );
+  expect(made.sort()).toEqual(['one', 'one', 'two']);
+  for (const outcome of outcomes) {
+    if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(UnavailableError);
+  }
+});
+
+describe('a port is reserved', () => {
+  const records = () => new SupervisorStore(database.db, testSecrets());
+  const refOf = ({ id, userId, host }: { id: string; userId: string; host: string }) => ({
+    agentId: id,
+    userId,
+    host,
+  });
+
+  test("from the range of the agent's own host, whoever reserves it", async () => {
+    await report('one', { capacity: 1, ports: { first: 19_100, last: 19_100 } });
+    await report('two', { capacity: 1, ports: { first: 30_500, last: 30_501 } });
+    const [onOne, onTwo] = [await create(), await create()];
+    expect(hostsOf([onOne, onTwo])).toEqual(['one', 'two']);
+    expect(await records().reservePort(refOf(onTwo), 0)).toBe(30_500);
+    expect(await records().reservePort(refOf(onOne), 0)).toBe(19_100);
+    expect(await records().reservePort(refOf(onTwo), 30_500)).toBe(30_501);
+    await expect(records().reservePort(refOf(onOne), 19_100)).rejects.toThrow('on host one');
+  });
+
+  test('past those that are known to be taken', async () => {
+    await report('one', { capacity: 1, ports: { first: 19_100, last: 19_110 } });
+    const agent = await create();
+    expect(await records().reservePort(refOf(agent), 0)).toBe(19_100);
+    const taken = [
+      { first: 19_000, last: 19_103 },
+      { first: 19_104, last: 19_104 },
+      { first: 19_106, last: 19_106 },
+    ];
+    expect(await records().reservePort(refOf(agent), 19_100, taken)).toBe(19_105);
+  });
+
+  test('on two hosts the same', async () => {
+    await report('one', { capacity: 1 });
+    await report('two', { capacity: 1 });
+    const [onOne, onTwo] = [await create(), await create()];
+    expect(await records().reservePort(refOf(onOne), 0)).toBe(19_100);
+    expect(await records().reservePort(refOf(onTwo), 0)).toBe(19_100);
+  });
+
+  test('for no agent that is no more', async () => {
+    await report('one');
+    const agent = await create();
+    await asOwner(`UPDATE agents SET deleted_at = now(), desired = 'deleted'`);
+    await expect(records().reservePort(refOf(agent), 0)).rejects.toBeInstanceOf(AgentGoneError);
+    expect(await asOwner('SELECT id FROM agents WHERE port IS NOT NULL')).toEqual([]);
+  });
+
+  test('not on a host that nobody has heard of', async () => {
+    await report('one');
+    const agent = await create();
+    await asOwner('DELETE FROM hosts');
+    await expect(records().reservePort(refOf(agent), 0)).rejects.toMatchObject({ status: 404 });
+  });
+});
+
+test('a port that is given back late stays with the operation that has begun meanwhile', async () => {
+  await report('one');
+  const store = new SupervisorStore(database.db, box);
+  const { id: agentId, userId, host } = await create();
+  const agent = { agentId, userId, host };
+  const port = await store.reservePort(agent, 0);
+  const remember = (version: number) =>
+    asOwner(`UPDATE agents SET watchdog = '{"version": ${version}}' WHERE id = '${agentId}'`);
+  const portNow = async () =>
+    (await asOwner(`SELECT port FROM agents WHERE id = '${agentId}'`))[0]?.port;
+  await remember(3);
+  await store.releasePort(agent, 2);
+  expect(await portNow()).toBe(port);
+  await store.releasePort(agent, 3);
+  expect(await portNow()).toBeNull();
+});

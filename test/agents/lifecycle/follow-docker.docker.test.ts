@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { containerName } from '../../../src/docker/containers/container-spec.js';
+import { until } from '../../support/until.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
+import { toldBySignal } from '../../support/signals.js';
+
+let on: TestPlatform;
+let user: TestUser;
+
+beforeAll(async () => {
+  on = await testPlatform();
+  user = await on.signUp('network');
+});
+afterAll(() => on?.close());
+
+const told = (agentId: string, signal: string) => toldBySignal(on.temporal.client, agentId, signal);
+const firstTold = (agentId: string, signal: string) =>
+  until(async () => (await told(agentId, signal))[0]);
+
+test("the supervisor is told of its container's end, and how it came to it", async () => {
+  const [killed, exited] = await Promise.all([on.runningAgent(user), on.runningAgent(user)]);
+  const before = await on.containers.inspect(killed);
+  await on.docker.getContainer(containerName(killed)).kill();
+  await on.tellAgent(exited, { exit: 3 });
+  expect(await firstTold(killed, 'containerEnded')).toEqual({
+    ...{ containerId: before?.id, cause: 'kill', exitCode: 137, at: expect.any(Number) },
+  });
+  expect(await firstTold(exited, 'containerEnded')).toMatchObject({ cause: 'exit', exitCode: 3 });
+});
+
+test('a worker that starts tells of those that should run and do not, and only of those', async () => {
+  const [up, down, stopped] = await Promise.all(
+    Array.from({ length: 3 }, () => on.runningAgent(user)),
+  );
+  await on.backend(user, 'POST', `/api/agents/${stopped}/stop?wait=30`);
+  await on.stopWorkers();
+  await on.docker.getContainer(containerName(down ?? '')).kill();
+  await on.startWorkers();
+  expect(await firstTold(down ?? '', 'dockerReturned')).toEqual({ awayFrom: 0 });
+  expect(await told(up ?? '', 'dockerReturned')).toEqual([]);
+  expect(await told(stopped ?? '', 'dockerReturned')).toEqual([]);
+});
+
+test('what was removed while nobody listened is made again', async () => {
+  const removed = await on.runningAgent(user);
+  await on.stopWorkers();
+  await on.docker.getContainer(containerName(removed)).remove({ force: true });
+  await on.startWorkers();
+  const state = await until(async () => {
+    const found = await on.containers.inspect(removed);
+    return found?.status === 'running' ? found : undefined;
+  });
+  expect(state.status).toBe('running');
+});

@@ -1,0 +1,632 @@
+// @module-tag attack
+import { freshSession } from '../../../api/auth/fresh-session.js';
+import { optionalSession } from '../../../api/auth/optional-session.js';
+import { session } from '../../../api/auth/session.js';
+import { randomUUID } from 'node:crypto';
+import { ScheduleNotFoundError } from '@temporalio/client';
+import { generatePrivateKey } from 'viem/accounts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { backendEndpoints } from '../../../api/backend/backend.js';
+import { agentAiEndpoints } from '../../../api/containers/ai.js';
+import type { Endpoint } from '../../../api/http/endpoint.js';
+import { summarizerEndpoints } from '../../../api/summarizer/summarizer.js';
+import { webEndpoints } from '../../../api/web/web.js';
+import { findUser } from '../../../src/accounts/accounts/users.js';
+import { readAgentTokens } from '../../../src/agents/credentials/agent-secrets.js';
+import { HeartbeatSchedules } from '../../../temporal/heartbeat-schedules.js';
+import { scheduleHeartbeats } from '../../../worker/schedule-heartbeats.js';
+import { deleteAccountId, heartbeatScheduleId } from '../../../workflows/ids.js';
+import { textsOfRows, tracesOf } from '../../platform/database/traces.js';
+import { until } from '../../support/until.js';
+import { call, type Answer } from '../../support/http.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
+import { testSummarizer, type TestSummarizer } from '../../support/summarizer.js';
+
+/** How an endpoint is asked for what is Ada's, and what nobody and Bob are to get. */
+interface Visit {
+  readonly query?: () => string;
+  readonly body?: () => unknown;
+  readonly nobody: number;
+  readonly bob: number;
+  /** On the backend, what a bearer token that is not the internal key gets: 403 unless given. */
+  readonly anotherKey?: number;
+}
+
+let platform: TestPlatform;
+let summarizer: TestSummarizer;
+let ada: TestUser;
+let bob: TestUser;
+let agentId: string;
+let keyId: string;
+let sessionId: string;
+let wallet: string;
+let identityId: string;
+let splitId: string;
+let bobsKey: string;
+let bobsTokens: string[];
+/** What no answer to another may hold. */
+let marks: string[];
+
+const ADDRESS = `0x${'1'.repeat(40)}`;
+const SECRET_NAME = 'the secret project';
+const SECRET_KEY_NAME = 'key to the secret project';
+const SECRET_IDENTITY = 'login of the secret project';
+const SECRET_MESSAGE = 'a secret question';
+const SECRET_SPLIT = 'who is paid for the secret project';
+const SECRET_CREDENTIAL = { name: 'SECRET_PROJECT_TOKEN', value: 'token of the secret project' };
+
+beforeAll(async () => {
+  // Checked once, and then not during this test: what changes here was changed by a request.
+  platform = await testPlatform({ env: { WATCHDOG_CHECK_INTERVAL: '60m' } });
+  summarizer = await testSummarizer(({ headers, method }, response) => {
+    // A page that says all that it was told.
+    response.writeHead(200, { 'content-type': 'text/html' });
+    response.end(`<p>${JSON.stringify([method, headers])}</p>`);
+  });
+  [ada, bob] = [await platform.signUp('network'), await platform.signUp('network')];
+  agentId = await platform.runningAgent(ada, { name: SECRET_NAME, config: { note: 'private' } });
+  await platform.web(ada, 'POST', '/api/chat', { body: { agentId, message: SECRET_MESSAGE } });
+  const credential = { action: 'set-credential', agentId, ...SECRET_CREDENTIAL };
+  await platform.web(ada, 'POST', '/api/agent?wait=60', { body: credential });
+  await platform.web(ada, 'POST', '/api/heartbeat', { body: { frequency: '6h', enabled: true } });
+  const made = await platform.web(ada, 'POST', '/api/keys', { body: { name: SECRET_KEY_NAME } });
+  keyId = made.body.id;
+  const { body } = await platform.web(ada, 'GET', '/api/auth/sessions');
+  sessionId = body.sessions[0].id;
+  const brought = await platform.web(ada, 'POST', '/api/wallet/walletprov', {
+    body: { privateKey: generatePrivateKey() },
+  });
+  wallet = brought.body.address;
+  identityId = randomUUID();
+  const identity = { id: identityId, kind: 'github', issuer: 'https://codehost.test' } as const;
+  await platform.db
+    .asUser(ada.id)
+    .transaction((db) =>
+      db.Identity.create({ ...identity, userId: ada.id, subject: '1', label: SECRET_IDENTITY }),
+    );
+  splitId = await splitOfAda();
+  const ofBob = await platform.web(bob, 'POST', '/api/keys', { body: { name: 'of bob' } });
+  bobsKey = ofBob.body.key;
+  const bobsAgent = await platform.runningAgent(bob, { name: 'of bob' });
+  const everywhere = platform.db.asPlatform();
+  bobsTokens = await readAgentTokens(everywhere, platform.secrets, bobsAgent);
+  const detail = (await platform.backend(ada, 'GET', `/api/agents/${agentId}`)).body;
+  const container = await platform.containers.inspect(agentId);
+  marks = [
+    SECRET_NAME,
+    SECRET_MESSAGE,
+    SECRET_KEY_NAME,
+    SECRET_IDENTITY,
+    SECRET_SPLIT,
+    identityId,
+    SECRET_CREDENTIAL.name,
+    SECRET_CREDENTIAL.value,
+    keyId,
+    wallet,
+    made.body.key,
+    'private',
+    ada.id,
+    ada.email,
+    detail.subdomain,
+    container?.id ?? '',
+    ...(await readAgentTokens(everywhere, platform.secrets, agentId)),
+  ];
+});
+afterAll(async () => {
+  await summarizer?.close();
+  await platform?.close();
+});
+
+/** One that has been paid. */
+async function splitOfAda(): Promise<string> {
+  const userId = ada.id;
+  return platform.db.asUser(userId).transaction(async (db) => {
+    const { id } = await db.RoyaltySplit.create({
+      ...{ userId, agentId, requestKey: 'one', name: SECRET_SPLIT, status: 'partial' },
+      ...{ fromAddress: ADDRESS, chainId: '4217', tokenAddress: ADDRESS, totalAmount: '1' },
+    });
+    await db.RoyaltyPayout.create({
+      ...{ splitId: id, position: 0, userId, address: ADDRESS },
+      ...{ share: 1_000_000, amount: '1', status: 'failed' },
+    });
+    return id;
+  });
+}
+
+const missing = { nobody: 401, bob: 404 };
+/** The internal key speaks for a user with the plan that its headers name, and these name none. */
+const unpaid = { nobody: 401, bob: 402, anotherKey: 401 };
+const question = () => ({ user: ada.id, messages: [{ role: 'user', content: 'hello' }] });
+const config = () => ({ config: { taken: 'over' } });
+const payment = () => ({
+  ...{ userId: ada.id, agentId, fromAddress: ADDRESS, name: 'of bob', totalAmount: '1' },
+  ...{ recipients: [{ address: ADDRESS, share: 100 }], bookingId: 'of bob' },
+});
+const newAgent = () => ({ name: randomUUID(), model: 'gpt-4' });
+const clone = () => ({
+  parentAgentId: agentId,
+  name: randomUUID(),
+  paymentProof: {
+    ...{ transactionHash: `0x${'a'.repeat(64)}`, amount: '1.0', currency: 'pathUSD', timestamp: 0 },
+    ...{ chainId: 4217, from: `0x${'b'.repeat(40)}`, to: `0x${'c'.repeat(40)}` },
+  },
+});
+
+/** The seven of the file explorer, asked for the workspace of Ada's agent. */
+function browsing(visit: Visit): Readonly<Record<string, Visit>> {
+  const asked = (more = '') => ({ ...visit, query: () => `?agentId=${agentId}${more}` });
+  const sent = (more: object) => ({ ...visit, body: () => ({ agentId, ...more }) });
+  return {
+    'GET /api/browse/tree': asked(),
+    'GET /api/browse/read': asked('&path=openclaw.json'),
+    'POST /api/browse/write': sent({ path: 'of-bob.txt', content: 'of bob' }),
+    'GET /api/browse/git-status': asked(),
+    'GET /api/browse/git-diff': asked(),
+    'GET /api/browse/git-log': asked(),
+    'POST /api/browse/git-sync': sent({}),
+  };
+}
+
+const WEB: Readonly<Record<string, Visit>> = {
+  'POST /api/register': {
+    body: () => ({ email: ada.email, password: 'another password' }),
+    nobody: 409,
+    bob: 409,
+  },
+  'POST /api/auth/login': {
+    body: () => ({ email: ada.email, password: 'another password' }),
+    nobody: 401,
+    bob: 401,
+  },
+  'GET /api/auth/nonce': { nobody: 200, bob: 200 },
+  'POST /api/auth/nonce': { nobody: 200, bob: 200 },
+  'POST /api/wallet-auth': {
+    nobody: 400,
+    bob: 400,
+    body: () => ({ address: `0x${'1'.repeat(40)}`, message: ada.email, signature: '0x00' }),
+  },
+  'GET /api/wallet': { nobody: 401, bob: 200 },
+  'POST /api/wallet': { nobody: 401, bob: 404, body: () => ({ action: 'get_seed' }) },
+  'GET /api/wallet/address': { nobody: 200, bob: 200 },
+  'POST /api/wallet/create': { nobody: 401, bob: 500, body: () => ({ email: ada.email }) },
+  'GET /api/wallet/walletprov': { nobody: 200, bob: 200 },
+  'POST /api/wallet/walletprov': { nobody: 401, bob: 200, body: () => ({ userId: ada.id }) },
+  // There is no escrow here: test/money/sessions has one.
+  'POST /api/wallet/sessions': {
+    nobody: 503,
+    bob: 503,
+    body: () => ({ address: `0x${'1'.repeat(40)}`, deposit: '1.00' }),
+  },
+  'GET /api/wallet/sessions': { nobody: 400, bob: 400 },
+  'DELETE /api/wallet/sessions': { nobody: 400, bob: 400 },
+  'POST /api/settings/identities/wallet': {
+    nobody: 401,
+    bob: 400,
+    body: () => ({ address: `0x${'1'.repeat(40)}`, message: ada.email, signature: '0x00' }),
+  },
+  'POST /api/settings/identities/farcaster': {
+    nobody: 401,
+    bob: 401,
+    body: () => ({ token: ada.cookie }),
+  },
+  'GET /api/auth/token-gating/verify': { nobody: 400, bob: 503 },
+  'POST /api/auth/token-gating/verify': { nobody: 400, bob: 503, body: () => ({}) },
+  'GET /api/auth/farcaster/verify': { nobody: 200, bob: 200 },
+  'POST /api/auth/farcaster/verify': { nobody: 400, bob: 400, body: () => ({}) },
+  'GET /api/auth/farcaster/refresh': { nobody: 200, bob: 200 },
+  'POST /api/auth/farcaster/refresh': {
+    nobody: 401,
+    bob: 401,
+    body: () => ({ token: ada.cookie }),
+  },
+  'GET /api/auth/session': { nobody: 200, bob: 200 },
+  'GET /api/auth/sessions': { nobody: 401, bob: 200 },
+  'DELETE /api/auth/sessions': { nobody: 401, bob: 200 },
+  'DELETE /api/auth/sessions/:id': missing,
+  'POST /api/settings/password': {
+    nobody: 401,
+    bob: 403,
+    body: () => ({ currentPassword: 'a guess', newPassword: 'another password' }),
+  },
+  'GET /api/settings/export': { nobody: 401, bob: 200 },
+  'DELETE /api/settings': { nobody: 401, bob: 400, body: () => ({ confirm: ada.email }) },
+  'POST /api/auth/forgot-password': {
+    nobody: 200,
+    bob: 200,
+    body: () => ({ email: ada.email }),
+  },
+  'POST /api/auth/reset-password': {
+    nobody: 400,
+    bob: 400,
+    body: () => ({ token: 'a guess', password: 'another password' }),
+  },
+  'POST /api/auth/verify-email': { nobody: 401, bob: 400, body: () => ({ token: 'a guess' }) },
+  'POST /api/auth/verify-email/resend': { nobody: 401, bob: 200 },
+  'GET /api/settings': { nobody: 401, bob: 200 },
+  'POST /api/settings': {
+    nobody: 401,
+    bob: 200,
+    body: () => ({ name: 'Bob', id: ada.id, userId: ada.id }),
+  },
+  'PATCH /api/settings': { nobody: 401, bob: 200, body: () => ({ name: 'Bob', id: ada.id }) },
+  'GET /api/auth/google': { nobody: 302, bob: 302 },
+  'GET /api/auth/google/callback': { nobody: 302, bob: 302 },
+  'GET /api/auth/github': { nobody: 302, bob: 302 },
+  'GET /api/auth/github/callback': { nobody: 302, bob: 302 },
+  'GET /api/settings/identities': { nobody: 401, bob: 200 },
+  'POST /api/settings/identities/google': { nobody: 401, bob: 503 },
+  'POST /api/settings/identities/github': { nobody: 401, bob: 503 },
+  'DELETE /api/settings/identities/:id': missing,
+  'GET /api/auth/admin': { ...missing, query: () => '?token=none' },
+  'GET /api/keys': { nobody: 401, bob: 200 },
+  'POST /api/keys': { nobody: 401, bob: 201, body: () => ({ name: 'of bob' }) },
+  'POST /api/keys/validate': {
+    nobody: 401,
+    bob: 401,
+    body: () => ({ apiKey: `sk_${'x'.repeat(43)}` }),
+  },
+  'GET /api/keys/:id': missing,
+  'DELETE /api/keys/:id': missing,
+  'GET /api/agents': { nobody: 200, bob: 200 },
+  'GET /api/agents/:id': missing,
+  'PUT /api/agents/:id': { ...missing, body: config },
+  'DELETE /api/agents/:id': missing,
+  'GET /api/agents/:id/config': missing,
+  'PUT /api/agents/:id/config': { ...missing, body: config },
+  'POST /api/agents/:id/start': missing,
+  'POST /api/agents/:id/stop': missing,
+  'POST /api/agents/:id/restart': missing,
+  'POST /api/agents/:id/repair': missing,
+  'POST /api/agents/:id/update': missing,
+  'POST /api/agents/:id/reset-memory': missing,
+  'POST /api/agents/:id/begin-anew': missing,
+  'POST /api/agents/:id/restore': { ...missing, body: () => ({ archiveId: 'archive' }) },
+  'GET /api/agents/:id/archives': missing,
+  'GET /api/agents/:id/operations': missing,
+  'GET /api/agents/clone': { nobody: 200, bob: 200 },
+  'POST /api/agents/clone': { ...missing, body: clone },
+  'GET /api/agents/provision': { nobody: 401, bob: 200 },
+  'POST /api/agents/provision': { nobody: 401, bob: 201, body: newAgent },
+  'GET /api/chat': { ...missing, query: () => `?agentId=${agentId}` },
+  'POST /api/chat': { ...missing, body: () => ({ agentId, message: 'hello' }) },
+  'GET /api/agent': { ...missing, query: () => `?agentId=${agentId}` },
+  'POST /api/agent': {
+    ...missing,
+    body: () => ({ action: 'set-credential', agentId, name: 'OF_BOB', value: 'of bob' }),
+  },
+  'GET /api/models': { nobody: 401, bob: 200 },
+  'GET /api/demo/chat': { nobody: 200, bob: 200 },
+  'POST /api/demo/chat': { nobody: 200, bob: 200, body: () => ({ message: 'hello' }) },
+  'GET /api/instance/:userId': missing,
+  'GET /api/instance/:userId/stats': missing,
+  'GET /api/health': { nobody: 200, bob: 200 },
+  'GET /api/heartbeat': { nobody: 401, bob: 200 },
+  'POST /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '7m' }) },
+  'DELETE /api/heartbeat': { nobody: 401, bob: 200 },
+  'GET /api/dashboard/cost': { nobody: 401, bob: 200 },
+  'GET /login': { nobody: 200, bob: 200 },
+  'GET /verify-email': { nobody: 200, bob: 200, query: () => '?token=x' },
+  'GET /reset-password': { nobody: 200, bob: 200, query: () => '?token=x' },
+  'GET /dashboard': { nobody: 302, bob: 200 },
+  'GET /pages.css': { nobody: 200, bob: 200 },
+  'GET /pages.js': { nobody: 200, bob: 200 },
+  'GET /api/skills/instant-split': { nobody: 401, bob: 200 },
+  'POST /api/skills/instant-split': { ...missing, body: payment },
+  'GET /api/skills/booking-settlement': { nobody: 401, bob: 200 },
+  'POST /api/skills/booking-settlement': { ...missing, body: payment },
+  ...browsing(missing),
+  'GET /api/v1/gateway': { nobody: 200, bob: 200 },
+  'POST /api/v1/gateway': {
+    nobody: 402,
+    bob: 402,
+    body: () => ({ plugin: 'chain', action: 'transfers', input: { hash: `0x${'1'.repeat(64)}` } }),
+  },
+  // Opened by the identity provider's signature, and there is no such provider here.
+  'POST /api/security/risc': { nobody: 503, bob: 503, body: () => ({ sub: ada.id }) },
+  'GET /api/security/risc': { nobody: 200, bob: 200 },
+  'POST /api/auth/google/risc': { nobody: 503, bob: 503, body: () => ({ email: ada.email }) },
+  'POST /api/auth/signout': { nobody: 200, bob: 200 },
+};
+
+const BACKEND: Readonly<Record<string, Visit>> = {
+  'GET /api/agents': { nobody: 401, bob: 200 },
+  'POST /api/agents': { nobody: 401, bob: 201, body: () => ({ name: randomUUID() }) },
+  'GET /api/agents/:id': missing,
+  'PUT /api/agents/:id': { ...missing, body: config },
+  // What is not there for Bob is deleted already.
+  'DELETE /api/agents/:id': { nobody: 401, bob: 200 },
+  'POST /api/agents/:id/start': missing,
+  'POST /api/agents/:id/stop': missing,
+  'POST /api/agents/:id/restart': missing,
+  'POST /api/agents/:id/repair': missing,
+  'POST /api/agents/:id/update': missing,
+  'POST /api/agents/:id/reset-memory': missing,
+  'POST /api/agents/:id/begin-anew': missing,
+  'POST /api/agents/:id/restore': { ...missing, body: () => ({ archiveId: 'archive' }) },
+  'GET /api/agents/:id/archives': missing,
+  'PUT /api/agents/:id/skills/:skill': { ...missing, body: () => ({ enabled: false }) },
+  'PUT /api/agents/:id/credentials/:name': { ...missing, body: () => ({ value: 'of bob' }) },
+  'GET /api/agents/:id/operations': missing,
+  'GET /api/agents/:id/messages': missing,
+  'GET /api/agents/:id/stats': missing,
+  'GET /api/agents/:id/token': missing,
+  'GET /api/agents/clone': { nobody: 200, bob: 200 },
+  'POST /api/agents/clone': { ...missing, anotherKey: 401, body: clone },
+  'POST /api/deployments': { nobody: 401, bob: 201, body: newAgent },
+  'POST /api/subscriptions/deploy': {
+    ...missing,
+    body: () => ({ userId: ada.id, plan: 'label' }),
+  },
+  // Counts of everybody's agents, for nobody who speaks for a user.
+  'GET /api/hosts': { nobody: 401, bob: 403 },
+  'GET /api/underground/payments': { nobody: 401, bob: 403 },
+  'POST /api/hosts/:id/cordon': { nobody: 401, bob: 403 },
+  'POST /api/hosts/:id/uncordon': { nobody: 401, bob: 403 },
+  'POST /api/hosts/:id/drain': { nobody: 401, bob: 403 },
+  'DELETE /api/hosts/:id': { nobody: 401, bob: 403 },
+  'GET /api/runtime/version': { nobody: 200, bob: 200 },
+  'GET /api/runtime/instances': { nobody: 401, bob: 200, query: () => '?stats=true' },
+  'GET /api/runtime/instances/:id/stats': missing,
+  'GET /api/logs/:agentId/stream': missing,
+  'GET /api/logs/:agentId/history': missing,
+  'GET /api/logs/:agentId/active': missing,
+  'POST /api/logs/:agentId/stop': { ...missing, body: () => ({ streamId: 'x' }) },
+  'POST /api/underground/wallets': {
+    nobody: 401,
+    bob: 404,
+    anotherKey: 401,
+    body: () => ({ userId: ada.id, agentId }),
+  },
+  'GET /api/underground/wallets/:address/balance': {
+    nobody: 401,
+    bob: 404,
+    anotherKey: 401,
+    query: () => `?userId=${ada.id}`,
+  },
+  'POST /api/underground/splits': { ...missing, anotherKey: 401, body: payment },
+  'GET /api/underground/splits': {
+    ...{ ...missing, anotherKey: 401 },
+    query: () => `?userId=${ada.id}`,
+  },
+  'GET /api/underground/splits/:id': { ...missing, anotherKey: 401 },
+  'POST /api/underground/splits/:id/retry': { ...missing, anotherKey: 401 },
+  ...browsing({ ...missing, anotherKey: 401 }),
+  // Opened by users' keys alone: the internal key, whoever it speaks for, is none.
+  'POST /api/validate-key': { nobody: 401, bob: 401, anotherKey: 401 },
+  'GET /api/ai/health': { nobody: 200, bob: 200 },
+  'GET /api/ai/models': { nobody: 200, bob: 200 },
+  'GET /api/ai/models/:provider': { nobody: 404, bob: 404, anotherKey: 404 },
+  // Opened by users' keys as well, which an agent's token is not.
+  'POST /api/ai/models/select': { nobody: 401, bob: 200, anotherKey: 401, body: () => ({}) },
+  'POST /api/ai/estimate-cost': {
+    ...unpaid,
+    body: () => ({ model: 'openai/gpt-4', inputTokens: 1, outputTokens: 1 }),
+  },
+  'POST /api/ai/chat': { ...unpaid, nobody: 402, body: question },
+  'POST /v1/chat/completions': { ...unpaid, body: question },
+  'GET /v1/models': unpaid,
+  'GET /api/usage/summary': { nobody: 401, bob: 200 },
+  'GET /api/usage/by-agent/:agentId': { nobody: 401, bob: 200 },
+  'GET /api/usage/by-model': { nobody: 401, bob: 200 },
+  'GET /api/usage/daily': { nobody: 401, bob: 200 },
+  'GET /api/usage/tools': { nobody: 401, bob: 200 },
+  'GET /health': { nobody: 200, bob: 200 },
+  'PUT /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '8m' }) },
+  // Public by the contract: it tells nothing, and an installation that beats is alive.
+  'POST /api/heartbeat': { nobody: 200, bob: 200, body: () => ({ userId: ada.id }) },
+};
+
+const AGENTS: Readonly<Record<string, Visit>> = {
+  'POST /v1/chat/completions': {
+    nobody: 401,
+    bob: 200,
+    body: () => ({ model: agentId, user: ada.id, messages: [{ role: 'user', content: 'hi' }] }),
+  },
+  'GET /v1/models': { nobody: 401, bob: 200 },
+};
+
+const ofPage = { nobody: 200, bob: 200, body: () => ({ url: `${summarizer.site}/` }) };
+
+const SUMMARIZER: Readonly<Record<string, Visit>> = {
+  'GET /': { nobody: 200, bob: 200 },
+  'GET /health': { nobody: 200, bob: 200 },
+  'POST /api/summarize': ofPage,
+  'POST /api/extract': ofPage,
+  'POST /api/read': ofPage,
+};
+
+const nameOf = ({ method, path }: Endpoint) => `${method} ${path}`;
+
+type Ask = (method: string, path: string, body: unknown) => Promise<Answer>;
+
+/** What is Ada's after the last visit. */
+let left: unknown;
+
+/** Asks for what is Ada's, and makes sure that nothing of it comes back or changes. */
+async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<number> {
+  const [method = '', template = ''] = name.split(' ');
+  const path = template
+    .replace('/keys/:id', `/keys/${keyId}`)
+    .replace('/identities/:id', `/identities/${identityId}`)
+    .replace('/sessions/:id', `/sessions/${sessionId}`)
+    .replace('/splits/:id', `/splits/${splitId}`)
+    .replace(/:id|:agentId/, agentId)
+    .replace(':skill', 'weather')
+    .replace(':name', 'OF_BOB')
+    .replace(':userId', ada.id)
+    .replace(':address', wallet)
+    .concat(query?.() ?? '');
+  const before = (left ??= await stateOfAda());
+  const answer = await ask(method, path, body?.());
+  left = await stateOfAda();
+  const told = answer.text + JSON.stringify([...answer.headers]);
+  expect([name, ...marks.filter((mark) => told.includes(mark))]).toEqual([name]);
+  expect([name, left]).toEqual([name, before]);
+  return answer.status;
+}
+
+/** Where rows of Ada's are, with what tells when they were last looked at. */
+const TABLES = {
+  agents: ['observed_at', 'updated_at'],
+  sessions: ['last_seen_at'],
+  ...{ operations: [], agent_archives: [], messages: [], heartbeats: [], wallets: [] },
+  ...{ royalty_splits: [], royalty_payouts: [], api_keys: [], agent_secrets: [] },
+  ...{ agent_credentials: [], subscriptions: [], users: [], identities: [] },
+};
+
+/** All that is Ada's, but for when it was last looked at. */
+async function stateOfAda(): Promise<unknown> {
+  const rows = (await textsOfRows(platform.db.asUser(ada.id), TABLES)).sort();
+  const container = await platform.containers.inspect(agentId);
+  const sessions = await platform.web(ada, 'GET', '/api/auth/session');
+  return {
+    rows,
+    container: [container?.id, container?.status, container?.startedAt],
+    signedIn: sessions.body.user?.id,
+  };
+}
+
+describe('nothing of one user is shown to, changed or started by another', () => {
+  test('every declared endpoint is visited', () => {
+    const { web, backend, agents } = platform.dependencies;
+    expect(Object.keys(WEB).sort()).toEqual(webEndpoints(web).map(nameOf).sort());
+    expect(Object.keys(BACKEND).sort()).toEqual(backendEndpoints(backend).map(nameOf).sort());
+    expect(Object.keys(AGENTS).sort()).toEqual(agentAiEndpoints(agents).map(nameOf).sort());
+    const ofSummarizer = summarizerEndpoints(summarizer.dependencies).map(nameOf);
+    expect(Object.keys(SUMMARIZER).sort()).toEqual(ofSummarizer.sort());
+  });
+
+  test('a visit notices what is shown, and what is changed', async () => {
+    const asAda: Ask = (method, path, body) => platform.web(ada, method, path, { body });
+    const look = visit('GET /api/agents/:id', missing, asAda);
+    await expect(look).rejects.toThrow('to deeply equal');
+    const grant: Ask = (method, path, body) => platform.backend(ada, method, path, { body });
+    const name = 'POST /api/subscriptions/deploy';
+    const silent: Ask = async (...asked) => ({ ...(await grant(...asked)), text: '' });
+    const body = () => ({ userId: ada.id, plan: 'collective' });
+    await expect(visit(name, { ...missing, body }, silent)).rejects.toThrow('to deeply equal');
+  });
+
+  test.each(Object.keys(WEB))('%s of the web API', async (name) => {
+    const entry = WEB[name];
+    if (!entry) throw new Error(name);
+    const asNobody: Ask = (method, path, body) => platform.web(undefined, method, path, { body });
+    expect(await visit(name, entry, asNobody)).toBe(entry.nobody);
+    const asBob: Ask = (method, path, body) => platform.web(bob, method, path, { body });
+    expect(await visit(name, entry, asBob)).toBe(entry.bob);
+  });
+
+  test.each(Object.keys(WEB))('%s of the web API by a key, beside a cookie', async (name) => {
+    const entry = WEB[name];
+    const declared = webEndpoints(platform.dependencies.web).find((each) => nameOf(each) === name);
+    if (!entry || !declared) throw new Error(name);
+    const asBobsProgram: Ask = (method, path, body) =>
+      platform.web(ada, method, path, { body, headers: { authorization: `Bearer ${bobsKey}` } });
+    const wantsSession = declared.auth === session || declared.auth === freshSession;
+    const takesSession = declared.auth === optionalSession;
+    const expected = wantsSession ? 403 : takesSession ? entry.nobody : entry.bob;
+    expect(await visit(name, entry, asBobsProgram)).toBe(expected);
+  });
+
+  test.each(Object.keys(BACKEND))('%s of the backend', async (name) => {
+    const entry = BACKEND[name];
+    if (!entry) throw new Error(name);
+    const asNobody: Ask = (method, path, body) =>
+      call(platform.backendUrl, method, path, { body, headers: { 'x-user-id': ada.id } });
+    expect(await visit(name, entry, asNobody)).toBe(entry.nobody);
+    const byCookie: Ask = (method, path, body) =>
+      call(platform.backendUrl, method, path, { body, headers: { cookie: ada.cookie } });
+    expect(await visit(name, entry, byCookie)).toBe(entry.nobody);
+    const withAnotherKey: Ask = (method, path, body) =>
+      call(platform.backendUrl, method, path, {
+        body,
+        headers: { authorization: `Bearer ${bobsTokens[0]}`, 'x-user-id': ada.id },
+      });
+    expect(await visit(name, entry, withAnotherKey)).toBe(
+      entry.anotherKey ?? (entry.nobody === 401 ? 403 : 200),
+    );
+    const forBob: Ask = (method, path, body) => platform.backend(bob, method, path, { body });
+    expect(await visit(name, entry, forBob)).toBe(entry.bob);
+  });
+
+  test.each(Object.keys(AGENTS))("%s of the agents' listener", async (name) => {
+    const entry = AGENTS[name];
+    if (!entry) throw new Error(name);
+    const as = (headers: Record<string, string>): Ask => {
+      return (method, path, body) => call(platform.agentsUrl, method, path, { body, headers });
+    };
+    expect(await visit(name, entry, as({ 'x-user-id': ada.id }))).toBe(entry.nobody);
+    const key = { authorization: `Bearer ${platform.internalKey}`, 'x-user-id': ada.id };
+    expect(await visit(name, entry, as(key))).toBe(entry.nobody);
+    const statuses = [];
+    for (const token of bobsTokens) {
+      const headers = { authorization: `Bearer ${token}`, 'x-user-id': ada.id };
+      statuses.push(await visit(name, entry, as(headers)));
+    }
+    // One of the two is the gateway's, which opens nothing here.
+    expect(statuses.sort()).toEqual([entry.bob, 401]);
+  });
+
+  test.each(Object.keys(SUMMARIZER))(
+    '%s of the summarizer, which tells pages nothing of who asks',
+    async (name) => {
+      const entry = SUMMARIZER[name];
+      if (!entry) throw new Error(name);
+      const shown = {
+        cookie: ada.cookie,
+        authorization: `Bearer ${platform.internalKey}`,
+        'x-user-id': ada.id,
+        'x-session-id': sessionId,
+        referer: `http://${ada.email}`,
+      };
+      const as = (headers: Record<string, string>): Ask => {
+        return async (method, path, body) => {
+          const answer = await call(summarizer.url, method, path, { body, headers });
+          const told = Object.values(shown).filter((value) => answer.text.includes(value));
+          expect([name, ...told]).toEqual([name]);
+          return answer;
+        };
+      };
+      expect(await visit(name, entry, as({}))).toBe(entry.nobody);
+      expect(await visit(name, entry, as(shown))).toBe(entry.bob);
+    },
+  );
+});
+
+// Last: nothing of hers is there after it.
+describe('an account with a running agent that is deleted', () => {
+  test('leaves nothing, in the database, in Docker or in Temporal, and takes nothing of others', async () => {
+    const { db, log, temporal } = platform;
+    const ofBob = async () => {
+      const traces = await tracesOf(db, { ...bob, name: bob.email });
+      return traces
+        .map((trace) => trace.split(':')[0])
+        .filter((table) => table !== 'mails')
+        .sort();
+    };
+    const before = await ofBob();
+    const { email, password } = ada;
+    const signedIn = await platform.web(undefined, 'POST', '/api/auth/login', {
+      body: { email, password },
+    });
+    const [cookie = ''] = (signedIn.headers.get('set-cookie') ?? '').split(';');
+    expect(await platform.resourcesOf(agentId)).not.toEqual([]);
+    const asked = await platform.web({ ...ada, cookie }, 'DELETE', '/api/settings', {
+      body: { confirm: email },
+    });
+    expect([asked.status, asked.body]).toEqual([202, { status: 'deleting' }]);
+
+    const schedules = new HeartbeatSchedules(temporal.client);
+    await until(async () => {
+      await scheduleHeartbeats({ database: db, schedules, log });
+      return (await findUser(db, ada.id)) === null;
+    });
+    expect(await tracesOf(db, { ...ada, name: email })).toEqual([]);
+    expect(await platform.resourcesOf(agentId)).toEqual([]);
+    const schedule = temporal.client.schedule.getHandle(heartbeatScheduleId(ada.id));
+    await expect(schedule.describe()).rejects.toBeInstanceOf(ScheduleNotFoundError);
+    const run = temporal.client.workflow.getHandle(deleteAccountId(ada.id));
+    await run.result();
+    expect(await ofBob()).toEqual(before);
+  });
+});

@@ -1,0 +1,206 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { hostTurns } from '../../../src/agents/watchdog/host-turns.js';
+import type { ContainerEvent } from '../../../src/docker/containers/container-events.js';
+import { NetworkOpenError } from '../../../src/docker/egress/host-egress.js';
+import { AgentGuard } from '../../../src/agents/local-repair/agent-guard.js';
+import { HostJournal } from '../../../src/agents/local-repair/host-journal.js';
+import type { JournalEntry } from '../../../src/agents/local-repair/journal-entry.js';
+import {
+  LocalRepair,
+  type LocalRepairDependencies,
+} from '../../../src/agents/local-repair/local-repair.js';
+import { pause } from '../../../src/lib/pause.js';
+import { LOCAL_REPAIR_TIMES } from '../../../worker/local-repair.js';
+import { keptLog } from '../../support/platform-environment.js';
+import { until } from '../../support/until.js';
+import { ScriptedContainer, ScriptedGateway } from './scripted-container.js';
+import { WELL } from './well.js';
+
+const FOR_EVER_MS = 2 ** 31 - 1;
+const CHANGE = { id: '1', from: 'running', cause: 'kill', reason: null, memory: WELL } as const;
+
+const gateway = new ScriptedGateway();
+const { log, lines } = keptLog();
+let folder: string;
+let journal: HostJournal;
+let container: ScriptedContainer;
+/** What Docker tells, from when it is there on. */
+let events: ContainerEvent[];
+/** For how long the control plane has been away. */
+let awayForMs: number;
+let told: string[];
+let stop: AbortController;
+let running: Promise<void>;
+
+beforeAll(() => gateway.listen());
+afterAll(() => gateway.close());
+beforeEach(async () => {
+  lines.length = 0;
+  folder = await mkdtemp(path.join(tmpdir(), 'aps-local-repair-'));
+  journal = await HostJournal.open(folder, log);
+  container = new ScriptedContainer(gateway);
+  events = [{ kind: 'connected', lostAt: undefined }];
+  awayForMs = LOCAL_REPAIR_TIMES.away;
+  told = [];
+  stop = new AbortController();
+  running = Promise.resolve();
+});
+afterEach(async () => {
+  stop.abort();
+  await running;
+  await rm(folder, { recursive: true, force: true });
+});
+
+function known(entry: Partial<JournalEntry> = {}): Promise<void> {
+  const agent = { agentId: 'one', userId: 'user', containerId: 'container' };
+  return journal.set({
+    ...{ ...agent, volumes: [], phase: 'running', memory: WELL, past: [] },
+    ...entry,
+  });
+}
+
+function begin(guard = new AgentGuard(journal)): void {
+  const containers = {
+    running: () => Promise.resolve(new Set(container.status === 'running' ? ['one'] : [])),
+    inspect: () => container.inspect(),
+    kill: () => container.kill(),
+    start: () => container.start(),
+  };
+  async function* told(signal: AbortSignal) {
+    while (!signal.aborted) {
+      yield* events.splice(0);
+      await pause(5, signal);
+    }
+  }
+  const repair = new LocalRepair({
+    // As much of it as is asked.
+    docker: { containers, events: told } as unknown as LocalRepairDependencies['docker'],
+    ...{ journal, log, guard, turns: hostTurns(1) },
+    reach: {
+      get awayForMs() {
+        return awayForMs;
+      },
+    },
+    mayAct: () => true,
+    tell: ({ agentId }) => Promise.resolve(void tellings(agentId)),
+    progress: {
+      isStarting: () => Promise.resolve(false),
+    } as unknown as LocalRepairDependencies['progress'],
+    times: { ...LOCAL_REPAIR_TIMES, again: 0, pause: 10, grace: 10, tell: FOR_EVER_MS },
+    settings: {
+      ...{ autoRepair: true, maxRepairAttempts: 3, checkIntervalMs: FOR_EVER_MS },
+      ...{ degradedCheckIntervalMs: 10, startupFailureThreshold: 3 },
+      ...{ crashLoopWindowMs: 300_000, crashLoopThreshold: 3 },
+    },
+  });
+  running = repair.run(stop.signal);
+}
+
+const tellings = (agentId: string) => told.push(agentId);
+const causes = () => journal.get('one')?.past.map(({ cause }) => cause);
+const isUp = () => journal.get('one')?.memory.state === 'running' && container.status === 'running';
+const isInCharge = () =>
+  lines.some((line) => line.includes('agents of this host are repaired here'));
+
+test('an agent that may not start yet is started once it may', async () => {
+  let refusals = 0;
+  container.onStart = () => {
+    if (refusals++ >= 2) return;
+    container.status = 'exited';
+    throw new NetworkOpenError('not tried yet');
+  };
+  await known();
+  begin();
+  await until(isUp);
+  expect(causes()).toEqual(['host_returned', 'healthy']);
+  expect(lines.filter((line) => line.includes('cannot be repaired here yet'))).toHaveLength(1);
+});
+
+test('nothing is done before the control plane was away for so long, nor once it is back', async () => {
+  awayForMs -= 1;
+  await known();
+  begin();
+  await pause(2_500, stop.signal);
+  expect([isInCharge(), container.did]).toEqual([false, []]);
+  awayForMs += 1;
+  await until(isUp);
+  // It is away as long as it was not reached again.
+  awayForMs = 1;
+  container.end();
+  await until(() => causes()?.at(-1) === 'repaired');
+  awayForMs = 0;
+  await until(() => lines.some((line) => line.includes('supervisors can act again')));
+  container.end();
+  await pause(6_000, stop.signal);
+  expect(container.status).toBe('exited');
+});
+
+test('what was left to its supervisor is looked at again when Docker is back', async () => {
+  container.id = 'another one';
+  await known();
+  begin();
+  await until(() => lines.some((line) => line.includes('is left as it is')));
+  container.id = 'container';
+  events.push({ kind: 'lost', reason: 'gone' }, { kind: 'connected', lostAt: Date.now() });
+  await until(isUp);
+});
+
+test('what Docker has ended before it was lost has not crashed', async () => {
+  events = [{ kind: 'connected', lostAt: container.finishedAt + 20_000 }];
+  await known();
+  begin();
+  await until(isUp);
+  expect(causes()).toEqual(['host_returned', 'healthy']);
+});
+
+test('what was begun is brought to its end at once, though its container runs', async () => {
+  container.status = 'running';
+  const starting = { ...WELL, state: 'starting' } as const;
+  const begun = { ...CHANGE, cause: 'host_returned', memory: starting } as const;
+  await known({ memory: starting, past: [begun] });
+  begin();
+  await until(isUp);
+  expect(causes()).toEqual(['host_returned', 'healthy']);
+});
+
+describe('a supervisor', () => {
+  const isTold = (times: number) => until(() => told.length === times);
+
+  test('is told of what was done once it can act, and of nothing else', async () => {
+    awayForMs = 1;
+    await known({ past: [CHANGE] });
+    await known({ agentId: 'changed', phase: 'held', past: [CHANGE] });
+    await known({ agentId: 'well' });
+    begin();
+    await pause(2_500, stop.signal);
+    expect(told).toEqual([]);
+    awayForMs = 0;
+    await isTold(1);
+    expect(told).toEqual(['one']);
+  });
+
+  test('is told of what was done later without regard to what it was told before', async () => {
+    awayForMs = 0;
+    await known({ past: [CHANGE] });
+    begin();
+    await isTold(1);
+    await known();
+    await pause(2_500, stop.signal);
+    await known({ past: [CHANGE] });
+    await isTold(2);
+  });
+
+  test('is not remembered with an agent that is removed', async () => {
+    awayForMs = 0;
+    await known({ past: [CHANGE] });
+    begin();
+    await isTold(1);
+    await journal.delete('one');
+    await pause(2_500, stop.signal);
+    await known({ past: [CHANGE] });
+    await isTold(2);
+  });
+});

@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import {
+  MemoryFullError,
+  MemorySizes,
+  type UsedMemory,
+} from '../../../src/agents/memory/memory-sizes.js';
+import { DockerRefusedError } from '../../../src/docker/containers/container-errors.js';
+import type { DockerHost } from '../../../src/docker/containers/docker-host.js';
+import type { VolumeUse } from '../../../src/docker/containers/volume-meter.js';
+import type { AgentRow, AgentVolumeRow } from '../../../src/platform/database/models.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+
+const USER = 'operator';
+const MIB = 1024 ** 2;
+const LIMIT = 100 * MIB;
+/** What is the least bound of files, whatever the bytes. */
+const MOST_FILES = 100_000;
+
+let database: TestDatabase;
+/** What each volume takes when it is measured; nothing of those that Docker does not measure. */
+const uses = new Map<string, Partial<VolumeUse>>();
+let sizes: MemorySizes;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const volumes = {
+    measure: (_image: string, measured: readonly UsedMemory[]) => {
+      const found = measured.map(({ volume }) => uses.get(volume));
+      if (found.includes(undefined)) return Promise.reject(new DockerRefusedError(500, 'broken'));
+      const nothing = { bytes: 0, files: 1, contents: 0, complete: true };
+      return Promise.resolve(found.map((use) => ({ ...nothing, ...use })));
+    },
+  };
+  // As much of it as is asked.
+  const docker = { volumes, disk: { limit: LIMIT } } as unknown as DockerHost;
+  sizes = new MemorySizes(database.db, docker, 'image');
+});
+beforeEach(async () => {
+  uses.clear();
+  await database.db.asPlatform().query(`UPDATE agents SET host = 'before'`);
+});
+afterAll(() => database?.close());
+
+async function memory(values: Partial<AgentRow> = {}): Promise<UsedMemory> {
+  const agentId = randomUUID();
+  const volume = `agent-${agentId}`;
+  const kind = { plan: 'network', model: 'gpt-4', aiProvider: 'openai' } as const;
+  const names = { userId: USER, name: agentId, subdomain: agentId, host: 'here' };
+  await database.db.asUser(USER).transaction(async (db) => {
+    const runs = { startedAt: new Date(), desired: 'running' } as const;
+    await db.Agent.create({ id: agentId, ...names, ...kind, ...runs, ...values });
+    const made = { madeBy: 'test', createdAt: new Date() };
+    await db.AgentVolume.create({ name: volume, agentId, userId: USER, ...made });
+  });
+  return { agentId, userId: USER, image: null, volume };
+}
+
+async function measured(of: UsedMemory, use: Partial<VolumeUse>): Promise<AgentVolumeRow | null> {
+  uses.set(of.volume, use);
+  await sizes.measure([of]);
+  return database.db.asUser(USER).transaction((db) => db.AgentVolume.findByPk(of.volume));
+}
+
+async function told({ agentId }: UsedMemory): Promise<number> {
+  const sql = 'SELECT 1 FROM pending_notifications WHERE agent_id = $agentId';
+  return (await database.db.asPlatform().query(sql, { agentId })).length;
+}
+
+const requireRoom = ({ agentId }: UsedMemory) =>
+  sizes.requireRoom({ agentId, userId: USER, host: 'here' });
+
+test('a memory that stays about as full is told of once, and anew when it had shrunk', async () => {
+  const filling = await memory();
+  for (const mib of [85, 72, 85, 79]) await measured(filling, { bytes: mib * MIB });
+  expect(await told(filling)).toBe(1);
+  await measured(filling, { bytes: 69 * MIB });
+  await measured(filling, { bytes: 79 * MIB });
+  expect(await told(filling)).toBe(1);
+  await measured(filling, { bytes: 81 * MIB });
+  expect(await told(filling)).toBe(2);
+});
+
+test('one that is full by the time that it is measured is told of by its stop alone', async () => {
+  const full = await memory();
+  expect(await measured(full, { bytes: LIMIT })).toMatchObject({ bytes: String(LIMIT) });
+  expect(await told(full)).toBe(0);
+});
+
+test('of what was not counted to its end no less is known than before', async () => {
+  const large = await memory();
+  await measured(large, { bytes: 50 * MIB, files: 900 });
+  const partly = { bytes: 20 * MIB, files: 1_000, complete: false };
+  expect(await measured(large, partly)).toMatchObject({
+    bytes: String(50 * MIB),
+    files: '1000',
+  });
+  expect(await measured(large, { bytes: 30 * MIB, files: 10 })).toMatchObject({
+    bytes: String(30 * MIB),
+    files: '10',
+  });
+});
+
+test('one that could not be counted to its end, or not at all, is named, unless it is full', async () => {
+  const [partly, full, refused] = [await memory(), await memory(), await memory()] as const;
+  uses.set(partly.volume, { complete: false });
+  uses.set(full.volume, { bytes: LIMIT, complete: false });
+  expect(await sizes.measure([partly, full])).toEqual([partly]);
+  expect(await sizes.measure([refused])).toEqual([refused]);
+});
+
+test('agents are full by their bytes, or by their files', async () => {
+  const [bytes, files, modest, stopped] = [
+    await memory(),
+    await memory(),
+    await memory(),
+    await memory({ desired: 'stopped' }),
+  ] as const;
+  await measured(bytes, { bytes: LIMIT });
+  await measured(files, { files: MOST_FILES });
+  await measured(modest, { bytes: LIMIT - 1, files: MOST_FILES - 1 });
+  await measured(stopped, { bytes: LIMIT });
+  const full = await sizes.full('here');
+  expect(full.map(({ agent }) => agent.id).sort()).toEqual([bytes.agentId, files.agentId].sort());
+  expect(full.find(({ agent }) => agent.id === files.agentId)?.reason).toContain(
+    '100000 of the 100000 files',
+  );
+});
+
+test('one that was full may start once it has shrunk, and not before', async () => {
+  const full = await memory();
+  await measured(full, { bytes: LIMIT });
+  await expect(requireRoom(full)).rejects.toThrow(MemoryFullError);
+  uses.set(full.volume, { bytes: LIMIT - 1 });
+  await requireRoom(full);
+});
+
+test('a volume that is another agent’s by now is not written down', async () => {
+  const [one, other] = [await memory(), await memory()] as const;
+  await measured(other, { bytes: MIB });
+  const mixed = { ...one, volume: other.volume };
+  expect(await measured(mixed, { bytes: LIMIT })).toMatchObject({ bytes: String(MIB) });
+});

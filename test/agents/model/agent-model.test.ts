@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest';
+import type { Plan } from '../../../src/types/plans.js';
+import {
+  shownModel,
+  shownModels,
+  wantedModel,
+  type AgentModelChoice,
+} from '../../../src/agents/model/agent-model.js';
+import type { ProviderName } from '../../../src/ai/completion/provider-names.js';
+import { Router } from '../../../src/ai/routing/route.js';
+
+const router = (...names: ProviderName[]) =>
+  new Router(
+    Object.fromEntries(names.map((name) => [name, { baseUrl: 'http://x.test', apiKey: 'k' }])),
+    'openrouter',
+  );
+
+const DEFAULT = { model: 'claude-opus-4-6', aiProvider: 'anthropic' };
+const custom = (ownModel: string | null, aiProvider = 'openai') => ({
+  model: 'custom',
+  aiProvider,
+  ownModel,
+});
+
+const routeOf = (agent: AgentModelChoice, plan: Plan, ...names: ProviderName[]) =>
+  router(...names)
+    .forAgent(wantedModel(agent, plan), plan)
+    .map(({ provider, model }) => `${provider}/${model}`);
+
+const RESTRICTED = expect.objectContaining({ status: 403, code: 'MODEL_RESTRICTED' });
+
+describe('the default model', () => {
+  test.each<[Plan, string]>([
+    ['network', 'claude-opus-4-6'],
+    ['collective', 'claude-sonnet-5-5'],
+    ['solo', 'claude-haiku-5-5'],
+  ])('is on %s %s at Anthropic, and that is what is shown', (plan, model) => {
+    expect(routeOf(DEFAULT, plan, 'openrouter', 'anthropic')[0]).toBe(`anthropic/${model}`);
+    expect(shownModel(router('anthropic'), DEFAULT, plan)).toBe(model);
+  });
+
+  test('is on label the best that it has, and on each what is served', () => {
+    expect(shownModel(router('anthropic', 'gemini', 'openai'), DEFAULT, 'label')).toBe(
+      'gemini-2.5-flash',
+    );
+    expect(shownModel(router('openai'), DEFAULT, 'label')).toBe('gpt-6-luna');
+    expect(shownModel(router('groq'), DEFAULT, 'solo')).toBe('gpt-oss-120b');
+  });
+
+  test('is on a plan with a quota stood in for by its other models', () => {
+    expect(routeOf(DEFAULT, 'label', 'openrouter')).toEqual([
+      'openrouter/google/gemini-2.5-flash',
+      'openrouter/openai/gpt-6-luna',
+      'openrouter/openai/gpt-oss-120b',
+    ]);
+  });
+
+  test('is not asked where nobody serves what the plan has', () => {
+    expect(() => routeOf(DEFAULT, 'label', 'anthropic')).toThrow(
+      expect.objectContaining({ status: 404 }),
+    );
+    expect(shownModel(router('anthropic'), DEFAULT, 'label')).toBe('claude-opus-4-6');
+    expect(shownModel(router(), DEFAULT, 'solo')).toBe('claude-opus-4-6');
+    expect(shownModel(router('anthropic'), DEFAULT, undefined)).toBe('claude-opus-4-6');
+  });
+});
+
+describe('another model', { tags: 'attack' }, () => {
+  test('is asked for on plans that have it, and on no other', () => {
+    const gpt4 = { model: 'gpt-4', aiProvider: 'openai', ownModel: 'gpt-6-luna' };
+    expect(routeOf(gpt4, 'network', 'openai')[0]).toBe('openai/gpt-4');
+    for (const plan of ['label', 'solo', 'collective'] as const) {
+      expect(() => wantedModel(gpt4, plan)).toThrow(RESTRICTED);
+    }
+    expect(shownModel(router('openai'), gpt4, 'solo')).toBe('gpt-4');
+  });
+
+  test.each(['gpt-6.1-sol', 'openai/gpt-6.1-sol', 'openrouter/openai/gpt-6.1-sol'])(
+    'of one’s own is the one in the catalogue that it names: %s',
+    (name) => {
+      expect(routeOf(custom(name), 'collective', 'openrouter', 'openai')).toEqual([
+        'openai/gpt-6.1-sol',
+        'openrouter/openai/gpt-6.1-sol',
+      ]);
+      expect(() => wantedModel(custom(name), 'solo')).toThrow(RESTRICTED);
+      expect(shownModel(router('openai'), custom(name), 'collective')).toBe('gpt-6.1-sol');
+    },
+  );
+
+  test('without a known price is none on a plan with a quota', () => {
+    const mine = custom('my-own-model');
+    for (const plan of ['label', 'solo', 'collective'] as const) {
+      expect(() => wantedModel(mine, plan)).toThrow(RESTRICTED);
+    }
+    expect(routeOf(mine, 'network', 'openai', 'openrouter')).toEqual(['openai/my-own-model']);
+    expect(shownModel(router('openai'), mine, 'network')).toBe('my-own-model');
+  });
+
+  test.each([
+    'openai/gpt-6-luna:online',
+    'dear/model:online',
+    '@preset/mine',
+    'dear/model@preset/mine',
+    'a:online/b',
+    'no-maker',
+    'openrouter/auto',
+  ])('of OpenRouter’s that is more than a model is refused: %s', (name) => {
+    expect(() => wantedModel(custom(name, 'openrouter'), 'network')).toThrow(
+      expect.objectContaining({ status: 400 }),
+    );
+    // Also where it is asked only because the one that was wanted is not there.
+    const elsewhere = custom(name, 'groq');
+    expect(() => routeOf(elsewhere, 'network', 'openrouter')).toThrow(
+      expect.objectContaining({ status: 400 }),
+    );
+  });
+
+  test('of OpenRouter’s may say who of those that serve it', () => {
+    expect(routeOf(custom('dear/model:nitro', 'openrouter'), 'network', 'openrouter')).toEqual([
+      'openrouter/dear/model:nitro',
+    ]);
+  });
+
+  test.each([null, ''])('has to be named: %j', (name) => {
+    expect(() => wantedModel(custom(name), 'network')).toThrow('config.model names no model');
+  });
+});
+
+test('of a list each agent shows its own', () => {
+  const modelOf = shownModels(router('openai'), 'solo');
+  const made = [DEFAULT, { ...DEFAULT, ownModel: 'gpt-4' }, custom('gpt-6-luna'), custom('gpt-4')];
+  expect([...made, ...made].map(modelOf)).toEqual([
+    ...['gpt-6-luna', 'gpt-6-luna', 'gpt-6-luna', 'gpt-4'],
+    ...['gpt-6-luna', 'gpt-6-luna', 'gpt-6-luna', 'gpt-4'],
+  ]);
+});

@@ -1,0 +1,336 @@
+import { describe, expect, test } from 'vitest';
+import type { ChatRequest } from '../../../../src/ai/completion/completion.js';
+import { ProviderError } from '../../../../src/ai/completion/provider-error.js';
+import {
+  PROVIDER_BASE_URLS,
+  type ProviderName,
+} from '../../../../src/ai/completion/provider-names.js';
+import { openAiCompatible } from '../../../../src/ai/providers/openai/openai-compatible.js';
+
+const REQUEST: ChatRequest = {
+  model: 'some-model',
+  messages: [{ role: 'user', content: 'Hello' }],
+};
+const AT = { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'sk-test' };
+const SAID = 'Hello, my key is sk-test';
+
+const bodyOf = (name: ProviderName, request: ChatRequest, baseUrl = AT.baseUrl) =>
+  JSON.parse(openAiCompatible(name).request({ ...AT, baseUrl }, request).body);
+
+/** The failure that this throws: never with anything in it that was said. */
+function failureOf(work: () => unknown): ProviderError {
+  try {
+    work();
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    expect(`${error.message} ${String(error.cause)}`).not.toContain('sk-test');
+    return error;
+  }
+  throw new Error('nothing was thrown');
+}
+
+describe('a request', () => {
+  test('goes on as it came, with the key where there is one', () => {
+    const request = { ...REQUEST, tools: [{ type: 'function' }], logit_bias: { 50256: -100 } };
+    const { groq } = { groq: openAiCompatible('groq') };
+    expect(groq.request(AT, request)).toEqual({
+      url: 'http://127.0.0.1:1/v1/chat/completions',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer sk-test' },
+      body: JSON.stringify(request),
+    });
+    const { headers } = groq.request({ ...AT, apiKey: undefined }, request);
+    expect(headers).not.toHaveProperty('authorization');
+  });
+
+  test.each([undefined, null, 'x', { include_usage: false, include_obfuscation: true }])(
+    'for a stream asks what is used, whatever stream_options says: %j',
+    (options) => {
+      const body = bodyOf('openai', { ...REQUEST, stream: true, stream_options: options });
+      expect(body.stream_options).toMatchObject({ include_usage: true });
+      expect(body.stream_options.include_obfuscation).toBe(
+        typeof options === 'object' && options ? true : undefined,
+      );
+    },
+  );
+
+  test.each<[ProviderName, readonly string[]]>([
+    ['openrouter', ['reasoning', 'include_reasoning', 'top_k']],
+    ['groq', ['include_reasoning', 'reasoning_format']],
+    ['openai', ['top_k', 'chat_template_kwargs']],
+    ['minimax', ['reasoning_split']],
+  ])('to %s has what it takes, and nothing that costs more', (name, own) => {
+    const all = [
+      'reasoning',
+      'include_reasoning',
+      'top_k',
+      'reasoning_format',
+      'chat_template_kwargs',
+      'reasoning_split',
+      'generationConfig',
+      'thinking',
+    ];
+    const charged = [
+      'models',
+      'route',
+      'plugins',
+      'provider',
+      'preset',
+      'transforms',
+      'web_search_options',
+      'service_tier',
+      'store',
+      'search_settings',
+      'audio',
+      'prediction',
+      '__proto__',
+    ];
+    const fields = Object.fromEntries([...all, ...charged].map((field) => [field, { x: 1 }]));
+    expect(Object.keys(bodyOf(name, { ...REQUEST, ...fields })).toSorted()).toEqual(
+      [...Object.keys(REQUEST), ...own].toSorted(),
+    );
+    expect(bodyOf('openai', { ...REQUEST, ...fields }, PROVIDER_BASE_URLS.openai)).toEqual(REQUEST);
+  });
+
+  test("bounds the answer as OpenAI's own models take it, and others by the old name", () => {
+    const own = PROVIDER_BASE_URLS.openai;
+    const bounded = { ...REQUEST, max_tokens: 7 };
+    expect(bodyOf('openai', bounded, own)).toEqual({ ...REQUEST, max_completion_tokens: 7 });
+    expect(bodyOf('openai', { ...bounded, max_completion_tokens: 5 }, own)).toEqual({
+      ...REQUEST,
+      max_completion_tokens: 5,
+    });
+    expect(bodyOf('openai', REQUEST, own)).toEqual(REQUEST);
+    expect(bodyOf('openai', bounded)).toEqual(bounded);
+    expect(bodyOf('groq', bounded, PROVIDER_BASE_URLS.groq)).toEqual(bounded);
+  });
+});
+
+const USAGE = { prompt_tokens: 12, completion_tokens: 34, total_tokens: 46 };
+const whole = (more: object = {}, message: object = { role: 'assistant', content: 'Hi' }) =>
+  JSON.stringify({
+    choices: [{ index: 0, message, finish_reason: 'stop' }],
+    usage: USAGE,
+    ...more,
+  });
+
+const read = (name: ProviderName, text: string) => openAiCompatible(name).readAnswer(text, REQUEST);
+
+describe('a whole answer', () => {
+  test('is told as it came, with what it used', () => {
+    const text = whole({ x_unknown: [1], system_fingerprint: null });
+    expect(read('openai', text)).toEqual({
+      json: text,
+      content: 'Hi',
+      bytes: 2,
+      usage: { inputTokens: 12, outputTokens: 34 },
+    });
+  });
+
+  test('has as many bytes as are said in all of its answers, thoughts and calls', () => {
+    const call = { id: 'c', type: 'function', function: { name: 'see', arguments: '{"é":1}' } };
+    const choice = (message: object) => ({ index: 0, message, finish_reason: 'stop' });
+    const choices = [
+      choice({ role: 'assistant', content: 'é', reasoning: 'ab', reasoning_details: ['ab'] }),
+      choice({ content: null, refusal: 'no', reasoning_content: 'abc', tool_calls: [call, null] }),
+    ];
+    expect(read('openrouter', whole({ choices })).bytes).toBe(2 + 2 + 2 + 3 + 3 + 8);
+  });
+
+  test('may have no text, where it calls tools', () => {
+    expect(read('groq', whole({}, { content: null, tool_calls: [{}] })).content).toBe('');
+    expect(read('groq', whole({}, { tool_calls: [{}] })).content).toBe('');
+  });
+
+  test.each([
+    undefined,
+    null,
+    'many',
+    { total_tokens: 9 },
+    { prompt_tokens: -1, completion_tokens: 2 },
+    { prompt_tokens: 1.5, completion_tokens: 2 },
+    { prompt_tokens: '1', completion_tokens: 2 },
+  ])('is good although it tells no usage that makes sense: %j', (usage) => {
+    expect(read('openai', whole({ usage }))).toMatchObject({ content: 'Hi', usage: undefined });
+  });
+
+  test('may say that nothing is wrong', () => {
+    const base = { base_resp: { status_code: 0, status_msg: 'success' }, error: null };
+    expect(read('minimax', whole(base)).content).toBe('Hi');
+  });
+
+  test.each([
+    '',
+    'null',
+    '[]',
+    '"sk-test"',
+    'sk-test',
+    '{',
+    '{}',
+    '{"choices":[]}',
+    '{"choices":[{}]}',
+    '<html>',
+  ])('that makes no sense is garbage: %j', (text) => {
+    expect(failureOf(() => read('openai', text)).failure).toBe('garbage');
+  });
+
+  test.each<[ProviderName, object, string]>([
+    ['openrouter', { error: { code: 429, message: SAID } }, 'rate_limited'],
+    ['openrouter', { error: { code: 502, message: SAID } }, 'overloaded'],
+    ['openrouter', { error: { code: '403', message: SAID } }, 'refused'],
+    ['openrouter', { error: { code: 402, message: SAID } }, 'bad_key'],
+    ['openrouter', { error: { code: 408, message: SAID } }, 'timeout'],
+    ['openrouter', { error: { code: 400, message: SAID, type: 'x' } }, 'bad_request'],
+    ['openrouter', { error: { message: SAID } }, 'overloaded'],
+    [
+      'openrouter',
+      { choices: [{ message: { content: 'H' }, error: { code: 502 } }] },
+      'overloaded',
+    ],
+    ['openrouter', { choices: [{ error: { code: 429, message: SAID } }] }, 'rate_limited'],
+    ['openai', { error: { code: 'context_length_exceeded', message: SAID } }, 'too_long'],
+    ['openai', { error: { code: null, type: 'insufficient_quota' } }, 'bad_key'],
+    ['openai', { error: SAID }, 'garbage'],
+    ['minimax', { choices: null, base_resp: { status_code: 1004, status_msg: SAID } }, 'bad_key'],
+    ['minimax', { base_resp: { status_code: 1008 } }, 'bad_key'],
+    ['minimax', { base_resp: { status_code: 2049 } }, 'bad_key'],
+    ['minimax', { base_resp: { status_code: 1002 } }, 'rate_limited'],
+    ['minimax', { base_resp: { status_code: 1039 } }, 'rate_limited'],
+    ['minimax', { base_resp: { status_code: 1001 } }, 'overloaded'],
+    ['minimax', { base_resp: { status_code: 1026 } }, 'refused'],
+    ['minimax', { base_resp: { status_code: 1027 } }, 'refused'],
+    ['minimax', { base_resp: { status_code: 2013 } }, 'bad_request'],
+    ['minimax', { base_resp: { status_code: 9999 } }, 'overloaded'],
+  ])('of %s under 200 with an error inside is none: %j', (name, body, failure) => {
+    expect(failureOf(() => read(name, JSON.stringify(body))).failure).toBe(failure);
+  });
+
+  test('beside an error is none', () => {
+    const error = { code: 500, message: SAID };
+    expect(failureOf(() => read('openrouter', whole({ error }))).failure).toBe('overloaded');
+    const base = { base_resp: { status_code: 1027 } };
+    expect(failureOf(() => read('minimax', whole(base))).failure).toBe('refused');
+  });
+});
+
+const delta = (content: string, more: object = {}) =>
+  JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: null }], ...more });
+const END = JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
+const USED = JSON.stringify({ choices: [], usage: USAGE });
+
+function stream(name: ProviderName, events: readonly string[], request: object = {}) {
+  const reader = openAiCompatible(name).openStream({ ...REQUEST, stream: true, ...request });
+  const chunks = events.flatMap((data) => reader.read({ data }));
+  const { ended, over, usage } = reader;
+  return { chunks, ended, over, usage };
+}
+
+describe('a stream', () => {
+  const used = { inputTokens: 12, outputTokens: 34 };
+
+  test('is told chunk by chunk; the usage is ours alone unless it was asked for', () => {
+    const events = [delta('H'), delta('i', { x: [1] }), END, USED, '[DONE]'];
+    const told = { ended: true, over: true, usage: used };
+    expect(stream('openai', events)).toEqual({ ...told, chunks: events.slice(0, 3) });
+    for (const stream_options of [{}, { include_usage: false }, null]) {
+      expect(stream('openai', events, { stream_options }).chunks).toEqual(events.slice(0, 3));
+    }
+    const asking = { stream_options: { include_usage: true } };
+    expect(stream('openai', events, asking)).toEqual({ ...told, chunks: events.slice(0, 4) });
+  });
+
+  test('counts the bytes of what is said in it', () => {
+    const reader = openAiCompatible('openai').openStream(REQUEST);
+    const calls = [{ index: 0, function: { arguments: '{"a":' } }];
+    const pieces = [{ content: 'é' }, { reasoning_content: 'ab' }, { tool_calls: calls }, {}, null];
+    for (const said of pieces) {
+      reader.read({ data: JSON.stringify({ choices: [{ index: 0, delta: said }] }) });
+    }
+    expect(reader.bytes).toBe(2 + 2 + 5);
+  });
+
+  test("finds the usage in Groq's place, and beside a last piece of text", () => {
+    const last = delta('', { x_groq: { id: 'req', usage: USAGE } });
+    expect(stream('groq', [delta('Hi'), last, '[DONE]'])).toMatchObject({
+      chunks: [delta('Hi'), last],
+      usage: used,
+    });
+    const beside = delta('!', { usage: USAGE });
+    expect(stream('openrouter', [beside])).toMatchObject({ chunks: [beside], usage: used });
+  });
+
+  test('keeps the last usage that makes sense', () => {
+    const events = [USED, delta('H', { usage: null }), delta('i', { usage: { total_tokens: 1 } })];
+    expect(stream('minimax', events)).toMatchObject({ usage: used });
+  });
+
+  test('is whole with [DONE] or with a reason to finish, and not before', () => {
+    expect(stream('openai', [delta('H')])).toMatchObject({ ended: false, over: false });
+    expect(stream('openai', [delta('H'), END])).toMatchObject({ ended: true, over: false });
+    expect(stream('openai', [delta('H'), '[DONE]'])).toMatchObject({ ended: true, over: true });
+  });
+
+  test.each(['', '{', 'null', '"x"', '[]', 'sk-test', '{"choices":{}}', '{"choices":[1]}'])(
+    'with %j amid it is garbage',
+    (data) => {
+      expect(failureOf(() => stream('openai', [delta('H'), data])).failure).toBe('garbage');
+    },
+  );
+
+  test.each<[ProviderName, object, string]>([
+    ['openrouter', { error: { code: 502, message: SAID } }, 'overloaded'],
+    [
+      'openrouter',
+      {
+        error: { code: 429, message: SAID },
+        choices: [{ delta: { content: '' }, finish_reason: 'error' }],
+      },
+      'rate_limited',
+    ],
+    ['openai', { error: { type: 'server_error', message: SAID } }, 'overloaded'],
+    ['groq', { choices: [{ delta: {} }], x_groq: { error: SAID } }, 'overloaded'],
+    ['minimax', { base_resp: { status_code: 1027, status_msg: SAID } }, 'refused'],
+    ['minimax', { choices: null, base_resp: { status_code: 1002 } }, 'rate_limited'],
+  ])('of %s with an error amid it ends with that: %j', (name, event, failure) => {
+    const events = [delta('H'), JSON.stringify(event)];
+    expect(failureOf(() => stream(name, events)).failure).toBe(failure);
+  });
+});
+
+describe('another status', () => {
+  const error = (name: ProviderName, status: number, body: unknown, headers = {}) =>
+    failureOf(() => {
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      throw openAiCompatible(name).readError(status, new Headers(headers), text);
+    });
+
+  test.each<[ProviderName, number, unknown, string]>([
+    ['openai', 401, { error: { code: 'invalid_api_key', message: SAID } }, 'bad_key'],
+    ['openai', 403, {}, 'bad_key'],
+    ['openai', 429, { error: { code: 'insufficient_quota', message: SAID } }, 'bad_key'],
+    ['openai', 429, { error: { type: 'insufficient_quota', code: null } }, 'bad_key'],
+    ['openai', 429, { error: { code: 'rate_limit_exceeded', message: SAID } }, 'rate_limited'],
+    ['openai', 400, { error: { code: 'context_length_exceeded', message: SAID } }, 'too_long'],
+    ['openai', 400, { error: { code: 'content_policy_violation' } }, 'refused'],
+    ['openai', 400, { error: { code: null, type: 'invalid_request_error' } }, 'bad_request'],
+    ['openai', 404, { error: { code: 'model_not_found', message: SAID } }, 'unknown_model'],
+    ['openai', 500, { error: { type: 'server_error', message: SAID } }, 'overloaded'],
+    ['openai', 503, 'Service Unavailable', 'overloaded'],
+    ['groq', 413, { error: { code: 'request_too_large' } }, 'too_long'],
+    ['groq', 413, { error: { code: 'rate_limit_exceeded', type: 'tokens' } }, 'rate_limited'],
+    ['groq', 422, '', 'bad_request'],
+    ['openrouter', 402, { error: { code: 402, message: SAID } }, 'bad_key'],
+    ['openrouter', 403, { error: { code: 403, metadata: { reasons: [SAID] } } }, 'refused'],
+    ['openrouter', 408, '', 'timeout'],
+    ['openrouter', 404, { error: { code: 404 } }, 'unknown_model'],
+    ['openrouter', 502, { error: { code: 502 } }, 'overloaded'],
+    ['openrouter', 529, '<html>', 'overloaded'],
+    ['openai', 418, '{"error":"sk-te', 'bad_request'],
+  ])('of %s: %d %j is %s', (name, status, body, failure) => {
+    expect(error(name, status, body)).toMatchObject({ provider: name, failure, status });
+  });
+
+  test('tells how long to wait', () => {
+    expect(error('groq', 429, '', { 'retry-after': '7' }).retryAfterMs).toBe(7_000);
+    expect(error('groq', 429, '').retryAfterMs).toBeUndefined();
+  });
+});

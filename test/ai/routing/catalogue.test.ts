@@ -1,0 +1,40 @@
+import { describe, expect, test } from 'vitest';
+import { CATALOGUE } from '../../../src/ai/routing/catalogue-data.js';
+import { MODELS } from '../../../src/ai/routing/catalogue.js';
+import { STALE_AFTER_DAYS, staleModels } from '../../../scripts/stale-models.js';
+
+const DAY_MS = 24 * 60 * 60_000;
+
+describe('the catalogue', () => {
+  test.each(CATALOGUE.map((model) => [model.family, model] as const))(
+    '%s has a source, a date and figures that can be reckoned with',
+    (_family, model) => {
+      expect(model.source).not.toBe('');
+      expect(Date.parse(model.asOf)).not.toBeNaN();
+      for (const rate of [model.inputCost, model.outputCost]) {
+        expect(Number(rate.toFixed(6))).toBe(rate);
+        expect(rate).toBeGreaterThan(0);
+      }
+      expect(model.maxOutput).toBeGreaterThan(0);
+      expect(model.contextWindow).toBeGreaterThanOrEqual(model.maxOutput);
+      expect(Object.keys(model.servedBy)).toContain('openrouter');
+    },
+  );
+
+  test('names each model at each provider once, in no more than a usage row holds', () => {
+    const ids = MODELS.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const id of ids) expect(id.length).toBeLessThanOrEqual(100);
+  });
+
+  test('lists what was looked up too long ago, and only that', () => {
+    const [model] = CATALOGUE;
+    if (!model) throw new Error('the catalogue is empty');
+    const looked = { ...model, asOf: '2026-01-01' };
+    const at = (days: number) => Date.parse(looked.asOf) + days * DAY_MS;
+    expect(staleModels(at(STALE_AFTER_DAYS), [looked])).toEqual([]);
+    expect(staleModels(at(STALE_AFTER_DAYS + 1), [looked])).toEqual([
+      { model: looked, days: STALE_AFTER_DAYS + 1 },
+    ]);
+  });
+});

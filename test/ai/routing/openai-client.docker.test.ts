@@ -1,0 +1,404 @@
+import { randomUUID } from 'node:crypto';
+import OpenAI from 'openai';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { readAgentTokens } from '../../../src/agents/credentials/agent-secrets.js';
+import {
+  chunk,
+  fails,
+  keyOfProvider,
+  sendEvents,
+  startAiProviders,
+  usageChunk,
+  type AiProviders,
+} from '../../support/ai-providers.js';
+import { call } from '../../support/http.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
+import { completion, sendJson } from '../../support/provider-stub.js';
+import { apiKeyOf, leave, quotaOf, usageOf } from './support.js';
+
+let providers: AiProviders;
+let platform: TestPlatform;
+let user: TestUser;
+let apiKey: string;
+let agentToken: string;
+let agentId: string;
+
+beforeAll(async () => {
+  providers = await startAiProviders();
+  platform = await testPlatform({
+    workers: false,
+    env: { ...providers.env('openai'), AI_PROVIDER: 'openai' },
+  });
+  user = await platform.signUp('network');
+  apiKey = await apiKeyOf(platform, user);
+  ({ agentId, agentToken } = await newAgent(user));
+});
+afterEach(() => providers.behave());
+afterAll(async () => {
+  await platform?.close();
+  await providers?.close();
+});
+
+async function newAgent(owner: TestUser, model = 'gpt-4') {
+  const made = await platform.backend(owner, 'POST', '/api/deployments', {
+    body: { name: `agent ${randomUUID()}`, model },
+  });
+  const id: string = made.body.id;
+  for (const token of await readAgentTokens(platform.db.asPlatform(), platform.secrets, id)) {
+    const headers = { authorization: `Bearer ${token}` };
+    const { status } = await call(platform.agentsUrl, 'GET', '/v1/models', { headers });
+    if (status === 200) return { agentId: id, agentToken: token };
+  }
+  throw new Error('no token of the agent opens the AI listener');
+}
+
+const clientOf = (baseUrl: string, key: string) =>
+  new OpenAI({ baseURL: `${baseUrl}/v1`, apiKey: key, maxRetries: 0 });
+
+/** What the client throws. */
+async function errorOf(work: PromiseLike<unknown>) {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof OpenAI.APIError) return error;
+    throw error;
+  }
+  throw new Error('nothing was thrown');
+}
+
+const messages = [{ role: 'user' as const, content: 'hello' }];
+
+describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s", (who) => {
+  const isAgent = who === 'an agent';
+  const model = isAgent ? 'auto' : 'openai/gpt-6-luna';
+  const provided = isAgent ? 'gpt-4' : 'gpt-6-luna';
+  let client: OpenAI;
+  let used: number;
+
+  beforeEach(async () => {
+    client = isAgent
+      ? clientOf(platform.agentsUrl, agentToken)
+      : clientOf(platform.backendUrl, apiKey);
+    used = (await usageOf(platform, user.id)).length;
+  });
+
+  /** The one call that this test made. */
+  async function usage() {
+    const rows = await usageOf(platform, user.id);
+    expect(rows).toHaveLength(used + 1);
+    return rows.at(-1);
+  }
+
+  test('gets a whole answer', async () => {
+    const answer = await client.chat.completions.create({ model, messages });
+    expect(answer).toMatchObject({ object: 'chat.completion', model: provided });
+    expect(answer.choices[0]?.message.content).toBe('hello from openai');
+    expect(answer.usage?.total_tokens).toBe(5);
+    expect(await usage()).toMatchObject({
+      agentId: isAgent ? agentId : null,
+      model: `openai/${provided}`,
+      inputTokens: 3,
+      outputTokens: 2,
+    });
+    expect(providers.requests.at(-1)?.headers.authorization).toBe(
+      `Bearer ${keyOfProvider('openai')}`,
+    );
+  });
+
+  test('gets a stream, with its usage when it asks for that', async () => {
+    for (const include_usage of [false, true]) {
+      used = (await usageOf(platform, user.id)).length;
+      const stream = await client.chat.completions.create({
+        model,
+        messages,
+        stream: true,
+        stream_options: { include_usage },
+      });
+      let text = '';
+      let total: number | undefined;
+      for await (const { choices, usage: said } of stream) {
+        text += choices[0]?.delta.content ?? '';
+        total = said?.total_tokens ?? total;
+      }
+      expect([text, total]).toEqual(['hello from openai', include_usage ? 5 : undefined]);
+      expect(await usage()).toMatchObject({ inputTokens: 3, outputTokens: 2 });
+    }
+  });
+
+  test('lets the model call tools, and tells it what they said', async () => {
+    const tools = [
+      {
+        type: 'function' as const,
+        function: { name: 'weather', strict: true, parameters: { type: 'object' } },
+      },
+    ];
+    const toolCall = {
+      id: 'call_1',
+      type: 'function' as const,
+      function: { name: 'weather', arguments: '{"city":"Київ"}' },
+    };
+    const message = { role: 'assistant' as const, content: null, tool_calls: [toolCall] };
+    providers.behave('openai', (request, response) =>
+      sendJson(response, 200, {
+        ...completion('', request.model),
+        choices: [{ index: 0, message, finish_reason: 'tool_calls' }],
+      }),
+    );
+    const asked = { model, messages, tools, tool_choice: 'required' as const };
+    const first = await client.chat.completions.create(asked);
+    expect(first.choices[0]).toMatchObject({ message, finish_reason: 'tool_calls' });
+
+    providers.behave();
+    const result = { role: 'tool' as const, tool_call_id: 'call_1', content: 'sunny' };
+    const goingOn = [...messages, message, result];
+    const second = await client.chat.completions.create({ ...asked, messages: goingOn });
+    expect(second.choices[0]?.message.content).toBe('hello from openai');
+    expect(providers.requests.at(-1)?.body).toMatchObject({
+      messages: goingOn,
+      tools,
+      tool_choice: 'required',
+    });
+  });
+
+  test('gets the calls of tools piece by piece', async () => {
+    const pieces = [
+      {
+        role: 'assistant',
+        tool_calls: [
+          {
+            index: 0,
+            id: 'call_1',
+            type: 'function',
+            function: { name: 'weather', arguments: '' },
+          },
+        ],
+      },
+      { tool_calls: [{ index: 0, function: { arguments: '{"city":' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: '"Rome"}' } }] },
+    ];
+    providers.behave('openai', (request, response) =>
+      sendEvents(response, [
+        ...pieces.map((piece) => chunk(request.model, piece)),
+        chunk(request.model, {}, 'tool_calls'),
+        { data: '[DONE]' },
+      ]),
+    );
+    const answer = await client.chat.completions.stream({ model, messages }).finalChatCompletion();
+    expect(answer.choices[0]?.message.tool_calls?.[0]).toMatchObject({
+      id: 'call_1',
+      function: { name: 'weather', arguments: '{"city":"Rome"}' },
+    });
+  });
+
+  test('sends images and what its models take, and gets back what nobody here knows of', async () => {
+    const content = [
+      { type: 'text' as const, text: 'what is this?' },
+      {
+        type: 'image_url' as const,
+        image_url: { url: 'data:image/png;base64,iVBORw0KGgo=', detail: 'low' as const },
+      },
+    ];
+    providers.behave('openai', (request, response) =>
+      sendJson(response, 200, {
+        ...completion('a dot', request.model),
+        x_new: { deep: [1, null] },
+      }),
+    );
+    const body = {
+      model,
+      messages: [{ role: 'user' as const, content, name: 'ada' }],
+      seed: 7,
+      logit_bias: { 50256: -100 },
+      response_format: { type: 'json_object' as const },
+    };
+    const answer = await client.chat.completions.create(body);
+    expect(answer).toMatchObject({ x_new: { deep: [1, null] } });
+    expect(providers.requests.at(-1)?.body).toEqual({ ...body, model: provided });
+  });
+
+  test('may say what happens anyway, and is told what is not done', async () => {
+    const harmless = { store: false, service_tier: 'auto' as const, metadata: { team: 'blue' } };
+    await client.chat.completions.create({ model, messages, ...harmless });
+    expect(providers.requests.at(-1)?.body).toEqual({ model: provided, messages });
+    providers.asked();
+    for (const [param, asked] of [
+      ['web_search_options', { web_search_options: {} }],
+      ['service_tier', { service_tier: 'priority' as const }],
+      ['store', { store: true }],
+    ] as const) {
+      const error = await errorOf(client.chat.completions.create({ model, messages, ...asked }));
+      expect(error).toBeInstanceOf(OpenAI.BadRequestError);
+      expect(error).toMatchObject({
+        message: `400 ${param} is not supported`,
+        type: 'invalid_request_error',
+        code: 'unsupported_parameter',
+        param,
+      });
+    }
+    expect(providers.asked()).toEqual([]);
+  });
+
+  test('lists the models it may name', async () => {
+    const ids = (await client.models.list()).data.map(({ id }) => id);
+    if (isAgent) expect(ids).toEqual(['auto']);
+    else
+      expect(ids.toSorted()).toEqual(['openai/gpt-4', 'openai/gpt-6-luna', 'openai/gpt-6.1-sol']);
+  });
+
+  test('understands that its key is wrong', async () => {
+    const stranger = clientOf(isAgent ? platform.agentsUrl : platform.backendUrl, 'wrong');
+    for (const work of [
+      () => stranger.chat.completions.create({ model, messages }),
+      () => stranger.chat.completions.create({ model, messages, stream: true }),
+      () => stranger.models.list(),
+    ]) {
+      const error = await errorOf(work());
+      expect(error).toBeInstanceOf(OpenAI.AuthenticationError);
+      expect(error).toMatchObject({
+        status: 401,
+        message: '401 Unauthorized',
+        type: 'authentication_error',
+        code: null,
+      });
+    }
+  });
+
+  test('understands that the request is wrong', async () => {
+    const error = await errorOf(client.chat.completions.create({ model, messages: [] }));
+    expect(error).toBeInstanceOf(OpenAI.BadRequestError);
+    expect(error).toMatchObject({
+      message: '400 messages is required',
+      type: 'invalid_request_error',
+    });
+  });
+
+  test('understands that the provider limits us, and that it fails', async () => {
+    providers.behave('openai', fails(429, undefined, { 'retry-after': '7' }));
+    const limited = await errorOf(client.chat.completions.create({ model, messages }));
+    expect(limited).toBeInstanceOf(OpenAI.RateLimitError);
+    expect(limited).toMatchObject({
+      message: '429 The AI provider openai limits its requests',
+      type: 'rate_limit_error',
+    });
+    expect(limited.headers?.get('retry-after')).toBe('7');
+    providers.behave('openai', fails(500));
+    const failed = await errorOf(client.chat.completions.create({ model, messages }));
+    expect(failed).toMatchObject({
+      status: 502,
+      message: '502 The AI provider openai does not answer (overloaded)',
+      type: 'server_error',
+    });
+  });
+
+  test('understands that a stream broke off', async () => {
+    providers.behave('openai', (request, response) => {
+      sendEvents(response, [chunk(request.model, { content: 'half' })], false);
+      setImmediate(() => response.destroy());
+    });
+    const stream = await client.chat.completions.create({ model, messages, stream: true });
+    const pieces: unknown[] = [];
+    const reading = async () => {
+      for await (const { choices } of stream) pieces.push(choices[0]?.delta.content);
+    };
+    expect((await errorOf(reading())).message).toBe('The answer broke off');
+    expect(pieces).toEqual(['half']);
+    await usage();
+  });
+
+  test('leaves: what the rest of the answer uses is counted, once', async () => {
+    let goOn: (() => void) | undefined;
+    providers.behave('openai', async (request, response) => {
+      sendEvents(response, [chunk(request.model, { content: 'once' })], false);
+      await new Promise<void>((resolve) => (goOn = resolve));
+      const rest = [chunk(request.model, {}, 'stop'), { data: usageChunk(request.model) }];
+      for (const { data } of rest) response.write(`data: ${JSON.stringify(data)}\n\n`);
+      response.end('data: [DONE]\n\n');
+    });
+    const stream = await client.chat.completions.create({ model, messages, stream: true });
+    for await (const { choices } of stream) {
+      expect(choices[0]?.delta.content).toBe('once');
+      break;
+    }
+    goOn?.();
+    await expect.poll(async () => (await usageOf(platform, user.id)).length).toBe(used + 1);
+    expect(await usage()).toMatchObject({ inputTokens: 3, outputTokens: 2 });
+  });
+});
+
+describe('a program', () => {
+  const create = (key: string, model = 'openai/gpt-6-luna') =>
+    clientOf(platform.backendUrl, key).chat.completions.create({ model, messages });
+
+  test('may leave the model to us', async () => {
+    expect((await create(apiKey, 'auto')).model).toBe('gpt-6-luna');
+  });
+
+  test('without a plan is told so', async () => {
+    const error = await errorOf(create(await apiKeyOf(platform, await platform.signUp())));
+    expect(error).toMatchObject({
+      status: 402,
+      message: '402 A paid plan is required',
+      type: 'insufficient_quota',
+      code: 'PLAN_REQUIRED',
+    });
+  });
+
+  test('is told which models the plan has', async () => {
+    const key = await apiKeyOf(platform, await platform.signUp('label'));
+    const error = await errorOf(create(key, 'openai/gpt-4'));
+    expect(error).toBeInstanceOf(OpenAI.PermissionDeniedError);
+    expect(error).toMatchObject({ type: 'permission_error', code: 'MODEL_RESTRICTED' });
+    expect(error.error).toMatchObject({
+      allowedModels: expect.arrayContaining(['openai/gpt-6-luna']),
+    });
+    const listed = await clientOf(platform.backendUrl, key).models.list();
+    expect(listed.data.map(({ id }) => id)).toEqual(['openai/gpt-6-luna']);
+  });
+
+  test('is told that there is no such model', async () => {
+    const error = await errorOf(create(apiKey, 'openai/gpt-99'));
+    expect(error).toBeInstanceOf(OpenAI.NotFoundError);
+    expect(error).toMatchObject({ message: '404 Model not found', code: null });
+  });
+
+  test('is told that the quota is used up', async () => {
+    const owner = await platform.signUp('solo');
+    await leave(platform, owner, 0, 2_000_000);
+    const error = await errorOf(create(await apiKeyOf(platform, owner)));
+    expect(error).toBeInstanceOf(OpenAI.RateLimitError);
+    expect(error).toMatchObject({ type: 'rate_limit_error', code: 'QUOTA_EXCEEDED' });
+    expect(error.message).toContain('Monthly token quota exceeded for plan "solo".');
+    expect((await quotaOf(platform, owner.id)).held).toBe(0);
+  });
+});
+
+test(
+  'what is behind an address is held for as all that the model can take in',
+  { tags: 'attack' },
+  async () => {
+    const owner = await platform.signUp('solo');
+    await leave(platform, owner, 900_000, 2_000_000);
+    const client = clientOf(platform.backendUrl, await apiKeyOf(platform, owner));
+    const see = (url: string) =>
+      client.chat.completions.create({
+        model: 'openai/gpt-6-luna',
+        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+      });
+    providers.asked();
+    const error = await errorOf(see('https://example.com/a-film-of-an-hour'));
+    expect(error).toMatchObject({ status: 429, code: 'QUOTA_EXCEEDED' });
+    expect(providers.asked()).toEqual([]);
+    expect((await see('data:image/png;base64,iVBORw0KGgo=')).choices).toHaveLength(1);
+  },
+);
+
+test('an agent of somebody whose plan is gone is told so', async () => {
+  const owner = await platform.signUp('solo');
+  const agent = await newAgent(owner, 'claude-opus-4-6');
+  await platform.asOwner(
+    `UPDATE subscriptions SET status = 'cancelled' WHERE user_id = '${owner.id}'`,
+  );
+  const client = clientOf(platform.agentsUrl, agent.agentToken);
+  const error = await errorOf(client.chat.completions.create({ model: 'auto', messages }));
+  expect(error).toMatchObject({ status: 402, code: 'PLAN_REQUIRED' });
+});

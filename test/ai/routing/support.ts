@@ -1,0 +1,103 @@
+import { selectFrom, type RowOf } from '../../../src/platform/database/schema/table.js';
+import { tokenQuotas, usageLogs } from '../../../src/platform/database/tables/usage.js';
+import { createBackend } from '../../../api/backend/backend.js';
+import { Completions } from '../../../src/ai/routing/completions.js';
+import { ProviderHealthCheck } from '../../../src/ai/routing/provider-health.js';
+import type { LeftCallBounds } from '../../../src/ai/routing/left-calls.js';
+import type { ProviderName } from '../../../src/ai/completion/provider-names.js';
+import { Router } from '../../../src/ai/routing/route.js';
+import { call, type Answer } from '../../support/http.js';
+import type { TestPlatform, TestUser } from '../../support/platform.js';
+
+/** A backend of its own, which knows of no failures yet. */
+export interface AiBackend {
+  readonly url: string;
+  /** `POST /api/ai/chat` with the internal key; in a new conversation that says hello. */
+  chat(headers: Readonly<Record<string, string>>, body?: object): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+/** Serves the AI API of a platform anew, with some of its providers. */
+export async function startAi(
+  platform: TestPlatform,
+  names: readonly ProviderName[],
+  options: {
+    readonly preferred?: ProviderName;
+    readonly timeoutMs?: number;
+    readonly left?: Partial<LeftCallBounds>;
+  } = {},
+): Promise<AiBackend> {
+  const { dependencies, log, meter, settings } = platform;
+  const { left = {}, preferred = 'openrouter', timeoutMs = 30_000 } = options;
+  const providers = Object.fromEntries(names.map((name) => [name, settings.ai.providers[name]]));
+  const completions = new Completions({ providers, timeoutMs, meter, log, left });
+  const ai = {
+    completions,
+    router: new Router(providers, preferred),
+    health: new ProviderHealthCheck(providers),
+    meter,
+    close: () => completions.close(),
+  };
+  const backend = createBackend({ ...dependencies.backend, ai });
+  const { url, close } = await backend.listen('127.0.0.1', 0);
+  return {
+    url,
+    async close() {
+      await close();
+      await ai.close();
+    },
+    chat: (headers, body = {}) =>
+      call(url, 'POST', '/api/ai/chat', {
+        headers: { authorization: `Bearer ${platform.internalKey}`, ...headers },
+        body: { messages: [{ role: 'user', content: 'hello' }], ...body },
+      }),
+  };
+}
+
+export const subscribed = (plan: string): Record<string, string> => ({
+  'x-user-plan': plan,
+  'x-billing-subscription-id': 'sub_1',
+});
+
+/** The key of a user's program. */
+export async function apiKeyOf(platform: TestPlatform, user: TestUser): Promise<string> {
+  const made = await platform.web(user, 'POST', '/api/keys', { body: { name: 'test' } });
+  return made.body.key;
+}
+
+/** What is recorded of a user's calls, once all of it is. */
+export async function usageOf(platform: TestPlatform, userId: string) {
+  await platform.meter.flushed();
+  return platform.db
+    .asPlatform()
+    .query<RowOf<typeof usageLogs>>(
+      `${selectFrom(usageLogs)} WHERE user_id = $userId ORDER BY id`,
+      { userId },
+    );
+}
+
+/** A user's tokens of this month: used, and held for calls that are under way. */
+export async function quotaOf(platform: TestPlatform, userId: string) {
+  await platform.meter.flushed();
+  const [row] = await platform.db
+    .asPlatform()
+    .query<RowOf<typeof tokenQuotas>>(`${selectFrom(tokenQuotas)} WHERE user_id = $userId`, {
+      userId,
+    });
+  return { used: Number(row?.used ?? 0), held: Number(row?.held ?? 0) };
+}
+
+/** Uses up a user's quota of this month but for so many tokens. */
+export async function leave(
+  platform: TestPlatform,
+  user: TestUser,
+  tokens: number,
+  limit: number,
+): Promise<void> {
+  await platform.asOwner(
+    `INSERT INTO token_quotas (user_id, month, used, held)
+       VALUES ('${user.id}', date_trunc('month', now() AT TIME ZONE 'UTC')::date,
+               ${limit - tokens}, 0)
+       ON CONFLICT (user_id, month) DO UPDATE SET used = excluded.used`,
+  );
+}

@@ -1,0 +1,196 @@
+// @module-tag attack
+import { describe, expect, test } from 'vitest';
+import type { ChatBody } from '../../../src/ai/completion/completion.js';
+import { supportedRequest, UnsupportedError } from '../../../src/ai/routing/supported-request.js';
+
+const HELLO = { role: 'user', content: 'hello' };
+const asking = (more: object): ChatBody => ({ messages: [HELLO], ...more });
+const parts = (...content: unknown[]): ChatBody => ({
+  messages: [HELLO, { role: 'user', content }],
+});
+
+/** The field that is named as the one that is not passed on. */
+function refusedIn(body: ChatBody): unknown {
+  try {
+    supportedRequest(body);
+  } catch (error) {
+    if (!(error instanceof UnsupportedError)) throw error;
+    expect([error.status, error.facts.code]).toEqual([400, 'unsupported_parameter']);
+    expect(error.message).toContain(String(error.facts.param));
+    return error.facts.param;
+  }
+  return undefined;
+}
+
+describe('what costs more than what is held is refused by its name', () => {
+  test.each([
+    ['web_search_options', {}],
+    ['web_search_options', { search_context_size: 'high' }],
+    ['service_tier', 'priority'],
+    ['service_tier', 'flex'],
+    ['store', true],
+    ['store', 'false'],
+    ['plugins', [{ id: 'web' }]],
+    ['plugins', []],
+    ['models', ['dear/model']],
+    ['route', 'fallback'],
+    ['provider', { order: ['dear'] }],
+    ['preset', 'dear'],
+    ['transforms', ['middle-out']],
+    ['modalities', ['text', 'audio']],
+    ['audio', { voice: 'alloy', format: 'wav' }],
+    ['prediction', { type: 'content', content: 'x' }],
+    ['mcp_servers', [{ type: 'url', url: 'https://example.com' }]],
+    ['container', 'c_1'],
+    ['inference_geo', 'us'],
+    ['speed', 'fast'],
+    ['system', 'x'],
+    ['cachedContent', 'cachedContents/abc'],
+    ['search_settings', {}],
+    ['documents', [{}]],
+    ['compound_custom', {}],
+    ['x_unknown', 1],
+    ['toString', 1],
+    ['constructor', {}],
+  ])('%s: %j', (field, value) => {
+    expect(refusedIn(asking({ [field]: value }))).toBe(field);
+  });
+
+  test('__proto__', () => {
+    const body: ChatBody = JSON.parse(`{"messages":[],"__proto__":{"plugins":[]}}`);
+    expect(refusedIn(body)).toBe('__proto__');
+  });
+
+  test.each([
+    ['generationConfig', { responseModalities: ['IMAGE'] }, 'generationConfig.responseModalities'],
+    ['generationConfig', { candidateCount: 8 }, 'generationConfig.candidateCount'],
+    ['stream_options', { x: 1 }, 'stream_options.x'],
+    ['output_config', { task_budget: 1 }, 'output_config.task_budget'],
+    ['reasoning', { effort: 'low', x: 1 }, 'reasoning.x'],
+  ])('%s: %j', (field, value, named) => {
+    expect(refusedIn(asking({ [field]: value }))).toBe(named);
+  });
+
+  test.each([
+    [{ type: 'openrouter:web_search' }, 'tools[1].type'],
+    [{ type: 'web_search_20250305', name: 'web_search' }, 'tools[1].type'],
+    [{ type: 'code_interpreter', container: { type: 'auto' } }, 'tools[1].type'],
+    [{ type: 'browser_search' }, 'tools[1].type'],
+    [{ googleSearch: {} }, 'tools[1].type'],
+    [{ type: 'mcp', server_url: 'https://example.com' }, 'tools[1].type'],
+    ['web_search', 'tools[1]'],
+    [null, 'tools[1]'],
+    [{ type: 'function' }, 'tools[1]'],
+  ])('a tool that is not the client’s own: %j', (tool, named) => {
+    const own = { type: 'function', function: { name: 'look' } };
+    expect(refusedIn(asking({ tools: [own, tool] }))).toBe(named);
+  });
+
+  const part = 'messages[1].content[0]';
+  test.each<readonly [unknown, string]>([
+    [{ type: 'file', file: { file_id: 'file-of-somebody' } }, `${part}.type`],
+    [{ type: 'file', file: { file_data: 'data:application/pdf;base64,AAAA' } }, `${part}.type`],
+    [{ type: 'document', source: { type: 'url', url: 'https://example.com' } }, `${part}.type`],
+    [{ type: 'image', source: { type: 'url', url: 'https://example.com' } }, `${part}.type`],
+    [{ type: 'video_url', video_url: { url: 'https://example.com' } }, `${part}.type`],
+    [{ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }, `${part}.type`],
+    [{ type: 'search_result', source: 'https://example.com' }, `${part}.type`],
+    [{ type: 'tool_result' }, `${part}.type`],
+    ['hello', part],
+    ...[
+      'data:application/pdf;base64,AAAA',
+      'data:video/mp4;base64,AAAA',
+      'data:,hello',
+      'gs://bucket/film.mp4',
+      'file:///etc/passwd',
+      'ftp://example.com/a.png',
+      '//example.com/a.png',
+      'https://generativelanguage.googleapis.com/v1beta/files/of-others',
+      'HTTPS://me@GenerativeLanguage.googleapis.com.:443/v1beta/files/of-others',
+      '',
+      7,
+      undefined,
+    ].map((url) => [{ type: 'image_url', image_url: { url } }, `${part}.image_url.url`] as const),
+    [{ type: 'image_url', image_url: 'https://example.com/a.png' }, `${part}.image_url.url`],
+  ])('a part that is more than text and images: %j', (content, named) => {
+    expect(refusedIn(parts(content))).toBe(named);
+  });
+});
+
+describe('what is passed on', () => {
+  test('is what every client asks for, as it came', () => {
+    const body = asking({
+      stream: true,
+      stream_options: { include_usage: true },
+      max_tokens: 5,
+      temperature: 0,
+      top_p: 0.5,
+      stop: ['END'],
+      seed: 7,
+      n: 2,
+      logit_bias: { 50256: -100 },
+      tools: [
+        {
+          type: 'function',
+          function: {
+            name: 'look',
+            description: 'd',
+            parameters: { type: 'object' },
+            strict: true,
+          },
+        },
+      ],
+      tool_choice: 'auto',
+      parallel_tool_calls: false,
+      response_format: { type: 'json_object' },
+      reasoning_effort: 'low',
+      user: 'ada',
+      reasoning: { effort: 'low' },
+      thinking: { type: 'enabled', budget_tokens: 1024 },
+      generationConfig: { topK: 3, thinkingConfig: { thinkingBudget: 0 } },
+    });
+    expect(supportedRequest(body)).toEqual(body);
+  });
+
+  test('is without what only says what happens anyway, and without what says nothing', () => {
+    const harmless = {
+      store: false,
+      service_tier: 'auto',
+      modalities: ['text'],
+      prompt_cache_retention: '24h',
+      usage: { include: true },
+      audio: null,
+      web_search_options: null,
+      temperature: null,
+      max_tokens: undefined,
+    };
+    expect(supportedRequest(asking(harmless))).toEqual({ messages: [HELLO] });
+    expect(supportedRequest(asking({ service_tier: 'default' }))).toEqual({ messages: [HELLO] });
+  });
+
+  test('is of a conversation what was said, and not what a client got besides', () => {
+    const call = { id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } };
+    const said = { role: 'assistant', content: null, tool_calls: [call], reasoning_content: 'hm' };
+    const result = { role: 'tool', tool_call_id: 'c', content: 'seen', name: 'look' };
+    const got = { audio: { id: 'audio_of_somebody' }, annotations: [], executed_tools: [{}] };
+    const { messages } = supportedRequest({ messages: [HELLO, { ...said, ...got }, result] });
+    expect(messages).toEqual([HELLO, said, result]);
+  });
+
+  test('is of a part and a tool what we know of it', () => {
+    const cache_control = { type: 'ephemeral' };
+    const kept = [
+      { type: 'text', text: 'what is this?', cache_control },
+      { type: 'image_url', image_url: { url: 'https://example.com/a.png', detail: 'low' } },
+      { type: 'image_url', image_url: { url: 'https://storage.googleapis.com/bucket/a.png' } },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+      { type: 'refusal', refusal: 'no' },
+    ];
+    const long = { cache_control: { type: 'ephemeral', ttl: '1h' } };
+    const more = kept.map((part, n) => ({ ...part, x: 1, ...(n === 0 && long) }));
+    expect(supportedRequest(parts(...more)).messages[1]?.content).toEqual(kept);
+    const tool = { type: 'function', function: { name: 'look' }, cache_control };
+    const declared = { ...tool, ...long, defer_loading: true, allowed_callers: ['code_execution'] };
+    expect(supportedRequest(asking({ tools: [declared] })).tools).toEqual([tool]);
+  });
+});

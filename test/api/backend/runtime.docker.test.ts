@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pagesOf } from '../../support/http.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
+
+let platform: TestPlatform;
+let ada: TestUser;
+let agentId: string;
+
+beforeAll(async () => {
+  platform = await testPlatform();
+  ada = await platform.signUp('network');
+  agentId = await platform.runningAgent(ada);
+});
+afterAll(() => platform?.close());
+
+const USAGE = {
+  cpuPercent: expect.any(Number),
+  memoryBytes: expect.any(Number),
+  memoryLimitBytes: 3 * 1024 ** 3,
+  networkReceivedBytes: expect.any(Number),
+  networkSentBytes: expect.any(Number),
+  processes: expect.any(Number),
+  readAt: expect.stringMatching(/Z$/),
+};
+
+const get = (path: string) => platform.backend(ada, 'GET', path);
+
+test('what runs is listed, and measured when asked for', async () => {
+  const container = await platform.containers.inspect(agentId);
+  const listed = await get('/api/runtime/instances');
+  expect(listed.body).toEqual({
+    count: 1,
+    instances: [
+      {
+        id: agentId,
+        containerId: container?.id,
+        userId: ada.id,
+        status: 'running',
+        image: platform.settings.agents.runtimeImage,
+        createdAt: expect.stringMatching(/Z$/),
+        stats: null,
+      },
+    ],
+    unreachable: [],
+  });
+  const measured = await get('/api/runtime/instances?stats=true');
+  expect(measured.body.instances[0].stats).toEqual(USAGE);
+  expect((await get(`/api/runtime/instances/${agentId}/stats`)).body).toEqual({
+    id: agentId,
+    running: true,
+    stats: USAGE,
+  });
+  expect((await get(`/api/agents/${agentId}/stats`)).body).toEqual({
+    id: agentId,
+    status: 'active',
+    container: USAGE,
+  });
+  const { body } = await platform.web(ada, 'GET', `/api/instance/${ada.id}/stats`);
+  expect(body).toMatchObject({ userId: ada.id, running: 1, status: 'ok' });
+  expect(body.memoryBytes).toBeGreaterThan(1_000_000);
+  expect(body.agents[0].id).toBe(agentId);
+});
+
+test('what runs is listed in pages, each once, by their ids', async () => {
+  const ids = [agentId, await platform.runningAgent(ada), await platform.runningAgent(ada)].sort();
+  const found: string[] = [];
+  for await (const { body } of pagesOf(get, '/api/runtime/instances?limit=1')) {
+    expect(body.count).toBe(1);
+    found.push(body.instances[0].id);
+  }
+  expect(found).toEqual(ids);
+  const { headers } = await get('/api/runtime/instances?limit=3');
+  expect(headers.get('link')).toBeNull();
+});
+
+test('what is stopped has nothing to measure', async () => {
+  await platform.backend(ada, 'POST', `/api/agents/${agentId}/stop?wait=60`);
+  expect((await get(`/api/runtime/instances/${agentId}/stats`)).body).toEqual({
+    id: agentId,
+    running: false,
+    stats: null,
+  });
+  expect((await get(`/api/agents/${agentId}/stats`)).body.container).toBeNull();
+  const { body } = await platform.web(ada, 'GET', `/api/instance/${ada.id}/stats`);
+  expect(body.agents.find(({ id }: { id: string }) => id === agentId).stats).toBeNull();
+});

@@ -1,0 +1,250 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import * as z from 'zod';
+import { internalKey } from '../../../api/auth/internal-key.js';
+import { optionalSession } from '../../../api/auth/optional-session.js';
+import { endpoint } from '../../../api/http/endpoint.js';
+import { reply } from '../../../api/http/reply.js';
+import { BadRequestError, ConflictError, PaymentRequiredError } from '../../../src/lib/errors.js';
+import { StillRunningError } from '../../../src/platform/idempotency/kept-answers.js';
+import { ringOf } from '../../../src/platform/secrets/key-ring.js';
+import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+import { INTERNAL_KEY, postJson, serve, signedIn, type TestListener } from './support.js';
+import { until } from '../../support/until.js';
+
+let database: TestDatabase;
+let listener: TestListener;
+let runs: string[] = [];
+let hold: Promise<void> | undefined;
+let release: () => void = () => undefined;
+
+const thing = {
+  method: 'POST',
+  summary: 'Make a thing',
+  tag: 'things',
+  idempotent: true,
+  errors: [402],
+  body: z.strictObject({ name: z.string() }),
+  responses: { 201: z.strictObject({ name: z.string(), run: z.number(), id: z.string() }) },
+} as const;
+
+const things = endpoint({
+  ...thing,
+  path: '/things',
+  auth: optionalSession,
+  async handler({ body, idempotencyId, signal }) {
+    runs.push(idempotencyId);
+    await hold;
+    if (body.name === 'long' && runs.length === 1) {
+      await once(signal, 'abort');
+      throw signal.reason;
+    }
+    if (body.name === 'taken' && runs.length === 1) throw new ConflictError('another one is at it');
+    if (body.name === 'unpaid' && runs.length === 1) throw new PaymentRequiredError('no credit');
+    if (body.name === 'bad') throw new BadRequestError('name is bad');
+    if (body.name === 'busy' && runs.length === 1) throw new StillRunningError(3);
+    if (body.name === 'crash' && runs.length === 1) throw new Error('crashed');
+    const made = { name: body.name, run: runs.length, id: idempotencyId };
+    return reply(201, made, { Location: '/things/1', 'Set-Cookie': 'a=b' });
+  },
+});
+
+const internalThings = endpoint({
+  ...thing,
+  path: '/internal',
+  auth: internalKey,
+  handler({ body, idempotencyId }) {
+    runs.push(idempotencyId);
+    return reply(201, { name: body.name, run: runs.length, id: idempotencyId });
+  },
+});
+
+const make = (name: string, key: string, headers = {}) =>
+  listener.call('/things', postJson({ name }, { 'idempotency-key': key, ...headers }));
+
+const statement = (sql: string) => database.db.asPlatform().query(sql);
+
+function holdHandlers(): void {
+  hold = new Promise((resolve) => (release = resolve));
+}
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const secrets = new SecretBox(ringOf(randomBytes(32)));
+  listener = await serve([things, internalThings], { database: database.db, secrets });
+});
+
+afterAll(async () => {
+  await listener?.close();
+  await database?.close();
+});
+
+afterEach(async () => {
+  release();
+  hold = undefined;
+  runs = [];
+  await statement('DELETE FROM idempotency_keys');
+});
+
+test('the first answer is given again, with its headers but not its cookie', async () => {
+  const first = await make('a', 'k');
+  const again = await make('a', 'k');
+  expect(again.status).toBe(201);
+  expect(await again.text()).toBe(await first.text());
+  expect(again.headers.get('location')).toBe('/things/1');
+  expect(again.headers.get('set-cookie')).toBeNull();
+  expect(again.headers.get('idempotent-replayed')).toBe('true');
+  expect(first.headers.get('idempotent-replayed')).toBeNull();
+  expect(runs).toHaveLength(1);
+});
+
+test('of many at once one runs, the others are told to wait', async () => {
+  holdHandlers();
+  const all = Array.from({ length: 8 }, () => make('a', 'k'));
+  const refused = await Promise.any(all);
+  expect(refused.status).toBe(409);
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+  release();
+  const statuses = (await Promise.all(all)).map(({ status }) => status).sort();
+  expect(statuses.filter((status) => status === 201).length).toBeGreaterThan(0);
+  expect(runs).toHaveLength(1);
+});
+
+test('another request with the same key is 422, also while the first one runs', async () => {
+  holdHandlers();
+  const first = make('a', 'k');
+  await until(() => runs.length === 1);
+  expect((await make('b', 'k')).status).toBe(422);
+  release();
+  await first;
+  expect((await make('b', 'k')).status).toBe(422);
+});
+
+test('a refusal is an answer too', async () => {
+  await make('bad', 'k');
+  const again = await make('bad', 'k');
+  expect(again.status).toBe(400);
+  expect(await again.json()).toEqual({ error: 'name is bad' });
+  expect(runs).toHaveLength(1);
+});
+
+test('a failure of ours is not kept: the next try runs, under the same id', async () => {
+  expect((await make('crash', 'k')).status).toBe(500);
+  expect((await make('crash', 'k')).status).toBe(201);
+  expect(runs).toHaveLength(2);
+  expect(runs[0]).toBe(runs[1]);
+});
+
+test('after a failure of ours the key still belongs to that request', async () => {
+  expect((await make('crash', 'k')).status).toBe(500);
+  expect((await make('b', 'k')).status).toBe(422);
+  expect((await make('crash', 'k')).status).toBe(201);
+});
+
+test('a caller that keeps the answer itself, and shows the internal key, is answered anew', async () => {
+  const internal = { authorization: `Bearer ${INTERNAL_KEY}` };
+  const keeping = { ...internal, 'x-answer-kept-by': 'caller' };
+  for (const headers of [keeping, keeping]) expect((await send(headers)).status).toBe(201);
+  expect(new Set(runs).size).toBe(1);
+  expect(runs).toHaveLength(2);
+  // Nobody else is believed.
+  for (let i = 0; i < 2; i++) await make('a', 'k2', { ...signedIn, 'x-answer-kept-by': 'caller' });
+  expect(runs).toHaveLength(3);
+
+  function send(headers: Record<string, string>) {
+    return listener.call(
+      '/internal',
+      postJson({ name: 'a' }, { 'idempotency-key': 'k', ...headers }),
+    );
+  }
+});
+
+test('a key left by a dead process is taken over when its lock has ended', async () => {
+  holdHandlers();
+  const dead = make('a', 'k');
+  await until(() => runs.length === 1);
+  await statement(`UPDATE idempotency_keys SET locked_until = now() - interval '1 s'`);
+  release();
+  hold = undefined;
+  expect((await make('b', 'k')).status).toBe(422);
+  const taken = await make('a', 'k');
+  expect(taken.status).toBe(201);
+  expect(runs).toHaveLength(2);
+  await dead;
+  expect(await (await make('a', 'k')).text()).toBe(await taken.text());
+});
+
+test('after a day a key is free, and old rows are removed on the way', async () => {
+  await make('a', 'k');
+  await make('a', 'old');
+  await statement(`UPDATE idempotency_keys SET created_at = now() - interval '25 h'`);
+  expect((await make('b', 'k')).status).toBe(201);
+  const rows = await database.db
+    .asPlatform()
+    .query<{ key: string }>('SELECT key FROM idempotency_keys');
+  expect(rows.map(({ key }) => key)).toEqual(['k']);
+});
+
+test('old rows are removed also on the way of what is not kept', async () => {
+  await make('a', 'old');
+  await statement(`UPDATE idempotency_keys SET created_at = now() - interval '25 h'`);
+  runs = [];
+  expect((await make('taken', 'k')).status).toBe(409);
+  const rows = await database.db
+    .asPlatform()
+    .query<{ key: string }>('SELECT key FROM idempotency_keys');
+  expect(rows.map(({ key }) => key)).toEqual(['k']);
+});
+
+test('two callers with the same key do not meet', async () => {
+  const anonymous = await make('a', 'k');
+  const session = await make('a', 'k', signedIn);
+  expect([anonymous.status, session.status]).toEqual([201, 201]);
+  expect(new Set(runs).size).toBe(2);
+});
+
+test('without a key every request runs, each with an id of its own', async () => {
+  for (let i = 0; i < 2; i++) await listener.call('/things', postJson({ name: 'a' }));
+  expect(new Set(runs).size).toBe(2);
+});
+
+test.each(['x'.repeat(256), 'a b'])('the key %s is refused', async (key) => {
+  const response = await make('a', key);
+  expect(response.status).toBe(400);
+  expect(runs).toEqual([]);
+});
+
+test('who is told to come again gets the answer when they do', async () => {
+  const first = await make('busy', 'k-busy');
+  expect([first.status, first.headers.get('retry-after')]).toEqual([409, '3']);
+  const second = await make('busy', 'k-busy');
+  expect([second.status, await second.json()]).toMatchObject([201, { name: 'busy', run: 2 }]);
+});
+
+test.each([
+  ['taken', 409, 'another one is at it'],
+  ['unpaid', 402, 'no credit'],
+])('what was %s is tried again', async (name, status, error) => {
+  const first = await make(name, `k-${name}`);
+  expect([first.status, await first.json()]).toMatchObject([status, { error }]);
+  const second = await make(name, `k-${name}`);
+  expect([second.status, await second.json()]).toMatchObject([201, { name, run: 2 }]);
+});
+
+test('who left before it was done has it done when they come again', async () => {
+  const leaving = new AbortController();
+  const left = listener.call('/things', {
+    ...postJson({ name: 'long' }, { 'idempotency-key': 'k-long' }),
+    signal: leaving.signal,
+  });
+  await until(() => runs.length === 1);
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+  const again = await until(async () => {
+    const answer = await make('long', 'k-long');
+    return answer.status !== 409 && answer;
+  });
+  expect([again.status, await again.json()]).toMatchObject([201, { name: 'long', run: 2 }]);
+});

@@ -1,0 +1,171 @@
+// @module-tag attack
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createBackend } from '../../../api/backend/backend.js';
+import { createContainersListener } from '../../../api/containers/containers.js';
+import type { Listening } from '../../../api/http/server.js';
+import { createMetricsListener } from '../../../api/metrics/metrics.js';
+import { createWeb } from '../../../api/web/web.js';
+import { HostListener } from '../../../src/agents/hosts/host-listener.js';
+import { LocalHost } from '../../../src/agents/hosts/local-host.js';
+import { Metrics } from '../../../src/metrics.js';
+import { NOTHING_MORE } from '../../../src/platform/outbound/reachable.js';
+import { loadSettings } from '../../../src/settings.js';
+import { queryRows } from '../../platform/database/catalog.js';
+import { databaseAlone } from '../../support/dependencies.js';
+import { testEnvironment } from '../../support/platform-environment.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+
+let database: TestDatabase;
+let alone: Awaited<ReturnType<typeof databaseAlone>>;
+/** Ports of all that listens, each on every address of the machine. */
+const ports: Record<string, number> = {};
+const listening: Pick<Listening, 'close'>[] = [];
+
+beforeAll(async () => {
+  database = await testDatabase();
+  alone = await databaseAlone(database);
+  const { dependencies } = alone;
+  const { database: db, docker, log, secrets } = dependencies;
+  const { http } = loadSettings(
+    testEnvironment({
+      DATABASE_URL: database.url,
+      WEB_URL: 'https://Portal.example.com:8443',
+      BACKEND_URL: 'http://backend.internal:3001',
+      ALLOWED_HOSTS: 'metrics.internal, 203.0.113.7',
+    }),
+  );
+  const settings = { ...dependencies.settings, http };
+  const parts = { ...dependencies, settings };
+  const listeners = {
+    web: createWeb(parts),
+    backend: createBackend(parts),
+    agents: createContainersListener(parts),
+    metrics: createMetricsListener({ settings, database: db, metrics: new Metrics(), log }),
+  };
+  for (const [name, listener] of Object.entries(listeners)) {
+    const opened = await listener.listen('0.0.0.0', 0);
+    listening.push(opened);
+    ports[name] = opened.port;
+  }
+  const host = new LocalHost({
+    image: 'none',
+    helper: () => Promise.resolve(''),
+    allow: NOTHING_MORE,
+    id: 'local',
+    database: db,
+    docker,
+    secrets,
+  });
+  const listener = new HostListener({
+    ...{ id: 'local', host, secrets, log },
+    names: http.ownNames,
+    agentsNetwork: settings.agents.subnetPool,
+  });
+  listening.push(listener);
+  ports.host = await listener.listen('0.0.0.0', 0);
+});
+afterAll(async () => {
+  await Promise.all(listening.map((each) => each.close()));
+  await alone?.close();
+  await database?.close();
+});
+
+interface Asked {
+  readonly host: string;
+  readonly address?: string;
+  readonly method?: string;
+  readonly path?: string;
+  readonly body?: unknown;
+}
+
+async function ask(listener: string, { address = '127.0.0.1', body, host, ...asked }: Asked) {
+  return new Promise<{ status: number; body: string }>((resolve, reject) => {
+    const port = ports[listener];
+    const headers = { host, 'content-type': 'application/json' };
+    const call = request({ host: address, port, headers, agent: false, ...asked }, (response) => {
+      let text = '';
+      response.on('data', (piece: Buffer) => (text += piece.toString()));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: text }));
+    });
+    call.on('error', reject);
+    call.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+const LISTENERS = ['web', 'backend', 'agents', 'metrics', 'host'];
+
+describe.each(LISTENERS)('the listener of %s', (listener) => {
+  test.each([
+    'rebound.example',
+    'rebound.example:3000',
+    'localhost.rebound.example',
+    '127.0.0.1.rebound.example:3000',
+    'rebound.example:80:3000',
+    // An agent's.
+    'first-0a1b2c3d.localhost:3000',
+    // An address that is not this machine's.
+    '192.0.2.1',
+    '[2001:db8::1]:3000',
+  ])('is not there as "%s"', async (host) => {
+    expect((await ask(listener, { host, path: '/health' })).status).toBe(421);
+  });
+
+  test.each([
+    'localhost',
+    'LOCALHOST:80',
+    '127.0.0.1:8080',
+    '[::1]:3000',
+    'portal.example.com',
+    'portal.example.com:8443',
+    'backend.internal:3001',
+    'metrics.internal',
+    '203.0.113.7:443',
+  ])('is there as "%s"', async (host) => {
+    expect((await ask(listener, { host, path: '/health' })).status).not.toBe(421);
+  });
+
+  test('is there at the address at which it was reached', async () => {
+    const asked = { host: '127.0.0.2:3000', path: '/health' };
+    expect((await ask(listener, { ...asked, address: '127.0.0.2' })).status).not.toBe(421);
+    expect((await ask(listener, asked)).status).toBe(421);
+  });
+});
+
+test('agents know their listener by the name that their containers have for it', async () => {
+  const host = 'host.docker.internal:3002';
+  expect((await ask('agents', { host, path: '/v1/models' })).status).toBe(401);
+  expect((await ask('web', { host, path: '/health' })).status).toBe(421);
+});
+
+test('a page whose name was made to lead here becomes nobody here, and not the first admin', async () => {
+  const host = `rebound.example:${ports.web}`;
+  const body = { email: 'eve@example.com', password: 'correct horse battery staple' };
+  const refused = await ask('web', { host, method: 'POST', path: '/api/register', body });
+  expect([refused.status, JSON.parse(refused.body)]).toEqual([
+    421,
+    { error: expect.stringContaining('ALLOWED_HOSTS') },
+  ]);
+  const isEve = `SELECT email FROM users WHERE email = '${body.email}'`;
+  expect(await queryRows(database.ownerUrl, isEve)).toEqual([]);
+  expect((await ask('backend', { host, path: '/api/ai/chat', method: 'POST' })).status).toBe(421);
+});
+
+test('a probe that speaks HTTP/1.0 needs no name; one that speaks HTTP/1.1 does', async () => {
+  const statusOf = (head: string) =>
+    new Promise<string>((resolve, reject) => {
+      const socket = connect(ports.backend ?? 0, '127.0.0.1', () =>
+        socket.write(`${head}\r\n\r\n`),
+      );
+      socket.once('data', (answer: Buffer) => {
+        resolve(answer.toString().split(' ')[1] ?? '');
+        socket.destroy();
+      });
+      socket.once('error', reject);
+    });
+  expect(await statusOf('GET /health HTTP/1.0')).toBe('200');
+  expect(await statusOf('GET /health HTTP/1.1')).toBe('400');
+  expect(await statusOf('GET /health HTTP/1.1\r\nHost:')).toBe('421');
+  expect(await statusOf('GET /health HTTP/1.0\r\nHost: rebound.example')).toBe('421');
+});

@@ -1,0 +1,359 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { BlockList } from 'node:net';
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import * as z from 'zod';
+import { anonymous } from '../../../api/auth/anonymous.js';
+import type { Authentication } from '../../../api/auth/authentication.js';
+import { AI_LIMIT, GENERAL_LIMIT } from '../../../api/backend/limits.js';
+import { session } from '../../../api/auth/session.js';
+import { freePort } from '../../../dev/ports.js';
+import { networksOf } from '../../../src/platform/http/client-networks.js';
+import { endpoint } from '../../../api/http/endpoint.js';
+import { MemoryCounters } from '../../../api/http/memory-counters.js';
+import type { WideLimit } from '../../../api/http/rate-limit.js';
+import { reply } from '../../../api/http/reply.js';
+import {
+  bearer,
+  HTTP_SETTINGS,
+  INTERNAL_KEY,
+  postJson,
+  serve,
+  signedIn,
+  type TestListener,
+  NO_API_KEYS,
+} from './support.js';
+import { until } from '../../support/until.js';
+
+const REDIS_SERVER = process.env.TEST_REDIS_SERVER ?? '/usr/bin/redis-server';
+
+const limit = (name: string, max: number, below: string): WideLimit => ({
+  name,
+  max,
+  windowMs: 60_000,
+  message: `too many for ${name}`,
+  below,
+});
+
+const one = (client: string) => ({ host: client, site: client });
+
+const general = GENERAL_LIMIT;
+const ai = AI_LIMIT;
+
+const auth = (path: string): Authentication => (path === '/api/private' ? session : anonymous);
+
+let handled = 0;
+const route = (path: string, method: 'GET' | 'POST') =>
+  endpoint({
+    method,
+    path,
+    summary: path,
+    tag: 'limited',
+    auth: auth(path),
+    responses: { 200: z.strictObject({ ok: z.boolean() }) },
+    handler() {
+      handled++;
+      return reply(200, { ok: true });
+    },
+  });
+
+/** Limited as well for whoever calls. */
+const ofAda = (path: string) => ({
+  ...route(path, 'GET'),
+  auth: session,
+  limitOfCaller: { name: 'mine', max: 40, windowMs: 60_000, message: 'too many for Ada' },
+});
+
+const endpoints = [
+  route('/api/plain', 'GET'),
+  route('/api/plain', 'POST'),
+  route('/api/ai/chat', 'GET'),
+  route('/api/private', 'GET'),
+  route('/free', 'GET'),
+  ofAda('/api/mine'),
+  ofAda('/api/ai/mine'),
+];
+
+/** What is left of a minute, also where the machine is busy with something else. */
+const SECONDS_OF_A_MINUTE = /^([1-9]|[1-5]\d|60)$/;
+
+let open: TestListener[] = [];
+async function start(options: Parameters<typeof serve>[1] = {}): Promise<TestListener> {
+  const listener = await serve(endpoints, { limits: [general, ai], ...options });
+  open.push(listener);
+  return listener;
+}
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await Promise.all(open.map((listener) => listener.close()));
+  open = [];
+  handled = 0;
+});
+
+const statuses = async (answers: Promise<Response>[]) =>
+  (await Promise.all(answers)).map(({ status }) => status).sort();
+
+describe('in memory', () => {
+  test('a path spelt as a whole address counts like the path', async () => {
+    const { port, call } = await start();
+    const spelt = httpRequest({ port, path: `http://127.0.0.1:${port}/api/plain` }).end();
+    const [answer] = (await once(spelt, 'response')) as [IncomingMessage];
+    expect([answer.statusCode, answer.headers['ratelimit-remaining']]).toEqual([200, '119']);
+    answer.resume();
+    expect((await call('/api/plain')).headers.get('ratelimit-remaining')).toBe('118');
+  });
+
+  test('exactly the limit passes of many at once', async () => {
+    const { call } = await start();
+    const answers = Array.from({ length: 134 }, () => call('/api/plain'));
+    expect(await statuses(answers)).toEqual([...Array(120).fill(200), ...Array(14).fill(429)]);
+    expect(handled).toBe(120);
+  });
+
+  test('nested limits count once each, and the tightest one speaks', async () => {
+    const { call } = await start();
+    const first = await call('/api/ai/chat');
+    expect(first.headers.get('ratelimit-limit')).toBe('30');
+    expect(first.headers.get('ratelimit-remaining')).toBe('29');
+    for (let n = 2; n <= 30; n++) await call('/api/ai/chat');
+    const refused = await call('/api/ai/chat');
+    expect(refused.status).toBe(429);
+    expect(await refused.json()).toEqual({ error: 'AI rate limit exceeded.' });
+
+    const other = await call('/api/plain');
+    expect(other.headers.get('ratelimit-limit')).toBe('120');
+    expect(other.headers.get('ratelimit-remaining')).toBe('89');
+  });
+
+  test('of the limits of an address and of its caller the tightest one speaks', async () => {
+    const { call } = await start();
+    const told = async (path: string) => {
+      const { headers } = await call(path, { headers: signedIn });
+      return ['ratelimit-limit', 'ratelimit-remaining'].map((name) => headers.get(name));
+    };
+    expect(await told('/api/mine')).toEqual(['40', '39']);
+    expect(await told('/api/ai/mine')).toEqual(['30', '29']);
+    for (let n = 3; n <= 40; n++) await told('/api/mine');
+    const refused = await call('/api/ai/mine', { headers: signedIn });
+    expect(await refused.json()).toEqual({ error: 'too many for Ada' });
+    expect(refused.headers.get('ratelimit-limit')).toBe('40');
+    expect(refused.headers.get('retry-after')).toMatch(SECONDS_OF_A_MINUTE);
+  });
+
+  test('limited answers carry whole seconds, others nothing', async () => {
+    const { call } = await start({ limits: [limit('one', 1, '/api/')] });
+    const passed = await call('/api/plain');
+    expect(passed.headers.get('ratelimit-reset')).toMatch(SECONDS_OF_A_MINUTE);
+    expect(passed.headers.get('retry-after')).toBeNull();
+    const refused = await call('/api/unknown');
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('ratelimit-remaining')).toBe('0');
+    expect(refused.headers.get('retry-after')).toMatch(SECONDS_OF_A_MINUTE);
+    const free = await call('/free');
+    const names = [...free.headers.keys(), ...refused.headers.keys()];
+    expect(names.filter((name) => name.startsWith('x-ratelimit'))).toEqual([]);
+    expect(free.headers.get('ratelimit-limit')).toBeNull();
+  });
+
+  test('errors of a limited path carry the headers as well', async () => {
+    const { call } = await start();
+    const { status, headers } = await call('/api/private');
+    expect([status, headers.get('ratelimit-remaining')]).toEqual([401, '119']);
+  });
+
+  test('a refused request is neither authenticated nor read nor handled', async () => {
+    let lookups = 0;
+    const find = () => Promise.resolve((lookups++, undefined));
+    const { call } = await start({
+      limits: [limit('one', 1, '/api/')],
+      authenticate: [session.with({ find }), NO_API_KEYS],
+    });
+    await call('/api/plain');
+    const headers = { cookie: 'service-session=x' };
+    expect((await call('/api/private', { headers })).status).toBe(429);
+    expect((await call('/api/plain', postJson('{not json'))).status).toBe(429);
+    expect([lookups, handled]).toEqual([0, 1]);
+  });
+
+  test('entries vanish after their window', () => {
+    let now = 0;
+    const counters = new MemoryCounters(() => now);
+    for (let client = 0; client < 100; client++) counters.take(one(String(client)), [general, ai]);
+    expect(counters.size).toBe(200);
+    now = 60_000;
+    expect(counters.take(one('0'), [general]).counts[0]?.remaining).toBe(119);
+    expect(counters.size).toBe(1);
+  });
+
+  test('a refusal does not prolong the window', () => {
+    let now = 0;
+    const counters = new MemoryCounters(() => now);
+    for (let n = 1; n <= 30; n++) counters.take(one('a'), [ai]);
+    now = 59_999;
+    expect(counters.take(one('a'), [ai]).refused).toBe(true);
+    now = 60_000;
+    expect(counters.take(one('a'), [ai]).refused).toBe(false);
+  });
+
+  test('the number of entries is bounded', () => {
+    const counters = new MemoryCounters();
+    for (let client = 0; client < 50_100; client++) counters.take(one(String(client)), [general]);
+    expect(counters.size).toBe(50_000);
+  });
+});
+
+describe('the client', { tags: 'attack' }, () => {
+  test.each([
+    ['192.0.2.1', '192.0.2.1', '192.0.2.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64', '2001:db8:1::/48'],
+    ['2001:db8:1:2::9', '2001:db8:1:2::/64', '2001:db8:1::/48'],
+    ['2001:0DB8:0001:0002::', '2001:db8:1:2::/64', '2001:db8:1::/48'],
+    ['2001:db8::1', '2001:db8:0:0::/64', '2001:db8:0::/48'],
+    ['::1', '0:0:0:0::/64', '0:0:0::/48'],
+    ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64', '64:ff9b:0::/48'],
+  ])('%s counts as %s, of the site %s', (address, host, site) => {
+    expect(networksOf(address)).toEqual({ host, site });
+  });
+
+  const from = (address: string, extra = {}) => ({
+    headers: { 'x-forwarded-for': address, ...extra },
+  });
+  const remaining = async (answer: Promise<Response>) =>
+    (await answer).headers.get('ratelimit-remaining');
+
+  test('cannot choose its address itself', async () => {
+    const { call } = await start();
+    expect(await remaining(call('/api/plain', from('192.0.2.1')))).toBe('119');
+    expect(await remaining(call('/api/plain', from('192.0.2.2', bearer('wrong'))))).toBe('118');
+  });
+
+  test('is told by the holder of the internal key', async () => {
+    const { call } = await start();
+    const key = bearer(INTERNAL_KEY);
+    expect(await remaining(call('/api/plain', from('192.0.2.1', key)))).toBe('119');
+    expect(await remaining(call('/api/plain', from('192.0.2.2', key)))).toBe('119');
+    expect(await remaining(call('/api/plain', from('::ffff:192.0.2.2', key)))).toBe('118');
+  });
+
+  test('is the first untrusted hop from the right behind trusted proxies', async () => {
+    const trustedProxies = new BlockList();
+    trustedProxies.addSubnet('127.0.0.0', 8, 'ipv4');
+    trustedProxies.addAddress('198.51.100.7', 'ipv4');
+    const { call } = await start({
+      settings: { ...HTTP_SETTINGS, trustedProxies },
+    });
+    expect(await remaining(call('/api/plain', from('192.0.2.1')))).toBe('119');
+    expect(await remaining(call('/api/plain', from('10.9.9.9, 192.0.2.1, 198.51.100.7')))).toBe(
+      '118',
+    );
+    expect(await remaining(call('/api/plain', from('192.0.2.1, nonsense')))).toBe('119');
+  });
+});
+
+describe('in Redis', () => {
+  let redis: ChildProcess | undefined;
+  let port = 0;
+
+  const settings = () => ({
+    ...HTTP_SETTINGS,
+    redisUrl: `redis://127.0.0.1:${port}`,
+  });
+
+  async function startRedis(): Promise<void> {
+    if (!existsSync(REDIS_SERVER)) throw new Error(`${REDIS_SERVER} is missing: install redis`);
+    const options = [
+      '--port',
+      String(port),
+      '--bind',
+      '127.0.0.1',
+      '--save',
+      '',
+      '--appendonly',
+      'no',
+    ];
+    redis = spawn(REDIS_SERVER, options, { stdio: 'ignore' });
+    await until(() => answers(port));
+  }
+
+  async function stopRedis(): Promise<void> {
+    const child = redis;
+    if (child === undefined) return;
+    redis = undefined;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill();
+    await ended;
+  }
+
+  beforeAll(async () => {
+    port = await freePort();
+    await startRedis();
+  });
+  afterAll(stopRedis);
+
+  test('exactly the limit passes, over two processes together', async () => {
+    const found = await until(async () => {
+      const limits = [{ ...GENERAL_LIMIT, name: `shared-${randomUUID()}` }];
+      const listeners = [
+        await start({ limits, settings: settings() }),
+        await start({ limits, settings: settings() }),
+      ];
+      const answers = await statuses(
+        listeners.flatMap(({ call }) => Array.from({ length: 65 }, () => call('/api/plain'))),
+      );
+      // A machine that is busy for half a second has each count for itself.
+      const isShared = listeners.every(({ log }) => !log.some(({ level }) => level === 40));
+      return isShared ? answers : undefined;
+    });
+    expect(found).toEqual([...Array(120).fill(200), ...Array(10).fill(429)]);
+  });
+
+  test('nested limits count once each, and refusals in none', async () => {
+    const limits = [
+      { ...GENERAL_LIMIT, name: 'outer' },
+      { ...AI_LIMIT, name: 'inner' },
+    ];
+    const { call } = await start({ limits, settings: settings() });
+    for (let n = 1; n <= 32; n++) await call('/api/ai/chat');
+    const { headers } = await call('/api/plain');
+    expect(headers.get('ratelimit-remaining')).toBe('89');
+    expect(headers.get('ratelimit-reset')).toMatch(SECONDS_OF_A_MINUTE);
+  });
+
+  test('entries vanish after their window', async () => {
+    const brief = { ...limit('brief', 1, '/api/'), windowMs: 200 };
+    const { call } = await start({ limits: [brief], settings: settings() });
+    expect((await call('/api/plain')).status).toBe(200);
+    expect((await call('/api/plain')).status).toBe(429);
+    await until(async () => (await call('/api/plain')).status === 200);
+  });
+
+  test('each process counts for itself while Redis is away, and shares again after, by whatever clock', async () => {
+    const limits = [limit('outage', 2, '/api/')];
+    const { call, log } = await start({ limits, settings: settings() });
+    expect((await call('/api/plain')).status).toBe(200);
+    await stopRedis();
+    expect(await statuses([1, 2, 3].map(() => call('/api/plain')))).toEqual([200, 200, 429]);
+    await startRedis();
+    vi.useFakeTimers({ toFake: ['Date'], now: 0 });
+    await until(async () => {
+      await call('/api/plain');
+      return log.some(({ msg }) => msg === 'Redis answers again: limits are shared');
+    });
+    expect(log.filter(({ level }) => level === 40)).toHaveLength(1);
+  });
+});
+
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}

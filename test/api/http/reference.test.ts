@@ -1,0 +1,247 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, expect, test } from 'vitest';
+import * as z from 'zod';
+import { internalKey } from '../../../api/auth/internal-key.js';
+import { anonymous } from '../../../api/auth/anonymous.js';
+import { session } from '../../../api/auth/session.js';
+import { endpoint } from '../../../api/http/endpoint.js';
+import { nextPageLink, page as pageOf } from '../../../api/http/pagination.js';
+import { reply } from '../../../api/http/reply.js';
+import { encodeEvent, eventStream, type ServerEvent } from '../../../api/http/sse.js';
+import { ringOf } from '../../../src/platform/secrets/key-ring.js';
+import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
+import { serve, type TestListener } from './support.js';
+import { until } from '../../support/until.js';
+
+let open: TestListener | undefined;
+afterEach(async () => {
+  await open?.close();
+  open = undefined;
+});
+
+const list = endpoint({
+  method: 'GET',
+  path: '/api/things/:kind',
+  summary: 'List things',
+  tag: 'things',
+  auth: session,
+  params: z.strictObject({ kind: z.string() }),
+  query: z.strictObject(pageOf),
+  responses: { 200: z.strictObject({ limit: z.number() }) },
+  errors: [404],
+  handler: ({ query }) => reply(200, { limit: query.limit }),
+});
+
+const create = endpoint({
+  method: 'POST',
+  path: '/api/things/:kind',
+  summary: 'Make a thing',
+  tag: 'things',
+  auth: internalKey,
+  idempotent: true,
+  params: z.strictObject({ kind: z.string() }),
+  body: z.strictObject({ name: z.string().min(1) }),
+  responses: { 201: z.strictObject({ id: z.string() }), 202: 'empty' },
+  handler: () => reply(201, { id: 'x' }),
+});
+
+const page = endpoint({
+  method: 'GET',
+  path: '/page',
+  summary: 'A page',
+  tag: 'things',
+  auth: anonymous,
+  query: z.strictObject(pageOf),
+  responses: { 200: z.strictObject({ limit: z.number() }) },
+  handler: ({ query }) => reply(200, { limit: query.limit }),
+});
+
+const positions = endpoint({
+  method: 'GET',
+  path: '/positions',
+  summary: 'Where a page goes on',
+  tag: 'things',
+  auth: anonymous,
+  query: z.strictObject(pageOf),
+  responses: { 200: z.strictObject({ limit: z.number(), cursor: z.array(z.string()).optional() }) },
+  handler: ({ query }) => reply(200, query),
+});
+
+const documentShape = z.object({
+  openapi: z.literal('3.1.0'),
+  info: z.object({ title: z.string(), version: z.string() }),
+  paths: z.record(
+    z.string().startsWith('/'),
+    z.partialRecord(
+      z.enum(['get', 'post', 'put', 'patch', 'delete']),
+      z.object({
+        operationId: z.string(),
+        security: z.array(z.record(z.string(), z.array(z.string()))),
+        parameters: z.array(
+          z.object({
+            name: z.string(),
+            in: z.enum(['path', 'query', 'header']),
+            required: z.boolean(),
+          }),
+        ),
+        requestBody: z
+          .object({ required: z.boolean(), content: z.record(z.string(), z.unknown()) })
+          .optional(),
+        responses: z.record(z.string().regex(/^\d{3}$/), z.object({ description: z.string() })),
+      }),
+    ),
+  ),
+  components: z.object({ securitySchemes: z.record(z.string(), z.object({ type: z.string() })) }),
+});
+
+test('the OpenAPI document has every endpoint, status, parameter and limit', async () => {
+  const limit = {
+    name: 'general',
+    max: 5,
+    windowMs: 60_000,
+    message: 'slow down',
+    below: '/api/',
+  };
+  const secrets = new SecretBox(ringOf(randomBytes(32)));
+  open = await serve([list, create, page], { limits: [limit], secrets });
+  const answer = await open.call('/openapi.json');
+  const document = documentShape.parse(await answer.json());
+  const { get, post } = document.paths['/api/things/{kind}'] ?? {};
+
+  expect(Object.keys(document.paths)).toEqual(['/api/things/{kind}', '/page']);
+  expect(Object.keys(get?.responses ?? {})).toEqual([
+    '200',
+    '400',
+    '401',
+    '403',
+    '404',
+    '421',
+    '429',
+    '500',
+    '503',
+  ]);
+  expect(Object.keys(post?.responses ?? {})).toEqual(
+    [201, 202, 400, 401, 403, 409, 413, 415, 421, 422, 429, 500].map(String),
+  );
+  expect(get?.parameters.map(({ name }) => name)).toEqual(['kind', 'limit', 'cursor']);
+  expect(post?.parameters.map(({ name }) => name)).toEqual(['kind', 'Idempotency-Key']);
+  expect(post?.requestBody?.required).toBe(true);
+  expect([get?.security, post?.security]).toEqual([[{ session: [] }], [{ internalKey: [] }]]);
+});
+
+test('the reference page and all that it loads come from this listener', async () => {
+  open = await serve([page]);
+  const docs = await open.call('/docs');
+  expect(docs.headers.get('content-security-policy')).toContain("script-src 'self'");
+  const html = await docs.text();
+  const parts = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path);
+  expect(parts).toHaveLength(3);
+  for (const part of parts) {
+    const answer = await open.call(part);
+    expect([part, answer.status]).toEqual([part, 200]);
+    expect((await answer.text()).length).toBeGreaterThan(20);
+  }
+});
+
+test('a page is 50 long unless asked otherwise, and at most 200', async () => {
+  open = await serve([page]);
+  expect(await (await open.call('/page')).json()).toEqual({ limit: 50 });
+  expect(await (await open.call('/page?limit=200')).json()).toEqual({ limit: 200 });
+  for (const limit of ['0', '201', '-1', '1.5', 'x', '']) {
+    expect((await open.call(`/page?limit=${limit}`)).status).toBe(400);
+  }
+});
+
+test('the next page is named in a Link header whose cursor leads there, the last names none', async () => {
+  const position = ['2026-01-01T00:00:00.000Z', 'id'];
+  const { Link = '' } = nextPageLink('/positions', { limit: 2, status: undefined }, position);
+  expect(Link).toMatch(/^<\/positions\?limit=2&cursor=[\w-]+>; rel="next"$/);
+  expect(nextPageLink('/positions', {}, undefined)).toEqual({});
+
+  open = await serve([positions]);
+  const following = await open.call(Link.slice(1, Link.indexOf('>')));
+  expect(await following.json()).toEqual({ limit: 2, cursor: position });
+});
+
+const cursorOf = (position: unknown) => Buffer.from(JSON.stringify(position)).toString('base64url');
+
+test.each([
+  'x',
+  'bnVsbA',
+  cursorOf(['one']),
+  cursorOf(['-271821-04-20', 'before all of PostgreSQL']),
+])('the cursor %s, which no page has named, is refused', async (cursor) => {
+  open = await serve([positions]);
+  const refused = await open.call(`/positions?cursor=${cursor}`);
+  expect([refused.status, await refused.json()]).toEqual([400, { error: 'cursor is not valid' }]);
+});
+
+test('an event is written line by line and cannot forge another', () => {
+  const event = { id: '1', event: 'log', data: 'a\nb' };
+  expect(encodeEvent(event)).toBe('id: 1\nevent: log\ndata: a\ndata: b\n\n');
+  expect(encodeEvent({ data: { a: 1 } })).toBe('data: {"a":1}\n\n');
+  expect(() => encodeEvent({ event: 'a\ndata: x' })).toThrow(TypeError);
+});
+
+function streaming(events: () => AsyncIterable<ServerEvent>, heartbeatMs?: number) {
+  return endpoint({
+    method: 'GET',
+    path: '/events',
+    summary: 'Events',
+    tag: 'events',
+    auth: anonymous,
+    responses: { 200: 'stream' },
+    handler: () => eventStream(events(), heartbeatMs),
+  });
+}
+
+test('events arrive in order, then the stream ends', async () => {
+  async function* events() {
+    for (let id = 0; id < 100; id++) yield await Promise.resolve({ id: String(id), data: { id } });
+  }
+  open = await serve([streaming(events)]);
+  const answer = await open.call('/events');
+  expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+  const ids = [...(await answer.text()).matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+  expect(ids).toEqual(Array.from({ length: 100 }, (_, id) => id));
+});
+
+test('a silent stream sends comments, and ends when the client goes', async () => {
+  let left = false;
+  const events: AsyncIterable<ServerEvent> = {
+    [Symbol.asyncIterator]: () => ({
+      next: () => new Promise(() => undefined),
+      return: () => {
+        left = true;
+        return Promise.resolve({ done: true, value: undefined });
+      },
+    }),
+  };
+  open = await serve([streaming(() => events, 5)]);
+  const controller = new AbortController();
+  const answer = await open.call('/events', { signal: controller.signal });
+  const reader = answer.body?.getReader();
+  const first = await reader?.read();
+  expect(new TextDecoder().decode(first?.value)).toContain(': heartbeat\n\n');
+  controller.abort();
+  await until(() => left);
+});
+
+test('a source is not asked for more than the client takes', async () => {
+  let made = 0;
+  async function* endless() {
+    for (;;) yield await Promise.resolve({ data: 'x'.repeat(10_000), id: String(made++) });
+  }
+  open = await serve([streaming(endless)]);
+  const controller = new AbortController();
+  await open.call('/events', { signal: controller.signal });
+  let before = -1;
+  let still = 0;
+  await until(() => {
+    still = before === made ? still + 1 : 0;
+    before = made;
+    return still > 10;
+  });
+  expect(made).toBeLessThan(5_000);
+  controller.abort();
+});

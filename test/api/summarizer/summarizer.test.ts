@@ -1,0 +1,365 @@
+import { once } from 'node:events';
+import http, { type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createSummarizer } from '../../../api/summarizer/summarizer.js';
+import type { Listening } from '../../../api/http/server.js';
+import { Outbound } from '../../../src/platform/outbound/outbound.js';
+import { allowedPlaces } from '../../../src/platform/outbound/allowed-places.js';
+import { Pages } from '../../../src/pages/pages.js';
+import { loadSummarizerSettings } from '../../../src/settings.js';
+import { readingProgram } from '../../support/reading-program.js';
+
+const PAGE = `<!doctype html><html lang="en"><head><base href="/base/">
+<title>Rivers &amp; lakes</title><meta name="Description" content=" About
+ water. "><meta property="og:title" content="Water"><meta name="author" content="Ada"></head>
+<body><nav><a href="/">Home</a></nav><main><h1>Rivers</h1><h2>Lakes</h2><h2>Lakes</h2>
+<p>Rivers flow, and <a href="sea.html#mouth">they end</a> in the sea.</p><p>Rivers flow on.</p>
+<img src="river.jpg" alt="A river"><img src="data:image/gif;base64,R0" data-src="lake.jpg"></main>
+<footer>Imprint</footer></body></html>`;
+
+let answer: RequestListener;
+let requests = 0;
+const log: string[] = [];
+const server = http.createServer((request, response) => {
+  requests++;
+  answer(request, response);
+});
+let site: string;
+let pages: Pages;
+let listening: Listening;
+
+beforeAll(async () => {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  site = `http://127.0.0.1:${port}`;
+  const allow = allowedPlaces.parse(`127.0.0.1:${port}`);
+  const outbound = new Outbound({ allow });
+  // Nobody is told that a page took too long because a machine is busy.
+  pages = new Pages({ outbound, program: readingProgram(), bounds: { fetchMs: 120_000 } });
+  const { chain, http: settings } = loadSummarizerSettings({ RATE_LIMIT_REQUESTS: '100000' });
+  const logger = pino({ level: 'debug' }, { write: (line: string) => void log.push(line) });
+  const listener = createSummarizer({ pages, http: settings, chain, log: logger });
+  listening = await listener.listen('127.0.0.1', 0);
+});
+afterEach(() => server.closeAllConnections());
+afterAll(async () => {
+  await listening?.close();
+  await pages?.close();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const html =
+  (text: string, headers: http.OutgoingHttpHeaders = {}): RequestListener =>
+  (_request, response) =>
+    response.writeHead(200, { 'content-type': 'text/html', ...headers }).end(text);
+
+/** Requests that have counted. */
+let asked = 0;
+async function ask(path: string, body: unknown, signal?: AbortSignal) {
+  const response = await fetch(`${listening.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    ...(signal && { signal }),
+  });
+  asked++;
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: JSON.parse(text) };
+}
+const get = async (path: string) => (await fetch(`${listening.url}${path}`)).json();
+
+test('says what it is, and that it serves', async () => {
+  expect(await get('/health')).toEqual({ status: 'ok', service: 'web-summarizer', version: '1.0' });
+  expect(await get('/')).toEqual({
+    service: 'web-summarizer',
+    description: expect.any(String),
+    endpoints: expect.objectContaining({ 'POST /api/summarize': expect.any(String) }),
+    payment: { network: 'tempo', currency: 'pathUSD', payTo: null, note: expect.any(String) },
+  });
+});
+
+test('says who is paid, where somebody is', async () => {
+  const payTo = `0x${'a1'.repeat(20)}`;
+  const settings = loadSummarizerSettings({ TREASURY_ADDRESS: payTo });
+  const paid = createSummarizer({ ...settings, pages, log: pino({ level: 'silent' }) });
+  const { close, url } = await paid.listen('127.0.0.1', 0);
+  onTestFinished(close);
+  const { payment } = (await (await fetch(url)).json()) as { payment: { payTo: string } };
+  expect(payment.payTo.toLowerCase()).toBe(payTo);
+});
+
+test('is declared as the other listeners are, and answers errors as they do', async () => {
+  const document = (await get('/openapi.json')) as { paths: Record<string, object> };
+  expect(
+    Object.entries(document.paths).flatMap(([path, of]) => [path, ...Object.keys(of)]),
+  ).toEqual(
+    ['/', 'get', '/health', 'get', '/api/summarize', 'post', '/api/extract', 'post'].concat([
+      ...['/api/read', 'post'],
+    ]),
+  );
+  const missing = await fetch(`${listening.url}/api/nothing`, {
+    headers: { 'x-request-id': 'of-ada' },
+  });
+  expect([missing.status, missing.headers.get('x-request-id'), await missing.json()]).toEqual([
+    ...[404, 'of-ada', { error: 'Not found' }],
+  ]);
+});
+
+test('summarizes a page, with exactly the fields of the contract', async () => {
+  answer = html(PAGE);
+  const url = `${site}/rivers#top`;
+  const { body, headers, status } = await ask('/api/summarize', { url });
+  expect(status).toBe(200);
+  expect(body).toEqual({
+    url,
+    title: 'Rivers & lakes',
+    description: 'About water.',
+    headings: ['Rivers', 'Lakes'],
+    paragraphs: ['Rivers flow, and they end in the sea.', 'Rivers flow on.'],
+    wordCount: 16,
+    fetchedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+  });
+  expect(headers.get('content-location')).toBe(`${site}/rivers`);
+});
+
+test('extracts links, pictures and metadata, by the page’s own base', async () => {
+  answer = html(PAGE);
+  const { body } = await ask('/api/extract', { url: site });
+  expect(body).toEqual({
+    url: site,
+    links: [
+      { href: `${site}/`, text: 'Home' },
+      { href: `${site}/base/sea.html#mouth`, text: 'they end' },
+    ],
+    images: [
+      { src: `${site}/base/river.jpg`, alt: 'A river' },
+      { src: `${site}/base/lake.jpg`, alt: '' },
+    ],
+    meta: { description: 'About water.', 'og:title': 'Water' },
+    fetchedAt: expect.any(String),
+  });
+});
+
+test('tells an address as it was given, and reads the page by where it was found', async () => {
+  const moved = '<p>It is <a href="sea">by the sea</a>.</p><img src="river.jpg">';
+  answer = (request, response) =>
+    request.url === '/old/page'
+      ? response.writeHead(301, { location: '/new/page?of=1' }).end()
+      : html(moved)(request, response);
+  const [url, found, sea] = [`${site}/old/page`, `${site}/new/page?of=1`, `${site}/new/sea`];
+  for (const path of ['/api/summarize', '/api/extract', '/api/read']) {
+    const { body, headers } = await ask(path, { url });
+    expect([path, body.url, headers.get('content-location')]).toEqual([path, url, found]);
+  }
+  expect((await ask('/api/extract', { url })).body).toMatchObject({
+    links: [{ href: sea, text: 'by the sea' }],
+    images: [{ src: `${site}/new/river.jpg` }],
+  });
+  const { body } = await ask('/api/read', { url });
+  expect([body.finalUrl, body.markdown]).toEqual([found, `It is [by the sea](${sea}).`]);
+});
+
+test('reads XHTML as well, and follows nothing but redirects', async () => {
+  const before = requests;
+  const refresh = '<meta http-equiv="refresh" content="0; url=/elsewhere"/>';
+  answer = html(`${refresh}<p>Here.</p>`, { 'content-type': 'application/xhtml+xml' });
+  const { body } = await ask('/api/read', { url: `${site}/xhtml` });
+  expect([body.text, requests - before]).toEqual(['Here.', 1]);
+});
+
+test('reads the whole main content, as text and as Markdown', async () => {
+  answer = html(PAGE);
+  const { body } = await ask('/api/read', { url: site });
+  expect(body).toEqual({
+    url: site,
+    finalUrl: `${site}/`,
+    title: 'Rivers & lakes',
+    byline: 'Ada',
+    published: null,
+    language: 'en',
+    siteName: null,
+    description: 'About water.',
+    wordCount: 14,
+    text: 'Rivers\n\nLakes\n\nLakes\n\nRivers flow, and they end in the sea.\n\nRivers flow on.',
+    markdown: `# Rivers\n\n## Lakes\n\n## Lakes\n\nRivers flow, and [they end](${site}/base/sea.html#mouth) in the sea.\n\nRivers flow on.`,
+    fetchedAt: expect.any(String),
+  });
+});
+
+test('tells the page’s server who it is, and nothing of who asked', async () => {
+  const told = new Promise<http.IncomingHttpHeaders>((resolve) => {
+    answer = (request, response) => {
+      resolve(request.headers);
+      html('')(request, response);
+    };
+  });
+  await ask('/api/summarize', { url: `${site}/headers` });
+  expect(await told).toEqual({
+    host: new URL(site).host,
+    'user-agent': 'AgentPlatform-WebSummarizer/1.0',
+    accept: 'text/html, application/xhtml+xml',
+    'accept-encoding': expect.stringContaining('gzip'),
+    connection: expect.any(String),
+  });
+});
+
+describe('A request is refused', () => {
+  test.each([
+    {},
+    { url: '' },
+    { url: '  ' },
+    { url: 7 },
+    { url: null },
+    { url: ['a'] },
+    [],
+    'text',
+  ])('without a url: %j', async (body) => {
+    const { body: answered, status } = await ask('/api/summarize', body);
+    expect([status, answered]).toEqual([400, { error: 'url required' }]);
+  });
+
+  test('with the status of the page’s server in its message', async () => {
+    answer = (_request, response) => response.writeHead(404).end();
+    const { body, status } = await ask('/api/read', { url: site });
+    expect([status, body]).toEqual([
+      500,
+      { error: 'The page answered with status 404', code: 'UPSTREAM_STATUS' },
+    ]);
+  });
+
+  test('with the type of what is no page in its message', async () => {
+    answer = html('', { 'content-type': 'image/png' });
+    const { body, status } = await ask('/api/read', { url: `${site}/picture` });
+    expect([status, body]).toEqual([
+      500,
+      {
+        error: 'The URL leads to image/png, not to text/html or application/xhtml+xml',
+        code: 'NOT_HTML',
+      },
+    ]);
+  });
+
+  test('of more than 1 MB', async () => {
+    const { body, status } = await ask('/api/read', { url: 'a'.repeat(1024 ** 2) });
+    expect([status, body]).toEqual([413, { error: 'Request body is too large (at most 1 MB)' }]);
+  });
+
+  test('after five redirects', async () => {
+    const before = requests;
+    answer = (_request, response) => response.writeHead(302, { location: '/round' }).end();
+    const { body } = await ask('/api/read', { url: `${site}/round` });
+    expect([body.code, requests - before]).toEqual(['TOO_MANY_REDIRECTS', 6]);
+  });
+
+  test('for a page of more than 10 MB', { tags: 'attack' }, async () => {
+    answer = html('a'.repeat(10 * 1024 ** 2 + 1));
+    const { body } = await ask('/api/read', { url: `${site}/large` });
+    expect(body).toEqual({ error: 'The page has more than 10 MB', code: 'TOO_LARGE' });
+  });
+
+  test('for an address inside, without a word of it', { tags: 'attack' }, async () => {
+    for (const url of [
+      'http://169.254.169.254/latest/meta-data/',
+      'http://10.0.0.1/',
+      site.replace('127.0.0.1', '127.1.1.1'),
+    ]) {
+      const { body, status } = await ask('/api/extract', { url });
+      expect([status, body]).toEqual([
+        500,
+        { error: 'The address of the URL is not a public one', code: 'URL_NOT_ALLOWED' },
+      ]);
+    }
+  });
+});
+
+test('what is asked for twice at the same time is fetched once', async () => {
+  const before = requests;
+  let tellBoth = (): void => undefined;
+  const both = new Promise<void>((resolve) => (tellBoth = resolve));
+  answer = (request, response) => {
+    void both.then(() => html(PAGE)(request, response));
+  };
+  const url = `${site}/shared`;
+  const underWay = [ask('/api/read', { url }), ask('/api/summarize', { url })];
+  await expect.poll(() => pages.waitingFor(url)).toBe(2);
+  tellBoth();
+  const [one, two] = await Promise.all(underWay);
+  expect([one?.status, two?.status, requests - before]).toEqual([200, 200, 1]);
+  expect(one?.body.fetchedAt).toBe(two?.body.fetchedAt);
+});
+
+test('a page that allows it is given again without a fetch, any other is not', async () => {
+  const before = requests;
+  answer = html(PAGE, { 'cache-control': 'max-age=60' });
+  const one = await ask('/api/read', { url: `${site}/kept` });
+  const two = await ask('/api/read', { url: `${site}/kept#part` });
+  expect([requests - before, two.body.fetchedAt]).toEqual([1, one.body.fetchedAt]);
+  // Of what is kept of it, nobody gets what another has asked for.
+  expect((await ask('/api/extract', { url: `${site}/kept` })).body.links).toHaveLength(2);
+  answer = html(PAGE);
+  await ask('/api/read', { url: `${site}/not-kept` });
+  await ask('/api/read', { url: `${site}/not-kept` });
+  expect(requests - before).toBe(4);
+});
+
+test('at most four requests are with a host at once', { tags: 'attack' }, async () => {
+  let now = 0;
+  let most = 0;
+  let tellAll = (): void => undefined;
+  const all = new Promise<void>((resolve) => (tellAll = resolve));
+  answer = (request, response) => {
+    most = Math.max(most, ++now);
+    void all.then(() => {
+      now--;
+      html(PAGE)(request, response);
+    });
+  };
+  const urls = Array.from({ length: 12 }, (_, index) => `${site}/${index}`);
+  const many = urls.map((url) => ask('/api/read', { url }));
+  // All of them want to be with the host, and those who are stay there.
+  await expect.poll(() => urls.every((url) => pages.waitingFor(url) === 1)).toBe(true);
+  await expect.poll(() => now).toBe(4);
+  tellAll();
+  const statuses = (await Promise.all(many)).map(({ status }) => status);
+  expect([new Set(statuses), most]).toEqual([new Set([200]), 4]);
+});
+
+test('a client that leaves ends its fetch', { tags: 'attack' }, async () => {
+  const leaving = new AbortController();
+  const closed = new Promise((resolve) => {
+    answer = (_request, response) => {
+      response.on('close', resolve);
+      response.writeHead(200, { 'content-type': 'text/html' }).write('<p>');
+      leaving.abort();
+    };
+  });
+  await expect(ask('/api/read', { url: `${site}/left` }, leaving.signal)).rejects.toThrow();
+  await closed;
+});
+
+test('no text of a page, and no address inside, is in the log', { tags: 'attack' }, async () => {
+  answer = html('<p>the secret of the page</p>');
+  await ask('/api/read', { url: `${site}/secret` });
+  const { href } = new URL('http://10.11.12.13/inside');
+  await ask('/api/read', { url: href });
+  const all = log.join('\n');
+  expect(all).not.toContain('the secret of the page');
+  expect(all).not.toContain('10.11.12.13');
+});
+
+test('a stranger asks 120 times a minute', { tags: 'attack' }, async () => {
+  const refused = async () => (await ask('/api/read', { url: 'ftp://none' })).status === 429;
+  while (asked < 200 && !(await refused())) {
+    // goes on until it is refused
+  }
+  const { body, headers } = await ask('/api/read', { url: 'ftp://none' });
+  expect([body, headers.get('ratelimit-limit'), asked > 120]).toEqual([
+    { error: 'Too many requests, please slow down.' },
+    '120',
+    true,
+  ]);
+  expect((await fetch(`${listening.url}/health`)).status).toBe(200);
+});

@@ -1,0 +1,372 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { pagesOf } from '../../support/http.js';
+import {
+  ADMIN_EMAIL,
+  testPlatform,
+  type TestPlatform,
+  type TestUser,
+} from '../../support/platform.js';
+import { transactionsOf } from '../../support/transactions.js';
+
+let platform: TestPlatform;
+
+// Without workers agents stay as they were put down: these tests are about answers alone.
+beforeAll(async () => {
+  platform = await testPlatform({ workers: false });
+});
+afterAll(() => platform?.close());
+
+const PATH = '/api/agents/provision';
+const provision = (user: TestUser | undefined, body: unknown, headers = {}) =>
+  platform.web(user, 'POST', PATH, { body, headers });
+const newName = () => `agent ${randomUUID()}`;
+
+describe('provisioning over the web API', () => {
+  test('answers 201 with the new agent, which is being provisioned', async () => {
+    const ada = await platform.signUp('solo');
+    const made = await provision(ada, { name: 'First' });
+    expect(made.status).toBe(201);
+    expect(made.body).toEqual({
+      success: true,
+      agent: {
+        id: expect.any(String),
+        name: 'First',
+        status: 'provisioning',
+        websocketUrl: expect.stringMatching(/^ws:\/\/first-[0-9a-f]{8}\.localhost/),
+        model: 'gpt-6-luna',
+        createdAt: expect.any(String),
+      },
+    });
+    expect(made.headers.get('x-temporal-run')).toBeNull();
+    const { body } = await platform.web(ada, 'GET', `/api/agents/${made.body.agent.id}`);
+    expect(body.status).toBe('ok');
+    expect(body.agent).toMatchObject({
+      model: 'gpt-6-luna',
+      plan: 'solo',
+      aiProvider: 'anthropic',
+      desired: 'running',
+      statusReason: null,
+      startedAt: null,
+    });
+  });
+
+  test.each([
+    [{}, 400, 'name is required'],
+    [{ name: ' ' }, 400, 'name is required'],
+    [{ name: 'x'.repeat(65) }, 400, 'name must be at most 64 characters'],
+    [{ name: 'x', model: 'gpt-2' }, 400, 'model must be one of claude-opus-4-6, gpt-4, custom'],
+    [{ name: 'x', model: 'custom' }, 400, 'config.model must name the model when model is custom'],
+    [{ name: 'x', tier: 'platinum' }, 400, 'tier must be one of starter, pro, enterprise'],
+    [{ name: 'x', tier: 'pro' }, 402, 'The plan collective needs a subscription'],
+    [{ name: 'x', tier: 'free' }, 402, 'A paid plan is required'],
+    [{ name: 'x', model: 'gpt-4' }, 403, 'Model gpt-4 is not part of the plan "solo"'],
+    [
+      { name: 'x', model: 'custom', config: { model: 'gpt-6.1-sol' } },
+      403,
+      'Model gpt-6.1-sol is not part of the plan "solo"',
+    ],
+    [{ name: 'x', config: { runtime: [] } }, 400, 'config.runtime must be an object'],
+    [{ name: 'x', config: { big: 'x'.repeat(70_000) } }, 400, 'config must be at most 64 KiB'],
+  ])('that makes no sense or is too much is refused (%#)', async (body, status, error) => {
+    const refused = await provision(await platform.signUp('solo'), body);
+    expect([refused.status, refused.body.error]).toEqual([status, error]);
+  });
+
+  test('needs a session, and a subscription unless for an administrator', async () => {
+    expect((await provision(undefined, { name: 'x' })).status).toBe(401);
+    const refused = await provision(await platform.signUp(), { name: 'x' });
+    expect(refused.status).toBe(402);
+    expect(refused.body).toMatchObject({
+      error: 'Active subscription required',
+      code: 'SUBSCRIPTION_REQUIRED',
+    });
+    const admin = await platform.signUp(undefined, ADMIN_EMAIL);
+    for (const name of ['one', 'two', 'three', 'four']) {
+      expect((await provision(admin, { name })).status).toBe(201);
+    }
+  });
+
+  test.each([
+    ['label', 1],
+    ['solo', 1],
+    ['collective', 3],
+  ] as const)('on the plan %s stops at %d with a 429', async (plan, limit) => {
+    const user = await platform.signUp(plan);
+    for (let made = 0; made < limit; made++) {
+      expect((await provision(user, { name: newName() })).status).toBe(201);
+    }
+    const refused = await provision(user, { name: newName() });
+    expect(refused.status).toBe(429);
+    expect(refused.body).toMatchObject({ error: 'Agent limit reached', current: limit, limit });
+    const { body } = await platform.web(user, 'GET', '/api/agents');
+    expect(body.count).toBe(limit);
+  });
+
+  test('twice at the same time at the cap admits one', async () => {
+    const user = await platform.signUp('solo');
+    const both = await Promise.all(
+      Array.from({ length: 4 }, () => provision(user, { name: newName() })),
+    );
+    expect(both.map(({ status }) => status).sort()).toEqual([201, 429, 429, 429]);
+  });
+
+  test('of a name that is in use is a 409; another user may have it', async () => {
+    const [ada, bob] = [await platform.signUp('network'), await platform.signUp('network')];
+    expect((await provision(ada, { name: 'Same' })).status).toBe(201);
+    const refused = await provision(ada, { name: 'Same' });
+    expect([refused.status, refused.body.error]).toEqual([
+      409,
+      'An agent named "Same" exists already',
+    ]);
+    expect((await provision(bob, { name: 'Same' })).status).toBe(201);
+  });
+
+  test('with an Idempotency-Key makes one agent, and a different body is a 422', async () => {
+    const user = await platform.signUp('network');
+    const key = { 'idempotency-key': randomUUID() };
+    const name = newName();
+    const first = await provision(user, { name }, key);
+    const again = await provision(user, { name }, key);
+    expect([again.status, again.body]).toEqual([201, first.body]);
+    expect((await provision(user, { name: newName() }, key)).status).toBe(422);
+    expect((await platform.web(user, 'GET', '/api/agents')).body.count).toBe(1);
+    // Another user's same key is another key.
+    const other = await platform.signUp('network');
+    const made = await provision(other, { name }, key);
+    expect(made.body.agent.id).not.toBe(first.body.agent.id);
+  });
+
+  test('is the same agent for a request whose answer was lost, and a 422 for another one', async () => {
+    const user = await platform.signUp('network');
+    const key = { 'idempotency-key': randomUUID() };
+    const first = await provision(user, { name: 'lost' }, key);
+    // As the web API leaves it when the backend does not answer in time.
+    await platform.asOwner(
+      `UPDATE idempotency_keys SET state = 'running', locked_until = now() - interval '1 s'
+        WHERE caller = '${user.id}'`,
+    );
+    expect((await provision(user, { name: 'another' }, key)).status).toBe(422);
+    const again = await provision(user, { name: 'lost' }, key);
+    expect([again.status, again.body]).toEqual([201, first.body]);
+    expect((await platform.web(user, 'GET', '/api/agents')).body.count).toBe(1);
+  });
+
+  test.each([
+    ['with', 4],
+    ['without', 2],
+  ])('%s an Idempotency-Key takes %d transactions', async (way, most) => {
+    const user = await platform.signUp('network');
+    const key = () => ({ 'idempotency-key': randomUUID() });
+    const counts: number[] = [];
+    for (let i = 0; i < 4; i++) {
+      const made = () => provision(user, { name: newName() }, way === 'with' ? key() : {});
+      counts.push(await transactionsOf(made));
+    }
+    // Others' may come between, such as those of a connection that is opened, but never fewer.
+    expect(Math.min(...counts)).toBe(most);
+  });
+
+  test('chooses the provider by the model', async () => {
+    const user = await platform.signUp('network');
+    const providers = [];
+    for (const body of [{ model: 'gpt-4' }, { model: 'custom', config: { model: 'mine' } }, {}]) {
+      const made = await provision(user, { name: newName(), ...body });
+      const shown = await platform.web(user, 'GET', `/api/agents/${made.body.agent.id}`);
+      providers.push(shown.body.agent.aiProvider);
+    }
+    expect(providers).toEqual(['openai', 'openai', 'anthropic']);
+  });
+
+  test('is limited to 100 requests a minute from one address', async () => {
+    const { headers } = await platform.web(undefined, 'GET', '/api/agents');
+    expect(headers.get('ratelimit-limit')).toBe('100');
+  });
+});
+
+describe('the list of agents', () => {
+  test('is empty for nobody, and for somebody without agents', async () => {
+    const empty = { agents: [], count: 0, status: 'ok' };
+    const nobody = await platform.web(undefined, 'GET', '/api/agents');
+    expect([nobody.status, nobody.body]).toEqual([200, empty]);
+    expect((await platform.web(await platform.signUp(), 'GET', '/api/agents')).body).toEqual(empty);
+    expect((await platform.web(undefined, 'GET', PATH)).status).toBe(401);
+  });
+
+  test('shows items of the contract, oldest first, page by page', async () => {
+    const user = await platform.signUp('network');
+    const names = ['a', 'b', 'c'];
+    for (const name of names) await provision(user, { name });
+    for (const list of ['/api/agents', PATH]) {
+      const seen: string[] = [];
+      const ask = (path: string) => platform.web(user, 'GET', path);
+      for await (const { body, status } of pagesOf(ask, `${list}?limit=1`)) {
+        expect([status, body.agents.length]).toEqual([200, 1]);
+        seen.push(body.agents[0].name);
+      }
+      expect(seen).toEqual(names);
+    }
+    const { body } = await platform.web(user, 'GET', '/api/agents');
+    expect(body.agents[0]).toEqual({
+      id: expect.any(String),
+      name: 'a',
+      model: 'claude-opus-4-6',
+      status: 'provisioning',
+      websocketUrl: expect.stringMatching(/^ws:/),
+      createdAt: expect.stringMatching(/Z$/),
+      updatedAt: expect.stringMatching(/Z$/),
+    });
+    expect((await platform.web(user, 'GET', PATH)).body.success).toBe(true);
+  });
+
+  test.each(['limit=0', 'limit=201', 'limit=x', 'cursor=x', 'cursor=WyJ4IiwieSJd'])(
+    'refuses %s',
+    async (query) => {
+      const user = await platform.signUp();
+      expect((await platform.web(user, 'GET', `/api/agents?${query}`)).status).toBe(400);
+    },
+  );
+});
+
+describe('one agent', () => {
+  test.each([
+    ['GET', ''],
+    ['PUT', ''],
+    ['DELETE', ''],
+    ['GET', '/config'],
+    ['PUT', '/config'],
+    ['GET', '/operations'],
+    ['POST', '/start'],
+    ['POST', '/stop'],
+    ['POST', '/restart'],
+  ])('that is not there is a 404 for %s %s, and 401 for nobody', async (method, rest) => {
+    const user = await platform.signUp();
+    const body = method === 'PUT' ? { config: {} } : undefined;
+    const missing = await platform.web(user, method, `/api/agents/${randomUUID()}${rest}`, {
+      body,
+    });
+    expect([missing.status, missing.body.error]).toEqual([404, 'Agent not found']);
+    const nobody = await platform.web(undefined, method, `/api/agents/x${rest}`, { body });
+    expect([nobody.status, nobody.body.error]).toEqual([401, 'Unauthorized']);
+  });
+
+  test('by an id that no agent can have is refused, not an error of ours', async () => {
+    const user = await platform.signUp();
+    for (const id of ['%00', 'x'.repeat(10_000), '%ff', '%F0%9F%92%A9', "'", '..%2f..']) {
+      const { status } = await platform.web(user, 'GET', `/api/agents/${id}`);
+      expect([400, 404]).toContain(status);
+    }
+  });
+
+  test('is configured within what its owner pays for', { tags: 'attack' }, async () => {
+    const user = await platform.signUp('solo');
+    const config = { model: 'gpt-6-luna' };
+    const { id } = (await provision(user, { name: 'mine', model: 'custom', config })).body.agent;
+    const put = async (body: object, rest = '') => {
+      const answer = await platform.web(user, 'PUT', `/api/agents/${id}${rest}`, { body });
+      return [answer.status, answer.body.code];
+    };
+    for (const plan of ['network', 'free']) {
+      expect(await put({ plan })).toEqual([402, 'PLAN_REQUIRED']);
+    }
+    expect(await put({ aiProvider: 'nobody' })).toEqual([400, undefined]);
+    const dear = { config: { model: 'gpt-6.1-sol' } };
+    for (const rest of ['', '/config']) {
+      expect(await put(dear, rest)).toEqual([403, 'MODEL_RESTRICTED']);
+      expect(await put({ config: {} }, rest)).toEqual([400, undefined]);
+    }
+    const shown = await platform.web(user, 'GET', `/api/agents/${id}/config`);
+    expect(shown.body.config).toEqual(config);
+  });
+
+  /** A configuration with so many skills, of which the last ones are off. */
+  const withSkills = (on: number, off = 0) => {
+    const entries = Array.from({ length: on + off }, (_, n) => [`s${n}`, { enabled: n < on }]);
+    return { runtime: { skills: { entries: Object.fromEntries(entries) } } };
+  };
+
+  test('has as many skills as its owner’s plan has', { tags: 'attack' }, async () => {
+    const user = await platform.signUp('label');
+    const limited = (current: number) => ({ code: 'SKILL_LIMIT_REACHED', current, limit: 3 });
+    const refused = await provision(user, { name: 'x', config: withSkills(4) });
+    expect([refused.status, refused.body]).toMatchObject([402, limited(0)]);
+    const { id } = (await provision(user, { name: 'x', config: withSkills(3, 2) })).body.agent;
+    const put = await platform.web(user, 'PUT', `/api/agents/${id}/config`, {
+      body: { config: withSkills(4) },
+    });
+    expect([put.status, put.body]).toMatchObject([402, limited(3)]);
+    const one = await platform.web(user, 'POST', '/api/agent', {
+      body: { action: 'update-skill', agentId: id, skill: 'one-more', enabled: true },
+    });
+    expect([one.status, one.body]).toMatchObject([402, limited(3)]);
+  });
+
+  test('runs for nobody whose plan has lapsed', { tags: 'attack' }, async () => {
+    const user = await platform.signUp('solo');
+    const { id } = (await provision(user, { name: 'mine' })).body.agent;
+    await platform.asOwner(
+      `UPDATE subscriptions SET period_start = now() - interval '2 days',
+              period_end = now() - interval '1 s' WHERE user_id = '${user.id}'`,
+    );
+    const post = async (path: string, body?: object) => {
+      const answer = await platform.web(user, 'POST', path, { body });
+      return [answer.status, answer.body.code];
+    };
+    for (const kind of ['start', 'restart', 'repair']) {
+      expect(await post(`/api/agents/${id}/${kind}`)).toEqual([402, 'PLAN_REQUIRED']);
+    }
+    const asked = { agentId: id, message: 'hello' };
+    expect(await post('/api/chat', asked)).toEqual([402, 'PLAN_REQUIRED']);
+    expect(await post('/api/agent', { action: 'chat', ...asked })).toEqual([402, 'PLAN_REQUIRED']);
+    // To look, and to end it, needs no plan.
+    expect((await platform.web(user, 'GET', `/api/agents/${id}`)).status).toBe(200);
+    expect((await platform.web(user, 'DELETE', `/api/agents/${id}`)).status).toBe(200);
+  });
+});
+
+describe('the instance of a user', () => {
+  test("shows plan and agents to that user, and is nobody else's", async () => {
+    const user = await platform.signUp('collective');
+    await provision(user, { name: 'one' });
+    const path = `/api/instance/${user.id}`;
+    const shown = await platform.web(user, 'GET', path);
+    expect(shown.body).toMatchObject({
+      userId: user.id,
+      plan: 'collective',
+      count: 1,
+      status: 'ok',
+    });
+    expect(shown.body.agents[0].name).toBe('one');
+    expect(shown.headers.get('ratelimit-limit')).toBe('30');
+    const other = await platform.signUp();
+    expect((await platform.web(other, 'GET', path)).status).toBe(404);
+    expect((await platform.web(other, 'GET', `${path}/stats`)).status).toBe(404);
+    expect((await platform.web(undefined, 'GET', path)).status).toBe(401);
+    expect((await platform.web(user, 'GET', `${path}/stats`)).body).toEqual({
+      userId: user.id,
+      running: 0,
+      cpuPercent: 0,
+      memoryBytes: 0,
+      agents: [],
+      status: 'ok',
+    });
+  });
+});
+
+test("the machine's health is told to anybody", async () => {
+  const { status, body } = await platform.web(undefined, 'GET', '/api/health');
+  expect(status).toBe(200);
+  expect(body).toEqual({
+    status: 'ok',
+    health: expect.stringMatching(/^(healthy|degraded|unhealthy)$/),
+    timestamp: expect.stringMatching(/Z$/),
+    cpu: { usage: expect.any(Number), cores: expect.any(Number) },
+    memory: {
+      usage: expect.any(Number),
+      total: expect.any(Number),
+      used: expect.any(Number),
+      free: expect.any(Number),
+    },
+    uptime: expect.any(Number),
+  });
+});

@@ -1,0 +1,171 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import {
+  agentArchives,
+  PLAIN_OPERATIONS,
+  runtimeInstances,
+  updateAgent,
+} from '../../../api/backend/contract.js';
+import { BackendClient } from '../../../api/web/backend-client.js';
+import { forwarder } from '../../../api/web/forward.js';
+import { LIMITS } from '../../../api/web/limits.js';
+import { BadGatewayError } from '../../../src/lib/errors.js';
+import { StillRunningError } from '../../../src/platform/idempotency/kept-answers.js';
+import { ADA, bearer, INTERNAL_KEY, serve, signedIn, type TestListener } from '../http/support.js';
+
+const ON = {
+  caller: {
+    kind: 'session',
+    sessionId: 's',
+    signedInAt: new Date(0),
+    user: ADA,
+    csrfToken: '',
+    plan: undefined,
+  },
+  clientAddress: '192.0.2.1',
+  requestId: 'r',
+  idempotencyId: 'i',
+} as const;
+
+const INSTANCE = {
+  id: 'a1',
+  containerId: 'c1',
+  userId: 'ada',
+  status: 'running',
+  image: 'agent:1',
+  createdAt: '2026-01-01T00:00:00.000Z',
+  stats: null,
+};
+const NEWER = { region: 'eu', zones: [{ name: 'a' }] };
+
+let backend: Server | undefined;
+let listener: TestListener | undefined;
+
+afterEach(async () => {
+  await listener?.close();
+  backend?.close();
+});
+
+/** A backend that gives every request this answer. */
+const answering = (
+  body: unknown,
+  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
+): Promise<BackendClient> =>
+  serving((_request, response) => {
+    response.writeHead(status, { connection: 'close', ...headers }).end(JSON.stringify(body));
+  });
+
+async function serving(listener: RequestListener): Promise<BackendClient> {
+  const server = createServer(listener);
+  backend = server;
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo; // TCP: never a string
+  return new BackendClient(`http://127.0.0.1:${port}`, 'key');
+}
+
+test('what a newer backend tells beside is ignored, at any depth', async () => {
+  const client = await answering({
+    ...NEWER,
+    count: 2,
+    instances: [INSTANCE, { ...INSTANCE, ...NEWER }],
+  });
+  const answer = await client.call(ON, runtimeInstances, {});
+  expect(answer).toEqual({ count: 2, instances: [INSTANCE, INSTANCE] });
+});
+
+test('what is missing is not ignored', async () => {
+  const { image: _image, ...without } = INSTANCE;
+  const client = await answering({ ...NEWER, count: 1, instances: [{ ...without, ...NEWER }] });
+  await expect(client.call(ON, runtimeInstances, {})).rejects.toThrow(BadGatewayError);
+});
+
+test('that the backend is still at the first call is told with when to come again', async () => {
+  const busy = { error: 'A request with this Idempotency-Key is still running' };
+  const client = await answering(busy, { status: 409, headers: { 'retry-after': '7' } });
+  const refused = client.call(ON, runtimeInstances, {});
+  await expect(refused).rejects.toThrow(StillRunningError);
+  await expect(refused).rejects.toMatchObject({ status: 409, message: busy.error, retryAfter: 7 });
+});
+
+test('a limit of the backend is told with its own headers, and with when to come again', async () => {
+  const limited = {
+    'ratelimit-limit': '5',
+    'ratelimit-remaining': '0',
+    'ratelimit-reset': '42',
+    'retry-after': '42',
+  };
+  const refusal = { error: 'Deployment rate limit exceeded.' };
+  const client = await answering(refusal, { status: 429, headers: limited });
+  const forward = forwarder(client, { limit: LIMITS.agents, owned: () => Promise.resolve() });
+  listener = await serve([forward(agentArchives)]);
+  const response = await listener.call('/api/agents/a1/archives', { headers: signedIn });
+  expect([response.status, await response.json()]).toEqual([429, refusal]);
+  expect(Object.fromEntries(response.headers)).toMatchObject(limited);
+});
+
+test('what is handed on is what this version declares', async () => {
+  const client = await answering({ ...NEWER, archives: [] });
+  const forward = forwarder(client, { limit: LIMITS.agents, owned: () => Promise.resolve() });
+  listener = await serve([forward(agentArchives)]);
+  const response = await listener.call('/api/agents/a1/archives', { headers: signedIn });
+  expect([response.status, await response.json()]).toEqual([200, { archives: [] }]);
+});
+
+test('a backend that is not there, or breaks off, is unavailable', async () => {
+  const unavailable = new BadGatewayError('The backend is unavailable');
+  const nobody = new BackendClient('http://127.0.0.1:1', 'key');
+  await expect(nobody.call(ON, runtimeInstances, {})).rejects.toThrow(unavailable);
+  const breaksOff = await serving((_request, response) => {
+    response.writeHead(200, { 'content-length': '100' });
+    response.write('{', () => response.destroy());
+  });
+  await expect(breaksOff.call(ON, runtimeInstances, {})).rejects.toThrow(unavailable);
+});
+
+test('a call that cannot even be made is no fault of the backend', async () => {
+  const client = await answering({});
+  const body = { config: { much: 1n } };
+  const call = client.call(ON, updateAgent, { params: { id: 'a1' }, body });
+  await expect(call).rejects.not.toThrow(BadGatewayError);
+  const [plain] = PLAIN_OPERATIONS;
+  const tooPrecise = { params: { id: 'a1' }, query: { wait: 25.0049 } };
+  const waiting = client.forward(ON, plain!.declared, tooPrecise);
+  await expect(waiting).rejects.not.toThrow(BadGatewayError);
+});
+
+test.each(['25.0049', '0x10', '1e1', '-1', '61', '', ' 5', 'soon', '999999999999'])(
+  'a wait of "%s" is refused on both listeners, and the backend is not asked',
+  async (wait) => {
+    const [plain] = PLAIN_OPERATIONS;
+    const { declared } = plain!;
+    const client = await serving(() => expect.unreachable());
+    const forward = forwarder(client, { limit: LIMITS.agents, owned: () => Promise.resolve() });
+    const path = `/api/agents/a1/${plain!.kind}?wait=${encodeURIComponent(wait)}`;
+    const asked = [
+      [forward(declared), signedIn],
+      [declared.handledBy(() => expect.unreachable()), bearer(INTERNAL_KEY)],
+    ] as const;
+    for (const [endpoint, headers] of asked) {
+      listener = await serve([endpoint]);
+      const response = await listener.call(path, { method: 'POST', headers });
+      expect(response.status).toBe(400);
+      expect(await response.json()).toEqual({ error: expect.stringMatching(/^wait must be /) });
+      await listener.close();
+    }
+  },
+);
+
+test('a wait of whole seconds is handed on', async () => {
+  const [plain] = PLAIN_OPERATIONS;
+  const asked: unknown[] = [];
+  const client = await serving(({ url }, response) => {
+    asked.push(url);
+    response.writeHead(503, { connection: 'close' }).end('{"error":"no"}');
+  });
+  const forward = forwarder(client, { limit: LIMITS.agents, owned: () => Promise.resolve() });
+  listener = await serve([forward(plain!.declared)]);
+  const path = `/api/agents/a1/${plain!.kind}?wait=60`;
+  const response = await listener.call(path, { method: 'POST', headers: signedIn });
+  expect([response.status, asked]).toEqual([503, [path]]);
+});

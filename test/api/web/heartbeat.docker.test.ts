@@ -1,0 +1,263 @@
+import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { HeartbeatSchedules } from '../../../temporal/heartbeat-schedules.js';
+import { UnavailableError } from '../../../src/lib/errors.js';
+import { scheduleHeartbeats } from '../../../worker/schedule-heartbeats.js';
+import { heartbeatScheduleId } from '../../../workflows/ids.js';
+import { until } from '../../support/until.js';
+import { newAddress } from '../../support/http.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
+import { sendJson } from '../../support/provider-stub.js';
+
+const PATH = '/api/heartbeat';
+const MINUTE_MS = 60_000;
+
+const isNotFound = (error: unknown) => error instanceof ScheduleNotFoundError;
+
+let platform: TestPlatform;
+let ada: TestUser;
+beforeAll(async () => {
+  platform = await testPlatform();
+});
+beforeEach(async () => {
+  ada = await platform.signUp('network');
+  platform.provider.behave();
+});
+afterAll(() => platform?.close());
+
+const read = async (user = ada) => (await platform.web(user, 'GET', PATH)).body.heartbeat;
+const set = (body: unknown, user = ada) => platform.web(user, 'POST', PATH, { body });
+/** A worker looks now. */
+const follow = ({ db, temporal, log } = platform) =>
+  scheduleHeartbeats({ database: db, schedules: new HeartbeatSchedules(temporal.client), log });
+const scheduleOf = (user = ada) =>
+  platform.temporal.client.schedule.getHandle(heartbeatScheduleId(user.id));
+/** Every this many milliseconds, or none. */
+async function intervalOf(user = ada): Promise<number | undefined> {
+  for await (const { scheduleId } of platform.temporal.client.schedule.list()) {
+    if (scheduleId !== heartbeatScheduleId(user.id)) continue;
+    try {
+      const { spec } = await scheduleOf(user).describe();
+      return spec.intervals?.[0]?.every;
+    } catch (error) {
+      // It is listed for a moment after its deletion.
+      if (!(error instanceof ScheduleNotFoundError)) throw error;
+    }
+  }
+  return undefined;
+}
+const becomesEvery = async (ms: number | undefined, user = ada) => {
+  await follow();
+  await until(async () => (await intervalOf(user)) === ms);
+};
+
+describe('the heartbeat of a user', () => {
+  test('is off, every three hours, until it is set', async () => {
+    const { status, body } = await platform.web(ada, 'GET', PATH);
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      heartbeat: { frequency: '3h', enabled: false, lastHeartbeat: null, nextHeartbeat: null },
+      message: 'The heartbeat is off',
+    });
+    expect(await intervalOf()).toBeUndefined();
+  });
+
+  test('is set no oftener than the backend lets an address ask', async () => {
+    const from = newAddress();
+    const body = { frequency: '1h' };
+    const setFrom = () => platform.web(ada, 'POST', PATH, { body, from });
+    const answers = await Promise.all(Array.from({ length: 121 }, setFrom));
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused.map(({ status, body: { error } }) => [status, error])).toEqual([
+      [429, 'Too many requests, please slow down.'],
+    ]);
+    const reset = await platform.web(ada, 'DELETE', PATH, { from });
+    expect([reset.status, reset.body.error]).toEqual([429, 'Too many requests, please slow down.']);
+  });
+
+  test('once set comes in whole intervals after that, as its schedule has it', async () => {
+    const { status, body } = await set({ frequency: '30m', enabled: true });
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      frequency: '30m',
+      enabled: true,
+      lastUpdated: expect.any(String),
+      lastHeartbeat: null,
+      nextHeartbeat: expect.any(String),
+      message: 'Your running agents are asked every 30m',
+    });
+    const wait = Date.parse(body.nextHeartbeat) - Date.parse(body.lastUpdated);
+    expect(wait).toBeGreaterThan(29 * MINUTE_MS);
+    expect(wait).toBeLessThanOrEqual(30 * MINUTE_MS);
+    const { lastUpdated: _, message: __, ...shown } = body;
+    expect(await read()).toEqual(shown);
+    await follow();
+    const next = await until(async () => (await scheduleOf().describe()).info.nextActionTimes[0]);
+    expect(next.toISOString()).toBe(body.nextHeartbeat);
+  });
+
+  test('keeps what a change leaves out', async () => {
+    await set({ frequency: '2d' });
+    expect(await read()).toMatchObject({ frequency: '2d', enabled: false, nextHeartbeat: null });
+    await set({ enabled: true });
+    expect(await read()).toMatchObject({ frequency: '2d', enabled: true });
+    await becomesEvery(2 * 24 * 60 * MINUTE_MS);
+    await set({ frequency: '5m' });
+    expect(await read()).toMatchObject({ frequency: '5m', enabled: true });
+    await follow();
+    await until(async () => {
+      const { spec } = await scheduleOf().describe();
+      return spec.intervals?.[0]?.every === 5 * MINUTE_MS;
+    });
+    await set({});
+    expect(await read()).toMatchObject({ frequency: '5m', enabled: true });
+  });
+
+  test('is set back by a deletion, and by another one', async () => {
+    await set({ frequency: '1h', enabled: true });
+    await becomesEvery(60 * MINUTE_MS);
+    for (let time = 0; time < 2; time++) {
+      const { status, body } = await platform.web(ada, 'DELETE', PATH);
+      expect([status, body]).toEqual([200, { success: true, message: 'The heartbeat is off' }]);
+    }
+    expect(await read()).toMatchObject({ frequency: '3h', enabled: false, nextHeartbeat: null });
+    await becomesEvery(undefined);
+  });
+
+  test("leaves another user's alone", async () => {
+    const bob = await platform.signUp();
+    await set({ frequency: '1h', enabled: true });
+    const before = await read();
+    await set({ frequency: '5m', enabled: true }, bob);
+    await platform.web(bob, 'DELETE', PATH);
+    expect(await read()).toEqual(before);
+    await becomesEvery(60 * MINUTE_MS);
+  });
+
+  test('set by several at the same time is that of one of them, and so is its schedule', async () => {
+    const changes = ['5m', '6m', '7m', '8m'].map((frequency) => set({ frequency, enabled: true }));
+    const statuses = (await Promise.all(changes)).map(({ status }) => status);
+    expect(statuses).toEqual([200, 200, 200, 200]);
+    const { frequency, nextHeartbeat } = await read();
+    await becomesEvery(parseInt(frequency) * MINUTE_MS);
+    const { info } = await scheduleOf().describe();
+    expect(info.nextActionTimes[0]?.toISOString()).toBe(nextHeartbeat);
+  });
+
+  test.each([
+    [{ frequency: '4m' }, 'frequency must be like 30m, 3h or 1d, from 5m to 7d'],
+    [{ frequency: '8d' }, 'frequency must be like 30m, 3h or 1d, from 5m to 7d'],
+    [{ frequency: '1.5h' }, 'frequency must be like 30m, 3h or 1d, from 5m to 7d'],
+    [{ frequency: '3 hours' }, 'frequency must be like 30m, 3h or 1d, from 5m to 7d'],
+    [{ frequency: '03h' }, 'frequency must be like 30m, 3h or 1d, from 5m to 7d'],
+    [{ frequency: '' }, 'frequency must be like 30m, 3h or 1d, from 5m to 7d'],
+    [{ frequency: 180 }, 'frequency must be text'],
+    [{ enabled: 'yes' }, 'enabled must be true or false'],
+  ])('that makes no sense is refused (%#)', async (body, error) => {
+    const refused = await set(body);
+    expect([refused.status, refused.body.error]).toEqual([400, error]);
+    expect(await read()).toMatchObject({ frequency: '3h', enabled: false });
+  });
+
+  test('needs a session', async () => {
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const body = method === 'POST' ? {} : undefined;
+      expect((await platform.web(undefined, method, PATH, { body })).status).toBe(401);
+    }
+  });
+});
+
+describe('a heartbeat', () => {
+  const messages = async (agentId: string) => {
+    const path = `/api/chat?agentId=${agentId}&conversation=heartbeat`;
+    return (await platform.web(ada, 'GET', path)).body.messages;
+  };
+  const beatEnds = (done: number) => {
+    let triggered = Date.now();
+    return until(async () => {
+      const { recentActions } = (await scheduleOf().describe()).info;
+      // A machine with much other work was seen to start nothing for a trigger.
+      if (recentActions.length < done && Date.now() - triggered > 15_000) {
+        triggered = Date.now();
+        await scheduleOf().trigger();
+      }
+      const ends = recentActions.map(({ action }) =>
+        platform.temporal.client.workflow.getHandle(action.workflow.workflowId).result(),
+      );
+      return ends.length >= done && (await Promise.all(ends)).at(-1);
+    });
+  };
+
+  test('asks each agent that runs, once, and keeps both sides', async () => {
+    const agentId = await platform.runningAgent(ada);
+    const stopped = await platform.runningAgent(ada);
+    await platform.backend(ada, 'POST', `/api/agents/${stopped}/stop?wait=60`);
+    await set({ frequency: '1d', enabled: true });
+    await follow();
+    await scheduleOf().trigger();
+    expect(await beatEnds(1)).toEqual({ answered: 1, skipped: 0, failed: 0 });
+    const said = await messages(agentId);
+    expect(said).toMatchObject([
+      { role: 'user', content: expect.stringMatching(/^Heartbeat: /), status: 'complete' },
+      { role: 'assistant', content: expect.stringMatching(/^said: /), status: 'complete' },
+    ]);
+    expect(await messages(stopped)).toEqual([]);
+    const { lastHeartbeat } = await read();
+    expect(Date.parse(lastHeartbeat)).toBeLessThanOrEqual(Date.parse(said[0].createdAt));
+  });
+
+  test('whose answer does not come is not repeated', async () => {
+    const agentId = await platform.runningAgent(ada);
+    const asked = platform.provider.requests.length;
+    platform.provider.behave((_request, response) => sendJson(response, 500, {}));
+    await set({ enabled: true });
+    await follow();
+    await scheduleOf().trigger();
+    expect(await beatEnds(1)).toEqual({ answered: 0, skipped: 0, failed: 1 });
+    expect(platform.provider.requests).toHaveLength(asked + 1);
+    expect(await messages(agentId)).toMatchObject([
+      { role: 'user', status: 'complete' },
+      { role: 'assistant', content: '', status: 'failed' },
+    ]);
+  });
+
+  test('of a schedule that is older than the setting asks nobody', async () => {
+    const agentId = await platform.runningAgent(ada);
+    await set({ enabled: true });
+    await follow();
+    await set({ enabled: false });
+    await scheduleOf().trigger();
+    expect(await beatEnds(1)).toEqual({ answered: 0, skipped: 0, failed: 0 });
+    expect(await messages(agentId)).toEqual([]);
+    expect((await read()).lastHeartbeat).toBeNull();
+  });
+});
+
+describe('while Temporal is out of reach', () => {
+  let cutOff: TestPlatform;
+  beforeAll(async () => {
+    cutOff = await testPlatform({ workers: false, dead: ['temporal'] });
+  });
+  afterAll(() => cutOff?.close());
+
+  test('a setting is taken, and its schedule follows when it is back', async () => {
+    const user = await cutOff.signUp();
+    const body = { frequency: '1h', enabled: true };
+    expect((await cutOff.web(user, 'POST', PATH, { body })).status).toBe(200);
+    expect((await cutOff.web(user, 'GET', PATH)).body.heartbeat).toMatchObject(body);
+
+    const { client } = cutOff.temporal;
+    const schedule = client.schedule.getHandle(heartbeatScheduleId(user.id));
+    const nowhere = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) });
+    const schedules = new HeartbeatSchedules(nowhere);
+    const looking = { database: cutOff.db, schedules, log: cutOff.log };
+    await expect(scheduleHeartbeats(looking)).rejects.toThrow(UnavailableError);
+    await expect(schedule.describe()).rejects.toThrow(ScheduleNotFoundError);
+    await follow(cutOff);
+    expect((await schedule.describe()).spec.intervals).toMatchObject([{ every: 60 * MINUTE_MS }]);
+
+    expect((await cutOff.web(user, 'DELETE', PATH)).status).toBe(200);
+    await follow(cutOff);
+    await until(() => schedule.describe().then(() => false, isNotFound));
+  });
+});

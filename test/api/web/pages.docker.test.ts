@@ -1,0 +1,131 @@
+// @module-tag attack
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createWeb } from '../../../api/web/web.js';
+import type { Listening } from '../../../api/http/server.js';
+import { databaseAlone } from '../../support/dependencies.js';
+import { call } from '../../support/http.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+
+let database: TestDatabase;
+let alone: Awaited<ReturnType<typeof databaseAlone>>;
+let web: Listening;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  alone = await databaseAlone(database);
+  web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
+});
+afterAll(async () => {
+  await web?.close();
+  await alone?.close();
+  await database?.close();
+});
+
+const PASSWORD = 'a-password-of-tests';
+const SCRIPT = '"><script>alert(1)</script>';
+
+const get = (path: string, cookie?: string) =>
+  call(web.url, 'GET', path, { headers: cookie ? { cookie } : {} });
+
+/** Registers somebody, and signs them in. @returns their cookie. */
+async function signUp(name: string, userAgent = 'a browser'): Promise<string> {
+  const body = { email: `${randomUUID()}@example.com`, password: PASSWORD, name };
+  await call(web.url, 'POST', '/api/register', { body });
+  const headers = { 'user-agent': userAgent };
+  const signedIn = await call(web.url, 'POST', '/api/auth/login', { body, headers });
+  return signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
+}
+
+const PAGES = ['/login', '/reset-password', '/reset-password?token=x', '/verify-email?token=x'];
+
+test.each(PAGES)(
+  '%s loads and runs what is ours alone, and nothing that stands in it',
+  async (path) => {
+    const { headers, status, text } = await get(path);
+    expect(status).toBe(200);
+    const policy = headers.get('content-security-policy');
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toContain('unsafe');
+    expect(text).not.toMatch(/<script(?![^>]* src="\/)|<style|\son\w+=|\sstyle=|javascript:/);
+    const parts = [...text.matchAll(/<(?:script|link)[^>]* (?:src|href)="([^"]+)"/g)];
+    expect(parts).toHaveLength(2);
+    for (const [, part = ''] of parts) expect((await get(part)).status).toBe(200);
+  },
+);
+
+test.each(PAGES)('%s shows nothing of what its address says', async (path) => {
+  const plain = await get(path);
+  const more = path.includes('?') ? '&' : '?';
+  for (const name of ['done', 'linked', 'next', 'return']) {
+    const asked = await get(`${path}${more}${name}=${encodeURIComponent(SCRIPT)}`);
+    expect([name, asked.text]).toEqual([name, plain.text]);
+  }
+  for (const name of ['error', 'token']) {
+    const wrong = await get(`${path}${more}${name}=${encodeURIComponent(SCRIPT)}`);
+    expect(wrong.status).toBe(200);
+    expect(wrong.text).not.toContain('alert(1)');
+  }
+});
+
+test('every password field is sent in a body, never in an address', async () => {
+  const { text } = await get('/login');
+  const forms = [...text.matchAll(/<form[^>]*>/g)].map(([form]) => form);
+  expect(forms.length).toBeGreaterThan(1);
+  for (const form of forms) expect(form).toContain('method="post"');
+});
+
+describe('/login says in a sentence', () => {
+  test.each(
+    ['Idp', 'Codehost'].flatMap((provider) =>
+      ['NotConfigured', 'AuthFailed', 'TokenFailed', 'NoEmail', 'AuthError', 'LinkRefused'].map(
+        (value) => provider + value,
+      ),
+    ),
+  )('what %s means', async (error) => {
+    const { text } = await get(`/login?error=${error}`);
+    const [, said = ''] = /role="alert">([^<]*)</.exec(text) ?? [];
+    expect(said).toMatch(/^\w.*\.$/);
+    expect(said).not.toBe('Signing in failed. Try again.');
+    expect(text).not.toContain(error);
+  });
+
+  test.each(['constructor', '__proto__', 'Idp', 'x'.repeat(10_000), ''])(
+    'that something failed, for %s',
+    async (error) => {
+      const { text } = await get(`/login?error=${error}`);
+      if (error.length <= 64) expect(text).toContain('Signing in failed. Try again.');
+      else expect(text).not.toContain(error);
+    },
+  );
+});
+
+describe('/dashboard', () => {
+  test('leads who is not signed in to /login', async () => {
+    const { headers, status } = await get('/dashboard');
+    expect([status, headers.get('location')]).toEqual([302, '/login']);
+  });
+
+  test('shows names as they were typed in, and runs none of them', async () => {
+    const cookie = await signUp(SCRIPT);
+    await call(web.url, 'POST', '/api/keys', { body: { name: SCRIPT }, headers: { cookie } });
+    const { status, text } = await get('/dashboard', cookie);
+    expect(status).toBe(200);
+    expect(text).not.toContain('<script>alert');
+    expect(text.split('&#60;script&#62;alert').length).toBeGreaterThan(2);
+  });
+
+  test("shows a session's browser, however it calls itself, and runs none of it", async () => {
+    const cookie = await signUp('Ada');
+    const { text: before } = await get('/dashboard', cookie);
+    expect(before).toContain('This browser');
+    const { body } = await call(web.url, 'GET', '/api/auth/session', { headers: { cookie } });
+    const again = { email: body.user.email, password: PASSWORD };
+    const headers = { 'user-agent': SCRIPT };
+    await call(web.url, 'POST', '/api/auth/login', { body: again, headers });
+    const { text } = await get('/dashboard', cookie);
+    expect(text).toContain('&#60;script&#62;alert');
+    expect(text).not.toContain('<script>alert');
+  });
+});

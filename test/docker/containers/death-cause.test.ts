@@ -1,0 +1,72 @@
+import { expect, it } from 'vitest';
+import { DeathCauses } from '../../../src/docker/containers/death-cause.js';
+import type { DockerEvent } from '../../../src/docker/containers/docker-events.js';
+
+const SECOND = 1_000_000_000n;
+
+const event = (action: DockerEvent['action'], more: Partial<DockerEvent> = {}): DockerEvent => ({
+  action,
+  containerId: 'c',
+  agentId: 'a',
+  userId: 'u',
+  exitCode: null,
+  signal: undefined,
+  at: SECOND,
+  ...more,
+});
+const die = (exitCode: number, at = 2n * SECOND) => event('die', { exitCode, at });
+
+it('takes a kill that did not ask first for a kill at once', () => {
+  const causes = new DeathCauses();
+  causes.hear(event('kill', { signal: '9' }));
+  expect(causes.hear(die(137))).toMatchObject({ cause: 'kill', exitCode: 137, at: 2_000 });
+});
+
+it('waits for the stop that a signal may belong to, and not for ever', () => {
+  const causes = new DeathCauses();
+  for (const signal of ['15', '9']) causes.hear(event('kill', { signal }));
+  expect(causes.hear(die(137), 0)).toBeUndefined();
+  const dueIn = causes.dueIn(0) ?? 0;
+  expect([...causes.due(dueIn - 1)]).toEqual([]);
+  expect([...causes.due(dueIn)]).toMatchObject([{ cause: 'kill' }]);
+  expect(causes.dueIn()).toBeUndefined();
+});
+
+it('believes that memory ran out also when that is told after the death', () => {
+  const causes = new DeathCauses();
+  expect(causes.hear(die(137), 0)).toBeUndefined();
+  expect(causes.hear(event('oom'), 1)).toMatchObject({ cause: 'oom', exitCode: 137 });
+  causes.hear(event('oom'));
+  expect(causes.hear(die(137))).toMatchObject({ cause: 'oom' });
+});
+
+it('does not blame memory that ran out in a child, nor long before', () => {
+  const causes = new DeathCauses();
+  causes.hear(event('oom'));
+  expect(causes.hear(die(3))).toMatchObject({ cause: 'exit', exitCode: 3 });
+  causes.hear(event('oom'));
+  expect(causes.hear(die(137, 3_600n * SECOND))).toBeUndefined();
+  expect([...causes.due()]).toMatchObject([{ cause: 'kill', exitCode: 137 }]);
+});
+
+it('tells a death that is held back as soon as the container starts again', () => {
+  const causes = new DeathCauses();
+  expect(causes.hear(die(137))).toBeUndefined();
+  expect(causes.hear(event('start'))).toMatchObject({ cause: 'kill' });
+});
+
+it('does not blame a signal from long ago, nor one to the run before', () => {
+  const causes = new DeathCauses();
+  causes.hear(event('kill', { signal: '1' }));
+  expect(causes.hear(die(3, 120n * SECOND))).toMatchObject({ cause: 'exit', exitCode: 3 });
+  causes.hear(event('kill', { signal: '15' }));
+  causes.hear(event('start'));
+  expect(causes.hear(die(0))).toMatchObject({ cause: 'exit' });
+});
+
+it.each([
+  [128, 'exit'],
+  [129, 'kill'],
+])('takes exit code %i for its own or a signal’s: %s', (exitCode, cause) => {
+  expect(new DeathCauses().hear(die(exitCode))).toMatchObject({ cause, exitCode });
+});

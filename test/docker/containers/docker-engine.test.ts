@@ -1,0 +1,43 @@
+import type Docker from 'dockerode';
+import { expect, test } from 'vitest';
+import { DockerClient } from '../../../src/docker/containers/docker-client.js';
+import { readEngine } from '../../../src/docker/containers/docker-engine.js';
+
+class Says extends DockerClient {
+  constructor(readonly info: object) {
+    super({ dockerHost: 'unix:///nowhere' });
+  }
+
+  override call<T>(work: (docker: Docker, bound: never) => Promise<T>): Promise<T> {
+    const docker: Pick<Docker, 'info'> = { info: () => Promise.resolve(this.info) };
+    return work(docker as Docker, undefined as never); // it is asked for nothing else
+  }
+}
+
+const INFO = { ID: 'A', MemTotal: 1, KernelVersion: 'none', DockerRootDir: '/var/lib/docker' };
+
+test('an engine with user namespaces tells where its ids begin by the name of its folder', async () => {
+  const remapped = {
+    ...INFO,
+    SecurityOptions: ['name=seccomp,profile=default', 'name=userns'],
+    DockerRootDir: '/srv/1.2/docker/231072.100000',
+  };
+  expect((await readEngine(new Says(remapped))).usersFrom).toEqual({ uid: 231_072, gid: 100_000 });
+});
+
+test.each([
+  ['1', 'another kernel', true],
+  ['2', 'another kernel', false],
+])('control groups of version %s on %s weigh disks: %s', async (CgroupVersion, kernel, weighs) => {
+  const engine = await readEngine(new Says({ ...INFO, CgroupVersion, KernelVersion: kernel }));
+  expect(engine.weighsDisks).toBe(weighs);
+});
+
+test.each([
+  [{ SecurityOptions: ['name=seccomp,profile=default', 'name=cgroupns'] }],
+  [{ SecurityOptions: ['name=rootless'], DockerRootDir: '/home/me/.local/share/docker' }],
+  [{ SecurityOptions: null }],
+  [{}],
+])('an engine without them tells none: %j', async (says) => {
+  expect((await readEngine(new Says({ ...INFO, ...says }))).usersFrom).toBe(undefined);
+});

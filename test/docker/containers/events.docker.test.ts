@@ -1,0 +1,208 @@
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { containerName, LABEL } from '../../../src/docker/containers/container-spec.js';
+import type { ContainerEvent } from '../../../src/docker/containers/container-events.js';
+import { DockerHost } from '../../../src/docker/containers/docker-host.js';
+import { ensureTestImage } from '../../agent-image/ensure-test-image.js';
+import { testDocker } from '../../support/docker.js';
+import { until } from '../../support/until.js';
+import { type TcpProxy, startTcpProxy } from '../../support/tcp-proxy.js';
+
+const fixture = testDocker();
+const { docker, installation } = fixture;
+let image: string;
+let proxy: TcpProxy;
+let following: { events: ContainerEvent[]; end: () => Promise<void> } | undefined;
+
+beforeAll(async () => {
+  image = await ensureTestImage(docker);
+  proxy = await startTcpProxy(process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock');
+});
+afterEach(async () => {
+  await following?.end();
+  proxy.mend();
+});
+afterAll(async () => {
+  await proxy.close();
+  await fixture.close();
+});
+
+/** Follows Docker through the proxy, and returns once it is heard. */
+async function follow() {
+  const host = new DockerHost({ dockerHost: proxy.host, installation });
+  const ending = new AbortController();
+  const events: ContainerEvent[] = [];
+  const running = (async () => {
+    for await (const each of host.events(ending.signal)) events.push(each);
+  })();
+  following = {
+    events,
+    async end() {
+      ending.abort();
+      await running;
+    },
+  };
+  await connected(1);
+}
+
+const ofKind = <K extends ContainerEvent['kind']>(kind: K) =>
+  (following?.events ?? []).filter(
+    (each): each is ContainerEvent & { kind: K } => each.kind === kind,
+  );
+const connected = (times: number) =>
+  until(() => Promise.resolve(ofKind('connected').length === times));
+const deathOf = (agentId: string) =>
+  until(() => Promise.resolve(ofKind('death').find((death) => death.agentId === agentId)));
+
+/** An agent's container that runs `code`, or else the image's own program. */
+async function run(code?: string, memoryMib?: number) {
+  const { agentId } = await fixture.spec({ image });
+  const container = await docker.createContainer({
+    name: containerName(agentId),
+    Image: image,
+    Labels: {
+      ...fixture.labels,
+      [LABEL.agent]: agentId,
+      [LABEL.owner]: 'user-1',
+      [LABEL.installation]: installation,
+    },
+    ...(code !== undefined && { Cmd: ['node', '-e', code] }),
+    HostConfig: {
+      Init: true,
+      ...(memoryMib !== undefined && {
+        Memory: memoryMib * 1024 * 1024,
+        MemorySwap: memoryMib * 1024 * 1024,
+      }),
+    },
+  });
+  await container.start();
+  return { agentId, container };
+}
+
+it('tells apart how containers come to their end', async () => {
+  await follow();
+  const exited = await run('setTimeout(() => process.exit(7), 100)');
+  const wellEnded = await run('setTimeout(() => process.exit(0), 100)');
+  const killed = await run();
+  const terminated = await run();
+  const stopped = await run();
+  const removed = await run();
+  const suicide = await run("setTimeout(() => process.kill(process.pid, 'SIGKILL'), 100)");
+  await Promise.all([
+    killed.container.kill(),
+    terminated.container.kill({ signal: 'SIGTERM' }),
+    stopped.container.stop({ t: 5 }),
+    removed.container.remove({ force: true }),
+  ]);
+  for (const [{ agentId, container }, cause, exitCode] of [
+    [exited, 'exit', 7],
+    [wellEnded, 'exit', 0],
+    [killed, 'kill', 137],
+    [terminated, 'kill', expect.any(Number)],
+    [stopped, 'stop', expect.any(Number)],
+    [removed, 'kill', 137],
+    [suicide, 'kill', 137],
+  ] as const) {
+    const death = await deathOf(agentId);
+    expect(death).toEqual({
+      ...{ kind: 'death', agentId, userId: 'user-1', containerId: container.id },
+      ...{ cause, exitCode, at: expect.any(Number) },
+    });
+    expect(Math.abs(death.at - Date.now())).toBeLessThan(60_000);
+  }
+});
+
+it('tells of who has used up the memory, unless Docker is too busy to say so in time', async () => {
+  await follow();
+  const causes: string[] = [];
+  while (!causes.includes('oom') && causes.length < 10) {
+    const { agentId } = await run('const a = []; for (;;) a.push(Buffer.alloc(1e7, 1))', 100);
+    const { cause, exitCode } = await deathOf(agentId);
+    expect(exitCode).toBe(137);
+    causes.push(cause);
+  }
+  expect(causes.filter((cause) => cause !== 'kill')).toEqual(['oom']);
+});
+
+it('does not blame memory that has run out in a child', async () => {
+  await follow();
+  const eatsAll = 'const a = []; for (;;) a.push(Buffer.alloc(1e7, 1))';
+  const outlives = `require('child_process').spawn(process.execPath, ['-e', '${eatsAll}'])
+    .on('exit', () => setTimeout(() => process.exit(3), 1_000))`;
+  const { agentId, container } = await run(outlives, 150);
+  expect(await deathOf(agentId)).toMatchObject({ cause: 'exit', exitCode: 3 });
+  const { State: state } = await container.inspect();
+  expect(state.OOMKilled).toBe(true);
+  expect(await fixture.containers.inspect(agentId)).toMatchObject({
+    exitCode: 3,
+    oomKilled: false,
+  });
+});
+
+it('tells of no container of another name, installation or owner', async () => {
+  await follow();
+  const foreign = `agent of ${installation}`;
+  const labels = { [LABEL.agent]: foreign, [LABEL.owner]: 'user-1' };
+  const more = [
+    { name: `other-${installation}`, labels: { ...labels, [LABEL.installation]: installation } },
+    { name: undefined, labels: { ...labels, [LABEL.installation]: 'another' } },
+    { name: undefined, labels: {} },
+  ];
+  for (const { name, labels } of more) {
+    const container = await docker.createContainer({
+      ...(name !== undefined && { name }),
+      Image: image,
+      Labels: { ...fixture.labels, ...labels },
+      Cmd: ['node', '-e', ''],
+    });
+    await container.start();
+    await container.wait();
+  }
+  const ours = await run('');
+  await deathOf(ours.agentId);
+  expect(ofKind('death').map(({ agentId }) => agentId)).not.toContain(foreign);
+});
+
+it('goes on after a lost connection, with nothing lost and nothing twice', async () => {
+  await follow();
+  const before = await run();
+  const meanwhile = [await run(), await run(), await run()];
+  const afterwards = await run();
+  await before.container.kill();
+  await deathOf(before.agentId);
+  for (let cut = 1; cut <= 3; cut++) {
+    proxy.cut();
+    await until(() => Promise.resolve(ofKind('lost').length === cut));
+    await meanwhile[cut - 1]?.container.kill();
+    proxy.mend();
+    await connected(cut + 1);
+  }
+  await afterwards.container.kill();
+  const all = [before, ...meanwhile, afterwards].map(({ agentId }) => agentId);
+  for (const agentId of all) await deathOf(agentId);
+  const told = ofKind('death').map(({ agentId }) => agentId);
+  expect(told.filter((agentId) => all.includes(agentId))).toEqual(all);
+  expect(ofKind('connected').map(({ lostAt }) => lostAt)).toEqual([
+    undefined,
+    ...[1, 2, 3].map(() => expect.any(Number)),
+  ]);
+});
+
+it('notices that a connection is dead although nobody said so', async () => {
+  await follow();
+  const { agentId, container } = await run();
+  proxy.silence();
+  await until(() => Promise.resolve(ofKind('lost').length === 1));
+  proxy.mend();
+  await connected(2);
+  // Not before: what ended so long ago Docker has forgotten where much else has happened.
+  await container.kill();
+  expect(await deathOf(agentId)).toMatchObject({ cause: 'kill' });
+});
+
+it('ends when it is told to, also while Docker is away', async () => {
+  await follow();
+  proxy.cut();
+  await until(() => Promise.resolve(ofKind('lost').length === 1));
+  await following?.end();
+  expect(ofKind('connected')).toHaveLength(1);
+});

@@ -1,0 +1,120 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterEach, expect, test } from 'vitest';
+import { gatewayHealth } from '../../../src/docker/containers/gateway-probe.js';
+
+let server: Server | undefined;
+let asked: string[] = [];
+let connections = 0;
+
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+});
+
+/** A gateway that answers as is said here by path, and otherwise with a 404. */
+async function gateway(answers: Readonly<Record<string, RequestListener>>): Promise<number> {
+  asked = [];
+  connections = 0;
+  const started = createServer((request, response) => {
+    const path = request.url ?? '';
+    asked.push(path);
+    (answers[path] ?? status(404))(request, response);
+  });
+  server = started;
+  started.on('connection', () => connections++);
+  await new Promise<void>((resolve) => started.listen(0, '127.0.0.1', resolve));
+  return (started.address() as AddressInfo).port; // TCP: never a string
+}
+
+const status =
+  (code: number, body: unknown = { ok: code === 200, status: 'live' }): RequestListener =>
+  (_request, response) => {
+    response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  };
+const silence: RequestListener = () => undefined;
+/** With a time that only silence takes. */
+const look = (port: number, timeoutMs = 30_000) => gatewayHealth(port, { timeoutMs });
+
+test('a gateway is asked by both of its paths, on one connection', async () => {
+  const port = await gateway({ '/healthz': status(200), '/health': status(200) });
+  expect(await look(port)).toMatchObject({ healthy: true, status: 200 });
+  expect([asked, connections]).toEqual([['/healthz', '/health'], 1]);
+});
+
+test.each([
+  ['/healthz is not well', { '/healthz': status(503), '/health': status(200) }, 503],
+  ['/health is not well', { '/healthz': status(200), '/health': status(503) }, 503],
+  [
+    '/health says it is not',
+    { '/healthz': status(200), '/health': status(200, { ok: false }) },
+    200,
+  ],
+  ['it knows neither', {}, 404],
+])('it is not healthy where %s', async (_case, answers, code) => {
+  expect(await look(await gateway(answers))).toMatchObject({ healthy: false, status: code });
+});
+
+test.each(['/healthz', '/health'])('an image may know %s alone', async (path) => {
+  const port = await gateway({ [path]: status(200) });
+  expect(await look(port)).toMatchObject({ healthy: true, status: 200 });
+});
+
+test.each(['/healthz', '/health'])('both together have the time: %s says nothing', async (path) => {
+  const port = await gateway({ '/healthz': status(200), '/health': status(200), [path]: silence });
+  const began = performance.now();
+  expect(await look(port, 4_000)).toMatchObject({ healthy: false, reachable: false });
+  expect(performance.now() - began).toBeLessThan(7_900);
+});
+
+test('a gateway that closes its connection after each answer is healthy as well', async () => {
+  const closing: RequestListener = (request, response) => {
+    response.setHeader('connection', 'close');
+    status(200)(request, response);
+  };
+  const port = await gateway({ '/healthz': closing, '/health': closing });
+  expect(await look(port)).toMatchObject({ healthy: true });
+  expect(connections).toBe(2);
+});
+
+const OK = JSON.stringify({ ok: true });
+
+test.each<[string, RequestListener]>([
+  [
+    'leads elsewhere',
+    (request, response) => {
+      const location = request.url === '/well' ? undefined : '/well';
+      response.writeHead(location ? 307 : 200, { ...(location && { location }) }).end(OK);
+    },
+  ],
+  [
+    'answers with a page',
+    (_request, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(OK),
+  ],
+  [
+    'compresses',
+    (_request, response) => {
+      const head = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+      response.writeHead(200, head).end(gzipSync(OK));
+    },
+  ],
+  [
+    'never ends',
+    (_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const write = () => {
+        while (!response.destroyed && response.write(' '.repeat(65_536)));
+      };
+      response.on('drain', write);
+      write();
+    },
+  ],
+])('a gateway that %s is not healthy', { tags: 'attack' }, async (_case, answer) => {
+  const port = await gateway({ '/healthz': answer, '/health': answer, '/well': status(200) });
+  // Well before the time of a probe, which one that fills a processor would take.
+  const began = performance.now();
+  expect(await gatewayHealth(port, { timeoutMs: 30_000 })).toMatchObject({ healthy: false });
+  expect(performance.now() - began).toBeLessThan(20_000);
+  expect(asked).not.toContain('/well');
+});

@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest';
+import {
+  openClawConfig,
+  openClawEnvironment,
+  openClawSecrets,
+} from '../../../src/docker/containers/openclaw-config.js';
+
+const options = { aiBaseUrl: 'http://host.docker.internal:3002/v1', model: 'auto' };
+
+it('points the runtime at the platform as its only provider', () => {
+  const config: unknown = JSON.parse(openClawConfig(options));
+  expect(config).toMatchObject({
+    gateway: {
+      bind: 'lan',
+      port: 18789,
+      http: { endpoints: { chatCompletions: { enabled: true } } },
+    },
+    models: { mode: 'replace', providers: { platform: { baseUrl: options.aiBaseUrl } } },
+    agents: { defaults: { model: { primary: 'platform/auto' } } },
+  });
+});
+
+it("takes the user's settings, except the gateway, the providers and the model", () => {
+  const userConfig = {
+    tools: { profile: 'minimal' },
+    gateway: { auth: { mode: 'none' }, trustedProxies: ['0.0.0.0/0'] },
+    models: { mode: 'merge', providers: { platform: { apiKey: 'x' }, other: {} } },
+    agents: { defaults: { model: { primary: 'other/x' }, workspace: '/home/node/w' } },
+    __proto__: { polluted: true },
+  };
+  const plain: unknown = JSON.parse(openClawConfig(options));
+  const merged: unknown = JSON.parse(openClawConfig({ ...options, userConfig }));
+  const { gateway, models } = plain as Record<string, unknown>;
+  expect(merged).toMatchObject({
+    tools: { profile: 'minimal' },
+    agents: { defaults: { model: { primary: 'platform/auto' }, workspace: '/home/node/w' } },
+  });
+  expect((merged as Record<string, unknown>).gateway).toEqual(gateway);
+  expect((merged as Record<string, unknown>).models).toEqual(models);
+});
+
+it('ignores settings that are not an object', () => {
+  for (const userConfig of [undefined, null, 'text', 7, ['a']]) {
+    expect(openClawConfig({ ...options, userConfig })).toBe(openClawConfig(options));
+  }
+});
+
+it('keeps secrets out of the file and of the environment that Docker shows', () => {
+  const secrets = openClawSecrets({ gatewayToken: 'gate-1', aiToken: 'ai-1' });
+  expect(secrets).toEqual({ OPENCLAW_GATEWAY_TOKEN: 'gate-1', PLATFORM_AI_TOKEN: 'ai-1' });
+  const names = [...openClawConfig(options).matchAll(/\$\{(\w+)\}/g)].map((match) => match[1]);
+  expect(names).toEqual(['OPENCLAW_GATEWAY_TOKEN', 'PLATFORM_AI_TOKEN']);
+  for (const name of names) {
+    expect(secrets).toHaveProperty(name ?? '');
+    expect(openClawEnvironment()).not.toHaveProperty(name ?? '');
+  }
+});

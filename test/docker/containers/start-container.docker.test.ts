@@ -1,0 +1,76 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createStartActivities } from '../../../activities/starts.js';
+import { hostTurns } from '../../../src/agents/watchdog/host-turns.js';
+import { StartProgress } from '../../../src/agents/watchdog/start-progress.js';
+import {
+  type AgentContainerSpec,
+  containerName,
+} from '../../../src/docker/containers/container-spec.js';
+import { ensureTestImage } from '../../agent-image/ensure-test-image.js';
+import { runInContainer } from '../../support/run-in-container.js';
+import { testDocker } from '../../support/docker.js';
+
+const fixture = testDocker();
+const { containers, docker, host } = fixture;
+let image: string;
+
+beforeAll(async () => {
+  image = await ensureTestImage(docker);
+});
+afterAll(() => fixture.close());
+
+const FILE = 'notes/kept.txt';
+
+/** An agent whose container is made, and waits for its turn to start. */
+async function made(): Promise<AgentContainerSpec> {
+  const spec = await fixture.spec({ image, files: { [FILE]: 'kept' } });
+  await host.networks.ensure(spec);
+  await host.volumes.ensure(spec, 'test');
+  await containers.ensure(spec);
+  return spec;
+}
+
+/** The activity, in that attempt. @returns what the agent has in its file. */
+async function start(spec: AgentContainerSpec, attempt = 1): Promise<string> {
+  const dependencies = {
+    docker: host,
+    memorySizes: { requireRoom: () => Promise.resolve() },
+    specs: {
+      specOf: () => Promise.resolve(spec),
+      gatewayOf: () => Promise.resolve({ port: spec.port, gatewayToken: '' }),
+      recordContainer: () => Promise.resolve(),
+    },
+    turns: hostTurns(1),
+    progress: new StartProgress(containers),
+  } as unknown as Parameters<typeof createStartActivities>[0]; // what a start needs of them
+  const { startContainer } = createStartActivities(dependencies);
+  const { agentId, userId } = spec;
+  await new MockActivityEnvironment({ attempt }).run(() =>
+    startContainer({ agentId, userId, host: 'local' }),
+  );
+  return inAgent(agentId, `process.stdout.write(fs.readFileSync('/home/node/${FILE}', 'utf8'))`);
+}
+
+const inAgent = (agentId: string, script: string) =>
+  runInContainer(docker, containerName(agentId), `const fs = require('fs'); ${script}`);
+
+test('an agent whose container was removed before its turn has another one', async () => {
+  const spec = await made();
+  await docker.getContainer(containerName(spec.agentId)).remove();
+  expect(await start(spec)).toBe('kept');
+});
+
+test('an agent whose network was removed before its turn has another one', async () => {
+  const spec = await made();
+  await docker.getNetwork(containerName(spec.agentId)).remove();
+  expect(await start(spec)).toBe('kept');
+});
+
+test('a container that an attempt before this has begun to make gets its files and secrets', async () => {
+  const spec = await made();
+  const again = { ...spec, secrets: { KEY: 'second' } };
+  expect(await start(again, 2)).toBe('kept');
+  const secrets = `process.stdout.write(fs.readFileSync('/home/node/.openclaw/.env', 'utf8'))`;
+  expect(await inAgent(spec.agentId, secrets)).toContain("KEY='second'");
+});

@@ -1,0 +1,127 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { DockerUnavailableError } from '../../../src/docker/containers/container-errors.js';
+import type { EgressProbe } from '../../../src/docker/egress/agent-egress.js';
+import { HelperFailedError } from '../../../src/docker/egress/helper-containers.js';
+import {
+  HostEgress,
+  NetworkOpenError,
+  type EgressState,
+} from '../../../src/docker/egress/host-egress.js';
+import { keptLog } from '../../support/platform-environment.js';
+
+const WELL: EgressProbe = { reached: [], reachesAi: true, hasIpv6: false };
+
+let stop: AbortController;
+beforeEach(() => {
+  stop = new AbortController();
+});
+afterEach(() => {
+  stop.abort();
+});
+
+/** A host whose looks end like this, one after the other, and then as the last one. */
+function hostThat(
+  outcomes: readonly (EgressProbe | undefined | Error)[],
+  { guarded = true, required = false } = {},
+) {
+  const proofs: boolean[] = [];
+  const told: EgressState[] = [];
+  const release = vi.fn(() => Promise.resolve(true));
+  const host = new HostEgress({
+    egress: {
+      hold(prove) {
+        const outcome = outcomes[Math.min(proofs.length, outcomes.length - 1)];
+        proofs.push(prove);
+        return outcome instanceof Error ? Promise.reject(outcome) : Promise.resolve(outcome);
+      },
+      release,
+    },
+    guarded,
+    required,
+    log: keptLog().log,
+    times: { check: 20, firstPause: 10, lastPause: 20, firstOutcome: 200 },
+    onChange: (state) => told.push(state),
+  });
+  return { host, proofs, told, release, keeping: host.keep(stop.signal) };
+}
+
+test('what was tried and holds is guarded; nobody waits to start an agent', async () => {
+  const { host, proofs, told } = hostThat([WELL], { required: true });
+  expect(host.state).toMatchObject({ status: 'unknown', refuses: true });
+  await host.mayStart();
+  expect(host.state).toEqual({ status: 'guarded', reason: null, refuses: false });
+  expect(proofs).toEqual([true]);
+  expect(told).toHaveLength(1);
+});
+
+test.each([
+  [{ ...WELL, reached: ['10.0.0.4'] }, 'agents reach 10.0.0.4 all the same'],
+  [{ ...WELL, hasIpv6: true }, 'agents have addresses in IPv6'],
+  [new HelperFailedError('no such table'), 'no such table'],
+])('what does not hold is open: in production no agent is started', async (outcome, reason) => {
+  const { host } = hostThat([outcome], { required: true });
+  await expect(host.mayStart()).rejects.toThrow(NetworkOpenError);
+  expect(host.state).toEqual({ status: 'open', reason, refuses: true });
+  const { host: elsewhere } = hostThat([outcome]);
+  await elsewhere.mayStart();
+  expect(elsewhere.state).toEqual({ status: 'open', reason, refuses: false });
+});
+
+test(
+  'a way to the AI listener that is closed is told, and opens nothing',
+  { tags: 'attack' },
+  async () => {
+    const { host } = hostThat([{ ...WELL, reachesAi: false }]);
+    await host.mayStart();
+    expect(host.state).toMatchObject({
+      status: 'guarded',
+      reason: 'agents do not reach the AI listener',
+    });
+  },
+);
+
+test('an engine that is away is asked again, and meanwhile nothing is known', async () => {
+  const away = new DockerUnavailableError('away');
+  const { host, proofs } = hostThat([away, away, WELL]);
+  await vi.waitUntil(() => proofs.length === 1, 20_000);
+  await vi.waitUntil(() => host.state.reason === 'away', 20_000);
+  expect(host.state.status).toBe('unknown');
+  await vi.waitUntil(() => host.state.status === 'guarded', 20_000);
+  expect(proofs.slice(0, 3)).toEqual([true, true, true]);
+});
+
+test('agents of a host of which nothing is known wait for that together, not one after the other', async () => {
+  const away = new DockerUnavailableError('away');
+  const { host } = hostThat([away]);
+  const { host: strict } = hostThat([away], { required: true });
+  const began = performance.now();
+  await host.mayStart();
+  const [waited, again] = [performance.now() - began, performance.now()];
+  for (let start = 0; start < 10; start++) await host.mayStart();
+  expect(performance.now() - again).toBeLessThan(waited);
+  await expect(strict.mayStart()).rejects.toThrow(NetworkOpenError);
+});
+
+test('what was set stays set while an engine is away; with its return it is tried again', async () => {
+  const { host, proofs } = hostThat([WELL, undefined, new DockerUnavailableError('away')]);
+  await vi.waitUntil(() => host.state.reason === 'not looked at: away', 20_000);
+  expect(host.state).toMatchObject({ status: 'guarded', refuses: false });
+  expect(proofs.slice(0, 3)).toEqual([true, false, false]);
+  host.dockerIsBack();
+  await vi.waitUntil(() => proofs.includes(true, 1), 20_000);
+});
+
+test('an operator who guards the networks otherwise is believed', async () => {
+  const { host, proofs } = hostThat([WELL], { guarded: false });
+  await host.mayStart();
+  expect(host.state).toEqual({ status: 'open', reason: 'AGENT_EGRESS=open', refuses: false });
+  expect(proofs).toEqual([]);
+});
+
+test('a worker that ends takes away what it has set', async () => {
+  const { host, release, keeping } = hostThat([WELL]);
+  await host.mayStart();
+  stop.abort();
+  await keeping;
+  expect(release).toHaveBeenCalledOnce();
+});

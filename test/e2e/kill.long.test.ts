@@ -1,0 +1,227 @@
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { lastLines } from '../../dev/processes/process.js';
+import { isAlive } from '../../dev/processes/process-identity.js';
+import { poll } from '../../dev/poll.js';
+import { superviseAgentId } from '../../workflows/ids.js';
+import { ensureTestImage } from '../agent-image/ensure-test-image.js';
+import { connectDocker } from '../../src/docker/containers/docker-client.js';
+import { ContainerWatch } from './container-watch.js';
+import { RealPlatform } from './platform.js';
+import { Random } from '../support/random.js';
+
+const VICTIMS = ['worker', 'api', 'temporal', 'postgres'] as const;
+type Victim = (typeof VICTIMS)[number];
+
+const random = new Random(Number(process.env.KILL_SEED ?? Math.floor(Math.random() * 2 ** 31)));
+
+/** Agents under way at each kill, so that one kill meets several points of the way. */
+const AGENTS = 3;
+/** About how long a provisioning and a removal take: the kill comes at any time within. */
+const PROVISIONING_MS = 2_500;
+const REMOVAL_MS = 1_500;
+/** For the victim to come back and the work to be carried on. */
+const SETTLE_MS = 180_000;
+/** No further round begins after this time. */
+const BUDGET_MS = 40_000;
+
+let platform: RealPlatform;
+let watch: ContainerWatch;
+
+beforeAll(async () => {
+  const image = await ensureTestImage(connectDocker(process.env.DOCKER_HOST));
+  // Loopback is enough: these agents ask no AI.
+  platform = await RealPlatform.make({ AGENT_RUNTIME_IMAGE: image, AGENT_AI_HOST: '127.0.0.1' });
+  await platform.start();
+  watch = await ContainerWatch.begin(platform.docker, platform.installation);
+});
+
+afterAll(async () => {
+  watch?.end();
+  await platform?.close();
+});
+
+/** Which run of the test this is: a repetition must not meet the agents of the one before. */
+let attempt = 0;
+
+test('agents end as desired, and leave nothing behind, whatever is killed and whenever', async () => {
+  console.log(`kills with KILL_SEED=${random.seed}`);
+  const begun = performance.now();
+  attempt++;
+  let rounds = 0;
+  try {
+    do {
+      const later = random.shuffled(VICTIMS);
+      for (const [index, victim] of random.shuffled(VICTIMS).entries()) {
+        await round(`agent-${attempt}-${++rounds}`, victim, later[index] ?? victim);
+        if (rounds >= VICTIMS.length && performance.now() - begun > BUDGET_MS) break;
+      }
+    } while (performance.now() - begun < BUDGET_MS);
+    expect(await platform.remains()).toEqual({ containers: [], networks: [], volumes: [] });
+  } catch (error) {
+    console.error(platform.output, await evidence());
+    throw error;
+  }
+  console.log(`${rounds} rounds, ${2 * rounds} kills`);
+});
+
+/** Some agents come, something is killed meanwhile; they go, and something is killed meanwhile. */
+async function round(name: string, whileComing: Victim, whileGoing: Victim): Promise<void> {
+  const names = Array.from({ length: AGENTS }, (_, index) => `${name}-${index}`);
+  const [ids] = await Promise.all([
+    Promise.all(names.map((each) => create(each, random.below(PROVISIONING_MS / 2)))),
+    kill(whileComing, random.below(PROVISIONING_MS)),
+  ]);
+  for (const id of ids) await settled(id);
+  await Promise.all([
+    Promise.all(ids.map((id) => remove(id, random.below(REMOVAL_MS / 2)))),
+    kill(whileGoing, random.below(REMOVAL_MS)),
+  ]);
+  for (const id of ids) await gone(id);
+  expect(watch.doubled).toEqual([]);
+}
+
+async function kill(victim: Victim, afterMs: number): Promise<void> {
+  await delay(afterMs);
+  // It may just be coming back from the kill before.
+  const running = await until(`${victim} to run`, async () =>
+    (await platform.place.processes()).find(({ name }) => name === victim),
+  );
+  console.log(`  kill ${victim} after ${afterMs} ms`);
+  process.kill(running.pid, 'SIGKILL');
+  await until(`${victim} to be gone`, async () => !(await isAlive(running)));
+}
+
+async function create(name: string, afterMs: number): Promise<string> {
+  await delay(afterMs);
+  const answer = await call('POST', '/api/agents', { name });
+  return answer.id;
+}
+
+async function remove(id: string, afterMs: number): Promise<void> {
+  await delay(afterMs);
+  await call('DELETE', `/api/agents/${id}`);
+}
+
+/** Asks as a careful client does: the same request again until it is answered. */
+async function call(method: string, at: string, body?: object): Promise<{ id: string }> {
+  const idempotencyKey = `kill-${random.seed}-${JSON.stringify(body)}`;
+  return until(`an answer to ${method} ${at}`, async () => {
+    try {
+      const response = await fetch(`${platform.backendUrl}${at}`, {
+        method,
+        headers: {
+          authorization: `Bearer ${platform.internalApiKey}`,
+          ...(body && { 'content-type': 'application/json', 'idempotency-key': idempotencyKey }),
+        },
+        ...(body && { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(20_000),
+      });
+      return response.ok && ((await response.json()) as { id: string });
+    } catch {
+      return false; // nobody there, or cut off in the middle of the answer
+    }
+  });
+}
+
+interface AgentState {
+  readonly status: string;
+  readonly status_reason: string | null;
+  readonly port: number | null;
+  readonly deleted_at: Date | null;
+  readonly open_operations: number;
+}
+
+/** What the database says; undefined while it does not answer. */
+async function stateOf(id: string): Promise<AgentState | undefined> {
+  try {
+    const [state] = await platform.query<AgentState>(
+      `SELECT status, status_reason, port, deleted_at,
+         (SELECT count(*)::int FROM operations
+          WHERE agent_id = agents.id AND finished_at IS NULL) AS open_operations
+       FROM agents WHERE id = $1`,
+      [id],
+    );
+    return state;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What supervisors that have not ended wait for, and the end of the worker's log. */
+async function evidence(): Promise<string> {
+  const waiting = await platform
+    .withTemporal(async (client) => {
+      const runs: string[] = [];
+      const query = 'ExecutionStatus = "Running" AND WorkflowType != "keepUsage"';
+      for await (const { workflowId } of client.workflow.list({ query })) {
+        const { raw } = await client.workflow.getHandle(workflowId).describe();
+        const { pendingActivities, pendingWorkflowTask } = raw;
+        runs.push(JSON.stringify({ workflowId, pendingActivities, pendingWorkflowTask }));
+      }
+      return runs;
+    })
+    .catch((error: unknown) => [String(error)]);
+  const log = lastLines(path.join(platform.place.dataDir, 'run', 'worker.log'));
+  return [...waiting, log].join('\n');
+}
+
+/** It runs in the one container that is its own, or says why not and has none. */
+async function settled(id: string): Promise<void> {
+  const state = await until(`agent ${id} to come up or fail`, async () => {
+    const now = await stateOf(id);
+    return now && now.open_operations === 0 && now.status !== 'pending' && now;
+  });
+  const { containers, networks, volumes } = await platform.remains(id);
+  if (state.status === 'error') {
+    console.log(`  an agent ended in error: ${state.status_reason}`);
+    expect(state.status_reason).toBeTruthy();
+    expect({ containers, networks, volumes, port: state.port }).toEqual({
+      containers: [],
+      networks: [],
+      volumes: [],
+      port: null,
+    });
+    return;
+  }
+  expect(state).toMatchObject({ status: 'active', port: expect.any(Number) });
+  expect(containers).toMatchObject([
+    { State: 'running', Ports: [{ PublicPort: state.port, IP: '127.0.0.1' }] },
+  ]);
+  expect({ networks, volumes }).toMatchObject({ networks: [{}], volumes: [{}] });
+  await until(`agent ${id} to answer`, async () => {
+    const answer = await fetch(`http://127.0.0.1:${state.port}/healthz`).catch(() => undefined);
+    return answer?.ok;
+  });
+}
+
+/** Nothing of it is left but the record that it was. */
+async function gone(id: string): Promise<void> {
+  const state = await until(`agent ${id} to be gone`, async () => {
+    const now = await stateOf(id);
+    return now?.deleted_at && now.open_operations === 0 && now;
+  });
+  expect(state.port).toBeNull();
+  expect(await platform.remains(id)).toEqual({ containers: [], networks: [], volumes: [] });
+  await until(`the supervisor of ${id} to end`, async () => {
+    try {
+      const described = await platform.withTemporal((client) =>
+        client.workflow.getHandle(superviseAgentId(id)).describe(),
+      );
+      return described.status.name === 'COMPLETED';
+    } catch {
+      return false; // Temporal is coming back
+    }
+  });
+}
+
+/** @throws when it does not come to pass in time. */
+async function until<T>(what: string, ask: () => Promise<T | undefined | false | null | ''>) {
+  const answer = await poll(async () => (await ask()) || undefined, {
+    timeoutMs: SETTLE_MS,
+    everyMs: 250,
+  });
+  if (answer === undefined) throw new Error(`waited in vain for ${what} (${random.seed})`);
+  return answer as T;
+}

@@ -1,0 +1,185 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import type { temporal } from '@temporalio/proto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ensureAgentImage } from '../../dev/agent-image/build-openclaw.js';
+import { projectRoot } from '../../dev/root.js';
+import { tour } from '../../dev/tour.js';
+import { AGENT_RUNTIME_VERSION } from '../../src/agents/lifecycle/settings.js';
+import { readSettings } from '../../dev/settings.js';
+import { connectDocker } from '../../src/docker/containers/docker-client.js';
+import { provisionAgentId, superviseAgentId } from '../../workflows/ids.js';
+import { RealPlatform } from './platform.js';
+import { until } from '../support/until.js';
+
+const ANSWER = 'I am the agent of this tour.';
+const FILE = 'notes/today.md';
+const USUAL = { webUrl: 'http://127.0.0.1:3000', backendUrl: 'http://127.0.0.1:3001' };
+
+let provider: Server;
+const STARTED = /^(succeeded|running)$/;
+
+let platform: RealPlatform;
+
+beforeAll(async () => {
+  provider = createServer((request, response) => {
+    complete(request, response).catch(() => response.destroy());
+  });
+  provider.listen(0, '127.0.0.1');
+  await once(provider, 'listening');
+  const { port } = provider.address() as AddressInfo; // that of a TCP listener
+  platform = await RealPlatform.make({
+    AGENT_RUNTIME_IMAGE: process.env.AGENT_RUNTIME_IMAGE ?? (await openClawImage()),
+    AI_PROVIDER: 'openrouter',
+    OPENROUTER_BASE_URL: `http://127.0.0.1:${port}/v1`,
+    OPENROUTER_API_KEY: 'key-of-the-stub',
+    AGENT_EGRESS: 'guarded',
+  });
+  await platform.start();
+}, 20 * 60_000);
+
+afterAll(async () => {
+  await platform?.close();
+  provider?.closeAllConnections();
+  provider?.close();
+});
+
+test('the README has the tour that npm start prints', () => {
+  const readme = readFileSync(path.join(projectRoot, 'README.md'), 'utf8');
+  const blocks = [...readme.matchAll(/^```\w*\n([\s\S]*?)^```$/gm)].map(([, code]) => code);
+  expect(blocks).toContain(`${tour(USUAL)}\n`);
+  expect(platform.output).toContain(tour(platform));
+});
+
+test('the start says what agents reach, and so does the list of hosts', async () => {
+  const guarded = 'Agents reach the internet and the AI listener, and no private network.';
+  await until(() => Promise.resolve(platform.output.includes(guarded)));
+  const isGuarded = async () => {
+    const answer = await fetch(`${platform.backendUrl}/api/hosts`, {
+      headers: { authorization: `Bearer ${platform.internalApiKey}` },
+    });
+    const [host] = (await answer.json()) as { network: string; networkReason: unknown }[];
+    return host?.network === 'guarded' && host.networkReason === null;
+  };
+  // Less often than the platform's limit of requests, which the tour shares.
+  await until(isGuarded, undefined, 2000);
+});
+
+test('the tour works as written, on real OpenClaw, and is seen in Temporal', async () => {
+  const printed = await paste(tour(platform));
+  const answers = printed.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : []));
+  const [account, login, plan, running, answer, log, ...rest] = answers;
+  const [written, seen, changed, committed, commits, rewritten, differs, ...last] = rest;
+  const [stop, start, history, removal] = last;
+  expect(account).toMatchObject({ email: 'ada@example.com', name: 'Ada' });
+  expect(login).toMatchObject({ ok: true });
+  expect(plan).toMatchObject({ success: true, plan: 'solo' });
+  expect(running).toMatchObject({
+    agent: { status: 'running', openclawVersion: AGENT_RUNTIME_VERSION },
+  });
+  expect(answer).toMatchObject({ message: { role: 'assistant', content: ANSWER } });
+  expect(log.lines.length).toBeGreaterThan(0);
+  expect(written).toMatchObject({ ok: true, path: 'notes/today.md', size: 5 });
+  expect(seen).toMatchObject({ message: { role: 'assistant', content: 'It says: hello' } });
+  expect(changed).toMatchObject({ isGitRepo: true, hasChanges: true });
+  expect(committed).toMatchObject({ ok: true, committed: true, pushed: false });
+  expect(commits).toMatchObject({ commits: [{ hash: committed.hash, subject: 'notes' }] });
+  expect(rewritten).toMatchObject({ ok: true, size: 7 });
+  expect(differs).toMatchObject({ ok: true, unstaged: expect.stringContaining('+goodbye') });
+  expect(stop).toMatchObject({ operation: 'stop', status: 'succeeded' });
+  // OpenClaw takes longer than the request may wait where the machine has much other work.
+  expect(start).toMatchObject({ operation: 'start', status: expect.stringMatching(STARTED) });
+  expect(history.operations).toMatchObject([
+    { operation: 'start', status: expect.stringMatching(STARTED) },
+    { operation: 'stop', status: 'succeeded' },
+    { operation: 'provision', status: 'succeeded' },
+  ]);
+  expect(removal).toMatchObject({ deleted: true });
+
+  const agentId: string = running.agent.id;
+  await platform.withTemporal(async ({ workflow }) => {
+    const supervisor = workflow.getHandle(superviseAgentId(agentId));
+    await supervisor.result();
+    const provisioning = await workflow.getHandle(provisionAgentId(agentId)).describe();
+    expect(provisioning.status.name).toBe('COMPLETED');
+    const { events } = await supervisor.fetchHistory();
+    expect(updatesIn(events ?? [])).toEqual(['stop', 'start', 'delete']);
+  });
+  await until(async () => {
+    const { containers, networks, volumes } = await platform.remains(agentId);
+    return containers.length + networks.length + volumes.length === 0;
+  });
+});
+
+/** Names of the Updates that a workflow has accepted, in order. */
+function updatesIn(events: readonly temporal.api.history.v1.IHistoryEvent[]) {
+  return events.flatMap(({ workflowExecutionUpdateAcceptedEventAttributes: accepted }) =>
+    accepted ? [accepted.acceptedRequest?.input?.name] : [],
+  );
+}
+
+/** Runs commands as a terminal would, but ends at the first that fails. */
+async function paste(commands: string): Promise<string> {
+  const run = promisify(execFile)('bash', ['-euo', 'pipefail', '-c', commands], {
+    env: { ...process.env, INTERNAL_API_KEY: platform.internalApiKey },
+    timeout: 240_000,
+  });
+  try {
+    return (await run).stdout;
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout?: string; stderr?: string };
+    throw new Error(`The tour ended early:\n${stdout}\n${stderr}\n${platform.output}`, {
+      cause: error,
+    });
+  }
+}
+
+async function openClawImage(): Promise<string> {
+  const { cacheDir } = readSettings(process.env).process;
+  const docker = connectDocker(process.env.DOCKER_HOST);
+  return ensureAgentImage({ docker, version: AGENT_RUNTIME_VERSION, cacheDir, log: console.log });
+}
+
+/** What a model is asked, as far as it matters here. */
+interface Asked {
+  readonly messages: readonly { readonly role: string; readonly content?: unknown }[];
+}
+
+/** An AI provider that always says the same, streamed, and reads files that it is asked for. */
+async function complete(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { messages } = JSON.parse(await text(request)) as Asked; // as OpenAI has it
+  const isAsked = messages.some(
+    ({ content, role }) => role === 'user' && textIn(content).includes(FILE),
+  );
+  const found = messages.findLast(({ role }) => role === 'tool');
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'auto' };
+  const send = (delta: object, finish_reason: string | null) => {
+    const choices = [{ index: 0, delta, finish_reason }];
+    response.write(`data: ${JSON.stringify({ ...base, choices })}\n\n`);
+  };
+  if (isAsked && !found) {
+    const called = { name: 'read', arguments: JSON.stringify({ path: FILE }) };
+    const call = { index: 0, id: 'call_1', type: 'function', function: called };
+    send({ role: 'assistant', tool_calls: [call] }, null);
+    send({}, 'tool_calls');
+  } else {
+    // What the agent found in the file, and not what was put there.
+    const content = found ? `It says: ${textIn(found.content)}` : ANSWER;
+    send({ role: 'assistant', content }, null);
+    send({}, 'stop');
+  }
+  response.end('data: [DONE]\n\n');
+}
+
+/** Of a message whose content is a text, or parts of one. */
+const textIn = (content: unknown): string =>
+  Array.isArray(content)
+    ? content.map((part: { readonly text?: string }) => part.text ?? '').join('')
+    : String(content);

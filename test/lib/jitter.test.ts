@@ -1,0 +1,208 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { noopMetricMeter } from '@temporalio/common';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { pino } from 'pino';
+import { afterEach, expect, test, vi } from 'vitest';
+import { heartbeating } from '../../activities/docker-activity.js';
+import { createWatchdogActivities, unchanged } from '../../activities/watchdog.js';
+import { eventStream } from '../../api/http/sse.js';
+import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
+import { DockerHost } from '../../src/docker/containers/docker-host.js';
+import { Database } from '../../src/platform/database/database.js';
+import { RowChanges } from '../../src/platform/database/row-changes.js';
+import { jittered } from '../../src/lib/jitter.js';
+import { LocalRepair } from '../../src/agents/local-repair/local-repair.js';
+import { ControlPlaneReach } from '../../src/agents/local-repair/reach.js';
+import { periodically } from '../../src/platform/process/periodically.js';
+import { connectPatiently } from '../../worker/connect.js';
+import { DatabaseGate } from '../../worker/database-gate.js';
+import { followDocker, type FollowDependencies } from '../../worker/follow-docker.js';
+import { prepareTemporal, type PrepareDependencies } from '../../worker/prepare-temporal.js';
+import { HostLease } from '../../worker/report-host.js';
+import { sendNotifications } from '../../worker/send-notifications.js';
+import { tellTurns } from '../../worker/tell-turns.js';
+
+const PERIOD_MS = 120_000;
+const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** What a thousand that begin at the same moment are told. */
+const thousand = <T>(told: () => T): T[] => Array.from({ length: 1_000 }, told);
+
+test('a period is up to a tenth shorter by chance, and never longer', () => {
+  const periods = thousand(() => jittered(PERIOD_MS));
+  expect(Math.max(...periods)).toBeLessThanOrEqual(PERIOD_MS);
+  expect(Math.min(...periods)).toBeGreaterThanOrEqual(PERIOD_MS * 0.9);
+  expect(new Set(periods).size).toBeGreaterThan(100);
+});
+
+test('checks of agents that were well at the same moment do not come at the same moment', () => {
+  const delays = thousand(() => unchanged(PERIOD_MS).nextRetryDelay);
+  expect(new Set(delays).size).toBeGreaterThan(100);
+});
+
+const log = pino({ enabled: false });
+const nowhere = new DockerHost({ dockerHost: 'unix:///nowhere/docker.sock' });
+const refused = () => Promise.reject(new Error('refused'));
+
+function endWith(stop: AbortController): never {
+  stop.abort();
+  throw new Error('not foreseen');
+}
+
+/** Repairs nothing: supervisors are there. */
+function localRepair(events: DockerHost['events'], look: () => void) {
+  return new LocalRepair({
+    ...{
+      docker: { events },
+      reach: { awayForMs: 0 },
+      times: { away: 1 },
+      mayAct: () => false,
+      log,
+    },
+    journal: {
+      entries() {
+        look();
+        return [];
+      },
+    },
+  } as unknown as ConstructorParameters<typeof LocalRepair>[0]); // all that is asked for here
+}
+
+/** An engine that has no event to tell. */
+async function withQuietEngine(use: (host: DockerHost) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'aps-engine-'));
+  const socket = path.join(folder, 'engine.sock');
+  const engine = createServer((_request, response) => response.writeHead(200).flushHeaders());
+  try {
+    await once(engine.listen(socket), 'listening');
+    await use(new DockerHost({ dockerHost: `unix://${socket}` }));
+  } finally {
+    engine.close();
+    engine.closeAllConnections();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** An activity, which says by chance as well that it is alive. */
+const BEATS_TOO = 'an agent is looked at that is not well';
+
+/** Each does its work once, and ends in the pause after it. */
+const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promise<unknown>>> = {
+  'what is regular is done': (stop) => {
+    const work = () => stop.abort();
+    return periodically({ everyMs: PERIOD_MS, failure: 'never', log, work }, stop.signal);
+  },
+  'a worker asks its database': (stop) => {
+    const ping = () => Promise.resolve(stop.abort());
+    return new DatabaseGate().keep({ ping }, log, stop.signal);
+  },
+  'operators are told': (stop) => {
+    const database = new Database('postgres://nobody@127.0.0.1:1/nothing', { maxConnections: 1 });
+    const query = () => Promise.resolve(stop.abort()).then(() => []);
+    vi.spyOn(database, 'asPlatform').mockReturnValue({ ...database.asPlatform(), query });
+    const notifier = { notify: () => Promise.resolve([]) };
+    return sendNotifications({ database, notifier, log }, stop.signal);
+  },
+  'a host is written down': (stop) => {
+    const database = new Database('postgres://nobody@127.0.0.1:1/nothing', { maxConnections: 1 });
+    const host = { id: 'local', capacity: 1, ports: { first: 1, last: 1 } };
+    const keeping = new HostLease({ database, docker: nowhere, host, log }).keep(stop.signal);
+    stop.abort();
+    return keeping;
+  },
+  'Temporal is looked for': (stop) => {
+    vi.spyOn(log, 'warn').mockImplementation(() => stop.abort());
+    return connectPatiently({ address: '127.0.0.1:1' }, log, stop.signal);
+  },
+  [BEATS_TOO]: () => {
+    const attempt = new MockActivityEnvironment();
+    const { watchDegraded } = createWatchdogActivities({
+      docker: { containers: { inspect: () => Promise.resolve(undefined) } },
+      specs: {
+        portOf: () => Promise.resolve(1),
+        recordSeen: () => setImmediate(() => attempt.cancel()),
+      },
+      turns: hostTurns(1),
+      ...{ checkIntervalMs: PERIOD_MS, degradedCheckIntervalMs: PERIOD_MS },
+    } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
+    return attempt.run(() => watchDegraded(AGENT, 'stopped')).catch(() => undefined); // cancelled
+  },
+  'Temporal is asked for what it has refused': (stop) => {
+    vi.spyOn(log, 'warn').mockImplementation(() => stop.abort());
+    const connection = { withDeadline: () => Promise.resolve() };
+    const schedule = { create: refused, getHandle: () => ({ describe: refused }) };
+    const dependencies = { connection, client: { schedule }, namespace: 'n' };
+    return prepareTemporal(
+      { ...dependencies, host: 'local', log } as unknown as PrepareDependencies, // as above
+      stop.signal,
+    );
+  },
+  'a connection that hears of rows is made': async () => {
+    const changes = new RowChanges('postgres://nobody@127.0.0.1:1/nothing');
+    changes.of('mails');
+    await vi.waitFor(() => expect(Math.random).toHaveBeenCalled());
+    await changes.close();
+  },
+  'turns are told': (stop) => {
+    const set = () => stop.abort();
+    vi.spyOn(noopMetricMeter, 'createGauge').mockReturnValue({ set } as never); // as above
+    return tellTurns(hostTurns(1), noopMetricMeter, stop.signal);
+  },
+  'who is in charge is asked': (stop) => {
+    async function* silent(signal: AbortSignal) {
+      await once(signal, 'abort');
+      yield* [];
+    }
+    return localRepair(silent, () => stop.abort()).run(stop.signal);
+  },
+  'the control plane is asked': (stop) => {
+    const call = () => Promise.resolve(stop.abort());
+    return new ControlPlaneReach({ somebody: call }, PERIOD_MS, log).watch(stop.signal);
+  },
+  'Docker is followed': (stop) => {
+    const docker = { events: () => endWith(stop) };
+    return followDocker({ docker, log } as unknown as FollowDependencies, stop.signal); // as above
+  },
+  'Docker is followed by whoever repairs for want of supervisors': (stop) => {
+    const look = () => undefined;
+    return localRepair(() => endWith(stop), look).run(stop.signal);
+  },
+  'Docker is connected to': async (stop) => {
+    for await (const { kind } of nowhere.events(stop.signal)) {
+      expect(kind).toBe('lost');
+      stop.abort();
+    }
+  },
+  'Docker is asked whether it is still there': (stop) =>
+    withQuietEngine(async (host) => {
+      for await (const { kind } of host.events(stop.signal)) {
+        expect(kind).toBe('connected');
+        expect(Math.random).toHaveBeenCalledOnce();
+        stop.abort();
+      }
+    }),
+  'an activity says that it is alive': () =>
+    new MockActivityEnvironment().run(() => heartbeating(() => Promise.resolve())),
+  'a stream says that it is alive': async () => {
+    const { source } = eventStream(Readable.from(['one'].map((data) => ({ data }))));
+    for await (const event of source) expect(String(event)).toBe('data: one\n\n');
+  },
+};
+
+test.each(Object.keys(AGAIN_AND_AGAIN))(
+  'the pause after which %s again is by chance',
+  async (what) => {
+    const chance = vi.spyOn(Math, 'random');
+    await AGAIN_AND_AGAIN[what]?.(new AbortController());
+    expect(chance).toHaveBeenCalledTimes(what === BEATS_TOO ? 2 : 1);
+  },
+);

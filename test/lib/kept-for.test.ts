@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { keptFor } from '../../src/lib/kept-for.js';
+
+function asking() {
+  let now = 0;
+  const open: { answer(value: number): void; fail(error: Error): void }[] = [];
+  const ask = keptFor(
+    1_000,
+    () => new Promise<number>((answer, fail) => open.push({ answer, fail })),
+    () => now,
+  );
+  return { ask, open, wait: (ms: number) => (now += ms) };
+}
+
+test('what many ask at a time is asked once, however long it takes', async () => {
+  const { ask, open, wait } = asking();
+  const answers = [ask(), ask()];
+  wait(60_000);
+  answers.push(ask());
+  open[0]?.answer(7);
+  expect([await Promise.all(answers), open.length]).toEqual([[7, 7, 7], 1]);
+});
+
+test('an answer is kept for its time', async () => {
+  const { ask, open, wait } = asking();
+  const first = ask();
+  open[0]?.answer(7);
+  await first;
+  wait(999);
+  expect(await ask()).toBe(7);
+  wait(1);
+  const second = ask();
+  open[1]?.answer(8);
+  expect([await second, open.length]).toEqual([8, 2]);
+});
+
+test('a failure is not kept', async () => {
+  const { ask, open } = asking();
+  const failing = ask();
+  open[0]?.fail(new Error('of the test'));
+  await expect(failing).rejects.toThrow('of the test');
+  const again = ask();
+  open[1]?.answer(7);
+  expect(await again).toBe(7);
+});

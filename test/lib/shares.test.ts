@@ -1,0 +1,126 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { FILES_AT_ONCE } from '../../api/backend/browse-contract.js';
+import { UnderWay } from '../../api/http/under-way.js';
+import { AI_CALLS_AT_ONCE } from '../../api/openai/limits.js';
+import { WAITS_AT_ONCE } from '../../api/views/operations.js';
+import { Chats } from '../../src/agents/chat/chats.js';
+import type { Database } from '../../src/platform/database/database.js';
+import { TooManyRequestsError } from '../../src/lib/errors.js';
+import { LiveLogs } from '../../src/agents/logs/live-logs.js';
+import { Shares } from '../../src/lib/shares.js';
+
+const never = () => new AbortController().signal;
+
+test('what one owner has under way is bounded, and so is all together', () => {
+  const shares = new Shares({ most: 3, perOwner: 2, refusal: 'enough' });
+  const first = shares.take('one');
+  shares.take('one');
+  expect(() => shares.take('one')).toThrow(
+    new TooManyRequestsError('enough', undefined, { retryAfter: 5 }),
+  );
+  shares.take('other');
+  expect(() => shares.take('third')).toThrow(TooManyRequestsError);
+  first();
+  first();
+  shares.take('third');
+  expect(() => shares.take('one')).toThrow(TooManyRequestsError);
+});
+
+test(
+  'those who have as much as they may, together, keep nobody out who has little',
+  { tags: 'attack' },
+  () => {
+    const [most, perOwner] = [256, 64];
+    const shares = new Shares({ most, perOwner });
+    for (let greedy = 0; greedy < 50; greedy++) {
+      while (shares.tryTake(`greedy ${greedy}`));
+    }
+    expect(shares.tryTake('other')).toBeDefined();
+    expect(shares.tryTake('other')).toBeUndefined();
+  },
+);
+
+test('what is taken may be more than one, and is given back as a whole', () => {
+  const shares = new Shares({ perOwner: 10 });
+  const release = shares.take('one', 8);
+  expect(shares.tryTake('one', 3)).toBeUndefined();
+  expect(() => shares.take('one', 3)).toThrow('Too many requests at a time, please wait.');
+  expect(shares.tryTake('other', 10)).toBeDefined();
+  release();
+  expect(shares.tryTake('one', 10)).toBeDefined();
+});
+
+describe('who has as much under way as one may', { tags: 'attack' }, () => {
+  test.each([
+    ['AI calls', AI_CALLS_AT_ONCE],
+    ['operations that are waited for', WAITS_AT_ONCE],
+    ['files', FILES_AT_ONCE],
+  ])('of %s, by however many accounts, keeps nobody else from them', async (_what, limit) => {
+    const underWay = new UnderWay();
+    // As much of one as a call needs whose client has gone.
+    const response = { destroyed: true } as ServerResponse;
+    let begun = 0;
+    const ask = (userId: string) =>
+      underWay
+        .run(limit, userId, response, () => {
+          begun++;
+          return new Promise<never>(() => undefined);
+        })
+        .catch(() => undefined);
+    for (let account = 0; account < 20; account++) {
+      for (let count = 0; count < 200; count++) void ask(`greedy ${account}`);
+    }
+    const byThem = begun;
+    expect(byThem).toBeLessThan(limit.most ?? 0);
+    void ask('other');
+    await new Promise(setImmediate);
+    expect(begun).toBe(byThem + 1);
+  });
+
+  test("of log streams keeps nobody else from following an agent's log", () => {
+    const live = new LiveLogs();
+    const host = {
+      async *logs() {
+        yield await new Promise<never>(() => undefined); // silent until its reader leaves
+      },
+    };
+    const leaving = new AbortController();
+    const follow = (userId: string, signal = never()) =>
+      live.follow(host, { id: 'a', userId }, { since: undefined, redact: [], signal });
+    follow('one', leaving.signal);
+    for (let count = 1; count < 20; count++) follow('one');
+    expect(() => follow('one')).toThrow(TooManyRequestsError);
+    follow('other');
+    leaving.abort();
+    follow('one');
+  });
+
+  test('of questions keeps nobody else from asking an agent', async () => {
+    // As much of them as a question needs.
+    const agentOf = (userId: string) => ({
+      id: 'a',
+      userId,
+      host: 'local',
+      status: 'active',
+      port: 1,
+    });
+    const directory = { of: () => Promise.resolve({ ask: () => undefined }) };
+    const settings = { ai: { provider: 'openai', providers: { openai: { apiKey: 'k' } } } };
+    const chats = new Chats(
+      ...([directory, settings] as unknown as ConstructorParameters<typeof Chats>),
+    );
+    const ask = (userId: string, signal = never()) => {
+      const query = () => Promise.resolve([agentOf(userId)]);
+      const tenant = { query } as unknown as ReturnType<Database['asUser']>;
+      return chats.ask(tenant, { agentId: 'a', message: 'hello' }, signal);
+    };
+    const leaving = new AbortController();
+    await ask('one', leaving.signal);
+    for (let count = 1; count < 20; count++) await ask('one');
+    await expect(ask('one')).rejects.toThrow(TooManyRequestsError);
+    await ask('other');
+    leaving.abort();
+    await ask('one');
+  });
+});

@@ -1,0 +1,258 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  CallRevertedError,
+  ChainAwayError,
+  ChainNode,
+} from '../../../src/money/chain/chain-node.js';
+import type { Receipt } from '../../../src/money/chain/answers.js';
+import { FEE_MANAGER, feeTokenOf, PATH_USD } from '../../../src/money/chain/tempo.js';
+import { transfersOf } from '../../../src/money/chain/transfers.js';
+import { CHAIN_ID, testChain, type TestChain } from '../../support/chain/chain.js';
+
+/** Another token of the chain, in which its first accounts pay fees. */
+const ALPHA_USD = '0x20c0000000000000000000000000000000000001';
+
+let chain: TestChain;
+let node: ChainNode;
+let payer: Hex;
+
+beforeAll(async () => {
+  chain = await testChain();
+  node = new ChainNode({ chainId: CHAIN_ID, url: chain.rpcUrl });
+  payer = chain.account(0).address.toLowerCase() as Hex;
+});
+afterAll(() => chain?.close());
+
+const newAddress = () => privateKeyToAddress(generatePrivateKey()).toLowerCase() as Hex;
+
+const transfer = (token: Hex, to: Hex, amount: bigint) => ({
+  to: token,
+  data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to, amount] }),
+});
+
+async function receiptOf(hash: Hex): Promise<Receipt> {
+  const receipt = await node.receipt(hash);
+  if (!receipt) throw new Error(`${hash} is in no block`);
+  return receipt;
+}
+
+describe('a node', () => {
+  test('knows what an address has of a token', async () => {
+    const owner = newAddress();
+    expect(await node.tokenBalance(PATH_USD, owner)).toBe(0n);
+    await chain.pay(owner, 1_500_000n);
+    expect(await node.tokenBalance(PATH_USD, owner)).toBe(1_500_000n);
+    expect(await node.tokenBalance(ALPHA_USD, owner)).toBe(0n);
+  });
+
+  test('knows in which token an address pays fees: pathUSD, unless it has chosen another', async () => {
+    expect(await feeTokenOf(node, newAddress())).toBe(PATH_USD);
+    expect(await feeTokenOf(node, payer)).toBe(ALPHA_USD);
+  });
+
+  test('knows the receipt and the block of a transaction, however its hash is spelled', async () => {
+    const hash = await chain.pay(newAddress(), 1n);
+    const receipt = await receiptOf(`0x${hash.slice(2).toUpperCase()}`);
+    expect(receipt).toMatchObject({ hash, succeeded: true });
+    const block = await node.block(receipt.blockNumber);
+    expect(block).toEqual({
+      hash: receipt.blockHash,
+      number: receipt.blockNumber,
+      timestamp: expect.any(Number),
+    });
+    expect(Math.abs(Date.now() / 1_000 - (block?.timestamp ?? 0))).toBeLessThan(24 * 60 * 60);
+    expect(await node.blockNumber()).toBeGreaterThanOrEqual(receipt.blockNumber);
+  });
+
+  test('is asked on connections that are kept', async () => {
+    let connections = 0;
+    const server = createServer((_, response) => {
+      const answer = { jsonrpc: '2.0', id: 1, result: `0x${CHAIN_ID.toString(16)}` };
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
+    });
+    server.on('connection', () => connections++);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo; // TCP: never a string
+    try {
+      const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
+      for (let n = 0; n < 20; n++) expect(await stub.blockNumber()).toBe(CHAIN_ID);
+      // Fewer than one for each: how long a machine takes between two of them is its own.
+      expect(connections).toBeLessThan(20);
+    } finally {
+      server.close();
+    }
+  });
+
+  test("is asked for one owner also while another's questions hang, of whom there may be many", async () => {
+    const hanging: string[] = [];
+    const server = createServer((request, response) => {
+      void text(request).then((body) => {
+        const { method } = JSON.parse(body) as { method: string };
+        if (method === 'eth_getTransactionReceipt') return hanging.push(method);
+        const answer = { jsonrpc: '2.0', id: 1, result: `0x${CHAIN_ID.toString(16)}` };
+        response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo; // TCP: never a string
+    try {
+      const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
+      const [ada, bob] = ['ada', 'bob'].map((owner) => stub.askedFor({ owner, isUrgent: false }));
+      const asked = Array.from({ length: 220 }, () => ada?.receipt(`0x${'1'.repeat(64)}`));
+      for (const each of asked) each?.catch(() => undefined);
+      await expect.poll(() => hanging.length).toBe(20);
+      // No more of hers may wait.
+      await expect(ada?.blockNumber()).rejects.toThrow(ChainAwayError);
+      expect(await bob?.blockNumber()).toBe(CHAIN_ID);
+      expect(await stub.blockNumber()).toBe(CHAIN_ID);
+      expect(hanging).toHaveLength(20);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  test(
+    'is away where it sends the receipt of another transaction',
+    { tags: 'attack' },
+    async () => {
+      const [asked, other] = [await chain.pay(newAddress(), 1n), await chain.pay(newAddress(), 2n)];
+      const server = createServer((request, response) => {
+        void text(request).then(async (body) => {
+          const answer = await fetch(chain.rpcUrl, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: body.replace(asked, other),
+          });
+          response.setHeader('content-type', 'application/json').end(await answer.text());
+        });
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo; // TCP: never a string
+      try {
+        const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
+        expect(await stub.receipt(other)).toMatchObject({ hash: other });
+        await expect(stub.receipt(asked)).rejects.toThrow(ChainAwayError);
+      } finally {
+        server.closeAllConnections();
+        server.close();
+      }
+    },
+  );
+
+  test('knows of no receipt and no block that there are not', async () => {
+    expect(await node.receipt(`0x${'1'.repeat(64)}`)).toBeUndefined();
+    expect(await node.block(1_000_000)).toBeUndefined();
+  });
+
+  test.each<[string, () => ChainNode]>([
+    ['none is known', () => new ChainNode({ chainId: CHAIN_ID, url: undefined })],
+    ['none answers', () => new ChainNode({ chainId: CHAIN_ID, url: 'http://127.0.0.1:1' })],
+    ['it is of another chain', () => new ChainNode({ chainId: 1, url: chain.rpcUrl })],
+  ])('is away while %s', async (_, nodeThere) => {
+    const away = nodeThere();
+    const hash = await chain.pay(newAddress(), 1n);
+    const asked = [
+      away.tokenBalance(PATH_USD, payer),
+      away.receipt(hash),
+      away.block(1),
+      away.blockNumber(),
+      feeTokenOf(away, payer),
+    ];
+    for (const { status, reason } of (await Promise.allSettled(asked)) as PromiseRejectedResult[]) {
+      expect(status).toBe('rejected');
+      expect(reason).toBeInstanceOf(ChainAwayError);
+    }
+  });
+
+  test('says that a call was reverted, with or without a reason', async () => {
+    for (const code of ['0x60006000fd', '0x602a60005260206000fd'] as const) {
+      await expect(node.call({ data: code })).rejects.toThrow(CallRevertedError);
+    }
+  });
+
+  test.each<[object, typeof CallRevertedError | typeof ChainAwayError]>([
+    [{ code: 3 }, CallRevertedError],
+    [{ code: -32_015, data: 'Reverted 0x' }, CallRevertedError],
+    [{ code: -32_000, data: '0x' }, CallRevertedError],
+    // Whatever it says of itself: that it lacks a block, is behind, or has too much to do.
+    [{ code: -32_000, message: 'header not found' }, ChainAwayError],
+    [{ code: -32_000, message: 'execution reverted', data: { trace: [] } }, ChainAwayError],
+    [{ code: -32_005, message: 'limit exceeded', data: 'try again' }, ChainAwayError],
+  ])('answers a call with %j: that is its end, or none', async (error, expected) => {
+    const server = createServer((request, response) => {
+      void text(request).then((body) => {
+        const { method } = JSON.parse(body) as { method: string };
+        const answer = method === 'eth_call' ? { error } : { result: `0x${CHAIN_ID.toString(16)}` };
+        response.setHeader('content-type', 'application/json');
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, ...answer }));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo; // TCP: never a string
+    try {
+      const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
+      await expect(stub.call({ to: PATH_USD, data: '0x' })).rejects.toThrow(expected);
+    } finally {
+      server.close();
+    }
+  });
+
+  test('is away for the balance of what is no token', async () => {
+    await expect(node.tokenBalance(newAddress(), payer)).rejects.toThrow(ChainAwayError);
+  });
+});
+
+describe('the transfers of a transaction', () => {
+  const fee = { token: ALPHA_USD, to: FEE_MANAGER, amount: expect.any(BigInt), isFee: true };
+
+  test('are what it moved, and its fee apart', async () => {
+    const to = newAddress();
+    const receipt = await receiptOf(await chain.pay(to, 7n));
+    expect(transfersOf(receipt)).toEqual([
+      { token: PATH_USD, from: payer, to, amount: 7n, isFee: false },
+      { ...fee, from: payer },
+    ]);
+  });
+
+  test('are those of all of its calls', async () => {
+    const [one, two] = [newAddress(), newAddress()];
+    const calls = [transfer(PATH_USD, one, 3n), transfer(ALPHA_USD, two, 4n)];
+    const receipt = await receiptOf(await chain.send(chain.account(0), calls));
+    expect(receipt.succeeded).toBe(true);
+    expect(transfersOf(receipt)).toEqual([
+      { token: PATH_USD, from: payer, to: one, amount: 3n, isFee: false },
+      { token: ALPHA_USD, from: payer, to: two, amount: 4n, isFee: false },
+      { ...fee, from: payer },
+    ]);
+  });
+
+  test('are its fee alone when it was reverted', async () => {
+    const tooMuch = transfer(PATH_USD, newAddress(), 2n ** 100n);
+    const receipt = await receiptOf(await chain.send(chain.account(0), [tooMuch]));
+    expect(receipt.succeeded).toBe(false);
+    expect(transfersOf(receipt)).toEqual([{ ...fee, from: payer }]);
+  });
+
+  test('are no logs of another form', () => {
+    const word = (digit: string): Hex => `0x${digit.repeat(64)}`;
+    const address = (digit: string): Hex => `0x${'0'.repeat(24)}${digit.repeat(40)}`;
+    const event: Hex = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+    const log = { address: PATH_USD, topics: [event, address('1'), address('2')], data: word('0') };
+    expect(transfersOf({ logs: [log] })).toHaveLength(1);
+    const logs = [
+      { ...log, topics: [word('1'), address('1'), address('2')] },
+      { ...log, topics: [event, address('1')] },
+      { ...log, topics: [event, address('1'), address('2'), word('3')] },
+      { ...log, topics: [event, word('1'), address('2')] },
+      { ...log, data: '0x' as const },
+      { ...log, data: `${word('0')}00` as const },
+    ];
+    expect(transfersOf({ logs })).toEqual([]);
+  });
+});

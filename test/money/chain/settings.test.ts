@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest';
+import { chainSettings } from '../../../src/money/chain/settings.js';
+import { readAreas } from '../../../src/platform/environment/read.js';
+import { SettingsError } from '../../../src/platform/environment/settings-error.js';
+
+const settingsOf = (env: Record<string, string>) => readAreas({ chain: chainSettings }, env).chain;
+
+const KEY = `0x${'0'.repeat(63)}1`;
+const NODE = 'http://127.0.0.1:8545';
+
+describe('the settings of the chain', () => {
+  test('are those of the mainnet, where nothing is to be paid, without any', () => {
+    expect(settingsOf({})).toMatchObject({
+      chainId: 4217,
+      testnet: false,
+      rpcUrl: undefined,
+      treasury: undefined,
+      operator: undefined,
+      escrow: undefined,
+      confirmations: 3,
+      feeBumpAfterMs: 30_000,
+      usdc: { chainId: 4217, rpcUrl: undefined, address: undefined, confirmations: 3 },
+      signInChainIds: [4217],
+    });
+  });
+
+  test('have addresses in lower case, and that of the operator', () => {
+    const mixed = `0x${'Ab'.repeat(20)}`;
+    const env = { TREASURY_ADDRESS: mixed, ESCROW_ADDRESS: mixed, OPERATOR_PRIVATE_KEY: KEY };
+    expect(settingsOf(env)).toMatchObject({
+      treasury: mixed.toLowerCase(),
+      escrow: mixed.toLowerCase(),
+      operator: { privateKey: KEY, address: '0x7e5f4552091a69125d5dfcb7b8c2659029395bdf' },
+    });
+  });
+
+  test('have one operator, also where the key and the address are both told', () => {
+    const own = '0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf';
+    const both = settingsOf({ OPERATOR_PRIVATE_KEY: KEY, OPERATOR_ADDRESS: own });
+    expect(both.operator).toEqual({ privateKey: KEY, address: own.toLowerCase() });
+    const another = { OPERATOR_PRIVATE_KEY: KEY, OPERATOR_ADDRESS: `0x${'a'.repeat(40)}` };
+    expect(() => settingsOf(another)).toThrow(
+      new SettingsError(['OPERATOR_ADDRESS must be that of OPERATOR_PRIVATE_KEY']),
+    );
+  });
+
+  test('have USDC on the same node, unless it is on another chain', () => {
+    expect(settingsOf({ CHAIN_RPC_URL: NODE }).usdc.rpcUrl).toBe(NODE);
+    const elsewhere = settingsOf({ CHAIN_RPC_URL: NODE, USDC_CHAIN_ID: '84532' });
+    expect(elsewhere.usdc).toMatchObject({ chainId: 84_532, rpcUrl: undefined });
+    expect(elsewhere.signInChainIds).toEqual([4217, 84_532]);
+    const testnet = settingsOf({ CHAIN_RPC_URL: NODE, CHAIN_TESTNET: 'true' });
+    expect(testnet).toMatchObject({ chainId: 42_431, usdc: { chainId: 42_431, rpcUrl: NODE } });
+  });
+
+  test.each(['0x1', KEY.slice(2), `0x${'0'.repeat(64)}`, `0x${'f'.repeat(64)}`])(
+    'take no private key that is none, and do not show it: %s',
+    (key) => {
+      const read = () => settingsOf({ OPERATOR_PRIVATE_KEY: key });
+      expect(read).toThrow(
+        new SettingsError([
+          'OPERATOR_PRIVATE_KEY must be 0x and the 64 hex digits of a private key',
+        ]),
+      );
+    },
+  );
+});

@@ -1,0 +1,699 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { Hex } from 'viem';
+import { generatePrivateKey, type PrivateKeyAccount } from 'viem/accounts';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Listening } from '../../../api/http/server.js';
+import { createWeb } from '../../../api/web/web.js';
+import { AccountDeletions } from '../../../src/accounts/accounts/account-deletions.js';
+import { SessionDebits } from '../../../src/gateway/session-debits.js';
+import { sessionPurse } from '../../../src/gateway/session-purse.js';
+import { balanceOf } from '../../../src/money/ledger/ledger.js';
+import { formatAmount } from '../../../src/types/money.js';
+import { sessionAccount } from '../../../src/money/sessions/causes.js';
+import { Escrow, escrowTerms } from '../../../src/money/sessions/escrow.js';
+import { PaymentSessions } from '../../../src/money/sessions/payment-sessions.js';
+import { newSessionToken, storedOf } from '../../../src/money/sessions/session-token.js';
+import { SessionWatch } from '../../../src/money/sessions/session-watch.js';
+import { sealKey } from '../../../src/money/wallets/wallet-keys.js';
+import { queryRows } from '../../platform/database/catalog.js';
+import { textsOfRows, tracesOf } from '../../platform/database/traces.js';
+import { PATH_USD } from '../../support/chain/chain.js';
+import { keptKeysOf, secretsOfMoneyIn } from '../../support/chain/money-secrets.js';
+import { call, newAddress, type CallOptions } from '../../support/http.js';
+import { walletSite, type Person } from '../wallets/support.js';
+import { ONE, sessionLab, type SessionLab, type Wallet } from './support.js';
+
+const attack = { tags: 'attack' };
+const SESSIONS = '/api/wallet/sessions';
+const FULL = /^ses_[\w-]{43}$/;
+const MASKED = /^ses_…[\w-]{4}$/;
+
+let lab: SessionLab;
+/** Of the same platform: no request waits for long. */
+let hasty: Listening;
+let stop = () => Promise.resolve();
+beforeAll(async () => {
+  lab = await sessionLab();
+  const { dependencies, database } = lab.site;
+  const { chain: node, log, secrets, settings } = dependencies;
+  const terms = escrowTerms(settings.chain, settings.paymentSessions);
+  const paymentSessions = new PaymentSessions({
+    ...{ database: database.db, secrets, node, log, payments: lab.payments },
+    ...{ escrow: terms && new Escrow(node, terms), openingMs: 200, closingMs: 200 },
+    openings: new SessionWatch(database.db, 'opening'),
+    closings: new SessionWatch(database.db, 'settling'),
+    haste: { open: () => Promise.resolve(), close: () => Promise.resolve() },
+  });
+  hasty = await createWeb({ ...dependencies, paymentSessions }).listen('127.0.0.1', 0);
+});
+afterAll(async () => {
+  await hasty?.close();
+  await lab?.close();
+});
+afterEach(async () => {
+  await stop();
+  stop = () => Promise.resolve();
+});
+
+const run = () => {
+  stop = lab.run();
+};
+const post = (body: unknown, user?: Person, options?: CallOptions) =>
+  lab.site.web(user, 'POST', SESSIONS, { body, ...options });
+const show = (query: string, user?: Person) => lab.site.web(user, 'GET', `${SESSIONS}?${query}`);
+
+/** Asks for a session as its wallet does. */
+async function open(wallet: PrivateKeyAccount, deposit = 5n, user?: Person, options?: CallOptions) {
+  const authorization = await lab.sign(wallet, deposit * ONE);
+  const body = { address: wallet.address, deposit: `${deposit}.00`, authorization };
+  return { body, answer: await post(body, user, options) };
+}
+
+const rowsOf = ({ lower }: Wallet) =>
+  lab.site.database.db.asPlatform().query<{
+    id: string;
+    state: string;
+    failure: string | null;
+    userId: string | null;
+  }>(
+    `SELECT id, state, failure, user_id AS "userId" FROM payment_sessions
+      WHERE address = $lower ORDER BY created_at, id`,
+    { lower },
+  );
+
+/** A wallet that is kept here for somebody, or for an agent of theirs. */
+async function keptWallet(
+  user: Person,
+  deposited: bigint,
+  kind: 'imported' | 'agent' = 'imported',
+): Promise<Wallet> {
+  const privateKey = generatePrivateKey();
+  const sealed = sealKey(lab.site.dependencies.secrets, user.id, privateKey);
+  await lab.site.database.db.asUser(user.id).transaction((db) =>
+    db.Wallet.create({
+      ...{ id: randomUUID(), userId: user.id, kind, ...sealed },
+      brought: kind === 'imported',
+    }),
+  );
+  return lab.wallet(deposited, privateKey);
+}
+
+const close = (id: string) => lab.site.web(undefined, 'DELETE', `${SESSIONS}?sessionId=${id}`);
+
+/** Delivers something for a session, as a debit does. */
+async function deliver(wallet: Wallet, amount: bigint): Promise<void> {
+  const [row] = await rowsOf(wallet);
+  const { db } = lab.site.database;
+  const settings = {
+    ...{ settleThreshold: 100n * ONE, settleIntervalMs: 3_600_000 },
+    ...{ maxAgeMs: 86_400_000, holdMs: 172_800_000 },
+  };
+  const purse = sessionPurse(db, row?.id ?? '', settings, new SessionDebits(db, settings));
+  const debit = { id: randomUUID(), plugin: 'test', action: 'deliver', amount };
+  expect(await purse.hold(debit)).toBeUndefined();
+  await purse.post(debit);
+}
+
+describe('a payment session', () => {
+  test('is opened with what the wallet has signed, and its deposit is in the ledger', async () => {
+    run();
+    const wallet = await lab.wallet(5n * ONE);
+    const { answer } = await open(wallet);
+    expect([answer.status, answer.body]).toEqual([
+      201,
+      {
+        session: {
+          id: expect.stringMatching(FULL),
+          userAddress: wallet.lower,
+          ...{ deposit: '5.000000', spent: '0.000000', remaining: '5.000000' },
+          ...{ vouchers: [], status: 'active' },
+          ...{ createdAt: expect.any(Number), lastSettledAt: null },
+        },
+      },
+    ]);
+    const [row] = await rowsOf(wallet);
+    const account = `session:${row?.id}` as const;
+    const balance = await balanceOf(lab.site.database.db.asPlatform(), account, 'pathusd');
+    expect(balance).toEqual({ balance: 5n * ONE, held: 0n });
+    const { id } = answer.body.session;
+    expect((await show(`sessionId=${id}`)).body).toEqual(answer.body);
+    const listed = await show(`address=${wallet.address}`);
+    expect(listed.body).toEqual({
+      sessions: [{ ...answer.body.session, id: expect.stringMatching(MASKED) }],
+    });
+    // Again, before what is in the escrow is looked at: nothing is.
+    const again = await open(wallet);
+    expect([again.answer.status, again.answer.body]).toEqual([
+      200,
+      { ...answer.body, note: expect.any(String) },
+    ]);
+  });
+
+  test('of a wallet that is kept for whoever is signed in is signed for here', async () => {
+    run();
+    const ada = await lab.site.person();
+    const wallet = await keptWallet(ada, 3n * ONE);
+    const body = { address: wallet.address, deposit: '3' };
+    expect((await post(body)).status).toBe(401);
+    const ofAgent = await keptWallet(ada, 3n * ONE, 'agent');
+    expect((await post({ ...body, address: ofAgent.address }, ada)).status).toBe(401);
+    const made = await post(body, ada);
+    expect([made.status, made.body.session.id]).toEqual([201, expect.stringMatching(FULL)]);
+    expect(await rowsOf(wallet)).toMatchObject([{ state: 'active', userId: ada.id }]);
+    const again = await post(body, ada);
+    expect([again.status, again.body.session.id]).toEqual([200, made.body.session.id]);
+    const listed = await show(`address=${wallet.address}`, ada);
+    expect(listed.body.sessions[0].id).toBe(made.body.session.id);
+  });
+
+  test('that is asked for fifty times at once is one', async () => {
+    run();
+    const wallet = await lab.wallet(100n * ONE);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => open(wallet, 2n)));
+    const statuses = answers.map(({ answer }) => answer.status).sort();
+    expect(statuses).toEqual([...Array.from({ length: 49 }, () => 200), 201]);
+    const ids = new Set(answers.map(({ answer }) => answer.body.session.id));
+    expect([ids.size, await rowsOf(wallet)]).toEqual([1, [expect.anything()]]);
+  });
+
+  test('whose cover goes before it is held fails, and another one can be opened', async () => {
+    const wallet = await lab.wallet(5n * ONE);
+    const pending = open(wallet);
+    await expect.poll(() => rowsOf(wallet)).toMatchObject([{ state: 'opening' }]);
+    await lab.withdraw(wallet, 4n * ONE);
+    run();
+    const { answer } = await pending;
+    expect([answer.status, answer.body]).toEqual([
+      402,
+      {
+        ...{ error: expect.any(String), code: 'ESCROW_INSUFFICIENT' },
+        ...{ available: '1.000000', required: '5.000000', escrow: lab.escrow },
+        ...{ token: expect.stringMatching(/^0x20c0/), chainId: 4217 },
+      },
+    ]);
+    expect(await rowsOf(wallet)).toMatchObject([{ state: 'failed' }]);
+    expect((await open(wallet, 1n)).answer.status).toBe(201);
+    expect((await show(`address=${wallet.address}`)).body.sessions).toHaveLength(1);
+  });
+
+  test('that takes its time is told so: it is opened all the same, and is there for who asks again', async () => {
+    const wallet = await lab.wallet(5n * ONE);
+    const authorization = await lab.sign(wallet, 5n * ONE);
+    const body = { address: wallet.address, deposit: '5.00', authorization };
+    const ask = async () => {
+      const { headers, status } = await call(hasty.url, 'POST', SESSIONS, { body });
+      expect([status, headers.get('retry-after')]).toEqual([503, '5']);
+      return rowsOf(wallet);
+    };
+    // Its wait may be over before there is a row.
+    await expect.poll(ask).toMatchObject([{ state: 'opening' }]);
+    expect(await ask()).toHaveLength(1);
+    run();
+    const again = await post(body);
+    expect([again.status, again.body.session]).toMatchObject([
+      200,
+      { id: expect.stringMatching(MASKED), deposit: '5.000000', status: 'active' },
+    ]);
+    const anew = await open(wallet);
+    expect(anew.answer.body.session.id).toMatch(FULL);
+    expect(await rowsOf(wallet)).toMatchObject([{ state: 'active' }]);
+  });
+
+  test('of a wallet whose key is not kept any more when it is to sign is not opened', async () => {
+    const ada = await lab.site.person();
+    const wallet = await keptWallet(ada, 3n * ONE);
+    const pending = post({ address: wallet.address, deposit: '3' }, ada);
+    await expect.poll(() => rowsOf(wallet)).toMatchObject([{ state: 'opening' }]);
+    await queryRows(
+      lab.site.database.ownerUrl,
+      `DELETE FROM wallets WHERE address = '${wallet.lower}'`,
+    );
+    run();
+    expect((await pending).status).toBe(503);
+    expect(await rowsOf(wallet)).toMatchObject([{ state: 'failed', failure: 'unsignable' }]);
+  });
+
+  test('is not opened while the chain is away, and who asks is told when to ask again', async () => {
+    const { chain } = lab.site.dependencies.settings;
+    const away = await walletSite({
+      ...{ CHAIN_RPC_URL: 'http://127.0.0.1:9', ESCROW_ADDRESS: lab.escrow },
+      ...{ OPERATOR_ADDRESS: chain.operator?.address, TREASURY_ADDRESS: chain.treasury },
+    });
+    try {
+      const wallet = await lab.wallet(0n);
+      const authorization = await lab.sign(wallet, ONE);
+      const body = { address: wallet.address, deposit: '1', authorization };
+      const answer = await away.web(undefined, 'POST', SESSIONS, { body });
+      expect([answer.status, answer.body.error]).toEqual([503, 'Chain unavailable']);
+      expect(answer.headers.get('retry-after')).toBe('5');
+    } finally {
+      await away.close();
+    }
+  });
+
+  test('goes on when the account is deleted whose wallet it is, and is settled: nothing tells whose it was', async () => {
+    run();
+    const ada = await lab.site.person();
+    const wallet = await keptWallet(ada, 3n * ONE);
+    const { id } = (await post({ address: wallet.address, deposit: '3' }, ada)).body.session;
+    await deliver(wallet, ONE);
+    const { db } = lab.site.database;
+    const deletion = { userId: ada.id, requestId: 'deletion' };
+    await db.asUser(ada.id).transaction((tx) => tx.AccountDeletion.create(deletion));
+    await new AccountDeletions(db, []).erase(ada.id);
+    expect(await rowsOf(wallet)).toMatchObject([{ state: 'active', userId: null }]);
+    await deliver(wallet, ONE);
+    expect(await close(id)).toMatchObject({
+      ...{ status: 200, body: { settled: '2.000000', refunded: '1.000000' } },
+    });
+    expect(await tracesOf(db, { id: ada.id, email: 'no mail', name: 'no name' })).toEqual([]);
+  });
+
+  test('is refused in this order: what is malformed, not signed, not covered', async () => {
+    const wallet = await lab.wallet(ONE);
+    const authorization = await lab.sign(wallet, 2n * ONE);
+    const good = { address: wallet.address, deposit: '2', authorization };
+    const malformed = [
+      { ...good, address: '0x1' },
+      ...['0.99', '100.01', '1e1', '2.0000001', '-2', 2].map((deposit) => ({ ...good, deposit })),
+      { ...good, authorization: { ...authorization, nonce: '0x1' } },
+      { ...good, authorization: { ...authorization, signature: 'no' } },
+    ];
+    for (const body of malformed) expect((await post(body)).status).toBe(400);
+    const { address, deposit } = good;
+    const unsigned = await post({ address, deposit });
+    expect([unsigned.status, unsigned.body]).toMatchObject([
+      401,
+      { error: 'Wallet authorization required', code: 'AUTHORIZATION_REQUIRED' },
+    ]);
+    expect((await post(good)).status).toBe(402);
+    expect((await open(wallet, 100n)).answer.status).toBe(402);
+    for (const query of ['', `address=${address}&sessionId=ses_1`, 'address=0x']) {
+      expect((await show(query)).status).toBe(400);
+    }
+    const unknown = await show('sessionId=ses_1');
+    expect([unknown.status, unknown.body]).toEqual([404, { error: 'Session not found' }]);
+  });
+
+  test('can be opened with the typed data of the refusal, as it is', async () => {
+    run();
+    const wallet = await lab.wallet(2n * ONE);
+    const asked = { address: wallet.address, deposit: '2' };
+    const { typedData } = (await post(asked)).body;
+    const signature = await wallet.signTypedData(typedData);
+    const { deadline, nonce } = typedData.message;
+    const made = await post({ ...asked, authorization: { nonce, deadline, signature } });
+    expect(made.status).toBe(201);
+  });
+});
+
+test('the latest fifty sessions of a wallet are listed, newest first', async () => {
+  const { lower } = await lab.wallet(0n);
+  const SECONDS = 52;
+  await queryRows(
+    lab.site.database.ownerUrl,
+    `INSERT INTO payment_sessions
+       (id, token_hash, token_end, sealed_token, address, chain_id, escrow, hold_id, nonce,
+        authorization_deadline, deposit, state, created_at, opened_at, hold_expires_at, closing_at, closed_at)
+     SELECT gen_random_uuid(), '${lower}' || n, 'last', 'sealed', '${lower}', 4217, '${lab.escrow}',
+            '0x' || lpad(to_hex(n), 64, '0'), '0x' || lpad(to_hex(n), 64, '0'),
+            now(), 1000000, 'closed', to_timestamp(n), now(), now(), now(), now()
+       FROM generate_series(1, ${SECONDS}) n ORDER BY random()`,
+  );
+  const { body } = await show(`address=${lower}`);
+  const times = body.sessions.map(({ createdAt }: { createdAt: number }) => createdAt / 1_000);
+  expect(times).toEqual(Array.from({ length: 50 }, (_, index) => SECONDS - index));
+});
+
+test('a contract that is not what the settings say of it opens nothing', async () => {
+  const wallet = await lab.wallet(ONE);
+  const authorization = await lab.sign(wallet, ONE);
+  const { chain: node, log, secrets, settings } = lab.site.dependencies;
+  const terms = escrowTerms(settings.chain, settings.paymentSessions);
+  if (!terms) throw new Error('the lab has an escrow');
+  const differing = {
+    operator: wallet.lower,
+    treasury: wallet.lower,
+    holdSeconds: terms.holdSeconds + 1n,
+  };
+  const waiting = () => Promise.reject(new Error('nothing is to be waited for'));
+  for (const [name, value] of Object.entries(differing)) {
+    const escrow = new Escrow(node, { ...terms, [name]: value });
+    await expect(escrow.available(wallet.lower)).rejects.toMatchObject({ differing: [name] });
+    const sessions = new PaymentSessions({
+      ...{ database: lab.site.database.db, secrets, node, log, escrow, payments: lab.payments },
+      ...{ openings: { ended: waiting }, closings: { ended: waiting } },
+      haste: { open: waiting, close: waiting },
+    });
+    const wanted = {
+      ...{ address: wallet.lower, deposit: ONE },
+      authorization: { ...authorization, deadline: BigInt(authorization.deadline) },
+    };
+    const opening = sessions.open(
+      { userId: undefined, requestId: 'r' },
+      wanted,
+      new AbortController().signal,
+    );
+    await expect(opening).rejects.toMatchObject({ status: 503 });
+  }
+  expect(await rowsOf(wallet)).toEqual([]);
+});
+
+test('a session on another chain is another one: it neither stands for one here nor keeps one from being opened', async () => {
+  run();
+  const wallet = await lab.wallet(5n * ONE);
+  const there = await open(wallet, 2n);
+  expect(there.answer.status).toBe(201);
+  await queryRows(
+    lab.site.database.ownerUrl,
+    `UPDATE payment_sessions SET chain_id = 8453 WHERE address = '${wallet.lower}'`,
+  );
+  const here = await open(wallet, 3n);
+  expect([here.answer.status, here.answer.body]).toMatchObject([
+    201,
+    { session: { deposit: '3.000000', status: 'active' } },
+  ]);
+  expect(await rowsOf(wallet)).toHaveLength(2);
+});
+
+describe('closing a session', () => {
+  const balance = ({ lower }: Wallet) => lab.site.dependencies.chain.tokenBalance(PATH_USD, lower);
+  test('settles what was delivered and gives the rest back, once, whoever asks how often', async () => {
+    run();
+    const wallet = await lab.wallet(5n * ONE);
+    const { id } = (await open(wallet)).answer.body.session;
+    await deliver(wallet, 2n * ONE);
+    const before = await balance(wallet);
+    const [first, second] = await Promise.all([close(id), close(id)]);
+    const third = await close(id);
+    for (const { body, status } of [first, second, third]) {
+      expect([status, body]).toEqual([
+        200,
+        {
+          session: {
+            ...{ id, userAddress: wallet.lower, status: 'closed', vouchers: [] },
+            ...{ deposit: '5.000000', spent: '2.000000', remaining: '3.000000' },
+            ...{ createdAt: expect.any(Number), lastSettledAt: expect.any(Number) },
+          },
+          ...{ settled: '2.000000', refunded: '3.000000' },
+          transactions: [expect.stringMatching(/^0x[\da-f]{64}$/)],
+        },
+      ]);
+    }
+    expect(third.body).toEqual(first.body);
+    expect((await balance(wallet)) - before).toBe(3n * ONE);
+    // There is room for another one, and nothing of the wallet in the escrow.
+    expect((await open(wallet)).answer).toMatchObject({
+      status: 402,
+      body: { available: '0.000000' },
+    });
+  });
+
+  test('is going on where the chain takes its time: no debit is taken meanwhile', async () => {
+    run();
+    const wallet = await lab.wallet(5n * ONE);
+    const { id } = (await open(wallet)).answer.body.session;
+    await deliver(wallet, 1n * ONE);
+    await stop();
+    const { body, status } = await call(hasty.url, 'DELETE', `${SESSIONS}?sessionId=${id}`);
+    expect([status, body]).toMatchObject([
+      202,
+      { session: { id, status: 'settling' }, refunded: '0.000000', transactions: [] },
+    ]);
+    await expect(deliver(wallet, 1n * ONE)).rejects.toThrow();
+    run();
+    expect(await close(id)).toMatchObject({
+      ...{ status: 200, body: { settled: '1.000000', refunded: '4.000000' } },
+    });
+  });
+
+  test(
+    'while 200 debits come: none is taken once it settles, and the chain has what was delivered',
+    attack,
+    async () => {
+      run();
+      const wallet = await lab.wallet(5n * ONE);
+      const { id } = (await open(wallet)).answer.body.session;
+      const had = await balance(wallet);
+      const price = ONE / 100n;
+      const debits = (count: number) =>
+        Array.from({ length: count }, () =>
+          deliver(wallet, price).then(
+            () => true,
+            () => false,
+          ),
+        );
+      const before = debits(100);
+      await Promise.race(before);
+      const closing = close(id);
+      const meanwhile = debits(100);
+      const { body, status } = await closing;
+      expect(await Promise.all(debits(10))).not.toContain(true);
+      const served = (await Promise.all([...before, ...meanwhile])).filter(Boolean).length;
+      const settled = price * BigInt(served);
+      expect([status, body]).toMatchObject([
+        200,
+        { settled: formatAmount(settled), refunded: formatAmount(5n * ONE - settled) },
+      ]);
+      const [row] = await rowsOf(wallet);
+      const vouchers = await lab.site.database.db.asPlatform().query(
+        `SELECT count(*)::integer AS count, sum(amount)::text AS sum, max(cumulative)::text AS last,
+              (SELECT count(*)::integer FROM ledger_holds
+                WHERE debit = 'session:' || $id AND state = 'open') AS held
+         FROM payment_vouchers WHERE session_id = $id`,
+        { id: row?.id },
+      );
+      const sum = String(settled);
+      expect(vouchers).toEqual([{ count: served, sum, last: sum, held: 0 }]);
+      expect((await balance(wallet)) - had).toBe(5n * ONE - settled);
+    },
+  );
+
+  test('needs nobody but who pays where somebody waits for it, as opening does', async () => {
+    stop = lab.pay();
+    const wallet = await lab.wallet(5n * ONE);
+    const { answer } = await open(wallet);
+    expect(answer.status).toBe(201);
+    await deliver(wallet, ONE);
+    const closed = await close(answer.body.session.id);
+    expect([closed.status, closed.body]).toMatchObject([
+      200,
+      { session: { status: 'closed' }, settled: '1.000000', refunded: '4.000000' },
+    ]);
+  });
+
+  test('is of a session that is there', async () => {
+    expect((await close('')).status).toBe(400);
+    expect(await close(`ses_${'A'.repeat(43)}`)).toMatchObject({
+      ...{ status: 404, body: { error: 'Session not found' } },
+    });
+  });
+});
+
+test('of those who may not wait for a session any more everybody is told how it stands', async () => {
+  const { db } = lab.site.database;
+  const [watch, leaving] = [new SessionWatch(db, 'opening'), new AbortController()];
+  const id = randomUUID();
+  const hex = (length: number) => `0x${randomBytes(length).toString('hex')}`;
+  await db.asPlatform().transaction((tx) =>
+    tx.PaymentSession.create({
+      ...{
+        id,
+        ...storedOf(newSessionToken()),
+        sealedToken: 'sealed',
+        address: hex(20),
+        nonce: hex(32),
+      },
+      ...{ chainId: '1', escrow: hex(20), holdId: hex(32), authorizationDeadline: new Date() },
+      deposit: String(ONE),
+    }),
+  );
+  let waits = 0;
+  const ask = async (before: () => void) => {
+    const found = await watch.ended(id, leaving.signal, () => {
+      waits++;
+      before();
+      return Promise.resolve();
+    });
+    return found?.state;
+  };
+  const waiting = Array.from({ length: 500 }, () => ask(() => undefined));
+  // Who may wait all the same ends the test.
+  expect(await ask(() => leaving.abort())).toBe('opening');
+  expect([waits, leaving.signal.aborted]).toEqual([500, false]);
+  leaving.abort();
+  expect(new Set(await Promise.all(waiting))).toEqual(new Set(['opening']));
+});
+
+describe('whoever has not the wallet', () => {
+  test('opens nothing on its deposit, and learns no id', attack, async () => {
+    run();
+    const [ada, bob] = [await lab.wallet(5n * ONE), await lab.wallet(0n)];
+    const foreign = await lab.sign(bob, 5n * ONE, { payer: ada.address });
+    const late = await lab.sign(ada, 5n * ONE, { deadline: 1_000_000n });
+    const early = await lab.sign(ada, 5n * ONE, { deadline: 99_999_999_999n });
+    const other = await lab.sign(ada, 4n * ONE);
+    for (const authorization of [foreign, late, early, other]) {
+      const refused = await post({ address: ada.address, deposit: '5', authorization });
+      expect([refused.status, refused.body.code]).toEqual([401, 'AUTHORIZATION_REQUIRED']);
+    }
+    const made = await open(ada);
+    expect(made.answer.status).toBe(201);
+    // What it has signed is on chain now, for all to see.
+    const replayed = await post(made.body);
+    expect([replayed.status, replayed.body.session.id]).toEqual([
+      200,
+      expect.stringMatching(MASKED),
+    ]);
+    for (const authorization of [foreign, undefined]) {
+      const refused = await post({ address: ada.address, deposit: '5', authorization });
+      expect(refused.status).toBe(401);
+    }
+    const mallory = await lab.site.person();
+    const listed = await show(`address=${ada.address}`, mallory);
+    expect(listed.body.sessions[0].id).toMatch(MASKED);
+    // Shown once for an authorization that the chain never has, and not for the same again.
+    const asked = await open(ada);
+    expect(asked.answer.body.session.id).toBe(made.answer.body.session.id);
+    expect((await post(asked.body)).body.session.id).toMatch(MASKED);
+  });
+
+  test(
+    "gets no id by the wallet's own request with its key, from its address",
+    attack,
+    async () => {
+      run();
+      const same = { from: newAddress(), headers: { 'idempotency-key': 'guessed' } };
+      const wallet = await lab.wallet(5n * ONE);
+      const { body, answer } = await open(wallet, 5n, undefined, same);
+      expect([answer.status, answer.body.session.id]).toEqual([201, expect.stringMatching(FULL)]);
+      const repeated = await post(body, undefined, same);
+      expect([repeated.status, repeated.body.session.id]).toEqual([
+        200,
+        expect.stringMatching(MASKED),
+      ]);
+      // The wallet, which has lost its answer, signs anew.
+      const anew = await open(wallet, 5n, undefined, same);
+      expect([anew.answer.status, anew.answer.body.session.id]).toEqual([
+        200,
+        answer.body.session.id,
+      ]);
+    },
+  );
+
+  test('gets no id by what was signed here for a wallet that is kept', attack, async () => {
+    run();
+    const ada = await lab.site.person();
+    const wallet = await keptWallet(ada, 3n * ONE);
+    const body = { address: wallet.address, deposit: '3' };
+    expect((await post(body, ada)).status).toBe(201);
+    const [signed] = await lab.site.database.db.asPlatform().query<{
+      readonly nonce: Hex;
+      readonly deadline: number;
+    }>(
+      `SELECT nonce, extract(epoch FROM authorization_deadline)::integer AS deadline
+         FROM payment_sessions WHERE address = $lower`,
+      { lower: wallet.lower },
+    );
+    if (!signed) throw new Error('no session was made');
+    // As it stands in the opening's transaction, for all to see.
+    const { deadline, nonce } = signed;
+    const authorization = await lab.sign(wallet, 3n * ONE, { nonce, deadline: BigInt(deadline) });
+    for (const by of [undefined, await lab.site.person()]) {
+      const shown = await post({ ...body, authorization }, by);
+      expect([shown.status, shown.body.session.id]).toEqual([200, expect.stringMatching(MASKED)]);
+    }
+  });
+
+  test('opens nothing by an authorization that was good before', attack, async () => {
+    run();
+    const wallet = await lab.wallet(5n * ONE);
+    const { body } = await open(wallet, 2n);
+    // By this one its id was asked for.
+    const shown = await open(wallet, 2n);
+    expect(shown.answer.status).toBe(200);
+    await lab.site.database.db.asPlatform().query(
+      `UPDATE payment_sessions SET state = 'closed', closing_at = now(), closed_at = now()
+        WHERE address = $lower`,
+      { lower: wallet.lower },
+    );
+    for (const good of [body, shown.body]) expect((await post(good)).status).toBe(401);
+    await lab.site.database.db.asPlatform().query('DELETE FROM used_nonces');
+    expect((await post(body)).status).toBe(401);
+    expect(await rowsOf(wallet)).toHaveLength(1);
+  });
+
+  test(
+    'gets no id by what only the chain still knows, as after the database was restored',
+    attack,
+    async () => {
+      run();
+      const wallet = await lab.wallet(15n * ONE);
+      const { body } = await open(wallet, 5n);
+      const forget = () =>
+        queryRows(
+          lab.site.database.ownerUrl,
+          `DELETE FROM payment_sessions WHERE address = '${wallet.lower}'; DELETE FROM used_nonces`,
+        );
+      await forget();
+      const lost = await post(body);
+      expect([lost.status, lost.body.code]).toEqual([401, 'AUTHORIZATION_REQUIRED']);
+      expect(await rowsOf(wallet)).toEqual([]);
+      const another = await open(wallet, 2n);
+      expect(another.answer.status).toBe(201);
+      const replayed = await post(body);
+      expect([replayed.status, replayed.body.session.id]).toEqual([
+        200,
+        expect.stringMatching(MASKED),
+      ]);
+      await forget();
+    },
+  );
+
+  test('finds no id and no key in a log, or in what is stored', attack, async () => {
+    run();
+    const ada = await lab.site.person();
+    const wallet = await keptWallet(ada, ONE);
+    const made = await post({ address: wallet.address, deposit: '1' }, ada);
+    expect([made.status, made.body.session.id]).toEqual([201, expect.stringMatching(FULL)]);
+    await deliver(wallet, ONE);
+    await close(made.body.session.id);
+    const { database, dependencies, logged } = lab.site;
+    const platform = database.db.asPlatform();
+    const keys = await keptKeysOf(platform, dependencies.secrets);
+    expect(keys.length).toBeGreaterThan(0);
+    const rows = await textsOfRows(platform);
+    const [row] = await rowsOf(wallet);
+    expect(rows.some((text) => text.includes(`settlement:${row?.id}`))).toBe(true);
+    expect(secretsOfMoneyIn([...rows, ...logged], keys)).toEqual([]);
+  });
+});
+
+test('a smart wallet signs by its contract', async () => {
+  run();
+  const owner = await lab.wallet(0n);
+  const address = await lab.chain.deployWallet(owner);
+  // Its deposit is beside the point here: what is asked is whether its word is taken.
+  const authorization = await lab.sign(owner, ONE, { payer: address });
+  const asked = { address, deposit: '1', authorization };
+  expect((await post(asked)).status).toBe(402);
+  const foreign = await lab.sign(await lab.wallet(0n), ONE, { payer: address });
+  expect((await post({ ...asked, authorization: foreign })).status).toBe(401);
+});
+
+// Last: the chain's clock goes ahead.
+test('an authorization that runs out before the chain has it opens nothing: another one is to be signed', async () => {
+  const wallet = await lab.wallet(5n * ONE);
+  const pending = open(wallet);
+  await expect.poll(() => rowsOf(wallet)).toMatchObject([{ state: 'opening' }]);
+  await lab.pass(2 * 60 * 60);
+  run();
+  const { answer } = await pending;
+  expect(answer.status).toBe(503);
+  const failed = { state: 'failed', failure: 'refused' };
+  await expect.poll(() => rowsOf(wallet)).toMatchObject([failed]);
+  const { db } = lab.site.database;
+  const [row] = await rowsOf(wallet);
+  const held = await balanceOf(db.asPlatform(), sessionAccount(row?.id ?? ''), 'pathusd');
+  expect(held.balance).toBe(0n);
+});

@@ -1,0 +1,111 @@
+import { encodeFunctionResult, type Hex } from 'viem';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { anvilAccount } from '../../../dev/chain/accounts.js';
+import { escrowAbi } from '../../../src/money/chain/payment-escrow.js';
+import { balanceOf } from '../../../src/money/ledger/ledger.js';
+import { sessionAccount, spentAccount } from '../../../src/money/sessions/causes.js';
+import { beginClosing } from '../../../src/money/sessions/session-settlements.js';
+import { SessionOpenings } from '../../../src/money/sessions/session-openings.js';
+import { escrowCall } from '../../contracts/escrow-chain.js';
+import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
+
+let lab: SettlementLab;
+beforeAll(async () => {
+  lab = await settlementLab();
+});
+afterAll(() => lab?.close());
+
+/** As the database had it before its hold was written down. */
+const restoreOpening = (id: string) =>
+  lab.owner(
+    `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
+      WHERE id = '${id}'`,
+  );
+
+/** The same before anything was signed for the hold. */
+async function restoreQueued(id: string): Promise<void> {
+  await restoreOpening(id);
+  const cause = `session-open:${id}`;
+  await lab.owner(
+    `DELETE FROM transactions WHERE payment_id = (SELECT id FROM payments WHERE cause = '${cause}');
+     UPDATE payments SET state = 'queued', nonce = NULL, hash = NULL, block_number = NULL,
+            settled_at = NULL WHERE cause = '${cause}'`,
+  );
+  expect(await lab.paid(cause)).toMatchObject({ state: 'failed', failure: 'refused' });
+}
+
+const finish = (id: string) => new SessionOpenings(lab.parts).finish(id);
+
+async function byOperator(id: string, call: 'settle' | 'close', amount: bigint): Promise<void> {
+  const { holdId } = await lab.session(id);
+  const done = await lab.escrow
+    .at(lab.escrow.address)
+    .send(lab.operator, escrowCall(call, holdId, amount));
+  expect(done.succeeded).toBe(true);
+}
+
+async function closeAtOnce(id: string): Promise<void> {
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+}
+
+test('a session whose hold the escrow has, by a transaction that nobody knows, is open', async () => {
+  const id = await lab.open(5n * ONE);
+  await restoreQueued(id);
+  expect(await finish(id)).toBe(true);
+  expect(await lab.session(id)).toMatchObject({ state: 'active', failure: null });
+  await lab.deliver(id, ONE);
+  await closeAtOnce(id);
+  expect(await lab.holdOf(id)).toMatchObject({ settled: ONE, closed: true });
+});
+
+test('one whose hold is closed there, or is of another amount, is not opened', async () => {
+  const closed = await lab.open(5n * ONE, anvilAccount(5));
+  await byOperator(closed, 'close', 0n);
+  await restoreQueued(closed);
+  const other = await lab.open(5n * ONE, anvilAccount(6));
+  await lab.owner(`UPDATE payment_sessions SET deposit = deposit + 1 WHERE id = '${other}'`);
+  await restoreQueued(other);
+  for (const id of [closed, other]) {
+    expect(await finish(id)).toBe(false);
+    expect(await lab.session(id)).toMatchObject({ state: 'failed', failure: 'refused' });
+  }
+});
+
+test('of a hold that is over when it is written down nothing is debited, and it ends', async () => {
+  const closed = await lab.open(5n * ONE, anvilAccount(7));
+  await byOperator(closed, 'close', 0n);
+  const expired = await lab.open(5n * ONE, anvilAccount(8));
+  for (const id of [closed, expired]) await restoreOpening(id);
+  const result = [anvilAccount(8).address, 5n * ONE, 0n, 1n, false] as const;
+  const answer = encodeFunctionResult({ abi: escrowAbi, functionName: 'holds', result });
+  const node = {
+    chainId: lab.node.chainId,
+    view: <T>(_contract: Hex, _data: Hex, decode: (answer: Hex) => T) =>
+      Promise.resolve(decode(answer)),
+  };
+  expect(await finish(closed)).toBe(true);
+  expect(await new SessionOpenings({ ...lab.parts, node }).finish(expired)).toBe(true);
+  for (const id of [closed, expired]) {
+    expect(await lab.session(id)).toMatchObject({ state: 'settling' });
+  }
+  for (const id of [closed, expired]) expect(await lab.run(id)).toBe('closed');
+});
+
+test('a session of which the treasury has had more than the database knows is closed all the same', async () => {
+  const payer = anvilAccount(9);
+  const id = await lab.open(5n * ONE, payer);
+  await lab.deliver(id, ONE);
+  await byOperator(id, 'settle', 3n * ONE);
+  const before = await lab.escrow.balanceOf(payer.address);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('settling');
+  await lab.retryNow(id);
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 3n * ONE, closed: true });
+  expect((await lab.escrow.balanceOf(payer.address)) - before).toBe(2n * ONE);
+  expect(await lab.session(id)).toMatchObject({ delivered: '1000000', settled: '1000000' });
+  for (const account of [sessionAccount(id), spentAccount(id)]) {
+    expect((await balanceOf(lab.db.asPlatform(), account, 'pathusd')).balance).toBe(0n);
+  }
+});

@@ -1,0 +1,172 @@
+import { randomUUID } from 'node:crypto';
+import type { Hex } from 'viem';
+import { ChainNode } from '../../../src/money/chain/chain-node.js';
+import type { PaymentSessionRow } from '../../../src/platform/database/models.js';
+import { hold, post } from '../../../src/money/ledger/ledger.js';
+import type { NotifiedEvent } from '../../../src/types/notification.js';
+import { sessionAccount, spentAccount, voucherCause } from '../../../src/money/sessions/causes.js';
+import { openCall } from '../../../src/money/sessions/escrow.js';
+import { newSessionToken, storedOf } from '../../../src/money/sessions/session-token.js';
+import { findById, SessionOpenings } from '../../../src/money/sessions/session-openings.js';
+import { SessionSettlements } from '../../../src/money/sessions/session-settlements.js';
+import { ChainPayments } from '../../../src/money/payments/chain-payments.js';
+import type { PaymentStatus } from '../../../src/types/payment.js';
+import { Signer } from '../../../src/money/payments/signer.js';
+import { Signers } from '../../../src/money/payments/signers.js';
+import { SigningKeys } from '../../../src/money/payments/signing-keys.js';
+import { anvilAccount, anvilKey } from '../../../dev/chain/accounts.js';
+import { escrowCall, escrowChain, FAR, newNonce } from '../../contracts/escrow-chain.js';
+import { queryRows } from '../../platform/database/catalog.js';
+import { CHAIN_ID } from '../../support/chain/chain.js';
+import { until } from '../../support/until.js';
+import { keptLog } from '../../support/platform-environment.js';
+import { testDatabase } from '../../support/postgres.js';
+
+/** One whole pathUSD in base units. */
+export const ONE = 1_000_000n;
+
+const AN_HOUR_MS = 3_600_000;
+
+export type SettlementLab = Awaited<ReturnType<typeof settlementLab>>;
+
+/** Sessions of a database, whose deposits are on a chain of its own. */
+export async function settlementLab() {
+  const [database, escrow] = await Promise.all([testDatabase(), escrowChain()]);
+  const { db } = database;
+  const node = new ChainNode({ chainId: CHAIN_ID, url: escrow.chain.rpcUrl });
+  const payments = new ChainPayments(db);
+  const { address: operator, privateKey } = anvilKey(1); // the escrow's
+  const chain = { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: AN_HOUR_MS };
+  const keys = new SigningKeys({ address: operator, privateKey }, () => Promise.resolve(undefined));
+  const { log } = keptLog();
+  const signerParts = { database: db, keys, log };
+  const signer = new Signer({ ...signerParts, chain, gaps: new Set<string>() }, operator);
+  const settings = {
+    ...{ settleIntervalMs: AN_HOUR_MS, settleThreshold: 10n * ONE },
+    ...{ maxAgeMs: 24 * AN_HOUR_MS, holdMs: 48 * AN_HOUR_MS },
+  };
+  const parts = { database: db, payments, node, confirmations: 1, operator, settings };
+  const settlements = new SessionSettlements(parts);
+  const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
+
+  const paid = (cause: string): Promise<PaymentStatus> =>
+    until(async () => {
+      await signer.step();
+      const status = await payments.stateOf(cause);
+      return status?.state === 'confirmed' || status?.state === 'failed' ? status : undefined;
+    });
+
+  async function session(id: string): Promise<PaymentSessionRow> {
+    const found = await findById(db, id);
+    if (!found) throw new Error('there is no such session');
+    return found;
+  }
+
+  return {
+    ...{ database, db, owner, escrow, node, payments, parts, settlements, signer, operator, paid },
+    session,
+
+    /** The same where a payment has so many blocks before it is final, of who sees to it. */
+    confirmedBy: (confirmations: number) => ({
+      signer: new Signer(
+        { ...signerParts, chain: { ...chain, confirmations }, gaps: new Set<string>() },
+        operator,
+      ),
+      /** Offers again what the node has forgotten, as who pays does when it starts. */
+      restore: () => new Signers({ ...signerParts, chains: [chain] }).restore(),
+    }),
+
+    /** A session of which so much is held on chain, by a contract. */
+    async open(
+      deposit: bigint,
+      payer = anvilAccount(4),
+      contractAddress = escrow.address,
+    ): Promise<string> {
+      const address = payer.address.toLowerCase() as Hex;
+      await escrow.approve(payer.address, contractAddress);
+      const contract = escrow.at(contractAddress);
+      await contract.send(payer.address, escrowCall('deposit', deposit));
+      const [nonce, id] = [newNonce(), randomUUID()];
+      const signed = { payer: address, amount: deposit, nonce, deadline: FAR };
+      const signature = await escrow.sign(payer, signed, escrow.domain(contractAddress));
+      const holdId = await escrow.idOf(address, nonce);
+      await db.asPlatform().transaction(async (tx) => {
+        await tx.PaymentSession.create({
+          ...{ id, ...storedOf(newSessionToken()), sealedToken: 'sealed', address },
+          ...{ chainId: String(CHAIN_ID), escrow: contractAddress.toLowerCase(), holdId, nonce },
+          ...{ authorizationDeadline: new Date(Number(FAR) * 1_000), deposit: String(deposit) },
+        });
+        await payments.request(tx, {
+          ...{ cause: `session-open:${id}`, chainId: CHAIN_ID, signer: operator },
+          ...openCall(contractAddress, { ...signed, signature }),
+        });
+      });
+      await paid(`session-open:${id}`);
+      if (!(await new SessionOpenings(parts).finish(id))) throw new Error('it was not opened');
+      return id;
+    },
+
+    /** Holds an amount for a debit. @returns the voucher's id. */
+    async hold(id: string, amount: bigint): Promise<string> {
+      const voucher = randomUUID();
+      await hold(db.asPlatform(), {
+        ...{ debit: sessionAccount(id), credit: spentAccount(id), amount, currency: 'pathusd' },
+        ...{ cause: voucherCause(voucher), forMs: AN_HOUR_MS },
+      });
+      return voucher;
+    },
+
+    /** Delivers what is held. */
+    async post(id: string, voucher: string, amount: bigint): Promise<void> {
+      await db.asPlatform().transaction(async (tx) => {
+        await post(tx, voucherCause(voucher));
+        await tx.query(
+          `UPDATE payment_sessions SET delivered = delivered + $amount,
+                  next_sequence = next_sequence + 1, settlement_due_at = now() WHERE id = $id`,
+          { id, amount: String(amount) },
+        );
+      });
+    },
+
+    /** Delivers something, which is to be settled at once. */
+    async deliver(id: string, amount: bigint): Promise<void> {
+      await this.post(id, await this.hold(id, amount), amount);
+    },
+
+    /** Does what the run of a session does, until there is nothing to be done. */
+    async run(id: string): Promise<string | undefined> {
+      for (;;) {
+        const step = await settlements.request(id);
+        if (step.next === 'nothing') return step.state;
+        if (step.next === 'debits') return 'waits for debits';
+        await paid(step.cause);
+        await settlements.settle(id, step.cause);
+      }
+    },
+
+    /** What has failed may be tried again now. */
+    async retryNow(id: string): Promise<void> {
+      await owner(
+        `UPDATE payment_settlements SET retry_at = now() - interval '1 second'
+          WHERE session_id = '${id}' AND state = 'failed';
+         UPDATE payment_sessions SET settlement_due_at = now()
+          WHERE id = '${id}' AND state = 'active'`,
+      );
+    },
+
+    holdOf: async (id: string) => escrow.at(escrow.address).hold((await session(id)).holdId as Hex),
+
+    /** What operators are to be told of a session. */
+    async toldOf(id: string): Promise<NotifiedEvent[]> {
+      const rows = await db
+        .asPlatform()
+        .query<{ event: NotifiedEvent }>('SELECT event FROM pending_notifications ORDER BY due_at');
+      return rows.map(({ event }) => event).filter((event) => JSON.stringify(event).includes(id));
+    },
+
+    async close(): Promise<void> {
+      await escrow.close();
+      await database.close();
+    },
+  };
+}

@@ -1,0 +1,511 @@
+import { encodeFunctionData, type Hex } from 'viem';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { anvilAccount } from '../../../dev/chain/accounts.js';
+import { escrowAbi } from '../../../src/money/chain/payment-escrow.js';
+import { PATH_USD } from '../../../src/money/chain/tempo.js';
+import { balanceOf, transfer } from '../../../src/money/ledger/ledger.js';
+import { closeAgedSessions } from '../../../src/money/sessions/aged-sessions.js';
+import { sessionAccount, spentAccount } from '../../../src/money/sessions/causes.js';
+import { Escrow } from '../../../src/money/sessions/escrow.js';
+import {
+  beginClosing,
+  settledBy,
+  TOLD_AT_ATTEMPTS,
+  SessionSettlements,
+} from '../../../src/money/sessions/session-settlements.js';
+import {
+  SessionOpenings,
+  SessionWaitsError,
+} from '../../../src/money/sessions/session-openings.js';
+import { ALPHA_USD, escrowCall, HOLD_SECONDS } from '../../contracts/escrow-chain.js';
+import { until } from '../../support/until.js';
+import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
+
+const DAY_MS = 86_400_000;
+
+let lab: SettlementLab;
+beforeAll(async () => {
+  lab = await settlementLab();
+});
+afterAll(() => lab?.close());
+afterEach(() => void vi.useRealTimers());
+
+const rpc = (method: string, ...params: unknown[]) =>
+  lab.escrow.client.request({ method, params } as never);
+
+const inLedger = async (account: Parameters<typeof balanceOf>[1]) =>
+  (await balanceOf(lab.db.asPlatform(), account, 'pathusd')).balance;
+
+test('what was delivered is settled as a cumulative sum, and the session goes on; closing gives the rest back', async () => {
+  const payer = anvilAccount(4);
+  const id = await lab.open(10n * ONE, payer);
+  const [before, earned] = [await lab.escrow.balanceOf(payer.address), await inLedger('treasury')];
+  expect(await lab.run(id)).toBe('active');
+  await lab.deliver(id, 2n * ONE);
+  expect(await lab.run(id)).toBe('active');
+  await lab.deliver(id, 1n * ONE);
+  expect(await lab.run(id)).toBe('active');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 3n * ONE, closed: false });
+  expect(await lab.session(id)).toMatchObject({ settled: '3000000', settlementDueAt: null });
+
+  await lab.deliver(id, 1n * ONE);
+  expect(await beginClosing(lab.db.asPlatform(), id)).toBe(true);
+  expect(await beginClosing(lab.db.asPlatform(), id)).toBe(false);
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 4n * ONE, closed: true });
+  expect((await lab.escrow.balanceOf(payer.address)) - before).toBe(6n * ONE);
+  expect((await inLedger('treasury')) - earned).toBe(4n * ONE);
+  expect([await inLedger(sessionAccount(id)), await inLedger(spentAccount(id))]).toEqual([0n, 0n]);
+  const sent = await lab.owner(
+    `SELECT cumulative, kind, state, payment FROM payment_settlements
+      WHERE session_id = '${id}' ORDER BY cumulative`,
+  );
+  expect(sent).toEqual([
+    ...['2000000', '3000000'].map((cumulative) => ({
+      ...{ cumulative, kind: 'settle', state: 'confirmed' },
+      payment: `settlement:${id}:${cumulative}`,
+    })),
+    {
+      ...{ cumulative: '4000000', kind: 'close', state: 'confirmed' },
+      payment: `settlement:${id}:4000000:close`,
+    },
+  ]);
+});
+
+test('a session is closed when its last debit has ended, with all of them', async () => {
+  const id = await lab.open(5n * ONE);
+  const served = await lab.hold(id, 2n * ONE);
+  const released = await lab.hold(id, 1n * ONE);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('waits for debits');
+  await lab.post(id, served, 2n * ONE);
+  expect(await lab.run(id)).toBe('waits for debits');
+  expect(await lab.settlements.hasNoDebits(id)).toBe(false);
+  await lab.owner(
+    `UPDATE ledger_holds SET expires_at = now() - interval '1 second' WHERE cause = 'voucher:${released}'`,
+  );
+  await lab.db.call({ name: 'release', text: 'SELECT release_ended_holds($1)' }, [10]);
+  expect(await lab.settlements.hasNoDebits(id)).toBe(true);
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 2n * ONE, closed: true });
+});
+
+test('several runs of a session at once ask for one payment, and book it once', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 2n * ONE);
+  const earned = await inLedger('treasury');
+  const steps = await Promise.all([1, 2, 3, 4].map(() => lab.settlements.request(id)));
+  const cause = `settlement:${id}:2000000`;
+  expect(steps).toEqual(steps.map(() => ({ next: 'payment', cause })));
+  await lab.paid(cause);
+  await Promise.all([1, 2, 3, 4].map(() => lab.settlements.settle(id, cause)));
+  expect((await inLedger('treasury')) - earned).toBe(2n * ONE);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+});
+
+test('what is delivered while a sum is on its way is due as if it had been delivered before', async () => {
+  const id = await lab.open(50n * ONE);
+  await lab.deliver(id, 2n * ONE);
+  const step = await lab.settlements.request(id);
+  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  await lab.deliver(id, 1n * ONE);
+  await lab.paid(step.cause);
+  await lab.settlements.settle(id, step.cause);
+  const { settled, settlementDueAt } = await lab.session(id);
+  expect(settled).toBe('2000000');
+  expect(Number(settlementDueAt)).toBeGreaterThan(Date.now() + 1_800_000);
+  expect(await lab.run(id)).toBe('active');
+  // As much as is settled at once is, at once.
+  await lab.deliver(id, 10n * ONE);
+  const next = await lab.settlements.request(id);
+  if (next.next !== 'payment') throw new Error('nothing was asked for');
+  await lab.deliver(id, 10n * ONE);
+  await lab.paid(next.cause);
+  // Whatever clock who writes it down has.
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + DAY_MS });
+  await lab.settlements.settle(id, next.cause);
+  vi.useRealTimers();
+  expect(await lab.run(id)).toBe('active');
+  expect(await lab.session(id)).toMatchObject({ settled: '23000000' });
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+});
+
+test('closing a session and who moves something between the same accounts never wait for each other', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 2n * ONE);
+  await beginClosing(lab.db.asPlatform(), id);
+  const step = await lab.settlements.request(id);
+  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  await lab.paid(step.cause);
+  const isWaiting = async () => {
+    const waiting = await lab.owner(
+      `SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE NOT granted AND datname = current_database()`,
+    );
+    return waiting.length > 0 || undefined;
+  };
+  const paid = { debit: 'external', amount: 1n, currency: 'pathusd' } as const;
+  const outcomeOf = (work: Promise<void>) => work.then(() => 'done', String);
+  const closing: Promise<string>[] = [];
+  const moving = lab.db.asPlatform().transaction(async (db) => {
+    await transfer(db, { ...paid, credit: 'fees', cause: `test-first:${id}` });
+    closing.push(outcomeOf(lab.settlements.settle(id, step.cause)));
+    await until(isWaiting);
+    await transfer(db, { ...paid, credit: 'treasury', cause: `test-second:${id}` });
+  });
+  expect(await outcomeOf(moving)).toBe('done');
+  expect(await Promise.all(closing)).toEqual(['done']);
+  expect(await lab.session(id)).toMatchObject({ state: 'closed', settled: '2000000' });
+});
+
+/** As if the chain had taken it back. */
+const failPayment = (cause: string) =>
+  lab.owner(
+    `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
+      WHERE cause = '${cause}' AND state = 'queued'`,
+  );
+
+test('a settlement that fails is tried again as another payment, in the end each hour, and told', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 1n * ONE);
+  await beginClosing(lab.db.asPlatform(), id);
+  // Somebody of no say in the escrow.
+  const others = new SessionSettlements({ ...lab.parts, operator: lab.operator });
+  for (let attempt = 1; attempt <= TOLD_AT_ATTEMPTS + 2; attempt += 1) {
+    const step = await others.request(id);
+    if (step.next !== 'payment') throw new Error(`nothing was asked for at attempt ${attempt}`);
+    expect(step.cause).toBe(`settlement:${id}:1000000:close${attempt === 1 ? '' : `:${attempt}`}`);
+    await failPayment(step.cause);
+    await others.settle(id, step.cause);
+    expect(await others.request(id)).toEqual({ next: 'nothing', state: 'settling' });
+    const pause = Number((await lab.session(id)).dueAt) - Date.now();
+    expect(pause).toBeGreaterThan(attempt < TOLD_AT_ATTEMPTS ? 30_000 : 1_800_000);
+    expect(pause).toBeLessThanOrEqual(3_600_000);
+    await lab.retryNow(id);
+  }
+  expect(await lab.toldOf(id)).toEqual([
+    { event: 'settlement_given_up', sessionId: id, attempts: TOLD_AT_ATTEMPTS },
+  ]);
+  // An operator has closed it by hand: the next look sees it.
+  const { holdId } = await lab.session(id);
+  const escrow = lab.escrow.at(lab.escrow.address);
+  await escrow.send(lab.operator, escrowCall('close', holdId, 1n * ONE));
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
+});
+
+test('a session that goes on delivering is settled no sooner after failures than one that does not', async () => {
+  const id = await lab.open(5n * ONE);
+  for (const least of [30_000, 120_000, 480_000]) {
+    await lab.deliver(id, 1n * ONE);
+    const step = await lab.settlements.request(id);
+    if (step.next !== 'payment') throw new Error('nothing was asked for');
+    await failPayment(step.cause);
+    await lab.settlements.settle(id, step.cause);
+    const { settlementDueAt } = await lab.session(id);
+    expect(Number(settlementDueAt) - Date.now()).toBeGreaterThan(least);
+    await lab.retryNow(id);
+  }
+  expect(await lab.run(id)).toBe('active');
+  expect(await lab.session(id)).toMatchObject({ settled: '3000000' });
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+});
+
+test('what is being closed is closed by its payment, not by what the chain says before that is final', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 1n * ONE);
+  const first = await lab.settlements.request(id);
+  if (first.next !== 'payment') throw new Error('nothing was asked for');
+  await failPayment(first.cause);
+  await lab.settlements.settle(id, first.cause);
+  // From here on each look asks the chain.
+  await beginClosing(lab.db.asPlatform(), id);
+  const second = await lab.settlements.request(id);
+  if (second.next !== 'payment') throw new Error('nothing was asked for');
+  const { hash } = await lab.paid(second.cause);
+  expect(await lab.holdOf(id)).toMatchObject({ closed: true });
+  expect(await lab.settlements.request(id)).toEqual(second);
+  expect(await lab.session(id)).toMatchObject({ state: 'settling', settled: '0' });
+  expect(await lab.run(id)).toBe('closed');
+  expect(await settledBy(lab.db.asPlatform(), id)).toEqual([hash]);
+});
+
+test('a session whose hold is closed on chain ends when its last debit has, with what that was', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 1n * ONE);
+  const served = await lab.hold(id, 2n * ONE);
+  const { holdId } = await lab.session(id);
+  const escrow = lab.escrow.at(lab.escrow.address);
+  await escrow.send(lab.operator, escrowCall('close', holdId, 1n * ONE));
+  expect(await lab.run(id)).toBe('waits for debits');
+  expect(await lab.session(id)).toMatchObject({ state: 'settling', settled: '1000000' });
+  await lab.post(id, served, 2n * ONE);
+  expect(await lab.run(id)).toBe('closed');
+  const ended = { delivered: '3000000', settled: '1000000' };
+  expect(await lab.session(id)).toMatchObject(ended);
+  expect(await lab.toldOf(id)).toContainEqual({
+    ...{ event: 'session_unpaid', sessionId: id, amount: '2000000' },
+  });
+});
+
+test('what somebody else has done on chain counts once it has its confirmations', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 1n * ONE);
+  const settlements = new SessionSettlements({ ...lab.parts, confirmations: 3 });
+  const first = await settlements.request(id);
+  if (first.next !== 'payment') throw new Error('nothing was asked for');
+  const { holdId } = await lab.session(id);
+  const escrow = lab.escrow.at(lab.escrow.address);
+  await escrow.send(lab.operator, escrowCall('close', holdId, 1n * ONE));
+  await lab.paid(first.cause);
+  await settlements.settle(id, first.cause);
+  await lab.retryNow(id);
+  const second = await settlements.request(id);
+  expect(second).toEqual({ next: 'payment', cause: `${first.cause}:2` });
+  expect(await lab.session(id)).toMatchObject({ state: 'active', settled: '0' });
+  for (let n = 1; n < 3; n++) await rpc('anvil_mine', '0x1');
+  await lab.paid(`${first.cause}:2`);
+  await settlements.settle(id, `${first.cause}:2`);
+  expect(await settlements.request(id)).toEqual({ next: 'nothing', state: 'closed' });
+  expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
+});
+
+test('the chain is asked where a settlement has failed that none has made good, and no other chain ever', async () => {
+  const id = await lab.open(5n * ONE);
+  const nobody = () => Promise.reject(new Error('it is not to be asked'));
+  const unasked = (chainId: number) => ({
+    ...lab.parts,
+    node: { chainId, view: nobody, blockNumber: nobody },
+  });
+  const here = new SessionSettlements(unasked(lab.node.chainId));
+  const elsewhere = new SessionSettlements(unasked(1));
+  await lab.deliver(id, 1n * ONE);
+  const step = await here.request(id);
+  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  await failPayment(step.cause);
+  await here.settle(id, step.cause);
+  await expect(here.request(id)).rejects.toThrow('it is not to be asked');
+  expect(await elsewhere.request(id)).toEqual({ next: 'nothing', state: 'active' });
+  await lab.retryNow(id);
+  await lab.deliver(id, 1n * ONE);
+  expect(await lab.run(id)).toBe('active');
+  expect(await lab.session(id)).toMatchObject({ settled: '2000000' });
+  expect(await here.request(id)).toEqual({ next: 'nothing', state: 'active' });
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+});
+
+/** Its opening waits while another chain is configured, and goes on with its own. */
+async function waitsElsewhere(id: string, view: typeof lab.node.view): Promise<void> {
+  const node = { chainId: 1, view };
+  const elsewhere = new SessionOpenings({ ...lab.parts, node });
+  await expect(elsewhere.finish(id)).rejects.toThrow(SessionWaitsError);
+  expect(await lab.session(id)).toMatchObject({ state: 'opening' });
+  expect(await new SessionOpenings(lab.parts).finish(id)).toBe(true);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+}
+
+test('a session of another chain than the one that is configured waits to be opened', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.owner(
+    `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
+      WHERE id = '${id}'`,
+  );
+  await waitsElsewhere(id, lab.node.view.bind(lab.node));
+});
+
+test('so does one whose hold was refused: its chain alone knows whether an earlier transaction has it', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.owner(
+    `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
+      WHERE id = '${id}';
+     UPDATE payments SET state = 'failed', failure = 'refused', hash = NULL, block_number = NULL
+      WHERE cause = 'session-open:${id}'`,
+  );
+  await waitsElsewhere(id, () => Promise.reject(new Error('it is not to be asked')));
+});
+
+test('of what an operator has taken by hand no more is booked than was delivered', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 1n * ONE);
+  const earned = await inLedger('treasury');
+  const { holdId } = await lab.session(id);
+  const escrow = lab.escrow.at(lab.escrow.address);
+  await escrow.send(lab.operator, escrowCall('close', holdId, 3n * ONE));
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
+  expect((await inLedger('treasury')) - earned).toBe(1n * ONE);
+});
+
+test('a session is settled by the contract that holds its deposit, also when new ones are held by another', async () => {
+  const before = await lab.open(5n * ONE, anvilAccount(8));
+  const another = await lab.escrow.deploy(PATH_USD);
+  const after = await lab.open(3n * ONE, anvilAccount(9), another);
+  for (const id of [before, after]) {
+    await lab.deliver(id, ONE);
+    await lab.run(id);
+    await beginClosing(lab.db.asPlatform(), id);
+    expect(await lab.run(id)).toBe('closed');
+  }
+  const holds = await Promise.all(
+    [lab.escrow.address, another].map(async (address, index) => {
+      const { holdId } = await lab.session(index === 0 ? before : after);
+      return lab.escrow.at(address).hold(holdId as Hex);
+    }),
+  );
+  expect(holds).toMatchObject([
+    { amount: 5n * ONE, settled: ONE, closed: true },
+    { amount: 3n * ONE, settled: ONE, closed: true },
+  ]);
+});
+
+test('a contract of another token is not the one of the settings', async () => {
+  const treasury = lab.escrow.treasury.toLowerCase() as Hex;
+  const terms = { operator: lab.operator, treasury, holdSeconds: BigInt(HOLD_SECONDS) };
+  const availableIn = (escrow: Hex) =>
+    new Escrow(lab.node, { ...terms, escrow }).available(lab.operator);
+  expect(await availableIn(lab.escrow.address)).toBe(0n);
+  const another = await lab.escrow.deploy(ALPHA_USD);
+  await expect(availableIn(another)).rejects.toMatchObject({ differing: ['token'] });
+});
+
+test('a settlement that three blocks of a reorganisation take away is booked when it is there again, once', async () => {
+  const id = await lab.open(5n * ONE, anvilAccount(9));
+  await lab.deliver(id, 2n * ONE);
+  const earned = await inLedger('treasury');
+  const step = await lab.settlements.request(id);
+  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  const { signer } = lab.confirmedBy(4);
+  const mine = () => rpc('anvil_mine', '0x1');
+  const stateOf = async () => (await lab.payments.stateOf(step.cause))?.state;
+  const isSettled = async () => (await lab.holdOf(id)).settled === 2n * ONE || undefined;
+  await signer.step();
+  await until(isSettled);
+  await mine();
+  await mine();
+  await signer.step();
+  expect(await stateOf()).toBe('broadcast');
+  const [signed] = await lab.owner(
+    `SELECT t.hash FROM transactions t JOIN payments p ON p.id = t.payment_id
+      WHERE p.cause = '${step.cause}'`,
+  );
+  await rpc('evm_setAutomine', false);
+  await rpc('anvil_reorg', 3, []);
+  await rpc('anvil_dropTransaction', signed?.hash);
+  expect((await lab.holdOf(id)).settled).toBe(0n);
+  await expect(lab.settlements.settle(id, step.cause)).rejects.toThrow(SessionWaitsError);
+  expect(await inLedger('treasury')).toBe(earned);
+  await rpc('evm_setAutomine', true);
+  await until(async () => {
+    await signer.step();
+    await mine();
+    return (await stateOf()) === 'confirmed' || undefined;
+  });
+  await lab.settlements.settle(id, step.cause);
+  await lab.settlements.settle(id, step.cause);
+  expect((await lab.holdOf(id)).settled).toBe(2n * ONE);
+  expect((await inLedger('treasury')) - earned).toBe(2n * ONE);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 2n * ONE, closed: true });
+});
+
+test('a node that is back from before a settlement gets it again, and nothing is booked twice', async () => {
+  const id = await lab.open(5n * ONE, anvilAccount(3));
+  await lab.deliver(id, 2n * ONE);
+  const older = await rpc('evm_snapshot');
+  const earned = await inLedger('treasury');
+  expect(await lab.run(id)).toBe('active');
+  await lab.deliver(id, 1n * ONE);
+  expect(await lab.run(id)).toBe('active');
+  await rpc('evm_revert', older);
+  expect((await lab.holdOf(id)).settled).toBe(0n);
+  await lab.confirmedBy(1).restore();
+  await until(async () => (await lab.holdOf(id)).settled === 3n * ONE || undefined);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 3n * ONE, closed: true });
+  expect((await inLedger('treasury')) - earned).toBe(3n * ONE);
+});
+
+test('a node of an older state takes nothing back of what is booked', async () => {
+  const id = await lab.open(5n * ONE, anvilAccount(4));
+  const { escrow, holdId } = await lab.session(id);
+  const call = { abi: escrowAbi, functionName: 'holds', args: [holdId as Hex] } as const;
+  const before = await lab.node.call({ to: escrow as Hex, data: encodeFunctionData(call) });
+  await lab.deliver(id, 2n * ONE);
+  expect(await lab.run(id)).toBe('active');
+  const earned = await inLedger('treasury');
+  await lab.deliver(id, 1n * ONE);
+  const step = await lab.settlements.request(id);
+  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  await failPayment(step.cause);
+  await lab.settlements.settle(id, step.cause);
+  const node = {
+    chainId: lab.node.chainId,
+    blockNumber: () => lab.node.blockNumber(),
+    view: <T>(_contract: Hex, _data: Hex, decode: (answer: Hex) => T) =>
+      Promise.resolve(decode(before)),
+  };
+  await new SessionSettlements({ ...lab.parts, node }).request(id);
+  expect(await lab.session(id)).toMatchObject({ settled: '2000000' });
+  expect(await inLedger('treasury')).toBe(earned);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+});
+
+test('a session closes by its age, and before its hold expires', async () => {
+  const [old, expiring, other] = [
+    await lab.open(1n * ONE, anvilAccount(4)),
+    await lab.open(1n * ONE, anvilAccount(5)),
+    await lab.open(1n * ONE, anvilAccount(6)),
+  ];
+  await lab.owner(
+    `UPDATE payment_sessions SET hold_expires_at = now() + interval '3 days';
+     UPDATE payment_sessions SET opened_at = now() - interval '25 hours' WHERE id = '${old}';
+     UPDATE payment_sessions SET hold_expires_at = now() + interval '11 hours' WHERE id = '${expiring}'`,
+  );
+  const ages = { holdMs: 2 * DAY_MS, maxAgeMs: DAY_MS };
+  const [one, another] = await Promise.all([
+    closeAgedSessions(lab.db, ages),
+    closeAgedSessions(lab.db, ages),
+  ]);
+  expect(one + another).toBe(2);
+  const states = await Promise.all([old, expiring, other].map((id) => lab.session(id)));
+  expect(states.map(({ state }) => state)).toEqual(['settling', 'settling', 'active']);
+  await beginClosing(lab.db.asPlatform(), other);
+  for (const id of [old, expiring, other]) expect(await lab.run(id)).toBe('closed');
+});
+
+// Last: the chain's clock goes ahead.
+test(
+  'a wallet that reclaims its hold before it is settled ends the session truthfully, and operators are told',
+  { tags: 'attack' },
+  async () => {
+    const payer = anvilAccount(7);
+    const id = await lab.open(5n * ONE, payer);
+    await lab.deliver(id, 1n * ONE);
+    await lab.run(id);
+    await lab.deliver(id, 2n * ONE);
+    const { holdId } = await lab.session(id);
+    await lab.escrow.pass(HOLD_SECONDS + 1);
+    const reclaimed = await lab.escrow
+      .at(lab.escrow.address)
+      .send(payer.address, escrowCall('reclaim', holdId));
+    expect(reclaimed.succeeded).toBe(true);
+    expect(await lab.run(id)).toBe('closed');
+    expect(await lab.session(id)).toMatchObject({ delivered: '3000000', settled: '1000000' });
+    expect([await inLedger(sessionAccount(id)), await inLedger(spentAccount(id))]).toEqual([
+      0n,
+      0n,
+    ]);
+    const told = await lab.toldOf(id);
+    expect(told.map(({ event }) => event)).toEqual(['payment_failed', 'session_unpaid']);
+    expect(told[1]).toEqual({ event: 'session_unpaid', sessionId: id, amount: '2000000' });
+  },
+);

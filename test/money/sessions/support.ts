@@ -1,0 +1,177 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createTestClient, encodeFunctionData, erc20Abi, http, type Hex } from 'viem';
+import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
+import { furnish, partiesOf } from '../../../dev/chain/local-chain.js';
+import { ChainNode } from '../../../src/money/chain/chain-node.js';
+import { escrowAbi } from '../../../src/money/chain/payment-escrow.js';
+import {
+  holdTypedData,
+  latestDeadline,
+  newNonce,
+} from '../../../src/money/sessions/hold-authorization.js';
+import { SessionHolds } from '../../../src/money/sessions/session-holds.js';
+import { SessionSettlements } from '../../../src/money/sessions/session-settlements.js';
+import {
+  SessionOpenings,
+  SessionWaitsError,
+} from '../../../src/money/sessions/session-openings.js';
+import { ChainPayments } from '../../../src/money/payments/chain-payments.js';
+import { Signer } from '../../../src/money/payments/signer.js';
+import { SigningKeys } from '../../../src/money/payments/signing-keys.js';
+import { openKey } from '../../../src/money/wallets/open-key.js';
+import { keptLog } from '../../support/platform-environment.js';
+import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../../support/chain/chain.js';
+import { walletSite, type WalletSite } from '../wallets/support.js';
+
+/** One whole pathUSD in base units. */
+export const ONE = 1_000_000n;
+
+/** A wallet with money, as far as it was deposited in the escrow. */
+export interface Wallet extends PrivateKeyAccount {
+  readonly lower: Hex;
+}
+
+/** The web API on a chain with an escrow, and who does the runs' work when it is told to. */
+export interface SessionLab {
+  readonly chain: TestChain;
+  readonly site: WalletSite;
+  readonly escrow: Hex;
+  readonly openings: SessionOpenings;
+  readonly holds: SessionHolds;
+  readonly payments: ChainPayments;
+  /** Somebody new, or of a key, who has deposited so many base units. */
+  wallet(deposited: bigint, privateKey?: Hex): Promise<Wallet>;
+  /** What a wallet signs to have so much held. */
+  sign(
+    wallet: PrivateKeyAccount,
+    amount: bigint,
+    over?: { readonly payer?: Hex; readonly nonce?: Hex; readonly deadline?: bigint },
+  ): Promise<{ readonly nonce: Hex; readonly deadline: number; readonly signature: Hex }>;
+  /** Has the chain's clock go ahead. */
+  pass(seconds: number): Promise<void>;
+  /** Has a wallet take back what is not held. */
+  withdraw(wallet: PrivateKeyAccount, amount: bigint): Promise<void>;
+  /** Runs of sessions, and who signs their payments: until it is called again. */
+  run(): () => Promise<void>;
+  /** Who signs payments alone, in the same way. */
+  pay(): () => Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function sessionLab(
+  env: Readonly<Record<string, string | undefined>> = {},
+): Promise<SessionLab> {
+  const chain = await testChain();
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'aps-sessions-'));
+  const parties = partiesOf({ treasury: undefined, operator: undefined });
+  const place = { rpcUrl: chain.rpcUrl, chainId: CHAIN_ID, dataDir };
+  const { escrow, operator, treasury } = await furnish(place, parties, { holdMs: 172_800_000 });
+  const site = await walletSite({
+    ...{ CHAIN_RPC_URL: chain.rpcUrl, CHAIN_CONFIRMATIONS: '1' },
+    ...{ ESCROW_ADDRESS: escrow, OPERATOR_ADDRESS: operator, TREASURY_ADDRESS: treasury },
+    ...env,
+  });
+  const database = site.database.db;
+  const node = new ChainNode({ chainId: CHAIN_ID, url: chain.rpcUrl });
+  const payments = new ChainPayments(database);
+  const { secrets } = site.dependencies;
+  const kept = (address: Hex) => openKey(database.asPlatform(), secrets, address);
+  const holds = new SessionHolds({ database, payments, operator, kept });
+  const openings = new SessionOpenings({ database, payments, node });
+  const settings = site.dependencies.settings.paymentSessions;
+  const settlements = new SessionSettlements({
+    ...{ database, payments, node, confirmations: 1, operator, settings },
+  });
+  const signer = new Signer(
+    {
+      ...{ database, gaps: new Set(), log: keptLog().log },
+      chain: { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: 3_600_000 },
+      keys: new SigningKeys(parties.operator, kept),
+    },
+    operator,
+  );
+  const domain = { chainId: CHAIN_ID, escrow };
+  const ofEscrow = (data: Hex) => ({ to: escrow, data });
+
+  /** One step of everything that is under way. */
+  const step = async () => {
+    const rows = await database
+      .asPlatform()
+      .query<{ id: string }>(`SELECT id FROM payment_sessions WHERE state = 'opening'`);
+    for (const { id } of rows) await holds.request(id);
+    await signer.step();
+    const unlessItWaits = (error: unknown) => {
+      if (!(error instanceof SessionWaitsError)) throw error;
+    };
+    for (const { id } of rows) await openings.finish(id).catch(unlessItWaits);
+    const closing = await database
+      .asPlatform()
+      .query<{ id: string }>(`SELECT id FROM payment_sessions WHERE state = 'settling'`);
+    for (const { id } of closing) {
+      const todo = await settlements.request(id);
+      if (todo.next === 'payment') await settlements.settle(id, todo.cause).catch(unlessItWaits);
+    }
+  };
+
+  const again = (work: () => Promise<unknown>) => {
+    let ended = false;
+    const running = (async () => {
+      while (!ended) {
+        await work();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    })();
+    return async () => {
+      ended = true;
+      await running;
+    };
+  };
+
+  return {
+    ...{ chain, site, escrow, openings, holds, payments },
+    async wallet(deposited, privateKey = generatePrivateKey()) {
+      const account = privateKeyToAccount(privateKey);
+      const lower = account.address.toLowerCase() as Hex;
+      await chain.pay(account.address, deposited + 10n * ONE);
+      if (deposited > 0n) {
+        const approve = { abi: erc20Abi, functionName: 'approve' } as const;
+        const deposit = { abi: escrowAbi, functionName: 'deposit' } as const;
+        await chain.send(account, [
+          { to: PATH_USD, data: encodeFunctionData({ ...approve, args: [escrow, deposited] }) },
+          ofEscrow(encodeFunctionData({ ...deposit, args: [deposited] })),
+        ]);
+      }
+      return { ...account, lower };
+    },
+    async sign(wallet, amount, over = {}) {
+      const message = {
+        payer: wallet.address,
+        ...{ amount, nonce: newNonce(), deadline: latestDeadline() },
+        ...over,
+      };
+      const signature = await wallet.signTypedData(holdTypedData(domain, message));
+      return { nonce: message.nonce, deadline: Number(message.deadline), signature };
+    },
+    async withdraw(wallet, amount) {
+      const call = { abi: escrowAbi, functionName: 'withdraw' } as const;
+      // Of several calls a transaction is the chain's own, whose fee is in pathUSD.
+      const calls = [amount - 1n, 1n].map((part) => encodeFunctionData({ ...call, args: [part] }));
+      await chain.send(wallet, calls.map(ofEscrow));
+    },
+    async pass(seconds) {
+      const transport = http(chain.rpcUrl);
+      const clock = createTestClient({ mode: 'anvil', transport });
+      await clock.increaseTime({ seconds });
+      await clock.mine({ blocks: 1 });
+    },
+    run: () => again(step),
+    pay: () => again(() => signer.step()),
+    async close() {
+      await site.close();
+      await chain.close();
+      await rm(dataDir, { recursive: true });
+    },
+  };
+}

@@ -1,0 +1,292 @@
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import type { Hex } from 'viem';
+import { Worker } from '@temporalio/worker';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { createSplitActivities } from '../../../activities/splits.js';
+import { balanceOf } from '../../../src/money/ledger/ledger.js';
+import { createPaymentServices } from '../../../src/payment-services.js';
+import { createWorkerServices } from '../../../src/services.js';
+import { loadPaymentSettings } from '../../../src/settings.js';
+import {
+  getSplit,
+  RoyaltySplits,
+  type NewSplit,
+} from '../../../src/money/splits/royalty-splits.js';
+import type { SplitPayments } from '../../../src/money/splits/split-payments.js';
+import type { SplitStatus } from '../../../src/types/split-states.js';
+import { royaltySplitRuns } from '../../../temporal/row-runs.js';
+import { ChainSigners } from '../../../temporal/chain-signers.js';
+import { payments, royaltySplits } from '../../../worker/handed-rows.js';
+import { handOverPeriodically } from '../../../worker/hand-over.js';
+import { createPaymentWorker } from '../../../worker/payment-worker.js';
+import { runWorkers } from '../../../worker/run-together.js';
+import { payRoyaltySplitId, PLATFORM_TASK_QUEUE } from '../../../workflows/ids.js';
+import { paymentLab, type PaymentLab } from '../payments/support.js';
+import { textsOfRows } from '../../platform/database/traces.js';
+import { CHAIN_ID, PATH_USD } from '../../support/chain/chain.js';
+import { keptKeysOf, secretsOfMoneyIn } from '../../support/chain/money-secrets.js';
+import { DockerHost } from '../../../src/docker/containers/docker-host.js';
+import { textsOfHistories } from '../../support/histories.js';
+import { keptLog, testEnvironment } from '../../support/platform-environment.js';
+import { testTemporal, workflowCode, type TestTemporal } from '../../support/temporal.js';
+import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
+import { makePayer, ONE, splitOf, type Payer } from './support.js';
+
+const { log, lines } = keptLog();
+let lab: PaymentLab;
+let temporal: TestTemporal;
+let node: Node;
+let settings: ReturnType<typeof loadPaymentSettings>;
+let secrets: SecretBox;
+let splits: RoyaltySplits;
+let payer: Payer;
+let operator: Hex;
+let operatorKey: Hex;
+let stop = () => Promise.resolve();
+
+beforeAll(async () => {
+  [lab, temporal] = await Promise.all([paymentLab(), testTemporal()]);
+  node = await nodeBefore(lab.chain.rpcUrl);
+  const privateKey = generatePrivateKey();
+  operatorKey = privateKey;
+  operator = privateKeyToAddress(privateKey);
+  await lab.chain.pay(operator, 1_000n * ONE);
+  settings = loadPaymentSettings(
+    testEnvironment({
+      ...{ DATABASE_URL: lab.database.url, INTERNAL_API_KEY: 'key' },
+      ...{ CHAIN_RPC_URL: node.url, CHAIN_CONFIRMATIONS: '1', USDC_CONFIRMATIONS: '1' },
+      ...{ USDC_ADDRESS: PATH_USD, OPERATOR_PRIVATE_KEY: privateKey },
+    }),
+  );
+  secrets = new SecretBox(settings.secrets.keys);
+  splits = new RoyaltySplits(settings.chain.usdc);
+  await startWorkers();
+});
+afterAll(async () => {
+  await stop();
+  await node?.close();
+  await temporal?.close();
+  await lab?.close();
+});
+beforeEach(async () => {
+  payer = await makePayer(lab.database.db, secrets);
+});
+
+/** A node of which not everything is heard. */
+interface Node {
+  readonly url: string;
+  /** Broadcasts that reach the chain, and whose answers are not heard. */
+  unheard: number;
+  close(): Promise<void>;
+}
+
+async function nodeBefore(rpcUrl: string): Promise<Node> {
+  const server = createServer((request, response) => {
+    void (async () => {
+      const body = (await request.toArray()).join('');
+      const answer = await fetch(rpcUrl, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body,
+      });
+      const text = await answer.text();
+      if (body.includes('eth_sendRawTransaction') && node.unheard > 0) {
+        node.unheard--;
+        request.socket.destroy();
+        return;
+      }
+      response.setHeader('content-type', 'application/json').end(text);
+    })().catch(() => request.socket.destroy());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    unheard: 0,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/**
+ * Steps each of which is done once and not heard of, as when its worker is killed right after it: all
+ * that is tested here holds nevertheless.
+ */
+function unheard(steps: SplitPayments): Pick<SplitPayments, 'request' | 'settle' | 'finish'> {
+  const heard = new Set<string>();
+  const once = async <T>(step: string, work: () => Promise<T>): Promise<T> => {
+    const answer = await work();
+    if (heard.has(step)) return answer;
+    heard.add(step);
+    throw new Error('nobody hears of this');
+  };
+  return {
+    request: (id) => once(`request ${id}`, () => steps.request(id)),
+    settle: (id, cause) => once(`settle ${cause}`, () => steps.settle(id, cause)),
+    finish: (id) => once(`finish ${id}`, () => steps.finish(id)),
+  };
+}
+
+/** Those that pay splits, as their processes run them. */
+async function startWorkers(): Promise<void> {
+  const { client, connection, namespace } = temporal;
+  const database = lab.database.db;
+  const docker = new DockerHost({ dockerHost: 'unix:///nowhere/docker.sock' });
+  const worker = createWorkerServices({ settings, database, docker, log });
+  const services = createPaymentServices({ settings, database, log });
+  const code = await workflowCode();
+  const ending = new AbortController();
+  const running = Promise.all([
+    runWorkers(
+      async () => [
+        await Worker.create({
+          ...{ connection, namespace, ...code, taskQueue: PLATFORM_TASK_QUEUE },
+          activities: createSplitActivities(unheard(worker.splits)),
+        }),
+        await createPaymentWorker({ connection, namespace, services }),
+      ],
+      ending.signal,
+    ),
+    handOverPeriodically(
+      { database, log },
+      payments(database, new ChainSigners(client)),
+      ending.signal,
+    ),
+    handOverPeriodically({ database, log }, royaltySplits(royaltySplitRuns(client)), ending.signal),
+  ]);
+  stop = async () => {
+    ending.abort();
+    await running;
+  };
+}
+
+const by = () => ({
+  ...{ tenant: lab.database.db.asUser(payer.id), actor: payer.id },
+  ...{ requestId: 'a-request', idempotencyId: randomUUID() },
+});
+
+async function create(wanted: NewSplit): Promise<string> {
+  return (await splits.create(by(), wanted)).id;
+}
+
+const show = (id: string) => getSplit(lab.database.db.asUser(payer.id), id);
+
+/** Waits until a split has ended, however it did. */
+const ended = (id: string) =>
+  expect.poll(async () => (await show(id)).split.completedAt).not.toBeNull();
+
+/** Waits until a split has ended so, and its run with it. */
+async function ends(id: string, status: SplitStatus) {
+  await ended(id);
+  await temporal.client.workflow.getHandle(payRoyaltySplitId(id)).result();
+  const found = await show(id);
+  expect(found.split.status).toBe(status);
+  return found;
+}
+
+/** What each recipient has, in the order of the split. */
+const received = ({ recipients }: NewSplit) =>
+  Promise.all(recipients.map(({ address }) => lab.balanceOf(address)));
+
+/** That everybody has what was dealt to them, and who has paid nothing else. */
+async function isPaidOnce(id: string, wanted: NewSplit, left: bigint): Promise<void> {
+  const { payouts } = await show(id);
+  expect(await received(wanted)).toEqual(payouts.map(({ amount }) => BigInt(amount)));
+  expect(await lab.balanceOf(payer.wallet)).toBe(left);
+  const debit = `wallet:${payer.wallet}` as const;
+  const { balance } = await balanceOf(lab.database.db.asPlatform(), debit, `usdc:${CHAIN_ID}`);
+  expect(balance).toBe(-wanted.totalAmount);
+}
+
+test('all of a wallet is paid to a hundred in one transaction, whose fee is the operator’s', async () => {
+  const wanted = splitOf(payer, 100, 10n * ONE + 7n);
+  await lab.chain.pay(payer.wallet, wanted.totalAmount);
+  const before = await lab.balanceOf(operator);
+  const id = await create(wanted);
+  const { payouts, split } = await ends(id, 'completed');
+  expect(new Set(payouts.map(({ status }) => status))).toEqual(new Set(['confirmed']));
+  const hashes = [...new Set(payouts.map(({ transaction }) => transaction))];
+  expect(hashes).toEqual([expect.stringMatching(/^0x[\da-f]{64}$/)]);
+  expect(split.error).toBeNull();
+  await isPaidOnce(id, wanted, 0n);
+  expect(await lab.balanceOf(operator)).toBeLessThan(before);
+});
+
+test('what is not in the wallet is not paid, until it is there and tried again', async () => {
+  const wanted = splitOf(payer, 3, ONE);
+  await lab.chain.pay(payer.wallet, ONE - 1n);
+  const id = await create(wanted);
+  const { split } = await ends(id, 'failed');
+  expect(split.error).toBe('Not enough in the wallet');
+  expect(await received(wanted)).toEqual([0n, 0n, 0n]);
+  await lab.chain.pay(payer.wallet, 1n);
+  await splits.retry(by(), id);
+  await ends(id, 'completed');
+  await isPaidOnce(id, wanted, 0n);
+});
+
+test('a broadcast that arrives and is not heard of pays once', async () => {
+  const wanted = splitOf(payer, 3, ONE);
+  await lab.chain.pay(payer.wallet, 2n * ONE);
+  node.unheard = 1;
+  const id = await create(wanted);
+  await ends(id, 'completed');
+  expect(node.unheard).toBe(0);
+  await isPaidOnce(id, wanted, ONE);
+});
+
+test('workers that end while it is on its way leave nothing unpaid, and pay nothing twice', async () => {
+  const wanted = splitOf(payer, 3, ONE);
+  await lab.chain.pay(payer.wallet, 2n * ONE);
+  await lab.rpc('evm_setAutomine', false);
+  const id = await create(wanted);
+  const statuses = async () => (await show(id)).payouts.map(({ status }) => status);
+  await expect.poll(statuses).toEqual(['sent', 'sent', 'sent']);
+  await stop();
+  // Nor does anybody know of its run any more.
+  await temporal.client.workflow.getHandle(payRoyaltySplitId(id)).terminate();
+  await lab.database.db.asPlatform().query('UPDATE royalty_splits SET due_at = now()');
+  await lab.rpc('evm_setAutomine', true);
+  await startWorkers();
+  await ends(id, 'completed');
+  await isPaidOnce(id, wanted, ONE);
+});
+
+test('two splits of one wallet are paid one after the other, the second as far as it is covered', async () => {
+  const [first, second] = [splitOf(payer, 2, ONE), splitOf(payer, 2, ONE)];
+  await lab.chain.pay(payer.wallet, ONE);
+  const ids = [await create(first), await create(second)];
+  await Promise.all(ids.map(ended));
+  const statuses = await Promise.all(ids.map(async (id) => (await show(id)).split.status));
+  expect(statuses.sort()).toEqual(['completed', 'failed']);
+  expect(await lab.balanceOf(payer.wallet)).toBe(0n);
+  const all = [...(await received(first)), ...(await received(second))];
+  expect(all.reduce((sum, amount) => sum + amount)).toBe(ONE);
+});
+
+test(
+  'no key is in any history, log or row, and nobody’s name in a history or log',
+  { tags: 'attack' },
+  async () => {
+    const { texts } = await textsOfHistories(temporal.client);
+    const platform = lab.database.db.asPlatform();
+    const keys = [operatorKey, ...(await keptKeysOf(platform, secrets))];
+    expect(keys.length).toBeGreaterThan(1);
+    const rows = await textsOfRows(platform);
+    expect(secretsOfMoneyIn([...texts, ...lines, ...rows], keys)).toEqual([]);
+    const kept = [...texts, ...lines].join('\n');
+    expect(kept).toContain('requestSplitPayments');
+    const [row] = await lab.database.db
+      .asPlatform()
+      .query<{ sealedKey: string }>('SELECT sealed_key AS "sealedKey" FROM wallets LIMIT 1');
+    for (const secret of [row?.sealedKey, payer.email, 'a song']) {
+      expect(kept).not.toContain(secret);
+    }
+  },
+);

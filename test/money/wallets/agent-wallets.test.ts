@@ -1,0 +1,233 @@
+import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { MAX_AGENT_WALLETS } from '../../../src/money/wallets/agent-wallets.js';
+import { isLinked } from '../../../src/money/wallets/own-wallets.js';
+import { openKey } from '../../../src/money/wallets/open-key.js';
+import { queryRows } from '../../platform/database/catalog.js';
+import type { CallOptions } from '../../support/http.js';
+import { walletSite, type Person, type WalletSite } from './support.js';
+
+let site: WalletSite;
+let ada: Person;
+let bob: Person;
+let agentId: string;
+
+beforeAll(async () => {
+  site = await walletSite();
+  bob = await site.person();
+});
+afterAll(() => site?.close());
+beforeEach(async () => {
+  ada = await site.person();
+  agentId = await site.agentOf(ada);
+});
+
+const attack = { tags: 'attack' };
+const PATH = '/api/underground/wallets';
+
+const provide = (body: object, as?: Pick<Person, 'id'>, options: CallOptions = {}) =>
+  site.backend(as, 'POST', PATH, { body, ...options });
+
+/** The same by a user's program. */
+async function byProgram(user: Person, body: object) {
+  const made = await site.web(user, 'POST', '/api/keys', { body: { name: 'program' } });
+  const headers = { authorization: `Bearer ${made.body.key}` };
+  return provide(body, undefined, { headers });
+}
+
+const owner = <Row extends object>(sql: string) => queryRows<Row>(site.database.ownerUrl, sql);
+const rowsOf = (user: Pick<Person, 'id'>) =>
+  owner<{ address: string; agent_id: string | null; sealed_key: string | null }>(
+    `SELECT address, agent_id, sealed_key FROM wallets WHERE user_id = '${user.id}'`,
+  );
+const open = (address: string) =>
+  openKey(site.database.db.asPlatform(), site.dependencies.secrets, address);
+
+const newWallet = () => privateKeyToAccount(generatePrivateKey());
+
+/** What an agent shows that brings its wallet. */
+async function brought(user: Pick<Person, 'id'>, agent: string, wallet = newWallet()) {
+  const address = wallet.address.toLowerCase();
+  const message = `agent-platform-wallet:v1\n${user.id}\n${agent}\n${address}`;
+  const signature = await wallet.signMessage({ message });
+  return { userId: user.id, agentId: agent, address: wallet.address, signature };
+}
+
+describe("an agent's wallet", () => {
+  test('is made once, and its key is kept for who signs', async () => {
+    const first = await provide({ userId: ada.id, agentId });
+    expect(first.status).toBe(201);
+    const { address } = first.body;
+    expect(first.body).toEqual({ address, agentId, userId: ada.id });
+    const key = await open(address);
+    expect(key && privateKeyToAddress(key).toLowerCase()).toBe(address);
+
+    const again = await provide({ userId: ada.id, agentId }, ada);
+    expect([again.status, again.body]).toEqual([200, first.body]);
+    expect(await rowsOf(ada)).toHaveLength(1);
+  });
+
+  test('is one, of however many requests at once', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => provide({ userId: ada.id, agentId })),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(9).fill(200), 201]);
+    expect(new Set(answers.map(({ body }) => body.address)).size).toBe(1);
+    expect(await rowsOf(ada)).toHaveLength(1);
+  });
+
+  test('is answered by the first answer to a key', async () => {
+    const options = { headers: { 'idempotency-key': agentId } };
+    const [first, again] = [
+      await provide({ userId: ada.id, agentId }, undefined, options),
+      await provide({ userId: ada.id, agentId }, undefined, options),
+    ];
+    expect([again.status, again.body]).toEqual([201, first.body]);
+  });
+
+  test('is for the operator, and its owner by internal key or API key', async () => {
+    const body = { userId: ada.id, agentId };
+    const made = await byProgram(ada, body);
+    expect(made.status).toBe(201);
+    expect((await provide(body, ada)).body).toEqual(made.body);
+    const [record] = await owner(
+      `SELECT actor, subject, detail FROM audit_log WHERE action = 'wallet.create' AND user_id = '${ada.id}'`,
+    );
+    const detail = { agentId, kind: 'agent', kept: true };
+    expect(record).toEqual({ actor: ada.id, subject: made.body.address, detail });
+  });
+
+  test.each([
+    ['no agent', () => ({ userId: ada.id })],
+    ['no user', () => ({ agentId })],
+    ['an address alone', () => ({ userId: ada.id, agentId, address: newWallet().address })],
+    ['what is no address', () => ({ userId: ada.id, agentId, address: '0x1', signature: '0x00' })],
+    ['a number as user', () => ({ userId: 1, agentId })],
+  ])('is refused for %s', async (_name, body) => {
+    expect((await provide(body())).status).toBe(400);
+    expect(await rowsOf(ada)).toEqual([]);
+  });
+
+  test('is not given to one that is being removed', async () => {
+    await owner(`UPDATE agents SET desired = 'deleted' WHERE id = '${agentId}'`);
+    expect((await provide({ userId: ada.id, agentId })).status).toBe(404);
+  });
+
+  test('is kept when nothing is known of the agent any more', async () => {
+    const { address } = (await provide({ userId: ada.id, agentId })).body;
+    await owner(`DELETE FROM agents WHERE id = '${agentId}'`);
+    expect(await rowsOf(ada)).toMatchObject([{ address, agent_id: null }]);
+    expect(await open(address)).toMatch(/^0x[\da-f]{64}$/);
+  });
+
+  test('is one of so many, of several at once, too', async () => {
+    await owner(
+      `INSERT INTO wallets (id, user_id, kind, address, sealed_key, created_at)
+       SELECT gen_random_uuid(), '${ada.id}', 'agent', '0x' || lpad(to_hex(n), 40, '0'), 'x', now()
+         FROM generate_series(2, ${MAX_AGENT_WALLETS}) n`,
+    );
+    const agents = await Promise.all(Array.from({ length: 10 }, () => site.agentOf(ada)));
+    const answers = await Promise.all(
+      agents.map((each) => provide({ userId: ada.id, agentId: each })),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(9).fill(409)]);
+    const refused = answers.find(({ status }) => status === 409);
+    expect(refused?.body.limit).toBe(MAX_AGENT_WALLETS);
+  });
+
+  test('has a key that opens as that of no other one of its owner', attack, async () => {
+    const { address } = (await provide({ userId: ada.id, agentId })).body;
+    const another = await provide({ userId: ada.id, agentId: await site.agentOf(ada) });
+    await owner(`UPDATE wallets SET sealed_key = (SELECT sealed_key FROM wallets
+                                                   WHERE address = '${another.body.address}')
+                  WHERE address = '${address}'`);
+    await expect(open(address)).rejects.toThrow('cannot be opened');
+  });
+
+  test("is not its owner's own", async () => {
+    const { address } = (await provide({ userId: ada.id, agentId })).body;
+    expect(await isLinked(site.database.db.asPlatform(), ada.id, address)).toBe(false);
+  });
+});
+
+describe('a wallet that an agent brings', () => {
+  test('is its own when it has signed for the agent, and nothing of it is kept', async () => {
+    const body = await brought(ada, agentId);
+    const { status, body: answer } = await provide(body);
+    const address = body.address.toLowerCase();
+    expect([status, answer]).toEqual([201, { address, agentId, userId: ada.id }]);
+    expect(await rowsOf(ada)).toEqual([{ address, agent_id: agentId, sealed_key: null }]);
+    expect(await open(address)).toBeUndefined();
+  });
+
+  test('is not changed by another one', async () => {
+    const first = await provide(await brought(ada, agentId));
+    const second = await provide(await brought(ada, agentId));
+    expect([second.status, second.body]).toEqual([200, first.body]);
+  });
+
+  test('is refused when it has signed for another agent or user', attack, async () => {
+    const another = await site.agentOf(ada);
+    const ofBob = await site.agentOf(bob);
+    for (const body of [
+      { ...(await brought(ada, another)), agentId },
+      { ...(await brought(bob, ofBob)), userId: ada.id, agentId },
+    ]) {
+      // Somebody's contract could have signed: who has no chain to ask does not know better.
+      expect([401, 503]).toContain((await provide(body)).status);
+    }
+    expect(await rowsOf(ada)).toEqual([]);
+  });
+});
+
+describe('of another user', () => {
+  test('no wallet is made, shown or brought', attack, async () => {
+    const { address } = (await provide({ userId: ada.id, agentId })).body;
+    const bare = await site.agentOf(ada);
+    for (const agent of [agentId, bare]) {
+      for (const userId of [ada.id, bob.id]) {
+        for (const answer of [
+          await provide({ userId, agentId: agent }, bob),
+          await byProgram(bob, { userId, agentId: agent }),
+          await provide(await brought({ id: userId }, agent), bob),
+        ]) {
+          expect([answer.status, answer.body]).toEqual([404, { error: 'Agent not found' }]);
+          expect(answer.text).not.toContain(address);
+        }
+      }
+    }
+    expect(await rowsOf(ada)).toHaveLength(1);
+    expect(await rowsOf(bob)).toEqual([]);
+  });
+
+  test('no wallet is answered to the operator who names the wrong user', attack, async () => {
+    await provide({ userId: ada.id, agentId });
+    const { status, body } = await provide({ userId: bob.id, agentId });
+    expect([status, body]).toEqual([404, { error: 'Agent not found' }]);
+  });
+
+  test('no key opens in another row', attack, async () => {
+    const { address } = (await provide({ userId: ada.id, agentId })).body;
+    await owner(`UPDATE wallets SET user_id = '${bob.id}', agent_id = NULL
+                  WHERE address = '${address}'`);
+    await expect(open(address)).rejects.toThrow('cannot be opened');
+  });
+});
+
+test(
+  'no private key is in an answer, a log, an audit record or a kept answer',
+  attack,
+  async () => {
+    const headers = { 'idempotency-key': agentId };
+    const answer = await provide({ userId: ada.id, agentId }, undefined, { headers });
+    const key = (await open(answer.body.address))?.slice(2) ?? '';
+    expect(key).toHaveLength(64);
+    const stored = await owner<{ row: string }>(
+      `SELECT t::text AS row FROM idempotency_keys t UNION ALL SELECT t::text FROM audit_log t
+      UNION ALL SELECT t::text FROM wallets t`,
+    );
+    expect(stored.length).toBeGreaterThan(2);
+    const texts = [answer.text, ...site.logged, ...stored.map(({ row }) => row)];
+    expect(texts.filter((text) => text.toLowerCase().includes(key))).toEqual([]);
+  },
+);

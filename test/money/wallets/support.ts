@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import { createBackend } from '../../../api/backend/backend.js';
+import { createWeb } from '../../../api/web/web.js';
+import { makeAccount, signIn, type TestAccount } from '../../support/account.js';
+import { databaseAlone } from '../../support/dependencies.js';
+import { call, type Answer, type CallOptions } from '../../support/http.js';
+import { keptLog } from '../../support/platform-environment.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+
+export const INTERNAL_KEY = 'internal-key-of-wallets';
+
+/** Somebody who is signed in. */
+export interface Person extends TestAccount {
+  readonly cookie: string;
+}
+
+/** Both listeners on a database, and nothing else that they could ask. */
+export interface WalletSite {
+  readonly database: TestDatabase;
+  readonly dependencies: Awaited<ReturnType<typeof databaseAlone>>['dependencies'];
+  /** All that the listeners have logged, a JSON object a line. */
+  readonly logged: readonly string[];
+  person(): Promise<Person>;
+  /** An agent that nobody runs. @returns its id. */
+  agentOf(user: { readonly id: string }): Promise<string>;
+  /** By the session of somebody, or as nobody. */
+  web(
+    user: Pick<Person, 'cookie'> | undefined,
+    method: string,
+    path: string,
+    options?: CallOptions,
+  ): Promise<Answer>;
+  /** With the internal key, in the name of somebody or the operator. */
+  backend(
+    user: { readonly id: string } | undefined,
+    method: string,
+    path: string,
+    options?: CallOptions,
+  ): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+export async function walletSite(
+  env: Readonly<Record<string, string | undefined>> = {},
+): Promise<WalletSite> {
+  const database = await testDatabase();
+  const { log, lines } = keptLog();
+  const alone = await databaseAlone(database, log, { INTERNAL_API_KEY: INTERNAL_KEY, ...env });
+  const [web, backend] = await Promise.all(
+    [createWeb(alone.dependencies), createBackend(alone.dependencies)].map((listener) =>
+      listener.listen('127.0.0.1', 0),
+    ),
+  );
+  if (!web || !backend) throw new Error('two listeners were started');
+  return {
+    database,
+    dependencies: alone.dependencies,
+    logged: lines,
+    async person() {
+      const account = await makeAccount(database.db);
+      return { ...account, cookie: await signIn(database.db, account) };
+    },
+    async agentOf({ id: userId }) {
+      const id = randomUUID();
+      const agent = { id, userId, name: id, subdomain: id, plan: 'solo' } as const;
+      await database.db
+        .asUser(userId)
+        .transaction((db) => db.Agent.create({ ...agent, model: 'm', aiProvider: 'openai' }));
+      return id;
+    },
+    web: (user, method, path, options) =>
+      call(web.url, method, path, {
+        ...options,
+        headers: { ...(user && { cookie: user.cookie }), ...options?.headers },
+      }),
+    backend: (user, method, path, options) =>
+      call(backend.url, method, path, {
+        ...options,
+        headers: {
+          authorization: `Bearer ${INTERNAL_KEY}`,
+          ...(user && { 'x-user-id': user.id }),
+          ...options?.headers,
+        },
+      }),
+    async close() {
+      await Promise.all([web.close(), backend.close()]);
+      await alone.close();
+      await database.close();
+    },
+  };
+}

@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keepCrash, type CrashScene } from '../../../src/agents/logs/keep-crash.js';
+import { readHistory } from '../../../src/agents/agents/history.js';
+import { recordCrash } from '../../../src/agents/watchdog/watchdog-transitions.js';
+import { SupervisorStore } from '../../../src/agents/operations/supervisor-store.js';
+import type { ContainerState } from '../../../src/docker/containers/container-view.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+import { testSecrets } from '../../support/secrets.js';
+
+const USER = 'operator';
+const ENDED: ContainerState = {
+  ...{ id: 'container', status: 'exited', image: 'image', exitCode: 137, oomKilled: true },
+  ...{ startedAt: undefined, finishedAt: undefined, health: undefined },
+  ...{ runtimeVersion: undefined, port: undefined, volumes: [] },
+};
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database?.close());
+
+/** What is kept of a crash whose container has written these lines last. */
+async function crashWith(lines: () => Iterable<string>) {
+  const id = randomUUID();
+  const tenant = database.db.asUser(USER);
+  const kind = { plan: 'network', model: 'gpt-4', aiProvider: 'openai' } as const;
+  await tenant.transaction((db) =>
+    db.Agent.create({ id, userId: USER, name: id, subdomain: id, ...kind }),
+  );
+  const agent = { agentId: id, userId: USER, host: 'local' };
+  const remembered = { version: 1, since: 0, crashes: [0], repairAttempts: 0, lastRepair: null };
+  await new SupervisorStore(database.db, testSecrets()).recordTransition(agent, {
+    ...{ id, from: 'running', cause: 'oom', reason: null },
+    memory: { ...remembered, state: 'degraded' },
+  });
+  const scene: CrashScene = {
+    containers: {
+      inspect: () => Promise.resolve(ENDED),
+      async *logs() {
+        await Promise.resolve();
+        for (const line of lines()) {
+          yield { line, cursor: '1', timestamp: '2026-01-01T00:00:00Z', stream: 'stdout' };
+        }
+      },
+    },
+    specs: {
+      recordCrash: (_, transitionId, crash) => recordCrash(tenant, transitionId, crash),
+      secretsToRedact: () => Promise.resolve([]),
+    },
+  };
+  const failure = await keepCrash(scene, agent, id).catch((error: unknown) => error);
+  const [transition] = (await readHistory(tenant, id, { limit: 1 })).transitions;
+  return { failure, crash: transition?.crash };
+}
+
+test('what a container wrote last is kept with its crash, whatever bytes it wrote', async () => {
+  const half = '😀'.slice(0, 1);
+  const { failure, crash } = await crashWith(() => [
+    'a NUL: \0.',
+    `half of a smile: ${half}.`,
+    `x${'😀'.repeat(250)}`, // cut in the middle of the last one
+  ]);
+  expect(failure).toBeUndefined();
+  expect(crash).toEqual({
+    exitCode: 137,
+    oomKilled: true,
+    lastLines: ['a NUL: \uFFFD.', 'half of a smile: \uFFFD.', `x${'😀'.repeat(249)}`],
+  });
+});
+
+test('how it ended is kept also when its log cannot be read', async () => {
+  const { failure, crash } = await crashWith(() => {
+    throw new Error('the log is not to be read');
+  });
+  expect(failure).toBeInstanceOf(Error);
+  expect(crash).toEqual({ exitCode: 137, oomKilled: true, lastLines: [] });
+});

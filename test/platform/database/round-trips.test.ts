@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { Database } from '../../../src/platform/database/database.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+import { until } from '../../support/until.js';
+
+/** A way to a server on which answers can be held back. */
+interface Relay {
+  readonly url: string;
+  /** Holds answers back. */
+  hold(): void;
+  /** What was sent to the server since. */
+  sent(): string;
+  release(): void;
+  close(): Promise<void>;
+}
+
+async function relayTo(url: string): Promise<Relay> {
+  const target = new URL(url);
+  const sockets: Socket[] = [];
+  const answering: Socket[] = [];
+  let sent = '';
+  const server = createServer((near) => {
+    const far = connect({ host: target.hostname, port: Number(target.port) });
+    near.on('data', (bytes) => {
+      sent += bytes.toString('latin1');
+      far.write(bytes);
+    });
+    far.on('data', (bytes) => near.write(bytes));
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      one.on('error', () => other.destroy());
+      one.on('close', () => other.destroy());
+    }
+    sockets.push(near, far);
+    answering.push(far);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // TCP: never a string
+  const own = new URL(url);
+  own.host = `127.0.0.1:${port}`;
+  return {
+    url: own.href,
+    hold() {
+      sent = '';
+      for (const socket of answering) socket.pause();
+    },
+    sent: () => sent,
+    release() {
+      for (const socket of answering) socket.resume();
+    },
+    async close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await once(server, 'close');
+    },
+  };
+}
+
+let server: TestDatabase;
+let relay: Relay;
+let database: Database;
+beforeAll(async () => {
+  server = await testDatabase();
+  relay = await relayTo(server.url);
+  database = new Database(relay.url, { maxConnections: 1 });
+  await database.ping(); // its connection is there
+});
+afterEach(() => relay.release());
+afterAll(async () => {
+  await database?.close();
+  await relay?.close();
+  await server?.close();
+});
+
+/** Less than a read waits for its answer. */
+const SENT_MS = 15_000;
+
+test('a single read is sent whole before anything of it is answered', async () => {
+  relay.hold();
+  const reading = database.asUser('ada').query('SELECT 1 AS first');
+  reading.catch(() => undefined); // it is waited for below
+  await until(() => relay.sent().includes('COMMIT'), SENT_MS);
+  relay.release();
+  expect(await reading).toEqual([{ first: 1 }]);
+});
+
+test('the first of several statements is sent with what begins their transaction', async () => {
+  relay.hold();
+  const reading = database.asUser('ada').statements((db) => db.query('SELECT 2 AS second'));
+  reading.catch(() => undefined); // it is waited for below
+  await until(() => /BEGIN[^]*AS second/.test(relay.sent()), SENT_MS);
+  relay.release();
+  expect(await reading).toEqual([{ second: 2 }]);
+});

@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto';
+import { TABLES } from '../../../src/platform/database/models.js';
+import { inSnakeCase, type Table } from '../../../src/platform/database/schema/table.js';
+
+/** A user's row number `n` in every table: what an INSERT of it takes. */
+export type RowOf = (user: string, n: number) => Record<string, string | number>;
+
+const now = '2026-01-01T00:00:00Z';
+const uuidOf = (user: string, n: number) =>
+  createHash('sha256').update(`${user} ${n}`).digest('hex').slice(0, 32);
+
+/** Of a column that counts rows, also those of others. */
+const numberOf = (user: string, n: number) => Number.parseInt(uuidOf(user, n).slice(0, 12), 16);
+
+/** What rows hold where a column takes more than any value of its type. */
+const PARTICULARS: Readonly<Record<string, RowOf>> = {
+  users: (user, n) => ({
+    id: n === 1 ? user : `${user}-${n}`,
+    email: `${user}-${n}@example.test`,
+  }),
+  sessions: () => ({ method: 'password', expires_at: '2100-01-01T00:00:00Z' }),
+  risc_events: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, matching: 'subject' }),
+  reset_mail_stops: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
+  identities: () => ({ kind: 'google' }),
+  subscriptions: () => ({ plan: 'solo', status: 'active' }),
+  credit_entries: () => ({ reason: 'referral' }),
+  // Money comes from an account that is not theirs.
+  ledger_accounts: (user, n) => ({ name: `user:${user}:account-${n}`, currency: 'usd' }),
+  ledger_transfers: (user) => ({
+    debit: 'referrals',
+    credit: `user:${user}:account-1`,
+    currency: 'usd',
+  }),
+  ledger_holds: (user) => ({
+    debit: `user:${user}:account-1`,
+    credit: 'referrals',
+    currency: 'usd',
+  }),
+  installations: () => ({ mode: 'home', status: 'inactive' }),
+  agents: (user, n) => ({ id: `${user}-agent-${n}`, plan: 'solo' }),
+  payment_claims: (user, n) => ({ hash: `0x${uuidOf(user, n).repeat(2)}` }),
+  clones: (user, n) => ({ id: `${user}-agent-${n}`, specialization: 'general' }),
+  agent_secrets: (_, n) => ({ kind: n === 1 ? 'gateway-token' : 'ai-token' }),
+  agent_credentials: () => ({ state: 'present' }),
+  agent_archives: () => ({ reason: 'reset-memory' }),
+  operations: () => ({ kind: 'start' }),
+  watchdog_transitions: () => ({ from_state: 'running', to_state: 'degraded', cause: 'exit' }),
+  messages: () => ({ role: 'user' }),
+  notifications: (user) => ({ agent_id: user, channel: 'discord', status: 'sent' }),
+  pending_notifications: (user) => ({ agent_id: `${user}-agent-1` }),
+  hosts: (user, n) => ({
+    id: n === 1 ? user : `${user}-${n}`,
+    first_port: 19_100,
+    last_port: 19_999,
+  }),
+  idempotency_keys: (user) => ({ caller: user, state: 'running' }),
+  admin_links: (user, n) => ({ email: n === 1 ? user : `${user}-${n}` }),
+  mails: (user, n) => ({ kind: 'reset-password', address: n === 1 ? user : `${user}-${n}` }),
+  mail_tokens: () => ({ kind: 'reset-password' }),
+  sign_in_attempts: (user, n) => ({ subject: n === 1 ? user : `${user}-${n}` }),
+  farcaster_tokens: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
+  wallets: (user, n) => ({
+    agent_id: `${user}-agent-${n}`,
+    kind: 'agent',
+    address: `0x${uuidOf(user, n)}${'0'.repeat(8)}`,
+  }),
+  royalty_splits: (user, n) => ({ id: numberOf(user, n), status: 'completed' }),
+  royalty_payouts: (user, n) => ({ split_id: numberOf(user, n), status: 'pending' }),
+  // What it holds of its owner is their id alone.
+  payment_sessions: (user, n) => ({
+    ...{ id: uuidOf(user, n), token_end: 'end' },
+    ...{ token_hash: `hash-${uuidOf(user, n)}`, sealed_token: `sealed-${uuidOf(user, n)}` },
+    address: `0x${uuidOf(user, n)}${'0'.repeat(8)}`,
+    escrow: `0x${'e'.repeat(40)}`,
+    ...{ hold_id: `0x${uuidOf(user, n).repeat(2)}`, nonce: `0x${uuidOf(user, n).repeat(2)}` },
+  }),
+  payment_vouchers: (user, n) => ({
+    id: n === 1 ? user : `${user}-${n}`,
+    session_id: uuidOf(user, n),
+  }),
+  used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
+  payments: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, signer: `0x${'a'.repeat(40)}` }),
+  transactions: (user, n) => ({ hash: n === 1 ? user : `${user}-${n}`, purpose: 'fill' }),
+  payment_settlements: (user, n) => ({
+    ...{
+      session_id: uuidOf(user, n),
+      cumulative: n,
+      kind: 'settle',
+      payment: n === 1 ? user : `${user}-${n}`,
+    },
+    ...{ state: 'failed', retry_at: now, ended_at: now },
+  }),
+};
+
+/** Some value of the column's type, by the name that Sequelize has for it. */
+function valueOf(name: string, type: string, user: string, n: number): string | number {
+  if (name === 'user_id') return user;
+  if (name === 'agent_id') return `${user}-agent-1`;
+  const values: Readonly<Record<string, string | number>> = {
+    TEXT: `${user}-${name}-${n}`,
+    STRING: `${user}-${name}-${n}`,
+    UUID: uuidOf(user, n),
+    BOOLEAN: 'true',
+    DATE: now,
+    DATEONLY: `2026-01-0${n}`,
+    JSONB: '{}',
+  };
+  return values[type] ?? n;
+}
+
+/** A row with a value in every column that needs one, and its owner's name. */
+function rowOf({ name: table, columns, policy }: Table): RowOf {
+  return (user, n) => {
+    const values = Object.entries(columns).map(([property, { needed, stamped, stored }]) => {
+      const name = inSnakeCase(property);
+      if (!needed && stamped === undefined && name !== policy.owner) return [];
+      const { type } = stored;
+      return [[name, valueOf(name, typeof type === 'string' ? type : type.key, user, n)]];
+    });
+    return { ...Object.fromEntries(values.flat()), ...PARTICULARS[table]?.(user, n) };
+  };
+}
+
+const FIRST = ['users', 'agents', 'royalty_splits', 'payment_sessions'];
+const LAST = ['account_deletions'];
+
+/** What others refer to comes before them, and what keeps others away after them. */
+const rank = ({ name }: Table) =>
+  [...FIRST, LAST.includes(name) ? undefined : name, ...LAST].indexOf(name);
+
+/** One for each table, in an order in which they can be filled. */
+export const ROWS: Readonly<Record<string, RowOf>> = Object.fromEntries(
+  TABLES.toSorted((a, b) => rank(a) - rank(b)).map((table) => [table.name, rowOf(table)]),
+);
+
+/** The column that names whose a row is; in tables of the platform, or of other rows, one that would. */
+export function ownerColumn(table: string): string {
+  const owner = TABLES.find(({ name }) => name === table)?.policy.owner;
+  const wouldBe: Readonly<Record<string, string>> = {
+    idempotency_keys: 'caller',
+    notifications: 'agent_id',
+    admin_links: 'email',
+    sign_in_attempts: 'subject',
+    payment_vouchers: 'id',
+    transactions: 'hash',
+    payment_settlements: 'payment',
+    mails: 'address',
+    mail_tokens: 'user_id',
+  };
+  return wouldBe[table] ?? owner ?? 'id';
+}
+
+/** Tables of the platform alone: no user reaches a row of them, not even "their own". */
+export const PLATFORM_TABLES: readonly string[] = TABLES.filter(
+  ({ policy }) => policy.owner === undefined,
+).map(({ name }) => name);
+
+export function insertSql(table: string, row: Record<string, string | number>): string {
+  const values = Object.values(row).map((value) =>
+    typeof value === 'number' ? value : `'${value.replaceAll("'", "''")}'`,
+  );
+  return `INSERT INTO ${table} (${Object.keys(row).join(', ')}) VALUES (${values.join(', ')})`;
+}

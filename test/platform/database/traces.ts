@@ -1,0 +1,76 @@
+import type { Database, Statements } from '../../../src/platform/database/database.js';
+import { TABLES } from '../../../src/platform/database/models.js';
+import { queryRows } from './catalog.js';
+import { insertSql, ROWS } from './rows.js';
+
+/** They keep what was used, credited and done, under an id that means nothing any more. */
+const KEEPING = [
+  'usage_logs',
+  'usage_daily',
+  'usage_pending',
+  'token_quotas',
+  'quota_reservations',
+  'credit_entries',
+  'ledger_accounts',
+  'ledger_transfers',
+  'ledger_holds',
+  'audit_log',
+  'payment_claims',
+];
+
+/** What they hold is of no account: hosts, digests of what strangers sent, events that wait, proofs, payments. */
+const OF_NOBODY = [
+  ...['hosts', 'sign_in_attempts', 'used_nonces', 'risc_events', 'reset_mail_stops'],
+  ...['farcaster_tokens', 'payments', 'transactions', 'payment_vouchers', 'payment_settlements'],
+];
+
+const EVERY_TABLE = Object.fromEntries(TABLES.map(({ name }) => [name, []]));
+
+export interface Person {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+}
+
+/** Puts a row of theirs into every table that can have one, beside those that are there. */
+export async function leaveTraces(ownerUrl: string, { id, email }: Person): Promise<void> {
+  const particulars: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    admin_links: { email },
+    mails: { address: email },
+    notifications: { user_id: id },
+  };
+  const inserts = Object.entries(ROWS)
+    .filter(([table]) => !['users', 'account_deletions', ...OF_NOBODY].includes(table))
+    .map(([table, row]) => insertSql(table, { ...row(id, 1), ...particulars[table] }));
+  await queryRows(ownerUrl, inserts.join(';'));
+}
+
+/** The rows of all tables in which something of a person is that should not be. */
+export async function tracesOf(database: Database, person: Person): Promise<string[]> {
+  const { id, email, name } = person;
+  const found = TABLES.map(({ name: table }) => {
+    const marks = KEEPING.includes(table) ? [email, name] : [id, email, name];
+    const holds = marks.map((mark) => `strpos(t::text, '${mark.replaceAll("'", "''")}') > 0`);
+    return `SELECT '${table}: ' || t::text AS trace FROM ${table} t WHERE ${holds.join(' OR ')}`;
+  });
+  const all = found.join(' UNION ALL ');
+  const rows = await database.asPlatform().query<{ trace: string }>(all);
+  return rows.map(({ trace }) => trace);
+}
+
+/**
+ * Every row of every table, or of some of them, each after its table's name.
+ *
+ * @param tables with the columns that are left out.
+ */
+export async function textsOfRows(
+  db: Statements,
+  tables: Readonly<Record<string, readonly string[]>> = EVERY_TABLE,
+): Promise<string[]> {
+  const all = Object.entries(tables).map(([name, without]) => {
+    const left = without.map((column) => `'${column}'`).join();
+    return `SELECT '${name} ' || (to_jsonb(t) - ARRAY[${left}]::text[])::text AS text FROM ${name} t`;
+  });
+  const rows = await db.query<{ text: string }>(all.join(' UNION ALL '));
+  return rows.map(({ text }) => text);
+}

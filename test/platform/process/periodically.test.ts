@@ -1,0 +1,60 @@
+import { pino } from 'pino';
+import { afterEach, expect, test, vi } from 'vitest';
+import { TableChanges } from '../../../src/platform/database/row-changes.js';
+import { periodically } from '../../../src/platform/process/periodically.js';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+test('a failure that goes on is logged once a minute, and again as soon as it comes back', async () => {
+  const log = pino({ level: 'silent' });
+  const warn = vi.spyOn(log, 'warn');
+  let clock = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => clock);
+  const stop = new AbortController();
+  const logged: number[] = [];
+  let times = 0;
+  const work = () => {
+    logged.push(warn.mock.calls.length);
+    times++;
+    clock += 1_000;
+    if (times === 75) stop.abort();
+    return times === 70 ? Promise.resolve() : Promise.reject(new RangeError('out'));
+  };
+  await periodically({ everyMs: 1, failure: 'not done', log, work }, stop.signal);
+  expect([logged[1], logged[60], logged[61], logged[70], logged[71]]).toEqual([1, 1, 2, 2, 3]);
+  expect(warn).toHaveBeenCalledTimes(3);
+});
+
+test('what is heard, also while it is done, has it done at once', async () => {
+  const [log, changes, stop] = [
+    pino({ enabled: false }),
+    new TableChanges(),
+    new AbortController(),
+  ];
+  let times = 0;
+  const work = () => {
+    times++;
+    // Once before the wait begins, and once in it.
+    if (times === 1) changes.tell();
+    else if (times === 2) setImmediate(() => changes.tell());
+    else stop.abort();
+    return Promise.resolve();
+  };
+  await periodically({ everyMs: 3_600_000, failure: 'not done', log, changes, work }, stop.signal);
+  expect(times).toBe(3);
+});
+
+test('what begins with others does not come with them for ever: its pauses are by chance', async () => {
+  const chance = vi.spyOn(Math, 'random').mockReturnValue(1);
+  const [log, changes] = [pino({ enabled: false }), new TableChanges()];
+  const after = vi.spyOn(changes, 'after').mockResolvedValue();
+  for (const heard of [{ changes }, {}]) {
+    const stop = new AbortController();
+    const work = () => Promise.resolve(stop.abort());
+    await periodically({ everyMs: 1_000, failure: 'not done', log, work, ...heard }, stop.signal);
+  }
+  expect(chance).toHaveBeenCalledTimes(2);
+  expect(after).toHaveBeenCalledExactlyOnceWith(0, 900, expect.anything());
+});

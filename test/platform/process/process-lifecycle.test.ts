@@ -1,0 +1,32 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { pathToFileURL } from 'node:url';
+import { expect, test } from 'vitest';
+import { builtProgram } from '../../../dev/root.js';
+
+/** A program that serves until it is told to end, and then does what is given. */
+const programOf = (last: string) => `
+  import { onShutdown, reportNotice, reportReady, runProcess }
+    from '${pathToFileURL(builtProgram('src', 'platform', 'process', 'process-lifecycle.js')).href}';
+  await runProcess(async () => {
+    const ended = onShutdown();
+    reportReady();
+    await ended;
+    ${last}
+  });`;
+
+test.each([
+  ['ends in order', '', 0],
+  ['ends in order when it has something to say', `reportNotice('It is over.');`, 0],
+  ['tells its own failure alone', `throw new Error('It went wrong');`, 1],
+])('a process whose launcher is gone %s', async (_, last, code) => {
+  const program = ['--input-type=module', '--eval', programOf(last)];
+  const child = spawn(process.execPath, program, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+  let said = '';
+  child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  await once(child, 'message');
+  child.disconnect();
+  const ended = await once(child, 'exit');
+  expect(ended[0], said).toBe(code);
+  expect(said).not.toContain('ERR_IPC');
+});

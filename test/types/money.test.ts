@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import {
+  ALL_SHARES,
+  amountText,
+  CENT,
+  dealShares,
+  formatAmount,
+  formattedAmount,
+  ONE,
+  parseAmount,
+  parseRounded,
+  roundedAmountText,
+} from '../../src/types/money.js';
+import { Random } from '../support/random.js';
+
+const seed = Math.floor(Math.random() * 2 ** 32);
+const random = new Random(seed);
+const said = `seed ${seed}`;
+
+/** Up to so many digits. */
+const digits = (most: number) =>
+  Array.from({ length: random.below(most + 1) }, () => random.below(10)).join('');
+
+const sum = (amounts: readonly bigint[]) => amounts.reduce((all, amount) => all + amount, 0n);
+
+/** Of any sizes, many of them equal, some nothing. */
+function someShares(count: number): bigint[] {
+  const cuts = Array.from({ length: count - 1 }, () =>
+    BigInt(random.isOneIn(3) ? random.below(4) * 250_000 : random.below(1_000_001)),
+  ).sort((a, b) => Number(a - b));
+  return [...cuts, ALL_SHARES].map((cut, index) => cut - (cuts[index - 1] ?? 0n));
+}
+
+describe('an amount', () => {
+  test('is parsed to what it was formatted from', () => {
+    for (let n = 0; n < 2_000; n += 1) {
+      const units = BigInt(`0${digits(21)}`);
+      expect(parseAmount(formatAmount(units)), said).toBe(units);
+      expect(parseRounded(formatAmount(units)), said).toBe(units);
+    }
+  });
+
+  test('is formatted as it was written, but for zeros around it', () => {
+    for (let n = 0; n < 2_000; n += 1) {
+      const [whole, fraction] = [digits(15), digits(6)];
+      if (whole + fraction === '') continue;
+      const canonical = `${whole.replace(/^0+/, '') || '0'}.${fraction.padEnd(6, '0')}`;
+      const units = parseAmount(`${whole}.${fraction}`);
+      expect(units === undefined ? undefined : formatAmount(units), said).toBe(canonical);
+    }
+  });
+
+  test.each([
+    ['0', 0n],
+    ['1', ONE],
+    ['0.01', CENT],
+    ['1.0', ONE],
+    ['1.', ONE],
+    ['.5', 500_000n],
+    ['007.000001', 7_000_001n],
+    ['999999999999999.999999', 10n ** 21n - 1n],
+  ])('%s is %d base units', (text, units) => {
+    expect(parseAmount(text)).toBe(units);
+    expect(parseRounded(text)).toBe(units);
+  });
+
+  test.each([
+    ...['', '.', ' 1', '1 ', '1\n', '+1', '-1', '1e3', '1,000', '1_000', '1.2.3', '..1', '0x10'],
+    ...['1n', 'NaN', 'Infinity', '١', '１', '1000000000000000', '0000000000000001'],
+  ])('%j is none', { tags: 'attack' }, (text) => {
+    expect(parseAmount(text)).toBeUndefined();
+    expect(parseRounded(text)).toBeUndefined();
+    expect(amountText.safeParse(text).success).toBe(false);
+    expect(roundedAmountText.safeParse(text).success).toBe(false);
+  });
+
+  test('that is compared loses nothing, so it has no more than six decimals', () => {
+    expect(parseAmount('0.9999999')).toBeUndefined();
+    expect(parseAmount('1.0000000')).toBeUndefined();
+    expect(amountText.safeParse('0.9999999').success).toBe(false);
+  });
+
+  test.each([
+    ['0.9999999', ONE],
+    ['0.9999994', 999_999n],
+    ['0.99999949999', 999_999n],
+    ['0.0000005', 1n],
+    ['0.00000049', 0n],
+    ['999999999999999.9999995', 10n ** 21n],
+  ])('%s that is sent is rounded half up, to %d', (text, units) => {
+    expect(parseRounded(text)).toBe(units);
+    expect(roundedAmountText.parse(text)).toBe(units);
+  });
+
+  test('is text with six decimals in answers, also where it is taken away', () => {
+    expect(formatAmount(0n)).toBe('0.000000');
+    expect(formatAmount(-1n)).toBe('-0.000001');
+    expect(formatAmount(-5n * ONE)).toBe('-5.000000');
+    for (const units of [0n, 1n, -1n, ONE, 10n ** 30n]) {
+      expect(formattedAmount.safeParse(formatAmount(units)).success).toBe(true);
+    }
+    expect(formattedAmount.safeParse('5').success).toBe(false);
+  });
+
+  test('in a request is base units to its handler', () => {
+    expect(amountText.parse('1.50')).toBe(1_500_000n);
+    expect(amountText.safeParse(1.5).success).toBe(false);
+  });
+});
+
+describe('shares', () => {
+  test('of any total sum to it, each within a unit of what is exact', () => {
+    for (let n = 0; n < 300; n += 1) {
+      const total = BigInt(`0${digits(21)}`);
+      const shares = someShares(1 + random.below(100));
+      const dealt = dealShares(total, shares);
+      expect(sum(dealt), said).toBe(total);
+      const off = dealt.map((amount, n) => amount * ALL_SHARES - total * (shares[n] ?? 0n));
+      const isNear = off.every((units) => units > -ALL_SHARES && units < ALL_SHARES);
+      expect(isNear, said).toBe(true);
+    }
+  });
+
+  test('give what remains to the largest remainders, of equal ones to the first', () => {
+    expect(dealShares(1n, [500_000n, 500_000n])).toEqual([1n, 0n]);
+    expect(dealShares(2n, [333_333n, 333_333n, 333_334n])).toEqual([1n, 0n, 1n]);
+    expect(dealShares(10n, [333_333n, 333_333n, 333_334n])).toEqual([3n, 3n, 4n]);
+    expect(dealShares(1n, [0n, 400_000n, 600_000n])).toEqual([0n, 0n, 1n]);
+  });
+
+  test('are the same whenever they are dealt', () => {
+    const shares = someShares(50);
+    expect(dealShares(12_345_678n, shares)).toEqual(dealShares(12_345_678n, shares));
+  });
+
+  test('are all of a total, and none is negative', () => {
+    for (const shares of [[], [999_999n], [1_000_001n], [-1n, 1_000_001n]]) {
+      expect(() => dealShares(1n, shares)).toThrow(RangeError);
+    }
+    expect(() => dealShares(-1n, [ALL_SHARES])).toThrow(RangeError);
+  });
+});
