@@ -2,10 +2,10 @@ import { createAi } from './ai/routing/ai.js';
 import { Refusals } from './platform/audit/refusals.js';
 import type { ApiFoundation, ApiServices } from './services.js';
 
-/** What agents' AI calls need, in a process of their own. */
+/** The services for agents' AI calls, run in a process of their own. */
 export type AgentAiServices = Pick<ApiServices, 'ai' | 'refusals'>;
 
-/** To be closed by way of `ai`. */
+/** Creates the services. Closing `ai` closes them. */
 export function createAgentAiServices(
   foundation: Pick<ApiFoundation, 'settings' | 'database' | 'log' | 'onAttempt'>,
 ): AgentAiServices {

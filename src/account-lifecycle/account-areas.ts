@@ -8,22 +8,22 @@ import { StillThereError, type AccountArea } from '../accounts/accounts/account-
 import { OPEN_STATUSES } from '../types/split-states.js';
 import { revokeRefreshToken, type TokenRevoker } from '../accounts/accounts/identities.js';
 
-/** Agents whose removal one attempt asks for: the next one goes on. */
+/** Agents that one attempt removes; the next attempt continues. */
 const MAX_AT_ONCE = 200;
 
-/** Milliseconds for which an identity provider that does not answer keeps an account: a day. */
+/** Milliseconds for which an unresponsive identity provider can delay an account deletion: a day. */
 const PROVIDER_MS = 24 * 60 * 60_000;
 
 interface AreaParts {
   readonly database: Database;
   readonly operations: Pick<AgentOperations, 'remove'>;
   readonly secrets: SecretBox;
-  /** Undefined where none is configured. */
+  /** Undefined when no identity provider is configured. */
   readonly identityProvider: TokenRevoker | undefined;
   readonly log: Logger;
 }
 
-/** What has something of an account beside rows that refer to it, in the order in which it is asked. */
+/** Returns the areas that hold account data outside rows referring to the account, in removal order. */
 export function accountAreas(parts: AreaParts): readonly AccountArea[] {
   return [
     agents(parts.database, parts.operations),
@@ -33,7 +33,7 @@ export function accountAreas(parts: AreaParts): readonly AccountArea[] {
   ];
 }
 
-/** Removes them as their owner would, each by its supervisor. */
+/** Removes the agents as their owner would, each through its supervisor. */
 const agents = (database: Database, operations: Pick<AgentOperations, 'remove'>): AccountArea => ({
   name: 'agents',
   async leave({ userId, requestId }) {
@@ -57,7 +57,7 @@ const agents = (database: Database, operations: Pick<AgentOperations, 'remove'>)
   },
 });
 
-/** Has their schedule taken away, by what lets schedules follow the settings. */
+/** Disables the user's heartbeat, so that the schedule sync removes its schedule. */
 const heartbeats = (database: Database): AccountArea => ({
   name: 'heartbeats',
   async leave({ userId: actor, requestId }) {
@@ -72,7 +72,7 @@ const heartbeats = (database: Database): AccountArea => ({
   },
 });
 
-/** Has them revoked at the identity provider; one that is gone for good does not keep the account. */
+/** Revokes refresh tokens at the identity provider; a permanent failure does not block the deletion. */
 const refreshTokens = (parts: Omit<AreaParts, 'operations'>): AccountArea => ({
   name: 'refresh tokens',
   async leave({ userId, requestedAt }) {
@@ -89,7 +89,7 @@ const refreshTokens = (parts: Omit<AreaParts, 'operations'>): AccountArea => ({
         }
         log.warn({ err: cause, identityId: id }, 'a refresh token was not revoked');
       }
-      // What is revoked again is no error; this spares the provider the question.
+      // Revoking a token twice is harmless; clearing the token saves the provider a request.
       await tenant.transaction((db) =>
         db.Identity.update({ refreshToken: null }, { where: { id } }),
       );
@@ -97,7 +97,7 @@ const refreshTokens = (parts: Omit<AreaParts, 'operations'>): AccountArea => ({
   },
 });
 
-/** Waits until none is under way: what was asked for is paid, and booked. */
+/** Waits until no split is in flight, so that every requested split is paid and recorded. */
 const splits = (database: Database): AccountArea => ({
   name: 'splits',
   async leave({ userId }) {

@@ -6,31 +6,31 @@ import { formatAmount } from '../types/money.js';
 import { listSplits } from '../money/splits/royalty-splits.js';
 import { usageSummary, type SummaryPosition } from '../ai/usage/reports.js';
 
-/** Rows that are in memory at a time. */
+/** Rows held in memory at a time. */
 const PAGE = 200;
-/** The same of messages, each of which may be long. */
+/** Messages held in memory at a time; each may be long. */
 const MESSAGES = 20;
-/** And of splits, with up to a hundred payouts each. */
+/** Splits held in memory at a time, with up to a hundred payouts each. */
 const SPLITS = 20;
 
-/** Any text of a date sorts between them. */
+/** Every date text sorts between these two. */
 const ALL_DAYS = { from: '2000-01-01', to: '9999-12-31' };
 
-/** Of a payment session, in base units. */
+/** The sums of a payment session, in base units. */
 interface Sums {
   readonly deposit: string;
   readonly spent: string;
   readonly settled: string;
 }
 
-/** All that an export consists of, in its order: one value, or a list a part at a time. */
+/** The parts of an export in output order: a single value, or a list delivered page by page. */
 type Parts = Readonly<Record<string, object | null | AsyncIterable<readonly object[]>>>;
 
 /**
- * All that there is of an account as JSON, piece by piece: at no time is more of it in memory than a
- * page, and nothing of the database is held between two. No secret is in it, stored as a hash or not.
+ * Exports all data of an account as JSON, piece by piece: holds at most one page in memory and no
+ * database connection between pages. Contains no secret, hashed or not.
  *
- * @throws UnauthorizedError when the account is no more.
+ * @throws UnauthorizedError when the account no longer exists.
  */
 export async function exportAccount(
   tenant: TenantDatabase,
@@ -84,10 +84,10 @@ const withoutSecrets = ({ passwordHash, ...user }: UserRow): object => ({
   hasPassword: passwordHash !== null,
 });
 
-/** Also those that are removed, as long as they are known. */
+/** Yields the user's agents, including removed ones whose rows still exist. */
 async function* agents(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
   for (let after = ''; ;) {
-    // Tokens for a program that agents run may be in what is its own: it is to be had from the agent.
+    // `runtime` may contain tokens for the agent's programs, so it is left out; the agent returns it.
     const rows = await tenant.query<{ id: string }>(
       `SELECT id, name, subdomain, plan, model, ai_provider AS "aiProvider",
               config - 'runtime' AS config, desired, status, created_at AS "createdAt",
@@ -102,7 +102,7 @@ async function* agents(tenant: TenantDatabase, userId: string): AsyncGenerator<o
   }
 }
 
-/** Agent by agent, each conversation from its beginning. */
+/** Yields the messages agent by agent, each conversation from its beginning. */
 async function* messages(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
   for await (const page of agents(tenant, userId)) {
     for (const { id: agentId } of page as { id: string }[]) {
@@ -124,7 +124,7 @@ async function* messages(tenant: TenantDatabase, userId: string): AsyncGenerator
   }
 }
 
-/** Newest first, with who got what of each. */
+/** Yields the splits with their payouts, newest first. */
 async function* splits(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
   for (let before: string | undefined; ;) {
     const { items, next } = await listSplits(tenant, { userId, limit: SPLITS, before });
@@ -137,7 +137,7 @@ async function* splits(tenant: TenantDatabase, userId: string): AsyncGenerator<o
   }
 }
 
-/** Those of wallets that are kept here, without what debits them. */
+/** Yields the payment sessions of wallets whose keys the platform holds, without their debits. */
 async function* paymentSessions(
   tenant: TenantDatabase,
   userId: string,
@@ -162,7 +162,7 @@ async function* paymentSessions(
   }
 }
 
-/** What each of those has paid for, in its order. */
+/** Yields the vouchers of each payment session, in order. */
 async function* vouchers(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
   for await (const page of paymentSessions(tenant, userId)) {
     for (const { id: paymentSessionId } of page) {
@@ -185,7 +185,7 @@ async function* vouchers(tenant: TenantDatabase, userId: string): AsyncGenerator
   }
 }
 
-/** Each day's sums, as reports have them. */
+/** Yields the daily sums as the usage reports show them. */
 async function* usage(tenant: TenantDatabase): AsyncGenerator<object[]> {
   for (let after: SummaryPosition | undefined; ;) {
     const rows = await usageSummary(tenant, ALL_DAYS, { limit: PAGE, after });
@@ -195,9 +195,9 @@ async function* usage(tenant: TenantDatabase): AsyncGenerator<object[]> {
   }
 }
 
-/** What was credited and, below zero, spent: in US dollars, and what for. */
+/** Yields credits and, as negative amounts, debits in US dollars, each with its cause. */
 async function* credits(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
-  // Each side by its index.
+  // Each side of a transfer has its own index.
   const side = (column: 'debit' | 'credit', sign: '' | '-') =>
     `(SELECT id, ${sign}amount AS amount, cause, created_at FROM ledger_transfers
        WHERE ${column} = $account AND currency = 'usd' AND id > $after ORDER BY id LIMIT ${PAGE})`;
@@ -214,7 +214,11 @@ async function* credits(tenant: TenantDatabase, userId: string): AsyncGenerator<
   }
 }
 
-/** @param sql of rows with a `position`, those after `$after`. */
+/**
+ * Yields the rows of a query page by page.
+ *
+ * @param sql a query for rows with a `position` after `$after`.
+ */
 async function* paged<Row extends object>(
   tenant: TenantDatabase,
   sql: string,

@@ -1,11 +1,11 @@
 /**
- * All that a workflow knows of an agent. Everything else, secrets above all, is read from the
- * database by the activity that uses it, so that it never enters a workflow's history.
+ * The data of an agent in workflows. Activities read everything else, above all secrets, from the
+ * database, so that it never enters a workflow's history.
  */
 export interface AgentRef {
   readonly agentId: string;
-  /** Whose it is: the tenant that activities read and write as. */
+  /** The owner: the tenant as which activities read and write. */
   readonly userId: string;
-  /** The Docker host it was placed on. */
+  /** The Docker host that the agent was placed on. */
   readonly host: string;
 }

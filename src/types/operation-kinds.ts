@@ -1,6 +1,6 @@
 import type { WatchdogCause, WatchdogState } from './watchdog.js';
 
-/** What the watchdog makes of an operation, where it leaves the agent running or should have. */
+/** The watchdog's reaction to an operation after which the agent should run. */
 interface WatchdogEffect {
   readonly begins: WatchdogState;
   readonly succeeds: WatchdogCause;
@@ -8,28 +8,28 @@ interface WatchdogEffect {
 }
 
 interface OperationRules {
-  /** For people: in the API's description, and beside the Update in the Temporal UI. */
+  /** Text for users, in the API's description and beside the Update in the Temporal UI. */
   readonly summary: string;
   /**
-   * How it is asked for: by `POST /api/agents/:id/<kind>` and nothing more, by an endpoint of its own,
-   * which may take input, or with the creation of the agent.
+   * The way to request the operation: by `POST /api/agents/:id/<kind>` without input, by an endpoint of
+   * its own, or by creating the agent.
    */
   readonly asked: 'plainly' | 'by-own-endpoint' | 'at-creation';
-  /** What operators see while it runs. */
+  /** The phase shown to operators while the operation runs. */
   readonly phase: string;
-  /** What is wanted from here on, also when it fails; null leaves it as it is. */
+  /** The desired state from the operation's beginning, even if it fails; null leaves it unchanged. */
   readonly desired: 'running' | 'stopped' | 'deleted' | null;
-  /** What it does while another one runs: the same one joins it in any case. */
+  /** Behavior while a different operation runs. An operation of the same kind is always joined. */
   readonly whileBusy: 'conflicts' | 'preempts';
-  /** What it is to an agent that does not run: done all the same, or only noted for its next start. */
+  /** Effect on an agent that does not run: carried out anyway, or only recorded for its next start. */
   readonly whileDown: 'done' | 'noted';
-  /** What becomes of a request that did not reach the supervisor. */
+  /** Fate of a request that did not reach the supervisor. */
   readonly refused: 'withdrawn' | 'kept';
-  /** Null: until it has succeeded, the agent is what it was. */
+  /** Null if the agent stays unchanged until the operation succeeds. */
   readonly watchdog: WatchdogEffect | null;
 }
 
-// What is left of a start that failed is looked at next, and judged as it is found.
+// After a failed start the watchdog probes the agent next and judges it by what it observes.
 const STARTS: WatchdogEffect = {
   begins: 'starting',
   succeeds: 'healthy',
@@ -41,7 +41,7 @@ const REPAIRS: WatchdogEffect = {
   fails: { state: 'crash_loop', cause: 'repair_failed' },
 };
 
-/** What most have in common. */
+/** Rules shared by most operations. */
 const ORDINARY = {
   asked: 'plainly',
   desired: null,
@@ -51,17 +51,17 @@ const ORDINARY = {
   watchdog: STARTS,
 } satisfies Partial<OperationRules>;
 
-/** Those that leave an agent running that was not. */
+/** Rules for operations that leave the agent running. */
 const BRINGS_UP = { ...ORDINARY, desired: 'running' } satisfies Partial<OperationRules>;
 
-/** What can be done to an agent. How, is in `workflows/operation-steps.ts`. */
+/** The operations on agents. Their steps are in `workflows/operation-steps.ts`. */
 export const OPERATIONS = {
   provision: {
     ...BRINGS_UP,
     summary: 'Create an agent',
     phase: 'provisioning',
     asked: 'at-creation',
-    // The creation was told as done.
+    // The API has already confirmed the creation.
     refused: 'kept',
   },
   start: { ...BRINGS_UP, summary: 'Start an agent', phase: 'starting' },
@@ -75,48 +75,48 @@ export const OPERATIONS = {
   restart: { ...BRINGS_UP, summary: 'Restart an agent', phase: 'restarting' },
   configure: {
     ...ORDINARY,
-    summary: 'Configure an agent; it goes back by itself when that fails',
+    summary: 'Configure an agent, with rollback on failure',
     phase: 'configuring',
     asked: 'by-own-endpoint',
     whileDown: 'noted',
   },
   update: {
     ...ORDINARY,
-    summary: 'Update an agent; it goes back by itself when that fails',
+    summary: 'Update an agent, with rollback on failure',
     phase: 'updating',
     asked: 'by-own-endpoint',
     whileDown: 'noted',
   },
   repair: {
     ...BRINGS_UP,
-    summary: 'Repair an agent: kill its gateway, start it again, verify that it is well',
+    summary: 'Repair an agent: kill its gateway, start it again, check its health',
     phase: 'repairing',
     watchdog: REPAIRS,
   },
   'reset-memory': {
     ...ORDINARY,
-    summary: 'Archive the memory of an agent, and give it an empty one',
+    summary: "Archive an agent's memory and replace it with an empty one",
     phase: 'resetting memory',
   },
   restore: {
     ...ORDINARY,
-    summary: 'Give an agent an archived memory; the present one is archived',
+    summary: 'Restore an archived memory, archiving the present one',
     phase: 'restoring memory',
     asked: 'by-own-endpoint',
   },
   'begin-anew': {
     ...ORDINARY,
-    summary: 'Give an agent whose memory is missing an empty one',
+    summary: 'Give an agent with a missing memory an empty one',
     phase: 'beginning anew',
   },
   delete: {
-    summary: 'Remove an agent and all that belongs to it',
+    summary: 'Remove an agent and all its data',
     phase: 'deleting',
     asked: 'by-own-endpoint',
     desired: 'deleted',
     whileBusy: 'preempts',
     whileDown: 'done',
-    // Once written down it happens.
+    // A stored removal is always carried out.
     refused: 'kept',
     watchdog: null,
   },
@@ -124,18 +124,18 @@ export const OPERATIONS = {
 
 export type OperationKind = keyof typeof OPERATIONS;
 
-/** The kinds of operation of which `Field` of the table is `Value`. */
+/** The operation kinds whose rule `Field` has the type `Value`. */
 type KindWith<Field extends keyof OperationRules, Value> = {
   [Kind in OperationKind]: (typeof OPERATIONS)[Kind][Field] extends Value ? Kind : never;
 }[OperationKind];
 
-/** What a supervisor is asked for by an Update of that name. */
+/** The kinds that are requested from a supervisor by an Update of the same name. */
 export type RequestedKind = KindWith<'asked', 'plainly' | 'by-own-endpoint'>;
 
-/** What is asked for by `POST /api/agents/:id/<kind>` and nothing more. */
+/** The kinds requested by `POST /api/agents/:id/<kind>` without input. */
 export type PlainKind = KindWith<'asked', 'plainly'>;
 
-// The keys of this very constant.
+// Safe cast: these are the keys of the constant above.
 export const OPERATION_KINDS = Object.keys(OPERATIONS) as [OperationKind, ...OperationKind[]];
 export const REQUESTED_KINDS = OPERATION_KINDS.filter(
   (kind): kind is RequestedKind => operationRules(kind).asked !== 'at-creation',
@@ -144,7 +144,7 @@ export const PLAIN_KINDS = OPERATION_KINDS.filter(
   (kind): kind is PlainKind => operationRules(kind).asked === 'plainly',
 );
 
-/** The line of the table, as any of them may be. */
+/** Returns the rules of an operation, widened to their common type. */
 export function operationRules(kind: OperationKind): OperationRules {
   return OPERATIONS[kind];
 }
@@ -161,12 +161,12 @@ export type OperationStatus = (typeof OPERATION_STATUSES)[number];
 
 export type OperationEndStatus = Exclude<OperationStatus, 'requested' | 'running'>;
 
-/** What becomes of a request for an operation while another one may be running. */
+/** Outcomes of a request while another operation may be running. */
 export type Admission = 'run' | 'join' | 'preempt' | 'conflict';
 
 /**
- * One operation at a time. The same one asked for twice is one operation; a deletion is let in
- * always, and ends what runs.
+ * Decides on a request: one operation runs at a time, a request for the running kind joins it, and a
+ * deletion is always admitted and ends what runs.
  */
 export function admit(requested: OperationKind, running: OperationKind | undefined): Admission {
   if (running === undefined) return 'run';

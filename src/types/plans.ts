@@ -1,24 +1,24 @@
 import { BadRequestError, PaymentRequiredError, type ServiceError } from '../lib/errors.js';
 
-/** The subscription plans, in rising order. */
+/** The subscription plans, in ascending order. */
 export const PLANS = ['label', 'solo', 'collective', 'network'] as const;
 
 export type Plan = (typeof PLANS)[number];
 
-/** The deprecated name of no plan. */
+/** The deprecated name for having no plan. */
 export const FREE_PLAN = 'free';
 
-/** What a plan allows. */
+/** The limits of a plan. */
 export interface PlanLimits {
   /** Pounds sterling a month. */
   readonly monthlyPriceGbp: number;
-  /** Agents at one time, as the backend's plan check counts them. */
+  /** Agents that exist at one time, as the backend's plan check counts them. */
   readonly agents: number;
-  /** Skills of one agent. */
+  /** Skills of each agent. */
   readonly skills: number;
-  /** Messages between agents, a day. */
+  /** Messages between agents per day. */
   readonly agentMessagesPerDay: number;
-  /** Tokens a calendar month. */
+  /** Tokens per calendar month. */
   readonly monthlyTokens: number;
 }
 
@@ -55,12 +55,12 @@ export const PLAN_LIMITS: Readonly<Record<Plan, PlanLimits>> = {
   },
 };
 
-/** Whether a plan has a quota; without a plan it is an administrator, who has none. */
+/** Reports whether a plan has a quota. No plan means an administrator, who has no quota. */
 export function hasQuota(plan: Plan | undefined): plan is Plan {
   return plan !== undefined && Number.isFinite(PLAN_LIMITS[plan].monthlyTokens);
 }
 
-/** What the web API's provisioning calls plans, in rising order. */
+/** The web API's names for plans when provisioning, in ascending order. */
 export const TIERS = ['starter', 'pro', 'enterprise'] as const;
 
 export type Tier = (typeof TIERS)[number];
@@ -80,7 +80,7 @@ const PLAN_OF_TIER: Readonly<Record<Tier, Plan>> = {
 
 const TIER_AGENTS: Readonly<Record<Tier, number>> = { starter: 1, pro: 3, enterprise: 100 };
 
-/** Agents that a plan without a tier may have through the web API's provisioning. */
+/** Agents that the web API's provisioning allows on a plan without a tier. */
 const UNKNOWN_TIER_AGENTS = 1;
 
 export function isPlan(value: string | null | undefined): value is Plan {
@@ -92,32 +92,36 @@ export function isTier(value: string | null | undefined): value is Tier {
 }
 
 /**
- * The plan that a plan's or tier's name means; none for `free`, which is deprecated, and for
- * whatever else is not a plan.
+ * Returns the plan for a plan's or tier's name; undefined for the deprecated `free` and for any other
+ * name.
  */
 export function parsePlan(name: string | null | undefined): Plan | undefined {
   if (isPlan(name)) return name;
   return isTier(name) ? PLAN_OF_TIER[name] : undefined;
 }
 
-/** @throws PaymentRequiredError for `free`, BadRequestError for the name of no plan and no tier. */
+/**
+ * Returns the plan for a plan's or tier's name.
+ *
+ * @throws PaymentRequiredError for `free`, BadRequestError for an unknown name.
+ */
 export function requirePlan(name: string): Plan {
   const plan = parsePlan(name);
   if (!plan) throw noPlan(name);
   return plan;
 }
 
-/** What to say of a name that is no plan's: 402 where it is the one that costs nothing (spec 5). */
+/** Returns the error for a name that is no plan's: 402 for the free one (spec 5), otherwise 400. */
 export function noPlan(name: string): ServiceError {
   if (name === FREE_PLAN) return planRequired();
   return new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
 }
 
-/** 402 of spec 7: there is no plan, or not any more. */
+/** Returns the 402 of spec 7: the user has no plan, or no longer has one. */
 export const planRequired = (): PaymentRequiredError =>
   new PaymentRequiredError('A paid plan is required', 'PLAN_REQUIRED');
 
-/** How many agents the web API's provisioning allows on a plan (spec 8, by tier). */
+/** Returns how many agents the web API's provisioning allows on a plan (spec 8, by tier). */
 export function webAgentLimit(plan: Plan | undefined): number {
   const tier = plan && TIER_OF_PLAN[plan];
   return tier ? TIER_AGENTS[tier] : UNKNOWN_TIER_AGENTS;

@@ -1,14 +1,14 @@
-/** How people sign in: what a session says of how it came about. */
+/** Ways to sign in; a session records the one that opened it. */
 export const SIGN_IN_METHODS = ['password', 'google', 'github', 'wallet'] as const;
 
 export type SignInMethod = (typeof SIGN_IN_METHODS)[number];
 
-/** What an account can be linked to: what is in the hands of others. */
+/** Kinds of external identities that an account can be linked to. */
 export const IDENTITY_KINDS = ['google', 'github', 'wallet', 'farcaster'] as const;
 
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
 
-/** Those at whom people sign in, by the names that sessions have for them. */
+/** Sign-in providers, by the names that sessions use. */
 export type ProviderKind = Extract<SignInMethod, 'google' | 'github'>;
 
 /** The issuer of wallet identities: EIP-155, for the addresses of every EVM chain. */

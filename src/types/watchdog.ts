@@ -1,4 +1,4 @@
-/** The states of an agent's life as the watchdog sees it (spec 3). */
+/** The watchdog's states of an agent (spec 3). */
 export const WATCHDOG_STATES = [
   'stopped',
   'starting',
@@ -10,79 +10,79 @@ export const WATCHDOG_STATES = [
 
 export type WatchdogState = (typeof WATCHDOG_STATES)[number];
 
-/** What leads from one state to the next. */
+/** Causes of a transition. */
 export const WATCHDOG_CAUSES = [
-  /** The container ended with a code of its own. */
+  /** The container exited with its own exit code. */
   'exit',
   /** The container ran out of memory. */
   'oom',
-  /** The container was killed by a signal that nobody of ours sent. */
+  /** The container was killed by a signal that the platform did not send. */
   'kill',
-  /** Docker was told to stop the container, and not by us. */
+  /** Docker stopped the container, not by the platform's request. */
   'stop',
-  /** The container is not there any more. */
+  /** The container no longer exists. */
   'gone',
-  /** The gateway does not answer its health check, or says that it is not well. */
+  /** The gateway does not respond to its health check, or reports a failure. */
   'unhealthy',
   /** The health check succeeds. */
   'healthy',
-  /** A repair was verified. */
+  /** A repair was verified as successful. */
   'repaired',
-  /** No attempt at a repair led to an agent that answers. */
+  /** All repair attempts failed. */
   'repair_failed',
-  /** What should run is brought up, and does not answer. */
+  /** The agent was started but did not become ready. */
   'start_failed',
-  /** Its memory is missing: nothing is brought up before an operator gives it one. */
+  /** The agent's memory is missing: the agent is not started until an operator provides one. */
   'memory_missing',
-  /** Docker, or the whole host, is back after it was away. */
+  /** Docker, or the whole host, is available again. */
   'host_returned',
-  /** It should not run, and Docker refuses to stop it. */
+  /** Docker refuses to stop an agent that should be stopped. */
   'stop_refused',
-  /** Docker has stopped what it had refused to stop. */
+  /** Docker has stopped an agent after refusing to. */
   'stopped',
-  /** An operation that somebody asked for. */
+  /** A requested operation. */
   'operation',
 ] as const;
 
 export type WatchdogCause = (typeof WATCHDOG_CAUSES)[number];
 
-/** How a container came to its end. */
+/** Causes of a container's end. */
 export type DeathCause = Extract<WatchdogCause, 'exit' | 'oom' | 'kill' | 'stop' | 'gone'>;
 
-/** What the watchdog remembers of an agent; small, because it goes from run to run. */
+/** The watchdog's memory of an agent; small, because it is passed from run to run. */
 export interface WatchdogMemory {
-  /** One more with each change that is written down, by which a late or an older writer is known. */
+  /** Incremented by each stored transition, to detect late or stale writers. */
   readonly version: number;
   readonly state: WatchdogState;
-  /** Unix milliseconds. */
+  /** Time of the last transition, in Unix milliseconds. */
   readonly since: number;
-  /** When it crashed, in Unix milliseconds, oldest first: at most as many as the threshold. */
+  /** Times of crashes in Unix milliseconds, oldest first; at most the threshold. */
   readonly crashes: readonly number[];
-  /** Attempts of the last repair. */
+  /** Attempts made in the last repair. */
   readonly repairAttempts: number;
-  /** When the last attempt at a repair began, in Unix milliseconds. */
+  /** Start of the last repair attempt, in Unix milliseconds. */
   readonly lastRepair: number | null;
 }
 
-/** One change of state, as it is written down. */
+/** A transition between states, as stored. */
 export interface WatchdogTransition {
-  /** Unique; made by the workflow, so that writing it twice writes it once. */
+  /** A unique id made by the workflow, so that repeated writes store one row. */
   readonly id: string;
   readonly from: WatchdogState;
   readonly cause: WatchdogCause;
-  /** In words for people. */
+  /** Explanation for users. */
   readonly reason: string | null;
-  /** What is remembered from now on; its `state` is the new one, its `since` the time. */
+  /** The watchdog's memory afterwards; its `state` is the new state, its `since` the time. */
   readonly memory: WatchdogMemory;
 }
 
-/** A change that the agent's host made by itself while the control plane was out of its reach. */
+/** A transition that the agent's host made by itself while cut off from the control plane. */
 export interface PastTransition extends WatchdogTransition {
-  /** How the container ended, where that was the cause. */
+  /** The container's end, if that was the cause. */
   readonly crash?: { readonly exitCode: number | null; readonly oomKilled: boolean };
 }
 
-/** Spec 3: milliseconds between killing the gateway and starting it, and until it is verified. */
+/** Milliseconds between killing and restarting the gateway, and until its verification (spec 3). */
 export const REPAIR_PAUSE_MS = 5_000;
 export const STARTUP_GRACE_MS = 30_000;
 
@@ -97,10 +97,10 @@ export interface WatchdogSettings {
 }
 
 /**
- * Whether an agent is left alone for its own crashes.
+ * Reports whether an agent is left to an operator because of its own crashes.
  *
- * @param awayFrom Unix milliseconds since when Docker was away, 0 when nobody knows: a crash loop from
- *   then on was its doing.
+ * @param awayFrom Unix milliseconds since when Docker was unavailable, 0 if unknown: a later crash loop
+ *   was caused by that and does not count.
  */
 export function isCrashLoop(
   { state, since }: Pick<WatchdogMemory, 'state' | 'since'>,
@@ -110,8 +110,8 @@ export function isCrashLoop(
 }
 
 /**
- * The crashes that still count at `now`. One exactly as old as the window does, and where the clock
- * was set back, one that is as far ahead at most.
+ * Returns the crashes that still count at `now`: exactly as old as the window at most or, after the clock
+ * was set back, as far in the future.
  */
 export function crashesWithin(
   crashes: readonly number[],
@@ -121,7 +121,7 @@ export function crashesWithin(
   return crashes.filter((at) => Math.abs(now - at) <= windowMs);
 }
 
-/** Counts one more crash, and tells whether that makes a loop: at the threshold, not past it. */
+/** Counts a crash and reports whether the threshold is reached, which makes a crash loop. */
 export function countCrash(
   crashes: readonly number[],
   at: number,
@@ -134,7 +134,7 @@ export function countCrash(
   };
 }
 
-/** Counts crashes that make no loop, the failed starts of a repair. */
+/** Counts crashes without detecting a loop, such as the failed starts of a repair. */
 export function countCrashes(
   crashes: readonly number[],
   times: readonly number[],
@@ -144,11 +144,11 @@ export function countCrashes(
 }
 
 /**
- * What is remembered once it is known what the agent's host did by itself. What a supervisor counted
- * in that time were the same crashes.
+ * Merges the host's own transitions into the supervisor's memory. Crashes that the supervisor counted in
+ * the same period are the same crashes.
  *
  * @param past oldest first.
- * @returns undefined when what the supervisor knows is newer than all of it.
+ * @returns undefined when the supervisor's memory is newer than all of them.
  */
 export function memoryAfter(
   own: WatchdogMemory,

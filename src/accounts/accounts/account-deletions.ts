@@ -7,24 +7,25 @@ import { BadRequestError, NotFoundError, UnauthorizedError } from '../../lib/err
 import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
 import { normalizeEmail } from './email.js';
 
-/** Rows of one transaction. */
+/** Rows deleted in one transaction. */
 const BATCH = 1_000;
 
-/** An account that its owner deletes. */
+/** An account whose owner has requested its deletion. */
 export type LeavingAccount = Pick<AccountDeletionRow, 'userId' | 'requestId' | 'requestedAt'>;
 
-/** A part of the product that has something of an account beside rows that refer to it. */
+/** A part of the product that holds account data outside rows referring to the account. */
 export interface AccountArea {
   readonly name: string;
   /**
-   * Takes it away, or has it taken away. Is asked again until it is gone, and after that too.
+   * Removes the area's data or starts its removal. Called again until the data is gone, and once more
+   * after that.
    *
-   * @throws StillThereError while others are about it.
+   * @throws StillThereError while the removal is in flight.
    */
   leave(account: LeavingAccount): Promise<void>;
 }
 
-/** Something of an account is still there, and is being taken away. */
+/** Account data that still exists while its removal is in flight. */
 export class StillThereError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -32,20 +33,23 @@ export class StillThereError extends Error {
   }
 }
 
-/** Whether the database refuses something because the account that it is for is being deleted. */
+/** Reports whether the database refused a write because its account is being deleted. */
 export const isOfDeletedAccount = (error: unknown): boolean => violates(error, 'account_is_there');
 
-/** Whether its owner deletes an account; for who holds its row, so that it stays as it is said. */
+/**
+ * Reports whether the account's owner has requested its deletion. The answer stays true only while the
+ * caller holds a lock on the user's row.
+ */
 export async function isBeingDeleted(db: TenantTransaction, userId: string): Promise<boolean> {
   const sql = 'SELECT FROM account_deletions WHERE user_id = $userId';
   return (await db.query(sql, { userId })).length > 0;
 }
 
 /**
- * Closes an account at once, for good: its sessions and keys end, and nobody signs in to it any more.
- * What is asked for here happens, whatever becomes of this process; again it is the same.
+ * Closes an account immediately and permanently: ends its sessions and API keys and blocks sign-in. The
+ * stored request is carried out even if this process ends. Idempotent.
  *
- * @param confirmed the account's own address, in any case of letters.
+ * @param confirmed the account's own address, case-insensitive.
  * @throws BadRequestError for another address.
  */
 export async function requestAccountDeletion(
@@ -55,7 +59,8 @@ export async function requestAccountDeletion(
   origin: RequestOrigin,
 ): Promise<void> {
   await database.asUser(userId).transaction(async (db) => {
-    // Whoever is signing in, or making something for it, has done so before, or is refused after.
+    // The row lock orders this against sign-ins and inserts for the account: each commits before it or is
+    // refused after it.
     const [user] = await db.query<{ email: string }>(
       'SELECT email FROM users WHERE id = $userId FOR UPDATE',
       { userId },
@@ -72,7 +77,7 @@ export async function requestAccountDeletion(
   });
 }
 
-/** What the run of a deletion does. Every method may be called again with the same arguments. */
+/** The activities of an account deletion workflow. Every method is idempotent. */
 export class AccountDeletions {
   readonly #database: Database;
   readonly #areas: ReadonlyMap<string, AccountArea>;
@@ -82,20 +87,21 @@ export class AccountDeletions {
     this.#areas = new Map(areas.map((area) => [area.name, area]));
   }
 
-  /** In the order in which they are to be asked. */
+  /** Lists the areas in removal order. */
   get areas(): readonly string[] {
     return [...this.#areas.keys()];
   }
 
   /**
-   * Has an area leave the account. One whose owner does not delete it, or that is erased, stays as it is.
+   * Removes the account's data from one area. Does nothing for an erased account or one whose deletion
+   * was not requested.
    *
-   * @throws StillThereError while something of it is left.
-   * @throws NotFoundError when there is no such area.
+   * @throws StillThereError while some of the data remains.
+   * @throws NotFoundError when no such area exists.
    */
   async leave(name: string, userId: string): Promise<void> {
     const area = this.#areas.get(name);
-    if (!area) throw new NotFoundError(`No area is called ${name}`);
+    if (!area) throw new NotFoundError(`No area is named ${name}`);
     const [account] = await this.#database
       .asUser(userId)
       .query<AccountDeletionRow>(`${selectFrom(AccountDeletion)} WHERE user_id = $userId`, {
@@ -104,7 +110,7 @@ export class AccountDeletions {
     if (account) await area.leave(account);
   }
 
-  /** Erases what is left of the account. Usage, ledger and audit log keep its id. */
+  /** Erases the rest of the account. Usage, ledger and audit log keep its id. */
   async erase(userId: string): Promise<void> {
     for (let done = 1; done > 0;) {
       const [row] = await this.#database.call<{ done: number }>(ERASE, [userId, BATCH]);

@@ -5,7 +5,7 @@ import { NotFoundError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import type { SignedInUser } from './sign-in.js';
 
-/** How long a link can be used. */
+/** Minutes for which a link is valid. */
 export const ADMIN_LINK_MINUTES = 60;
 
 const TOKEN_BYTES = 32;
@@ -13,15 +13,15 @@ const TOKEN_BYTES = 32;
 /** The path of the web API that a link opens. */
 export const ADMIN_LINK_PATH = '/api/auth/admin';
 
-/** An address that is to become an admin's, and the token that proves whose it is. */
+/** An address to be made an admin's, and the token that proves its ownership. */
 export interface AdminLink {
   readonly email: string;
   readonly token: string;
 }
 
 /**
- * A link for each of these addresses that is no admin's yet; earlier ones are not good any more. Only
- * hashes are stored.
+ * Creates a link for each of the addresses that is not yet an admin's and invalidates earlier links.
+ * Stores only hashes.
  */
 export async function makeAdminLinks(
   database: Database,
@@ -52,9 +52,8 @@ export async function makeAdminLinks(
 }
 
 /**
- * Makes an admin of a signed-in user who has the link for their address; it is used up by that. Who
- * registered under the address and has no link stays nobody, and the link of one address is of no use
- * to another's owner.
+ * Makes a signed-in user an admin by the link for their address, and uses the link up. Registering under
+ * the address without the link is not enough, and the link works for no other address.
  *
  * @throws NotFoundError for any other token.
  */
@@ -70,7 +69,7 @@ export async function useAdminLink(
       { userId: user.id, hash: tokenHash(token) },
     );
     if (answer?.used !== true) {
-      throw new NotFoundError('This link is not good, or not for this account');
+      throw new NotFoundError('This link is invalid or belongs to another account');
     }
     await recordAudit(db, ofUser(user.id, 'account.become-admin', origin));
   });

@@ -1,25 +1,25 @@
 import type { UserRow } from '../../platform/database/models.js';
 import type { AccountSettings } from './settings.js';
 
-/** Who may be an admin. */
+/** The settings that decide who may be an admin. */
 export type AdminRules = Pick<AccountSettings, 'adminEmails'>;
 
-/** What of a user decides whether they are an admin. */
+/** The fields of a user that decide admin rights. */
 export interface Judged {
   readonly email: string;
-  /** Whether they have proven that the address is theirs. */
+  /** True if the user has proven ownership of the address. */
   readonly emailVerified: boolean;
-  /** As stored. */
+  /** The stored flag. */
   readonly isAdmin: boolean;
 }
 
-/** Of the built-in user that owns what programs create for nobody in particular. */
+/** Address of the built-in user that owns resources programs create for no particular user. */
 const OPERATOR_EMAIL = 'operator@platform.invalid';
 
 /**
- * The one place that decides who is an admin: by a verified address that ADMIN_EMAILS names, or as the
- * database says; the latter, where ADMIN_EMAILS is set, of those that it names. An address that is not
- * verified makes nobody an admin, because anybody can register under it.
+ * Reports whether a user is an admin; the only place that decides this. A user is an admin by a verified
+ * address in ADMIN_EMAILS or by the stored flag, which counts only for listed addresses once ADMIN_EMAILS
+ * is set. An unverified address grants nothing: anybody can register it.
  */
 export function isAdmin(
   { email, emailVerified, isAdmin: stored }: Judged,
@@ -29,12 +29,12 @@ export function isAdmin(
   return stored && (rules.adminEmails.length === 0 || email === OPERATOR_EMAIL);
 }
 
-/** The same of a stored user. */
+/** Reports whether a stored user is an admin. */
 export const isAdminUser = (
   { emailVerifiedAt, ...user }: Pick<UserRow, 'email' | 'emailVerifiedAt' | 'isAdmin'>,
   rules: AdminRules,
 ): boolean => isAdmin({ ...user, emailVerified: emailVerifiedAt instanceof Date }, rules);
 
-/** Whether an address is an admin's, of whom a trusted caller says that it is theirs. */
+/** Reports whether an address is an admin's. The caller must have verified its ownership. */
 export const isAdminEmail = (email: string, { adminEmails }: AdminRules): boolean =>
   adminEmails.includes(email.toLowerCase());

@@ -10,22 +10,22 @@ import {
   type FoundSubscription,
 } from '../../platform/secrets/token-lookup.js';
 
-/** A living key and its owner, as calls are judged by them. */
+/** A valid key and its owner, as needed to authorize a call. */
 export interface ApiKeyHolder {
   readonly keyId: string;
   readonly userId: string;
   readonly name: string;
   readonly email: string;
   readonly isAdmin: boolean;
-  /** The plan that the owner is on now; none without an active subscription. */
+  /** The owner's current plan; undefined without an active subscription. */
   readonly plan: Plan | undefined;
-  /** `ended`: there was one, which is cancelled or whose period is over. */
+  /** `ended`: the subscription is cancelled or its period is over. */
   readonly subscription: 'none' | 'active' | 'ended';
-  /** Null until it is used. */
+  /** Null before the first use. */
   readonly lastUsed: Date | null;
 }
 
-/** A key as the functions of the database find it. */
+/** A key as returned by the database functions. */
 export interface FoundKey extends FoundSubscription {
   readonly hash: string;
   readonly key_id: string;
@@ -39,7 +39,7 @@ export interface FoundKey extends FoundSubscription {
 
 const FIND = { name: 'find_key_holders', text: 'SELECT * FROM find_key_holders($1)' };
 
-/** Finds users' API keys as calls come with them, and notes that they were used. */
+/** Looks up API keys and records their use. */
 export class ApiKeyLookup {
   readonly #tokens: TokenLookup<FoundKey>;
   readonly #uses: LastUses;
@@ -51,14 +51,16 @@ export class ApiKeyLookup {
     this.#uses = new LastUses('API key', database, log);
   }
 
-  /** The living key that this token is, with its owner's plan as of now; none when there is none. */
+  /**
+   * Finds the valid key for this token, with its owner's current plan; undefined when no such key exists.
+   */
   async find(token: string): Promise<ApiKeyHolder | undefined> {
     const found = await this.#tokens.find(token);
     return found && usedBy(found, { token, uses: this.#uses, rules: this.#rules });
   }
 }
 
-/** Notes that a key is used. @returns it with its owner. */
+/** Records a use of the key. @returns the key with its owner. */
 export function usedBy(
   found: FoundKey,
   { token, uses, rules }: { token: string; uses: LastUses; rules: AdminRules },

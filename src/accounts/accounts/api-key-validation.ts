@@ -8,10 +8,10 @@ import { prefixOf } from './api-keys.js';
 import { keyHashing } from './hashing-queue.js';
 import { LastUses } from './last-uses.js';
 
-/** What can be a key at all; bcrypt reads 72 bytes and no more. */
+/** The form of every key, at most 72 bytes long, because bcrypt ignores the rest. */
 const KEY_FORM = /^sk_[\w-]{1,69}$/;
 
-/** Keys that are remembered to have matched: some 2 MB. */
+/** Cached matches: some 2 MB. */
 const MAX_REMEMBERED = 10_000;
 
 const FIND = { name: 'find_keys_beginning', text: 'SELECT * FROM find_keys_beginning($1, $2)' };
@@ -21,15 +21,15 @@ interface Candidate extends FoundKey {
 }
 
 /**
- * Tells whose a key is that somebody was shown (spec 4.5): found by its first ten characters, and
- * compared by bcrypt. That a key matched is remembered by its hashes, so that bcrypt's work is done once
- * for a key in a process; whether it is there is asked each time.
+ * Validates an API key and finds its owner (spec 4.5): looks the key up by its first ten characters and
+ * compares by bcrypt. Caches matches by their hashes, so that bcrypt runs once per key and process; the
+ * key's existence is checked every time.
  */
 export class ApiKeyValidator {
   readonly #database: Database;
   readonly #rules: AdminRules;
   readonly #uses: LastUses;
-  /** Of keys that have matched: by SHA-256, which bcrypt hash. */
+  /** Bcrypt hashes of matched keys, by the key's SHA-256. */
   readonly #matched = new Map<string, string>();
 
   constructor(database: Database, rules: AdminRules, log: Logger) {
@@ -39,10 +39,10 @@ export class ApiKeyValidator {
   }
 
   /**
-   * The living key that this is, and its owner; none when there is none.
+   * Finds the valid key and its owner; undefined when no such key exists.
    *
-   * @param site whose turn a comparison takes.
-   * @throws TooManyRequestsError when too many wait for theirs.
+   * @param site client network under which a comparison is queued.
+   * @throws TooManyRequestsError when the hashing queue is full.
    */
   async find(key: string, site: string): Promise<ApiKeyHolder | undefined> {
     if (!KEY_FORM.test(key)) return undefined;

@@ -8,55 +8,54 @@ import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { keyHashing } from './hashing-queue.js';
 import { requireOpen } from './sessions.js';
 
-/** The longest name of a key, in characters. */
+/** Maximum length of a key's name, in characters. */
 export const MAX_API_KEY_NAME = 64;
 
-/** Keys that one user can have: all of them fit into one list. */
+/** Maximum number of keys per user: all of them fit into one list. */
 export const MAX_API_KEYS = 50;
 
 const PREFIX = 'sk_';
 
-/** How much of its beginning a key is found by (spec 4.5). */
+/** Leading characters by which a key is found (spec 4.5). */
 const PREFIX_LENGTH = 10;
 const RANDOM_BYTES = 32;
-/** bcrypt reads 72 bytes and no more; a key has 46. */
+/** Bcrypt reads at most 72 bytes; a key has 46. */
 const BCRYPT_COST = 10;
-/** Letters of the random part that the preview shows, of 43: 48 bits of 256. */
+/** Characters of the random part shown at each end of the preview. Both ends reveal 48 of 256 bits. */
 const SHOWN_AT_EACH_END = 4;
 
 /** A key as its owner sees it. */
 export type ApiKey = Pick<ApiKeyRow, 'id' | 'name' | 'keyPreview' | 'createdAt' | 'lastUsed'>;
 
-/** A key at the one moment when it is known. */
+/** A new key, whose text is shown only once. */
 export type NewApiKey = Pick<ApiKeyRow, 'id' | 'name' | 'createdAt'> & { readonly key: string };
 
-/** Who does something to a user's keys: the user, in a request. */
+/** The user who changes their own keys, with the request. */
 export interface ApiKeyOwner {
   readonly userId: string;
   readonly requestId: string;
 }
 
-/** A key that is asked for. */
+/** A key to create. */
 export interface AskedKey {
   readonly name: string;
-  /** Whose turn its hashing takes. */
+  /** Client network under which the hashing is queued. */
   readonly site: string;
-  /** In which a person asks for it: one that ends meanwhile leaves no key behind. */
+  /** The session that requests the key. No key is created once the session has ended. */
   readonly sessionId?: string;
 }
 
-/** What of a key's beginning is stored. */
+/** Returns the stored prefix of a key. */
 export const prefixOf = (key: string): string => key.slice(0, PREFIX_LENGTH);
 
 const SHOWN = ['id', 'name', 'keyPreview', 'createdAt', 'lastUsed'] as const;
 
 /**
- * Makes a key: `sk_` and 256 random bits in base64url. Only hashes of it are stored. When an answer
- * is lost, a key stays that nobody knows; its owner finds it in the list as never used.
+ * Creates a key: `sk_` and 256 random bits in base64url. Stores only hashes. If the response is lost, the
+ * key remains unusable; its owner finds it in the list as never used.
  *
- * @throws UnauthorizedError when the session has ended,
- *   ConflictError with `current` and `limit` when the user has as many as there may be,
- *   TooManyRequestsError when too many wait for their turn.
+ * @throws UnauthorizedError when the session has ended, ConflictError with `current` and `limit` at the
+ *   key limit, TooManyRequestsError when the hashing queue is full.
  */
 export async function createApiKey(
   tenant: TenantDatabase,
@@ -65,10 +64,10 @@ export async function createApiKey(
 ): Promise<NewApiKey> {
   const random = randomBytes(RANDOM_BYTES).toString('base64url');
   const key = PREFIX + random;
-  // Before the transaction: a connection is not held while the processor is busy.
+  // Hashed before the transaction, so that no connection is held during CPU work.
   const keyHash = await keyHashing.run(site, () => bcrypt.hash(key, BCRYPT_COST));
   return tenant.transaction(async (db) => {
-    // One creation for a user after the other, so that two at the cap admit one.
+    // Serializes a user's key creations, so that two concurrent requests cannot exceed the limit.
     await db.lock(`api-keys-of:${userId}`);
     if (sessionId !== undefined) await requireOpen(db, { userId, sessionId });
     const current = await db.ApiKey.count({ where: { userId } });
@@ -92,7 +91,7 @@ export async function createApiKey(
   });
 }
 
-/** All of a user's keys, oldest first. */
+/** Lists all of a user's keys, oldest first. */
 export async function listApiKeys(tenant: TenantDatabase, userId: string): Promise<ApiKey[]> {
   return tenant.transaction((db) =>
     db.ApiKey.findAll({
@@ -107,7 +106,11 @@ export async function listApiKeys(tenant: TenantDatabase, userId: string): Promi
   );
 }
 
-/** @throws NotFoundError also when it is another user's. */
+/**
+ * Returns a key of the user.
+ *
+ * @throws NotFoundError also when the key is another user's.
+ */
 export async function getApiKey(tenant: TenantDatabase, id: string): Promise<ApiKey> {
   const key = await tenant.transaction((db) => db.ApiKey.findByPk(id, { attributes: SHOWN }));
   if (!key) throw new NotFoundError('API key not found');
@@ -115,9 +118,9 @@ export async function getApiKey(tenant: TenantDatabase, id: string): Promise<Api
 }
 
 /**
- * Deletes a key, which opens nothing from then on.
+ * Deletes a key; it is invalid from then on.
  *
- * @throws NotFoundError also when it is another user's.
+ * @throws NotFoundError also when the key is another user's.
  */
 export async function deleteApiKey(
   tenant: TenantDatabase,

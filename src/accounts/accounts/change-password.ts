@@ -7,25 +7,25 @@ import { checkPassword, hashPassword } from './password.js';
 import { addSession, requireOpen, type NewSession, type SignInPlace } from './sessions.js';
 import { verifyPassword, type SignedInUser } from './sign-in.js';
 
-/** Who changes their password, in a request. */
+/** A user's request to change their password. */
 export interface PasswordChange {
   readonly user: Pick<SignedInUser, 'id' | 'email'>;
-  /** Left out for an account that has none; only a session that is fresh may. */
+  /** Omitted for an account without a password; that needs a fresh session. */
   readonly currentPassword?: string | undefined;
   readonly newPassword: string;
-  /** The one that asks: it is the proof where there is no password yet. */
+  /** The requesting session, which is the proof when the account has no password yet. */
   readonly sessionId: string;
   readonly place: SignInPlace;
 }
 
 /**
- * Changes a password, or gives an account its first. All sessions end, those too that are just being
- * opened with the old one.
+ * Changes a password or sets an account's first. Ends all sessions, including those being opened with the
+ * old password.
  *
- * @returns a session for who changed it.
- * @throws ForbiddenError when the current password is wrong, BadRequestError when the new one cannot
- *   be one or the current one is missing, TooManyRequestsError as signing in does, UnauthorizedError when
- *   there is no password yet and the session has ended meanwhile.
+ * @returns a new session for the caller.
+ * @throws ForbiddenError for a wrong current password, BadRequestError for an unacceptable new or a
+ *   missing current password, TooManyRequestsError at the sign-in limits, UnauthorizedError when the
+ *   account has no password and the session has ended.
  */
 export async function changePassword(
   database: Database,

@@ -1,6 +1,6 @@
 /**
- * What is tried first: the passwords of eight characters and more that stand highest in published leaks,
- * as collected in SecLists (Passwords/Common-Credentials). Lower-case.
+ * The passwords of eight or more characters that rank highest in published leaks, from SecLists
+ * (Passwords/Common-Credentials). Lower-case.
  */
 const COMMON = new Set(
   `00000000 01012011 0123456789 098765432 0987654321 1029384756 10203040 11111111 111111111 1111111111
@@ -42,5 +42,5 @@ const COMMON = new Set(
     .filter((each) => each.length >= 8),
 );
 
-/** Whether a password is one that is guessed at once, in whatever letters. */
+/** Reports whether a password is among the most common ones, ignoring case. */
 export const isCommonPassword = (password: string): boolean => COMMON.has(password.toLowerCase());

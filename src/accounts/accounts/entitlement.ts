@@ -2,19 +2,19 @@ import type { Statements } from '../../platform/database/database.js';
 import { isAdmin, type AdminRules, type Judged } from './admin.js';
 import { planRequired, type Plan } from '../../types/plans.js';
 
-/** What somebody may use: of the AI API, and of their agents. */
+/** A user's rights on the AI API and on agents. */
 export interface Entitlement {
   readonly userId: string;
-  /** Whose models are allowed. */
+  /** The plan that decides which models are allowed. */
   readonly plan: Plan;
-  /** Administrators have the highest plan's models, and no quota. */
+  /** True for administrators, who have the highest plan's models and no quota. */
   readonly isAdmin: boolean;
 }
 
 /**
- * What a user's own plan entitles to; nothing without a plan, also for somebody who is not there.
+ * Returns the rights of a user's own plan; undefined without a plan or for an unknown user.
  *
- * @param db of whoever may see the user's rows.
+ * @param db with access to the user's rows.
  */
 export async function findEntitlement(
   db: Statements,
@@ -32,7 +32,11 @@ export async function findEntitlement(
   return found && entitlementBy(userId, isAdmin(found, rules), found.plan ?? undefined);
 }
 
-/** @throws PaymentRequiredError for somebody who has no plan and is no administrator. */
+/**
+ * Returns the rights of a plan.
+ *
+ * @throws PaymentRequiredError for a user without a plan who is not an administrator.
+ */
 export function entitled(userId: string, admin: boolean, plan: Plan | undefined): Entitlement {
   const entitlement = entitlementBy(userId, admin, plan);
   if (entitlement === undefined) throw planRequired();

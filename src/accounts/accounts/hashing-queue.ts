@@ -1,6 +1,6 @@
 import { TooManyRequestsError } from '../../lib/errors.js';
 
-/** Seconds in which even a full queue is worked off. */
+/** Seconds in which even a full queue drains. */
 const RETRY_AFTER_S = 15;
 
 interface Waiting {
@@ -10,18 +10,18 @@ interface Waiting {
 
 export interface HashingBounds {
   readonly atOnce: number;
-  /** That wait, of all sites together. */
+  /** Maximum number of waiting jobs over all sites. */
   readonly waiting: number;
   readonly waitingPerSite: number;
 }
 
 /**
- * Passwords or keys that are hashed, and those that wait: sites take turns, and when it is full the site
- * with the most has to make room. So a flood from one place keeps nobody else waiting.
+ * A fair queue for hashing passwords or keys: sites take turns, and a full queue drops a job of the site
+ * with the most waiting jobs. A flood from one network thus delays no other.
  */
 export class HashingQueue {
   readonly #bounds: HashingBounds;
-  /** By site, in the order of their turns. */
+  /** Waiting jobs by site, in the order of their turns. */
   readonly #waiting = new Map<string, Waiting[]>();
   #count = 0;
   #atWork = 0;
@@ -30,7 +30,11 @@ export class HashingQueue {
     this.#bounds = bounds;
   }
 
-  /** @throws TooManyRequestsError when there is no place to wait for the site. */
+  /**
+   * Runs the work when the site's turn comes.
+   *
+   * @throws TooManyRequestsError when the queue has no place for the site.
+   */
   async run<T>(site: string, work: () => Promise<T>): Promise<T> {
     await this.#turnOf(site);
     try {
@@ -55,7 +59,7 @@ export class HashingQueue {
     });
   }
 
-  /** The last of the site with the most gives up its place, if it has more than `most`. */
+  /** Drops the last job of the site with the most waiting jobs, if that site has more than `most`. */
   #makeRoom(most: number): void {
     let greediest: readonly [string, Waiting[]] | undefined;
     for (const entry of this.#waiting) {
@@ -68,7 +72,7 @@ export class HashingQueue {
     this.#count -= 1;
   }
 
-  /** Hands the turn to the first of the next site, or gives it back. */
+  /** Passes the turn to the first job of the next site, or releases it. */
   #passOn(): void {
     for (const [site, waiting] of this.#waiting) {
       this.#waiting.delete(site);
@@ -83,15 +87,15 @@ export class HashingQueue {
 }
 
 /**
- * The passwords of this process. A flood of sign-ins must take neither all of the memory nor all four
+ * The password queue of this process. A flood of sign-ins must not use all of the memory, nor all four
  * threads that file and name look-ups share with scrypt.
  */
 export const passwordHashing = new HashingQueue({ atOnce: 2, waiting: 100, waitingPerSite: 10 });
 
-/** Keys, which wait for no passwords; with them it leaves one of the four threads. */
+/** The key queue, separate from passwords. Both queues together leave one of the four threads free. */
 export const keyHashing = new HashingQueue({ atOnce: 1, waiting: 200, waitingPerSite: 100 });
 
 const tooMany = () =>
-  new TooManyRequestsError('Too many at once, please try again.', undefined, {
+  new TooManyRequestsError('Too many requests at once: wait and retry.', undefined, {
     retryAfter: RETRY_AFTER_S,
   });

@@ -22,16 +22,16 @@ import { requireOpen } from './sessions.js';
 import type { IdentityProof } from './sign-in.js';
 import { SIGN_IN_METHODS } from '../../types/sign-in-methods.js';
 
-/** Identities that one account can be linked to: all of them fit into one list. */
+/** Maximum number of identities linked to an account: all of them fit into one list. */
 export const MAX_IDENTITIES = 20;
 
-/** How often one begins anew when the account of an address was made, or linked, meanwhile. */
+/** Maximum attempts when a concurrent request creates or links the account of an address. */
 const TRIES = 3;
 
-/** Characters of a label that are kept. */
+/** Characters of a label that are stored. */
 const MAX_LABEL_LENGTH = 254;
 
-/** What a refresh token is sealed for. */
+/** Returns the encryption context of an identity's refresh token. */
 export const refreshTokenContext = (identityId: string): string =>
   `identity:${identityId}:refresh-token`;
 
@@ -41,10 +41,10 @@ export type ListedIdentity = Pick<
   'id' | 'kind' | 'label' | 'createdAt' | 'lastUsedAt'
 >;
 
-/** An identity that is linked no more. */
+/** An identity that was unlinked. */
 export type UnlinkedIdentity = Pick<IdentityRow, 'id' | 'kind' | 'refreshToken'>;
 
-/** What signing in by identities stands on. */
+/** Dependencies of signing in by identities. */
 export interface IdentityStore {
   readonly database: Database;
   readonly secrets: SecretBox;
@@ -52,11 +52,11 @@ export interface IdentityStore {
 }
 
 /**
- * Proof that it is the user whom the identity is linked to. An identity that is linked to nobody gets
- * the account of its address, where both sides have proven it, or a new one. Done twice, also at
- * once, it makes one account.
+ * Proves that the caller is the user the identity is linked to. An unlinked identity is linked to the
+ * account of its address if both sides have verified the address, or else to a new account. Idempotent,
+ * also for concurrent calls.
  *
- * @throws IdentityRefusedError for one that is disabled, or whose address proves too little.
+ * @throws IdentityRefusedError for a disabled identity, or when its address is not sufficient proof.
  */
 export async function signInByIdentity(
   store: IdentityStore,
@@ -87,19 +87,19 @@ async function proofOf(
   return proveByIdentity(db, store, { identity: applicant, account, origin });
 }
 
-/** Somebody who signs in by an identity that was just proven. */
+/** A user who signs in by an identity that was just proven. */
 interface Comer {
   readonly identity: ProvenIdentity & { readonly kind: IdentityProof['method'] };
-  /** The id of the account that it is linked to when it is linked to none. @throws IdentityRefusedError */
+  /** Returns the id of the account to link an unlinked identity to. @throws IdentityRefusedError */
   readonly account: () => Promise<string>;
   readonly origin: RequestOrigin;
 }
 
 /**
- * Proof that it is the user whom the identity is linked to; it is linked where it is not. The transaction
- * is to be of this alone.
+ * Proves that the caller is the user the identity is linked to, linking it first if necessary. Needs a
+ * transaction of its own.
  *
- * @throws IdentityRefusedError for one that is disabled.
+ * @throws IdentityRefusedError for a disabled identity.
  */
 export async function proveByIdentity(
   db: TenantTransaction,
@@ -128,11 +128,14 @@ export async function proveByIdentity(
   };
 }
 
-/** One first use after the other: the second finds what the first has linked. Comes before all rows. */
+/**
+ * Serializes first uses of an identity, so that the second finds the link of the first. Locked before any
+ * row.
+ */
 const lockIdentity = (db: TenantTransaction, { issuer, kind, subject }: ProvenIdentity) =>
   db.lock(`identity ${kind} ${issuer} ${subject}`);
 
-/** The id of the account that an identity is linked to which is linked to none. */
+/** Returns the id of the account that an unlinked identity is to be linked to. */
 async function accountFor(
   db: TenantTransaction,
   { settings }: IdentityStore,
@@ -169,12 +172,12 @@ async function accountFor(
   return made.id;
 }
 
-/** The address that may open or make an account. */
+/** Returns the address that may open or create an account. */
 function addressOf({ email = '' }: Applicant): string | undefined {
-  // Lower case makes letters of other alphabets into ours: an address of them is another's.
+  // Lower-casing maps some non-ASCII letters to ASCII ones, which would yield another user's address.
   if (!/^[\x21-\x7e]+$/.test(email)) return undefined;
   const normalized = normalizeEmail(email);
-  // A wallet's address is nobody's but the wallet's, whatever a provider says.
+  // Only the wallet itself may use a wallet's address, whatever a provider claims.
   const isOurs = isEmail(normalized) && !normalized.endsWith(WALLET_EMAIL_SUFFIX);
   return isOurs ? normalized : undefined;
 }
@@ -204,7 +207,9 @@ async function addIdentity(
   return id;
 }
 
-/** What may be another each time. A refresh token that does not come anew stays. */
+/**
+ * Returns the values that can differ at each sign-in. Without a new refresh token the stored token stays.
+ */
 const whatIsSaid = (
   { secrets }: Pick<IdentityStore, 'secrets'>,
   id: string,
@@ -217,10 +222,10 @@ const whatIsSaid = (
 });
 
 /**
- * Links an identity to the account of a session, whatever its address.
+ * Links an identity to the account of a session, whatever the identity's address.
  *
- * @throws ConflictError when it belongs to an account already, or the account has as many as there may
- *   be; UnauthorizedError when the session has ended meanwhile.
+ * @throws ConflictError when the identity is already linked to an account or the account is at its limit,
+ *   UnauthorizedError when the session has ended.
  */
 export async function linkIdentity(
   store: Pick<IdentityStore, 'database' | 'secrets'>,
@@ -242,7 +247,7 @@ export async function linkIdentity(
   });
 }
 
-/** What a user's account is linked to, oldest first. */
+/** Lists the identities linked to a user's account, oldest first. */
 export async function listIdentities(
   tenant: TenantDatabase,
   userId: string,
@@ -261,12 +266,12 @@ export async function listIdentities(
 }
 
 /**
- * Unlinks an identity: nobody signs in by it any more, and whoever has goes. Sessions tell the kind alone,
- * so all of that kind end, but for the one that asks.
+ * Unlinks an identity: prevents further sign-ins by it and ends the sessions of its kind, except the
+ * requesting one. (Sessions record only the kind of an identity.)
  *
- * @returns what is left to be revoked at the provider.
- * @throws NotFoundError also when it is another user's, ConflictError when it is the last way in,
- *   UnauthorizedError when the session has ended meanwhile.
+ * @returns the identity whose token is still to be revoked at the provider.
+ * @throws NotFoundError also when the identity is another user's, ConflictError when it is the last way
+ *   to sign in, UnauthorizedError when the session has ended.
  */
 export async function unlinkIdentity(
   tenant: TenantDatabase,
@@ -275,7 +280,7 @@ export async function unlinkIdentity(
   { address, requestId }: RequestOrigin,
 ): Promise<UnlinkedIdentity> {
   return tenant.transaction(async (db) => {
-    // Of two at once, the second sees what the first has left.
+    // The lock serializes concurrent unlinks, so that the last way to sign in always remains.
     await requireOpen(db, { userId, sessionId });
     const [user] = await db.query<{ hasPassword: boolean }>(
       `SELECT password_hash IS NOT NULL AS "hasPassword" FROM users WHERE id = $userId`,
@@ -286,7 +291,7 @@ export async function unlinkIdentity(
     if (!unlinked) throw new NotFoundError('Identity not found');
     const others = identities.filter((each) => each.id !== id && opens(each));
     if (user?.hasPassword !== true && others.length === 0) {
-      throw new ConflictError('This is the last way to sign in');
+      throw new ConflictError('This is the last way to sign in: add another one first');
     }
     await db.Identity.destroy({ where: { id, userId } });
     const { kind, refreshToken } = unlinked;
@@ -300,16 +305,16 @@ export async function unlinkIdentity(
   });
 }
 
-/** A provider that can be told to end what a refresh token is good for. */
+/** A provider that can revoke a refresh token. */
 export interface TokenRevoker {
   revoke(refreshToken: string): Promise<void>;
 }
 
 /**
- * Revokes what an identity leaves at its provider, if anything. Done twice, it is no error.
+ * Revokes the refresh token of an unlinked identity at its provider, if there is one. Idempotent.
  *
- * @param provider undefined where none is configured any more: nothing is done then.
- * @throws when the provider refuses or does not answer: it may have been done all the same.
+ * @param provider undefined if none is configured; nothing is revoked then.
+ * @throws when the provider refuses or does not respond; the token may be revoked nevertheless.
  */
 export async function revokeRefreshToken(
   secrets: SecretBox,
@@ -320,6 +325,6 @@ export async function revokeRefreshToken(
   await provider?.revoke(secrets.open(refreshToken, refreshTokenContext(id)));
 }
 
-/** Whether one can sign in by it. */
+/** Reports whether the identity can be used to sign in. */
 const opens = ({ disabledAt, kind }: IdentityRow): boolean =>
   disabledAt === null && SIGN_IN_METHODS.some((method) => method === kind);

@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.js';
 
-/** What is written down of a last use is this old at most before the next one is. */
+/** Minimum milliseconds between two stored uses. */
 const NOTED_EVERY_MS = 60_000;
 
-/** Writes under way at one time. A use that finds no place is noted with the next one. */
+/** Maximum writes in flight. A use beyond that is stored with the next use. */
 const MAX_AT_ONCE = 2;
 
-/** Other processes note as well: of all of them one writes. */
+/** Returns the update statement; its time condition lets only one of several processes write. */
 const noting = (table: string, column: string, also = '') => `
   UPDATE ${table} SET ${column} = now()${also}
   WHERE id = $id AND (${column} IS NULL
@@ -18,14 +18,14 @@ const NOTE = {
   session: noting('sessions', 'last_seen_at'),
 };
 
-/** What is used, whose it is, and when that was last written down. */
+/** A key or session that is used, its owner, and its stored last use. */
 export interface LastUse {
   readonly id: string;
   readonly userId: string;
   readonly lastUsed: Date | null;
 }
 
-/** Writes down when keys or sessions were last used, to the minute, and lets nobody wait for it. */
+/** Stores when keys or sessions were last used, to the minute, without delaying the caller. */
 export class LastUses {
   readonly #underWay = new Set<string>();
 
@@ -40,9 +40,9 @@ export class LastUses {
   }
 
   /**
-   * Notes that it is used now. Returns at once and never fails: a failure is logged.
+   * Records a use at the current time. Returns immediately and never fails: a failure is logged.
    *
-   * @param values what the statement of its kind asks for beside the id.
+   * @param values parameters of the statement other than the id.
    */
   note({ id, userId, lastUsed }: LastUse, values: Readonly<Record<string, string>> = {}): void {
     if (lastUsed !== null && Date.now() - lastUsed.getTime() < NOTED_EVERY_MS) return;
@@ -59,7 +59,7 @@ export class LastUses {
     try {
       await this.#database.asUser(userId).query(NOTE[this.#of], { ...values, id });
     } catch (error) {
-      this.#log.warn({ err: error, id }, `the use of a ${this.#of} was not noted`);
+      this.#log.warn({ err: error, id }, `storing the last use of a ${this.#of} failed`);
     } finally {
       this.#underWay.delete(id);
     }

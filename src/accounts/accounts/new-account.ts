@@ -5,18 +5,18 @@ import type { UserRow } from '../../platform/database/models.js';
 import { OPERATOR_USER_ID } from '../../types/operator-user.js';
 import type { AccountSettings } from './settings.js';
 
-/** Without characters that look alike. */
+/** Leaves out characters that look alike. */
 const REFERRAL_ALPHABET = 'ABCDEFGHJKMNPQRSTUVWXYZ23456789';
 const REFERRAL_CODE_LENGTH = 12;
 
-/** What is known of somebody new. */
+/** The data of a new account. */
 export type NewAccount = Pick<UserRow, 'email' | 'name' | 'passwordHash'> &
   Partial<Pick<UserRow, 'emailVerifiedAt'>>;
 
 /**
- * Makes the account of somebody new, however they come; the first may become the admin.
+ * Creates a new account, for any way of registering; the first account may become the admin.
  *
- * @throws what violates `users_email_key` when the email has an account.
+ * @throws the violation of `users_email_key` when the email already has an account.
  */
 export async function createAccount(
   db: TenantTransaction,
@@ -31,12 +31,15 @@ export async function createAccount(
   });
 }
 
-/** Whether nobody has an account yet. */
+/** Reports whether no account exists yet, apart from the built-in user. */
 export async function hasNoAccount(db: TenantTransaction): Promise<boolean> {
   return (await db.User.findOne({ where: { id: { [Op.ne]: OPERATOR_USER_ID } } })) === null;
 }
 
-/** Two first registrations at once: the second waits here, and then sees the first. */
+/**
+ * Reports whether the account being created is the first. A concurrent first registration waits here and
+ * then sees it.
+ */
 async function isFirstAccount(db: TenantTransaction): Promise<boolean> {
   if (!(await hasNoAccount(db))) return false;
   await db.lock('first-account');

@@ -4,8 +4,8 @@ import { isCommonPassword } from './common-passwords.js';
 import { passwordHashing } from './hashing-queue.js';
 
 /**
- * Work factors of new hashes: of those that OWASP holds equal, the one of 32 MiB, some 240 ms each. Its
- * three lanes are filled one after the other, in the same memory. Old hashes keep their own.
+ * Work factors of new hashes: the 32 MiB option among those that OWASP considers equivalent, some 240 ms
+ * each. The three lanes are filled sequentially in the same memory. Old hashes keep their own factors.
  */
 export const PASSWORD_COST = { N: 2 ** 15, r: 8, p: 3 } as const;
 const SALT_BYTES = 16;
@@ -14,10 +14,14 @@ const HASH_BYTES = 32;
 const MIN_LENGTH = 8;
 const MAX_BYTES = 1024;
 
-/** A hash that no password has, for spending the usual time where there is no account. */
+/** A hash that matches no password, compared to spend the usual time when no account exists. */
 export const NOBODYS_HASH = format(Buffer.alloc(SALT_BYTES), Buffer.alloc(HASH_BYTES));
 
-/** @throws BadRequestError when it cannot be a password, or not that of who has the email. */
+/**
+ * Checks a new password.
+ *
+ * @throws BadRequestError when the password is unacceptable in general, or for the owner of the email.
+ */
 export function checkPassword(password: string, email?: string): void {
   if (password.length < MIN_LENGTH) {
     throw new BadRequestError(`Password must have at least ${MIN_LENGTH} characters`);
@@ -34,23 +38,23 @@ export function checkPassword(password: string, email?: string): void {
 /**
  * Hashes a password for storage: `scrypt$N$r$p$salt$hash`, the last two in base64url.
  *
- * @param site whose turn it takes.
- * @throws TooManyRequestsError when too many wait for theirs.
+ * @param site client network under which the hashing is queued.
+ * @throws TooManyRequestsError when the hashing queue is full.
  */
 export function hashPassword(password: string, site: string): Promise<string> {
   return passwordHashing.run(site, () => newHash(password));
 }
 
-/** What a stored hash says of a password. */
+/** The result of comparing a password with a stored hash. */
 export interface PasswordComparison {
   readonly matches: boolean;
-  /** Where it matches a hash of less work than new ones: a new one of it, to be stored in its place. */
+  /** The password rehashed at today's cost, if the stored hash is cheaper. */
   readonly renewed?: string | undefined;
 }
 
 /**
- * Compares a password with the one that was hashed. A wrong one costs what a new hash does, however old
- * the stored one is: who has not signed in for long is not told from who has no account.
+ * Compares a password with a stored hash. A wrong password takes as long as a new hash, however old the
+ * stored one is: the time does not reveal whether an account exists.
  *
  * @throws as `hashPassword` does.
  */
@@ -61,7 +65,7 @@ export async function comparePassword(
 ): Promise<PasswordComparison> {
   const [scheme, N, r, p, salt, hash] = stored.split('$');
   if (scheme !== 'scrypt' || salt === undefined || hash === undefined) {
-    throw new Error('A stored password hash is of an unknown kind');
+    throw new Error('A stored password hash has an unknown format');
   }
   const expected = Buffer.from(hash, 'base64url');
   const cost = { N: Number(N), r: Number(r), p: Number(p) };
@@ -97,7 +101,7 @@ function derive(
   cost: { readonly N: number; readonly r: number; readonly p: number },
 ): Promise<Buffer> {
   const { N, r, p } = cost;
-  // Just what scrypt fills; Node's default is too little for this cost.
+  // The memory scrypt needs; Node's default limit is too low for this cost.
   const options: ScryptOptions = { ...cost, maxmem: 128 * r * (N + p + 2) };
   return new Promise((resolve, reject) => {
     scrypt(password.normalize('NFKC'), salt, bytes, options, (error, key) =>

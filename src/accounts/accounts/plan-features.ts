@@ -1,15 +1,14 @@
 import { hasQuota, type Plan } from '../../types/plans.js';
 
-/** What a program may switch on for a user, by their plan. More may come: skip unknown ones. */
+/** Features that a program may enable for a user, by their plan. Skip unknown ones: more may be added. */
 export const FEATURES = ['agents', 'chat', 'ai', 'all-models', 'unlimited-tokens'] as const;
 
 export type Feature = (typeof FEATURES)[number];
 
 /**
- * The features of a plan, as an entitlement list: names that are there or not, with no amounts.
- * Every plan opens `agents` (deploy and run them), `chat` (talk to them) and `ai` (the AI API);
- * `all-models` and `unlimited-tokens` say that no list of models and no monthly quota binds it.
- * Nothing without a plan.
+ * Returns the features of a plan, an empty list without a plan. Every plan includes `agents` (deploy and
+ * run), `chat` (talk to agents) and `ai` (the AI API); `all-models` means no model list and
+ * `unlimited-tokens` no monthly quota.
  */
 export function planFeatures(plan: Plan | undefined): readonly Feature[] {
   if (plan === undefined) return [];

@@ -1,13 +1,13 @@
 import { PaymentRequiredError } from '../../lib/errors.js';
 import { requirePlan, type Plan } from '../../types/plans.js';
 
-/** What each plan includes grows in this order (spec 2; by agents, network above all). */
+/** Rank of each plan: a higher plan includes the lower ones (spec 2; by agents, network is highest). */
 const RANK: Record<Plan, number> = { label: 0, solo: 1, collective: 2, network: 3 };
 
 /**
- * The plan that a name means, if what the user pays for includes it.
+ * Returns the plan with this name, if the user's subscription includes it.
  *
- * @throws BadRequestError for a name that is none, PaymentRequiredError beyond the subscription.
+ * @throws BadRequestError for an unknown name, PaymentRequiredError beyond the subscription.
  */
 export function planWithin(name: string, subscribed: Plan | undefined): Plan {
   const plan = requirePlan(name);

@@ -7,22 +7,26 @@ import { CENT } from '../../types/money.js';
 import { isMailbox, requireChosenEmail } from './email.js';
 import { lockAddresses } from './verify-email.js';
 
-/** What users see of their own account. */
+/** A user's own account as shown to them. */
 export interface Profile {
   readonly id: string;
   readonly name: string;
   readonly email: string;
-  /** What the address becomes when it is confirmed. */
+  /** The new address, until it is confirmed. */
   readonly pendingEmail: string | null;
   readonly emailVerified: boolean;
   readonly hasPassword: boolean;
   readonly referralCode: string | null;
-  /** Whole ones: each is a cent. */
+  /** Whole credits; one credit is a cent. */
   readonly credits: number;
   readonly createdAt: Date;
 }
 
-/** @throws NotFoundError */
+/**
+ * Returns the user's profile.
+ *
+ * @throws NotFoundError when no such user exists.
+ */
 export async function getProfile(tenant: TenantDatabase, userId: string): Promise<Profile> {
   const [row] = await tenant.query<Omit<Profile, 'credits'> & { balance: string | null }>(
     `SELECT id, name, email, pending_email AS "pendingEmail",
@@ -39,17 +43,17 @@ export async function getProfile(tenant: TenantDatabase, userId: string): Promis
   return { ...profile, credits: Number(BigInt(balance ?? 0) / CENT) };
 }
 
-/** What users change of their own account; what is left out stays. */
+/** A user's changes to their own account; omitted fields stay unchanged. */
 export interface ProfileChange {
   readonly name?: string | undefined;
-  /** Becomes the address when it is confirmed; the address itself takes back what is to be confirmed. */
+  /** Becomes the account's address once confirmed. The current address cancels a pending change. */
   readonly email?: string | undefined;
 }
 
 /**
- * Changes a profile. An address that another account has looks like any other, and gets no link.
+ * Changes a profile. An address that another account uses is accepted like any other, but gets no link.
  *
- * @throws BadRequestError for what is no address.
+ * @throws BadRequestError for an invalid address.
  */
 export async function changeProfile(
   database: Database,

@@ -1,44 +1,46 @@
 import { ForbiddenError } from '../../lib/errors.js';
 import type { IdentityKind, ProviderKind } from '../../types/sign-in-methods.js';
 
-/** Who somebody is, as others vouch for it. */
+/** An identity that a third party vouches for. */
 export interface ProvenIdentity {
   readonly kind: IdentityKind;
-  /** Who vouches: the address of a provider, or `eip155`. */
+  /** The address of the provider that vouches, or `eip155`. */
   readonly issuer: string;
-  /** What the issuer never gives to another: never an address or a login name. */
+  /**
+   * The issuer's permanent id for the user, never an address or a login name, which could be reassigned.
+   */
   readonly subject: string;
-  /** What people know it by: an email, a login name. */
+  /** The name users recognize: an email or a login name. */
   readonly label: string;
-  /** By which we go on acting for them there. */
+  /** Token for acting on the user's behalf at the provider. */
   readonly refreshToken?: string | undefined;
 }
 
-/** Somebody who wants to sign in by it, and may have no account yet. */
+/** A user signing in by an identity, possibly without an account yet. */
 export interface Applicant extends ProvenIdentity {
   readonly kind: ProviderKind;
-  /** As it came. */
+  /** The address as received, not normalized. */
   readonly email: string | undefined;
-  /** By those who vouch. */
+  /** True if the provider has verified the address. */
   readonly emailVerified: boolean;
-  /** What a new account is called, where it can be. */
+  /** The name for a new account, if it is acceptable. */
   readonly name?: string | undefined;
 }
 
-/** Why somebody is not signed in by what others vouch for. */
+/** Reasons for refusing a sign-in by an external identity. */
 export type SignInFailure =
-  /** Nothing came that proves anything: refused there, or not begun in this browser. */
+  /** No proof arrived: refused at the provider, or not begun in this browser. */
   | 'AuthFailed'
-  /** What came is not good: the code, or the token that it was exchanged for. */
+  /** The code, or the token it was exchanged for, is invalid. */
   | 'TokenFailed'
-  /** No address that is known to be theirs, and no account. */
+  /** The identity has no account and no verified address. */
   | 'NoEmail'
-  /** It is not shown well enough that the account of that address is theirs. */
+  /** The address is not sufficient proof that its account belongs to the user. */
   | 'LinkRefused'
-  /** A security event says that the identity is in the wrong hands. */
+  /** A security event reports that the identity is compromised. */
   | 'SignInDisabled';
 
-/** 403: not signed in by what others vouch for. */
+/** 403: sign-in by an external identity refused. */
 export class IdentityRefusedError extends ForbiddenError {
   constructor(
     readonly failure: SignInFailure,

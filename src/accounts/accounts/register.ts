@@ -17,25 +17,26 @@ import { checkPassword, hashPassword } from './password.js';
 
 export const MAX_NAME_LENGTH = 200;
 
-/** For the new user and for who referred them, each: 100 credits, which are cents. */
+/** Credits for the new user and for the referrer, each: 100, which are cents. */
 export const REFERRAL_AMOUNT = 100n * CENT;
 
 export interface Registration {
   readonly email: string;
   readonly password: string;
-  /** The email when omitted. */
+  /** Defaults to the email. */
   readonly name?: string;
-  /** In any case of letters. */
+  /** Case-insensitive. */
   readonly referralCode?: string;
   readonly from: ClientNetworks;
   readonly origin: RequestOrigin;
 }
 
 /**
- * Makes an account, and has its address verified where there is mail; nobody is signed in by it.
+ * Creates an account and requests the verification of its address if mail is configured; does not sign
+ * the user in.
  *
- * @throws BadRequestError for an unusable email or password or an unknown referral code,
- *   ConflictError when the email has an account, TooManyRequestsError when too many come at once.
+ * @throws BadRequestError for an unusable email or password or an unknown referral code, ConflictError
+ *   when the email has an account, TooManyRequestsError when the hashing queue is full.
  */
 export async function registerAccount(
   database: Database,
@@ -43,13 +44,14 @@ export async function registerAccount(
   settings: Pick<AccountSettings, 'adminEmails' | 'firstIsAdmin'>,
   mail?: Pick<MailSettings, 'available'>,
 ): Promise<SignedInUser> {
-  // A password on a wallet's address would be a way in beside the wallet.
+  // A password on a wallet's address would open the account without the wallet.
   const email = requireChosenEmail(registration.email);
   checkPassword(registration.password, email);
   const name = registration.name?.trim() || email;
-  if (name.length > MAX_NAME_LENGTH) throw new BadRequestError('Name is too long');
+  if (name.length > MAX_NAME_LENGTH)
+    throw new BadRequestError('Name is too long: shorten it and retry');
   if (!isVisible(name)) throw new BadRequestError(`name ${NOT_VISIBLE}`);
-  // Before the transaction: a connection is not held while the processor is busy.
+  // Hashed before the transaction, so that no connection is held during CPU work.
   const passwordHash = await hashPassword(registration.password, registration.from.site);
 
   try {
@@ -57,7 +59,7 @@ export async function registerAccount(
       const referrerId = await findReferrer(db, registration.referralCode);
       const user = await createAccount(db, { email, name, passwordHash }, settings);
       if (referrerId !== undefined) {
-        // Each is credited once for the other, whatever happens.
+        // Each user is credited once for the other, also after retries.
         await creditReferral(db, referrerId, user.id);
         await creditReferral(db, user.id, referrerId);
       }
@@ -100,7 +102,7 @@ async function findReferrer(
   return referrer.id;
 }
 
-/** Whether who registers next becomes the admin, because nobody has yet. */
+/** Reports whether the next user to register becomes the admin, because no account exists yet. */
 export async function isFirstAdminAwaited(
   database: Database,
   { firstIsAdmin }: Pick<AccountSettings, 'firstIsAdmin'>,

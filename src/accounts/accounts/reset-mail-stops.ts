@@ -3,14 +3,14 @@ import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { normalizeEmail } from './email.js';
 
 /*
- * A mailbox that belongs to an account at the identity provider which was hijacked may be read by the
- * hijacker. Until the provider says that it is its owner's again, no mail that opens an account goes there.
+ * The mailbox of a hijacked account at the identity provider may be read by the hijacker. No mail that
+ * opens an account is sent to it until the provider reports that its owner has it back.
  */
 
-/** By which a mailbox is known without its address being stored. */
+/** Returns the id of a mailbox, so that its address is not stored. */
 const idOf = (email: string): string => tokenHash(normalizeEmail(email));
 
-/** Whether no reset mail may go to the address, and nobody may be linked to an account by it. */
+/** Reports whether the address is blocked from reset mail and from linking to an account. */
 export async function resetMailIsStopped(db: Statements, email: string): Promise<boolean> {
   const found = await db.query('SELECT FROM reset_mail_stops WHERE id = $id AND stopped', {
     id: idOf(email),
@@ -19,8 +19,8 @@ export async function resetMailIsStopped(db: Statements, email: string): Promise
 }
 
 /**
- * Keeps what was said of the addresses; what happened before what was said last changes nothing. A link
- * that went to a mailbox before it is stopped is good no more.
+ * Stores the reported state of the addresses, ignoring events older than the last stored one. Stopping a
+ * mailbox invalidates links sent to it before.
  */
 export async function setResetMailStops(
   db: Statements,

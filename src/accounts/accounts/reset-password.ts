@@ -10,10 +10,10 @@ import { checkPassword, hashPassword } from './password.js';
 import { resetMailIsStopped } from './reset-mail-stops.js';
 
 /**
- * Has a link mailed by which a new password can be set. Whether the address has an account is found out
- * when the mail is sent, so this does the same for every address.
+ * Requests a mail with a link for setting a new password. Behaves the same for every address: the account
+ * is looked up only when the mail is sent.
  *
- * @throws BadRequestError for what is no address.
+ * @throws BadRequestError for an invalid address.
  */
 export async function forgotPassword(database: Database, email: string): Promise<void> {
   const address = requireEmail(email);
@@ -22,10 +22,10 @@ export async function forgotPassword(database: Database, email: string): Promise
     .transaction((db) => requestMail(db, { kind: 'reset-password', address }));
 }
 
-/** A token out of a mail that is not good, or not any more. */
+/** Returns the error for an invalid or expired mail token. */
 export const invalidToken = () => new BadRequestError('Invalid or expired token');
 
-/** A new password by a link. */
+/** A new password set through a mailed link. */
 export interface PasswordReset {
   readonly token: string;
   readonly password: string;
@@ -33,11 +33,11 @@ export interface PasswordReset {
 }
 
 /**
- * Sets a password by the token of a mail, and ends all sessions. The mailbox is proven by it: who had made
- * the account under an address that was not verified may have been anybody, and what they left goes.
+ * Sets a password by a mail token, which proves the mailbox, and ends all sessions. If the address was
+ * unverified, the account may be an impostor's, so everything that lets an earlier holder in is removed.
  *
- * @throws BadRequestError for a password that cannot be one, which leaves the token, or a token that is
- *   not good; TooManyRequestsError when too many come at once.
+ * @throws BadRequestError for an unacceptable password, which keeps the token, or for an invalid token;
+ *   TooManyRequestsError when the hashing queue is full.
  */
 export async function resetPassword(
   database: Database,
@@ -46,13 +46,13 @@ export async function resetPassword(
   checkPassword(password);
   if (!(await isGoodMailToken(database.asPlatform(), 'reset-password', token)))
     throw invalidToken();
-  // Before the transaction: a connection is not held while the processor is busy.
+  // Hashed before the transaction, so that no connection is held during CPU work.
   const passwordHash = await hashPassword(password, networksOf(origin.address).site);
   await database.asPlatform().transaction(async (db) => {
     const proven = await takeMailToken(db, 'reset-password', token);
     if (!proven) throw invalidToken();
     const { email, userId } = proven;
-    // Locked: a session that is just being opened by the old password is ended, or does not open.
+    // The row lock ends, or prevents, a session that is being opened with the old password.
     const [user] = await db.query<{ verified: boolean }>(
       `SELECT email_verified_at IS NOT NULL AS verified FROM users
         WHERE id = $userId AND email = $email FOR UPDATE`,
@@ -76,8 +76,8 @@ export async function resetPassword(
 }
 
 /**
- * Takes away every way in, and back in, that an earlier holder of an account may have left, and keys of
- * wallets that they have as well: what was paid to those would be theirs.
+ * Removes every way in that an earlier holder of the account may have planted, and wallets whose keys
+ * that holder brought: payments to them would be the holder's.
  */
 async function removePlanted(db: TenantTransaction, userId: string): Promise<void> {
   await db.ApiKey.destroy({ where: { userId } });

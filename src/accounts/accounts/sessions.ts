@@ -17,31 +17,31 @@ import type { Plan } from '../../types/plans.js';
 import { stillHolds, type SignedInUser, type SignInProof } from './sign-in.js';
 import type { SignInMethod } from '../../types/sign-in-methods.js';
 
-/** How long a session lasts, in milliseconds: 30 days. */
+/** Lifetime of a session in milliseconds: 30 days. */
 export const SESSION_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
 
-/** Sessions that one user can have: with one more the oldest ends. */
+/** Maximum number of sessions per user: one more ends the oldest. */
 export const MAX_SESSIONS = 100;
 
 const TOKEN_BYTES = 32;
-/** A token as it is issued: anything else is not worth a query. */
+/** The form of an issued token; other texts are rejected without a query. */
 const TOKEN_FORM = /^[\w-]{43}$/;
 
-/** Characters of a browser's name that are kept. */
+/** Characters of the user agent that are stored. */
 const MAX_USER_AGENT_LENGTH = 200;
 
 /** A session of a signed-in user. */
 export interface Session {
-  /** By which its owner ends it; it opens nothing. */
+  /** Id by which the owner ends the session; it grants no access. */
   readonly id: string;
-  /** When the user proved who they are. */
+  /** Time at which the user signed in. */
   readonly signedInAt: Date;
-  /** To the minute. */
+  /** Time of the last use, to the minute. */
   readonly lastSeenAt: Date;
   readonly user: SignedInUser;
-  /** The plan that the user is on now, if any. */
+  /** The user's current plan, if any. */
   readonly plan: Plan | undefined;
-  /** What a state-changing request from another site would have to know. */
+  /** Token that a state-changing request must carry, which another site cannot read. */
   readonly csrfToken: string;
   readonly expiresAt: Date;
 }
@@ -52,16 +52,16 @@ export type ListedSession = Pick<
   'id' | 'method' | 'createdAt' | 'lastSeenAt' | 'expiresAt' | 'userAgent' | 'address'
 >;
 
-/** Where somebody signs in, as they see it in the list of their sessions. */
+/** The client of a sign-in, as shown in the user's list of sessions. */
 export interface SignInPlace extends RequestOrigin {
   readonly userAgent: string | undefined;
-  /** The token of the session that the browser comes with, which ends. */
+  /** The token of the browser's present session, which ends. */
   readonly replaces?: string | undefined;
-  /** The id of the session, where what opens it opens one alone; otherwise it is random. */
+  /** The id of the session if its proof may open only one session; otherwise random. */
   readonly sessionId?: string | undefined;
 }
 
-/** A session's secrets, at the one moment when they are known. */
+/** The secrets of a new session, returned only once. */
 export interface NewSession {
   /** The cookie's value: 32 random bytes in base64url. Only its hash is stored. */
   readonly token: string;
@@ -69,11 +69,10 @@ export interface NewSession {
 }
 
 /**
- * Opens a session in place of the one that the browser came with.
+ * Opens a session that replaces the browser's present one.
  *
- * @returns undefined when what was proven holds no more, as when the password was changed, or the
- *   identity taken from the account, meanwhile; when there is a session of that id already, or the account is being
- *   deleted.
+ * @returns undefined when the proof no longer holds (as after a password change or an unlinked identity),
+ *   when a session with that id exists, or when the account is being deleted.
  */
 export async function createSession(
   database: Database,
@@ -91,7 +90,7 @@ export async function createSession(
   });
 }
 
-/** Adds a session for who has proven who they are in the same transaction. */
+/** Adds a session for a user who was authenticated in the same transaction. */
 export async function addSession(
   db: TenantTransaction,
   userId: string,
@@ -123,7 +122,7 @@ export async function addSession(
   return session;
 }
 
-/** Known to who has the session's own token alone, so that nothing of it is stored. */
+/** Derives the CSRF token from the session token, so that it need not be stored. */
 const csrfTokenOf = (token: string): string => tokenHash(`csrf of ${token}`);
 
 const FIND = { name: 'find_signed_in', text: 'SELECT * FROM find_signed_in($1)' };
@@ -142,8 +141,8 @@ interface SessionFound {
 }
 
 /**
- * The session of a cookie's token with the user's plan, in one query; none when it is unknown or has
- * expired.
+ * Finds the session of a cookie's token and the user's plan in one query; undefined when the token is
+ * unknown or has expired.
  */
 export async function findSession(
   database: Database,
@@ -166,7 +165,7 @@ export async function findSession(
   };
 }
 
-/** Ends a session. Whoever holds its token may; an unknown one is no error. */
+/** Ends the session of a token. An unknown token is no error. */
 export async function deleteSession(
   database: Database,
   token: string,
@@ -189,7 +188,7 @@ async function endByToken(
   await recordAudit(db, ofUser(ended.user_id, 'session.delete', { address, requestId }));
 }
 
-/** A user's sessions, the one used last first. */
+/** Lists a user's sessions, last used first. */
 export async function listSessions(
   tenant: TenantDatabase,
   userId: string,
@@ -216,7 +215,11 @@ export async function listSessions(
   );
 }
 
-/** @throws NotFoundError also when it is another user's. */
+/**
+ * Ends a session of the user.
+ *
+ * @throws NotFoundError also when the session is another user's.
+ */
 export async function endSession(
   tenant: TenantDatabase,
   userId: string,
@@ -231,10 +234,10 @@ export async function endSession(
 }
 
 /**
- * Makes sure that a session is still open. The account stays locked until the transaction ends: what
- * ends all of its sessions comes before, and is seen here, or after, and sees what was done.
+ * Checks that a session is open and locks its account until the transaction ends. Ending all sessions
+ * thus either commits before and is seen here, or waits and sees this transaction's changes.
  *
- * @throws UnauthorizedError when it has ended.
+ * @throws UnauthorizedError when the session has ended.
  */
 export async function requireOpen(
   db: TenantTransaction,
@@ -248,7 +251,7 @@ export async function requireOpen(
   if (open.length === 0) throw new UnauthorizedError();
 }
 
-/** Ends all of a user's sessions but one. @returns how many. */
+/** Ends all of a user's sessions except the given one. @returns the number ended. */
 export async function endOtherSessions(
   tenant: TenantDatabase,
   userId: string,

@@ -11,12 +11,12 @@ export const accountSettings = area(
     adminEmails: variable(
       'ADMIN_EMAILS',
       emails.prefault(''),
-      'who is admin, once the address is verified or by the link that `scripts/admin-links.js` prints. Without it, outside production, the first account is',
+      'admins by their verified address or by the link that `scripts/admin-links.js` prints; if empty outside production, the first account becomes the admin',
     ),
     sessionCookieSecure: variable(
       'SESSION_COOKIE_SECURE',
       boolean.prefault(String(production)),
-      'whether session cookies go over https alone',
+      'limit session cookies to HTTPS',
     ),
     stepUpMaxAgeMs: variable(
       'STEP_UP_MAX_AGE',
@@ -26,12 +26,12 @@ export const accountSettings = area(
     botDetection: variable(
       'BOT_DETECTION',
       boolean.prefault(String(production)),
-      'whether robots are kept from registering',
+      'block registrations by bots',
     ),
   }),
   (values, { production }) => ({
     ...values,
-    /** Whether the first account on an empty database becomes the admin. */
+    /** True if the first account on an empty database becomes the admin. */
     firstIsAdmin: !production && values.adminEmails.length === 0,
   }),
 );

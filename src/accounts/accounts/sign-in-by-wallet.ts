@@ -7,7 +7,7 @@ import { IdentityRefusedError, type ProvenIdentity } from './proven-identity.js'
 import type { IdentityProof } from './sign-in.js';
 import { WALLET_ISSUER } from '../../types/sign-in-methods.js';
 
-/** A wallet that was just proven. @param address in lower case. */
+/** Returns the identity of a wallet that was just proven. @param address in lower case. */
 export const walletIdentity = (address: string) =>
   ({
     kind: 'wallet',
@@ -17,12 +17,12 @@ export const walletIdentity = (address: string) =>
   }) as const satisfies ProvenIdentity;
 
 /**
- * Finds whose a wallet is that has just been proven: the account that it is linked to, or the one of its
- * own address, which is made when there is none.
+ * Signs in by a wallet that was just proven: to the account it is linked to, or to the account of its own
+ * address, which is created if missing.
  *
  * @param address in lower case.
- * @throws IdentityRefusedError when the wallet may not sign in: it is disabled, or the account of its own
- *   address has given it up for another way in.
+ * @throws IdentityRefusedError when the wallet is disabled, or was unlinked from the account of its own
+ *   address.
  */
 export async function signInByWallet(
   store: IdentityStore,
@@ -38,7 +38,10 @@ export async function signInByWallet(
   );
 }
 
-/** The account of a wallet's own address; none when it has other ways in, and not this one any more. */
+/**
+ * Returns the account of a wallet's own address, creating it if missing. Refuses an account with another
+ * way in: the wallet was unlinked from it.
+ */
 async function accountOf(
   db: TenantTransaction,
   address: string,

@@ -3,24 +3,24 @@ import type { Database } from '../../platform/database/database.js';
 import { TooManyRequestsError } from '../../lib/errors.js';
 import type { ClientNetworks } from '../../platform/http/client-networks.js';
 
-/** What is counted of sign-ins that fail, and how much of it is let pass. */
+/** A limit on failed sign-ins. */
 interface Bound {
-  /** So many fail without a wait. After each further one it is twice as long, from a second on. */
+  /** Failures without a wait. Each further failure doubles the wait, which starts at one second. */
   readonly free: number;
-  /** The longest wait, and the time in which one of them is forgotten: seconds. */
+  /** Seconds: the longest wait, and the time after which one failure is forgotten. */
   readonly drain: number;
 }
 
 const HOUR_S = 3600;
 
-/** One account from one host: after the first ones a guess an hour. */
+/** One account from one host: after the free failures one guess per hour. */
 const PAIR: Bound = { free: 5, drain: HOUR_S };
-/** One host, whatever the accounts: many people may be behind it. */
+/** One host, whatever the account: many people may share it. */
 const HOST: Bound = { free: 30, drain: HOUR_S / 4 };
 const SITE: Bound = { free: 60, drain: HOUR_S / 4 };
 /**
- * One account from all hosts at which its owner has not signed in before. So high that one host or
- * site alone never comes there, and cannot keep the owner from signing in elsewhere.
+ * One account from all hosts new to it. So high that a single host or site never reaches it and cannot
+ * lock the owner out elsewhere.
  */
 const ACCOUNT: Bound = { free: 100, drain: HOUR_S / 4 };
 
@@ -28,12 +28,12 @@ interface Counted extends Bound {
   readonly subject: string;
 }
 
-/** Who signs in: the email need not have an account. */
+/** A sign-in attempt; an account with this email need not exist. */
 export interface SignInAttempt {
-  /** Normalized. */
+  /** Normalized email. */
   readonly email: string;
   readonly from: ClientNetworks;
-  /** The account's owner has signed in from this host before. */
+  /** True if the account's owner has signed in from this host before. */
   readonly known: boolean;
 }
 
@@ -43,10 +43,9 @@ const COUNT = {
 };
 
 /**
- * Bounds guesses at passwords, in the database: over all API processes and their restarts. Each is
- * counted before its password is looked at, so that many at once are no way around it. Whoever comes
- * from where the owner has been before is counted for themselves, so that nobody elsewhere can keep
- * the owner out.
+ * Limits password guesses in the database, so over all API processes and restarts. Attempts are counted
+ * before the password check, so that concurrent ones cannot bypass the limit. Hosts known for the account
+ * count separately, so that strangers cannot lock the owner out.
  */
 export class SignInLimits {
   readonly #database: Database;
@@ -56,8 +55,10 @@ export class SignInLimits {
   }
 
   /**
-   * @param check undefined when the password was wrong.
-   * @throws TooManyRequestsError without having checked anything.
+   * Counts an attempt, then runs the check.
+   *
+   * @param check returns undefined for a wrong password.
+   * @throws TooManyRequestsError without running the check.
    */
   async attempt<T>(
     attempt: SignInAttempt,
@@ -79,7 +80,7 @@ export class SignInLimits {
     try {
       found = await check();
     } catch (error) {
-      // Nothing was found out about the password.
+      // The check reached no result, so the attempt does not count.
       await this.#release(counted);
       throw error;
     }
@@ -91,7 +92,7 @@ export class SignInLimits {
     return found;
   }
 
-  /** A wait that it has brought about stays: others may have failed as well. */
+  /** Uncounts the attempt. A wait it caused stays, because other attempts may have failed as well. */
   async #release(counted: readonly Counted[]): Promise<void> {
     if (counted.length === 0) return;
     await this.#database.asPlatform().query(
@@ -123,6 +124,6 @@ function countedOf({ email, from, known }: SignInAttempt): readonly Counted[] {
   ];
 }
 
-/** What people type as their email may be anything, a password as well. */
+/** Hashed because users may type anything as their email, even a password. */
 const digest = (...parts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex');

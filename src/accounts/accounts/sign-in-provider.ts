@@ -1,32 +1,32 @@
 import type { Applicant } from './proven-identity.js';
 import type { ProviderKind } from '../../types/sign-in-methods.js';
 
-/** What the browser that begins a sign-in brings back with the answer. */
+/** The secrets of a sign-in, which the browser returns with the provider's answer. */
 export interface SignInSecrets {
   readonly state: string;
   readonly nonce: string;
-  /** Of PKCE: shown when the code is exchanged. */
+  /** The PKCE verifier, sent when the code is exchanged. */
   readonly verifier: string;
 }
 
-/** What a provider's answer by way of the browser says. */
+/** The provider's answer, delivered by the browser. */
 export interface ProviderAnswer {
   readonly code: string;
-  /** Who says that they answer (RFC 9207). */
+  /** The issuer named in the answer (RFC 9207). */
   readonly iss?: string | undefined;
 }
 
-/** Somebody else at whom people sign in. All calls are bounded in time and follow no redirect. */
+/** An external sign-in provider. All calls have a time limit and follow no redirect. */
 export interface SignInProvider {
   readonly kind: ProviderKind;
 
-  /** Where a browser is sent. @throws when the provider cannot be asked where that is. */
+  /** Returns the URL to send the browser to. @throws when the provider's metadata cannot be fetched. */
   authorizationUrl(secrets: SignInSecrets): Promise<URL>;
 
   /**
-   * Exchanges the code. When it was exchanged and we did not hear, it is used up: people sign in again.
+   * Exchanges the code. A code is used up even if the response is lost: the user must sign in again.
    *
-   * @throws IdentityRefusedError with `TokenFailed`, or what breaks off what is asked after that.
+   * @throws IdentityRefusedError with `TokenFailed`, or the error of a later request.
    */
   prove(answer: ProviderAnswer, secrets: SignInSecrets): Promise<Applicant>;
 }

@@ -6,7 +6,7 @@ import { comparePassword, NOBODYS_HASH } from './password.js';
 import { SignInLimits } from './sign-in-limits.js';
 import type { SignInMethod } from '../../types/sign-in-methods.js';
 
-/** A user as answers and handlers know them. */
+/** A user as responses and handlers need them. */
 export interface SignedInUser {
   readonly id: string;
   readonly name: string;
@@ -14,15 +14,15 @@ export interface SignedInUser {
   readonly isAdmin: boolean;
 }
 
-/** Proof by password. */
+/** Proof by a password. */
 export interface PasswordProof {
   readonly user: SignedInUser;
   readonly method: 'password';
-  /** As it was stored when the password matched. */
+  /** The stored hash that the password matched. */
   readonly passwordHash: string;
 }
 
-/** Proof by what the account is linked to. */
+/** Proof by a linked identity. */
 export interface IdentityProof {
   readonly user: SignedInUser;
   readonly method: Exclude<SignInMethod, 'password'>;
@@ -30,13 +30,13 @@ export interface IdentityProof {
   readonly identityId: string;
 }
 
-/** What proves who somebody is, until a session is made of it. */
+/** The proof of a user's identity, until a session is opened. */
 export type SignInProof = PasswordProof | IdentityProof;
 
 /**
- * Whether what was proven holds still. The user's row, and then that of the identity, stay locked
- * until the transaction ends: who changes the password, or takes the identity away, comes before and
- * is seen, or after and ends the session.
+ * Reports whether a proof still holds. Locks the user's row, then the identity's, until the transaction
+ * ends: a password change or unlink either commits before and is seen here, or waits and ends the
+ * session.
  */
 export async function stillHolds(db: TenantTransaction, proof: SignInProof): Promise<boolean> {
   const { id } = proof.user;
@@ -68,7 +68,7 @@ interface Account {
   readonly known: boolean;
 }
 
-/** What somebody shows who wants to sign in by password, and from where. */
+/** The credentials and origin of a sign-in by password. */
 export interface PasswordSignIn {
   readonly email: string;
   readonly password: string;
@@ -76,10 +76,10 @@ export interface PasswordSignIn {
 }
 
 /**
- * Proof that it is the user with this email and password, or none. An unknown email takes as long as a wrong
- * password, and counts like one, so that answers do not tell who has an account.
+ * Verifies an email and password; returns undefined when they do not match. An unknown email takes as
+ * long and counts as much as a wrong password, so that responses do not reveal which accounts exist.
  *
- * @throws TooManyRequestsError after too many that failed, and when too many come at once.
+ * @throws TooManyRequestsError after too many failures, or when the hashing queue is full.
  */
 export async function verifyPassword(
   database: Database,
@@ -96,7 +96,7 @@ export async function verifyPassword(
     if (renewed === undefined) return { ...found, password_hash: stored };
     const current = await renewHash(database, { id: found.id, stored, renewed });
     if (current === renewed) return { ...found, password_hash: renewed };
-    // Somebody else was quicker: by signing in as well, or by changing the password.
+    // Another request replaced the hash first: a concurrent sign-in or a password change.
     const again = await comparePassword(password, current ?? NOBODYS_HASH, from.site);
     return again.matches && current !== null ? { ...found, password_hash: current } : undefined;
   });
@@ -111,7 +111,7 @@ export async function verifyPassword(
   };
 }
 
-/** Puts a hash in the place of an older one of the same password. @returns what is stored now. */
+/** Replaces an older hash of the same password. @returns the hash now stored. */
 async function renewHash(
   database: Database,
   { id, stored, renewed }: { id: string; stored: string; renewed: string },
@@ -127,10 +127,10 @@ async function renewHash(
   });
 }
 
-/** Hosts of one user that count as known. */
+/** Maximum number of known hosts per user. */
 const MAX_HOSTS = 20;
 
-/** To the day; clears away what is too old to count, of others too. */
+/** Records the host with a precision of a day, and removes expired hosts of all users. */
 async function rememberHost(database: Database, userId: string, host: string): Promise<void> {
   await database.asPlatform().query(
     `WITH remembered AS (

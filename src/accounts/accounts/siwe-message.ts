@@ -1,8 +1,8 @@
-/** What a message to sign in with a wallet says (EIP-4361). */
+/** The content of a wallet sign-in message (EIP-4361). */
 export interface SiweMessage {
   readonly scheme: string | undefined;
   readonly domain: string;
-  /** As it is written. */
+  /** The address in its original case. */
   readonly address: string;
   readonly uri: string;
   readonly version: string;
@@ -15,7 +15,7 @@ export interface SiweMessage {
 
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)`;
 
-/** The whole message, in the order that EIP-4361 gives: no line beside these, before or after. */
+/** The whole message in EIP-4361's order; no other line before or after. */
 const FORM = new RegExp(
   [
     String.raw`^(?:(?<scheme>[a-zA-Z][\w+.-]*)://)?(?<domain>[^\s/?#@]+)`,
@@ -30,10 +30,10 @@ const FORM = new RegExp(
 );
 
 /**
- * Reads a message. Stricter than viem's parser, which finds its lines anywhere in a text and does not
- * see the rest, so that whoever signs may have read something else.
+ * Parses a message; undefined if invalid. Stricter than viem's parser, which finds its lines anywhere in
+ * a text and ignores the rest, so that the signer may have read a different message.
  *
- * @returns undefined for what is none.
+ * @returns undefined for an invalid message.
  */
 export function parseSiweMessage(text: string): SiweMessage | undefined {
   const found = FORM.exec(text)?.groups;

@@ -6,9 +6,9 @@ import { NotFoundError } from '../../lib/errors.js';
 import type { Plan } from '../../types/plans.js';
 
 /**
- * Gives a user a plan from now on, in place of the one they had, and records who granted it.
+ * Gives a user a plan immediately, replacing the previous one, and records who granted it.
  *
- * @throws NotFoundError when there is no such user.
+ * @throws NotFoundError when no such user exists.
  */
 export async function grantPlan(
   database: Database,
@@ -41,7 +41,7 @@ export async function grantPlan(
   }
 }
 
-/** The plan that a user is on now, if any, for whoever may see the user's rows. */
+/** Returns the user's current plan, if any. The caller needs access to the user's rows. */
 export async function findPlan(db: Statements, userId: string): Promise<Plan | undefined> {
   const [subscription] = await db.query<{ plan: Plan }>(
     `SELECT plan FROM subscriptions WHERE user_id = $userId AND status = 'active'

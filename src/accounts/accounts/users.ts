@@ -4,14 +4,14 @@ import type { UserRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
 import { User } from '../../platform/database/tables/accounts.js';
 
-/** The user with this id, or none. */
+/** Returns the user with this id, or null. */
 export async function findUser(database: Database, userId: string): Promise<UserRow | null> {
   const sql = `${selectFrom(User)} WHERE id = $userId`;
   const [user] = await database.asUser(userId).query<UserRow>(sql, { userId });
   return user ?? null;
 }
 
-/** Whether this is an admin's account; not when there is none. */
+/** Reports whether the user is an admin; false for an unknown user. */
 export async function isAdminById(
   database: Database,
   userId: string,

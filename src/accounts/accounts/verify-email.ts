@@ -13,7 +13,7 @@ interface Addresses {
   readonly verified: boolean;
 }
 
-/** Locked, so that nobody changes one of them meanwhile. */
+/** Returns an account's addresses and locks them until the transaction ends. */
 export async function lockAddresses(
   db: TenantTransaction,
   userId: string,
@@ -27,12 +27,12 @@ export async function lockAddresses(
 }
 
 /**
- * Confirms an address by the token of a mail, for a session of the account that the mail is about: who
- * merely reads the mailbox confirms nothing. One that was to become the account's is it from then on.
+ * Confirms an address by a mail token. Needs a session of the mail's account, so reading the mailbox is
+ * not enough. A pending address becomes the account's.
  *
  * @returns the account's address.
- * @throws BadRequestError for a token that is not good, or of another account, or when another account has
- *   got the address meanwhile.
+ * @throws BadRequestError for a token that is invalid or another account's, or when another account uses
+ *   the address.
  */
 export async function verifyEmail(
   database: Database,
@@ -70,12 +70,12 @@ async function changeEmail(
 ): Promise<void> {
   const changed = { email, emailVerifiedAt: new Date(), pendingEmail: null };
   await db.User.update(changed, { where: { id: userId } });
-  // A link to a new password may lie in the former mailbox.
+  // The former mailbox may still hold a link for setting a password.
   await db.query('DELETE FROM mail_tokens WHERE user_id = $userId', { userId });
   if (isMailbox(former)) await requestMail(db, { kind: 'email-changed', address: former, userId });
 }
 
-/** Has the link mailed once more by which the account's address, or its next one, is confirmed. */
+/** Requests another mail with the link that confirms the account's current or pending address. */
 export async function resendVerification(database: Database, userId: string): Promise<void> {
   await database.asPlatform().transaction(async (db) => {
     const addresses = await lockAddresses(db, userId);

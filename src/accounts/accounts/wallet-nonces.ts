@@ -3,24 +3,24 @@ import type { Database } from '../../platform/database/database.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 
-/** For how long a nonce is good, in milliseconds: 10 minutes. */
+/** Lifetime of a nonce in milliseconds: 10 minutes. */
 export const NONCE_LIFETIME_MS = 10 * 60_000;
 
 const CONTEXT = 'wallet-nonce';
 
-/** 128 random bits, the second at which it ends, and half of a digest of both. */
+/** 128 random bits, the expiry in seconds, and half of the digest of both. */
 const FORM = /^([\da-f]{32}[\da-f]{8})([\da-f]{32})$/;
 const DIGEST_LENGTH = 32;
 
 export interface Nonce {
-  /** Letters and digits, as EIP-4361 wants them. */
+  /** Letters and digits only, as EIP-4361 requires. */
   readonly nonce: string;
   readonly expiresAt: Date;
 }
 
 /**
- * What wallets sign, so that a signature is good once. A nonce proves by itself that it is ours: nothing
- * is stored for who asks for one, and of those that were used only until they would have ended.
+ * Nonces for wallet signatures, which make each signature valid once. A nonce authenticates itself by its
+ * digest, so only used nonces are stored, until they expire.
  */
 export class WalletNonces {
   readonly #database: Database;
@@ -40,7 +40,7 @@ export class WalletNonces {
     };
   }
 
-  /** Whether it is one of ours that has not ended, used or not. */
+  /** Reports whether this platform issued the nonce and it has not expired, used or not. */
   isOurs(nonce: string, now = Date.now()): boolean {
     const [, text = '', digest = ''] = FORM.exec(nonce) ?? [];
     if (text === '' || expiryOf(text).getTime() <= now) return false;
@@ -51,7 +51,7 @@ export class WalletNonces {
       );
   }
 
-  /** Uses up a nonce of ours. @returns false for one that was used before, in whatever process. */
+  /** Uses up a nonce of this platform. @returns false if any process has used the nonce before. */
   async use(nonce: string): Promise<boolean> {
     const used = await this.#database.asPlatform().query(
       `INSERT INTO used_nonces (id, expires_at) VALUES ($id, $expiresAt)

@@ -5,24 +5,24 @@ import { parseSiweMessage, type SiweMessage } from './siwe-message.js';
 import type { WalletNonces } from './wallet-nonces.js';
 import { isSignedByWallet } from '../../money/chain/wallet-signature.js';
 
-/** How old a message may be, and how far clocks may be apart: milliseconds. */
+/** Maximum age of a message and maximum difference between clocks, in milliseconds. */
 const MAX_AGE_MS = 10 * 60_000;
 const CLOCK_SKEW_MS = 60_000;
 
-/** What somebody shows who says that a wallet is theirs. */
+/** A claim to a wallet, with its signed message. */
 export interface ShownWallet {
   readonly address: string;
-  /** An EIP-4361 message with a nonce of ours. */
+  /** An EIP-4361 message with a nonce of this platform. */
   readonly message: string;
-  /** In hex. */
+  /** The signature in hex. */
   readonly signature: string;
 }
 
 interface Parts {
   readonly nonces: WalletNonces;
-  /** The platform's own: contracts are asked there. */
+  /** The platform's chain, which verifies signatures of contracts. */
   readonly chain: ChainNode;
-  /** Those that a message may name. */
+  /** Chains that a message may name. */
   readonly chainIds: readonly number[];
   /** Public address of the web API. */
   readonly webUrl: string;
@@ -31,7 +31,9 @@ interface Parts {
 const ADDRESS = /^0x[\da-f]{40}$/;
 const BYTES = /^0x(?:[\da-f]{2})+$/;
 
-/** Who has a wallet: by messages that wallets sign for us, now, and once. */
+/**
+ * Verifies that a user owns a wallet, by a recent message that the wallet signed once for this platform.
+ */
 export class WalletProofs {
   readonly nonces: WalletNonces;
   readonly #parts: Omit<Parts, 'nonces'>;
@@ -45,12 +47,12 @@ export class WalletProofs {
   }
 
   /**
-   * Uses up the message's nonce when all else is right, and only then: while the chain is away, the same
-   * message can be shown again.
+   * Verifies a signed message, and uses up its nonce only if all other checks succeed: while the chain is
+   * unavailable, the message can be sent again.
    *
-   * @returns the wallet's address in lower case, or undefined where it is not proven.
-   * @throws BadRequestError for what is no address, message or signature, or is of another address;
-   *   ChainAwayError when a contract would have to be asked.
+   * @returns the wallet's address in lower case, or undefined if not proven.
+   * @throws BadRequestError for an invalid or mismatching address, message or signature; ChainAwayError
+   *   when an unavailable chain is needed to check a contract's signature.
    */
   async verify(shown: ShownWallet, now = Date.now()): Promise<Hex | undefined> {
     const address = hexOf(ADDRESS, shown.address, 'address must be 0x and 40 hex digits');
@@ -64,7 +66,7 @@ export class WalletProofs {
     const { chain } = this.#parts;
     if (!this.#isForUs(message) || !isTimely(message, now)) return undefined;
     if (!nonces.isOurs(message.nonce, now)) return undefined;
-    // A contract of this address on another chain may be somebody else's.
+    // A contract at this address on another chain may have another owner.
     const asked = message.chainId === chain.chainId ? chain : undefined;
     const signed = { address, text: shown.message, signature };
     if (!(await isSignedByWallet(signed, asked))) return undefined;
@@ -86,7 +88,7 @@ export class WalletProofs {
 function hexOf(form: RegExp, text: string, otherwise: string): Hex {
   const lower = text.toLowerCase();
   if (!form.test(lower)) throw new BadRequestError(otherwise);
-  return lower as Hex; // it begins with 0x
+  return lower as Hex; // matched by the form: begins with 0x
 }
 
 function isTimely({ issuedAt, expirationTime, notBefore }: SiweMessage, now: number): boolean {

@@ -1,12 +1,12 @@
-/** Where an agent is reached from outside its container. */
+/** The address of an agent outside its container. */
 export interface AgentAddress {
   readonly url: string;
   readonly websocketUrl: string;
 }
 
 /**
- * The public address of an agent. Names under `localhost` lead to this machine, so there the port
- * is part of it; under any other domain a proxy in front ends TLS and knows the port.
+ * Returns the public address of an agent. Under `localhost` names resolve to this machine, so the URL
+ * includes the port; under any other domain a proxy terminates TLS and maps the port.
  */
 export function addressOf(
   agent: { readonly subdomain: string; readonly port: number | null },
@@ -16,7 +16,7 @@ export function addressOf(
   return { url, websocketUrl: websocketUrlOf(url) };
 }
 
-/** An agent's WebSocket is where its pages are. */
+/** Returns the address of an agent's WebSocket, on the same host and path as its pages. */
 export const websocketUrlOf = (url: string): string => url.replace(/^http/, 'ws');
 
 function urlOf(host: string, port: number | null, domain: string): string {

@@ -5,21 +5,21 @@ import { selectFrom } from '../../platform/database/schema/table.js';
 import { Agent } from '../../platform/database/tables/agents.js';
 import { NotFoundError } from '../../lib/errors.js';
 
-/** The agent, or what it needs to run, is not in the database any more. */
+/** The agent, or data it needs to run, no longer exists in the database. */
 export class AgentGoneError extends Error {
   constructor(readonly agentId: string) {
-    super('The agent is no more');
+    super('The agent no longer exists');
     this.name = 'AgentGoneError';
   }
 }
 
-/** A part of a list, and the position after which the next one begins; none on the last. */
+/** A page of a list, and the position that the next page starts after; none on the last page. */
 export interface Page<T> {
   readonly items: readonly T[];
   readonly next: readonly string[] | undefined;
 }
 
-/** What lists show of an agent. */
+/** The fields of an agent in lists. */
 export type ListedAgent = Pick<
   AgentRow,
   | 'id'
@@ -32,14 +32,14 @@ export type ListedAgent = Pick<
   | 'createdAt'
   | 'updatedAt'
 > & {
-  /** What its `config.model` names. */
+  /** The model in `config.model`. */
   readonly ownModel: string | null;
 };
 
 /**
- * The tenant's agents, oldest first. Those being removed are left out.
+ * Lists the tenant's agents, oldest first, without those being removed.
  *
- * @param page.after the `next` of the page before: a time as ISO 8601, and an id.
+ * @param page.after the `next` of the previous page: a time as ISO 8601, and an id.
  */
 export async function listAgents(
   tenant: TenantDatabase,
@@ -57,7 +57,7 @@ export async function listAgents(
         ${after === undefined ? '' : 'AND (created_at, id) > ($createdAt::timestamptz, $id)'}
       ORDER BY created_at, id
       LIMIT $most`,
-    // One more than asked for tells whether there is a next page.
+    // One row more than requested shows whether a next page exists.
     { userId, ...(after && { createdAt: after[0], id: after[1] }), most: limit + 1 },
   );
   const items = rows.slice(0, limit);
@@ -65,26 +65,30 @@ export async function listAgents(
   return { items, next: last && [last.createdAt.toISOString(), last.id] };
 }
 
-/** @throws NotFoundError also when it is another tenant's, or being removed. */
+/**
+ * Returns an agent.
+ *
+ * @throws NotFoundError also when the agent is another tenant's or being removed.
+ */
 export async function getAgent(tenant: TenantDatabase, id: string): Promise<AgentRow> {
   const agent = await findAgent(tenant, id);
   if (!agent || agent.desired === 'deleted') throw new NotFoundError('Agent not found');
   return agent;
 }
 
-/** Also one that is being removed; null when there is none, or none any more. */
+/** Returns an agent, even one being removed; null if it does not exist or was removed. */
 export async function findAgent(tenant: TenantDatabase, id: string): Promise<AgentRow | null> {
   const sql = `${selectFrom(Agent)} WHERE id = $id AND deleted_at IS NULL`;
   const [agent] = await tenant.query<AgentRow>(sql, { id });
   return agent ?? null;
 }
 
-/** One that is not removed, in a transaction that is under way. */
+/** Returns an agent that was not removed, in the caller's transaction. */
 export function presentAgent(db: TenantTransaction, id: string): Promise<AgentRow | null> {
   return db.Agent.findOne({ where: { id, deletedAt: null } });
 }
 
-/** Changes an agent that is not removed, where the other columns are as `only` says. */
+/** Changes an agent that was not removed, if its columns match `only`. */
 export async function updateAgent(
   db: TenantTransaction,
   id: string,

@@ -2,11 +2,11 @@ import type { TenantDatabase } from '../../platform/database/database.js';
 import type { OperationRow, WatchdogTransitionRow } from '../../platform/database/models.js';
 import type { Page } from './agents.js';
 
-/** A part of what happened to an agent. */
+/** A page of an agent's history. */
 export interface History {
   readonly operations: readonly OperationRow[];
   readonly transitions: readonly WatchdogTransitionRow[];
-  /** Where it ends, and the next part begins; undefined at the beginning of all. */
+  /** The position after which the next page begins; undefined on the last page. */
   readonly next: Page<unknown>['next'];
 }
 
@@ -16,7 +16,7 @@ interface Happened {
   readonly at: Date;
 }
 
-/** To the millisecond, which is what a position keeps of a time. */
+/** Times are cut to milliseconds, the precision of a page position. */
 const HAPPENED = `
   SELECT 'operation' AS what, id, date_trunc('milliseconds', requested_at) AS at
     FROM operations WHERE agent_id = $agentId
@@ -25,10 +25,10 @@ const HAPPENED = `
     FROM watchdog_transitions WHERE agent_id = $agentId`;
 
 /**
- * What was done to an agent and what its watchdog changed, newest first: the newest `limit` of both
- * together, before a position.
+ * Returns an agent's operations and watchdog transitions before a position: the newest `limit` of both
+ * together, newest first.
  *
- * @param page.before the `next` of the part before: a time as ISO 8601, and an id.
+ * @param page.before the `next` of the previous page: a time as ISO 8601, and an id.
  */
 export async function readHistory(
   tenant: TenantDatabase,
@@ -41,7 +41,7 @@ export async function readHistory(
       `SELECT what, id, at FROM (${HAPPENED}) happened
         ${before === undefined ? '' : 'WHERE (at, id) < ($before::timestamptz, $beforeId)'}
         ORDER BY at DESC, id DESC LIMIT $most`,
-      // One more than asked for tells whether there is a next part.
+      // One row more than requested shows whether a next page exists.
       { agentId, ...(before !== undefined && { before, beforeId }), most: page.limit + 1 },
     );
     const part = found.slice(0, page.limit);

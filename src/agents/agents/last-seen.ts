@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Database } from '../../platform/database/database.js';
 
-/** How long sightings are gathered before they are written down, and how many go together. */
+/** Milliseconds for which observations are batched, and the maximum size of a batch. */
 const GATHER_MS = 1_000;
 const MAX_TOGETHER = 500;
 
-/** Agents whose sightings wait: as many as a host may have. */
+/** Maximum agents with a pending observation: as many as a host may have. */
 const MAX_WAITING = 10_000;
 
-/** One that is being changed elsewhere is left out: who changes it knows better. */
+/** Skips rows locked by another writer, whose data is newer. */
 const WRITE = `
   UPDATE agents SET observed_at = GREATEST(agents.observed_at, seen.at), updated_at = now()
   FROM (
@@ -21,12 +21,12 @@ const WRITE = `
   WHERE agents.id = seen.id`;
 
 /**
- * When agents were last seen to be as they were before: a write for each check of each agent would
- * cost more than the check. Nobody waits for it, and a sighting that cannot be written is dropped: the
- * next one says more, and reconciliation tells of agents that have not been seen for long.
+ * The times at which agents were last observed unchanged, written in batches: a write per check would
+ * cost more than the check. Failed writes are dropped, because the next observation replaces them;
+ * reconciliation reports agents not observed for long.
  */
 export class LastSeen {
-  /** ISO 8601, by agent. */
+  /** ISO 8601 times, by agent id. */
   readonly #times = new Map<string, string>();
   #writing: Promise<void> | undefined;
 
@@ -37,7 +37,7 @@ export class LastSeen {
   }
 
   /**
-   * Has it written down, about a second later.
+   * Schedules the write of an observation, about a second later.
    *
    * @param at ISO 8601
    */
@@ -47,12 +47,12 @@ export class LastSeen {
     this.#writing ??= this.#writeAll();
   }
 
-  /** Resolves when nothing waits to be written any more. */
+  /** Resolves when no write is pending. */
   async settled(): Promise<void> {
     await this.#writing;
   }
 
-  /** One write at a time: however slow the database is, it is not asked for more. */
+  /** Writes one batch at a time, so that a slow database gets no extra load. */
   async #writeAll(): Promise<void> {
     while (this.#times.size > 0) {
       if (this.#times.size < MAX_TOGETHER) await delay(GATHER_MS);
@@ -62,7 +62,7 @@ export class LastSeen {
       await this.#database
         .asPlatform()
         .query(WRITE, values)
-        .catch(() => undefined); // dropped
+        .catch(() => undefined); // dropped: the next observation replaces it
     }
     this.#writing = undefined;
   }

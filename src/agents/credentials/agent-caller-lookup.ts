@@ -7,17 +7,17 @@ import {
 } from '../../platform/secrets/token-lookup.js';
 import type { Database } from '../../platform/database/database.js';
 
-/** A living agent, by the AI token that its container shows, and its owner. */
+/** An agent and its owner, found by the AI token of its container. */
 export interface CallingAgent {
   readonly agentId: string;
   readonly model: string;
   readonly aiProvider: string;
-  /** What its `config.model` names, which counts for `custom` alone. */
+  /** The model in `config.model`, used only for `custom`. */
   readonly ownModel: string | undefined;
   readonly userId: string;
-  /** Whether the owner is. */
+  /** True if the owner is an administrator. */
   readonly isAdmin: boolean;
-  /** The plan that the owner is on now; none without an active subscription. */
+  /** The owner's current plan; undefined without an active subscription. */
   readonly plan: Plan | undefined;
 }
 
@@ -35,7 +35,7 @@ interface FoundAgent extends FoundSubscription {
 
 const FIND = { name: 'find_calling_agents', text: 'SELECT * FROM find_calling_agents($1)' };
 
-/** Finds agents as they call. */
+/** Looks up agents by the tokens of their calls. */
 export class AgentCallerLookup {
   readonly #tokens: TokenLookup<FoundAgent>;
 
@@ -46,7 +46,7 @@ export class AgentCallerLookup {
     this.#tokens = new TokenLookup(database, FIND);
   }
 
-  /** The agent that holds this token; none when there is none, or it is being removed. */
+  /** Finds the agent that holds this token; undefined for an unknown token, or an agent being removed. */
   async find(token: string): Promise<CallingAgent | undefined> {
     const found = await this.#tokens.find(token);
     if (!found) return undefined;

@@ -5,20 +5,20 @@ import { ConflictError, NotFoundError } from '../../lib/errors.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { readAgentTokens } from './agent-secrets.js';
 
-/** Credentials that one agent can have. */
+/** Maximum number of credentials per agent. */
 export const MAX_CREDENTIALS = 50;
 
-/** What is shorter stands in every other line by chance, and is no secret. */
+/** Shorter values are not redacted: they occur in other text by chance. */
 const SHORTEST_HIDDEN = 4;
 
-/** A change of a credential, as it is stored until its operation begins. */
+/** A change of a credential, stored until its operation begins. */
 export interface CredentialChange {
   readonly name: string;
-  /** Null takes the credential away. */
+  /** The sealed value; null removes the credential. */
   readonly sealed: string | null;
 }
 
-/** Seals a value for one agent and one name: it opens for no other. */
+/** Seals a value for one agent and name; the result cannot be opened for any other. */
 export function sealCredential(
   box: SecretBox,
   agentId: string,
@@ -31,11 +31,10 @@ export function sealCredential(
 }
 
 /**
- * Puts a change down with the operation that is to bring it. Nothing of it is in force before that
- * begins.
+ * Stores a change with its operation. The change takes effect when the operation begins.
  *
- * @throws ConflictError when the agent has as many as it can have
- * @throws NotFoundError when there is nothing to take away
+ * @throws ConflictError when the agent is at its credential limit
+ * @throws NotFoundError when the credential to remove does not exist
  */
 export async function requestCredential(
   db: TenantTransaction,
@@ -45,7 +44,7 @@ export async function requestCredential(
 ): Promise<void> {
   const { AgentCredential } = db;
   const agentId = agent.id;
-  // One request for an agent after the other, so that two at the cap admit one.
+  // Serializes an agent's requests, so that two concurrent ones cannot exceed the limit.
   await db.lock(`agent-credentials:${agentId}`);
   const rows = await AgentCredential.findAll({
     attributes: ['operationId', 'name', 'state'],
@@ -65,12 +64,12 @@ export async function requestCredential(
   );
 }
 
-/** The operation does not begin: nothing is left of what it was to bring. */
+/** Discards the change of an operation that will not begin. */
 export async function forgetCredential(db: TenantTransaction, operationId: string): Promise<void> {
   await db.AgentCredential.destroy({ where: { operationId, state: 'requested' } });
 }
 
-/** The operation begins: what it brings is in force, and what was before is kept until it ends. */
+/** Applies the change of an operation that begins, keeping the previous value until it ends. */
 export async function beginCredential(db: TenantTransaction, operationId: string): Promise<void> {
   const { AgentCredential } = db;
   const where = { operationId, state: 'requested' };
@@ -84,7 +83,7 @@ export async function beginCredential(db: TenantTransaction, operationId: string
   await AgentCredential.update({ state: 'present', updatedAt: new Date() }, { where });
 }
 
-/** What was before the operation is in force again. */
+/** Restores the value from before the operation. */
 export async function rollBackCredential(
   db: TenantTransaction,
   operationId: string,
@@ -101,13 +100,13 @@ export async function rollBackCredential(
   );
 }
 
-/** The operation has ended: what nobody goes back to any more is deleted. */
+/** Deletes previous values, and removed credentials, once no rollback can need them. */
 export async function settleCredentials(db: TenantTransaction, agentId: string): Promise<void> {
   const ended = [{ state: 'previous' }, { state: 'present', sealed: null }];
   await db.AgentCredential.destroy({ where: { agentId, [Op.or]: ended } });
 }
 
-/** The names of an agent's credentials in order, and since when each is what it is. */
+/** Lists an agent's credentials by name, each with the time of its last change. */
 export async function listCredentials(
   tenant: TenantDatabase,
   agentId: string,
@@ -116,7 +115,7 @@ export async function listCredentials(
   return rows.map(({ name, updatedAt }) => ({ name, updatedAt }));
 }
 
-/** What the agent's container has in its environment. Pass it on, log none of it. */
+/** Returns the environment variables of the agent's container. Secret: never log them. */
 export async function readCredentials(
   tenant: TenantDatabase,
   box: SecretBox,
@@ -127,8 +126,8 @@ export async function readCredentials(
 }
 
 /**
- * All that must not show in what an agent wrote, the longest first: its tokens, and every line of its
- * credentials, also of those that are being replaced.
+ * Returns all secrets to redact from an agent's output, longest first: its tokens and every line of its
+ * credentials, including values being replaced.
  */
 export async function secretsToRedact(
   tenant: TenantDatabase,
@@ -161,6 +160,6 @@ function open(box: SecretBox, { agentId, name, sealed }: AgentCredentialRow): st
   return box.open(sealed ?? '', credentialContext(agentId, name));
 }
 
-/** Binds a sealed value to its agent and name. */
+/** Returns the encryption context that binds a value to its agent and name. */
 export const credentialContext = (agentId: string, name: string): string =>
   `agent/${agentId}/credential/${name}`;

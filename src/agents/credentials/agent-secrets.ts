@@ -6,15 +6,20 @@ import { NotFoundError } from '../../lib/errors.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 
-/** `gateway-token` opens the agent's gateway; `ai-token` is what the agent shows our AI listener. */
+/**
+ * `gateway-token` opens the agent's gateway; the agent sends `ai-token` to the platform's AI listener.
+ */
 export type AgentSecretKind = 'gateway-token' | 'ai-token';
 
-/** Binds a sealed secret to its agent and kind, so that it cannot be moved to another row. */
+/**
+ * Returns the encryption context that binds a secret to its agent and kind, so that it cannot be moved to
+ * another row.
+ */
 export function secretContext(agentId: string, kind: AgentSecretKind): string {
   return `agent/${agentId}/${kind}`;
 }
 
-/** Makes the tokens of a new agent, 256 random bits each, and stores them sealed. */
+/** Creates the tokens of a new agent, 256 random bits each, and stores them sealed. */
 export async function createAgentSecrets(
   db: TenantTransaction,
   box: SecretBox,
@@ -34,9 +39,9 @@ export async function createAgentSecrets(
 }
 
 /**
- * The token that the agent's gateway asks for.
+ * Returns the token that opens the agent's gateway.
  *
- * @throws NotFoundError when the agent is no more.
+ * @throws NotFoundError when the agent no longer exists.
  */
 export async function readGatewayToken(
   tenant: TenantDatabase,
@@ -53,9 +58,9 @@ export async function readGatewayToken(
 }
 
 /**
- * The same for somebody to see: nobody is told it without a record in the audit log.
+ * Returns the gateway token for display, and records the disclosure in the audit log.
  *
- * @throws NotFoundError when the agent is no more.
+ * @throws NotFoundError when the agent no longer exists.
  */
 export async function discloseGatewayToken(
   { actor, requestId, tenant }: Requester,
@@ -68,7 +73,7 @@ export async function discloseGatewayToken(
   return token;
 }
 
-/** Every token of an agent. */
+/** Returns all tokens of an agent. */
 export async function readAgentTokens(
   tenant: TenantDatabase,
   box: SecretBox,

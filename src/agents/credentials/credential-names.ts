@@ -1,7 +1,7 @@
-/** What an environment variable of a user's may be called. */
+/** The form of a user's environment variable names. */
 export const CREDENTIAL_NAME = /^[A-Z][A-Z0-9_]{0,63}$/;
 
-/** Namespaces of the platform, of the runtime, and of what loads programs. */
+/** Prefixes reserved for the platform, the runtime and program loaders. */
 const RESERVED_PREFIXES = [
   'OPENCLAW_',
   'PLATFORM_',
@@ -12,7 +12,7 @@ const RESERVED_PREFIXES = [
   'BASH_',
 ];
 
-/** The same, one by one. The last of them would lead the agent's AI calls, and its token, elsewhere. */
+/** Reserved names. The proxy variables would redirect the agent's AI calls, with its token. */
 const RESERVED: ReadonlySet<string> = new Set([
   'PATH',
   'HOME',
@@ -33,7 +33,10 @@ const RESERVED: ReadonlySet<string> = new Set([
   'NO_PROXY',
 ]);
 
-/** Whether a variable steers the runtime or belongs to the platform, and so is not a user's to set. */
+/**
+ * Reports whether users may not set a variable, because it controls the runtime or belongs to the
+ * platform.
+ */
 export function isReservedName(name: string): boolean {
   return RESERVED.has(name) || RESERVED_PREFIXES.some((prefix) => name.startsWith(prefix));
 }

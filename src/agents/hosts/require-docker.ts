@@ -1,7 +1,11 @@
 import type { DockerHost } from '../../docker/containers/docker-host.js';
 import { DockerAwayError } from '../../lib/errors.js';
 
-/** @throws DockerAwayError */
+/**
+ * Checks that Docker is available.
+ *
+ * @throws DockerAwayError
+ */
 export async function requireDocker(docker: Pick<DockerHost, 'available'>) {
   if (!(await docker.available())) throw new DockerAwayError();
 }

@@ -38,13 +38,13 @@ import {
   type RequestedOperation,
 } from '../operations/supervisors.js';
 
-/** How often a request is put to a supervisor that keeps on naming others which are then taken back. */
+/** Maximum attempts while the supervisor keeps naming other operations that are then withdrawn. */
 const MAX_ATTEMPTS = 3;
 
-/** What is done to an agent that is there. */
+/** The kind of an operation on an existing agent. */
 type Kind = RequestedKind;
 
-/** An operation that an agent's supervisor has admitted. */
+/** An operation that the agent's supervisor has admitted. */
 export interface Admitted extends RequestedOperation {
   readonly agent: AgentRow;
   readonly kind: Kind;
@@ -60,17 +60,16 @@ export interface AgentOperationParts {
   readonly engines: Pick<HostEngines, 'require'>;
   readonly secrets: SecretBox;
   readonly images: RuntimeImageNames;
-  /** Serves the models that nobody serves in particular. */
+  /** The provider for models without a provider of their own. */
   readonly aiProvider: ProviderName;
   readonly accounts: AdminRules;
   readonly log: Logger;
 }
 
 /**
- * What can be done to an agent. Every operation finds its agent first (NotFoundError), then judges what
- * is asked (BadRequestError), then asks for its host's Docker (DockerAwayError), and only then is written down and
- * admitted by the agent's supervisor. ConflictError while another operation runs, or when the agent's
- * host is gone for good, UnavailableError when Temporal cannot be reached.
+ * The operations on an agent. Each checks the agent (NotFoundError), the request (BadRequestError) and
+ * Docker (DockerAwayError), then is stored and admitted by the supervisor. ConflictError: another
+ * operation runs or the host is lost. UnavailableError: Temporal is unreachable.
  */
 export class AgentOperations {
   readonly #parts: AgentOperationParts;
@@ -80,10 +79,10 @@ export class AgentOperations {
   }
 
   /**
-   * Does what needs no more than its name.
+   * Runs an operation that needs no input.
    *
-   * @throws PaymentRequiredError where an agent is to run whose owner has no plan any more; only the
-   *   operator may have it run.
+   * @throws PaymentRequiredError when starting an agent whose owner has no plan; only the operator may
+   *   start such an agent.
    */
   async run(by: Requester, agentId: string, kind: PlainKind): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
@@ -95,10 +94,10 @@ export class AgentOperations {
   }
 
   /**
-   * Changes plan, provider or configuration; what is left out stays. Where all of it is, there is nothing to
-   * do, and `isAsked` is false.
+   * Changes plan, provider or configuration; omitted fields stay unchanged. Does nothing if all are
+   * omitted; `isAsked` is false then.
    *
-   * @throws ModelRestrictedError, or PaymentRequiredError, for more than the owner's plan has.
+   * @throws ModelRestrictedError or PaymentRequiredError for more than the owner's plan includes.
    */
   async configure(
     by: Requester,
@@ -137,7 +136,11 @@ export class AgentOperations {
     return this.#operate(by, agent, 'configure', { input: { skill } });
   }
 
-  /** @param value null takes the credential away. */
+  /**
+   * Changes or removes a credential.
+   *
+   * @param value null removes the credential.
+   */
   async changeCredential(
     by: Requester,
     agentId: string,
@@ -146,15 +149,17 @@ export class AgentOperations {
   ): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
     return this.#operate(by, agent, 'configure', {
-      // Two changes of one credential are never the same one, whatever their sealed values are.
+      // The version makes every change unique: sealed values cannot be compared.
       input: { credential: { name, version: by.idempotencyId } },
       credential: sealCredential(this.#parts.secrets, agent.id, { name, value }),
     });
   }
 
   /**
-   * @param version one of those that the operator allows; without one it is what new agents run.
-   * @throws BadRequestError for any other.
+   * Updates an agent's runtime.
+   *
+   * @param version a version that the operator allows; defaults to the version of new agents.
+   * @throws BadRequestError for any other version.
    */
   async update(by: Requester, agentId: string, version: string | undefined): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
@@ -166,13 +171,17 @@ export class AgentOperations {
     }
     if (version === undefined && image === agent.failedImage) {
       throw new ConflictError(
-        `The update to ${versionOf(image)} has failed before; name the version to try it again`,
+        `The update to ${versionOf(image)} has failed before: name the version to retry`,
       );
     }
     return this.#operate(by, agent, 'update', { input: { image } });
   }
 
-  /** @throws NotFoundError also when there is no such archive. */
+  /**
+   * Restores an archived memory.
+   *
+   * @throws NotFoundError also when no such archive exists.
+   */
   async restore(by: Requester, agentId: string, archiveId: string): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
     const { id } = await getArchive(by.tenant, agent.id, archiveId);
@@ -180,8 +189,8 @@ export class AgentOperations {
   }
 
   /**
-   * Removes an agent, whatever it is doing. One that is not there, or not any more, is removed
-   * already. Once written down it will happen, also when Temporal or Docker is out.
+   * Removes an agent in any state; an agent that does not exist counts as removed. A stored removal is
+   * carried out even if Temporal or Docker is unavailable now.
    */
   async remove(by: Requester, agentId: string): Promise<Admitted | undefined> {
     const agent = await findAgent(by.tenant, agentId);
@@ -190,7 +199,7 @@ export class AgentOperations {
       return await this.#operate(by, agent, 'delete');
     } catch (error) {
       if (!(error instanceof UnavailableError)) throw error;
-      this.#parts.log.warn({ agentId }, 'removal waits for Temporal');
+      this.#parts.log.warn({ agentId }, 'removal is pending until Temporal is reachable');
       return undefined;
     }
   }
@@ -199,7 +208,9 @@ export class AgentOperations {
     return findEntitlement(by.tenant, agent.userId, this.#parts.accounts);
   }
 
-  /** Whether the owner's plan has what an agent is to be. Without a plan it does not run anyway. */
+  /**
+   * Checks that the owner's plan includes the changed agent. Without a plan the agent cannot run anyway.
+   */
   async #judge(by: Requester, before: AgentRow, after: AgentRow): Promise<void> {
     requireOwnModel(after.model, after.config);
     const entitlement = await this.#entitlement(by, before);
@@ -208,7 +219,7 @@ export class AgentOperations {
     checkSkillLimit(after.config, entitlement, before.config);
   }
 
-  /** Writes an operation down, then tells the agent's supervisor. What it refuses is taken back. */
+  /** Stores an operation, then requests it from the agent's supervisor. Withdraws a refused operation. */
   async #operate(
     by: Requester,
     agent: AgentRow,
@@ -225,7 +236,7 @@ export class AgentOperations {
     }
     if (kind !== 'delete') {
       if (agent.startedAt === null && (await isUnpaidClone(tenant, agent.id))) {
-        throw new ConflictError('The agent is a clone, and waits for its payment');
+        throw new ConflictError('The agent is an unpaid clone: pay for it first');
       }
       await engines.require(tenant, agent.host);
     }
@@ -233,39 +244,40 @@ export class AgentOperations {
     const named = { agentId: agent.id, operationId: id };
     const input = change.input && sealInput(secrets, named, change.input);
     const row = await requestOperation(tenant, agent, { id, kind, by, input, credential });
-    // Its own, or the removal that is open.
+    // The id of this request, or of a removal that is already pending.
     const operationId = row.id;
     const begun = { agent, kind, operationId, run: undefined };
-    // It has begun, and may be over, since it was asked for before.
+    // A repeated request: the operation has begun and may have ended.
     if (row.status !== 'requested') return begun;
     const isKept = operationRules(kind).refused === 'kept';
     try {
       const supervised = supervisedOf(agent);
       const asked = await supervisors.request(supervised, kind, operationId, row.requestedAt);
       const isOther = asked.operationId !== operationId;
-      // This may have taken so long that a worker took the request back.
+      // The call may have taken so long that a worker has withdrawn the request.
       if (!isOther && !isKept && !(await admitOperation(tenant, id))) {
-        throw new UnavailableError('It took too long to ask for this; try again');
+        throw new UnavailableError('The request took too long: retry');
       }
       if (!isOther || (await this.#join(tenant, row, asked.operationId))) {
         return { agent, kind, ...asked };
       }
     } catch (error) {
-      // Not heard is not the same as not happened: only what has not begun can be told as refused.
+      // The supervisor may have admitted the operation although the call failed; only an operation that
+      // has not begun can be reported as refused.
       if (isKept || (await withdrawOperation(tenant, id))) throw error;
       return begun;
     }
-    // Whoever asked before has taken their request back, so this one stands for itself. What is never taken
-    // back is handed over by a worker.
+    // The operation to join was withdrawn, so this request needs one of its own. A worker retries a kept
+    // operation.
     if (isKept || !(await withdrawOperation(tenant, id))) return begun;
     if (attempt < MAX_ATTEMPTS) return this.#operate(by, agent, kind, change, attempt + 1);
     throw new ConflictError(`Another operation is running: ${kind}`);
   }
 
   /**
-   * Makes of a request the same operation that is under way: the same only when it brings the same.
+   * Joins a request to an operation in flight, if both have the same input.
    *
-   * @returns false when that one is not carried out.
+   * @returns false when the operation in flight was not carried out.
    */
   async #join(tenant: TenantDatabase, row: OperationRow, otherId: string): Promise<boolean> {
     const other = await waitUntilBegun(tenant, otherId);
@@ -278,6 +290,6 @@ export class AgentOperations {
   }
 }
 
-/** Whether another model is asked for. What was there already binds at the call alone. */
+/** Reports whether the change requests another model. An unchanged model is checked only at each call. */
 const isChanged = (before: AgentRow, after: AgentRow): boolean =>
   !isDeepStrictEqual(choiceOf(before), choiceOf(after));

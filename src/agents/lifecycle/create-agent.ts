@@ -9,35 +9,37 @@ import { placeAgent } from '../hosts/place-agent.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { createAgentSecrets } from '../credentials/agent-secrets.js';
 
-/** Its id is made from the caller's `Idempotency-Key`, so that a repetition finds the first one's. */
+/**
+ * A new agent. Its id is derived from the caller's `Idempotency-Key`, so that a repeated request finds
+ * the first agent.
+ */
 export interface NewAgent
   extends
     Pick<AgentRow, 'id' | 'userId' | 'name' | 'plan' | 'model' | 'aiProvider' | 'config'>,
     Partial<Pick<AgentRow, 'image' | 'parentAgentId' | 'generation'>> {
   /**
-   * How many agents the owner may have, read in the transaction that makes one more.
+   * Returns how many agents the owner may have, read in the transaction that creates the agent.
    *
-   * @throws ServiceError for one that the owner may not have at all.
+   * @throws ServiceError for an agent that the owner may not have at all.
    */
   readonly limit: (db: TenantTransaction) => Promise<number>;
-  /** A host that does not get it, whatever is known of it. */
+  /** A host to avoid in any case. */
   readonly notOn?: string | undefined;
-  /** The one host that it may be on. */
+  /** The only host allowed. */
   readonly on?: string | undefined;
-  /** Who asks for it, where that is not its owner. */
+  /** The requester, if not the owner. */
   readonly actor?: string | undefined;
-  /** The request that asks for it. */
+  /** Id of the request that creates the agent. */
   readonly requestId: string;
 }
 
 /**
- * Puts down a new agent with its name, address, tokens, the operation that provisions it and who
- * asked for it, in one transaction. From here on it cannot be lost: whoever starts its workflow, and
- * however late, finds all of it.
+ * Stores a new agent with its name, address, tokens, provisioning operation and requester in one
+ * transaction. A workflow started at any later time finds everything it needs.
  *
  * @throws PaymentRequiredError `AGENT_LIMIT_REACHED`, with `current` and `limit`
- * @throws ConflictError when the owner has an agent of that name
- * @throws UnavailableError, DockerAwayError when no host can take it
+ * @throws ConflictError when the owner already has an agent of that name
+ * @throws UnavailableError, DockerAwayError when no host has room for the agent
  */
 export async function createAgent(
   tenant: TenantDatabase,
@@ -53,7 +55,7 @@ export async function createAgent(
           where: { agentId: earlier.id, kind: 'provision' },
           order: [['requestedAt', 'ASC']],
         });
-        if (!operation) throw new TypeError(`agent ${earlier.id} was made without an operation`);
+        if (!operation) throw new TypeError(`agent ${earlier.id} was created without an operation`);
         return { agent: earlier, operation };
       }
       const row = await insertAgent(db, box, agent);
@@ -64,15 +66,15 @@ export async function createAgent(
   );
 }
 
-/** Lets one creation for an owner follow the other, so that two at the cap admit one. */
+/** Serializes an owner's creations, so that two concurrent requests cannot exceed the limit. */
 export const lockAgentsOf = (db: TenantTransaction, userId: string): Promise<void> =>
   db.lock(`agents-of:${userId}`);
 
 /**
- * Puts down a new agent with its name, address, tokens and who asked for it: all but what is to be done
- * with it. The owner's agents are locked.
+ * Stores a new agent with its name, address, tokens and requester, but without an operation. The caller
+ * must have locked the owner's agents.
  *
- * @throws as `createAgent`, but for the name: that is for `withItsName` to tell.
+ * @throws the same as `createAgent`, except for a name conflict: `withItsName` converts that.
  */
 export async function insertAgent(
   db: TenantTransaction,
@@ -92,7 +94,7 @@ export async function insertAgent(
   return row;
 }
 
-/** Puts down that an agent is to be provisioned: from here on it is, however late. */
+/** Stores the provisioning of an agent, which is carried out from then on, even if late. */
 export const requestProvisioning = (
   db: TenantTransaction,
   { id: agentId, userId }: Pick<AgentRow, 'id' | 'userId'>,
@@ -102,7 +104,11 @@ export const requestProvisioning = (
     ...{ id: randomUUID(), agentId, userId, kind: 'provision', requestedBy: actor, requestId },
   });
 
-/** @throws ConflictError when the owner has an agent of that name. */
+/**
+ * Runs an insert and converts a name conflict.
+ *
+ * @throws ConflictError when the owner already has an agent of that name.
+ */
 export async function withItsName<T>(
   { name }: Pick<NewAgent, 'name'>,
   insert: () => Promise<T>,
@@ -115,7 +121,11 @@ export async function withItsName<T>(
   }
 }
 
-/** @throws PaymentRequiredError `AGENT_LIMIT_REACHED`, with `current` and `limit`. */
+/**
+ * Checks the owner's agent limit.
+ *
+ * @throws PaymentRequiredError `AGENT_LIMIT_REACHED`, with `current` and `limit`.
+ */
 export async function checkLimit(
   db: TenantTransaction,
   agent: Pick<NewAgent, 'userId' | 'limit'>,
@@ -126,14 +136,18 @@ export async function checkLimit(
     where: { userId: agent.userId, desired: ['running', 'stopped'] },
   });
   if (current >= limit) {
-    throw new PaymentRequiredError('Agent limit reached for this plan', 'AGENT_LIMIT_REACHED', {
-      current,
-      limit,
-    });
+    throw new PaymentRequiredError(
+      'Agent limit reached for this plan: remove an agent or upgrade',
+      'AGENT_LIMIT_REACHED',
+      {
+        current,
+        limit,
+      },
+    );
   }
 }
 
-/** A host name label: what can be kept of the name, and what makes it one of its kind. */
+/** Returns a host name label: the usable characters of the name and a unique suffix. */
 function subdomainOf(agent: NewAgent): string {
   const slug = agent.name
     .normalize('NFKD')

@@ -16,12 +16,12 @@ import { supervisedOf, type AgentSupervisors } from '../operations/supervisors.j
 
 export interface Deployment {
   readonly name: string;
-  /** A plan or a tier; `label` when left out. */
+  /** A plan or a tier; defaults to `label`. */
   readonly plan?: string | undefined;
   readonly model?: string | undefined;
   readonly aiProvider?: string | undefined;
   readonly config?: Record<string, unknown> | undefined;
-  /** A narrower cap than the plan's own, from a caller with a table of its own (spec 8). */
+  /** A cap below the plan's own, from a caller with its own limits (spec 8). */
   readonly agentLimit?: number | undefined;
 }
 
@@ -30,15 +30,14 @@ export interface DeploymentParts {
   readonly secrets: SecretBox;
   readonly supervisors: AgentSupervisors;
   readonly engines: Pick<HostEngines, 'awayHere'>;
-  /** False where nobody may create agents. */
+  /** False if nobody may create agents. */
   readonly enabled: boolean;
-  /** Serves the models that nobody serves in particular. */
+  /** The provider for models without a provider of their own. */
   readonly aiProvider: ProviderName;
   readonly accounts: AdminRules;
   readonly log: Logger;
 }
 
-/** Creates agents. */
 export class Deployments {
   readonly #parts: DeploymentParts;
 
@@ -47,8 +46,8 @@ export class Deployments {
   }
 
   /**
-   * Puts a new agent down and starts its provisioning. Answers as soon as its supervisor is started;
-   * when Temporal is out that is later, because everything it needs is in the database.
+   * Stores a new agent and starts its provisioning. Returns once its supervisor is started; while
+   * Temporal is unavailable the agent is only stored and provisioned later.
    */
   async deploy(
     by: Requester,
@@ -75,7 +74,7 @@ export class Deployments {
       limit: (db) => agentCap(db, userId, this.#parts.accounts, { ...requested, config, choice }),
       requestId: by.requestId,
     });
-    // Asked for again, when it is under way.
+    // A repeated request for an operation that has already begun.
     if (operation.status !== 'requested') return { agent, run: undefined };
     return { agent, run: await this.#provision(agent, operation.id) };
   }
@@ -86,7 +85,7 @@ export class Deployments {
       return (await supervisors.provision(supervisedOf(agent), operationId)).run;
     } catch (error) {
       if (!(error instanceof UnavailableError)) throw error;
-      log.warn({ agentId: agent.id }, 'provisioning waits for Temporal');
+      log.warn({ agentId: agent.id }, 'provisioning is pending until Temporal is reachable');
       return undefined;
     }
   }

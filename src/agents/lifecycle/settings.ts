@@ -23,7 +23,7 @@ import {
 } from '../../platform/environment/types.js';
 import { startsOn } from '../watchdog/host-turns.js';
 
-/** The OpenClaw release that new agents run; `agent-runtime/` builds the image of just this one. */
+/** The OpenClaw release of new agents; `agent-runtime/` builds the image of exactly this release. */
 export const AGENT_RUNTIME_VERSION = '2026.9.6';
 
 const versionList = textAs(
@@ -37,7 +37,7 @@ const versionList = textAs(
   },
 );
 
-/** Networks and addresses in IPv4, each with a port where only that is meant. */
+/** IPv4 networks and addresses, each optionally limited to a port. */
 const allowedNetworks = textAs(
   'networks or addresses like 10.1.0.0/16 or 10.1.2.3:5432, separated by commas',
   (value): AllowedNetwork[] | undefined => {
@@ -115,16 +115,16 @@ export const agentSettings = area(
     egressAllow: variable(
       'AGENT_EGRESS_ALLOW',
       allowedNetworks.prefault(''),
-      "what agents reach beside the public internet: networks, also `10.1.2.3:5432`; the host's own addresses with a port alone",
+      "networks that agents may reach besides the public internet, also `10.1.2.3:5432`; the host's own addresses need a port",
     ),
-    aiHost: variable('AGENT_AI_HOST', text.optional(), "where agents' AI calls are listened for", {
+    aiHost: variable('AGENT_AI_HOST', text.optional(), "listening address for agents' AI calls", {
       otherwise: "the containers' bridge",
     }),
     aiPort: variable('AGENT_AI_PORT', port.prefault('3002'), 'and its port'),
     aiMetricsPort: variable(
       'AGENT_AI_METRICS_PORT',
       port.prefault('9466'),
-      'where Prometheus finds `/metrics` of the process that answers them',
+      "port of `/metrics` for the process that answers agents' AI calls",
     ),
     domain: variable('AGENT_DOMAIN', text.prefault('localhost'), '`<subdomain>.<domain>` in `url`'),
     provisioningEnabled: variable(
@@ -146,7 +146,7 @@ export const agentSettings = area(
       autoRepair: variable(
         'WATCHDOG_AUTO_REPAIR',
         text.transform((value) => value !== 'false').prefault('true'),
-        '`false`: agents that are not well are only told of',
+        '`false`: unhealthy agents are reported but not repaired',
       ),
       maxRepairAttempts: variable(
         'WATCHDOG_MAX_REPAIR_ATTEMPTS',

@@ -4,7 +4,7 @@ import { wellFormed } from '../../lib/well-formed.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { RuntimeStore } from '../operations/runtime-store.js';
 
-/** Lines of its log that are kept with a crash, and characters of each. */
+/** Log lines stored with a crash, and characters of each. */
 const LAST_LINES = 20;
 const LINE_LENGTH = 500;
 
@@ -14,8 +14,8 @@ export interface CrashScene {
 }
 
 /**
- * Keeps with a crash how the container ended and what it wrote last. How it ended is written first:
- * whatever becomes of the lines, it is known.
+ * Records the end of a container and its last log lines. The end is recorded first, so that it is stored
+ * even if reading the lines fails.
  */
 export async function keepCrash(
   { containers, specs }: CrashScene,
@@ -35,7 +35,7 @@ export async function keepCrash(
   await specs.recordCrash(agent, transitionId, { ...end, lastLines });
 }
 
-/** No half of a character at its end. */
+/** Cuts a line without splitting a surrogate pair. */
 function beginningOf(line: string): string {
   return line.slice(0, LINE_LENGTH).replace(/[\uD800-\uDBFF]$/, '');
 }

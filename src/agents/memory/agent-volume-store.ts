@@ -6,9 +6,8 @@ import type { AgentRef } from '../../types/agent-ref.js';
 import { AgentGoneError, presentAgent } from '../agents/agents.js';
 
 /**
- * The volumes that this database's operations have made. One that is not named here belongs to
- * another state of the database, to a newer one most likely, and is never removed. Every method may
- * be called again with the same arguments.
+ * The volumes made by this database's operations. An unlisted volume belongs to another, probably newer,
+ * state of the database and is never removed. Every method is idempotent.
  */
 export class AgentVolumeStore {
   readonly #database: Database;
@@ -17,7 +16,7 @@ export class AgentVolumeStore {
     this.#database = database;
   }
 
-  /** Puts a volume down before it is made. @throws AgentGoneError */
+  /** Records a volume before it is created. @throws AgentGoneError */
   async name({ agentId, userId }: AgentRef, { name, madeBy }: MadeVolume): Promise<void> {
     await this.#as(userId, async (db) => {
       if (!(await presentAgent(db, agentId))) throw new AgentGoneError(agentId);
@@ -26,12 +25,12 @@ export class AgentVolumeStore {
     });
   }
 
-  /** All of an agent's, also of one that is removed. */
+  /** Returns all volumes of an agent, also of a removed one. */
   async of({ agentId, userId }: Pick<AgentRef, 'agentId' | 'userId'>): Promise<AgentVolumeRow[]> {
     return this.#as(userId, (db) => db.AgentVolume.findAll({ where: { agentId } }));
   }
 
-  /** Of volumes that were removed nothing stays. */
+  /** Deletes the records of removed volumes. */
   async forget({ agentId, userId }: AgentRef, names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
     await this.#as(userId, async (db) => {
@@ -44,13 +43,11 @@ export class AgentVolumeStore {
   }
 }
 
-/** The volume that holds an agent's memory. */
+/** Returns the name of the volume that holds an agent's memory. */
 export const volumeOf = ({ id, volume }: Pick<AgentRow, 'id' | 'volume'>): string =>
   volumeName({ agentId: id, volume: volume ?? undefined });
 
-/**
- * From here on nobody uses these volumes, and they are removed with the next occasion.
- */
+/** Marks volumes as unused; the next cleanup removes them. */
 export async function markObsolete(
   db: TenantTransaction,
   agentId: string,

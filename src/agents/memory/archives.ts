@@ -2,7 +2,7 @@ import type { TenantDatabase, TenantTransaction } from '../../platform/database/
 import type { AgentArchiveRow } from '../../platform/database/models.js';
 import { NotFoundError } from '../../lib/errors.js';
 
-/** An agent's archived memories, newest first; as many as are kept. */
+/** Lists all archived memories of an agent that are kept, newest first. */
 export async function listArchives(
   tenant: TenantDatabase,
   agentId: string,
@@ -10,7 +10,7 @@ export async function listArchives(
   return tenant.transaction((db) => archivesOf(db, agentId));
 }
 
-/** The same in a transaction that is under way. */
+/** Lists an agent's archives in the caller's transaction. */
 export function archivesOf(db: TenantTransaction, agentId: string): Promise<AgentArchiveRow[]> {
   return db.AgentArchive.findAll({
     where: { agentId },
@@ -21,7 +21,11 @@ export function archivesOf(db: TenantTransaction, agentId: string): Promise<Agen
   });
 }
 
-/** @throws NotFoundError also when it is another agent's. */
+/**
+ * Returns an archived memory.
+ *
+ * @throws NotFoundError also when the archive is another agent's.
+ */
 export async function getArchive(
   tenant: TenantDatabase,
   agentId: string,

@@ -8,27 +8,29 @@ import type { AgentRow } from '../../platform/database/models.js';
 import { putInOutbox } from '../../notifications/outbox.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 
-/** The share of what a memory may take at which people are told, and below which that is forgotten. */
+/**
+ * Share of the memory limit at which users are notified, and share below which the notification is reset.
+ */
 const TOLD_AT = 0.8;
 const FORGOTTEN_AT = 0.7;
 
-/** An agent's memory takes all that it may. */
+/** The agent's memory has reached its limit. */
 export class MemoryFullError extends Error {
   override readonly name = 'MemoryFullError';
 }
 
-/** A memory that an agent uses. */
+/** A memory in use by an agent. */
 export interface UsedMemory {
   readonly agentId: string;
   readonly userId: string;
-  /** Null for that of new agents. */
+  /** Null for the image of new agents. */
   readonly image: string | null;
   readonly volume: string;
 }
 
 type Use = Pick<VolumeUse, 'bytes' | 'files'>;
 
-/** The volume in use, with what it took when it was measured last. */
+/** The volume in use, with its size when last measured. */
 const MEMORIES = `
   SELECT a.id AS "agentId", a.user_id AS "userId", a.image, v.name AS volume,
          v.bytes::float8 AS bytes, v.files::float8 AS files
@@ -37,14 +39,14 @@ const MEMORIES = `
 
 const ON_HOST = `a.host = $host AND a.started_at IS NOT NULL`;
 const IS_TO_RUN = `a.desired = 'running'`;
-/** Since it was measured last, by the explorer. */
+/** True if the explorer has written since the last measurement. */
 const IS_WRITTEN = `v.written_at IS NOT NULL AND (v.measured_at IS NULL OR v.written_at > v.measured_at)`;
 
-/** What agents' memories take of their host's disk, and what they may. */
+/** Sizes of agents' memories on their host's disk, and their limits. */
 export class MemorySizes {
   readonly #database: Database;
   readonly #docker: DockerHost;
-  /** That of new agents. */
+  /** The image of new agents. */
   readonly #image: string;
 
   constructor(database: Database, docker: DockerHost, image: string) {
@@ -53,7 +55,10 @@ export class MemorySizes {
     this.#image = image;
   }
 
-  /** Memories that may have grown on a host and were not measured for so long, longest ago first. */
+  /**
+   * Returns memories of a host that may have grown since their last measurement and are due, longest ago
+   * first.
+   */
   due(host: string, olderThanMs: number, most: number): Promise<UsedMemory[]> {
     return this.#database.asPlatform().query<UsedMemory>(
       `${MEMORIES} AND ${ON_HOST} AND (${IS_TO_RUN} OR (${IS_WRITTEN})) AND
@@ -64,9 +69,9 @@ export class MemorySizes {
   }
 
   /**
-   * Measures memories and puts down what they take; tells people once of each that is filling.
+   * Measures memories, stores their sizes and notifies users once of each memory that is nearly full.
    *
-   * @returns those of which not all could be counted, or nothing.
+   * @returns the memories that could not be measured completely.
    */
   async measure(memories: readonly UsedMemory[]): Promise<UsedMemory[]> {
     const partly: UsedMemory[] = [];
@@ -82,7 +87,11 @@ export class MemorySizes {
     return partly;
   }
 
-  /** @returns undefined where Docker refuses that. */
+  /**
+   * Measures one batch.
+   *
+   * @returns undefined when Docker refuses the measurement.
+   */
   async #measureBatch(together: readonly UsedMemory[]) {
     const image = together[0]?.image ?? this.#image;
     try {
@@ -93,7 +102,7 @@ export class MemorySizes {
     }
   }
 
-  /** As one container measures them. */
+  /** Splits memories into batches that one container can measure. */
   *#batches(memories: readonly UsedMemory[]): Generator<readonly UsedMemory[]> {
     for (const image of new Set(memories.map((memory) => memory.image))) {
       const all = memories.filter((memory) => memory.image === image);
@@ -103,7 +112,7 @@ export class MemorySizes {
     }
   }
 
-  /** Agents of a host that should run, and whose memory takes more than it may. */
+  /** Returns agents of a host that should run and whose memory exceeds its limit. */
   async full(host: string): Promise<{ readonly agent: AgentRow; readonly reason: string }[]> {
     const platform = this.#database.asPlatform();
     const found = await platform.query<UsedMemory & Use>(
@@ -120,7 +129,7 @@ export class MemorySizes {
   }
 
   /**
-   * Refuses an agent whose memory is full; one that was full is measured anew.
+   * Refuses an agent whose memory is full; measures a memory again that was full.
    *
    * @throws MemoryFullError
    */
@@ -133,10 +142,10 @@ export class MemorySizes {
   }
 
   /**
-   * Lets somebody write who is not the agent, which may be stopped: its memory is then due as that of one
-   * that runs is.
+   * Admits a write from outside the agent, which may be stopped, and marks the memory as due for
+   * measurement.
    *
-   * @throws MemoryFullError for one that was full when it was measured last; DiskLowError
+   * @throws MemoryFullError when the memory was full at its last measurement; DiskLowError
    */
   async admitWriting(agent: AgentRef): Promise<void> {
     await this.#docker.disk.room();
@@ -190,7 +199,7 @@ export class MemorySizes {
         await db.AgentVolume.update({ measuredAt }, { where });
         return;
       }
-      // Of what was not counted to its end is known that it takes at least so much.
+      // An incomplete measurement is only a lower bound.
       const least = use.complete ? { bytes: 0, files: 0 } : row;
       const bytes = Math.max(use.bytes, Number(least.bytes));
       const files = Math.max(use.files, Number(least.files));

@@ -4,14 +4,14 @@ import { volumeOf } from './agent-volume-store.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { OperationKind } from '../../types/operation-kinds.js';
 
-/** Where an agent's workspace is now. */
+/** The present location of an agent's workspace. */
 export interface WorkspacePlace {
   readonly volume: string;
-  /** Null for the usual one. */
+  /** Null for the default image. */
   readonly image: string | null;
 }
 
-/** What makes, copies, replaces or removes a memory: what is written meanwhile might not be in the next. */
+/** Operations that replace, copy or remove a memory; writes during them could be lost. */
 const MOVES_MEMORY = new Set<OperationKind>([
   'provision',
   'update',
@@ -22,8 +22,11 @@ const MOVES_MEMORY = new Set<OperationKind>([
 ]);
 
 /**
+ * Returns the location of an agent's workspace.
+ *
  * @throws NotFoundError
- * @throws ConflictError while the memory is being replaced or removed, and on another host than its own
+ * @throws ConflictError while the memory is being replaced or removed, or when the agent is on another
+ *   host
  */
 export async function workspacePlace(
   tenant: TenantDatabase,
@@ -42,7 +45,7 @@ export async function workspacePlace(
     { agentId },
   );
   if (!agent || agent.desired === 'deleted') throw new NotFoundError('Agent not found');
-  if (agent.host !== host) throw new ConflictError('The agent is on another host by now');
+  if (agent.host !== host) throw new ConflictError('The agent has moved to another host: retry');
   const moving = agent.busy.find((kind) => MOVES_MEMORY.has(kind));
   if (moving !== undefined) {
     throw new ConflictError(

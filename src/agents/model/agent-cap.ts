@@ -6,20 +6,19 @@ import { NotFoundError } from '../../lib/errors.js';
 import { wantedModel, type AgentModelChoice } from './agent-model.js';
 import { checkSkillLimit } from './agent-skills.js';
 
-/** What of a new agent its owner's plan is asked about. */
+/** The parts of a new agent that its owner's plan limits. */
 interface Judged {
-  /** A narrower cap than the plan's own. */
+  /** A cap below the plan's own. */
   readonly agentLimit?: number | undefined;
   readonly choice: AgentModelChoice;
   readonly config: Readonly<Record<string, unknown>>;
 }
 
 /**
- * How many agents somebody may have, this one included. Administrators and the operator have no cap;
- * everybody else that of their plan.
+ * Returns the maximum number of the user's agents, counting the new one; infinite for administrators and
+ * the operator, otherwise the plan's limit.
  *
- * @throws PaymentRequiredError without a plan, or for more skills than it has; ModelRestrictedError,
- *   NotFoundError
+ * @throws PaymentRequiredError without a plan or for too many skills; ModelRestrictedError, NotFoundError
  */
 export async function agentCap(
   db: TenantTransaction,

@@ -7,16 +7,16 @@ import { BadRequestError, ServiceError } from '../../lib/errors.js';
 import type { JsonObject } from '../../lib/json.js';
 import { CUSTOM_MODEL, DEFAULT_MODEL } from './models.js';
 
-/** What an agent was made for. */
+/** The model and provider an agent was created with. */
 export interface AgentModelChoice {
-  /** One of those that provisioning offers. */
+  /** A model that provisioning offers. */
   readonly model: string;
   readonly aiProvider: string;
-  /** What `config.model` names, which counts for `custom` alone. */
+  /** The model in `config.model`, used only for `custom`. */
   readonly ownModel?: string | null | undefined;
 }
 
-/** What the default model is on plans that do not have it, the best first. */
+/** Replacements for the default model on plans without it, best first. */
 const DEFAULT_STAND_INS: readonly string[] = [
   'claude-sonnet-5-5',
   'gpt-6.1-sol',
@@ -28,11 +28,11 @@ const DEFAULT_STAND_INS: readonly string[] = [
 ];
 
 /**
- * What an agent asks for on its owner's plan. The default model is on smaller plans the best that they
- * have.
+ * Returns the model that an agent uses on its owner's plan. Plans without the default model get their
+ * best replacement.
  *
- * @throws ModelRestrictedError for a model that the plan does not have, or whose price is not known
- *   where tokens are counted; BadRequestError for a name that means more than a model.
+ * @throws ModelRestrictedError for a model that the plan excludes, or an unpriced model on a plan with a
+ *   token quota; BadRequestError for a name that does not denote exactly one model.
  */
 export function wantedModel(agent: AgentModelChoice, plan: Plan): WantedModel {
   const offered = offeredModel(agent, plan);
@@ -40,7 +40,7 @@ export function wantedModel(agent: AgentModelChoice, plan: Plan): WantedModel {
   return offered;
 }
 
-/** The same, undefined for a model that is not for the plan: lists show many such agents. */
+/** Returns the model, or undefined if the plan excludes it: lists contain many such agents. */
 function offeredModel(agent: AgentModelChoice, plan: Plan): WantedModel | undefined {
   const { aiProvider, model } = agent;
   if (model === CUSTOM_MODEL) return ownModel(agent, plan);
@@ -62,7 +62,7 @@ function ownModel(
   return { aiProvider, name };
 }
 
-/** As its owner knows it. */
+/** Returns the model's name as its owner chose it. */
 const nameOf = ({ model, ownModel }: AgentModelChoice): string =>
   model === CUSTOM_MODEL ? (ownModel ?? CUSTOM_MODEL) : model;
 
@@ -70,7 +70,7 @@ const hasModel = (plan: Plan, [entry]: readonly ModelEntry[]): boolean =>
   entry !== undefined && allows(plan, entry);
 
 /**
- * What `config.model` names of an agent for such a model; nothing but for `custom`.
+ * Returns the model in `config.model` for `custom`; undefined for other models.
  *
  * @throws BadRequestError for `custom` without a name.
  */
@@ -82,7 +82,7 @@ export function requireOwnModel(model: string, { model: own }: JsonObject): stri
   return own;
 }
 
-/** What an agent that is there was made for. */
+/** Returns the model choice of an existing agent. */
 export function choiceOf({ aiProvider, config, model }: ChosenModel): AgentModelChoice {
   const ownModel = typeof config.model === 'string' ? config.model : undefined;
   return { model, aiProvider, ownModel };
@@ -91,8 +91,8 @@ export function choiceOf({ aiProvider, config, model }: ChosenModel): AgentModel
 type ChosenModel = Pick<AgentRow, 'aiProvider' | 'config' | 'model'>;
 
 /**
- * The model that is really asked first for an agent, as people are shown it: its name in the catalogue
- * or, of one that is not there, its own. What cannot be asked at all is shown as it was named.
+ * Returns the model shown to users: the first model that the agent's calls are routed to, by its
+ * catalogue name if it has one. An unavailable model is shown under its chosen name.
  *
  * @param plan the owner's; undefined without one.
  */
@@ -113,7 +113,7 @@ export function shownModel(
   }
 }
 
-/** The same for a list of one owner's agents, most of which were made for the same. */
+/** Returns a cached `shownModel` for a list of one owner's agents, most of which share a model. */
 export function shownModels(
   router: Router,
   plan: Plan | undefined,

@@ -3,7 +3,7 @@ import { PaymentRequiredError } from '../../lib/errors.js';
 import { isObject, type JsonObject } from '../../lib/json.js';
 import type { SkillChange } from '../../types/skill-change.js';
 
-/** An agent's configuration with one skill changed: `runtime.skills.entries.<name>`. */
+/** Returns an agent's configuration with one skill changed: `runtime.skills.entries.<name>`. */
 export function withSkill(config: JsonObject, change: SkillChange): Record<string, unknown> {
   const runtime = settings(config.runtime);
   const skills = settings(runtime.skills);
@@ -19,7 +19,7 @@ export function withSkill(config: JsonObject, change: SkillChange): Record<strin
   };
 }
 
-/** The skills that an agent's configuration names. What it does not turn off is on. */
+/** Returns the skills that an agent's configuration names. A skill is enabled unless disabled there. */
 export function skillsIn(config: JsonObject): { name: string; enabled: boolean }[] {
   const entries = settings(settings(settings(config.runtime).skills).entries);
   return Object.entries(entries)
@@ -28,9 +28,9 @@ export function skillsIn(config: JsonObject): { name: string; enabled: boolean }
 }
 
 /**
- * Refuses more skills than a plan has; to have fewer of them is always allowed.
+ * Refuses more skills than a plan includes; reducing their number is always allowed.
  *
- * @param before the configuration that there was.
+ * @param before the previous configuration.
  * @throws PaymentRequiredError `SKILL_LIMIT_REACHED`, with `current` and `limit`
  */
 export function checkSkillLimit(
@@ -43,7 +43,11 @@ export function checkSkillLimit(
   const [wanted, current] = [count(config), count(before)];
   if (isAdmin || wanted <= Math.max(limit, current)) return;
   const code = 'SKILL_LIMIT_REACHED';
-  throw new PaymentRequiredError('Skill limit reached for this plan', code, { current, limit });
+  throw new PaymentRequiredError(
+    'Skill limit reached for this plan: remove a skill or upgrade',
+    code,
+    { current, limit },
+  );
 }
 
 function settings(value: unknown): JsonObject {

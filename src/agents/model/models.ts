@@ -1,7 +1,7 @@
 import { PROVIDER_NAMES, type ProviderName } from '../../ai/completion/provider-names.js';
 import { BadRequestError } from '../../lib/errors.js';
 
-/** The models that provisioning offers (spec 4.7). `custom` is whatever `config.model` names. */
+/** The models that provisioning offers (spec 4.7). `custom` stands for the model in `config.model`. */
 export const AGENT_MODELS = ['claude-opus-4-6', 'gpt-4', 'custom'] as const;
 
 export type AgentModel = (typeof AGENT_MODELS)[number];
@@ -10,10 +10,10 @@ export const DEFAULT_MODEL: AgentModel = 'claude-opus-4-6';
 export const CUSTOM_MODEL: AgentModel = 'custom';
 
 /**
- * Settles model and provider of an agent: the default model is served by its maker, every other by
- * the provider that was asked for or else the configured one.
+ * Returns an agent's model and provider: the default model comes from its maker, every other model from
+ * the requested provider or else the configured one.
  *
- * @throws BadRequestError when the model or the provider is none of ours.
+ * @throws BadRequestError for an unknown model or provider.
  */
 export function requestedModel(
   requested: { readonly model?: string | undefined; readonly aiProvider?: string | undefined },

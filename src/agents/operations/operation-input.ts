@@ -4,19 +4,19 @@ import type { OperationInput, OperationRow } from '../../platform/database/model
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import type { SkillChange } from '../../types/skill-change.js';
 
-/** What an operation is asked to bring. */
+/** The input of a requested operation. */
 export interface RequestedInput extends Omit<OperationInput, 'skill' | 'sealed' | 'digest'> {
   readonly config?: Record<string, unknown>;
-  /** A skill that a `configure` changes in the configuration as it is then. */
+  /** A skill change, applied to the configuration at the time the operation begins. */
   readonly skill?: SkillChange;
 }
 
 const settings = z.record(z.string(), z.unknown());
 
-/** What may hold secrets: configurations. */
+/** The parts that may contain secrets: configurations. */
 const secretParts = z.object({ config: settings.optional(), skillConfig: settings.optional() });
 
-/** As it is stored: what may hold secrets, sealed for that operation until it has ended. */
+/** Returns the stored form of an input; its secrets stay sealed for the operation until it ends. */
 export function sealInput(
   box: SecretBox,
   { agentId, operationId }: { readonly agentId: string; readonly operationId: string },
@@ -39,13 +39,13 @@ export function sealInput(
   };
 }
 
-/** Whether two operations of an agent bring the same. */
+/** Reports whether two operations of an agent have the same input. */
 export function isSameInput(one: OperationInput | null, other: OperationInput | null): boolean {
   const [{ sealed: _one, ...a }, { sealed: _other, ...b }] = [one ?? {}, other ?? {}];
   return isDeepStrictEqual(a, b);
 }
 
-/** What was asked of an operation that has not ended. */
+/** Returns the input of an operation that has not ended. */
 export function openInput(
   box: SecretBox,
   { id, input }: Pick<OperationRow, 'id' | 'input'>,
@@ -60,5 +60,5 @@ export function openInput(
   };
 }
 
-/** Binds what is sealed of an operation's input to that operation. */
+/** Returns the encryption context that binds sealed input to its operation. */
 export const inputContext = (operationId: string): string => `operation/${operationId}/input`;

@@ -30,13 +30,12 @@ export interface RequestOfOperation {
 }
 
 /**
- * Puts down that an operation was asked for, before its supervisor is told: what is written here is
- * carried out, also when whoever wrote it dies right after. Again with the same id it is the same. A
- * removal is never asked for beside another one: what is open of them would grow without bound while
- * nobody carries them out.
+ * Stores a request before its supervisor is notified, so that it is carried out even if this process
+ * ends. Idempotent by id. A removal joins the open removal, so that unprocessed removals cannot
+ * accumulate.
  *
- * @returns how it is now: it may have begun, and ended, when it was asked for before. The open removal
- *   where there is one: it was put down and audited with who asked for it first.
+ * @returns the operation's current row, which may already have begun or ended; for a removal the open
+ *   one, recorded with its first requester.
  */
 export async function requestOperation(
   tenant: TenantDatabase,
@@ -45,7 +44,7 @@ export async function requestOperation(
 ): Promise<OperationRow> {
   return tenant.transaction(async (db) => {
     if (kind === 'delete') {
-      // From now on it is gone from lists, and its name is free. Its row lets one request follow the other.
+      // Hides the agent from lists and frees its name. The row lock serializes concurrent removals.
       await db.Agent.update({ desired: 'deleted' }, { where: { id: agent.id } });
       const open = (await db.Operation.findByPk(id)) ? null : await openRemoval(db, agent.id);
       if (open) return open;
@@ -53,11 +52,13 @@ export async function requestOperation(
     const isNew = await insertRequest(db, { id, agent, kind, by, input });
     const row = await db.Operation.getByPk(id);
     if (row.agentId !== agent.id || row.kind !== kind) {
-      throw new BadRequestError('The Idempotency-Key was used for another operation');
+      throw new BadRequestError(
+        'The Idempotency-Key was used for another operation: use a new key',
+      );
     }
     if (row.status !== 'requested') return row;
     if (credential) await requestCredential(db, agent, row.id, credential);
-    // Nobody takes it back any more. What can be taken back is audited when it begins.
+    // A kept request cannot be withdrawn, so it is audited now; others are audited when they begin.
     if (isNew && operationRules(kind).refused === 'kept') await auditOperation(db, row);
     return row;
   });
@@ -92,16 +93,16 @@ async function insertRequest(
 }
 
 /**
- * Tells the audit log of an operation, in the transaction in which nobody can take it back any more.
+ * Writes an operation to the audit log, in the transaction after which it cannot be withdrawn.
  *
- * @param operationId that of the operation under way which the request has joined.
+ * @param operationId the operation in flight that the request has joined.
  */
 export async function auditOperation(
   db: Statements,
   { id, agentId, userId, kind, input, requestedBy, requestId }: OperationRow,
   operationId = id,
 ): Promise<void> {
-  // One that an older release has put down: that writes its records itself.
+  // Requests stored by an older release have no requester; that release writes its own audit records.
   if (requestedBy === null) return;
   await recordAudit(db, {
     actor: requestedBy,
@@ -113,7 +114,7 @@ export async function auditOperation(
   });
 }
 
-/** What the audit log names of a change: never what it is changed to. */
+/** Returns the names of changed items for the audit log, never their values. */
 function changed(input: OperationInput | null): Record<string, string> {
   const { skill, credential } = input ?? {};
   return {
@@ -123,8 +124,8 @@ function changed(input: OperationInput | null): Record<string, string> {
 }
 
 /**
- * Ends those operations of the agent that are open, and of which `only` speaks; answers how many. What
- * was sealed of their input is forgotten.
+ * Ends the agent's open operations that `only` selects, deletes their sealed input and returns how many
+ * it ended.
  */
 export async function endOperations(
   db: Statements,
@@ -141,7 +142,7 @@ export async function endOperations(
   return ended.length;
 }
 
-/** Null when there is none, or none of this tenant's. */
+/** Returns an operation; null when it does not exist or is another tenant's. */
 export async function findOperation(
   tenant: TenantDatabase,
   id: string,
@@ -152,9 +153,10 @@ export async function findOperation(
 }
 
 /**
- * Puts down that the supervisor has a request, before its asker is told: nobody takes it back from here on.
+ * Records that the supervisor has accepted a request, before the requester is notified. The request
+ * cannot be withdrawn afterwards.
  *
- * @returns false when it was taken back already: it does not begin.
+ * @returns false when the request was already withdrawn and does not begin.
  */
 export async function admitOperation(tenant: TenantDatabase, id: string): Promise<boolean> {
   const admitted = await tenant.query(
@@ -165,9 +167,9 @@ export async function admitOperation(tenant: TenantDatabase, id: string): Promis
 }
 
 /**
- * Ends a request that was admitted, and that no supervisor has any more: it does not begin.
+ * Ends an admitted request that no supervisor has any more, so that it never begins.
  *
- * @returns false when it has begun after all.
+ * @returns false when the operation has begun.
  */
 export async function failAdmitted(
   tenant: TenantDatabase,
@@ -184,16 +186,16 @@ export async function failAdmitted(
     );
     if (failed.length === 0) return false;
     await forgetCredential(db, id);
-    // Its asker was told that it is accepted.
+    // Audited because its requester was notified of the acceptance.
     await auditOperation(db, row);
     return true;
   });
 }
 
 /**
- * Takes a request back that was refused, or whose supervisor was not heard.
+ * Withdraws a request that was refused, or whose supervisor did not respond.
  *
- * @returns whether there is no such operation now: one that has begun, or was told as accepted, stays.
+ * @returns true if the operation no longer exists; false if it has begun or was admitted.
  */
 export async function withdrawOperation(tenant: TenantDatabase, id: string): Promise<boolean> {
   return tenant.transaction(async (db) => {
@@ -204,7 +206,7 @@ export async function withdrawOperation(tenant: TenantDatabase, id: string): Pro
   });
 }
 
-/** Puts one operation in the place of a request for the same. */
+/** Replaces a request by the operation that it joins. */
 export async function joinOperation(
   tenant: TenantDatabase,
   request: OperationRow,
@@ -213,7 +215,7 @@ export async function joinOperation(
   await tenant.transaction(async (db) => {
     const { id } = request;
     await db.Operation.destroy({ where: { id, status: 'requested', admittedAt: null } });
-    // What is never taken back was audited when it was asked for.
+    // A kept request was audited when it was stored.
     if (operationRules(request.kind).refused === 'withdrawn') {
       await auditOperation(db, request, joined.id);
     }
@@ -223,7 +225,7 @@ export async function joinOperation(
 const FIRST_POLL_MS = 20;
 const LAST_POLL_MS = 500;
 
-/** Waits until the operation ended, or the time is up; returns it as it is then. */
+/** Waits until the operation ends or the time is up, and returns its current row. */
 export function waitForOperation(
   tenant: TenantDatabase,
   id: string,
@@ -232,10 +234,10 @@ export function waitForOperation(
   return waitUntil(tenant, id, ({ finishedAt }) => finishedAt !== null, options);
 }
 
-/** What is about to begin does so in a moment, or was taken back. */
+/** Maximum milliseconds to wait: an operation normally begins, or is withdrawn, at once. */
 const BEGIN_TIMEOUT_MS = 2_000;
 
-/** Waits until nobody can take the operation back any more; null when somebody has, or still can. */
+/** Waits until the operation cannot be withdrawn; returns null when it was withdrawn or still can be. */
 export async function waitUntilBegun(
   tenant: TenantDatabase,
   id: string,

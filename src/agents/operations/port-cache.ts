@@ -2,10 +2,10 @@ import { setBounded } from '../../lib/bounded-map.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { RuntimeStore } from './runtime-store.js';
 
-/** As many as a host may have agents. */
+/** Maximum number of agents on a host. */
 const MAX_KNOWN = 10_000;
 
-/** Ports of agents' gateways, so that the database is not asked for them with every check. */
+/** A cache of gateway ports that saves a database query per check. */
 export class PortCache {
   readonly #known = new Map<string, { readonly watch: string; readonly port: number }>();
 
@@ -16,10 +16,10 @@ export class PortCache {
   }
 
   /**
-   * Asks the database with the first check of each watch: whatever gives an agent another port ends
-   * its watch.
+   * Returns the agent's port, querying the database once per watch: a change of the port always ends the
+   * watch.
    *
-   * @param watch tells one watch of the agent from the next.
+   * @param watch identifies one watch of the agent.
    * @throws AgentGoneError
    */
   async of(agent: AgentRef, watch: string): Promise<number> {

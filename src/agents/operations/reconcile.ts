@@ -4,21 +4,21 @@ import type { Database } from '../../platform/database/database.js';
 import type { AgentRow, AgentVolumeRow } from '../../platform/database/models.js';
 import { agentsNeverRun, agentsNotKnownStopped, agentsToRun } from '../watchdog/host-agents.js';
 
-/** Ids that one question to the database names. */
+/** Ids per database query. */
 const CHUNK = 200;
 
-/** Removed agents of which something is left, in one pass: the rest waits for the next. */
+/** Maximum leftovers handled in one pass; the rest waits for the next. */
 const MAX_LEFT_OVER = 500;
 
-/** What is in Docker and belongs to no agent that there is. */
+/** Docker resources that belong to no existing agent. */
 export interface Orphans {
-  /** Agents whose removal is complete, and of which something is left all the same. */
+  /** Agents that were completely removed but left resources behind. */
   readonly removed: readonly string[];
-  /** Agents that the database has never heard of. */
+  /** Agents that the database does not contain. */
   readonly unknown: readonly string[];
 }
 
-/** Compares what runs on a host with what should. */
+/** Compares the running containers of a host with the desired state. */
 export class Reconciliation {
   readonly #database: Database;
   readonly #docker: DockerHost;
@@ -29,9 +29,9 @@ export class Reconciliation {
   }
 
   /**
-   * The agents of the host that should run and do not, those that should not and run or are not known
-   * to be stopped while no operation of theirs is open, and those that have never run and of which a
-   * provisioning has left something that it could not undo, a part at a time.
+   * Yields, page by page, the agents that differ from their desired state: not running although desired;
+   * running, or not known to be stopped, although undesired and without an open operation; or never run,
+   * with remains of a failed provisioning.
    */
   async *drifted(host: string): AsyncGenerator<AgentRow[]> {
     const running = await this.#docker.containers.running();
@@ -55,7 +55,10 @@ export class Reconciliation {
     }
   }
 
-  /** What is left in Docker of agents that are not there. Helpers that have ended go at once. */
+  /**
+   * Returns the owners of Docker resources without an existing agent. Removes exited helper containers
+   * immediately.
+   */
   async orphans(): Promise<Orphans> {
     await this.#docker.workspaces.removeDead();
     const removed: string[] = [];
@@ -69,10 +72,10 @@ export class Reconciliation {
   }
 
   /**
-   * Takes away what is left of an agent whose removal is complete; asks the database once more
-   * first. What is not ours by its labels stays.
+   * Removes what a completely removed agent left behind, after checking the database again. Resources
+   * without the platform's labels stay.
    *
-   * @returns whether it did.
+   * @returns true if the agent's leftovers were removed.
    */
   async removeLeftOver(agentId: string): Promise<boolean> {
     const { removed } = await this.#stateOf([agentId]);
@@ -84,8 +87,8 @@ export class Reconciliation {
   }
 
   /**
-   * Volumes that no operation of this database has made: of a newer state of it most likely, which
-   * was restored from a backup. They are nobody's here, and stay.
+   * Returns volumes that no operation of this database made, probably created before the database was
+   * restored from an older backup. They are never removed.
    */
   async unknownVolumes(): Promise<string[]> {
     const unknown: string[] = [];
@@ -102,7 +105,7 @@ export class Reconciliation {
     return unknown;
   }
 
-  /** Those of them of which no operation is open. */
+  /** Yields the agents without an open operation. */
   async *#idle(agents: readonly AgentRow[]): AsyncGenerator<AgentRow[]> {
     const busy = await this.#withOpenOperation(agents.map(({ id }) => id));
     yield agents.filter(({ id }) => !busy.has(id));

@@ -9,23 +9,20 @@ import { archivesOf } from '../memory/archives.js';
 import { markObsolete, volumeOf } from '../memory/agent-volume-store.js';
 import { releaseOf } from '../memory/previous-release.js';
 
-/** Archived memories of one agent; the oldest goes for a newer one. */
+/** Maximum archived memories per agent; a new one replaces the oldest. */
 export const MAX_ARCHIVES = 5;
 
-/** What an operation replaces in an agent. */
+/** The parts of an agent that an operation replaces. */
 export interface Replacement {
-  /** Of an update: what is to run. */
+  /** The image of an update. */
   readonly image: string | undefined;
-  /** The new volume, made for this operation alone. */
+  /** The new volume, made for this operation only. */
   readonly volume: string;
-  /** The volume that it is a copy of; none for an empty one. */
+  /** The volume to copy; undefined for an empty one. */
   readonly copyOf: string | undefined;
 }
 
-/**
- * What an agent runs and where its memory is, while that is replaced and afterwards. Every method
- * may be called again with the same arguments: the second call changes nothing.
- */
+/** An agent's image and memory volume, during and after their replacement. Every method is idempotent. */
 export class ReleaseStore {
   readonly #database: Database;
 
@@ -33,7 +30,11 @@ export class ReleaseStore {
     this.#database = database;
   }
 
-  /** @throws AgentGoneError when the agent, or what it is to become, is not there any more. */
+  /**
+   * Returns the replacement that an operation makes.
+   *
+   * @throws AgentGoneError when the agent, the operation or the archive no longer exists.
+   */
   async replacementOf(agent: AgentRef, operationId: string): Promise<Replacement> {
     return this.#as(agent, async (db) => {
       const row = await presentAgent(db, agent.agentId);
@@ -47,7 +48,7 @@ export class ReleaseStore {
     });
   }
 
-  /** A stopped agent takes note of the image that it is to start with. */
+  /** Stores the image with which a stopped agent starts next. */
   async recordUpdate(agent: AgentRef, operationId: string): Promise<void> {
     await this.#as(agent, async (db) => {
       const operation = await db.Operation.findByPk(operationId);
@@ -56,7 +57,7 @@ export class ReleaseStore {
     });
   }
 
-  /** From here on the agent is what the operation makes of it, and can go back. */
+  /** Applies the replacement and stores the previous state for a rollback. */
   async beginRelease(agent: AgentRef, operationId: string): Promise<void> {
     await this.#as(agent, async (db) => {
       const row = await presentAgent(db, agent.agentId);
@@ -71,9 +72,9 @@ export class ReleaseStore {
   }
 
   /**
-   * The replacement has proved itself, and a memory that it put away is archived.
+   * Confirms a successful replacement and archives a replaced memory.
    *
-   * @param hadMemory false where there was none left to put away.
+   * @param hadMemory false if the replaced memory was missing.
    */
   async keepRelease(agent: AgentRef, operationId: string, hadMemory = true): Promise<void> {
     await this.#as(agent, async (db) => {
@@ -82,7 +83,7 @@ export class ReleaseStore {
       if (!row || !operation || row.previousRelease?.operationId !== operationId) return;
       const { kind } = operation;
       const before = volumeOf({ ...row, volume: row.previousRelease.volume });
-      // One that was missing stays named and is never removed: it may be found again.
+      // A missing memory stays recorded and is never removed: it may reappear.
       if (hadMemory && (kind === 'reset-memory' || kind === 'restore')) {
         await this.#archive(db, row, { id: operation.id, reason: kind, volume: before });
       } else if (hadMemory && before !== volumeOf(row)) {
@@ -96,7 +97,7 @@ export class ReleaseStore {
     });
   }
 
-  /** The agent is again what it was before the operation, which remembers an image that failed. */
+  /** Restores the agent's state from before the operation and remembers an image that failed. */
   async rollBackRelease(agent: AgentRef, operationId: string): Promise<void> {
     await this.#as(agent, async (db) => {
       const row = await presentAgent(db, agent.agentId);

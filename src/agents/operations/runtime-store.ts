@@ -18,21 +18,21 @@ import { LastSeen } from '../agents/last-seen.js';
 import type { Observation } from '../watchdog/observation.js';
 import { recordCrash } from '../watchdog/watchdog-transitions.js';
 
-/** The one model that an agent's runtime knows: which it really is, the AI listener decides. */
+/** The only model name in an agent's runtime; the AI listener chooses the real model. */
 export const AGENT_MODEL = 'auto';
 
 export interface RuntimeStoreOptions {
   readonly database: Database;
   readonly secrets: SecretBox;
-  /** Image of agents that have none of their own. */
+  /** Image of agents without an image of their own. */
   readonly image: string;
   readonly ports: { readonly first: number };
   readonly subnetPool: string;
-  /** Where containers reach the AI listener, such as `http://host.docker.internal:3002/v1`. */
+  /** Address of the AI listener for containers, such as `http://host.docker.internal:3002/v1`. */
   readonly aiBaseUrl: string;
 }
 
-/** What the containers' side reads and writes of one agent. Secrets are opened here, and only here. */
+/** Reads and writes an agent's data for its container. Secrets are decrypted only here. */
 export class RuntimeStore {
   readonly #lastSeen: LastSeen;
 
@@ -43,7 +43,11 @@ export class RuntimeStore {
     this.#lastSeen = new LastSeen(options.database);
   }
 
-  /** @throws AgentGoneError */
+  /**
+   * Returns the specification of the agent's container.
+   *
+   * @throws AgentGoneError
+   */
   async specOf(agent: AgentRef): Promise<AgentContainerSpec> {
     const { database, secrets } = this.#options;
     const tenant = database.asUser(agent.userId);
@@ -71,33 +75,37 @@ export class RuntimeStore {
     };
   }
 
-  /** Which volume is the agent's memory. @throws AgentGoneError */
+  /** Returns the volume of the agent's memory. @throws AgentGoneError */
   async memoryOf(agent: AgentRef): Promise<MemorySpec> {
     const { id, volume } = await this.#as(agent, (db) => this.#find(db, agent));
     return { agentId: id, volume: volume ?? undefined };
   }
 
-  /** @throws AgentGoneError */
+  /**
+   * Returns the image that the agent runs.
+   *
+   * @throws AgentGoneError
+   */
   async imageOf(agent: AgentRef): Promise<string> {
     const { image } = await this.#as(agent, (db) => this.#find(db, agent));
     return image ?? this.#options.image;
   }
 
-  /** Where the agent's gateway is, and the token it asks for. */
+  /** Returns the port of the agent's gateway and the token that opens it. */
   async gatewayOf(agent: AgentRef): Promise<{ port: number; gatewayToken: string }> {
     const { row, gatewayToken } = await this.#read(agent);
     if (row.port === null) throw new AgentGoneError(agent.agentId);
     return { port: row.port, gatewayToken };
   }
 
-  /** The loopback port that leads to the agent's gateway. @throws AgentGoneError */
+  /** Returns the loopback port of the agent's gateway. @throws AgentGoneError */
   async portOf(agent: AgentRef): Promise<number> {
     const { port } = await this.#as(agent, (db) => this.#find(db, agent));
     if (port === null) throw new AgentGoneError(agent.agentId);
     return port;
   }
 
-  /** The places that these networks take from agents. */
+  /** Returns the port ranges whose networks these subnets occupy. */
   placesIn(subnets: readonly string[]): PortRange[] {
     return portsWithin(subnets, this.#options.ports.first, this.#options.subnetPool);
   }
@@ -110,12 +118,12 @@ export class RuntimeStore {
     await this.#update(agent, { containerId });
   }
 
-  /** The same was seen again: only the time of it changes, about a second later. */
+  /** Records an unchanged observation: only its time is stored, about a second later. */
   recordSeen(agent: AgentRef, seen: Observation): void {
     this.#lastSeen.record(agent.agentId, seen.observedAt);
   }
 
-  /** What must not show in what the agent wrote. */
+  /** Returns the secrets to redact from the agent's output. */
   secretsToRedact(agent: AgentRef): Promise<string[]> {
     const { database, secrets } = this.#options;
     return secretsToRedact(database.asUser(agent.userId), secrets, agent.agentId);

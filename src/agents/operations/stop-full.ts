@@ -4,13 +4,13 @@ import type { AgentRow } from '../../platform/database/models.js';
 import { requestOperation, withdrawOperation } from './operations.js';
 import { supervisedOf, type AgentSupervisors } from './supervisors.js';
 
-/** Who asks for what the platform does by itself. */
+/** The requester of operations that the platform starts by itself. */
 const ACTOR = 'platform';
 
 /**
- * Stops an agent whose memory is full, by an operation like any other; people see the reason.
+ * Stops an agent whose memory is full, by an ordinary operation with a reason for its users.
  *
- * @throws ConflictError while another operation runs, UnavailableError: it is as it was then.
+ * @throws ConflictError while another operation runs, UnavailableError; the agent stays unchanged.
  */
 export async function stopFull(
   {
@@ -27,7 +27,7 @@ export async function stopFull(
   let isAsked = false;
   try {
     const asked = await supervisors.request(supervisedOf(agent), 'stop', id, row.requestedAt);
-    // Somebody else stops it already.
+    // Another operation already stops the agent.
     isAsked = asked.operationId === id;
   } finally {
     if (!isAsked) await withdrawOperation(tenant, id);

@@ -5,52 +5,51 @@ import { UnavailableError } from '../../lib/errors.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import { supervisedOf, type Supervised } from './supervisors.js';
 
-/** Rows of one look, whose supervisors are asked after at the same time as far as Temporal is let. */
+/** Rows per query; their supervisors are checked concurrently, within Temporal's rate limit. */
 const PAGE = 200;
 
-/** Agents with an operation that has not ended. */
+/** Agents with an open operation. */
 const UNDER_WAY = '(SELECT agent_id FROM operations WHERE finished_at IS NULL)';
 
-/** Check intervals after which an agent has not been seen for too long. */
+/** Check intervals without an observation after which an agent counts as unseen. */
 const UNSEEN_INTERVALS = 3;
 
-/** Agents of which one pass asks whether a part of a supervisor is in the way. */
+/** Maximum agents per pass that are checked for blocking parts of a supervisor. */
 const MAX_ASKED_FOR_PARTS = 200;
 
-/** How a supervisor was found: `missing` and `stuck` ones are started anew. */
+/** The state in which a supervisor was found; `missing` and `stuck` ones are restarted. */
 export type SupervisorFound = 'moves' | 'missing' | 'stuck';
 
 export interface SupervisionParts {
   readonly database: Database;
-  /** Makes sure that the agent has a supervisor that moves. @throws UnavailableError */
+  /** Ensures that the agent has a supervisor that makes progress. @throws UnavailableError */
   readonly ensure: (agent: Supervised) => Promise<SupervisorFound>;
   /**
-   * Ends parts of the agent's supervisor, or of one before, that cannot go on. @returns whether there was
-   * any. @throws UnavailableError
+   * Ends parts of the agent's present or previous supervisor that cannot continue. @returns true if any
+   * were found. @throws UnavailableError
    */
   readonly endStuckParts: (agent: AgentRef) => Promise<boolean>;
-  /** Milliseconds between two checks of a healthy agent. */
+  /** Milliseconds between two probes of a healthy agent. */
   readonly checkIntervalMs: number;
 }
 
-/** Ids of agents whose supervision was not as it should be. */
+/** Ids of agents with a supervision problem. */
 export interface Supervision {
-  /** They had no supervisor: it was ended by somebody, or is not in Temporal's store any more. */
+  /** Agents without a supervisor: it was ended, or is missing in Temporal's store. */
   readonly missing: readonly string[];
-  /** Their supervisor could not take another step. */
+  /** Agents whose supervisor could not take another step. */
   readonly stuck: readonly string[];
-  /** A repair or a provisioning that could not go on was in the way of their supervisor. */
+  /** Agents whose supervisor was blocked by a stuck repair or provisioning. */
   readonly blocked: readonly string[];
-  /** Of these nothing is known. */
+  /** Agents whose check failed. */
   readonly failed: readonly string[];
-  /** They should run, and nobody has seen them for three check intervals. */
+  /** Agents that should run but were not observed for three check intervals. */
   readonly unseen: readonly string[];
 }
 
 /**
- * Makes sure that every agent of the host that has ever run, or has an operation under way, has a
- * supervisor that moves and has nothing in its way, and finds those that are not seen all the same. Each by
- * itself: what is wrong with one keeps no other waiting.
+ * Ensures that every agent of the host that has ever run or has an open operation has an unblocked
+ * supervisor, and finds agents that are not observed. Agents are checked independently.
  *
  * @throws UnavailableError when Temporal cannot be reached.
  */
@@ -98,21 +97,27 @@ export async function ensureSupervisors(
   return found;
 }
 
-/** As many as one pass asks about, from a random one on: each has its turn in some pass. */
+/**
+ * Returns as many agents as one pass checks, starting at a random one, so that all are checked over
+ * several passes.
+ */
 function someOf(agents: readonly AgentRow[]): readonly AgentRow[] {
   const first = Math.floor(Math.random() * agents.length);
   return [...agents.slice(first), ...agents.slice(0, first)].slice(0, MAX_ASKED_FOR_PARTS);
 }
 
-/** One that is left to an operator is not looked at. */
+/**
+ * Reports whether an agent was not observed for too long. Skips crash loops, which are left to an
+ * operator.
+ */
 function isUnseen({ desired, observedAt, watchdog }: AgentRow, since: number): boolean {
   if (desired !== 'running' || watchdog?.state === 'crash_loop') return false;
   return observedAt === null || observedAt.getTime() < since;
 }
 
 /**
- * One that has never run, or is to be removed, has a supervisor for its operations alone, which start it;
- * one that is stuck keeps them from their end.
+ * Yields the supervised agents. An agent that never ran or is being removed has a supervisor only for its
+ * operations; if stuck, that supervisor keeps them from ending.
  */
 async function* supervisedAgents(database: Database, host: string): AsyncGenerator<AgentRow[]> {
   for (let after = ''; ;) {

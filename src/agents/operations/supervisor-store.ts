@@ -28,10 +28,10 @@ import type {
   WatchdogTransition,
 } from '../../types/watchdog.js';
 
-/** The range of ports is used up on this host. */
+/** The host's port range is exhausted. */
 export class NoPortFreeError extends Error {
   constructor(readonly host: string) {
-    super(`No port is free on host ${host}; widen AGENT_PORT_RANGE`);
+    super(`No port is free on host ${host}: widen AGENT_PORT_RANGE`);
     this.name = 'NoPortFreeError';
   }
 }
@@ -40,7 +40,7 @@ export interface OperationBegin {
   readonly id: string;
   readonly kind: OperationKind;
   readonly runId: string;
-  /** What the operation changes for the watchdog when it begins. */
+  /** The watchdog transition at the operation's beginning. */
   readonly transition?: WatchdogTransition;
 }
 
@@ -49,33 +49,30 @@ export interface OperationEnd {
   readonly kind: OperationKind;
   readonly status: OperationEndStatus;
   readonly error: string | null;
-  /** It failed, and the agent is as it was before. */
+  /** True if the operation failed and left the agent unchanged. */
   readonly unharmed?: boolean;
-  /** What the end of the operation changes for the watchdog. */
+  /** The watchdog transition at the operation's end. */
   readonly transition?: WatchdogTransition;
 }
 
-/** What is known of an agent, as far as its supervisor goes by it. */
+/** The state of an agent that its supervisor works with. */
 export interface SupervisedState {
   readonly desired: 'running' | 'stopped';
-  /** Whether it has ever run. */
+  /** True if the agent has ever run. */
   readonly provisioned: boolean;
-  /** Null until it ran for the first time. */
+  /** Null before the first run. */
   readonly watchdog: WatchdogMemory | null;
 }
 
 export interface RepairAttempt {
-  /** Unique; made by the workflow. */
+  /** A unique id made by the workflow. */
   readonly id: string;
-  /** What is remembered with this attempt begun. */
+  /** The watchdog's memory once this attempt has begun. */
   readonly memory: WatchdogMemory;
   readonly maxAttempts: number;
 }
 
-/**
- * What the watchdog's states mean for the status in the API. What an operation brings about
- * is told by its end.
- */
+/** API status for each watchdog state. The results of operations are set when they end. */
 const STATUS: Partial<Record<WatchdogState, AgentStatus>> = {
   starting: 'pending',
   running: 'active',
@@ -84,21 +81,18 @@ const STATUS: Partial<Record<WatchdogState, AgentStatus>> = {
   crash_loop: 'error',
 };
 
-/** The same of what the watchdog does to an agent that should not run. */
+/** API status for the watchdog's actions on an agent that should be stopped. */
 const STATUS_OF_STOP: Partial<Record<WatchdogCause, AgentStatus>> = {
   stop_refused: 'error',
   stopped: 'stopped',
 };
 
-/** Judged when the row is written, whatever was read before. */
+/** Evaluated at the time of the write, because earlier reads may be stale. */
 const IS_NOT_AS_DESIRED = literal(`watchdog ->> 'state' IS DISTINCT FROM desired`);
 
 const BRINGS_MEMORY: readonly OperationKind[] = ['reset-memory', 'restore', 'begin-anew'];
 
-/**
- * What the supervisor writes down of one agent. Every method may be called again with the same
- * arguments: the second call changes nothing.
- */
+/** Stores the supervisor's data of an agent. Every method is idempotent. */
 export class SupervisorStore {
   readonly #database: Database;
   readonly #secrets: SecretBox;
@@ -109,28 +103,28 @@ export class SupervisorStore {
   }
 
   /**
-   * Gives the agent the lowest free port of its host above `above`; the one it has when `above` is 0.
+   * Reserves the lowest free port of the agent's host above `above`, or returns the present port if that
+   * is higher. The range comes from the host's row, because any host's worker may run this.
    *
-   * The range is the host's own, as its worker wrote it down: any host's worker may be at work here.
-   *
-   * @param taken known to be of no use on the host
+   * @param taken ranges that are unusable on the host
    * @throws NoPortFreeError
    * @throws AgentGoneError
-   * @throws NotFoundError when its host was never heard of
+   * @throws NotFoundError when the host has never registered
    */
   async reservePort(
     agent: AgentRef,
     above: number,
     taken: readonly PortRange[] = [],
   ): Promise<number> {
-    // Other tenants' ports count too, so this looks across tenants.
+    // Ports of other tenants count too, so the query spans all tenants.
     return this.#database.asPlatform().transaction(async (db) => {
       await db.lock(`agent-ports:${agent.host}`);
       const row = await presentAgent(db, agent.agentId);
       if (!row) throw new AgentGoneError(agent.agentId);
       if (row.port !== null && row.port > above) return row.port;
       const host = await db.Host.findByPk(agent.host);
-      if (!host) throw new NotFoundError(`No worker of host ${agent.host} has come up yet`);
+      if (!host)
+        throw new NotFoundError(`No worker of host ${agent.host} has registered yet: start one`);
       const [free] = await db.query<{ port: number }>(
         `SELECT port FROM generate_series($first::int, $last::int) AS candidate(port)
          WHERE port > $above AND NOT port <@ $taken::int4multirange AND NOT EXISTS
@@ -148,10 +142,10 @@ export class SupervisorStore {
   }
 
   /**
-   * Frees the port of an agent that has not come up.
+   * Frees the port of an agent that failed to start.
    *
-   * @param version of what its watchdog remembers: a write that comes late, when the next operation has
-   *   begun, takes no port from that.
+   * @param version of the watchdog's memory: a late write must not free the port that the next operation
+   *   has reserved.
    */
   async releasePort({ agentId, userId }: AgentRef, version: number): Promise<void> {
     await this.#database.asUser(userId).query(
@@ -162,13 +156,16 @@ export class SupervisorStore {
     );
   }
 
-  /** The container answers. The status is told by what follows: a change, or an operation's end. */
+  /**
+   * Records that the container responds. The status is set by the transition or operation end that
+   * follows.
+   */
   async recordRunning(agent: AgentRef): Promise<void> {
     const now = new Date();
     await this.#update(agent, { observedAt: now, startedAt: now });
   }
 
-  /** What a supervisor that is made anew has to know; null when the agent is no more. */
+  /** Returns the state that a new supervisor starts with; null when the agent no longer exists. */
   async takeUp({ agentId, userId }: AgentRef): Promise<SupervisedState | null> {
     const found = await findAgent(this.#database.asUser(userId), agentId);
     if (!found) return null;
@@ -180,9 +177,9 @@ export class SupervisorStore {
   }
 
   /**
-   * Marks the operation as running, and applies what it brings: what is desired, a configuration.
-   * From here on it is carried out. `withdrawn` when whoever asked has taken it back meanwhile, or it
-   * has ended; `gone` when the agent is no more. What cannot begin any more is ended here.
+   * Marks the operation as running and applies its desired state and configuration; it is carried out
+   * from then on. Returns `withdrawn` if it was withdrawn or has ended and `gone` if the agent no longer
+   * exists. Ends operations that can no longer begin.
    */
   async beginOperation(
     agent: AgentRef,
@@ -195,7 +192,7 @@ export class SupervisorStore {
         await endOperations(db, agentId, { status: 'cancelled', error: AGENT_IS_GONE }, 'all');
         return 'gone';
       }
-      // Its removal was asked for meanwhile, and must not be taken back by what is older.
+      // The agent's removal was requested since; an older operation must not undo it.
       if (found.desired === 'deleted' && operation.kind !== 'delete') {
         await endOperations(db, agentId, { status: 'cancelled', error: AGENT_IS_GONE }, operation);
         return 'withdrawn';
@@ -212,7 +209,7 @@ export class SupervisorStore {
           ...configurationIn(openInput(this.#secrets, row), found.config),
           previousRelease: releaseOf(found, operation.id),
         };
-        // Its removal may be asked for right now, as it may have been before.
+        // A concurrent request may be removing the agent at this moment.
         const only: WhereOptions<AgentRow> =
           desired === 'deleted' ? {} : { desired: { [Op.ne]: 'deleted' } };
         await updateAgent(db, found.id, { ...(desired && { desired }), ...configured }, only);
@@ -224,7 +221,7 @@ export class SupervisorStore {
     });
   }
 
-  /** Marks the operation as ended, and puts down what it has made of the agent; once. */
+  /** Marks the operation as ended and stores its effect on the agent, once. */
   async finishOperation(agent: AgentRef, operation: OperationEnd): Promise<void> {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
       const { agentId } = agent;
@@ -233,21 +230,21 @@ export class SupervisorStore {
       if (!found) return;
       const finishedAt = new Date();
       const ended = await endOperations(db, agentId, { status, error }, { id });
-      // Late, or again: what it has made of the agent was written with its end.
+      // A late or repeated call: the effect was stored when the operation ended.
       if (ended === 0 && kind !== 'delete') return;
       if (transition) await recordTransition(db, agent, transition);
       if (transition?.cause === 'memory_missing') {
         await putInOutbox(db, { id: transition.id, agent, event: 'memory_missing' });
       }
-      // An agent that does not run has nothing to go back to.
+      // The operation has ended, so no rollback can follow.
       if (kind === 'configure') {
         await updateAgent(db, agentId, { previousRelease: null });
         await settleCredentials(db, agentId);
       }
       if (status === 'failed') {
         if (!unharmed) {
-          // Of one whose supervisor was ended, the next one may have told, at this moment as well, that the
-          // agent is as it should be.
+          // After a lost supervisor, the next one may already have recorded that the agent is in its
+          // desired state.
           const only = transition ? {} : { [Op.and]: IS_NOT_AS_DESIRED };
           await updateAgent(db, agentId, { status: 'error', statusReason: error }, only);
         }
@@ -258,11 +255,11 @@ export class SupervisorStore {
         await updateAgent(db, agentId, stopped);
         if (statusReason !== null) await putInOutbox(db, { id, agent, event: 'memory_full' });
       } else if (status === 'succeeded' && kind !== 'delete') {
-        // An agent that is stopped, or never came up, only takes note of a configuration.
+        // A configuration is only stored for an agent that is stopped or never ran.
         const hasRun = { startedAt: { [Op.ne]: null } };
         const runs = { desired: 'running', ...hasRun };
         await updateAgent(db, agentId, { status: 'active', statusReason: null }, runs);
-        // What it was stopped for, or could not do without, is over with the memory that it had.
+        // A new memory removes the reason for the stop, such as a full or missing memory.
         if (BRINGS_MEMORY.includes(kind)) {
           const isStopped = { desired: 'stopped', ...hasRun };
           await updateAgent(db, agentId, { status: 'stopped', statusReason: null }, isStopped);
@@ -273,7 +270,7 @@ export class SupervisorStore {
     });
   }
 
-  /** Puts down a change that the watchdog made, what it means for the status, and for operators. */
+  /** Stores a watchdog transition, updates the status and notifies operators. */
   async recordTransition(agent: AgentRef, made: WatchdogTransition): Promise<void> {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
       const { id, cause, memory, reason: statusReason } = made;
@@ -289,8 +286,8 @@ export class SupervisorStore {
   }
 
   /**
-   * Puts down what the agent's host did by itself, and when, and tells operators; what the agent is
-   * now stays.
+   * Stores the transitions that the agent's host made by itself, with their times, and notifies
+   * operators. The agent's present state stays.
    */
   async recordPast(agent: AgentRef, past: readonly PastTransition[]): Promise<void> {
     const [first] = past;
@@ -305,7 +302,7 @@ export class SupervisorStore {
     });
   }
 
-  /** Puts down how far a repair is, and tells operators. */
+  /** Stores the progress of a repair and notifies operators. */
   async recordRepairAttempt(agent: AgentRef, attempt: RepairAttempt): Promise<void> {
     const { id, memory, maxAttempts } = attempt;
     await this.#database.asUser(agent.userId).transaction(async (db) => {
@@ -322,7 +319,7 @@ export class SupervisorStore {
   }
 }
 
-/** What operators are told of a change, if anything. */
+/** Returns the event to notify operators of, if any. */
 function eventOf({ cause, memory }: WatchdogTransition): NotifiedEvent | undefined {
   if (cause === 'memory_missing') return { event: 'memory_missing' };
   if (cause === 'stop_refused') return { event: 'stop_refused' };
@@ -334,7 +331,7 @@ function eventOf({ cause, memory }: WatchdogTransition): NotifiedEvent | undefin
   };
 }
 
-/** The columns that a `configure` sets. */
+/** Returns the columns that a `configure` sets. */
 function configurationIn(
   input: RequestedInput,
   before: Record<string, unknown>,

@@ -2,7 +2,7 @@ import type { AgentRow } from '../../platform/database/models.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { RequestedKind } from '../../types/operation-kinds.js';
 
-/** What the supervisor of an agent has to know when it is not there yet. */
+/** The data needed to start an agent's supervisor. */
 export interface Supervised extends AgentRef {
   readonly name: string;
   readonly desired: 'running' | 'stopped';
@@ -10,30 +10,29 @@ export interface Supervised extends AgentRef {
 }
 
 export interface RequestedOperation {
-  /** That of the operation under way, when the same one was already asked for. */
+  /** Id of the operation in flight, if the same one was already requested. */
   readonly operationId: string;
-  /** Address of the run in the Temporal UI, where one is known. */
+  /** Address of the run in the Temporal UI, if available. */
   readonly run: string | undefined;
 }
 
-/** The way to the agents' supervisors: one long-lived process for each agent. */
+/** Access to the agents' supervisors: one long-running workflow per agent. */
 export interface AgentSupervisors {
   /**
-   * Tells the supervisor of a new agent, which is started where it is missing, to provision it. Waits
-   * for no worker. Again with the same id it is the same operation.
+   * Requests the provisioning of a new agent, starting its supervisor if missing. Does not wait for a
+   * worker. Idempotent by id.
    *
    * @throws UnavailableError
    */
   provision(agent: Supervised, operationId: string): Promise<RequestedOperation>;
 
   /**
-   * Asks for an operation; starts a supervisor where none is. Again with the same id it is the same
-   * operation.
+   * Requests an operation, starting a supervisor if missing. Idempotent by id.
    *
-   * @param requestedAt when it was put down: one that was taken back, and is asked for again, is
-   *   another request to the supervisor, which has passed over the first.
+   * @param requestedAt time at which the request was stored. A request repeated after its withdrawal is a
+   *   new one for the supervisor, which has skipped the first.
    * @throws ConflictError while another operation runs
-   * @throws UnavailableError when it cannot be reached; it may have heard all the same
+   * @throws UnavailableError when the supervisor cannot be reached; it may have received the request
    */
   request(
     agent: Supervised,
@@ -43,22 +42,21 @@ export interface AgentSupervisors {
   ): Promise<RequestedOperation>;
 
   /**
-   * Whether the supervisor has this request for an operation, or will get it.
+   * Reports whether the supervisor has this request for an operation, or will receive it.
    *
    * @throws UnavailableError
    */
   knows(agent: AgentRef, operationId: string, requestedAt: Date): Promise<boolean>;
 
   /**
-   * Whether an operation that has begun is under way: it is not when the supervisor's run was closed
-   * meanwhile.
+   * Reports whether an operation that has begun is in flight; false once the supervisor's run was closed.
    *
-   * @throws UnavailableError also when no worker answers for the supervisor
+   * @throws UnavailableError also when no worker responds for the supervisor
    */
   isAbout(agent: AgentRef, operationId: string): Promise<boolean>;
 }
 
-/** What the supervisor of this agent has to know when it is started anew. */
+/** Returns the data for starting this agent's supervisor. */
 export function supervisedOf(agent: AgentRow): Supervised {
   return {
     agentId: agent.id,

@@ -2,15 +2,14 @@ import type { TenantTransaction } from '../../platform/database/database.js';
 import { updateAgent } from '../agents/agents.js';
 import { endOperations } from './operations.js';
 
-/** Why what was asked for beside the removal of an agent is not carried out. */
+/** The error of operations that are cancelled because their agent was removed. */
 export const AGENT_IS_GONE = 'The agent is removed';
 
 /**
- * Puts an agent down as removed, and forgets its secrets, messages and archives, and
- * what its operations brought; what else was under
- * way or asked for is cancelled.
+ * Marks an agent as removed; deletes its secrets, messages, archives and operation inputs; cancels its
+ * other open operations.
  *
- * @param operationId the operation that removed it, whose own end is put down elsewhere.
+ * @param operationId the removing operation, which the caller ends.
  */
 export async function buryAgent(
   db: TenantTransaction,

@@ -5,7 +5,7 @@ import { gatewayReady } from '../../docker/containers/gateway-probe.js';
 import { endOf } from './observe-agent.js';
 import { STARTUP_LIMIT_MS, runningForMs, type StartProgress } from './start-progress.js';
 
-/** The container ended, or did not become ready in the time that a start is given. */
+/** The container exited, or did not become ready within the start limit. */
 export class AgentNotReadyError extends Error {
   override readonly name = 'AgentNotReadyError';
 }
@@ -17,19 +17,18 @@ export interface Gateway {
 }
 
 /**
- * Between two polls: from 50 ms to the 2 s of the contract (section 8), a twentieth of the time
- * waited so far. So no agent is told as ready later than 5 % after it was.
+ * Milliseconds between polls: a twentieth of the time waited so far, between 50 ms and the 2 s of the
+ * contract (section 8). Readiness is thus reported at most 5 % late.
  */
 const FIRST_POLL_MS = 50;
 const LAST_POLL_MS = 2_000;
 const SHARE_OF_WAIT = 1 / 20;
 
-/** Who does nothing for so long is in nobody's way. */
+/** Idle milliseconds after which a starting agent no longer counts as using the host. */
 const IDLE_MS = 5_000;
 
 /**
- * Waits until the agent's gateway takes work. What makes progress is waited for beyond the 60 s of
- * the contract.
+ * Waits until the agent's gateway is ready. A start that makes progress may exceed the contract's 60 s.
  *
  * @throws AgentNotReadyError
  */
@@ -40,7 +39,7 @@ export async function awaitReady(
   gateway: Gateway,
 ): Promise<void> {
   for await (const container of whileNotReady(containers, agentId, gateway)) {
-    if (!container) throw new AgentNotReadyError('The container is gone');
+    if (!container) throw new AgentNotReadyError('The container no longer exists');
     if (container.status !== 'running') throw new AgentNotReadyError(endOf(container));
     if (!(await progress.isStarting(container))) {
       const seconds = Math.round(runningForMs(container) / 1_000);
@@ -50,8 +49,8 @@ export async function awaitReady(
 }
 
 /**
- * Waits as long as a start uses the host: until the agent is ready, has ended or does nothing, and
- * 60 s at most. Whether the start has failed is not judged here.
+ * Waits while a start uses the host: until the agent is ready, has exited or is idle, 60 s at most. Does
+ * not judge whether the start has failed.
  */
 export async function whileStarting(
   containers: AgentContainers,
@@ -67,7 +66,7 @@ export async function whileStarting(
   }
 }
 
-/** The container as it is after each poll that found its gateway not ready. */
+/** Yields the container's state after each poll that found its gateway not ready. */
 async function* whileNotReady(
   containers: AgentContainers,
   agentId: string,

@@ -3,15 +3,15 @@ import type { Database } from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
 import { isCrashLoop } from '../../types/watchdog.js';
 
-/** Rows of one look. */
+/** Rows per query. */
 const PAGE = 200;
 
 /**
- * The agents of a host that should run and have run before, a page at a time. One in a crash loop
- * is left out: it is up to an operator.
+ * Yields the agents of a host that should run and have run before, page by page, except those in a crash
+ * loop, which need an operator.
  *
- * @param awayFrom Unix milliseconds since when Docker was away: a crash loop from then on was its
- *   doing, and does not count as one.
+ * @param awayFrom Unix milliseconds since when Docker was unavailable: a later crash loop was caused by
+ *   that and does not count.
  */
 export async function* agentsToRun(
   database: Database,
@@ -24,12 +24,15 @@ export async function* agentsToRun(
   }
 }
 
-/** The agents of a host that have never run, a page at a time. */
+/** Returns the agents of a host that have never run, page by page. */
 export function agentsNeverRun(database: Database, host: string): AsyncGenerator<AgentRow[]> {
   return pages(database, { host, desired: { [Op.ne]: 'deleted' }, startedAt: null });
 }
 
-/** Those that should not run, have run before, and are not known to be stopped, a page at a time. */
+/**
+ * Returns the agents that should be stopped, have run before and are not known to be stopped, page by
+ * page.
+ */
 export function agentsNotKnownStopped(
   database: Database,
   host: string,

@@ -1,32 +1,39 @@
 import { Turns } from '../../lib/turns.js';
 
 /**
- * What goes on at a time on one Docker host, by what it needs. None of them takes the turns of
- * another, and no owner has more than half of any.
+ * Concurrency limits of one Docker host, by the resource needed. The limits are independent, and no owner
+ * may use more than half of any.
  */
 export interface HostTurns {
-  /** Calls that Docker answers within seconds, or in the time that a stop takes. */
+  /** Calls that take Docker a few seconds, or the time of a stop. */
   readonly calls: Turns;
-  /** Agents that are starting: they want the host's cores. */
+  /** Starting agents, which need the host's cores. */
   readonly starts: Turns;
-  /** Images that are pulled. */
+  /** Image pulls. */
   readonly pulls: Turns;
-  /** Memories that are copied. */
+  /** Copies of agents' memories. */
   readonly copies: Turns;
-  /** Agents that are asked for their heartbeats, each for a minute at most. */
+  /** Heartbeats of agents, a minute each at most. */
   readonly heartbeats: Turns;
 }
 
-/** More calls at once only make each of them time out: they are mostly Docker's own work. */
+/** More concurrent calls only time out, because Docker itself is the bottleneck. */
 const CALLS = 40;
 const PULLS = 4;
 const COPIES = 4;
 const HEARTBEATS = 20;
 
-/** How many agents start at a time on a host with so many cores, which each of them wants for itself. */
+/**
+ * Returns how many agents may start at a time on a host with this many cores; each start can use a whole
+ * core.
+ */
 export const startsOn = (cores: number): number => Math.max(4, 2 * cores);
 
-/** @param starts agents that start at a time. */
+/**
+ * Returns the limits of a host.
+ *
+ * @param starts maximum number of agents starting at a time.
+ */
 export function hostTurns(starts: number): HostTurns {
   return {
     calls: new Turns(CALLS),

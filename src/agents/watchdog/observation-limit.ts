@@ -1,24 +1,24 @@
 import { Turns } from '../../lib/turns.js';
 
-/** Observations at a time: each asks a gateway, and Docker where the gateway does not answer. */
+/** Maximum observations in flight: each calls a gateway, and Docker if the gateway does not respond. */
 const MAX_AT_ONCE = 200;
 
-/** Milliseconds after which one that waits is given up. */
+/** Milliseconds after which a waiting observation fails. */
 const MAX_WAIT_MS = 10_000;
 
-/** Too many agents are being observed, and none of them answers soon. */
+/** Too many observations are in flight, and none finishes in time. */
 export class ObservationLimitError extends Error {
   constructor() {
-    super('Too many agents are being looked at');
+    super('Too many agents are being observed: retry later');
     this.name = 'ObservationLimitError';
   }
 }
 
 /**
- * Lets so many observations of agents go at a time, at most half of them of one owner's; the others
- * wait for their owner's turn.
+ * Limits the observations in flight, at most half of them for one owner; the rest wait for their owner's
+ * turn.
  *
- * @returns runs one; throws ObservationLimitError when it had to wait for too long.
+ * @returns a function that runs an observation; throws ObservationLimitError after waiting too long.
  */
 export function observationLimit(maxAtOnce = MAX_AT_ONCE, maxWaitMs = MAX_WAIT_MS) {
   const turns = new Turns(maxAtOnce);

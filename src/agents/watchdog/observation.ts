@@ -1,17 +1,20 @@
 import type { DeathCause, PastTransition } from '../../types/watchdog.js';
 
-/** The container health statuses of the contract (section 3). */
+/** The container health states of the contract (section 3). */
 export type ContainerHealth = 'healthy' | 'starting' | 'stopped' | 'unhealthy';
 
-/** What was seen of an agent's container, and when. */
+/** An observed state of an agent's container, with its time. */
 export interface Observation {
   readonly health: ContainerHealth;
-  /** Why it is not healthy, in a sentence for people. */
+  /** The reason for not being healthy, as a readable sentence. */
   readonly reason: string | null;
-  /** How the container came to its end, when it is `stopped`. */
+  /** The cause of the container's end, if it is `stopped`. */
   readonly death?: DeathCause;
-  /** ISO 8601. */
+  /** Time of the observation, ISO 8601. */
   readonly observedAt: string;
-  /** What the agent's host did by itself, oldest first, until its supervisor has taken that in. */
+  /**
+   * Transitions that the agent's host made by itself, oldest first, until its supervisor has processed
+   * them.
+   */
   readonly past?: readonly PastTransition[];
 }

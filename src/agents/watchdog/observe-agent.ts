@@ -5,22 +5,25 @@ import type { Observation } from './observation.js';
 import type { StartProgress } from './start-progress.js';
 import type { DeathCause } from '../../types/watchdog.js';
 
-/** Spec 8: a probe's timeout. */
+/** Timeout of a probe in milliseconds (spec 8). */
 const PROBE_TIMEOUT_MS = 5_000;
 
-/** It has not ended, and does not run as it should (spec 3). Nobody of ours brings that about. */
+/**
+ * States of a container that has not exited but does not run properly (spec 3); the platform never causes
+ * them.
+ */
 const UNEXPECTED: readonly ContainerStatus[] = ['paused', 'restarting', 'dead'];
 
-/** What an observation asks of Docker. */
+/** The Docker access that an observation needs. */
 export interface Eyes {
   readonly containers: Pick<AgentContainers, 'inspect'>;
   readonly progress: Pick<StartProgress, 'isStarting'>;
 }
 
 /**
- * Looks at an agent's container and asks its gateway whether it is alive.
+ * Inspects an agent's container and probes its gateway.
  *
- * @param timeoutMs how long the gateway may take to answer.
+ * @param timeoutMs timeout of the gateway's response.
  */
 export async function observeAgent(
   eyes: Eyes,
@@ -36,8 +39,8 @@ export async function observeAgent(
 }
 
 /**
- * The same of an agent that was well: as long as its gateway answers, nothing else is asked. That
- * its container ends is heard from Docker.
+ * Observes an agent that was healthy: only probes the gateway, unless the probe fails. Docker reports
+ * separately when the container exits.
  */
 export async function observeHealthyAgent(
   eyes: Eyes,
@@ -61,7 +64,12 @@ async function unwell(
   observedAt: string,
 ): Promise<Observation> {
   if (!container) {
-    return { health: 'stopped', reason: 'The container is gone', death: 'gone', observedAt };
+    return {
+      health: 'stopped',
+      reason: 'The container no longer exists',
+      death: 'gone',
+      observedAt,
+    };
   }
   if (UNEXPECTED.includes(container.status)) {
     return { health: 'unhealthy', reason: `The container is ${container.status}`, observedAt };
@@ -78,7 +86,7 @@ async function unwell(
   return { health, reason, observedAt };
 }
 
-/** How a container came to its end, in a sentence. */
+/** Describes the end of a container in a sentence. */
 export function endOf(container: ContainerState): string {
   if (container.oomKilled) return 'The container ran out of memory';
   return container.exitCode === undefined
@@ -86,10 +94,10 @@ export function endOf(container: ContainerState): string {
     : `The container ended with exit code ${container.exitCode}`;
 }
 
-/** Exit codes above this one tell the signal that ended the process. */
+/** Exit codes above this value are 128 plus the signal that ended the process. */
 const SIGNAL_BASE = 128;
 
-/** How a container that has ended came to that, as far as it shows. */
+/** Returns the cause of a container's end, as far as its state shows. */
 export function deathOf(container: ContainerState): DeathCause {
   if (container.oomKilled) return 'oom';
   return (container.exitCode ?? 0) > SIGNAL_BASE ? 'kill' : 'exit';

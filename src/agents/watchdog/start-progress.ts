@@ -2,34 +2,34 @@ import { setBounded } from '../../lib/bounded-map.js';
 import type { AgentContainers } from '../../docker/containers/agent-containers.js';
 import type { ContainerState, ContainerWork } from '../../docker/containers/container-view.js';
 
-/** Section 8 of the contract: how long an agent may take to answer, counted from its start. */
+/** Milliseconds from its start within which an agent must become ready (contract, section 8). */
 export const STARTUP_LIMIT_MS = 60_000;
 
-/** What makes progress is given longer than that, but not for ever. */
+/** Absolute limit in milliseconds for a start that makes progress. */
 const LONGEST_START_MS = 5 * 60_000;
 
-/** Without any progress for this long, a start that is over its limit has failed. */
+/** Milliseconds without progress after which a start over its limit has failed. */
 const STALLED_MS = 15_000;
 
-/** Between two questions to Docker about the same container. */
+/** Minimum milliseconds between two Docker samples of a container. */
 const SAMPLE_MS = 4_000;
 
-/** Less than this is what a container does that only waits, its health check included. */
+/** A container below these rates is idle; its health check needs less. */
 const LEAST_CPU = 0.02;
 const LEAST_BYTES_PER_SECOND = 64 * 1024;
 
-/** Containers of which a sample is kept: more than start at a time. */
+/** Maximum containers with a stored sample: more than start at a time. */
 const MAX_SAMPLES = 1_000;
 
 interface Sample {
   readonly startedAt: string;
   readonly work: ContainerWork;
-  /** Unix milliseconds, as the next one. */
+  /** Unix milliseconds, like the next field. */
   readonly at: number;
   readonly progressAt: number;
 }
 
-/** Tells whether a container that does not answer yet is still at it: it computes, reads or writes. */
+/** Detects whether a container that is not ready yet makes progress: it computes, reads or writes. */
 export class StartProgress {
   readonly #samples = new Map<string, Sample>();
   readonly #containers: Pick<AgentContainers, 'work'>;
@@ -38,7 +38,7 @@ export class StartProgress {
     this.#containers = containers;
   }
 
-  /** Whether a running container may still be starting. */
+  /** Reports whether a running container may still be starting. */
   async isStarting(container: ContainerState): Promise<boolean> {
     const runningMs = runningForMs(container);
     if (runningMs > LONGEST_START_MS) return false;
@@ -46,7 +46,9 @@ export class StartProgress {
     return runningMs < STARTUP_LIMIT_MS || idleMs < STALLED_MS;
   }
 
-  /** Milliseconds since a running container was last seen at work; its start counts as such. */
+  /**
+   * Returns the milliseconds since a running container last made progress; its start counts as progress.
+   */
   async idleForMs(container: ContainerState): Promise<number> {
     const startedAt = container.startedAt ?? new Date().toISOString();
     const last = this.#lastSample(container.id, startedAt);
@@ -59,7 +61,7 @@ export class StartProgress {
     return now - progressAt;
   }
 
-  /** At a start all figures of a container begin anew. */
+  /** Returns the last sample. Docker resets all counters of a container when it starts. */
   #lastSample(id: string, startedAt: string): Sample {
     const known = this.#samples.get(id);
     if (known?.startedAt === startedAt) return known;
@@ -68,7 +70,7 @@ export class StartProgress {
   }
 }
 
-/** Milliseconds since the container's last start. */
+/** Returns the milliseconds since the container's last start. */
 export function runningForMs(container: ContainerState): number {
   return Date.now() - Date.parse(container.startedAt ?? new Date().toISOString());
 }

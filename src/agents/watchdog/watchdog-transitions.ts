@@ -4,15 +4,15 @@ import type { AgentRef } from '../../types/agent-ref.js';
 import { AgentGoneError, presentAgent } from '../agents/agents.js';
 import type { PastTransition, WatchdogMemory, WatchdogTransition } from '../../types/watchdog.js';
 
-/** Changes kept of one agent; older ones go. */
+/** Transitions kept per agent; older ones are deleted. */
 const MAX_KEPT = 500;
 
-/** A newer change of the agent's is written down: whoever made this one knows an older state. */
+/** A newer transition of the agent is already stored, so the writer's state is stale. */
 export class SupersededError extends Error {
   override readonly name = 'SupersededError';
 
   constructor(readonly agentId: string) {
-    super('Something newer is known of the agent');
+    super('A newer state of the agent is already stored');
   }
 }
 
@@ -30,9 +30,9 @@ const REMEMBER_ATTEMPT = `
   RETURNING id`;
 
 /**
- * Writes down a change and what is remembered after it.
+ * Stores a transition and the resulting watchdog memory.
  *
- * @returns false when this very change was written down before: nothing is changed then.
+ * @returns false when this transition is already stored; nothing changes then.
  * @throws AgentGoneError
  * @throws SupersededError
  */
@@ -57,7 +57,7 @@ export async function recordTransition(
   return true;
 }
 
-/** Writes down changes alone, as of the time when they were made. The same again change nothing. */
+/** Stores only past transitions, with their original times. Idempotent. */
 export async function recordPast(
   db: TenantTransaction,
   { agentId, userId }: AgentRef,
@@ -67,7 +67,7 @@ export async function recordPast(
     past.map(({ id, from, cause, reason, memory, crash }) => ({
       ...{ id, agentId, userId, fromState: from, toState: memory.state, cause, reason },
       at: new Date(memory.since),
-      // What it wrote last cannot be read without its secrets, which are blotted out in it.
+      // The last log lines are left out: redacting them needs the agent's secrets.
       crash: crash ? { ...crash, lastLines: [] } : null,
     })),
     { ignoreDuplicates: true },
@@ -87,9 +87,9 @@ async function forgetOld({ WatchdogTransition: Transitions }: TenantTransaction,
 }
 
 /**
- * Writes down that an attempt at a repair begins.
+ * Stores the beginning of a repair attempt.
  *
- * @returns false when it is not the latest thing that is known of the agent: nothing is changed then.
+ * @returns false when a newer state of the agent is stored; nothing changes then.
  * @throws AgentGoneError
  */
 export async function recordAttempt(
@@ -104,7 +104,7 @@ export async function recordAttempt(
   return false;
 }
 
-/** Adds what was found out about a crash to the change that it made. */
+/** Adds the details of a crash to the transition it caused. */
 export async function recordCrash(
   tenant: TenantDatabase,
   transitionId: string,

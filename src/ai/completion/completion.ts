@@ -1,14 +1,14 @@
-/** A message of a conversation, as OpenAI's chat completions take it. */
+/** A message of a conversation in OpenAI's chat completion format. */
 export interface ChatMessage {
   readonly role: string;
-  /** Text, a list of parts (text, images), or none where an assistant only calls tools. */
+  /** Text or a list of parts (text, images); absent if the assistant only calls tools. */
   readonly content?: unknown;
   readonly [field: string]: unknown;
 }
 
 /**
- * A chat completion as OpenAI's API takes it: the form in which every request comes here, and which
- * each provider's adapter turns into the provider's own. What is not named here is passed on.
+ * A chat completion request in OpenAI's format, which every provider adapter converts to the provider's
+ * own. Unnamed fields are passed on.
  */
 export interface ChatBody {
   readonly messages: readonly ChatMessage[];
@@ -18,25 +18,25 @@ export interface ChatBody {
   readonly [field: string]: unknown;
 }
 
-/** A chat completion for one model. */
+/** A chat completion request for one model. */
 export interface ChatRequest extends ChatBody {
   readonly model: string;
 }
 
-/** What a provider says that a call used. */
+/** The usage that a provider reports for a call. */
 export interface TokenUsage {
   readonly inputTokens: number;
-  /** Thinking included. */
+  /** Output tokens, including reasoning. */
   readonly outputTokens: number;
 }
 
-/** A whole answer. */
+/** A complete answer. */
 export interface Completion {
   /** The JSON of an OpenAI `chat.completion`. */
   readonly json: string;
-  /** The assistant's text; empty where it only calls tools. */
+  /** The assistant's text; empty if it only calls tools. */
   readonly content: string;
-  /** Of all that is said in it, in UTF-8: text, thoughts and calls of tools. */
+  /** UTF-8 bytes of the whole output: text, reasoning and tool calls. */
   readonly bytes: number;
   readonly usage: TokenUsage | undefined;
 }

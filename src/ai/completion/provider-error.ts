@@ -1,17 +1,17 @@
 import type { ProviderName } from './provider-names.js';
 
 /**
- * How a provider fails:
- * - `bad_key`: it does not take our key, or our account is out of money.
- * - `rate_limited`: it wants fewer requests, for `retryAfterMs` if it says so.
- * - `overloaded`: it has no capacity, or a fault of its own.
- * - `too_long`: the conversation does not fit the model.
- * - `refused`: it will not answer this content.
- * - `bad_request`: it finds the request wrong.
- * - `unknown_model`: it does not have the model.
- * - `unreachable`: no connection, or it broke off; with a status when the answer had begun.
+ * The kinds of provider failures:
+ * - `bad_key`: the provider rejects the platform's key, or its account has no credit.
+ * - `rate_limited`: too many requests, retry after `retryAfterMs` if given.
+ * - `overloaded`: the provider has no capacity, or an internal error.
+ * - `too_long`: the conversation exceeds the model's context.
+ * - `refused`: the provider does not answer this content.
+ * - `bad_request`: the provider rejects the request as invalid.
+ * - `unknown_model`: the provider does not have the model.
+ * - `unreachable`: no connection, or a broken one; with a status if the answer had begun.
  * - `timeout`: no answer in time.
- * - `garbage`: an answer that is not in its own format, or is longer than we take.
+ * - `garbage`: an answer in an invalid format or over the size limit.
  */
 export type ProviderFailure =
   | 'bad_key'
@@ -25,11 +25,11 @@ export type ProviderFailure =
   | 'timeout'
   | 'garbage';
 
-/** One attempt at a provider that failed. Never holds what the provider said: that can quote us. */
+/** A failed attempt at a provider. Never contains the provider's text, which could quote the request. */
 export class ProviderError extends Error {
   /**
-   * @param status the HTTP status, where there was one.
-   * @param retryAfterMs milliseconds that the provider asks us to wait.
+   * @param status the HTTP status, if one was received.
+   * @param retryAfterMs milliseconds to wait, as requested by the provider.
    */
   constructor(
     readonly provider: ProviderName,

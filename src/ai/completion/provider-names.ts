@@ -1,4 +1,4 @@
-/** The AI providers, with the address of their API. */
+/** The AI providers, with the base URLs of their APIs. */
 export const PROVIDER_BASE_URLS = {
   openrouter: 'https://openrouter.ai/api/v1',
   gemini: 'https://generativelanguage.googleapis.com/v1beta',
@@ -10,14 +10,14 @@ export const PROVIDER_BASE_URLS = {
 
 export type ProviderName = keyof typeof PROVIDER_BASE_URLS;
 
-// The keys of an object literal are those of its type.
+// Safe cast: the keys are those of the literal above.
 export const PROVIDER_NAMES = Object.keys(PROVIDER_BASE_URLS) as [ProviderName, ...ProviderName[]];
 
 export function isProviderName(name: string): name is ProviderName {
   return Object.hasOwn(PROVIDER_BASE_URLS, name);
 }
 
-/** Where a provider's API is, and the key to it. */
+/** The base URL and key of a provider's API. */
 export interface ProviderConfig {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;

@@ -9,17 +9,21 @@ import type { AttemptResult } from './no-answer-error.js';
 import { ProviderHealthCheck } from './provider-health.js';
 import { Router } from './route.js';
 
-/** What AI endpoints work with. */
+/** The services of the AI endpoints. */
 export interface Ai {
   readonly completions: Completions;
   readonly router: Router;
   readonly health: ProviderHealthCheck;
   readonly meter: Meter;
-  /** Records what is under way, and brings it into the database. To be called once. */
+  /** Records the calls in flight and flushes them to the database. Call once. */
   close(): Promise<void>;
 }
 
-/** @throws what the file system refuses the journal of usage. */
+/**
+ * Creates the AI services.
+ *
+ * @throws the file system's error when the usage journal cannot be opened.
+ */
 export function createAi(parts: {
   readonly settings: { readonly ai: AiSettings; readonly process: ProcessSettings };
   readonly database: Database;

@@ -8,43 +8,43 @@ import type { ProviderConfig, ProviderName } from '../completion/provider-names.
 import { adapterOf } from '../providers/adapters.js';
 import type { StreamReader, WireEvent } from '../providers/shared/adapter.js';
 
-/** A whole answer that is longer is no answer. */
+/** Maximum bytes of a complete answer; longer ones are rejected. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
-/** Of one event of a stream, in characters: an image may be in it. */
+/** Maximum characters of a stream event, which may contain an image. */
 const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
-/** Between two events of a stream, and for all of it. */
+/** Milliseconds between two stream events, and for the whole stream. */
 const STREAM_IDLE_MS = 60_000;
 const STREAM_MS = 10 * 60_000;
 
-/** Who is asked, and for how long. */
+/** A request to one provider, with its time limit. */
 export interface Ask {
   readonly name: ProviderName;
   readonly provider: ProviderConfig;
-  /** Its `model` is what the provider calls it. */
+  /** The request, with the provider's own name for the model. */
   readonly request: ChatRequest;
-  /** Milliseconds for a whole answer, and for a streamed one to begin. */
+  /** Milliseconds for a complete answer, or until a stream begins. */
   readonly timeoutMs: number;
-  /** Aborted when nobody wants the answer any more. */
+  /** Aborted when the answer is no longer needed. */
   readonly signal: AbortSignal;
 }
 
-/** An answer that comes piece by piece. */
+/** A streamed answer. */
 export interface CompletionStream {
   /**
-   * OpenAI `chat.completion.chunk`s as JSON. Ends with the answer, or throws a ProviderError. To be
-   * returned if it is not read to its end.
+   * OpenAI `chat.completion.chunk`s as JSON. Ends with the answer or throws a ProviderError. Call
+   * `return` if it is not read to its end.
    */
   readonly chunks: AsyncGenerator<string>;
-  /** What the provider has said so far that the call uses. */
+  /** Returns the usage that the provider has reported so far. */
   usage(): TokenUsage | undefined;
-  /** Of all that the model has said so far, in UTF-8: text, thoughts and calls of tools. */
+  /** Returns the UTF-8 bytes of the model's output so far: text, reasoning and tool calls. */
   bytes(): number;
 }
 
 /**
- * Asks one provider for a whole answer.
+ * Requests a complete answer from one provider.
  *
- * @throws ProviderError; what the signal was aborted with.
+ * @throws ProviderError; the abort reason of the signal.
  */
 export async function askForAnswer(ask: Ask): Promise<Completion> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs);
@@ -63,9 +63,9 @@ export async function askForAnswer(ask: Ask): Promise<Completion> {
 }
 
 /**
- * Asks one provider for a streamed answer, and comes back with it when it has begun.
+ * Requests a streamed answer from one provider and returns once it begins.
  *
- * @throws ProviderError when it does not begin; the chunks throw what comes after.
+ * @throws ProviderError when the stream does not begin; the chunks throw later errors.
  */
 export async function askForStream(ask: Ask): Promise<CompletionStream> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs, STREAM_MS);
@@ -73,7 +73,7 @@ export async function askForStream(ask: Ask): Promise<CompletionStream> {
     const { body, statusCode } = await send(ask, clock);
     const reader = adapterOf(ask.name).openStream(ask.request);
     const chunks = readChunks({ ...ask, statusCode }, eventsOf(ask.name, body), reader, clock);
-    // A provider that fails at once has another asked in its place.
+    // Waits for the first chunk, so that another provider can replace one that fails immediately.
     const first = await chunks.next();
     return {
       chunks: await primed(continued(first, chunks)),
@@ -96,7 +96,7 @@ async function* readChunks(
     while (!reader.over) {
       const next = await asProviderError(ask, clock, () => events.next(), ask.statusCode);
       if (next.done === true) break;
-      clock.pause(); // that a client takes it slowly is not the provider's silence
+      clock.pause(); // a slow client must not count as a silent provider
       yield* reader.read(next.value);
       clock.expect(STREAM_IDLE_MS);
     }
@@ -132,7 +132,7 @@ async function* continued(
   rest: AsyncGenerator<string>,
 ): AsyncGenerator<string> {
   try {
-    yield ''; // where `primed` leaves it
+    yield ''; // `primed` stops here
     if (first.done === true) return;
     yield first.value;
     yield* rest;
@@ -142,15 +142,15 @@ async function* continued(
 }
 
 /**
- * Takes a generator to its first yield, which is nobody's: one that was never begun would not do
- * what it has to do at its end.
+ * Advances a generator to its first yield, an empty one: a generator that never started would skip its
+ * `finally` block.
  */
 export async function primed(generator: AsyncGenerator<string>): Promise<AsyncGenerator<string>> {
   await generator.next();
   return generator;
 }
 
-/** Sends the request, and waits for a status that is a success. */
+/** Sends the request and waits for a success status. */
 async function send(ask: Ask, clock: AttemptClock): Promise<ProviderResponse> {
   const { name, provider } = ask;
   const adapter = adapterOf(name);
@@ -159,7 +159,7 @@ async function send(ask: Ask, clock: AttemptClock): Promise<ProviderResponse> {
   if (isSuccess(response)) return response;
   const { headers, statusCode } = response;
   const text = await asProviderError(ask, clock, () => readFailure(response), statusCode);
-  if (statusCode < 400) throw new ProviderError(name, 'unreachable', statusCode); // leads elsewhere
+  if (statusCode < 400) throw new ProviderError(name, 'unreachable', statusCode); // a redirect
   throw adapter.readError(statusCode, toHeaders(headers), text);
 }
 
@@ -172,9 +172,9 @@ function toHeaders(raw: ProviderResponse['headers']): Headers {
 }
 
 /**
- * Tells apart the caller that left, the time that is up, and the provider that broke off.
+ * Distinguishes an abort by the caller, a timeout and a broken connection.
  *
- * @param status where the answer has begun.
+ * @param status set once the answer has begun.
  */
 async function asProviderError<T>(
   ask: Ask,

@@ -1,6 +1,6 @@
 /**
- * The time of one attempt at a provider. Its signal aborts when the time is up, or when the caller
- * has left; `timedOut` tells which. To be stopped at the attempt's end.
+ * The clock of one attempt at a provider. Its signal aborts on a timeout or when the caller aborts;
+ * `timedOut` distinguishes them. Call `stop` at the end of the attempt.
  */
 export class AttemptClock {
   readonly #controller = new AbortController();
@@ -11,8 +11,8 @@ export class AttemptClock {
   #timedOut = false;
 
   /**
-   * @param ms until the first sign of life.
-   * @param wholeMs for everything, where there are more.
+   * @param ms until the first response.
+   * @param wholeMs for the whole attempt, if limited.
    */
   constructor(caller: AbortSignal, ms: number, wholeMs?: number) {
     this.#caller = caller;
@@ -30,12 +30,12 @@ export class AttemptClock {
     return this.#timedOut;
   }
 
-  /** Somebody else's turn: what they take does not count. */
+  /** Pauses the timeout while the client reads. */
   pause(): void {
     clearTimeout(this.#next);
   }
 
-  /** Milliseconds until the next sign of life. */
+  /** Restarts the timeout. @param ms until the next response. */
   expect(ms: number): void {
     clearTimeout(this.#next);
     this.#next = this.#in(ms);

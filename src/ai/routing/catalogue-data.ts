@@ -1,27 +1,27 @@
 import type { Plan } from '../../types/plans.js';
 import type { ProviderName } from '../completion/provider-names.js';
 
-/** A model, and what the providers that serve it call it. */
+/** A model, with each provider's name for it. */
 export interface CatalogueModel {
   readonly family: string;
   readonly name: string;
   readonly description: string;
   readonly tags: readonly string[];
-  /** The lowest plan whose subscribers may ask for it; those above may too. */
+  /** The lowest plan that includes the model; higher plans include it too. */
   readonly plan: Plan;
-  /** US dollars for a million tokens; at most six decimals. */
+  /** US dollars per million tokens, with at most six decimals. */
   readonly inputCost: number;
   readonly outputCost: number;
-  /** Tokens. */
+  /** Size in tokens. */
   readonly contextWindow: number;
   readonly maxOutput: number;
-  /** Where rates and sizes are from, and when they were looked up there. */
+  /** Source of rates and sizes, with the date they were looked up. */
   readonly source: string;
   readonly asOf: string;
   readonly servedBy: Partial<Readonly<Record<ProviderName, string>>>;
 }
 
-/** Where several models' figures were looked up. */
+/** Sources shared by several models. */
 const OPENAI = lookedUp('https://developers.openai.com/api/docs/pricing', '2026-11-21');
 const GOOGLE = lookedUp('https://ai.google.dev/gemini-api/docs/pricing', '2026-11-21');
 const ANTHROPIC = lookedUp(
@@ -32,14 +32,14 @@ const ANTHROPIC = lookedUp(
 const LITELLM = lookedUp('litellm 1.106.2', '2026-11-21');
 
 /**
- * The models on offer. OpenRouter passes its makers' rates on without a surcharge for tokens, so
- * that one rate holds for all who serve a model. `npm run models:stale` lists what is due.
+ * The available models. OpenRouter charges the makers' rates without a surcharge for tokens, so one rate
+ * applies to all providers of a model. `npm run models:stale` lists outdated entries.
  */
 export const CATALOGUE: readonly CatalogueModel[] = [
   {
     family: 'gpt-6-luna',
     name: 'GPT-6 Luna',
-    description: 'Small and quick, for everyday tasks',
+    description: 'Small and fast, for everyday tasks',
     tags: ['general', 'fast', 'creative'],
     plan: 'label',
     ...dollars({ input: 0.1, output: 0.5 }),
@@ -50,7 +50,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
   {
     family: 'gemini-2.5-flash',
     name: 'Gemini 2.5 Flash',
-    description: 'Quick, with a long context',
+    description: 'Fast, with a long context',
     tags: ['general', 'fast', 'creative'],
     plan: 'label',
     ...dollars({ input: 0.3, output: 2.5 }),
@@ -61,7 +61,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
   {
     family: 'gpt-oss-120b',
     name: 'GPT-OSS 120B',
-    description: 'Open weights, thinks before it answers',
+    description: 'Open weights, reasons before it answers',
     tags: ['general', 'reasoning', 'coding', 'fast'],
     plan: 'label',
     ...dollars({ input: 0.15, output: 0.6 }),
@@ -72,7 +72,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
   {
     family: 'claude-haiku-5-5',
     name: 'Claude Haiku 5.5',
-    description: 'Quick, good with tools',
+    description: 'Fast, good with tools',
     tags: ['general', 'fast', 'coding'],
     plan: 'solo',
     ...dollars({ input: 0.1, output: 0.5 }),
@@ -128,7 +128,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
   {
     family: 'claude-opus-4-6',
     name: 'Claude Opus 4.6',
-    description: 'The default of agents',
+    description: 'The default model of agents',
     tags: ['reasoning', 'coding'],
     plan: 'network',
     ...dollars({ input: 5, output: 25 }),
@@ -139,7 +139,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
   {
     family: 'gpt-4',
     name: 'GPT-4',
-    description: 'Older; agents may name it',
+    description: 'Older model, for agents that name it',
     tags: ['general'],
     plan: 'network',
     ...dollars({ input: 30, output: 60 }),

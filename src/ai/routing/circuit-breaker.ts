@@ -2,14 +2,14 @@ import { setBounded } from '../../lib/bounded-map.js';
 import type { ProviderError, ProviderFailure } from '../completion/provider-error.js';
 import type { ProviderName } from '../completion/provider-names.js';
 
-/** Failures in a row after which somebody is skipped, and for how many milliseconds. */
+/** Consecutive failures that open the circuit, and the milliseconds it stays open. */
 const FAILURES = 3;
 const SKIP_MS = 30_000;
-/** The longest that a provider's own wish for a pause is followed, by those to whom it told it. */
+/** Maximum milliseconds for which a provider's retry-after is honored, for the owner who received it. */
 const MAX_RETRY_AFTER_MS = 5 * 60_000;
 const MAX_KNOWN = 10_000;
 
-/** Who is asked: a provider for one of its models. */
+/** A provider with one of its models. */
 export interface Target {
   readonly provider: ProviderName;
   readonly model: string;
@@ -17,23 +17,22 @@ export interface Target {
 
 interface State {
   readonly failures: number;
-  /** Whose calls have failed: two at most are told apart. */
+  /** Owners of the failed calls: at most two are distinguished. */
   readonly owners: readonly string[];
   readonly skipUntil: number;
-  /** While the call that tries it may be under way. */
+  /** Time until which a probe may be in flight. */
   readonly triedUntil: number;
 }
 
-/** Faults of the request: they say nothing of who was asked. */
+/** Failures caused by the request, which do not count against the provider. */
 const OF_REQUEST: ReadonlySet<ProviderFailure> = new Set(['too_long', 'refused', 'bad_request']);
 
 /**
- * Remembers who keeps failing. Such a one is skipped for a while; then one call at a time tries it,
- * until it answers. In this process alone: another finds out for itself.
+ * Opens a circuit when a model or provider keeps failing, then admits one probe at a time until a call
+ * succeeds. Local to this process.
  *
- * A caller can have calls fail at will, such as by what takes longer than anybody waits: what fails for one owner
- * alone is skipped for that one, and for everybody what fails for two. So is what asks for a pause: a
- * provider may have no room for one owner's large request, and room for everybody else's.
+ * Callers can cause failures (such as timeouts) at will: failures or retry-after of one owner open the
+ * circuit for that owner only; it takes two owners to open it for all.
  */
 export class CircuitBreaker {
   readonly #states = new Map<string, State>();
@@ -44,18 +43,20 @@ export class CircuitBreaker {
     this.#now = now;
   }
 
-  /** Whether to ask somebody else first. Who asks all the same is the one who tries. */
+  /** Reports whether the circuit is open. A caller that proceeds anyway is the probe. */
   isOpen(target: Target, owner: string): boolean {
     const states = keysOf(target, owner).map((key) => this.#states.get(key));
     return states.some((state) => state && untilOf(state) > this.#now());
   }
 
-  /** Says that a call is on its way: while it is, others still skip one that was failing. */
+  /**
+   * Records that a call is in flight; until it ends, other calls still skip a target that was failing.
+   */
   probing(target: Target, owner: string): void {
     for (const key of keysOf(target, owner)) {
       const state = this.#states.get(key);
       if (state === undefined || state.skipUntil === 0) continue;
-      // Who has tried it and failed keeps nobody else from it.
+      // An owner whose own probe failed must not block the probes of others.
       if (state.owners.includes(owner)) continue;
       this.#set(key, { ...state, triedUntil: this.#now() + SKIP_MS });
     }
@@ -83,11 +84,11 @@ export class CircuitBreaker {
     const owners = [...new Set([...(known?.owners ?? []), owner])].slice(0, 2);
     const isAlone = owners.length < leastOwners;
     const skipMs = isAlone ? 0 : Math.max(failures >= FAILURES ? SKIP_MS : 0, pauseMs);
-    // What was under way already when others had it skipped does not end that; nor does the call that
-    // tries it, of which the next one is to be the only one again.
+    // Neither the failure of a call begun before the circuit opened nor that of the probe shortens the
+    // open period; afterwards again only one probe is allowed.
     const before = known?.skipUntil ?? 0;
     const skipUntil = skipMs === 0 ? before : Math.max(before, this.#now() + skipMs);
-    // Nobody alone goes on with what two have begun.
+    // An opened circuit needs two owners again to be extended for all.
     this.#set(key, { failures, owners: skipMs > 0 ? [] : owners, skipUntil, triedUntil: 0 });
   }
 
@@ -99,14 +100,14 @@ export class CircuitBreaker {
 const untilOf = ({ skipUntil, triedUntil }: State): number => Math.max(skipUntil, triedUntil);
 
 /**
- * What a key may be refused with for one call or one model alone: it would cost more than is left, it is not let
- * use that model, or something before the provider does not like what was said.
+ * Statuses with which a key may be refused for one call or model only: too expensive for the remaining
+ * credit, model not allowed, or content blocked by a filter.
  */
 const OF_CALL: readonly unknown[] = [402, 403];
 
 /**
- * Whether it is a fault of the whole provider. What else goes wrong is one model's matter, also an answer
- * that breaks off when it has begun: behind one provider can be many.
+ * Reports whether the whole provider failed. Other failures, including an answer that breaks off, count
+ * against one model, because a provider may be a gateway to many.
  */
 const isOfProvider = ({ failure, status }: ProviderError): boolean =>
   failure === 'bad_key'

@@ -24,22 +24,22 @@ import {
   withOutputBound,
 } from '../completion/token-bound.js';
 
-/** One call by somebody who was let in. */
+/** A call by an authorized caller. */
 export interface Call {
   readonly callId: string;
   readonly userId: string;
   readonly agentId: string | null;
-  /** Whose quota binds; undefined for administrators. */
+  /** The plan whose quota applies; undefined for administrators. */
   readonly plan: Plan | undefined;
-  /** The path that was called. */
+  /** The path of the request. */
   readonly endpoint: string;
   readonly route: Route;
   readonly request: ChatBody;
-  /** Aborted when the caller goes away. */
+  /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** Who served a call, and which attempts were made. */
+/** The provider that answered a call, and the attempts made. */
 export interface Served {
   /** `<provider>/<model>`. */
   readonly model: string;
@@ -53,13 +53,13 @@ export interface Answered extends Served {
 }
 
 export interface Streaming extends Served {
-  /** What was used; to be asked for when the chunks have ended. */
+  /** Returns the usage; call after the chunks have ended. */
   usage(): TokenUsage;
-  /** OpenAI `chat.completion.chunk`s as JSON. To be returned if it is not read to its end. */
+  /** OpenAI `chat.completion.chunk`s as JSON. Call `return` if it is not read to its end. */
   readonly chunks: AsyncGenerator<string>;
 }
 
-/** A stream under way. */
+/** A stream in flight. */
 interface Streamed {
   readonly call: Call;
   readonly life: CallLife;
@@ -68,33 +68,36 @@ interface Streamed {
   readonly used: StreamUsage;
 }
 
-/** Failures of which another model is no cure. */
+/** Failures that another model would not avoid. */
 const FINAL: ReadonlySet<string> = new Set(['refused', 'bad_request']);
 
-/** So many may take too long: the provider has worked for each of them, and nobody is charged for it. */
+/** Maximum timeouts per call: the provider has worked for each, and no user is charged for it. */
 const MAX_TIMEOUTS = 2;
 
-/** No model takes in more, in tokens. */
+/** An upper bound, in tokens, for models with an unknown context window. */
 const UNKNOWN_CONTEXT = 2_000_000;
 
-/** No call uses more, whatever a provider says: its cost still fits the column of costs. */
+/**
+ * Upper bound for the tokens of a call, whatever a provider reports, so that its cost fits the database
+ * column.
+ */
 const MAX_TOKENS = 50_000_000;
 
 interface CompletionsOptions {
   readonly providers: Providers;
-  /** `AI_MODEL_TIMEOUT_MS`: for each attempt. */
+  /** Milliseconds for each attempt (`AI_MODEL_TIMEOUT_MS`). */
   readonly timeoutMs: number;
   readonly meter: Meter;
   readonly log: Logger;
-  /** How much is still taken in of calls whose clients have left. */
+  /** Limits on reading calls whose clients have disconnected. */
   readonly left?: Partial<LeftCallBounds>;
-  /** Counts attempts. */
+  /** Callback that counts attempts. */
   readonly onAttempt?: (result: AttemptResult) => void;
 }
 
 /**
- * Answers chat completions: holds the quota, asks who is on the route, and records the usage. A call
- * that a client leaves is recorded too, by what the provider says of it where that can be waited for.
+ * Answers chat completions: reserves quota, calls the providers of the route and records the usage. A
+ * call whose client disconnects is recorded too, with the provider's figures if they arrive in time.
  */
 export class Completions {
   readonly #circuit = new CircuitBreaker();
@@ -107,12 +110,15 @@ export class Completions {
     this.#left = new LeftCalls(options.left);
   }
 
-  /** Records the calls that clients have left, as far as they have come. */
+  /** Ends and records the calls whose clients have disconnected. */
   close(): Promise<void> {
     return this.#left.close();
   }
 
-  /** @throws QuotaExceededError; NoAnswerError when nobody answers; what the caller's signal was aborted with. */
+  /**
+   * Answers a call completely. @throws QuotaExceededError; NoAnswerError when no provider answers; the
+   * abort reason of the caller's signal.
+   */
   async answer(call: Call): Promise<Answered> {
     const life = this.#left.follow(call.userId, call.signal);
     try {
@@ -126,7 +132,7 @@ export class Completions {
     }
   }
 
-  /** Comes back when the answer has begun. @throws as `answer` does. */
+  /** Answers a call with a stream, and returns once the stream has begun. @throws as `answer` does. */
   async stream(call: Call): Promise<Streaming> {
     const life = this.#left.follow(call.userId, call.signal);
     try {
@@ -153,19 +159,19 @@ export class Completions {
   ): Promise<{ result: T; attempt: Attempt; attempts: readonly AttemptResult[] }> {
     const { callId, userId, plan, request, route } = call;
     const { meter } = this.#options;
-    // To reckon it, all of the conversation is looked through.
+    // Computed only for plans with a quota, because it scans the whole conversation.
     const tokens = hasQuota(plan) ? tokenBound(request, widestContext(route)) : 0;
     await meter.reserve({ callId, userId, plan, tokens });
     try {
       return await this.#tryInOrder(call, life, ask);
     } catch (error) {
-      // What was recorded has nothing to release.
+      // Has no effect on a call whose usage was already recorded.
       meter.release(callId);
       throw error;
     }
   }
 
-  /** Those who keep failing come last: better asked than nobody. */
+  /** Tries the route in order, with failing providers last instead of not at all. */
   async #tryInOrder<T>(call: Call, life: CallLife, ask: (ask: Ask) => Promise<T>) {
     const { callId, request, route, userId } = call;
     const attempts: AttemptResult[] = [];
@@ -173,7 +179,7 @@ export class Completions {
     const inTurn = [...route.filter((attempt) => !skipped.includes(attempt)), ...skipped];
     let last: ProviderError | undefined;
     for (const attempt of inTurn) {
-      // Nobody waits for another one's answer.
+      // The client has disconnected, so a further attempt is useless.
       if (life.left) throw call.signal.reason;
       const began = performance.now();
       const done = (outcome: AttemptResult['outcome']) =>
@@ -188,7 +194,7 @@ export class Completions {
         return { result, attempt, attempts };
       } catch (error) {
         if (!(error instanceof ProviderError)) {
-          // Left while it was being answered, and not waited for.
+          // The client disconnected during the attempt and its call was not continued.
           if (life.signal.aborted) this.#options.meter.record(used());
           throw error;
         }
@@ -199,7 +205,7 @@ export class Completions {
       }
     }
     this.#logAttempts(call, attempts);
-    if (last === undefined) throw new TypeError('a route has somebody on it');
+    if (last === undefined) throw new TypeError('a route needs at least one attempt');
     throw new NoAnswerError(last, attempts);
   }
 
@@ -211,7 +217,7 @@ export class Completions {
     return {
       name,
       provider,
-      // Where nothing is held there is nothing to bound.
+      // Without a quota no output bound is needed.
       request: hasQuota(plan) ? withOutputBound(request, entry?.maxOutput) : request,
       timeoutMs: this.#options.timeoutMs,
       signal,
@@ -232,13 +238,16 @@ export class Completions {
     this.#options.log.warn({ callId, userId, agentId, tried: attempts }, 'AI providers failed');
   }
 
-  /** Records before the last piece is out; and what nobody takes the rest of, when that is over. */
+  /**
+   * Records the usage before the stream ends. A stream that its client abandons is drained and then
+   * recorded.
+   */
   async *#metered(streamed: Streamed): AsyncGenerator<string> {
     const { stream, used } = streamed;
     let brokeOff: unknown;
     let over = false;
     try {
-      yield ''; // where `primed` leaves it
+      yield ''; // `primed` stops here
       for (;;) {
         const next = await stream.chunks.next();
         if (next.done === true) break;
@@ -257,7 +266,7 @@ export class Completions {
     }
   }
 
-  /** Takes in what the client has left, to hear what it used; as far as that may go. */
+  /** Drains a stream after the client has disconnected, to learn its usage, within the limits. */
   async #drain(streamed: Streamed): Promise<void> {
     const { life, stream, used } = streamed;
     life.leave();
@@ -274,7 +283,7 @@ export class Completions {
         bytes += next.value.length;
       }
     } catch (error) {
-      // What it is that is wrong shows in who is asked next.
+      // Only the circuit breaker uses this error; no client waits for it.
       brokeOff = error;
     }
     await this.#settle(streamed, brokeOff);
@@ -319,7 +328,10 @@ const timedOut = (attempts: readonly AttemptResult[]): number =>
 const widestContext = (route: Route): number =>
   Math.max(...route.map(({ entry }) => entry?.contextWindow ?? UNKNOWN_CONTEXT));
 
-/** As long as its column, and not in the middle of a character: the database would refuse that. */
+/**
+ * Cuts a model name to its column's length without splitting a surrogate pair, which the database would
+ * reject.
+ */
 const cutOff = (model: string) => model.slice(0, 100).replace(/[\ud800-\udbff]$/, '');
 
 const servedBy = ({ provider, model }: Attempt) => ({ provider, model: `${provider}/${model}` });

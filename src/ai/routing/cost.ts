@@ -1,14 +1,14 @@
 import type { CatalogueModel } from './catalogue-data.js';
 import type { TokenUsage } from '../completion/completion.js';
 
-/** A million tokens' rate and a dollar's millionth: both have six decimals. */
+/** Six decimals, for both tokens per rate and micro-dollars per dollar. */
 const MILLION = 1_000_000n;
 
 const micro = (dollars: number): bigint => BigInt(Math.round(dollars * 1e6));
 
 /**
- * What a call cost, in US dollars with six decimals: exact, and rounded half up once. A model
- * without a rate, such as one of a local server, costs nothing.
+ * Returns the cost of a call in US dollars with six decimals: computed exactly, then rounded half up
+ * once. A model without a rate, such as a local one, is free.
  */
 export function costOf(
   rates: Pick<CatalogueModel, 'inputCost' | 'outputCost'> | undefined,

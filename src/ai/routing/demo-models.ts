@@ -1,6 +1,6 @@
 import { MODELS, findModel, type ModelEntry } from './catalogue.js';
 
-/** The six of the demo chat (spec 4.6): the cheap ones. */
+/** The six models of the demo chat (spec 4.6), chosen for their low cost. */
 const FAMILIES: readonly string[] = [
   'gpt-6-luna',
   'gemini-2.5-flash',
@@ -10,7 +10,10 @@ const FAMILIES: readonly string[] = [
   'gpt-oss-20b',
 ];
 
-/** Each at the first provider that can be had, or else at openrouter, which has them all. */
+/**
+ * Returns each demo model at its first available provider, or else at openrouter, which serves all of
+ * them.
+ */
 export function demoModels(available: (entry: ModelEntry) => boolean): ModelEntry[] {
   return FAMILIES.flatMap((family) => {
     const entries = MODELS.filter((entry) => entry.family === family);
@@ -20,7 +23,7 @@ export function demoModels(available: (entry: ModelEntry) => boolean): ModelEntr
   });
 }
 
-/** A model of the demo by its id; none for one that is not offered there. */
+/** Returns a demo model by its id; undefined for models outside the demo. */
 export function findDemoModel(id: string): ModelEntry | undefined {
   const entry = findModel(id);
   return entry && FAMILIES.includes(entry.family) ? entry : undefined;

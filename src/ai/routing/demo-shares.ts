@@ -4,30 +4,30 @@ import type { ClientNetworks } from '../../platform/http/client-networks.js';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-/** Tokens of one client a day, of the 20 million that the demo has a month. */
+/** Daily tokens per client, out of the demo's 20 million a month. */
 const CLIENT_TOKENS = 100_000;
 
-/** Clients that are known; of more, those that came longest ago are forgotten. */
+/** Maximum clients kept; more evict those that came first. */
 const MAX_CLIENTS = 10_000;
 
-/** What a client has used since when, in milliseconds that never go back. */
+/** A client's usage since a time, in milliseconds of a monotonic clock. */
 interface Used {
   readonly since: number;
   readonly tokens: number;
 }
 
 /**
- * Deals the demo's tokens among those who visit it, by address: nobody has all of them. Each API process
- * counts for itself.
+ * Limits the demo's tokens per client network, so that no client uses all of them. Each API process
+ * counts separately.
  */
 export class DemoShares {
   readonly #used = new Map<string, Used>();
 
   /**
-   * Holds tokens for one call.
+   * Reserves tokens for one call.
    *
-   * @returns what says how many it used.
-   * @throws TooManyRequestsError when the client has no more of them today.
+   * @returns a callback that reports the tokens used.
+   * @throws TooManyRequestsError when the client's tokens for the day are used up.
    */
   hold({ site }: ClientNetworks, tokens: number): (used: number) => void {
     const { since, tokens: before } = this.#of(site);
@@ -35,7 +35,7 @@ export class DemoShares {
     setBounded(this.#used, site, { since, tokens: before + tokens }, MAX_CLIENTS);
     return (used) => {
       const now = this.#of(site);
-      // Of the day before, or forgotten meanwhile: there is nothing to take back.
+      // The reservation is from a previous period or was evicted: there is nothing to return.
       if (now.since !== since) return;
       setBounded(this.#used, site, { since, tokens: now.tokens - tokens + used }, MAX_CLIENTS);
     };

@@ -2,39 +2,42 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Shares, type Release } from '../../lib/shares.js';
 
 /**
- * How much is still taken in of calls whose clients have left. What is held of a quota for a call
- * stays held until then, so that nobody gets more out of leaving.
+ * Limits on reading calls whose clients have disconnected. Reserved quota stays reserved until then, so
+ * that disconnecting gains nothing.
  */
 export interface LeftCallBounds {
-  /** Milliseconds from then on. */
+  /** Milliseconds after the disconnect. */
   readonly ms: number;
-  /** Bytes of one stream from then on, in OpenAI's chunks. */
+  /** Bytes of one stream after the disconnect, measured on OpenAI's chunks. */
   readonly bytes: number;
-  /** Calls of one user at a time, and of all. */
+  /** Concurrent calls per user, and in total. */
   readonly ofUser: number;
   readonly inAll: number;
 }
 
-/** For what has been ended to be recorded. */
+/** Milliseconds in which ended calls must be recorded. */
 const CLOSE_MS = 2_000;
 
 const BOUNDS: LeftCallBounds = { ms: 5 * 60_000, bytes: 32 * 1024 * 1024, ofUser: 8, inAll: 100 };
 
 /**
- * A call at its provider, which has a longer life than its client's patience: to leave does not end
- * it. To be ended when it has been recorded.
+ * A call at its provider, which continues after its client disconnects. Call `end` once the call is
+ * recorded.
  */
 export interface CallLife {
-  /** Aborted, with the reason of the client's own, when nothing more of the call is wanted. */
+  /** Aborted, with the client's abort reason, when the rest of the call is not needed. */
   readonly signal: AbortSignal;
-  /** Whether the client has left. */
+  /** True if the client has disconnected. */
   readonly left: boolean;
-  /** Says that it has, for whoever knows before the client's signal does. */
+  /** Marks the client as disconnected before its signal aborts. */
   leave(): void;
   end(): void;
 }
 
-/** Calls that go on although their clients have left, because what they use is only told at the end. */
+/**
+ * Calls that continue after their clients have disconnected, because providers report usage only at the
+ * end.
+ */
 export class LeftCalls {
   readonly bounds: LeftCallBounds;
   readonly #lives = new Map<AbortController, AbortSignal>();
@@ -46,7 +49,7 @@ export class LeftCalls {
     this.#left = new Shares({ most: this.bounds.inAll, perOwner: this.bounds.ofUser });
   }
 
-  /** @param client aborted when it leaves. */
+  /** Starts a call. @param client aborted when the client disconnects. */
   follow(userId: string, client: AbortSignal): CallLife {
     const life = new AbortController();
     this.#lives.set(life, client);
@@ -78,7 +81,7 @@ export class LeftCalls {
     };
   }
 
-  /** Ends all calls, and resolves when they are recorded: their clients have been let go of. */
+  /** Ends all calls and resolves when they are recorded. */
   async close(): Promise<void> {
     const ended = new Promise<void>((resolve) => (this.#ended = resolve));
     for (const [life, client] of this.#lives) life.abort(client.reason);

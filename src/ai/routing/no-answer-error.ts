@@ -2,20 +2,20 @@ import type { ServiceError } from '../../lib/errors.js';
 import { BadGatewayError, BadRequestError, TooManyRequestsError } from '../../lib/errors.js';
 import type { ProviderError, ProviderFailure } from '../completion/provider-error.js';
 
-/** One attempt as logs, metrics and administrators see it. */
+/** An attempt as shown in logs, metrics and to administrators. */
 export interface AttemptResult {
   readonly provider: string;
   readonly model: string;
-  /** `ok`, or how it failed. */
+  /** `ok` or the kind of failure. */
   readonly outcome: ProviderFailure | 'ok';
-  /** Milliseconds until the answer, or until a stream began. */
+  /** Milliseconds until the answer, or until its stream began. */
   readonly ms: number;
 }
 
-/** Everybody on the route was asked, and nobody answered. Holds nothing that a provider said. */
+/** All providers of a route failed. Contains no text of a provider. */
 export class NoAnswerError extends Error {
   constructor(
-    /** The last one's. */
+    /** The last attempt's failure. */
     readonly failure: ProviderError,
     readonly attempts: readonly AttemptResult[],
   ) {
@@ -23,7 +23,7 @@ export class NoAnswerError extends Error {
     this.name = 'NoAnswerError';
   }
 
-  /** What the caller is told: what they can do something about as such, the rest as a 502. */
+  /** Returns the error for the caller: a specific one if the caller can act on it, otherwise a 502. */
   get refusal(): ServiceError {
     const { failure, provider, retryAfterMs } = this.failure;
     switch (failure) {

@@ -1,13 +1,13 @@
 import type { Providers } from './route.js';
 import type { ProviderName } from '../completion/provider-names.js';
 
-/** An answer is kept for so many milliseconds: anybody may ask, and providers are others' machines. */
+/** Milliseconds for which results are cached: anybody may call the check, and providers are external. */
 const KEEP_MS = 30_000;
 const TIMEOUT_MS = 5_000;
 
 export type ProviderHealth = Partial<Readonly<Record<ProviderName, boolean>>>;
 
-/** Whether the configured providers can be reached. */
+/** Checks whether the configured providers can be reached. */
 export class ProviderHealthCheck {
   #latest: { readonly at: number; readonly health: Promise<ProviderHealth> } | undefined;
 
@@ -33,7 +33,7 @@ export class ProviderHealthCheck {
   }
 }
 
-/** Whoever answers is there, also with a refusal: the key is not sent for this. */
+/** Reports whether a provider responds; an error below 500 counts, because the check sends no key. */
 async function isReachable(baseUrl: string): Promise<boolean> {
   try {
     const response = await fetch(`${baseUrl}/models`, {
@@ -43,6 +43,6 @@ async function isReachable(baseUrl: string): Promise<boolean> {
     await response.body?.cancel();
     return response.status < 500;
   } catch {
-    return false; // which is what was asked
+    return false; // an unreachable provider is a valid result
   }
 }

@@ -5,16 +5,18 @@ import type { ProviderName } from '../completion/provider-names.js';
 import { ProviderError } from '../completion/provider-error.js';
 import type { WireRequest } from '../providers/shared/adapter.js';
 
-/** What is read of an error: enough for its type. */
+/** Bytes of an error response to read: enough to find its type. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/** To one provider at a time. Beyond, a call waits for one that ends, and its time runs. */
+/**
+ * Maximum connections to one provider. Further calls wait for a free connection while their timeout runs.
+ */
 const MAX_CONNECTIONS = 1_024;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * `undici` itself, because the `fetch` that is built on it costs four times as much. Its own
- * timeouts are off: an attempt has its clock.
+ * Uses `undici` directly, because `fetch` on top of it costs four times as much. Its own timeouts are
+ * off: each attempt has an AttemptClock.
  */
 const dispatcher = new Agent({
   connections: MAX_CONNECTIONS,
@@ -23,7 +25,7 @@ const dispatcher = new Agent({
   bodyTimeout: 0,
 });
 
-/** A provider's answer, whose body is still to be read. */
+/** A provider's response with an unread body. */
 export type ProviderResponse = Dispatcher.ResponseData;
 
 export const isSuccess = ({ statusCode }: ProviderResponse): boolean =>
@@ -36,7 +38,11 @@ export function post(
   return request(url, { method: 'POST', headers, body, signal, dispatcher });
 }
 
-/** @throws ProviderError for a body that is longer, or is not UTF-8. */
+/**
+ * Reads a complete body.
+ *
+ * @throws ProviderError for a body that is too long or not UTF-8.
+ */
 export async function readWhole(
   name: ProviderName,
   { body, statusCode }: ProviderResponse,
@@ -46,12 +52,12 @@ export async function readWhole(
   try {
     if (bytes.length <= maxBytes) return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    // Told like one that is too long.
+    // Reported in the same way as a body that is too long.
   }
   throw new ProviderError(name, 'garbage', statusCode);
 }
 
-/** The beginning of what is said of a failure. */
+/** Reads the beginning of an error response. */
 export async function readFailure({ body }: ProviderResponse): Promise<string> {
   return (await readBeginning(body, MAX_ERROR_BYTES)).toString('utf8');
 }

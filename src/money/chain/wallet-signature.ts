@@ -8,25 +8,25 @@ import {
 } from 'viem';
 import { CallRevertedError, type ChainNode } from './chain-node.js';
 
-/** Hex digits of a signature that a key alone makes: 65 bytes. */
+/** Length of a plain key signature in hex, with prefix: 65 bytes. */
 const OF_A_KEY = 2 + 2 * 65;
 
-/** What the code that is asked returns for a good signature. */
+/** The result of the validator code for a valid signature. */
 const YES = /^0x0*1$/;
 
-/** A text that a wallet is said to have signed (EIP-191). */
+/** A text and its claimed wallet signature (EIP-191). */
 export interface SignedText {
-  /** In lower case. */
+  /** The address in lower case. */
   readonly address: Hex;
   readonly text: string;
   readonly signature: Hex;
 }
 
 /**
- * Whether the wallet has signed it: by its key, which needs no chain, or as a contract, there (ERC-1271)
- * or still to be made (ERC-6492).
+ * Reports whether the wallet signed the text: by its key, which needs no chain, or as a contract,
+ * deployed (ERC-1271) or not yet (ERC-6492).
  *
- * @throws ChainAwayError when a contract would have to be asked.
+ * @throws ChainAwayError when a contract must be called while the chain is unavailable.
  */
 export async function isSignedByWallet(
   signed: SignedText,
@@ -53,6 +53,6 @@ async function isOfItsKey(hash: Hex, { address, signature }: SignedText): Promis
   try {
     return (await recoverAddress({ hash, signature })).toLowerCase() === address;
   } catch {
-    return false; // no point of the curve
+    return false; // the signature is no point of the curve
   }
 }

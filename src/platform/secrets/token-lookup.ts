@@ -3,30 +3,30 @@ import type { Database, FunctionCall } from '../database/database.js';
 import { tokenHash } from './token-hash.js';
 import { isPlan, type Plan } from '../../types/plans.js';
 
-/** Tokens in one round trip. */
+/** Tokens per round trip. */
 const MAX_BATCH = 200;
 
-/** What such a function returns of each token that it knows. */
+/** A row that the lookup function returns for each known token. */
 interface Found {
   readonly hash: string;
 }
 
-/** A subscription as such a function returns it; nulls where there is none. */
+/** A subscription as the lookup function returns it; nulls without one. */
 export interface FoundSubscription {
   readonly plan: string | null;
   readonly subscription_active: boolean | null;
 }
 
 /**
- * Finds whose tokens are as calls come with them; those that come together, in one round trip. What
- * a token looks like does not matter.
+ * Looks up the holders of tokens, batching concurrent lookups into one round trip. Accepts tokens of any
+ * form.
  */
 export class TokenLookup<Row extends Found> {
   readonly #batches: Batcher<string, Row | undefined>;
   readonly #database: Database;
   readonly #statement: FunctionCall;
 
-  /** @param statement calls a function of hashes. */
+  /** @param statement calls a database function with token hashes. */
   constructor(database: Database, statement: FunctionCall) {
     this.#database = database;
     this.#statement = statement;
@@ -44,7 +44,7 @@ export class TokenLookup<Row extends Found> {
   }
 }
 
-/** The plan that counts now; none without an active subscription. */
+/** Returns the plan in force; undefined without an active subscription. */
 export function activePlan(found: FoundSubscription): Plan | undefined {
   return isPlan(found.plan) && found.subscription_active === true ? found.plan : undefined;
 }
