@@ -3,7 +3,7 @@ import { isFirstAdminAwaited } from '../src/accounts/accounts/register.js';
 import { LABEL } from '../src/docker/containers/container-spec.js';
 import { Database } from '../src/platform/database/database.js';
 import { ensureRolesAndDatabase } from '../src/platform/database/roles.js';
-import { obtainAgentImage } from './agent-image/obtain-image.js';
+import { obtainAgentImage, obtainEgressImage } from './agent-image/obtain-image.js';
 import { startAnvil } from './chain/anvil.js';
 import { anvilProgram } from './chain/anvil-program.js';
 import { forgetLocalChain, furnish, partiesOf, withLocalChain } from './chain/local-chain.js';
@@ -95,8 +95,13 @@ export class Platform {
     return run(process.execPath, [script], { env: this.env, timeout: 60_000 });
   }
 
-  /** Finds or makes the image for new agents on the engine. */
-  async obtainImage(): Promise<void> {
+  /** Finds or makes the images of the agents and of the egress helpers on the Docker host. */
+  async obtainImages(): Promise<void> {
+    const { egress, egressImage } = this.#settings.agents;
+    const isGiven = isSet(this.env, 'AGENT_EGRESS_IMAGE');
+    if (egress === 'guarded' && !isGiven) {
+      await obtainEgressImage(this.env, this.#settings.runDir, egressImage);
+    }
     if (isSet(this.env, 'AGENT_RUNTIME_IMAGE')) return;
     const image = await obtainAgentImage(this.env, this.#settings.runDir);
     if (image !== undefined) this.env.AGENT_RUNTIME_IMAGE = image;

@@ -1,9 +1,11 @@
 import { createInterface } from 'node:readline/promises';
 import { DockerClient } from '../src/docker/containers/docker-client.js';
 import { releaseEgress } from '../src/docker/egress/agent-egress.js';
+import { LOCAL_HELPER_IMAGE } from '../src/docker/egress/helper-image-name.js';
 import { LABEL } from '../src/docker/containers/container-spec.js';
 import { findDocker } from '../dev/docker/find-docker.js';
 import { findLabelled, removeLabelled } from '../dev/docker/labelled.js';
+import { ensureEgressImage } from '../dev/egress-image/ensure-egress-image.js';
 import { describeFailure } from '../dev/failure.js';
 import { forgetInstallation, goneInstallations } from '../dev/installations.js';
 import { say } from '../dev/report.js';
@@ -48,7 +50,9 @@ async function clean(docker: string): Promise<number> {
   }
   for (const { name, things } of found) {
     await removeLabelled(docker, things);
-    await releaseEgress(new DockerClient({ dockerHost: docker, installation: name }));
+    const client = new DockerClient({ dockerHost: docker, installation: name });
+    await ensureEgressImage(client.docker, LOCAL_HELPER_IMAGE);
+    await releaseEgress(client, LOCAL_HELPER_IMAGE);
     forgetInstallation(name);
   }
   say('Removed.');

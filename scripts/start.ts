@@ -57,7 +57,7 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   const docker = await platform.startServers();
   if (docker.host === undefined) say(`${docker.missing} Until then no agent can be created.`);
   await platform.migrate();
-  if (docker.host !== undefined) await platform.obtainImage();
+  if (docker.host !== undefined) await platform.obtainImages();
   await platform.startServices();
   const ownDocker = docker.host !== undefined && docker.own ? docker.host : undefined;
   const links = await platform.adminLinks();

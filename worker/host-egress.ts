@@ -8,7 +8,7 @@ import type { Settings } from '../src/settings.js';
 
 /** What keeps the agents of this worker's host to the public internet. */
 export function openHostEgress(settings: Settings, log: Logger): HostEgress {
-  const { aiPort, egress, egressAllow: allow, subnetPool } = settings.agents;
+  const { aiPort, egress, egressAllow: allow, egressImage: image, subnetPool } = settings.agents;
   const { dockerHost } = settings.containers;
   const client = new DockerClient({ dockerHost, installation: settings.secrets.installation });
   const guarded = egress === 'guarded';
@@ -20,7 +20,7 @@ export function openHostEgress(settings: Settings, log: Logger): HostEgress {
   );
   gauge.set(0);
   return new HostEgress({
-    egress: new AgentEgress(client, { subnetPool, aiPort, allow }),
+    egress: new AgentEgress(client, { subnetPool, aiPort, allow, image }),
     guarded,
     required: guarded && settings.process.production,
     log,

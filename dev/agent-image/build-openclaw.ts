@@ -12,8 +12,8 @@ import {
 import { pullImage } from '../../src/docker/containers/runtime-images.js';
 import { requireRoom } from '../disk.js';
 import { projectRoot } from '../root.js';
-import { hasGlibc } from '../../src/docker/images/host-programs.js';
-import { hasImage, importImage } from '../../src/docker/images/import-image.js';
+import { hasGlibc } from '../images/host-programs.js';
+import { hasImage, importImage } from '../images/import-image.js';
 import { installRuntime, type RuntimePackages } from './install-runtime.js';
 import { placeOfStrangers, Stranger } from './stranger.js';
 import { openClawRootfs } from './openclaw-rootfs.js';

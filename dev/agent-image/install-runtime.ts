@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { copyFile, mkdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { findProgram } from '../../src/docker/images/host-programs.js';
+import { findProgram } from '../images/host-programs.js';
 import type { Stranger } from './stranger.js';
 
 const run = promisify(execFile);

@@ -54,3 +54,30 @@ export async function obtainAgentImage(
   }
   return image;
 }
+
+/** Puts the image of the egress helpers on the Docker host, or reports why it could not. */
+export async function obtainEgressImage(
+  env: NodeJS.ProcessEnv,
+  runDir: string,
+  name: string,
+): Promise<void> {
+  let isDone = false;
+  let problem: string | undefined;
+  const work = await startProcess({
+    name: 'egress-image',
+    command: process.execPath,
+    args: ['--enable-source-maps', builtProgram('dev', 'egress-image', 'make-image.js'), name],
+    env: minimalEnvironment(OF_THE_IMAGE, env),
+    cwd: projectRoot,
+    runDir,
+    ipc: true,
+    onMessage: (message) => {
+      const told = message as Told & { readonly done?: boolean }; // make-image.ts sends nothing else
+      isDone ||= told.done === true;
+      problem ??= told.problem;
+    },
+  });
+  await work.ended;
+  if (!isDone)
+    say(`No image for the rules of agents' networks: ${problem ?? lastLines(work.logFile)}`);
+}

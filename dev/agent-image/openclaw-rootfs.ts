@@ -1,14 +1,9 @@
 import { execFile } from 'node:child_process';
 import { access } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import {
-  addBaseLayout,
-  addLibraries,
-  addProgram,
-  findProgram,
-} from '../../src/docker/images/host-programs.js';
+import { addBaseLayout, addLibraries, addProgram, findProgram } from '../images/host-programs.js';
 import type { InstalledRuntime } from './install-runtime.js';
-import { Rootfs } from '../../src/docker/images/rootfs.js';
+import { Rootfs } from '../images/rootfs.js';
 
 const run = promisify(execFile);
 

@@ -13,9 +13,9 @@ import {
   addProgram,
   findProgram,
   hasGlibc,
-} from '../../src/docker/images/host-programs.js';
-import { hasImage, importImage } from '../../src/docker/images/import-image.js';
-import { Rootfs } from '../../src/docker/images/rootfs.js';
+} from '../../dev/images/host-programs.js';
+import { hasImage, importImage } from '../../dev/images/import-image.js';
+import { Rootfs } from '../../dev/images/rootfs.js';
 import { projectRoot } from '../../dev/root.js';
 
 const run = promisify(execFile);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type Docker from 'dockerode';
 import { withTag, versionOf } from '../../src/docker/containers/image-name.js';
-import { hasImage } from '../../src/docker/images/import-image.js';
+import { hasImage } from '../../dev/images/import-image.js';
 
 /**
  * Another version of an image, with more instructions of a Dockerfile, under a tag of its own.

@@ -1,7 +1,9 @@
 import type Docker from 'dockerode';
 import { LABEL } from '../../src/docker/containers/container-spec.js';
 import { DockerClient } from '../../src/docker/containers/docker-client.js';
+import { ensureEgressImage } from '../../dev/egress-image/ensure-egress-image.js';
 import { releaseEgress } from '../../src/docker/egress/agent-egress.js';
+import { LOCAL_HELPER_IMAGE } from '../../src/docker/egress/helper-image-name.js';
 
 /** What agents have left on the engine, by kind. */
 export interface Remains {
@@ -39,6 +41,7 @@ export async function removeRemains(docker: Docker, installation: string): Promi
   }
   for (const id of networks) await docker.getNetwork(id).remove();
   for (const name of volumes) await docker.getVolume(name).remove();
-  const dockerHost = process.env.DOCKER_HOST;
-  await releaseEgress(new DockerClient({ dockerHost, installation }));
+  const client = new DockerClient({ dockerHost: process.env.DOCKER_HOST, installation });
+  await ensureEgressImage(docker, LOCAL_HELPER_IMAGE);
+  await releaseEgress(client, LOCAL_HELPER_IMAGE);
 }

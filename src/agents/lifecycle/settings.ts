@@ -8,6 +8,7 @@ import {
   type RuntimeVersion,
 } from '../../docker/containers/image-name.js';
 import type { AllowedNetwork } from '../../docker/egress/egress-rules.js';
+import { LOCAL_HELPER_IMAGE } from '../../docker/egress/helper-image-name.js';
 import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
 import {
   boolean,
@@ -112,6 +113,11 @@ export const agentSettings = area(
       choice('guarded', 'open').prefault('guarded'),
       '`open`: no rules keep agents from private networks and the host; you see to that',
     ),
+    egressImage: variable(
+      'AGENT_EGRESS_IMAGE',
+      text.prefault(LOCAL_HELPER_IMAGE),
+      'the image that sets those rules, in production with its digest unless it is on the Docker host: `dev/egress-image/Dockerfile` makes it',
+    ),
     egressAllow: variable(
       'AGENT_EGRESS_ALLOW',
       allowedNetworks.prefault(''),
@@ -186,6 +192,9 @@ export const agentSettings = area(
         : []),
       ...(production && [...versions.values()].some((image) => image !== usual && isUnknown(image))
         ? ['AGENT_VERSIONS must have every release with its digest in production']
+        : []),
+      ...(production && isUnknown(values.egressImage)
+        ? ['AGENT_EGRESS_IMAGE must end in the digest of the image in production (@sha256:…)']
         : []),
     ];
   },

@@ -10,7 +10,7 @@ import { LABEL } from '../containers/container-spec.js';
 import type { DockerClient } from '../containers/docker-client.js';
 import { type AllowedNetwork, egressChain, type EgressRules, egressRules } from './egress-rules.js';
 import { HelperContainers } from './helper-containers.js';
-import { ensureHelperImage } from './helper-image.js';
+import { requireHelperImage } from './helper-image.js';
 import { NEIGHBOUR, SET_RULES, TRY } from './programs.js';
 
 /** An agent's place may be slow to be answered on a busy machine; what is dropped never is. */
@@ -23,6 +23,8 @@ const MAX_ADDRESSES = 32;
 const MAX_SUBNETS = 64;
 
 export interface EgressOptions {
+  /** Name of the helper image, in production with its digest. */
+  readonly image: string;
   /** Out of which agents' networks are taken, such as `10.231.0.0/16`. */
   readonly subnetPool: string;
   /** Of the agents' AI listener. */
@@ -77,8 +79,8 @@ export class AgentEgress {
    */
   async hold(prove: boolean): Promise<EgressProbe | undefined> {
     await this.#helpers.removeLeftovers();
-    const image = await ensureHelperImage(this.#client);
-    const { aiPort, allow } = this.#options;
+    const { aiPort, allow, image: name } = this.#options;
+    const image = await requireHelperImage(this.#client, name);
     const asNeighbour = { image, script: NEIGHBOUR, network: 'bridge', answer: neighbour };
     return this.#helpers.run(asNeighbour, async ({ gateway, resolvers, address, port }) => {
       const ai = { address: gateway, port: aiPort };
@@ -91,7 +93,7 @@ export class AgentEgress {
 
   /** As `releaseEgress`. */
   release(): Promise<boolean> {
-    return releaseEgress(this.#client);
+    return releaseEgress(this.#client, this.#options.image);
   }
 
   /** From a network like an agent's: what answers there does so to agents. */
@@ -166,15 +168,15 @@ export class AgentEgress {
  *
  * @returns whether none is left.
  */
-export async function releaseEgress(client: DockerClient): Promise<boolean> {
+export async function releaseEgress(client: DockerClient, image: string): Promise<boolean> {
   const helpers = new HelperContainers(client);
   await helpers.removeLeftovers();
   const label = [`${LABEL.installation}=${client.installation}`];
   const filters = JSON.stringify({ label });
   const networks = await client.call((docker, bound) => docker.listNetworks({ filters, ...bound }));
   if (networks.length > 0) return false;
-  const image = await ensureHelperImage(client);
-  await setRules(helpers, image, { chain: egressChain(client.installation) });
+  const id = await requireHelperImage(client, image);
+  await setRules(helpers, id, { chain: egressChain(client.installation) });
   return true;
 }
 

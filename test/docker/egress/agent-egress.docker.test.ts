@@ -13,6 +13,9 @@ import {
 import { DockerClient } from '../../../src/docker/containers/docker-client.js';
 import { AgentEgress, type EgressOptions } from '../../../src/docker/egress/agent-egress.js';
 import { egressChain } from '../../../src/docker/egress/egress-rules.js';
+import { requireHelperImage } from '../../../src/docker/egress/helper-image.js';
+import { LOCAL_HELPER_IMAGE } from '../../../src/docker/egress/helper-image-name.js';
+import { ensureEgressImage } from '../../../dev/egress-image/ensure-egress-image.js';
 import { ensureTestImage } from '../../agent-image/ensure-test-image.js';
 import { testDocker, type TestDocker } from '../../support/docker.js';
 import { canMakeNetworks, farMachine, type FarMachine } from '../../support/far-addresses.js';
@@ -56,7 +59,8 @@ function egressOf(
   options: Partial<EgressOptions> = {},
 ): AgentEgress {
   const client = new DockerClient({ dockerHost: process.env.DOCKER_HOST, installation, labels });
-  return new AgentEgress(client, { subnetPool, aiPort: portOf(ai), allow: [], ...options });
+  const image = LOCAL_HELPER_IMAGE;
+  return new AgentEgress(client, { image, subnetPool, aiPort: portOf(ai), allow: [], ...options });
 }
 
 async function runningAgent({ docker, containers, host, spec: newSpec }: TestDocker) {
@@ -111,6 +115,7 @@ const rulesOf = async ({ installation }: TestDocker) => {
 describe.runIf(canMakeNetworks)("what an agent's network reaches", () => {
   beforeAll(async () => {
     [ai, service] = [await listener(), await listener()];
+    await ensureEgressImage(fixture.docker, LOCAL_HELPER_IMAGE);
     far = await farMachine([PRIVATE, LINK_LOCAL, CARRIER_GRADE, PUBLIC]);
     spec = await runningAgent(fixture);
   });
@@ -218,5 +223,39 @@ describe.runIf(canMakeNetworks)("what an agent's network reaches", () => {
     expect(await rulesOf(fixture)).toEqual([]);
     expect(await egress.release()).toBe(true);
     expect(await rulesOf(others)).not.toEqual([]);
+  });
+});
+
+describe('the helper image', () => {
+  test('names the Dockerfile and the setting when the image is unavailable', async () => {
+    const image = `agent-platform-egress-helper:none-${randomInt(1_000_000)}`;
+    const client = new DockerClient({ dockerHost: process.env.DOCKER_HOST });
+    await expect(requireHelperImage(client, image)).rejects.toThrow(
+      `Image ${image} is not on the Docker host and cannot be pulled: build it from ` +
+        'dev/egress-image/Dockerfile, or set AGENT_EGRESS_IMAGE',
+    );
+  });
+
+  test('is made once, and again when its inputs have changed', async () => {
+    const { docker } = fixture;
+    const name = `agent-platform-egress-helper:test-${randomInt(1_000_000)}`;
+    const idOf = async () => (await docker.getImage(name).inspect()).Id;
+    const removed = () => docker.getImage(name).remove({ force: true });
+    try {
+      await ensureEgressImage(docker, name);
+      const made = await idOf();
+      await ensureEgressImage(docker, name);
+      expect(await idOf()).toBe(made);
+      await removed();
+      const [repo, tag] = name.split(':');
+      await docker
+        .getImage(await ensureTestImage(docker))
+        .tag({ repo: repo ?? '', tag: tag ?? '' });
+      await ensureEgressImage(docker, name);
+      const { Labels: labels } = (await docker.getImage(name).inspect()).Config;
+      expect(labels).toHaveProperty(['agent-platform.egress-helper.inputs']);
+    } finally {
+      await removed();
+    }
   });
 });

@@ -1,0 +1,2 @@
+/** The helper image without a registry: `dev/egress-image/Dockerfile` makes it. */
+export const LOCAL_HELPER_IMAGE = 'agent-platform-egress-helper:1';
