@@ -2,10 +2,10 @@ import { Histogram, Registry } from 'prom-client';
 import type { AttemptResult } from './ai/routing/no-answer-error.js';
 import { findModel } from './ai/routing/catalogue.js';
 
-/** Seconds; the last is the longest that an attempt may take by default. */
+/** Seconds; the last bucket is the default timeout of an attempt. */
 const ATTEMPT_BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30];
 
-/** What Prometheus is told of this process. */
+/** This process's Prometheus metrics. */
 export class Metrics {
   readonly registry = new Registry();
   readonly #attempts = new Histogram({
@@ -16,7 +16,7 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  /** Counts one attempt. Models that are not in the catalogue count as one: agents name them. */
+  /** Counts one attempt. Models outside the catalogue share one label, because agents choose their names. */
   recordAttempt({ provider, model, outcome, ms }: AttemptResult): void {
     const known = findModel(`${provider}/${model}`) ? model : 'other';
     this.#attempts.observe({ provider, model: known, outcome }, ms / 1000);

@@ -17,16 +17,16 @@ interface PaymentFoundation {
   readonly log: Logger;
 }
 
-/** What the activities of payments do. */
+/** Services of the payment activities. */
 export interface PaymentServices {
   readonly signers: Signers;
   readonly watch: PaymentWatch;
-  /** Of payments. */
+  /** Changes of the payments table. */
   readonly changes: TableChanges;
   readonly sessionHolds: Pick<SessionHolds, 'request'>;
 }
 
-/** What makes payments, in the one process that has the operator's key. */
+/** Creates the payment services, in the only process that holds the operator's key. */
 export function createPaymentServices({
   database,
   log,

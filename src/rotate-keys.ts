@@ -11,25 +11,25 @@ import { SecretUnreadableError, type SecretBox } from './platform/secrets/secret
 /** Rows that are read at a time. */
 const BATCH = 200;
 
-/** Where sealed secrets are stored. */
+/** A table column with sealed secrets. */
 interface SealedColumn<Row extends object = object> {
   readonly table: string;
-  /** The sealed text, null where there is none. */
+  /** SQL expression of the sealed text; null if there is none. */
   readonly sealed: string;
-  /** Puts the text `$sealed` there. */
+  /** SQL assignment that stores `$sealed`. */
   readonly put: string;
-  /** What the context is made of. */
+  /** Columns that form the context. */
   readonly columns: string;
   readonly contextOf: (row: Row) => string;
 }
 
 const column = <Row extends object>(where: SealedColumn<Row>): SealedColumn => ({
   ...where,
-  // Rows are only ever those that its own columns are selected of.
+  // Rows contain exactly the columns that this entry selects.
   contextOf: (row) => where.contextOf(row as Row),
 });
 
-/** All of them. */
+/** All columns with sealed secrets. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   column<{ readonly agent_id: string; readonly kind: AgentSecretKind }>({
     table: 'agent_secrets',
@@ -82,18 +82,18 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   }),
 ];
 
-/** What has become of the secrets under other keys than the first. */
+/** The result for secrets that were sealed under other keys than the first. */
 export interface Rotation {
   readonly rewrapped: number;
-  /** Still under another key: no key of the ring opens them, or they were sealed meanwhile. */
+  /** Secrets still under other keys: no key of the ring opens them, or they were sealed during the rotation. */
   readonly left: number;
 }
 
 /**
- * Puts all that is sealed under the first key of the ring, while the platform runs: a secret that
- * changes meanwhile stays as it was changed. Ended at any time, and run again, it goes on.
+ * Rewraps all sealed secrets under the first key of the ring while the platform runs, without overwriting
+ * concurrent changes. It can be stopped at any time and resumed by another run.
  *
- * @param onBatch is told how many were rewrapped so far.
+ * @param onBatch receives the number of rewrapped secrets so far.
  */
 export async function rotateKeys(
   database: Database,
@@ -110,13 +110,13 @@ export async function rotateKeys(
         onBatch(rewrapped);
       }
     }
-    // Rows that were changed meanwhile have moved, perhaps behind the pass: another one finds them.
+    // Rows changed during a pass may move behind it: another pass finds them.
     const left = await countLeft(platform, box);
     if (left === 0 || rewrapped === before) return { rewrapped, left };
   }
 }
 
-/** One pass from the first row to the last. */
+/** Makes one pass from the first row to the last. */
 async function* rewrapColumn(
   platform: TenantDatabase,
   box: SecretBox,
@@ -133,7 +133,7 @@ async function* rewrapColumn(
     for (const row of rows) {
       const again = rewrap(box, row.sealed, contextOf(row));
       if (again === undefined) continue;
-      // Only what is still the same: a change that came first is kept.
+      // Only unchanged rows, so that concurrent changes are kept.
       const done = await platform.query(
         `UPDATE ${table} SET ${put} WHERE ctid = $at::tid AND ${sealed} = $old RETURNING 1`,
         { at: row.at, old: row.sealed, sealed: again },

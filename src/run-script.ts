@@ -1,10 +1,10 @@
 import { SettingsError } from './platform/environment/settings-error.js';
 import { refuseOperatorKey } from './settings.js';
 
-/** An error that a person can do something about by its message alone. */
+/** Types of errors whose message alone allows an operator to fix the problem. */
 type Expected = abstract new (...args: never[]) => Error;
 
-/** Runs a script of an operator's: what they can mend is told in a sentence, and the exit code is 1. */
+/** Runs an operator's script; prints the message of an expected error and exits with 1. */
 export async function runScript(
   main: () => Promise<unknown>,
   ...expected: readonly Expected[]
@@ -15,7 +15,7 @@ export async function runScript(
   } catch (error) {
     const isExpected = [SettingsError, ...expected].some((type) => error instanceof type);
     if (!isExpected) throw error;
-    console.error((error as Error).message); // one of the types above
+    console.error((error as Error).message); // one of the expected types
     process.exitCode = 1;
   }
 }

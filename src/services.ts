@@ -71,7 +71,7 @@ import { UserWallets } from './money/wallets/user-wallets.js';
 import { Workspace } from './workspace/workspace.js';
 import { builtHelper } from './workspace-helper.js';
 
-/** What API and worker stand on, as whoever starts them gives it. */
+/** Parts that API and worker share, provided by their entry points. */
 export interface Foundation {
   readonly settings: Settings;
   readonly database: Database;
@@ -81,29 +81,29 @@ export interface Foundation {
 export interface ApiFoundation extends Foundation {
   readonly supervisors: AgentSupervisors;
   readonly log: Logger;
-  /** Is told of every model that was tried for a call. */
+  /** Called for every model that an AI call tries. */
   readonly onAttempt?: (result: AttemptResult) => void;
-  /** The program by which agents' workspaces are reached; that of the build when left out. */
+  /** The program that accesses agents' workspaces; the built one by default. */
   readonly helper?: () => Promise<string>;
 }
 
-/** Proofs of Farcaster accounts, and what we give for them. */
+/** Proofs of Farcaster accounts, and the tokens issued for them. */
 export interface Farcaster {
   readonly quickAuth: QuickAuth;
   readonly tokens: FarcasterTokens;
 }
 
-/** What the API does, by area. */
+/** Services of the API by area. */
 export interface ApiServices {
   readonly agentWallets: AgentWallets;
   readonly ai: Ai;
-  /** The chain that payments are made on. */
+  /** The chain of payments. */
   readonly chain: ChainNode;
   readonly chats: Chats;
   readonly clones: Clones;
   readonly directory: HostDirectory;
   readonly deployments: Deployments;
-  /** What is sold by the run. */
+  /** Gateway of functions that are paid for each run. */
   readonly gateway: Gateway;
   readonly heartbeats: UserHeartbeats;
   readonly hosts: HostOperations;
@@ -124,13 +124,13 @@ export interface ApiServices {
   readonly workspace: Workspace;
 }
 
-/** Those at whom people sign in, as far as they are configured. */
+/** Sign-in providers; undefined if not configured. */
 export interface SignInProviders {
   readonly google: IdentityProvider | undefined;
   readonly github: CodeHost | undefined;
 }
 
-/** What the worker's activities do, by area. */
+/** Services of the worker's activities by area. */
 export interface WorkerServices {
   readonly clones: CloneStore;
   readonly cloneMemories: CloneMemories;
@@ -154,12 +154,12 @@ export interface WorkerServices {
 }
 
 /*
- * The one place where API and worker are put together. Each process gets what it does, because making some
- * of it has effects: whoever answers AI calls opens a journal of usage. Processes that do one thing are put
- * together in files of their own, beside this one: they start without reading all the rest.
+ * Composes the services of API and worker. Each process creates only its own, since creation has effects:
+ * a process that answers AI calls opens a usage journal. Processes with a single task have files beside
+ * this one, so that they start without loading everything.
  */
 
-/** To be closed by way of `ai`. */
+/** Creates the API's services; close them through `ai`. */
 export function createApiServices(foundation: ApiFoundation): ApiServices {
   const { docker, database, helper = builtHelper, log, settings, supervisors } = foundation;
   const secrets = secretBox(settings);
@@ -252,7 +252,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   };
 }
 
-/** What takes accounts apart whose owners delete them: agents are removed as their owners do it. */
+/** Creates the service that deletes accounts; it removes agents in the same way as their owners do. */
 export const createAccountDeletions = (
   foundation: Foundation & Pick<ApiFoundation, 'log' | 'supervisors'>,
 ): AccountDeletions =>
@@ -354,7 +354,7 @@ export function createWorkerServices({
   };
 }
 
-/** Undefined without an identity provider. */
+/** Returns the trusted event sender; undefined without an identity provider. */
 function eventTrust({ identityProvider }: Settings): EventTrust | undefined {
   const { clientIds, issuerUrl, riscConfigurationUrl: configurationUrl } = identityProvider;
   if (!clientIds) return undefined;
@@ -377,7 +377,7 @@ function createSignInProviders({ codeHost, http, identityProvider }: Settings): 
   };
 }
 
-/** Git's temporary folders are beside it, so that no path of a caller's leads to them. */
+/** Creates the operators' workspace. Git's temporary folders are beside it, out of reach of callers' paths. */
 function operatorsWorkspace({
   outbound: { allow },
   process: { dataDir },

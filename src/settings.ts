@@ -24,7 +24,7 @@ import { temporalSettings } from './platform/temporal/settings.js';
 import { walletProviderSettings } from './money/wallets/provider/settings.js';
 import { workspaceSettings } from './workspace/settings.js';
 
-/** What the product reads from its environment, in the order of the docs. */
+/** Settings read from the environment, in the order of the docs. */
 export const AREAS = {
   http: httpSettings,
   database: databaseSettings,
@@ -50,7 +50,7 @@ export const AREAS = {
   process: processSettings,
 } as const;
 
-/** The product's settings, by area. */
+/** Settings of the product by area. */
 export type Settings = ReturnType<typeof loadPaymentSettings>;
 
 /**
@@ -62,17 +62,20 @@ export function loadSettings(env: Environment = process.env): Settings {
   return readAreas({ ...AREAS, foreign: foreignSettings, foreignKey: foreignKeySettings }, env);
 }
 
-/** The same for the one process that signs with the operator's key. @throws SettingsError */
+/** Reads the settings of the only process that signs with the operator's key. @throws SettingsError */
 export function loadPaymentSettings(env: Environment = process.env) {
   return readAreas({ ...AREAS, foreign: foreignSettings }, env);
 }
 
-/** For programs that read but some of the settings. @throws SettingsError */
+/**
+ * Rejects an environment with the operator's key, for programs that read only some settings. @throws
+ * SettingsError
+ */
 export function refuseOperatorKey(env: Environment = process.env): void {
   readAreas({ foreignKey: foreignKeySettings }, env);
 }
 
-/** What the web summarizer reads, which stands alone: neither a database nor a key is asked for. */
+/** Settings of the web summarizer, which needs neither a database nor a key. */
 const SUMMARIZER_AREAS = {
   http: httpSettings,
   chain: chainSettings,
@@ -81,7 +84,7 @@ const SUMMARIZER_AREAS = {
 } as const;
 
 /**
- * The settings of the web summarizer's process.
+ * Reads the settings of the web summarizer's process.
  *
  * @throws SettingsError with every problem found.
  */
@@ -91,7 +94,7 @@ export function loadSummarizerSettings(env: Environment = process.env) {
   return readAreas(areas, { ...standIn, ...env });
 }
 
-/** What a process that serves must not even have: whoever breaks into it would have it too. */
+/** Variables that must not be set for a serving process: an intruder could read them. */
 const foreignSettings = area('', () => ({
   ownerUrl: variable(
     'DATABASE_OWNER_URL',

@@ -8,10 +8,10 @@ const run = promisify(execFile);
 
 const PROGRAM_FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin', '/usr/local/bin'];
 
-/** Libraries that glibc opens by name at run time, in versions that have them apart. */
+/** Libraries that glibc loads by name at run time; some glibc versions have them built in. */
 const NAME_SERVICES = ['libnss_files.so.2', 'libnss_dns.so.2', 'libresolv.so.2'];
 
-/** Whether programs of this machine run in a `FROM scratch` image: Linux with glibc. */
+/** Reports whether this machine's programs run in a `FROM scratch` image: Linux with glibc. */
 export function hasGlibc(): boolean {
   if (process.platform !== 'linux') return false;
   const report: unknown = process.report.getReport();
@@ -20,7 +20,7 @@ export function hasGlibc(): boolean {
   return typeof header === 'object' && header !== null && 'glibcVersionRuntime' in header;
 }
 
-/** Adds the folders that every Linux program expects, merged as in current distributions. */
+/** Adds the folders that every Linux program expects, in the merged layout of current distributions. */
 export function addBaseLayout(rootfs: Rootfs): void {
   for (const folder of ['bin', 'sbin', 'lib', 'lib64']) {
     rootfs.addDirectory(`/usr/${folder}`);
@@ -37,11 +37,11 @@ export function addBaseLayout(rootfs: Rootfs): void {
   );
   rootfs.addText('/etc/group', 'root:x:0:\nnode:x:1000:\nnogroup:x:65534:\n');
   rootfs.addText('/etc/nsswitch.conf', 'passwd: files\ngroup: files\nhosts: files dns\n');
-  // The engine makes new volumes like the folder they cover: this one is the runtime's own.
+  // A new volume copies the owner of the folder it covers; this folder belongs to the runtime's user.
   rootfs.addDirectory('/home/node', 0o755, { uid: 1000, gid: 1000 });
 }
 
-/** The path of a program of this machine, if it has it. */
+/** Finds the path of a program on this machine. */
 export async function findProgram(name: string): Promise<string | undefined> {
   for (const folder of PROGRAM_FOLDERS) {
     const file = path.join(folder, name);
@@ -49,13 +49,13 @@ export async function findProgram(name: string): Promise<string | undefined> {
       await access(file, constants.X_OK);
       return file;
     } catch {
-      // Not here: the next folder.
+      // Not in this folder: try the next one.
     }
   }
   return undefined;
 }
 
-/** Adds a program, under `/usr/bin` unless said otherwise, with every library it needs. */
+/** Adds a program, by default under `/usr/bin`, with every library it needs. */
 export async function addProgram(
   rootfs: Rootfs,
   source: string,
@@ -65,7 +65,7 @@ export async function addProgram(
   await addLibraries(rootfs, source);
 }
 
-/** Adds the libraries that a program, library or addon of this machine is linked with. */
+/** Adds the libraries that a local program, library or addon is linked with. */
 export async function addLibraries(rootfs: Rootfs, source: string): Promise<void> {
   for (const library of await linkedLibraries(source)) {
     const target = library.startsWith('/usr/') ? library : `/usr${library}`;
@@ -88,7 +88,7 @@ async function linkedLibraries(source: string): Promise<string[]> {
     const { stdout } = await run('ldd', [source], { timeout: 10_000, env: { LC_ALL: 'C' } });
     return [...stdout.matchAll(/(?:=> |^[ \t]+)(\/\S+) \(0x/gm)].flatMap((match) => match[1] ?? []);
   } catch (error) {
-    // `ldd` fails for scripts and static programs: they need no library.
+    // `ldd` fails for scripts and static programs, which need no libraries.
     if (error instanceof Error && 'code' in error && error.code === 1) return [];
     throw error;
   }

@@ -1,16 +1,16 @@
 import { createReadStream } from 'node:fs';
 import type Docker from 'dockerode';
 
-/** Bound for handing an archive of up to a gigabyte to an engine on a slow disk. */
+/** Milliseconds to import an archive of up to a gigabyte into an engine with a slow disk. */
 const IMPORT_TIMEOUT_MS = 10 * 60_000;
 
-/** Whether the engine has an image of this name. */
+/** Reports whether the engine has an image with this tag. */
 export async function hasImage(docker: Docker, tag: string): Promise<boolean> {
   const images = await docker.listImages({ filters: { reference: [tag] } });
   return images.length > 0;
 }
 
-/** Makes an image of one layer from a tar archive. Instructions are those of a Dockerfile. */
+/** Makes a single-layer image from a tar archive. The instructions are those of a Dockerfile. */
 export async function importImage(
   docker: Docker,
   archive: string,
@@ -27,6 +27,7 @@ export async function importImage(
   });
   let text = '';
   for await (const chunk of answer) text += chunk.toString();
-  // A failure after the upload is told in the body of a 200.
-  if (!(await hasImage(docker, tag))) throw new Error(`The engine did not take the image: ${text}`);
+  // The engine reports a failure after the upload in the body of a 200 response.
+  if (!(await hasImage(docker, tag)))
+    throw new Error(`The engine did not import the image: ${text}`);
 }

@@ -12,19 +12,19 @@ interface Owner {
 
 const ROOT: Owner = { uid: 0, gid: 0 };
 
-/** What is known of an entry before it is written; its name is its key. */
+/** A tar header before writing; the name is the entry's key. */
 type Header = Partial<TarHeader> & Pick<TarHeader, 'name'>;
 
 type Entry =
   | { readonly header: Header; readonly source: string; readonly identity: string }
   | { readonly header: Header; readonly content?: string };
 
-/** All entries carry this time, so that the same content is the same archive. */
+/** The time of all entries, so that equal content gives equal archives. */
 const EPOCH = new Date(0);
 
 /**
- * The files of an image, collected from the host and written as one tar archive. Owners and modes
- * are set in the archive alone, so that it can be made without being root.
+ * The files of an image, collected from the host and written as one tar archive. Owners and modes exist
+ * only in the archive, so no root rights are needed.
  */
 export class Rootfs {
   readonly #entries = new Map<string, Entry>();
@@ -48,7 +48,7 @@ export class Rootfs {
     return this.#entries.has(target);
   }
 
-  /** The content of a file of the host, links followed; files that are one there are one here. */
+  /** Adds a host file's content, following links; hard links between host files are kept. */
   async addFile(target: string, source: string): Promise<void> {
     this.#addParents(target);
     const real = await realpath(source);
@@ -61,7 +61,7 @@ export class Rootfs {
     });
   }
 
-  /** A folder of the host with all in it, except what `skip` names. Links stay links. */
+  /** Adds a host folder with its content, except entries named by `skip`. Symbolic links stay links. */
   async addTree(
     target: string,
     source: string,
@@ -82,11 +82,11 @@ export class Rootfs {
     }
   }
 
-  /** Writes the archive; parents come before what is in them, as they were added. */
+  /** Writes the archive in the order of addition, so folders come before their content. */
   async writeTo(destination: Writable): Promise<void> {
     const archive = pack();
     const written = pipeline(archive, destination);
-    // A failure of the destination also ends the archive; it is told by `written`.
+    // A failure of the destination also ends the archive; `written` rejects with it.
     await Promise.all([this.#fill(archive), written]);
   }
 

@@ -8,11 +8,14 @@ import { gatewayAction } from './gateway-action.js';
 
 const MAX_TOKENS = 1_024;
 
-/** UTF-8, of all messages: no more tokens than that, so a call never costs its price. */
+/**
+ * Most bytes of all messages in UTF-8. A message never has more tokens than bytes, so a call always costs
+ * less than its price.
+ */
 const MAX_BYTES = 16_000;
 const MAX_MESSAGES = 50;
 
-/** Small ones, one at least of each provider: the first that can be had is what is sold. */
+/** Small models, at least one of each provider. The first available model is sold. */
 const FAMILIES: readonly string[] = [
   'gpt-6-luna',
   'gpt-oss-120b',
@@ -21,17 +24,17 @@ const FAMILIES: readonly string[] = [
   'minimax-m3',
 ];
 
-/** On whose account the calls are: it is the platform that buys them. */
+/** The account of these calls: the platform itself buys the completions. */
 const GATEWAY = { userId: 'gateway', agentId: 'gateway', plan: undefined } as const;
 
 const PATH = '/api/v1/gateway';
 
-/** `ai` `chat`: one small model, whoever serves it. */
+/** The action `ai` `chat`: one small model from any provider. */
 export const aiChat = ({ completions, router }: Pick<Ai, 'completions' | 'router'>) =>
   gatewayAction({
     plugin: 'ai',
     action: 'chat',
-    description: `The answer of a small language model, of at most ${MAX_TOKENS} tokens`,
+    description: `The answer of a small language model, at most ${MAX_TOKENS} tokens`,
     price: 10_000n,
     input: z.strictObject({
       messages: z
@@ -48,7 +51,7 @@ export const aiChat = ({ completions, router }: Pick<Ai, 'completions' | 'router
             messages.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0) <= MAX_BYTES,
           `input.messages must be at most ${MAX_BYTES} bytes together`,
         )
-        .describe('The conversation, oldest first'),
+        .describe('The conversation, oldest message first'),
       max_tokens: z.number().int().min(1).max(MAX_TOKENS).default(MAX_TOKENS),
     }),
     async run(request, { id: callId, signal }) {
@@ -64,12 +67,16 @@ export const aiChat = ({ completions, router }: Pick<Ai, 'completions' | 'router
     },
   });
 
-/** One model wherever it is served, and no other in its place: it is this one that is paid for. */
+/**
+ * Routes to one model at all providers that serve it. Fallback to another model is excluded, because the
+ * buyer paid for this one.
+ */
 function routeTo(router: Router) {
   const served = FAMILIES.flatMap(modelsOfFamily).find((entry: ModelEntry) =>
     router.available(entry),
   );
-  if (!served) throw new UnavailableError('No AI provider is configured');
+  if (!served)
+    throw new UnavailableError('No AI provider is configured: set the API key of a provider');
   return router
     .forModel(served.id, 'network')
     .filter(({ entry }) => entry?.family === served.family);

@@ -3,29 +3,29 @@ import { strictCall, textOf } from '../platform/http/strict-call.js';
 import { tryParseJson } from '../lib/json.js';
 
 export interface ServiceCall {
-  /** Of who is asked, where a failure is told. */
+  /** The service's name in error messages. */
   readonly name: string;
   readonly url: string;
-  /** Posted as JSON; without it the call is a GET. */
+  /** The request body, posted as JSON; without a body the call is a GET. */
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Most bytes of an answer. */
+  /** Most bytes of the answer. */
   readonly maxBytes: number;
-  /** Ends the call. */
+  /** The signal that aborts the call. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Asks a service, once, for JSON.
+ * Calls a service once and parses its answer as JSON.
  *
- * @returns undefined as `said` where the answer is none.
- * @throws BadGatewayError when it does not answer, or says more than it may.
+ * @returns the status and the parsed answer; `said` is undefined if the answer is not JSON.
+ * @throws BadGatewayError if the service does not answer or its answer is too long.
  */
 export async function askService({ name, ...call }: ServiceCall) {
   try {
     const { body, status } = await strictCall({ ...call, accept: 'application/json' });
     return { status, said: tryParseJson(body ? await textOf(body) : '') };
   } catch (cause) {
-    throw new BadGatewayError(`${name} does not answer`, { cause });
+    throw new BadGatewayError(`${name} does not answer: retry later`, { cause });
   }
 }

@@ -8,12 +8,13 @@ import { ofField } from '../lib/field-name.js';
 import { formatAmount } from '../types/money.js';
 import { gatewayAction } from './gateway-action.js';
 
-/** `chain` `transfers`: from receipt logs alone, as payments are looked at. */
+/** The action `chain` `transfers`: reads receipt logs only, like the payment checks. */
 export const chainTransfers = (chain: Pick<ChainNode, 'receipt'>) =>
   gatewayAction({
     plugin: 'chain',
     action: 'transfers',
-    description: 'What a transaction of the payment chain has moved, of any token, fees included',
+    description:
+      'The transfers of a transaction on the payment chain, for every token and including fees',
     price: 1_000n,
     input: z.strictObject({
       hash: z
@@ -22,9 +23,12 @@ export const chainTransfers = (chain: Pick<ChainNode, 'receipt'>) =>
         .describe("The transaction's"),
     }),
     async run({ hash }) {
-      // Its form was looked at.
+      // The schema has checked the hash's form.
       const receipt = await chain.receipt(hash.toLowerCase() as Hex);
-      if (!receipt) throw new BadRequestError('There is no such transaction in a block');
+      if (!receipt)
+        throw new BadRequestError(
+          'Transaction not found: it is in no block yet, or does not exist',
+        );
       return {
         hash: receipt.hash,
         succeeded: receipt.succeeded,
@@ -32,7 +36,8 @@ export const chainTransfers = (chain: Pick<ChainNode, 'receipt'>) =>
         transfers: transfersOf(receipt).map(({ token, from, to, amount, isFee }) => ({
           ...{ token, from, to, isFee },
           amountRaw: String(amount),
-          // What decimals other contracts mean is theirs to say.
+          // The decimals of other tokens are defined by their contracts, so their amounts stay
+          // unformatted.
           amount: token === PATH_USD ? formatAmount(amount) : null,
         })),
       };

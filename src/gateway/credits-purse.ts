@@ -14,7 +14,10 @@ const CURRENCY = 'usd';
 
 const causeOf = ({ id }: { readonly id: string }) => `gateway:${id}`;
 
-/** A user's credits. What is spent goes to an account of theirs, so that no two users wait for each other. */
+/**
+ * Makes a purse of the user's credits. Spending goes to a separate account for each user, so that no two
+ * users wait for the same row lock.
+ */
 export function creditsPurse(database: Database, userId: string): Purse {
   const tenant = database.asUser(userId);
   const remaining = async (db: Statements) => {

@@ -1,62 +1,62 @@
 import type { Statements } from '../platform/database/database.js';
 
-/** The payment for one run. */
+/** The payment for one run of an action. */
 export interface Debit {
-  /** Of its own: what is asked for again under it is done once. */
+  /** A unique id that makes the debit's operations idempotent. */
   readonly id: string;
   readonly plugin: string;
   readonly action: string;
-  /** Base units of a US dollar. */
+  /** Base units of one US dollar. */
   readonly amount: bigint;
 }
 
-/** What has been delivered for a payment session, up to and with one debit. */
+/** A receipt for all deliveries of a payment session, up to and including one debit. */
 export interface Voucher {
   readonly id: string;
   readonly sequence: number;
-  /** Base units, as the cumulative sum. */
+  /** Base units; `cumulative` is the running sum. */
   readonly amount: bigint;
   readonly cumulative: bigint;
   readonly createdAt: Date;
 }
 
 export interface Paid {
-  /** Of a payment session. */
+  /** The receipt, for payment sessions only. */
   readonly voucher?: Voucher;
-  /** What can be spent yet, in base units. */
+  /** Base units that are left to spend. */
   readonly remaining: bigint;
 }
 
-/** Nothing is held: what was asked for is not to be run. */
+/** A refused hold: no amount is held, and the action must not run. */
 export interface DebitRefusal {
   readonly code: 'SESSION_INVALID' | 'SESSION_CLOSED' | 'SESSION_EXHAUSTED' | 'CREDITS_EXHAUSTED';
-  /** What can be spent yet, in base units; undefined where there is nothing to spend from. */
+  /** Base units that are left to spend; undefined if no session or account exists. */
   readonly remaining: bigint | undefined;
 }
 
-/** Does more in the transaction of a payment, which is given up when this throws. */
+/** Extra work in the payment's transaction. An error in this work rolls the payment back. */
 export type WithPayment = (db: Statements, paid: Paid) => Promise<void>;
 
-/** What debits are taken from. */
+/** A source of money for debits. */
 export interface Purse {
   readonly method: 'session' | 'credits';
-  /** Keeps the amount back until it is posted or released, or `HOLD_MS` are over. */
+  /** Reserves the amount until the debit is posted or released, at most for `HOLD_MS`. */
   hold(debit: Debit): Promise<DebitRefusal | undefined>;
   /**
-   * Pays what is held. Again it does nothing, and answers the same.
+   * Pays the held amount. Idempotent: a repetition returns the first result.
    *
-   * @throws HoldOverError when it was released, such as by its end.
+   * @throws HoldOverError if the hold was released, for example after it expired.
    */
   post(debit: Debit, also?: WithPayment): Promise<Paid>;
-  /** Frees what is held. Again it does nothing. @throws HoldOverError when it was posted. */
+  /** Releases the held amount. Idempotent. @throws HoldOverError if the debit was posted. */
   release(debit: Debit): Promise<void>;
 }
 
-/** For a run, in milliseconds. */
+/** Milliseconds that one run may take. */
 export const RUN_MS = 60_000;
 
 /**
- * For how long an amount is held: a run, and what it takes to post it. A hold of who died is released by
- * a pass every half minute, so within two minutes: all by the database's clock, whatever this process has.
+ * Milliseconds that a hold lasts: one run and the time to post its debit. The hold of a crashed process
+ * is released by a pass every 30 s, so within two minutes, all measured by the database's clock.
  */
 export const HOLD_MS = RUN_MS + 20_000;

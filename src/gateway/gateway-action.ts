@@ -1,16 +1,19 @@
 import type * as z from 'zod';
 
-/** What a run may use of the gateway. */
+/** The gateway's context of a run. */
 export interface RunContext {
-  /** The debit's: names this run where something keeps a record of it. */
+  /** The debit's id, which names this run in records. */
   readonly id: string;
-  /** The same for a run that its buyer asks for again, where something outside is to do it once. */
+  /**
+   * The key of the buyer's request, unchanged when the buyer retries it, so that outside effects happen
+   * once.
+   */
   readonly idempotencyKey: string;
-  /** Aborts when the run has taken too long: what comes after that serves nobody. */
+  /** The signal that aborts after the run's time limit; later results are discarded. */
   readonly signal: AbortSignal;
 }
 
-/** What JSON can say: the result of a run. */
+/** A JSON value: the result of a run. */
 export type Json =
   | null
   | boolean
@@ -19,27 +22,28 @@ export type Json =
   | readonly Json[]
   | { readonly [key: string]: Json };
 
-/** Something that the gateway sells, by the names of its plugin and of itself. */
+/** An action that the gateway sells, identified by plugin and action name. */
 export interface GatewayAction<Input extends z.ZodType = z.ZodType> {
   readonly plugin: string;
   readonly action: string;
-  /** For people who consider buying it. */
+  /** A description for prospective buyers. */
   readonly description: string;
-  /** Base units of a US dollar. */
+  /** Base units of one US dollar. */
   readonly price: bigint;
-  /** What it takes, which is told as a JSON schema. */
+  /** The input's schema, published as JSON Schema. */
   readonly input: Input;
   /**
-   * Serves whoever pays. It may be run again by somebody who did not hear the answer.
+   * Runs the action for a paying caller. A caller that received no answer may run the action again.
    *
-   * @throws BadRequestError for what it refuses of its input; by anything else it has failed. Either
-   *   way nobody pays.
+   * @throws BadRequestError if the action refuses its input; any other error is a failed run. No error is
+   *   charged.
    */
-  // A method, whose input may be narrower than that of any action: it only gets what `input` gave.
+  // A method rather than a function property: parameter bivariance lets an action declare a narrower
+  // input.
   run(input: z.output<Input>, context: RunContext): Promise<Json>;
 }
 
-/** Declares an action with the type of its input. */
+/** Declares an action and infers the type of its input. */
 export const gatewayAction = <Input extends z.ZodType>(
   declared: GatewayAction<Input>,
 ): GatewayAction => declared;

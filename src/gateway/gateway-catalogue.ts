@@ -10,37 +10,37 @@ import { X402, type OfferedActions } from './x402.js';
 interface ActionParts {
   readonly ai: Pick<Ai, 'completions' | 'router'>;
   readonly chain: Pick<ChainNode, 'receipt'>;
-  /** Where the web summarizer is; undefined where it does not run. */
+  /** The web summarizer's address; undefined if the summarizer does not run. */
   readonly summarizerUrl: string | undefined;
 }
 
-/** What the platform serves itself. */
+/** The actions that the platform itself serves. */
 export const ownActions = ({ ai, chain, summarizerUrl }: ActionParts): readonly GatewayAction[] => [
   chainTransfers(chain),
   aiChat(ai),
   ...(summarizerUrl === undefined ? [] : summarizerActions(summarizerUrl)),
 ];
 
-/** All that the gateway sells. */
+/** All actions that the gateway sells. */
 export class GatewayCatalogue {
   readonly #own: readonly GatewayAction[];
   readonly #x402: OfferedActions | undefined;
 
-  /** @param x402 what others sell; undefined where none of it is resold. */
+  /** @param x402 resold actions; undefined if resale is disabled. */
   constructor(own: readonly GatewayAction[], x402?: OfferedActions) {
     this.#own = own;
     this.#x402 = x402;
   }
 
-  /** What can be bought at the moment. */
+  /** Lists the actions on sale now. */
   async list(): Promise<readonly GatewayAction[]> {
     return [...this.#own, ...((await this.#x402?.()) ?? [])];
   }
 
   /**
-   * What is sold under these names.
+   * Finds the action with these names.
    *
-   * @throws NotFoundError; BadGatewayError while it is not known what others sell.
+   * @throws NotFoundError; BadGatewayError while the list of resold actions is unavailable.
    */
   async find(plugin: string, action: string): Promise<GatewayAction> {
     const found = (await this.#ofPlugin(plugin, action)).find((each) => each.action === action);
@@ -52,7 +52,9 @@ export class GatewayCatalogue {
     if (plugin === X402 && this.#x402) {
       const others = await this.#x402();
       if (others) return others;
-      throw new BadGatewayError(`${plugin} ${action} cannot be bought now: its price is not known`);
+      throw new BadGatewayError(
+        `${plugin} ${action} cannot be bought now because its price is unavailable: retry later`,
+      );
     }
     const own = this.#own.filter((each) => each.plugin === plugin);
     if (own.length === 0) throw new NotFoundError('Unknown plugin');

@@ -16,16 +16,16 @@ import {
 import type { GatewayAction, Json, RunContext } from './gateway-action.js';
 import type { GatewayCatalogue } from './gateway-catalogue.js';
 
-/** Milliseconds between tries to post what was served, of which there are so many. */
+/** Milliseconds between two tries to post a debit, and the number of tries. */
 const POST_AGAIN_MS = 250;
 const POST_TRIES = 3;
 
 export interface Order {
   readonly action: GatewayAction;
-  /** What `action.input` has made of what was sent. */
+  /** The input as parsed by `action.input`. */
   readonly input: z.output<GatewayAction['input']>;
   readonly purse: Purse;
-  /** Of the request, as runs are told it. */
+  /** The key of the buyer's request, passed on to runs. */
   readonly idempotencyKey: string;
 }
 
@@ -36,13 +36,13 @@ export interface Served extends Paid {
 export interface GatewayParts {
   readonly catalogue: GatewayCatalogue;
   readonly log: Logger;
-  /** For a run, in milliseconds. */
+  /** Milliseconds that one run may take. */
   readonly runMs?: number;
 }
 
 /**
- * Sells runs of actions: the price is held, the action run, and the price posted, or released where
- * nobody was served. A client that goes away is served, and pays, all the same.
+ * A seller of action runs: holds the price, runs the action, then posts the price, or releases the hold
+ * after a failure. A client that disconnects is still served and charged.
  */
 export class Gateway {
   readonly catalogue: GatewayCatalogue;
@@ -56,10 +56,11 @@ export class Gateway {
   }
 
   /**
-   * @param also is done in the transaction of the payment, so that both hold or none does.
-   * @returns a refusal where the purse has not as much.
-   * @throws BadRequestError for what the action refuses; BadGatewayError when it fails, or takes too
-   *   long; what `also` throws: then nothing was paid. By anything else it is not known whether it was.
+   * @param also extra work in the payment's transaction: both commit or neither does.
+   * @returns a refusal if the purse has too little.
+   * @throws BadRequestError if the action refuses its input; BadGatewayError if the action fails or takes
+   *   too long; the errors of `also`: in these cases nothing was paid. After any other error the payment
+   *   may or may not have happened.
    */
   async serve(
     { action, idempotencyKey, input, purse }: Order,
@@ -101,13 +102,13 @@ export class Gateway {
       if (limit.signal.aborted) throw limit.signal.reason;
       if (error instanceof BadRequestError) throw error;
       const why = error instanceof ServiceError ? `: ${error.message}` : '';
-      throw new BadGatewayError(`${name} has failed${why}`, { cause: error });
+      throw new BadGatewayError(`${name} failed${why}`, { cause: error });
     } finally {
       clearTimeout(timer);
     }
   }
 
-  /** Asks again where it was not heard whether it was done: it is done once. */
+  /** Posts the debit, and retries if the outcome is unknown; posting is idempotent. */
   async #post(purse: Purse, debit: Debit, also: WithPayment | undefined): Promise<Paid> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -120,12 +121,12 @@ export class Gateway {
     }
   }
 
-  /** What cannot be released now is released by its end. */
+  /** Releases the hold. After a failure the hold expires by itself. */
   async #release(purse: Purse, debit: Debit): Promise<void> {
     try {
       await purse.release(debit);
     } catch (error) {
-      this.#log.warn({ debit: debit.id, error: describeError(error) }, 'a debit was not released');
+      this.#log.warn({ debit: debit.id, error: describeError(error) }, 'releasing a debit failed');
     }
   }
 }
@@ -133,12 +134,12 @@ export class Gateway {
 const nameOf = ({ action, plugin }: GatewayAction) => `${plugin} ${action}`;
 
 const tookTooLong = (name: string, cause?: unknown) =>
-  new BadGatewayError(`${name} took too long`, { cause });
+  new BadGatewayError(`${name} took too long: retry later`, { cause });
 
-/** Rejects when the signal aborts, also where nobody heeds it. */
+/** Returns a promise that rejects when the signal aborts, for actions that ignore the signal. */
 function abortOf(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    const ended = () => reject(new Error('The run was ended', { cause: signal.reason }));
+    const ended = () => reject(new Error('The run was aborted', { cause: signal.reason }));
     signal.addEventListener('abort', ended, { once: true });
   });
 }

@@ -4,10 +4,10 @@ import type { Database, FunctionCall } from '../platform/database/database.js';
 import type { PaymentSessionSettings } from '../money/sessions/settings.js';
 import { HOLD_MS, type Debit } from './debits.js';
 
-/** Debits of one statement: each waits for all of it. */
+/** Most debits in one statement; each debit waits for the whole statement. */
 const MAX_TOGETHER = 50;
 
-/** A debit that was done. */
+/** A debit that was held or posted. */
 export interface DoneDebit {
   readonly outcome: 'open' | 'posted';
   readonly sequence: string;
@@ -19,7 +19,7 @@ export interface DoneDebit {
 
 interface Step {
   readonly kind: 'hold' | 'post';
-  /** Of its row. */
+  /** The id of the session's row. */
   readonly sessionId: string;
   readonly debit: Debit;
 }
@@ -33,8 +33,8 @@ const RUN: FunctionCall = {
 };
 
 /**
- * Steps of debits of all sessions, many at a time: what is asked for while a statement is under way is
- * the next one. Each step holds or fails for itself.
+ * A batcher of debit steps across all sessions: steps that arrive while a statement is in flight form the
+ * next statement. Each step succeeds or fails independently.
  */
 export class SessionDebits {
   readonly #batcher: Batcher<Step, DoneDebit | undefined>;
@@ -59,7 +59,7 @@ export class SessionDebits {
         ]);
         return done.map((each) => (each.outcome === 'alone' ? undefined : each));
       } catch (error) {
-        // What the server has refused is not done at all: whose fault it was shows when each is done alone.
+        // A rejected batch changes nothing; retry its debits one by one.
         if (error instanceof DatabaseError) return of(() => undefined) as undefined[];
         throw error;
       }
@@ -67,10 +67,11 @@ export class SessionDebits {
   }
 
   /**
-   * Holds the amount of a debit, or pays what is held of it.
+   * Holds a debit's amount, or posts the held amount.
    *
-   * @returns undefined where that was not to be done among others, and was not: it is to be asked for alone.
-   * @throws UnavailableError when too many wait. By what the database throws it is not known whether it was done.
+   * @returns undefined if the step was not done in a batch and has to be retried alone.
+   * @throws UnavailableError if the queue is full. After a database error the step may or may not have
+   *   been done.
    */
   run(step: Step): Promise<DoneDebit | undefined> {
     return this.#batcher.add(step);

@@ -7,7 +7,7 @@ import { HOLD_MS, type Debit, type DebitRefusal, type Paid, type Purse } from '.
 
 interface Held {
   readonly outcome: HoldState | 'insufficient' | 'other' | 'closed' | 'unknown';
-  /** Null where nothing was ever deposited. */
+  /** Null if nothing was ever deposited. */
   readonly remaining: string | null;
 }
 
@@ -35,8 +35,8 @@ const POST_WITHIN = `SELECT * FROM post_debit($session, $id, $plugin, $action,
   $threshold::numeric, make_interval(secs => $interval::double precision))`;
 
 /**
- * A payment session's deposit, by the id of its row. Each step of a debit is one statement, with those of
- * others where nothing stands in the way.
+ * Makes a purse of a payment session's deposit. Each step of a debit is one statement, batched with other
+ * sessions' steps if possible.
  */
 export function sessionPurse(
   database: Database,
@@ -117,4 +117,4 @@ function paidOf(debit: Debit, posted: Posted | undefined): Paid {
   };
 }
 
-const oneRow = () => new RangeError('A function of the gateway answers one row');
+const oneRow = () => new RangeError('A gateway function did not return exactly one row');

@@ -8,15 +8,18 @@ const PLUGIN = 'summarizer';
 /** Base units: half a cent. */
 const PRICE = 5_000n;
 
-/** For a page and its reading, in milliseconds: the summarizer gives a page 10 s, once it is its turn. */
+/**
+ * Milliseconds to load and summarize a page; the summarizer gives each page 10 s after its wait in the
+ * queue.
+ */
 const CALL_MS = 30_000;
 
-/** More than the longest answer of what it is asked for. */
+/** More bytes than the summarizer's longest answer. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
 const MAX_URL = 2_048;
 
-/** What it has against the address itself, and not against what is there. */
+/** Refusals of the address itself rather than of the page's content. */
 const REFUSALS: readonly string[] = ['INVALID_URL', 'URL_NOT_ALLOWED'];
 
 const refusal = z.object({ error: z.string(), code: z.string().optional() });
@@ -35,12 +38,12 @@ const extract = z.object({
   ...{ meta: z.record(z.string(), z.string()), fetchedAt: z.string() },
 });
 
-/** `summarizer` `summarize` and `extract`, of the service at an address. */
+/** Returns the actions `summarizer` `summarize` and `extract`, served by the summarizer at this address. */
 export const summarizerActions = (at: string): readonly GatewayAction[] => [
   pageAction(
     at,
     'summarize',
-    'What a page of the web is about: title, description, headings and first paragraphs',
+    'The subject of a web page: title, description, headings and first paragraphs',
     summary,
   ),
   pageAction(at, 'extract', 'Links, images and metadata of a page of the web', extract),
@@ -59,7 +62,7 @@ const pageAction = (
         .string()
         .min(1)
         .max(MAX_URL)
-        .describe('http or https; other addresses than public ones are refused'),
+        .describe('http or https; non-public addresses are refused'),
     }),
     async run({ url }, { signal }) {
       const { said, status } = await askService({
@@ -72,10 +75,11 @@ const pageAction = (
       if (status === 200) {
         const read = answer.safeParse(said);
         if (read.success) return read.data;
-        throw new BadGatewayError('The summarizer sent what is no answer');
+        throw new BadGatewayError('The summarizer sent an invalid answer');
       }
       const refused = refusal.safeParse(said);
-      if (!refused.success) throw new BadGatewayError(`The summarizer answered with ${status}`);
+      if (!refused.success)
+        throw new BadGatewayError(`The summarizer answered with status ${status}`);
       const { code, error } = refused.data;
       const isRefused = status === 400 || REFUSALS.includes(code ?? '');
       throw isRefused ? new BadRequestError(error) : new BadGatewayError(error);

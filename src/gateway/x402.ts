@@ -12,33 +12,36 @@ export const X402 = 'x402';
 
 const NAME = 'The x402 gateway';
 
-/** For its list, in milliseconds: whoever asks what is sold waits for it. */
+/** Milliseconds for the list of endpoints; every request for the catalogue waits for that list. */
 const LIST_MS = 3_000;
 
-/** For so many milliseconds its prices are taken as told, and it is not asked again while it is away. */
+/** Milliseconds for which prices are cached. After a failure the gateway gets no request for as long. */
 const KEEP_MS = 10_000;
 
 const MAX_LIST_BYTES = 256 * 1024;
 
-/** The first ones: more would be read by nobody. */
+/** Most endpoints that are listed; the rest are dropped. */
 const MAX_LISTED = 200;
 
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
-/** What else it does beside its endpoints, for agents and their owners, who are asked more for that. */
+/**
+ * Paths of the gateway's other functions, for agents and their owners. An endpoint with such a name could
+ * not be called.
+ */
 const ACTIONS = ['endpoints', 'fitness', 'join-colony', 'pay', 'pricing'];
 
-/** What stands in an address as it is. */
+/** A name that needs no escaping in a URL. */
 const slug = z
   .string()
   .regex(/^[a-zA-Z\d][\w.-]{0,63}$/)
   .refine((name) => !ACTIONS.includes(name.toLowerCase()));
 
-/** US dollars, with a sign or without: what a deposit can pay. */
+/** US dollars, with or without a dollar sign, at most the largest deposit. */
 const price = z.string().transform((text, context) => {
   const amount = parseAmount(text.replace(/^\$/, ''));
   if (amount !== undefined && amount > 0n && amount <= MAX_DEPOSIT) return amount;
-  context.addIssue({ code: 'custom', message: 'is no price' });
+  context.addIssue({ code: 'custom', message: 'is not a valid price' });
   return z.NEVER;
 });
 
@@ -46,31 +49,31 @@ const listed = z.object({ slug, description: z.string().max(1_000).default(''), 
 
 const list = z.object({ endpoints: z.array(z.unknown()) });
 
-/** Undefined while it is not known. */
+/** Resold actions; undefined while the list is unavailable. */
 export type OfferedActions = () => Promise<readonly GatewayAction[] | undefined>;
 
 /**
- * What an x402 gateway sells at the moment, at its prices.
+ * Makes a cached list of the actions that an x402 gateway sells now, with its prices.
  *
- * @param at its address.
+ * @param at the gateway's address.
  */
 export const x402Actions = (at: string, log: Logger): OfferedActions =>
   keptFor(KEEP_MS, async () => {
     try {
       return await readList(at);
     } catch (error) {
-      log.warn({ error: describeError(error) }, 'the x402 gateway does not say what it sells');
+      log.warn({ error: describeError(error) }, "listing the x402 gateway's endpoints failed");
       return undefined;
     }
   });
 
-/** Leaves out what cannot be sold, and what comes again under a name. */
+/** Reads the gateway's endpoints, without invalid entries and repeated names. */
 async function readList(at: string): Promise<readonly GatewayAction[]> {
   const signal = AbortSignal.timeout(LIST_MS);
   const url = `${at}/api/endpoints`;
   const { said, status } = await askService({ name: NAME, url, maxBytes: MAX_LIST_BYTES, signal });
   const read = status === 200 ? list.safeParse(said) : undefined;
-  if (!read?.success) throw new BadGatewayError(`${NAME} sent no list`);
+  if (!read?.success) throw new BadGatewayError(`${NAME} sent no valid list of endpoints`);
   const actions = new Map<string, GatewayAction>();
   for (const each of read.data.endpoints.slice(0, MAX_LISTED)) {
     const { data } = listed.safeParse(each);
@@ -85,20 +88,20 @@ const endpointAction = (at: string, offered: z.output<typeof listed>): GatewayAc
     action: offered.slug,
     description: offered.description,
     price: offered.price,
-    input: z.record(z.string(), z.unknown()).describe('As its seller takes it'),
+    input: z.record(z.string(), z.unknown()).describe("The seller's input, passed on unchanged"),
     async run(body, { idempotencyKey, signal }) {
       const { said, status } = await askService({
         name: NAME,
         url: `${at}/api/${offered.slug}`,
         body,
-        // Who did not hear of a run asks for the same one again.
+        // The key makes a retried run idempotent for the seller.
         headers: { 'idempotency-key': idempotencyKey },
         ...{ maxBytes: MAX_ANSWER_BYTES, signal },
       });
       if (status === 400 || status === 422)
-        throw new BadRequestError('The seller refuses the input');
+        throw new BadRequestError('The seller refused the input');
       const read = z.json().safeParse(said);
       if (status >= 200 && status < 300 && read.success) return read.data;
-      throw new BadGatewayError(`${NAME} answered with ${status}`);
+      throw new BadGatewayError(`${NAME} answered with status ${status}`);
     },
   });

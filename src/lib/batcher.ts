@@ -1,6 +1,6 @@
 import { UnavailableError } from './errors.js';
 
-/** More than these wait for a server that is not keeping up. */
+/** Most items that wait for a slow server. */
 const MAX_WAITING = 10_000;
 
 interface Waiting<Item, Result> {
@@ -10,8 +10,8 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Lets what is asked for one by one be done many at a time: while one batch is under way the next
- * one gathers. Nobody waits for a batch to fill.
+ * Batches single items: while a batch is in flight, the next batch collects. An item never waits for a
+ * batch to fill.
  */
 export class Batcher<Item, Result> {
   #waiting: Waiting<Item, Result>[] = [];
@@ -21,18 +21,24 @@ export class Batcher<Item, Result> {
   readonly #maxItems: number;
 
   /**
-   * @param run does a batch; its results are in the order of the items.
-   * @param maxItems in one batch.
+   * @param run executes a batch; its results are in the order of the items.
+   * @param maxItems most items in a batch.
    */
   constructor(run: (items: readonly Item[]) => Promise<readonly Result[]>, maxItems: number) {
     this.#run = run;
     this.#maxItems = maxItems;
   }
 
-  /** @throws UnavailableError when too many wait; else what the batch failed with. */
+  /**
+   * Adds an item to the next batch.
+   *
+   * @throws UnavailableError if too many items wait; otherwise the batch's error.
+   */
   add(item: Item): Promise<Result> {
     if (this.#waiting.length >= MAX_WAITING) {
-      return Promise.reject(new UnavailableError('Too many requests wait for the database'));
+      return Promise.reject(
+        new UnavailableError('Too many requests wait for the database: retry later'),
+      );
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
@@ -49,8 +55,9 @@ export class Batcher<Item, Result> {
   async #runOne(batch: readonly Waiting<Item, Result>[]): Promise<void> {
     try {
       const results = await this.#run(batch.map(({ item }) => item));
-      if (results.length !== batch.length) throw new RangeError('a batch lost some of its results');
-      // The lengths are the same.
+      if (results.length !== batch.length)
+        throw new RangeError('a batch returned the wrong number of results');
+      // The check above ensures equal lengths.
       for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result);
     } catch (error) {
       for (const { reject } of batch) reject(error);

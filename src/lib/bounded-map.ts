@@ -1,4 +1,4 @@
-/** Sets a key of a map that holds so many at most: the one that was set longest ago goes. */
+/** Sets a key of a map with a maximum size, evicting the key set longest ago. */
 export function setBounded<K, V>(map: Map<K, V>, key: K, value: V, max: number): void {
   map.delete(key);
   map.set(key, value);

@@ -1,10 +1,9 @@
 /**
- * The errors of the domain. Each knows the HTTP status the contract gives it and, where the
- * contract names one, its `code`. Everything else that is thrown is a defect and is answered as a
- * masked 500.
+ * The base of the domain's errors. Each has the HTTP status that the contract assigns and, if the
+ * contract names one, a `code`. Any other thrown value is a defect and is answered as a masked 500.
  */
 export class ServiceError extends Error {
-  /** @param facts fields added to the error body beside `error` and `code`, such as `current`. */
+  /** @param facts fields of the error body beside `error` and `code`, such as `current`. */
   constructor(
     readonly status: number,
     message: string,
@@ -17,7 +16,10 @@ export class ServiceError extends Error {
   }
 }
 
-/** 500 of what lies outside, such as a page that cannot be fetched: told to who asked, no fault of ours. */
+/**
+ * 500: an outside resource failed, such as a page that cannot be fetched. The caller sees the reason;
+ * this service is not at fault.
+ */
 export class ForeignFaultError extends ServiceError {
   constructor(message: string, code: string, options?: ErrorOptions) {
     super(500, message, code, {}, options);
@@ -31,7 +33,7 @@ export class BadRequestError extends ServiceError {
   }
 }
 
-/** 401: nobody, or not who they say. */
+/** 401: no credentials, or invalid credentials. */
 export class UnauthorizedError extends ServiceError {
   constructor(message = 'Unauthorized') {
     super(401, message);
@@ -45,51 +47,54 @@ export class PaymentRequiredError extends ServiceError {
   }
 }
 
-/** 403: known, but not allowed. */
+/** 403: authenticated, but not allowed. */
 export class ForbiddenError extends ServiceError {
   constructor(message = 'Forbidden', code?: string) {
     super(403, message, code);
   }
 }
 
-/** 404: not there, or not the caller's: the two are never told apart. */
+/** 404: missing, or owned by another user. The response never distinguishes these two cases. */
 export class NotFoundError extends ServiceError {
   constructor(message = 'Not found') {
     super(404, message);
   }
 }
 
-/** 409: in conflict with what is there or under way. */
+/** 409: in conflict with the present state or with work in progress. */
 export class ConflictError extends ServiceError {
   constructor(message: string, facts?: Readonly<Record<string, unknown>>) {
     super(409, message, undefined, facts);
   }
 }
 
-/** 421: a request that means somebody else by its `Host`. */
+/** 421: a request whose `Host` names another service. */
 export class MisdirectedRequestError extends ServiceError {
   constructor() {
-    super(421, 'No service has this host name here: if it is to have one, ALLOWED_HOSTS names it');
+    super(
+      421,
+      'No service here has this host name: add the name to ALLOWED_HOSTS if the request is meant for this service',
+    );
   }
 }
 
-/** 422: an `Idempotency-Key` came again with another request. */
+/** 422: an `Idempotency-Key` reused with a different request. */
 export class UnprocessableError extends ServiceError {
   constructor(message: string) {
     super(422, message);
   }
 }
 
-/** 429: a rate or a cap. */
+/** 429: a rate limit or a quota is exceeded. */
 export class TooManyRequestsError extends ServiceError {
   constructor(message: string, code?: string, facts?: Readonly<Record<string, unknown>>) {
     super(429, message, code, facts);
   }
 }
 
-/** 429 by a limit that is counted elsewhere. */
+/** 429 by a rate limit that another service counts. */
 export class LimitedElsewhereError extends TooManyRequestsError {
-  /** @param headers what is said there of the limit. */
+  /** @param headers the other service's rate limit headers. */
   constructor(
     message: string,
     readonly headers: Readonly<Record<string, string>>,
@@ -100,21 +105,21 @@ export class LimitedElsewhereError extends TooManyRequestsError {
   }
 }
 
-/** 502: another service answered wrongly or not at all. */
+/** 502: another service sent an invalid answer or none. */
 export class BadGatewayError extends ServiceError {
   constructor(message: string, options?: ErrorOptions) {
     super(502, message, undefined, undefined, options);
   }
 }
 
-/** 503: switched off or not configured. */
+/** 503: disabled or not configured. */
 export class UnavailableError extends ServiceError {
   constructor(message: string, options?: ErrorOptions, facts?: Readonly<Record<string, unknown>>) {
     super(503, message, undefined, facts, options);
   }
 }
 
-/** 500 (spec 4.11): what needs containers is not done while Docker does not answer. */
+/** 500 (spec 4.11): an operation needs containers while Docker does not answer. */
 export class DockerAwayError extends ServiceError {
   constructor() {
     super(500, 'Docker is not available');

@@ -1,7 +1,7 @@
 /**
- * `config.plan`, `recipients[0].share`.
+ * Returns a field's name, such as `config.plan` or `recipients[0].share`.
  *
- * @param whole what is named where the path leads nowhere.
+ * @param whole the name for an empty path.
  */
 export function fieldName(path: readonly PropertyKey[], whole: string): string {
   let name = '';
@@ -12,7 +12,7 @@ export function fieldName(path: readonly PropertyKey[], whole: string): string {
   return name === '' ? whole : name;
 }
 
-/** What a schema says of a value that it refuses, after the name of the field that has it. */
+/** The error text of a schema, prefixed with the name of the refused field. */
 export const ofField = (text: string) => ({
   error: ({ path = [] }: { readonly path?: readonly PropertyKey[] | undefined }): string =>
     `${fieldName(path, 'value')} ${text}`,

@@ -1,12 +1,12 @@
-/** A piece of a page, whose every part from elsewhere is escaped. */
+/** A piece of HTML in which all inserted text is escaped. */
 export class Html {
   constructor(readonly text: string) {}
 }
 
-/** What a page may be put together of; what is not there is left out. */
+/** A value that can be inserted into a page; empty values are left out. */
 export type HtmlPart = Html | string | number | false | null | undefined | readonly HtmlPart[];
 
-/** Makes a piece of a page: what is put into the template is text, unless it is such a piece itself. */
+/** Builds HTML from a template and escapes every inserted value that is not HTML already. */
 export function html(template: readonly string[], ...parts: readonly HtmlPart[]): Html {
   return new Html(template.reduce((text, next, index) => text + textOf(parts[index - 1]) + next));
 }
@@ -15,11 +15,14 @@ function textOf(part: HtmlPart): string {
   if (part === undefined || part === null || part === false) return '';
   if (part instanceof Html) return part.text;
   if (typeof part === 'object') return part.map(textOf).join('');
-  // Quotes too, because it may stand in an attribute.
+  // Quotes are escaped, too, because the text may be in an attribute.
   return String(part).replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 
-/** An element's attributes, by names of ours: true has no value, and false is left out. */
+/**
+ * Renders an element's attributes; the names are trusted. True gives an attribute without a value, false
+ * leaves the attribute out.
+ */
 export function attributes(
   given: Readonly<Record<string, string | number | boolean | undefined>>,
 ): Html {

@@ -1,9 +1,9 @@
-/** The share of a period by which it may come sooner. */
+/** The largest share of a period that jitter removes. */
 const SHARE = 0.1;
 
 /**
- * A period, or up to a tenth less of it, in whole milliseconds: what began at the same moment, as
- * after a restart, does not come at the same moment for ever.
+ * Returns the period less up to a tenth, in whole milliseconds, so that timers started together, as after
+ * a restart, drift apart.
  */
 export function jittered(ms: number): number {
   return Math.round(ms * (1 - SHARE * Math.random()));

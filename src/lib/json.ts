@@ -1,11 +1,14 @@
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Whether it is an object, and neither null nor an array. */
+/** Reports whether the value is an object, neither null nor an array. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** @returns undefined for what is not JSON. The parser's own words would quote the text. */
+/**
+ * Parses JSON and returns undefined for invalid text. The parser's error is dropped, because its message
+ * quotes the text.
+ */
 export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text);

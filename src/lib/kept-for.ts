@@ -1,6 +1,6 @@
 /**
- * Asks once however many ask: while it is being found out, and for so many milliseconds after, all get
- * the same answer. A failure is told to who waited for it, and asked again by the next.
+ * Caches a call's result for `keepMs`, and shares the call in flight with all callers. A failure reaches
+ * only the callers that waited for that call; the next caller retries.
  */
 export function keptFor<T>(
   keepMs: number,

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 
 /**
- * Reads the bytes of a body: all, or `most` and some more, after which the connection is given up.
+ * Reads the bytes of a body: all, or a little more than `most`, and then closes the connection.
  *
- * @throws what breaks the connection off.
+ * @throws the error that breaks the connection.
  */
 export function readBeginning(body: Readable, most: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -20,11 +20,11 @@ export function readBeginning(body: Readable, most: number): Promise<Buffer> {
     });
     body.once('end', done);
     body.once('error', reject);
-    body.once('close', () => reject(new Error('the answer broke off')));
+    body.once('close', () => reject(new Error('the answer broke off: retry')));
   });
 }
 
-/** Reads a whole body as UTF-8. @throws RangeError for one of more than `maxBytes`. */
+/** Reads a whole body as UTF-8. @throws RangeError if it exceeds `maxBytes`. */
 export async function readText(body: Readable, maxBytes: number): Promise<string> {
   const bytes = await readBeginning(body, maxBytes + 1);
   if (bytes.length > maxBytes) throw new RangeError('the answer is too long');

@@ -1,28 +1,30 @@
 import { TooManyRequestsError } from './errors.js';
 
-/** Seconds: nobody knows when somebody is done. */
+/** Seconds after which a client may retry; the time of the next release is unknown. */
 const RETRY_AFTER_S = 5;
 
-/** Of all there is, what is left to those who have little: of what an owner may have, or one. */
+/**
+ * Part of the total reserved for owners with little, and the part of an owner's limit that counts as
+ * little, at least one.
+ */
 const LEFT_TO_LITTLE = 1 / 4;
 const LITTLE = 1 / 64;
 
-/** Gives back what was taken. Again it does nothing. */
+/** Releases a share; repeated calls have no effect. */
 export type Release = () => void;
 
 export interface ShareBounds {
-  /** In all; without a bound unless said. */
+  /** Limit in total; unlimited by default. */
   readonly most?: number;
   readonly perOwner: number;
-  /** The error text of a refusal. */
+  /** Error text of a rejection. */
   readonly refusal?: string;
 }
 
 /**
- * Bounds what goes on at a time, in all and of one owner. What finds no room is refused: it is for what
- * somebody waits for, and what may last for long, where `Turns` would have them wait for others. The last
- * quarter is for owners who have next to nothing: some who have as much as they may, be they one person,
- * do not keep everybody else out.
+ * Limits concurrent use, in total and for each owner. Excess requests are rejected instead of queued (as
+ * `Turns` does), for work that is awaited or may take long. The last quarter is reserved for owners with
+ * hardly any use, so that a few heavy owners cannot exclude the rest.
  */
 export class Shares {
   readonly #most: number;
@@ -37,14 +39,14 @@ export class Shares {
     this.#refusal = refusal ?? 'Too many requests at a time, please wait.';
   }
 
-  /** @throws TooManyRequestsError when the owner, or all together, would have more than may be. */
+  /** Takes a share. @throws TooManyRequestsError if the limit of the owner or the total is exceeded. */
   take(owner: string, amount = 1): Release {
     const taken = this.tryTake(owner, amount);
     if (taken) return taken;
     throw new TooManyRequestsError(this.#refusal, undefined, { retryAfter: RETRY_AFTER_S });
   }
 
-  /** @returns undefined when the owner, or all together, would have more than may be. */
+  /** Takes a share; undefined if the limit of the owner or the total is exceeded. */
   tryTake(owner: string, amount = 1): Release | undefined {
     const own = (this.#taken.get(owner) ?? 0) + amount;
     const sum = this.#sum + amount;

@@ -1,41 +1,41 @@
 import { setBounded } from './bounded-map.js';
 
-/** Who wants a turn. */
+/** A caller that waits for a turn. */
 export interface Asker {
-  /** Whose work it is: what one owner asks for is in nobody else's way. */
+  /** Owner of the work; turns are shared fairly between owners. */
   readonly owner: string;
-  /** Somebody waits for it; the rest is the platform's own. */
+  /** True if a client waits for the work; false for background work. */
   readonly isUrgent: boolean;
-  /** Gives up waiting. */
+  /** Aborts the wait. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Lets whoever waits next begin. Again it does nothing. */
+/** Ends a turn and starts the next one; repeated calls have no effect. */
 export type EndTurn = () => void;
 
 interface Waiting extends Asker {
   readonly begin: () => void;
 }
 
-/** One turn in so many goes past those who are urgent, so that these cannot keep off the rest. */
+/** Every fourth turn prefers work that is not urgent, so that urgent work cannot starve it. */
 const PATIENT_TURN = 4;
 
-/** Owners of whom is known when they had their last turn; the others go before them. */
+/** Most owners whose last turn is remembered; unknown owners go first. */
 const MAX_OWNERS = 1_000;
 
 /**
- * Lets so much go on at a time. One owner has at most half of the turns, or as many as it is told, so that what
- * hangs of theirs never holds up the others. Who is urgent goes first; of these, the owner with the fewest turns, and
- * then the one whose last turn was longest ago.
+ * Limits concurrent work. One owner has at most half of the turns, or `perOwner`, so that hanging work
+ * does not block other owners. Urgent work goes first; then the owner with the fewest turns, then the one
+ * whose last turn is the oldest.
  */
 export class Turns {
   readonly #atOnce: number;
   readonly #perOwner: number;
-  /** Turns that each owner has. */
+  /** Number of current turns by owner. */
   readonly #taken = new Map<string, number>();
-  /** The number of each owner's last turn. */
+  /** Sequence number of the last turn by owner. */
   readonly #last = new Map<string, number>();
-  /** In the order in which they came. Its bound is that of whoever asks: a worker's slots. */
+  /** Waiting callers in order of arrival; limited by the callers themselves, such as a worker's slots. */
   readonly #waiting = new Set<Waiting>();
   #count = 0;
   #given = 0;
@@ -45,19 +45,19 @@ export class Turns {
     this.#perOwner = perOwner;
   }
 
-  /** How many have their turn, and how many wait for one. */
+  /** Number of current turns, and of waiting callers. */
   get state(): { readonly taken: number; readonly waiting: number } {
     return { taken: this.#count, waiting: this.#waiting.size };
   }
 
-  /** How many of an owner's wait for one. */
+  /** Returns the number of an owner's waiting callers. */
   waitingOf(owner: string): number {
     let count = 0;
     for (const asker of this.#waiting) if (asker.owner === owner) count++;
     return count;
   }
 
-  /** Does the work in its turn. @throws the signal's reason when it aborts before. */
+  /** Runs work in its turn. @throws the signal's reason if it aborts while waiting. */
   async run<T>(asker: Asker, work: (endTurn: EndTurn) => Promise<T>): Promise<T> {
     const endTurn = await this.#turnOf(asker);
     try {
@@ -107,7 +107,7 @@ export class Turns {
     return this.#fairest(preferred) ?? this.#fairest(able);
   }
 
-  /** The first of those whose owner has had the least. */
+  /** Returns the first caller of the owner with the fewest turns. */
   #fairest(askers: readonly Waiting[]): Waiting | undefined {
     let fairest: Waiting | undefined;
     for (const asker of askers) if (!fairest || this.#compare(asker, fairest) < 0) fairest = asker;
@@ -138,4 +138,4 @@ export class Turns {
 }
 
 const asError = (reason: unknown): Error =>
-  reason instanceof Error ? reason : new Error('Given up while it waited for its turn');
+  reason instanceof Error ? reason : new Error('Aborted while waiting for a turn: retry');

@@ -1,22 +1,22 @@
 import type { NotificationChannelName } from '../platform/database/models.js';
 
-/** A service that carries messages to operators. */
+/** A service that delivers messages to operators. */
 export interface NotificationChannel {
   readonly name: NotificationChannelName;
   /**
-   * Sends one message, cut to what the service takes.
+   * Sends one message, truncated to the service's limit.
    *
    * @throws ChannelError
    */
   send(text: string): Promise<void>;
 }
 
-/** The service did not take a message. Says no more of the address than the channel's name. */
+/** An error: the service did not accept a message. The text names the channel but not its secret address. */
 export class ChannelError extends Error {
   constructor(
     channel: NotificationChannelName,
     what: string,
-    /** Milliseconds until another attempt may succeed; undefined where none would. */
+    /** Milliseconds until another attempt may succeed; undefined for a permanent failure. */
     readonly retryAfterMs: number | undefined,
   ) {
     super(`${channel} ${what}`);
@@ -24,17 +24,17 @@ export class ChannelError extends Error {
   }
 }
 
-/** How soon a service that failed is tried again; so none is tried more than once a minute. */
+/** Milliseconds before a failed service is retried. */
 const UNAVAILABLE_MS = 60_000;
 
-/** It did not take the message, or nobody heard it say so. */
+/** Makes an error for a service that failed or did not confirm the message. */
 export function unavailable(channel: NotificationChannelName, what: string): ChannelError {
   return new ChannelError(channel, what, UNAVAILABLE_MS);
 }
 
 /**
- * What a status says that is no success: it wants fewer messages, has a fault of its own, or refuses
- * the message, its key or its addressee.
+ * Makes an error from an unsuccessful status: a rate limit, a fault of the service, or a refusal of the
+ * message, the key or the recipient.
  */
 export function refusal(
   channel: NotificationChannelName,
@@ -43,8 +43,8 @@ export function refusal(
 ): ChannelError {
   if (status === 429) {
     const seconds = Math.ceil(limitedForMs / 1_000);
-    return new ChannelError(channel, `takes no message for another ${seconds} s`, limitedForMs);
+    return new ChannelError(channel, `rate limited for another ${seconds} s`, limitedForMs);
   }
   if (status < 300 || status >= 500) return unavailable(channel, `answered with ${status}`);
-  return new ChannelError(channel, `refused the message with ${status}`, undefined);
+  return new ChannelError(channel, `refused the message with status ${status}`, undefined);
 }

@@ -3,7 +3,7 @@ import { discordChannel } from './discord.js';
 import type { NotificationSettings } from './settings.js';
 import { telegramChannel } from './telegram.js';
 
-/** The channels that the environment names; none is fine. */
+/** Returns the channels that the environment configures, possibly none. */
 export function configuredChannels({
   telegram,
   discordWebhookUrl,

@@ -4,23 +4,24 @@ import { refusal, type NotificationChannel } from './channel.js';
 import { truncated } from './message.js';
 import { postJson } from './post-json.js';
 
-/** Discord's own limit of one message. */
+/** Discord's limit for one message. */
 const MAX_CONTENT_LENGTH = 2000;
 
-/** No preview of anything that is linked. */
+/** The message flag that disables link previews. */
 const SUPPRESS_EMBEDS = 4;
 
 const SEND_TIMEOUT_MS = 10_000;
 
-/** When Discord limits and does not say for how long. */
+/** Milliseconds to wait after a rate limit without a duration. */
 const DEFAULT_RETRY_AFTER_MS = 5_000;
 
 const limited = z.object({ retry_after: z.number().min(0) });
 
 /**
- * A Discord webhook. Waits until the message is stored, so that a 2xx means that it was.
+ * Makes a channel for a Discord webhook. Waits until the message is stored, so that a 2xx confirms
+ * delivery.
  *
- * @param webhookUrl a secret: who knows it may post.
+ * @param webhookUrl a secret: anyone with this URL can post.
  * @param timeoutMs for tests.
  */
 export function discordChannel(
@@ -36,7 +37,7 @@ export function discordChannel(
       const { status, headers, body } = await postJson(
         'discord',
         address.href,
-        // Nobody is called by a name that somebody gave to an agent.
+        // Mentions are disabled, because an agent's name could contain one.
         { content, allowed_mentions: { parse: [] }, flags: SUPPRESS_EMBEDS },
         timeoutMs,
       );
@@ -46,13 +47,16 @@ export function discordChannel(
   };
 }
 
-/** The body's is to the millisecond; the header is all that a proxy in front of Discord sends. */
+/**
+ * Returns the wait in milliseconds. The body is exact to the millisecond; a proxy in front of Discord
+ * sends only the header.
+ */
 function waitOf(headers: Headers, body: unknown): number {
   const { data } = limited.safeParse(body);
   return data ? data.retry_after * 1_000 : (retryAfterMs(headers) ?? DEFAULT_RETRY_AFTER_MS);
 }
 
-/** Discord reads Markdown, in which a name could become a link, as could an address by itself. */
+/** Escapes Markdown, because a name or an address could become a link in Discord. */
 function asPlainText(text: string): string {
   return text.replace(/[\\*_~`|<>[\]():]/g, '\\$&');
 }

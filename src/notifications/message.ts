@@ -3,13 +3,13 @@ import { formatAmount } from '../types/money.js';
 import type { PaymentFailure } from '../types/payment.js';
 import type { AgentEvent, PlatformEvent } from '../types/notification.js';
 
-/** Characters of a reason that are told; the rest stands in the API. */
+/** Most characters of a reason in a message; the API has the whole text. */
 const MAX_REASON_LENGTH = 500;
 
 /**
- * What operators read, as plain text.
+ * Returns the message for operators as plain text.
  *
- * @param missed earlier notifications that this channel was not told.
+ * @param missed earlier notifications that this channel did not deliver.
  */
 export function messageOf(
   notification: AgentEvent,
@@ -24,7 +24,7 @@ export function messageOf(
   return [...lines, ...missedLines(missed)].join('\n');
 }
 
-/** The same of the platform itself. */
+/** Returns the message for an event of the platform. */
 export function platformMessageOf(event: PlatformEvent, missed: number): string {
   return [describePlatform(event), ...missedLines(missed)].join('\n');
 }
@@ -40,7 +40,7 @@ function describePlatform(event: PlatformEvent): string {
       const { chainId, from, signer, until } = event;
       const last = String(BigInt(until) - 1n);
       const which = from === last ? `Nonce ${from}` : `Nonces ${from} to ${last}`;
-      return `${which} of ${signer} went missing on chain ${chainId}, such as with a node that is back from an older state. The gap is being closed: what they were used for is sent again.`;
+      return `${which} of ${signer} went missing on chain ${chainId}, for example because a node was restored to an older state. The platform is closing the gap: the affected transactions are sent again.`;
     }
     case 'payment_failed':
       return `The payment ${event.paymentId} for ${event.cause} was not made: ${FAILURES[event.failure]}. See it: GET /api/underground/payments?state=failed`;
@@ -49,10 +49,10 @@ function describePlatform(event: PlatformEvent): string {
     case 'chain_unknown': {
       const { chainId, waiting } = event;
       const what = waiting === 1 ? '1 row waits' : `${waiting} rows wait`;
-      return `${what} for chain ${chainId}, which is not configured any more: payments, payment sessions, clones or splits. Nothing becomes of them until it is again; see payments: GET /api/underground/payments`;
+      return `${what} for chain ${chainId}, which is no longer configured: payments, payment sessions, clones or splits. All of them stay pending until the chain is configured again; see payments: GET /api/underground/payments`;
     }
     case 'settlement_given_up':
-      return `The payment session ${event.sessionId} could not be settled in ${event.attempts} attempts. What the chain says of its hold is looked at once an hour; see why: GET /api/underground/payments?state=failed`;
+      return `The payment session ${event.sessionId} could not be settled in ${event.attempts} attempts. The state of its hold on chain is checked once an hour; for the reason see: GET /api/underground/payments?state=failed`;
     case 'session_unpaid':
       return `The hold of the payment session ${event.sessionId} was ended on chain before all was settled: ${formatAmount(BigInt(event.amount))} pathUSD that were delivered are not paid.`;
   }
@@ -72,7 +72,7 @@ function missedLines(missed: number): string[] {
   return [`${what} before this one could not be sent.`];
 }
 
-/** At most `max` UTF-16 units, and no half of a character at the end. */
+/** Truncates a text to `max` UTF-16 units without splitting a character. */
 export function truncated(text: string, max: number): string {
   if (text.length <= max) return text;
   return `${text.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
@@ -83,7 +83,7 @@ function describe(notification: AgentEvent): string {
     case 'degraded':
       return 'is degraded: its gateway does not answer as it should.';
     case 'memory_missing':
-      return 'has lost its memory, and stays down until an operator gives it one: restore or begin-anew.';
+      return 'has lost its memory and stays stopped until an operator restores the memory or gives the agent an empty one.';
     case 'stop_refused':
       return 'should not run, and its Docker refuses to stop it. It is tried again with each pass over the host.';
     case 'memory_filling':
@@ -107,7 +107,10 @@ function describe(notification: AgentEvent): string {
 
 const utc = (ms: number): string => new Date(ms).toISOString();
 
-/** Names and reasons are other people's: they do not get to make lines of their own. */
+/**
+ * Joins lines and removes control characters, so that user-provided names and reasons cannot forge lines
+ * of a message.
+ */
 function oneLine(text: string): string {
   return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }

@@ -3,33 +3,33 @@ import type { Database, TenantTransaction } from '../platform/database/database.
 import type { NotificationChannelName, NotificationRow } from '../platform/database/models.js';
 import type { Notification } from '../types/notification.js';
 
-/** Messages of one channel within a minute, over all workers. */
+/** Most messages of one channel in a minute, across all workers. */
 const MAX_PER_MINUTE = 20;
 const MINUTE_MS = 60_000;
 
-/** How long a notification may wait for its turn, or for a service that does not take it. */
+/** Longest time that a notification may wait for its turn or for a failing service. */
 const MAX_WAIT_MS = 5 * MINUTE_MS;
 
-/** Within this span the same of the same agent is told once. */
+/** Period in which repeated notifications of an agent's event are sent once. */
 const REPEAT_MS = MINUTE_MS;
 
 const KEPT_MS = 30 * 24 * 60 * MINUTE_MS;
 const PURGED_AT_ONCE = 100;
 
-/** What becomes of a notification in one channel. */
+/** The result of claiming a notification's turn in one channel. */
 export type Claim =
-  /** It is to be sent now; `missed` are those that were dropped since the last one was sent. */
+  /** Send now; `missed` counts notifications dropped since the last one was sent. */
   | { readonly kind: 'send'; readonly missed: number }
   | { readonly kind: 'wait'; readonly delayMs: number }
   | { readonly kind: 'settled'; readonly status: 'sent' | 'repeated' | 'dropped' };
 
-/** What is known of it before its turn. */
+/** A notification's data before its turn. */
 type Pending = Pick<
   NotificationRow,
   'id' | 'channel' | 'agentId' | 'userId' | 'event' | 'createdAt' | 'dueAt'
 >;
 
-/** Which notifications were sent, and when the next may be. All workers share it. */
+/** A log of sent notifications that schedules the next ones, shared by all workers. */
 export class NotificationLog {
   readonly #database: Database;
 
@@ -37,7 +37,7 @@ export class NotificationLog {
     this.#database = database;
   }
 
-  /** Takes the notification's turn in the channel, or tells when it comes. */
+  /** Claims the notification's turn in the channel, or returns the time until then. */
   async claim(notification: Notification, channel: NotificationChannelName): Promise<Claim> {
     return this.#locked(channel, async (db) => {
       const now = new Date();
@@ -67,7 +67,7 @@ export class NotificationLog {
     });
   }
 
-  /** It was sent, or will not be. */
+  /** Records the final status: sent or dropped. */
   async settle(id: string, channel: NotificationChannelName, status: 'sent' | 'dropped') {
     await this.#database
       .asPlatform()
@@ -76,7 +76,7 @@ export class NotificationLog {
       );
   }
 
-  /** Puts it off, unless that would be for too long: then it is dropped. */
+  /** Postpones the notification, or drops it if the wait would be too long. */
   async postpone(
     id: string,
     channel: NotificationChannelName,
@@ -96,12 +96,12 @@ export class NotificationLog {
     });
   }
 
-  /** One claim of a channel at a time, so that two never take the same turn. */
+  /** Runs one claim of a channel at a time, so that no turn is claimed twice. */
   #locked<T>(
     channel: NotificationChannelName,
     work: (db: TenantTransaction) => Promise<T>,
   ): Promise<T> {
-    // Operators hear of all tenants' agents through the same channel.
+    // A channel is shared by all tenants' agents.
     return this.#database.asPlatform().transaction(async (db) => {
       await db.lock(`notifications:${channel}`);
       return work(db);
@@ -109,7 +109,10 @@ export class NotificationLog {
   }
 }
 
-/** Now, if the channel has room; else a minute after the one that is as many places ahead. */
+/**
+ * Returns the current time if the channel has room; otherwise a minute after the notification
+ * MAX_PER_MINUTE places ahead.
+ */
 async function dueAtOf(
   db: TenantTransaction,
   row: Pending,
@@ -119,7 +122,7 @@ async function dueAtOf(
   if (isQueued && row.dueAt > now) return row.dueAt;
   const others = { channel: row.channel, id: { [Op.ne]: row.id } };
   if (isQueued) {
-    // Its turn has come, or is long past: what counts is what was really tried since.
+    // The turn has come or passed, so only actual attempts since count.
     const attemptedAt = { [Op.gt]: new Date(now.getTime() - MINUTE_MS) };
     const tried = await db.Notification.count({ where: { ...others, attemptedAt } });
     if (tried < MAX_PER_MINUTE) return now;
@@ -133,10 +136,12 @@ async function dueAtOf(
 }
 
 /**
- * Turns are dealt by owner: whoever has fewer that wait takes the next turn of whoever has the most, who
- * gets the free one instead. So no owner's agents keep operators from hearing of another's.
+ * Shares turns fairly between owners: a notification of an owner with fewer waiting ones takes the next
+ * turn of the owner with the most, whose notification gets the free turn instead. So one owner's agents
+ * cannot delay another owner's notifications.
  *
- * @param free the turn that it has otherwise. @returns the turn that it has.
+ * @param free the turn without sharing.
+ * @returns the assigned turn.
  */
 async function dealt(db: TenantTransaction, row: Pending, free: Date, now: Date): Promise<Date> {
   const waiting = await db.Notification.findAll({
@@ -159,7 +164,10 @@ async function dealt(db: TenantTransaction, row: Pending, free: Date, now: Date)
 const isTooLate = ({ createdAt }: Pick<Pending, 'createdAt'>, dueAt: Date): boolean =>
   dueAt.getTime() - createdAt.getTime() > MAX_WAIT_MS;
 
-/** An agent that comes and goes is told of once a minute. That it stays down is told always. */
+/**
+ * Reports whether the event repeats a recent one. An unstable agent is reported once a minute; a crash
+ * loop is always reported.
+ */
 async function isRepeated(db: TenantTransaction, row: Pending): Promise<boolean> {
   if (row.event === 'crash_loop') return false;
   const told = await db.Notification.count({
@@ -203,7 +211,7 @@ function isSettled(status: NotificationRow['status']): status is 'sent' | 'repea
   return status === 'sent' || status === 'repeated' || status === 'dropped';
 }
 
-/** Each attempt at a repair is another event, and so is what is of another payment or wallet. */
+/** Returns the event's key. Each repair attempt, payment and wallet counts as a separate event. */
 function eventOf(notification: Notification): string {
   const { event } = notification;
   switch (event) {

@@ -6,21 +6,21 @@ import { messageOf, platformMessageOf } from './message.js';
 import { isOfPlatform, type Notification } from '../types/notification.js';
 import { NotificationLog, type Claim } from './notification-log.js';
 
-/** How it stands with a notification in one channel. */
+/** The state of a notification in one channel. */
 export type Delivery = { readonly channel: NotificationChannelName } & (
   | { readonly outcome: 'sent' | 'repeated' }
-  /** To be asked for again after the delay. */
+  /** Call again after the delay. */
   | { readonly outcome: 'waiting'; readonly delayMs: number; readonly reason: string }
   | { readonly outcome: 'dropped'; readonly reason: string }
 );
 
-/** What is sent, given how many before it were not. */
+/** A function that builds the message from the number of missed notifications. */
 type Message = (missed: number) => string;
 
-/** Tells operators of agents and of the platform, through every channel that is configured. */
+/** A notifier of operators that sends events of agents and of the platform through all configured channels. */
 export class Notifier {
   readonly #log: NotificationLog;
-  /** Claims wait for each other in the database: one at a time leaves its connections to others. */
+  /** Claims would wait for each other's database lock; one claim at a time leaves connections to other work. */
   #claimed: Promise<unknown> = Promise.resolve();
 
   readonly #database: Database;
@@ -33,9 +33,8 @@ export class Notifier {
   }
 
   /**
-   * Sends the notification through every channel that is not known to have been told, now or when
-   * their turn comes. A channel that fails keeps no other from being told. An agent that is no more
-   * is no news.
+   * Sends the notification through every channel that has not delivered it, now or in its turn. A failing
+   * channel does not affect the rest. Events of removed agents are skipped.
    */
   async notify(notification: Notification): Promise<Delivery[]> {
     if (this.#channels.length === 0) return [];
@@ -46,7 +45,7 @@ export class Notifier {
     );
   }
 
-  /** @returns undefined when there is nothing to tell. */
+  /** Returns the message, or undefined if the agent was removed. */
   async #messageOf(notification: Notification): Promise<Message | undefined> {
     if (isOfPlatform(notification)) return (missed) => platformMessageOf(notification, missed);
     const { agentId, userId } = notification.agent;
@@ -71,7 +70,7 @@ export class Notifier {
     }
     if (claim.kind === 'settled') {
       if (claim.status !== 'dropped') return { channel: name, outcome: claim.status };
-      return { channel: name, outcome: 'dropped', reason: 'too many are before it' };
+      return { channel: name, outcome: 'dropped', reason: 'too many notifications are waiting' };
     }
     try {
       await channel.send(message(claim.missed));
@@ -101,7 +100,7 @@ export class Notifier {
 
   #claim(notification: Notification, channel: NotificationChannelName): Promise<Claim> {
     const claim = this.#claimed.then(() => this.#log.claim(notification, channel));
-    this.#claimed = claim.catch(() => undefined); // thrown to whoever made the claim
+    this.#claimed = claim.catch(() => undefined); // the claim's caller receives the error
     return claim;
   }
 }

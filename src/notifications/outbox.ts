@@ -5,16 +5,19 @@ import type { PendingNotificationRow } from '../platform/database/models.js';
 import type { Notification } from '../types/notification.js';
 import type { Notifier } from './notifier.js';
 
-/** What stands in the place of the agent where what is told is of none. */
+/** The placeholder agent for events of the platform. */
 export const NO_AGENT = { agentId: '', userId: OPERATOR_USER_ID } as const;
 
-/** Taken up at a time. */
+/** Most notifications claimed at a time. */
 const MAX_TOGETHER = 10;
 
-/** Longer than the sending of those takes: by then whoever took one up has died over it. */
+/**
+ * Seconds until a claimed notification can be claimed again, longer than sending takes: the first claimer
+ * must have died.
+ */
 const ABANDONED_S = 120;
 
-/** Takes those up that are due, each for this process alone: of each owner one, then the next. */
+/** Claims due notifications for this process, one of each owner before the next. */
 const TAKE = `
   UPDATE pending_notifications SET due_at = now() + interval '${ABANDONED_S} seconds'
   WHERE id IN (
@@ -32,8 +35,8 @@ const PUT_OFF = `
   WHERE id = $id`;
 
 /**
- * Has operators told of what the same transaction writes down: whoever wrote it need not wait for
- * that. The same one again is one.
+ * Stores a notification in the caller's transaction; it is sent after the commit. A repeated id is stored
+ * once.
  */
 export async function putInOutbox(
   db: Statements,
@@ -46,7 +49,7 @@ export async function putInOutbox(
   );
 }
 
-/** What sends that which waits in the outbox. */
+/** The dependencies for sending stored notifications. */
 export interface OutboxParts {
   readonly database: Database;
   readonly notifier: Pick<Notifier, 'notify'>;
@@ -54,10 +57,10 @@ export interface OutboxParts {
 }
 
 /**
- * Tells operators what they are to be told now. Any number of processes may do so at once; what one
- * of them dies over, another one tells.
+ * Sends the notifications that are due. Processes may run this concurrently; notifications claimed by a
+ * crashed process are sent by another.
  *
- * @returns how many it took up.
+ * @returns the number of claimed notifications.
  */
 export async function sendDue(parts: OutboxParts): Promise<number> {
   const due = await parts.database.asPlatform().query<Taken>(TAKE);
@@ -81,8 +84,8 @@ async function send({ database, notifier, log }: OutboxParts, pending: Taken): P
       }
     }
   } catch (error) {
-    // Nobody knows how far it came: it is taken up again.
-    log.warn({ err: error, agentId }, 'operators could not be told');
+    // The progress is unknown, so the notification stays and is claimed again later.
+    log.warn({ err: error, agentId }, 'notifying operators failed');
     return;
   }
   if (waits.length === 0) {

@@ -4,20 +4,20 @@ import { tryParseJson } from '../lib/json.js';
 import { readText } from '../lib/read-beginning.js';
 import { unavailable } from './channel.js';
 
-/** An answer that is longer is not one of these services'. */
+/** Most bytes of an answer. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 export interface JsonAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** Undefined when it is not JSON. */
+  /** The parsed JSON; undefined for other content. */
   readonly body: unknown;
 }
 
 /**
- * Posts JSON to an address that is itself a secret.
+ * Posts JSON to a secret address.
  *
- * @throws ChannelError without a cause: what `fetch` throws may quote the address.
+ * @throws ChannelError without a cause, because `fetch` errors may quote the address.
  */
 export async function postJson(
   channel: NotificationChannelName,
@@ -30,7 +30,7 @@ export async function postJson(
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
-      // A redirect would carry the secret elsewhere.
+      // A redirect would send the secret to another server.
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });

@@ -8,20 +8,24 @@ export const notificationSettings = area(
       botToken: variable(
         'TELEGRAM_BOT_TOKEN',
         textMatching(/^\d+:[\w-]+$/, 'like 123456:abc, as BotFather gives it').optional(),
-        'with the chat: operators are told there of agents in trouble',
+        'token of the bot that notifies operators of agents in trouble; requires the chat id',
         { secret: true },
       ),
-      chatId: variable('TELEGRAM_ADMIN_CHAT_ID', text.optional(), 'where the bot tells them'),
+      chatId: variable(
+        'TELEGRAM_ADMIN_CHAT_ID',
+        text.optional(),
+        "chat that receives the bot's messages",
+      ),
       apiUrl: variable(
         'TELEGRAM_API_URL',
         url('http', 'https').prefault('https://api.telegram.org'),
-        'where the bot API is',
+        'address of the bot API',
       ),
     },
     discordWebhookUrl: variable(
       'DISCORD_WEBHOOK_URL',
       url('http', 'https').optional(),
-      'operators are told through that webhook, too',
+      'webhook that also notifies operators',
       { secret: true },
     ),
   }),

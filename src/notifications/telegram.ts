@@ -4,12 +4,12 @@ import { truncated } from './message.js';
 import { postJson } from './post-json.js';
 import type { NotificationSettings } from './settings.js';
 
-/** Telegram's own limit of one message, in UTF-16 units. */
+/** Telegram's limit for one message, in UTF-16 units. */
 const MAX_TEXT_LENGTH = 4096;
 
 const SEND_TIMEOUT_MS = 10_000;
 
-/** When Telegram limits and does not say for how long. */
+/** Seconds to wait after a rate limit without a duration. */
 const DEFAULT_RETRY_AFTER_S = 30;
 
 const answer = z.union([
@@ -22,8 +22,8 @@ const answer = z.union([
 ]);
 
 /**
- * A chat of a Telegram bot. The text is shown as it is, all of it as one block: Telegram would make links
- * of the addresses and names that others have put into it.
+ * Makes a channel for a chat of a Telegram bot. The text is sent as one preformatted block, because
+ * Telegram would turn user-provided names and addresses into links.
  *
  * @param timeoutMs for tests.
  */

@@ -3,32 +3,35 @@ import { isPrice } from './goods.js';
 import { weightOf } from './plain-text.js';
 import { SENTENCE_END } from './posts.js';
 
-/** As long as this it is a paragraph, also without a sentence's end. */
+/** Letters from which a line counts as a paragraph even without a sentence's end. */
 export const LONG = 80;
 
-/** Not what the site is called. */
+/** Reports whether the block is the page's headline rather than the site's name. */
 export const isHeadline = (block: Block): boolean =>
   block.kind === 'heading' && block.level === 1 && !isHome(block);
 
-/** What leads to the site's front page alone. */
+/** Reports whether the block is a link to the site's front page only. */
 export const isHome = (block: Block): boolean =>
   isLinks(block) && block.links.size === 1 && [...block.links].every((link) => HOME.test(link));
 
 const HOME = /^(?:https?:\/\/[^/]*\/?|\/)(?:index\.\w{1,5})?$/;
 
-/** It is links for the most part. */
+/** Reports whether the block consists mostly of links. */
 export const isLinks = (block: Block | undefined): boolean =>
   block !== undefined && block.linkDensity >= 0.6;
 
-/** It says something. */
+/** Reports whether the block is running text. */
 export const isText = (block: Block): boolean =>
   block.kind !== 'heading' && !isLinks(block) && !isShort(block);
 
-/** A line that says nothing in a sentence. */
+/** Reports whether the block is a short line without a sentence's end. */
 export const isShort = ({ kind, text }: Block): boolean =>
   kind === 'paragraph' && weightOf(text) < LONG && !SENTENCE_END.test(text);
 
-/** A short line with a number or a link in it, or of a few words, that does not end as a sentence does. */
+/**
+ * Reports whether the block is a label: a short line with a number or a link, or of a few words, without
+ * a sentence's end.
+ */
 export function isLabel(block: Block | undefined): boolean {
   if (block === undefined || SENTENCE_END.test(block.text)) return false;
   const weight = weightOf(block.text);
@@ -40,13 +43,13 @@ export function isLabel(block: Block | undefined): boolean {
 
 const FEW_LETTERS = 25;
 
-/** What something is called and costs. */
+/** Reports whether the block is a short line with a product's name and price. */
 export const isOffer = (block: Block | undefined): boolean =>
   block !== undefined &&
   (block.kind === 'paragraph' || block.kind === 'item') &&
   isPrice(block) &&
   !SENTENCE_END.test(block.text);
 
-/** Letters that they have, weighted by their script. */
+/** Returns the number of letters in the blocks, weighted by script. */
 export const sumOf = (blocks: readonly Block[]): number =>
   blocks.reduce((sum, { text }) => sum + weightOf(text), 0);

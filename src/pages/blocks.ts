@@ -13,39 +13,39 @@ import { collapsed } from './plain-text.js';
 
 export type BlockKind = 'heading' | 'paragraph' | 'item' | 'quote' | 'code' | 'row';
 
-/** Text that is shown alike. */
+/** Text with uniform formatting. */
 export interface Run {
   readonly text: string;
-  /** As it is written in the page. */
+  /** The link's target as written in the page. */
   readonly href: string | undefined;
   readonly style: 'plain' | 'strong' | 'emphasis' | 'code';
 }
 
-/** An element that begins and ends a line, with what is in it. */
+/** A block-level element and its content. */
 export interface Region {
   readonly element: Element | undefined;
   readonly parent: Region | undefined;
   readonly depth: number;
-  /** Navigation and the like, by itself or by what it is in. */
+  /** True if the element or an ancestor is navigation or similar. */
   readonly isLeftOut: boolean;
 }
 
-/** Text without a line's end in it, or lines of code. */
+/** A paragraph without line breaks, or lines of code. */
 export interface Block {
   readonly kind: BlockKind;
-  /** Of a heading 1 to 6; of an item the lists that it is in. */
+  /** Level 1 to 6 of a heading; number of enclosing lists of an item. */
   readonly level: number;
   readonly isNumbered: boolean;
   readonly runs: readonly Run[];
   readonly text: string;
-  /** The part of its letters that is in links. */
+  /** The share of letters inside links. */
   readonly linkDensity: number;
-  /** Where its links lead, each once. */
+  /** Distinct targets of the block's links. */
   readonly links: ReadonlySet<string>;
   readonly region: Region;
 }
 
-/** What holds for the text that is being read. */
+/** The formatting context of the text being read. */
 interface Context {
   readonly region: Region;
   readonly kind: BlockKind;
@@ -66,9 +66,9 @@ const STYLES: Readonly<Record<string, Run['style']>> = {
   tt: 'code',
 };
 
-/** Cuts a page into the blocks of its text, in their order. */
+/** Splits a page into its text blocks, in document order. */
 export function blocksOf(document: Document): Block[] {
-  // Of some pages only readers without scripts get the text at once.
+  // Some pages have their text only in `noscript` until their scripts run.
   const scripted = weighText(document);
   const plain = holdsNoscript(document) ? weighText(document, isUnreadAtAll) : scripted;
   const isPlain = (plain.get(document) ?? 0) > MUCH_MORE * (scripted.get(document) ?? 0);
@@ -82,10 +82,10 @@ export function blocksOf(document: Document): Block[] {
   return reader.blocks;
 }
 
-/** As often as a page says anything with scripts, it says it without them. */
+/** Factor by which the text with `noscript` must exceed the text without, to be used instead. */
 const MUCH_MORE = 2;
 
-/** Letters: most say less, such as that scripts are needed. */
+/** Letters: shorter `noscript` texts are mostly notes that scripts are required. */
 const NOTE = 180;
 
 function holdsNoscript(document: Document): boolean {
@@ -99,17 +99,17 @@ class BlockReader {
   readonly blocks: Block[] = [];
   #runs: Run[] = [];
   #context: Context | undefined;
-  /** Lines that have just ended without any text after them. */
+  /** Line breaks since the last text. */
   #breaks = 0;
 
-  /** @param letters of an element's text outside of links. */
+  /** @param letters returns the letters of an element's text outside links. */
   constructor(
     private readonly letters: (element: Element) => number,
     private readonly unread: (element: Element) => boolean,
     private readonly marks: Marks,
   ) {}
 
-  /** As deep as the tree, which is bounded. */
+  /** Reads the nodes recursively; the tree's depth is bounded. */
   readAll(nodes: readonly ChildNode[], context: Context): void {
     for (const node of nodes) {
       if (isText(node)) this.#addText(node.data, context);
@@ -122,13 +122,13 @@ class BlockReader {
     if (name === 'br') return this.#breakLine(context);
     if (this.unread(element)) return;
     if (!BLOCKS.has(name)) {
-      // Who is quoted, before what they said.
+      // A `cite` at the start of a quote names its source and becomes a block of its own.
       const isAbove = name === 'cite' && context.kind === 'quote' && this.#runs.length === 0;
       this.readAll(element.children, inlineContext(element, context));
       if (isAbove) this.flush();
       return;
     }
-    // Cells stand in one line with each other.
+    // Cells of a row are joined into one line.
     if ((name === 'td' || name === 'th') && context.kind === 'row' && !holdsBlocks(element)) {
       if (this.#runs.length > 0) this.#runs.push({ text: ' | ', href: undefined, style: 'plain' });
       return this.readAll(element.children, context);
@@ -155,7 +155,7 @@ class BlockReader {
     this.#runs.push({ text, href, style });
   }
 
-  /** Two of them end a paragraph. */
+  /** Breaks the line; two breaks in a row end a paragraph. */
   #breakLine(context: Context): void {
     if (context.kind === 'code') return this.#addText('\n', context);
     this.#breaks++;
@@ -197,7 +197,7 @@ function inlineContext({ attribs, name }: Element, context: Context): Context {
   return { ...context, style, href };
 }
 
-/** What holds in an element that begins a line. */
+/** Returns the context inside a block-level element. */
 function blockContext(element: Element, context: Context): Context {
   const { name } = element;
   const heading = HEADINGS[name];
@@ -216,7 +216,7 @@ function blockContext(element: Element, context: Context): Context {
   return context;
 }
 
-/** Of several cells: one alone is how a page is laid out. */
+/** Reports whether a table row has several cells; a single cell is mostly page layout. */
 function isRow({ children }: Element): boolean {
   const cells = children.filter(
     (child) => isTag(child) && (child.name === 'td' || child.name === 'th'),
@@ -224,7 +224,7 @@ function isRow({ children }: Element): boolean {
   return cells.length > 1;
 }
 
-/** A cell with paragraphs of its own is a part of a page's layout, not of a row. */
+/** Reports whether a cell has block-level content, which means that the table is page layout. */
 const holdsBlocks = (cell: Element): boolean =>
   cell.children.some((child) => isTag(child) && BLOCKS.has(child.name));
 

@@ -13,23 +13,23 @@ import { weightOf } from './plain-text.js';
 import { SENTENCE_END } from './posts.js';
 
 /**
- * Blocks without what stands among them and is not what the page says: lists of links, teasers, labels, buttons.
- * On a shop's page, what leads to others is what it says.
+ * Removes content that is not the page's text: link lists, teasers, labels and buttons. On a shop's page,
+ * teasers are kept, because they are its content.
  */
 export function withoutBoilerplate(blocks: readonly Block[], isShop: boolean): readonly Block[] {
   const said = fromHeadline(withoutLists(blocks)).filter(isWorded);
   return trimmed(withoutButtons(withoutTeaserLabels(isShop ? said : withoutTeasers(said))));
 }
 
-/** Not a number by itself: how many have voted, or have answered. */
+/** Reports whether the block has letters; a number alone is a counter of votes or replies. */
 const isWorded = ({ kind, text }: Block): boolean => kind !== 'paragraph' || /\p{L}/u.test(text);
 
 /**
- * Leaves out blocks that are little but links, with what heads them, and headings that then have nothing
- * below them. One or two links between text belong to it.
+ * Removes link lists with their headings, and headings without content below. One or two links between
+ * text are kept.
  */
 function withoutLists(blocks: readonly Block[]): readonly Block[] {
-  // Of a page about other pages they are what it says, also without a text below.
+  // On an overview page, teasers are the content even without text below them.
   const areTeasers = isOfTeasers(blocks, teasersIn(blocks));
   const kept: Block[] = [];
   for (let index = 0; index < blocks.length;) {
@@ -53,10 +53,10 @@ function withoutLists(blocks: readonly Block[]): readonly Block[] {
   });
 }
 
-/** The part of the content that may stand above its headline. */
+/** Largest share of the content that may precede the headline and be dropped. */
 const ABOVE = 0.3;
 
-/** What stands above the page's headline is not said under it: lists of other articles, dates, what a site is. */
+/** Drops content above the headline, such as other articles, dates and descriptions of the site. */
 function fromHeadline(blocks: readonly Block[]): readonly Block[] {
   const at = blocks.findIndex(isHeadline);
   if (at <= 0) return blocks;
@@ -64,15 +64,15 @@ function fromHeadline(blocks: readonly Block[]): readonly Block[] {
   return sumOf(above) <= ABOVE * sumOf(blocks) ? blocks.slice(at) : blocks;
 }
 
-/** Longer text below a heading is no teaser. */
+/** Letters: a heading with longer text below is not a teaser. */
 const TEASER = 400;
 
-/** The same, of three or more that end a page. */
+/** The limit for three or more teasers at the end of a page. */
 const LAST_TEASER = 800;
 
 /**
- * Leaves out headings that are links, with the few lines below each: they are about other pages. Not where that
- * is half of what the page says: then it is a page about other pages.
+ * Removes teasers: linked headings with the few lines below each. Keeps them if they are half of the
+ * page, because it is then an overview page.
  */
 function withoutTeasers(blocks: readonly Block[]): readonly Block[] {
   const teasers = teasersIn(blocks);
@@ -96,10 +96,10 @@ function teasersIn(blocks: readonly Block[]): ReadonlySet<Block> {
 const isOfTeasers = (blocks: readonly Block[], teasers: ReadonlySet<Block>): boolean =>
   sumOf([...teasers]) * 2 > sumOf(blocks) && !isBelowText(blocks, teasers);
 
-/** Letters: text that says so much is an article. */
+/** Letters from which text counts as an article. */
 const ARTICLE = 1_200;
 
-/** Whether the first of them stands below a text that is an article. */
+/** Reports whether the first of these blocks follows the text of an article. */
 export function isBelowText(
   blocks: readonly Block[],
   some: { has(block: Block): boolean },
@@ -108,12 +108,12 @@ export function isBelowText(
   return sumOf(blocks.slice(0, Math.max(0, first)).filter(isText)) >= ARTICLE;
 }
 
-/** Teasers that have the same labels. */
+/** Least number of teasers with equal labels. */
 const ALIKE = 3;
 
 /**
- * Leaves out what stands at each of several teasers and never says anything: authors, dates, counters. It has one
- * place in each, so that two of them are never in a row.
+ * Removes labels repeated at each teaser: authors, dates, counters. Each teaser has such a label in one
+ * place, so two of them are never adjacent.
  */
 function withoutTeaserLabels(blocks: readonly Block[]): readonly Block[] {
   const areTeasers = blocks.filter(isTeaserHead).length >= ALIKE;
@@ -141,16 +141,16 @@ function withoutTeaserLabels(blocks: readonly Block[]): readonly Block[] {
 
 const isTeaserHead = ({ kind, links }: Block): boolean => kind === 'heading' && links.size > 0;
 
-/** Letters of a label at most. */
+/** Most letters of a label. */
 const LABEL = 40;
 
-/** What a page calls the element of a block and the one around it. */
+/** Returns the names and classes of the block's element and its parent. */
 function placeOf({ region: { element, parent } }: Block): string {
   const nameOf = (each: Region['element']) => `${each?.name} ${each?.attribs.class}`;
   return `${nameOf(parent?.element)} > ${nameOf(element)}`;
 }
 
-/** Leaves out short links that are there more than once: what can be done with each comment or each entry. */
+/** Removes repeated short links, such as the actions at each comment or entry. */
 function withoutButtons(blocks: readonly Block[]): readonly Block[] {
   const seen = new Set<string>();
   const again = new Set<string>();
@@ -161,18 +161,18 @@ function withoutButtons(blocks: readonly Block[]): readonly Block[] {
   return blocks.filter((block) => !isLinks(block) || !(again.has(block.text) || isTab(block)));
 }
 
-/** A short line that leads to another part of the page. */
+/** Reports whether the block is a short link to another part of the page. */
 const isTab = ({ kind, links, text }: Block): boolean =>
   kind === 'paragraph' &&
   weightOf(text) < LABEL &&
   [...links].every((link) => link.startsWith('#'));
 
-/** More lines without a sentence are verse, or a list of another kind. */
+/** Most labels; more lines without a sentence are verse or another kind of list. */
 const MAX_LABELS = 6;
 
 /**
- * Around the headline, up to the first long text, and after the last sentence, there are dates, authors,
- * counters, tags and buttons.
+ * Removes dates, authors, counters, tags and buttons around the headline, up to the first long text, and
+ * after the last sentence.
  */
 function trimmed(blocks: readonly Block[]): readonly Block[] {
   const labels = new Set<Block>();
@@ -189,7 +189,7 @@ function trimmed(blocks: readonly Block[]): readonly Block[] {
   return blocks.filter((block, index) => index < last && !labels.has(block) && !isCredit(block));
 }
 
-/** What ends no text: labels, headings, lines that announce something, short ones that are a link, sentence or not. */
+/** Reports whether a block cannot end a text: labels, headings, announcing lines and short links. */
 const isTail = (block: Block | undefined): boolean =>
   block?.kind === 'heading' ||
   isLabel(block) ||
@@ -197,23 +197,23 @@ const isTail = (block: Block | undefined): boolean =>
     weightOf(block.text) < LONG &&
     (isLinks(block) || /[:：]$/.test(block.text)));
 
-/** Whose picture it is. */
+/** Reports whether the block is a picture credit. */
 const isCredit = ({ kind, text }: Block): boolean =>
   kind === 'paragraph' && text.includes('©') && weightOf(text) < LONG;
 
-/** Links in a row that may be a part of the text. */
+/** Most links in a row that may belong to the text. */
 const FEW_LINKS = 2;
 
-/** Where the links that begin there end, and what stands between them of what things cost. */
+/** Returns the end of a run of links, including the prices between them. */
 function endOfLinks(blocks: readonly Block[], start: number): number {
   let end = start;
   while (isLinks(blocks[end]) || isOffer(blocks[end])) end++;
-  // It heads what comes below it.
+  // A trailing heading belongs to the content below.
   while (end > start && end < blocks.length && blocks[end - 1]?.kind === 'heading') end--;
   return end;
 }
 
-/** Whether they are a list of links. */
+/** Reports whether the run is a list of links. */
 function isList(run: readonly Block[]): boolean {
   const links = run.filter((block) => block.links.size > 0);
   if (run.length > FEW_LINKS && links.length * 3 >= run.length) return true;
@@ -223,11 +223,11 @@ function isList(run: readonly Block[]): boolean {
   );
 }
 
-/** Links that a line announces are a part of what it says. */
+/** Reports whether the line announces the links below, which then belong to the text. */
 const announces = (block: Block | undefined): boolean =>
   block?.kind === 'paragraph' && /[:：]$/.test(block.text);
 
-/** A heading, or a word or two that stand for one. */
+/** Reports whether the block is a heading, or a word or two in its place. */
 const isHead = (block: Block | undefined): boolean =>
   block?.kind === 'heading' ||
   (block?.kind === 'paragraph' && weightOf(block.text) < 40 && !/[.!?。！？]$/.test(block.text));

@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** However long a page allows. */
+/** Longest caching time in milliseconds, whatever a page allows. */
 const MAX_MS = 5 * 60_000;
 
 /**
- * For how many milliseconds an answer may be given again, by its headers: never without `Cache-Control`,
- * and never what is for one reader alone.
+ * Returns the milliseconds for which an answer may be cached by its headers: 0 without `Cache-Control`
+ * and for private answers.
  */
 export function cacheTime({ age, 'cache-control': control, vary }: IncomingHttpHeaders): number {
   if (control === undefined || vary?.trim() === '*') return 0;

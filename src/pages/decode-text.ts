@@ -1,19 +1,18 @@
 import { isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 
-/** How far a page is looked through for what it says of its encoding. */
+/** Bytes of a page that are searched for its declared encoding. */
 const PRESCAN_BYTES = 4_096;
 
-/** What is said nowhere, and is no UTF-8, was most likely written on a Western machine. */
+/** The fallback for pages without a declared encoding that are not UTF-8: mostly written on Western systems. */
 const USUAL = 'windows-1252';
 
-/** Where a page's own words for its encoding end. */
+/** A declared encoding, in a `<meta>` or a header. */
 const CHARSET = /charset\s{0,9}=\s{0,9}["']?\s{0,9}([^\s"'/>;]{1,40})/i;
 
 /**
- * Turns a page's bytes into text: by its mark of byte order, then by its header, then by its `<meta>`
- * (encoding standard), then as UTF-8 where that is possible, then as windows-1252. Names of encodings
- * that nobody knows count as none.
+ * Decodes a page by byte order mark, then header, then `<meta>` (encoding standard), then as UTF-8 if
+ * valid, then as windows-1252. Unknown encoding names are ignored.
  */
 export function decodeText(bytes: Uint8Array, contentType: string | undefined): string {
   const decoder =
@@ -21,16 +20,16 @@ export function decodeText(bytes: Uint8Array, contentType: string | undefined): 
   return decoder.encoding === USUAL ? decodeWestern(bytes) : decoder.decode(bytes);
 }
 
-/** What windows-1252 has from 0x80 to 0x9f, where latin-1 has controls. */
+/** Characters 0x80 to 0x9f of windows-1252, which are controls in latin-1. */
 const WESTERN = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ';
 
-/** Some versions of Node read windows-1252 as latin-1. */
+/** Decodes windows-1252, which some versions of Node decode as latin-1. */
 function decodeWestern(bytes: Uint8Array): string {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
   return text.replace(/[\u0080-\u009f]/g, (sign) => WESTERN.charAt(sign.charCodeAt(0) - 0x80));
 }
 
-/** The label of a `Content-Type`. */
+/** Returns the charset of a `Content-Type`. */
 const charsetOf = (contentType: string): string | undefined => CHARSET.exec(contentType)?.[1];
 
 function byMark(bytes: Uint8Array): TextDecoder | undefined {
@@ -46,11 +45,14 @@ function byName(label: string | undefined): TextDecoder | undefined {
   try {
     return new TextDecoder(label);
   } catch {
-    return undefined; // nobody knows it
+    return undefined; // unknown encoding
   }
 }
 
-/** A page in whose bytes `<meta` can be read is not UTF-16, whatever it says. */
+/**
+ * Returns the decoder declared by `<meta>`. A page with a readable `<meta` in its bytes is not UTF-16,
+ * even if declared.
+ */
 function byMeta(bytes: Uint8Array): TextDecoder | undefined {
   const decoder = byName(metaCharset(bytes));
   return decoder?.encoding.startsWith('utf-16') ? new TextDecoder('utf-8') : decoder;

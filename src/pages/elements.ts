@@ -2,14 +2,14 @@ import { type ChildNode, type Document, type Element, isTag, isText } from 'domh
 
 const setOf = (names: string): ReadonlySet<string> => new Set(names.split(' '));
 
-/** What begins and ends a line. */
+/** Block-level elements, which begin and end a line. */
 export const BLOCKS = setOf(
   'address article aside blockquote body caption center dd details dialog dir div dl dt fieldset ' +
     'figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol ' +
     'optgroup p pre section summary table tbody td tfoot th thead tr ul',
 );
 
-/** What is on no page that a person reads. */
+/** Elements whose content is not visible text. */
 const UNREAD = setOf(
   'script style template noscript head title svg math iframe object embed canvas audio video select ' +
     'datalist textarea input button map meta link',
@@ -24,7 +24,7 @@ export const HEADINGS: Readonly<Record<string, number>> = {
   h6: 6,
 };
 
-/** All elements in the order of the document, but those below ones that `enter` is against. */
+/** Yields all elements in document order, without descendants of elements that `enter` rejects. */
 export function* elementsOf(
   root: Document | Element,
   enter: (element: Element) => boolean = () => true,
@@ -41,13 +41,13 @@ export function* elementsOf(
   }
 }
 
-/** The text of an element, node by node, with a space where a line begins or ends. */
+/** Yields an element's text node by node, with a space at the start and end of each line. */
 function* piecesOf(
   element: Element | Document,
   unread: (element: Element) => boolean,
 ): Generator<string> {
   const ahead: (ChildNode | string)[] = [];
-  // One after the other: there may be many more than are looked at.
+  // Nodes are queued one at a time, because the reader may stop long before the end.
   const go = (node: ChildNode | null | undefined) => void (node && ahead.push(node));
   go(element.firstChild);
   for (let node = ahead.pop(); node !== undefined; node = ahead.pop()) {
@@ -67,16 +67,16 @@ function* piecesOf(
   }
 }
 
-/** The text of an element as it is, with a space where a line ends. */
+/** Returns an element's text, with a space at line ends. */
 export const textOf = (
   element: Element | Document,
   unread: (element: Element) => boolean = isUnread,
 ): string => [...piecesOf(element, unread)].join('');
 
-/** Nodes that a short text may have. */
+/** Most nodes of a short text. */
 const FEW_NODES = 2_000;
 
-/** The same of an element that has few nodes; undefined of one that has many, or more letters than so. */
+/** Returns an element's text; undefined if the element has too many nodes or more than `most` letters. */
 export function shortTextOf(element: Element, most: number): string | undefined {
   let text = '';
   let nodes = 0;
@@ -89,16 +89,20 @@ export function shortTextOf(element: Element, most: number): string | undefined 
 
 export const isUnread = ({ name }: Element): boolean => UNREAD.has(name);
 
-/** Letters of text outside of links, for each element that begins and ends a line, and for the whole. */
+/** Letters of text outside links, for each block-level element and for the document. */
 export type Weights = ReadonlyMap<Element | Document, number>;
 
-/** @param unread what does not count, with all that is in it. */
+/**
+ * Counts the letters of text outside links.
+ *
+ * @param unread matches elements whose content does not count.
+ */
 export function weighText(
   root: Document,
   unread: (element: Element) => boolean = isUnread,
 ): Weights {
   const weights = new Map<Element | Document, number>();
-  /** As deep as the tree, which is bounded. */
+  /** Recursive, because the tree's depth is bounded. */
   const weigh = (node: Element | Document): number => {
     let sum = 0;
     for (const child of node.children) {
@@ -112,6 +116,9 @@ export function weighText(
   return weights;
 }
 
-/** The same, but not of what is there for readers without scripts. */
+/**
+ * Reports whether an element's content is invisible when scripts are disabled, so `noscript` counts as
+ * visible.
+ */
 export const isUnreadAtAll = ({ name }: Element): boolean =>
   name !== 'noscript' && UNREAD.has(name);

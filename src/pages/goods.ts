@@ -1,31 +1,31 @@
 import type { Block, Region } from './blocks.js';
 import { weightOf } from './plain-text.js';
 
-/** In money. */
+/** An amount of money. */
 const AMOUNT = /\p{Sc}\s?\p{Nd}|\p{Nd}\s?(?:\p{Sc}|[円元원])/u;
 
-/** Fewer things may be what else there is to buy. */
+/** Least number of goods on a shop's page; fewer may be suggestions beside another product. */
 const MANY = 4;
 
-/** Blocks below a headline that tell what it costs. */
+/** Blocks below a headline in which its price is searched. */
 const NEAR = 12;
 
-/** Letters of what something is called, and of what it costs, at most. */
+/** Most letters of a product's name, and of a price. */
 const NAME = 120;
 const PRICE = 80;
 
-/** What something costs, in a few words. */
+/** Reports whether the block is a price in a few words. */
 export const isPrice = ({ text }: Block): boolean =>
   text.length < PRICE && AMOUNT.test(text) && weightOf(text) < PRICE;
 
-/** Elements around a price up to the one with the name in it. */
+/** Most elements from a price outwards to the one that contains the name. */
 const DEEP = 4;
 
 /**
- * What things are called on a page that sells many of them, such as the front page of a shop: links with a price
- * beside them. None on a page whose own headline has a price: there they are what else there is to buy.
+ * Returns the product names on a page that sells many, such as a shop's front page: links with a price
+ * nearby. Returns an empty set if the page's own headline has a price, because the rest are suggestions.
  *
- * @param blocks all of the page, also what is left out of its content.
+ * @param blocks all blocks of the page, including those removed from its content.
  */
 export function goodsOn(blocks: readonly Block[]): ReadonlySet<Block> {
   const goods = new Set<Block>();
@@ -55,7 +55,10 @@ export function goodsOn(blocks: readonly Block[]): ReadonlySet<Block> {
 
 const lettersOf = (block: Block | undefined): number => block?.text.length ?? 0;
 
-/** Whether the page's own headline has a price. @param level of headings that may be it, at most. */
+/**
+ * Reports whether the page's own headline has a price. @param level deepest heading level that counts as
+ * the headline.
+ */
 export const isOfOne = (blocks: readonly Block[], level = 1): boolean =>
   blocks.some(
     (block, index) =>
@@ -64,11 +67,11 @@ export const isOfOne = (blocks: readonly Block[], level = 1): boolean =>
       isPriced(blocks.slice(index + 1, index + 1 + NEAR)),
   );
 
-/** It leads nowhere else. */
+/** Reports whether the heading is not a link. */
 const isOwnHeading = ({ kind, linkDensity }: Block): boolean =>
   kind === 'heading' && linkDensity < 0.5;
 
-/** Whether it costs something, before the next heading. */
+/** Reports whether a price comes before the next heading. */
 function isPriced(blocks: readonly Block[]): boolean {
   const next = blocks.findIndex(isOwnHeading);
   return blocks
@@ -83,12 +86,12 @@ const isName = ({ linkDensity, links, region, text }: Block): boolean =>
   !AMOUNT.test(text) &&
   weightOf(text) < NAME;
 
-/** Letters of what heads a part, at most. */
+/** Most letters of a section's heading. */
 const HEAD = 60;
 
 /**
- * Under what heads a part in which a shop says what it says of all its goods: delivery, return, warranty, payment.
- * Beginnings of words; nothing in a page's structure tells such a part from what is said of the one thing.
+ * Headings of sections that a shop repeats for all goods: delivery, return, warranty, payment. Matches
+ * the beginnings of words; the page's structure does not distinguish such sections.
  */
 const TERMS = new RegExp(
   `
@@ -102,20 +105,20 @@ const TERMS = new RegExp(
   `
     .trim()
     .split(/\s+/)
-    // Where words are not apart, they begin anywhere.
+    // Scripts without spaces between words match anywhere.
     .map((word) => (/^\p{Script=Latin}/u.test(word) ? `(?<!\\p{L})${word}` : word))
     .join('|'),
   'iu',
 );
 
 /**
- * Without what a shop says of all its goods, on the page of one of them. Not where that is half of it: then it is
- * what the page is for.
+ * Removes the shop's general terms from a product page. Keeps them if they are half of the content,
+ * because they are then the page's purpose.
  *
- * @param all of the page, also what is left out of its content.
+ * @param all all blocks of the page, including those removed from its content.
  */
 export function withoutTerms(blocks: readonly Block[], all: readonly Block[]): readonly Block[] {
-  // Some have no more than a part's heading over what they sell.
+  // Some product pages have only a second-level heading above the product.
   if (!isOfOne(all, 2)) return blocks;
   const terms = new Set<Block>();
   let head: Block | undefined;
@@ -129,7 +132,7 @@ export function withoutTerms(blocks: readonly Block[], all: readonly Block[]): r
   return sum(terms) * 2 < sum(blocks) ? blocks.filter((block) => !terms.has(block)) : blocks;
 }
 
-/** A heading, or what stands for one: a term of a list. */
+/** Reports whether the block is a heading or the term of a definition list. */
 const isHead = ({ kind, region }: Block): boolean =>
   kind === 'heading' || region.element?.name === 'dt';
 

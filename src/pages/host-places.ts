@@ -1,4 +1,7 @@
-/** So many at once for each host; who comes later waits in turn. Those that wait are bounded by their callers. */
+/**
+ * A limit on concurrent requests to each host; further callers queue in order. Callers must bound the
+ * queue's length.
+ */
 export class HostPlaces {
   readonly #perHost: number;
   readonly #hosts = new Map<string, { taken: number; readonly waiting: Set<() => void> }>();
@@ -7,7 +10,10 @@ export class HostPlaces {
     this.#perHost = perHost;
   }
 
-  /** @returns what gives the place back. @throws the signal's reason when it aborts before. */
+  /**
+   * Waits for a place and returns the function that frees it. @throws the signal's reason if the signal
+   * aborts first.
+   */
   async take(host: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     const places = this.#hosts.get(host) ?? { taken: 0, waiting: new Set() };
@@ -19,7 +25,7 @@ export class HostPlaces {
       if (!isTaken) return;
       isTaken = false;
       const [next] = places.waiting;
-      // The place goes from hand to hand, so that nobody who comes now gets in between.
+      // The place passes directly to the next in the queue, so that a newcomer cannot overtake.
       if (next) next();
       else if (--places.taken === 0) this.#hosts.delete(host);
     };

@@ -1,4 +1,4 @@
-/** Bytes beside those of the answer itself. */
+/** Bytes of overhead for each cached answer. */
 const OVERHEAD = 200;
 
 interface Kept<T> {
@@ -7,7 +7,7 @@ interface Kept<T> {
   readonly bytes: number;
 }
 
-/** Answers for as long as they may be given again, in so many bytes: the oldest go first. */
+/** A cache of answers, bounded in bytes, that evicts the oldest first. */
 export class KeptPages<T> {
   readonly #kept = new Map<string, Kept<T>>();
   readonly #maxBytes: number;
@@ -25,11 +25,15 @@ export class KeptPages<T> {
     return undefined;
   }
 
-  /** @param ms for how long; nothing is kept for no time, nor what is larger than all may be. */
+  /**
+   * Stores an answer, except one with no lifetime or larger than the whole cache.
+   *
+   * @param ms lifetime in milliseconds.
+   */
   set(key: string, value: T, ms: number): void {
     this.#remove(key);
     if (ms <= 0) return;
-    // A character takes two bytes at most.
+    // A character takes at most two bytes.
     const bytes = (JSON.stringify(value).length + key.length) * 2 + OVERHEAD;
     if (bytes > this.#maxBytes) return;
     this.#kept.set(key, { value, until: performance.now() + ms, bytes });

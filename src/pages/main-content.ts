@@ -17,35 +17,34 @@ import { countWords, weightOf } from './plain-text.js';
 import { SENTENCE_END, withoutPostLabels } from './posts.js';
 import { type Shelves, shelvesOn, thingOf } from './shelves.js';
 
-/** Fewer words are no content that the rest could be told from. */
+/** Fewest words for a region to count as the main content. */
 export const FEW_WORDS = 100;
 
-/** Letters: a region that says less may be a part of the content. */
+/** Letters below which a region may be only a part of the content. */
 const ENOUGH = 600;
 
-/** Letters: a page that says more is no shop's list of its goods. */
+/** Letters of text from which a page is no product list. */
 const MUCH = 1_200;
 
-/** Letters: a page that says more is about things, and its shelves are no more than beside that. */
+/** Letters of text from which product lists are secondary to the page's text. */
 const LONG_TEXT = 2_500;
 
-/** What a small region holds of all that a page says, to be its content. */
+/** Share of a page's text that a small region must hold to be its content. */
 const MOST = 0.7;
 
-/** Letters: what says less may be none. */
+/** Letters below which a result may be empty of content. */
 const LITTLE = 180;
 
-/** Text in which sentences end. */
+/** Punctuation that marks a text as a sentence. */
 const SENTENCE = /[.!?…。！？؟۔।;:，、,]/;
 
-/** What a block loses its region that is not content: a link in a list, a label, a button. */
+/** Penalty on a region for each block without content: a link in a list, a label, a button. */
 const NOISE = 12;
 
 /**
- * The main content: the blocks of the region whose text counts for most, less what in it is lists of links.
- * Each block counts as much as it says; what is mostly links, or short and without a sentence, counts against
- * its region. So the region around an article wins over the article's single paragraphs, and over the whole
- * page, which has its navigation as well.
+ * Returns the main content: the blocks of the region with the highest value, without lists of links.
+ * Blocks add their text length; links and short fragments subtract. The region around an article so beats
+ * both its single paragraphs and the whole page with its navigation.
  */
 export function mainContent(blocks: readonly Block[]): readonly Block[] {
   const { content, readable } = contentOf(blocks);
@@ -54,8 +53,8 @@ export function mainContent(blocks: readonly Block[]): readonly Block[] {
 }
 
 /**
- * The same for who wants nothing else: of a page that says little as well. Where its region is a small part of that,
- * such as one part of a front page, it is all of it.
+ * Returns only the main content, also of a page with little text. If the best region is a small part of
+ * the page, as on a front page, returns all content blocks.
  */
 export function mainContentAlone(blocks: readonly Block[]): readonly Block[] {
   const { content, goods, isOfShelves, leftOut, readable } = contentOf(blocks);
@@ -66,7 +65,7 @@ export function mainContentAlone(blocks: readonly Block[]): readonly Block[] {
   return readable.length > 0 ? readable : blocks;
 }
 
-/** Without what stands around the page's own word for its main part, where that says most. */
+/** Keeps the blocks inside `<main>` or `role="main"` if they hold most of the text. */
 function withinMain(blocks: readonly Block[]): readonly Block[] {
   const inside = blocks.filter(({ region }) => isInMain(region));
   return sumOf(inside) > MOST * sumOf(blocks) ? inside : blocks;
@@ -105,14 +104,14 @@ function contentOf(blocks: readonly Block[]) {
   };
 }
 
-/** Whether what is on its shelves is what a page says, and not what can be bought below a text. */
+/** Reports whether the product list is the page's content and not an offer below a text. */
 const isOfShelves = (
   { said }: Shelves,
   readable: readonly Block[],
   beside: readonly Block[],
 ): boolean => sumOf(beside.filter(isText)) < LONG_TEXT && !isBelowText(readable, said);
 
-/** With what stands on shelves, in its place, each a line. */
+/** Returns the blocks with each product text as a list item in its place. */
 function withShelves(
   blocks: readonly Block[],
   { said }: Shelves,
@@ -126,7 +125,7 @@ function withShelves(
     );
 }
 
-/** Without what stands in it and is not what it says. */
+/** Removes boilerplate and the labels of posts. */
 const refined = (
   blocks: readonly Block[],
   leftOut: readonly Block[],
@@ -147,10 +146,10 @@ function bestRegion(blocks: readonly Block[]): Region | undefined {
   let best: Region | undefined;
   let most = 0;
   for (const [region, sum] of values) {
-    // A paragraph is a part of something.
+    // A paragraph is always part of a larger region.
     if (region.element?.name === 'p' && region.parent?.element) continue;
     const value = sum * preference(region);
-    // Of equals the deepest, which has less around it.
+    // Between equal values the deepest region wins: it has less around it.
     if (value > most || (value === most && best && region.depth > best.depth)) {
       best = region;
       most = value;
@@ -159,7 +158,7 @@ function bestRegion(blocks: readonly Block[]): Region | undefined {
   return best;
 }
 
-/** What a block says for its region. */
+/** Returns the value that a block adds to its region. */
 function valueOf({ kind, linkDensity, text }: Block): number {
   const weight = weightOf(text);
   if (kind === 'heading') return 0;
@@ -173,8 +172,8 @@ function valueOf({ kind, linkDensity, text }: Block): number {
 }
 
 /**
- * Where a page is made of cards, they are no links but what it says: texts with a heading that are one link. What
- * is short in them are labels.
+ * Treats cards (texts with a heading that form one link) as content on a page made of cards. Drops their
+ * short texts as labels.
  */
 function withCards(blocks: readonly Block[], goods: ReadonlySet<Block>): readonly Block[] {
   const cards = new Map<Block, boolean>();
@@ -204,8 +203,8 @@ function withCards(blocks: readonly Block[], goods: ReadonlySet<Block>): readonl
 }
 
 /**
- * Sentences that are one link each, on a page without cards: what a company offers. One alone calls for something,
- * and below an article they are about others.
+ * Finds sentences that are one link each, on a page without cards: a company's offers. A single one is a
+ * call to action; those below an article lead to other articles.
  */
 function linkedTexts(blocks: readonly Block[]): ReadonlySet<Block> {
   const texts = new Set(
@@ -220,7 +219,7 @@ function linkedTexts(blocks: readonly Block[]): ReadonlySet<Block> {
   return texts.size > 1 && !isBelowText(blocks, texts) ? texts : new Set();
 }
 
-/** What can be done with goods, and what they cost. */
+/** Reports whether a block is an action on a product or its price. */
 const isButton = (block: Block): boolean =>
   block.kind !== 'heading' && weightOf(block.text) < LONG && (isLinks(block) || isOffer(block));
 
@@ -230,7 +229,7 @@ function onlyLinkOf(block: Block | undefined): string | undefined {
   return link;
 }
 
-/** The page's own word for it. */
+/** Returns the factor by which the page's own markup favours a region. */
 function preference({ element }: Region): number {
   if (!element) return 0.9;
   const { attribs, name } = element;
@@ -242,7 +241,7 @@ function preference({ element }: Region): number {
     : 1;
 }
 
-/** What is in the region, and in those beside it that the page calls the same and that say something. */
+/** Returns the blocks of the region and of its siblings with the same classes that hold content. */
 function withTwins(best: Region, readable: readonly Block[]): readonly Block[] {
   const values = new Map<Region, number>();
   for (const block of readable) {
@@ -250,7 +249,7 @@ function withTwins(best: Region, readable: readonly Block[]): readonly Block[] {
     if (beside) values.set(beside, (values.get(beside) ?? 0) + valueOf(block));
   }
   const inside = readable.filter((block) => isIn(block, best));
-  // One of many that say little is a teaser, as its twins are.
+  // A short region among similar ones is a teaser, and so are its siblings.
   if (wordsOfAll(inside) < FEW_WORDS) return inside;
   return readable.filter((block) => {
     const beside = twinAround(block, best);
@@ -258,7 +257,7 @@ function withTwins(best: Region, readable: readonly Block[]): readonly Block[] {
   });
 }
 
-/** The region around a block that stands beside another one, and is the same element with the same classes. */
+/** Finds the region around a block that is a sibling of `best` with the same element and classes. */
 function twinAround({ region }: Block, best: Region): Region | undefined {
   const classes = best.element?.attribs.class;
   if (!classes) return undefined;
@@ -277,10 +276,10 @@ function isIn({ region }: Block, within: Region): boolean {
   return false;
 }
 
-/** Blocks between a headline and the content that are looked at. */
+/** Most blocks between a headline and the content that are examined. */
 const MAX_LEAD = 12;
 
-/** With the page's headline, where that stands just above, and the sentences in between: what it is about. */
+/** Prepends the page's headline, if it stands just above, and the sentences between it and the content. */
 function withLead(inside: readonly Block[], readable: readonly Block[]): readonly Block[] {
   const [first] = inside;
   if (first === undefined || inside.some(isHeadline)) return inside;

@@ -1,10 +1,10 @@
 import type { Block, Run } from './blocks.js';
 import { collapsed } from './plain-text.js';
 
-/** The text of blocks, a line between those that are no list or table together. */
+/** Joins the texts of blocks, with an empty line between blocks that are not of one list or table. */
 export const plainText = (blocks: readonly Block[]): string => joined(blocks, ({ text }) => text);
 
-/** The same with headings, lists, links, quotes, code and emphasis as Markdown has them. */
+/** Joins blocks as Markdown: headings, lists, links, quotes, code and emphasis. */
 export const markdown = (blocks: readonly Block[], base: string): string =>
   joined(blocks, (block) => markdownOf(block, base));
 
@@ -37,7 +37,7 @@ function markdownOf({ isNumbered, kind, level, runs, text }: Block, base: string
   }
 }
 
-/** A fence that no line of the code ends: longer than any in it. */
+/** Wraps code in a fence longer than any run of backticks in it. */
 function fenced(code: string): string {
   let longest = 2;
   for (const [ticks] of code.matchAll(/`+/g)) longest = Math.max(longest, ticks.length);
@@ -71,7 +71,7 @@ function styled({ style, text }: Run): string {
   return around(text, (inner) => `${mark}${escaped(inner)}${mark}`);
 }
 
-/** Marks stand at the words, not at the spaces around them. */
+/** Puts marks at the words, not at the spaces around them. */
 function around(text: string, mark: (inner: string) => string): string {
   const inner = text.trim();
   const at = text.indexOf(inner);
@@ -80,7 +80,7 @@ function around(text: string, mark: (inner: string) => string): string {
 
 const escaped = (text: string): string => text.replace(/[\\`*_[\]<>]/g, '\\$&');
 
-/** @returns undefined for what is no link of the web. */
+/** Resolves the target of a link; undefined unless it is a web address. */
 function linkTarget(href: string, base: string): string | undefined {
   if (!URL.canParse(href, base)) return undefined;
   const { href: target, protocol } = new URL(href, base);

@@ -3,13 +3,13 @@ import { elementsOf, textOf } from './elements.js';
 import { collapsed, cut } from './plain-text.js';
 import type { StructuredData } from './structured-data.js';
 
-/** No text of an answer is longer, in UTF-16 units; what a page can make long, it would. */
+/** Longest text of an answer in UTF-16 units: pages could make any of them huge. */
 export const MAX_TEXT = 10_000;
 
 const MAX_HEADINGS = 20;
 const MAX_META = 100;
 
-/** The text of `<title>`, but not of one within a picture. */
+/** Returns the text of `<title>`, ignoring titles inside pictures. */
 export function titleOf(document: Document): string {
   const enter = ({ name }: Element) => name !== 'svg' && name !== 'math';
   let fallback = '';
@@ -34,7 +34,7 @@ export function headingsOf(document: Document): string[] {
   return [...found];
 }
 
-/** What `<meta>` says, by name in lower case, first value of each. */
+/** Values of `<meta>` by name in lower case; the first of each name. */
 export type MetaValues = ReadonlyMap<string, string>;
 
 export function metaValues(document: Document): MetaValues {
@@ -51,7 +51,7 @@ export function metaValues(document: Document): MetaValues {
   return values;
 }
 
-/** Of a page, for `/api/extract`. */
+/** Selects the `<meta>` values for `/api/extract`. */
 export function publicMeta(values: MetaValues): Record<string, string> {
   const chosen = [...values]
     .filter(([name]) => /^(?:og:|twitter:|description$)/.test(name))
@@ -62,7 +62,7 @@ export function publicMeta(values: MetaValues): Record<string, string> {
 export const descriptionOf = (values: MetaValues): string =>
   values.get('description') ?? values.get('og:description') ?? '';
 
-/** What `/api/read` says of a page beside its text. */
+/** Facts of a page that `/api/read` returns beside its text. */
 export interface PageFacts {
   readonly byline: string | null;
   readonly published: string | null;
@@ -100,7 +100,7 @@ export function factsOf(document: Document, values: MetaValues, data: Structured
   };
 }
 
-/** Who wrote it, when, and in which language, as elements say it; the first of each. */
+/** Returns author, date and language as elements name them; the first of each. */
 function namedIn(document: Document) {
   let author: string | undefined;
   let published: string | undefined;
@@ -122,5 +122,5 @@ function isAuthor({ attribs: { class: classes, itemprop, rel }, name }: Element)
 
 const isDate = (text: string): boolean => text.length < 100 && !Number.isNaN(Date.parse(text));
 
-/** As an answer has it. */
+/** Collapses spaces and cuts a text to the length of an answer. */
 export const shown = (text: string): string => cut(collapsed(text), MAX_TEXT);

@@ -6,7 +6,7 @@ const MAX_LINKS = 50;
 const MAX_IMAGES = 20;
 const MAX_LABEL = 100;
 
-/** Longer addresses lead nowhere. */
+/** Longest address, in characters, that counts as a link. */
 const MAX_ADDRESS = 8_192;
 
 export interface PageLink {
@@ -19,7 +19,7 @@ export interface PageImage {
   readonly alt: string;
 }
 
-/** What addresses of a page are relative to: its `<base>`, or where it was found. */
+/** Returns the base of relative addresses: the page's `<base>`, or its own URL. */
 export function baseOf(document: Document, url: string): string {
   for (const element of elementsOf(document)) {
     const { href } = element.name === 'base' ? element.attribs : {};
@@ -28,7 +28,7 @@ export function baseOf(document: Document, url: string): string {
   return url;
 }
 
-/** Links of the web, each once, whatever part of a page they lead to. */
+/** Returns the web links of a page, each once, ignoring fragments. */
 export function linksOf(document: Document, base: string, url: string): PageLink[] {
   const found = new Map<string, PageLink>();
   const here = withoutFragment(url);
@@ -57,7 +57,7 @@ export function imagesOf(document: Document, base: string): PageImage[] {
   return [...found.values()];
 }
 
-/** @returns undefined for what is no address of the web. */
+/** Resolves an address against the base; undefined unless it is a web address. */
 export function webAddress(text: string, base: string): string | undefined {
   if (text.length > MAX_ADDRESS || !URL.canParse(text, base)) return undefined;
   const { href, protocol } = new URL(text, base);
@@ -71,7 +71,7 @@ function withoutFragment(address: string): string {
   return at < 0 ? address : address.slice(0, at);
 }
 
-/** Of a link that is a picture. */
+/** Returns the alternative text of a link's picture. */
 function altOf(link: Element): string {
   if (link.name === 'area') return collapsed(link.attribs.alt ?? '');
   for (const element of elementsOf(link)) {
@@ -86,7 +86,7 @@ const isPixel = ({ attribs: { height, width } }: Element): boolean =>
 const isTiny = (size: string | undefined): boolean =>
   size !== undefined && /^\s?[01](?:px)?\s?$/.test(size);
 
-/** Pictures that are loaded late have a stand-in, or nothing, where others have their address. */
+/** Finds the address of a picture. Lazily loaded pictures have a placeholder, or nothing, in `src`. */
 function sourceOf({ attribs, parent }: Element, base: string): string | undefined {
   const given = [
     attribs.src,

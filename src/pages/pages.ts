@@ -11,7 +11,7 @@ import type { FetchedPage, PageReadings, Reading } from './read-page.js';
 import { ReadingProcesses, type ReadingBounds } from './reading-processes.js';
 import { SharedWork } from './shared-work.js';
 
-/** What a page's server learns of who reads it. */
+/** The `User-Agent` header sent to a page's server. */
 const USER_AGENT = 'AgentPlatform-WebSummarizer/1.0';
 const TYPES = ['text/html', 'application/xhtml+xml'];
 
@@ -19,27 +19,27 @@ const MAX_REDIRECTS = 5;
 const MAX_PAGE_BYTES = 10 * 1024 ** 2;
 const MAX_KEPT_BYTES = 64 * 1024 ** 2;
 
-/** Seconds after which a full queue is asked again. */
+/** Seconds to wait before a retry when the queue is full. */
 const RETRY_AFTER_S = 5;
 
-/** What all requests together may take. */
+/** Limits of all requests together. */
 export interface PageBounds {
   /** Milliseconds from a request to the last byte of its page. */
   readonly fetchMs: number;
   /** Pages that are fetched or read at a time. */
   readonly atOnce: number;
-  /** Requests that wait for that. */
+  /** Requests in the queue. */
   readonly waiting: number;
   readonly perHost: number;
 }
 
 const BOUNDS: PageBounds = { fetchMs: 10_000, atOnce: 32, waiting: 200, perHost: 4 };
 
-/** Somebody who wants a page read. */
+/** The client that requests a page. */
 export interface PageAsker {
-  /** Their address: what one client asks for is in nobody else's way. */
+  /** Client address; the queue shares capacity fairly between clients. */
   readonly client: string;
-  /** Aborts when they leave. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
@@ -56,10 +56,10 @@ interface Fetched {
   readonly keepMs: number;
 }
 
-/** 503: more pages wait than may. */
+/** 503: the queue is full. */
 export class QueueFullError extends ServiceError {
   constructor() {
-    super(503, 'Too many pages are waiting to be read, please try again.', undefined, {
+    super(503, 'Too many pages are waiting to be read: retry later.', undefined, {
       retryAfter: RETRY_AFTER_S,
     });
   }
@@ -67,13 +67,13 @@ export class QueueFullError extends ServiceError {
 
 export interface PagesOptions {
   readonly outbound: Outbound;
-  /** Of processes that read pages; that beside this file unless given. */
+  /** Program of the reading processes; the file beside this one by default. */
   readonly program?: URL;
   readonly bounds?: Partial<PageBounds>;
   readonly reading?: Partial<ReadingBounds>;
 }
 
-/** Fetches pages and reads them, within bounds for all, for each client and for each host. */
+/** Fetches and reads pages within limits in total, for each client and for each host. */
 export class Pages {
   readonly #outbound: Outbound;
   readonly #bounds: PageBounds;
@@ -95,7 +95,7 @@ export class Pages {
   }
 
   /**
-   * Reads a page, or gives what was read of it a moment ago, where the page allows that.
+   * Reads a page, or returns a recent reading from the cache if the page allows caching.
    *
    * @throws OutboundError, TooComplexError, QueueFullError; the signal's reason when it aborts.
    */
@@ -106,7 +106,7 @@ export class Pages {
   ): Promise<PageAnswer<R>> {
     const address = readTarget(text).url.href;
     const key = `${reading} ${address}`;
-    // What is kept under a reading's name is of that reading.
+    // A cache entry's key contains the name of its reading.
     const kept = this.#kept.get(key) as PageAnswer<R> | undefined;
     if (kept) return kept;
     if (this.#turns.state.waiting >= this.#bounds.waiting) throw new QueueFullError();
@@ -128,7 +128,7 @@ export class Pages {
     }
   }
 
-  /** How many wait for a page that is being fetched. */
+  /** Returns the number of requests that wait for a page being fetched. */
   waitingFor(text: string): number {
     return this.#fetches.waitingFor(readTarget(text).url.href);
   }
@@ -158,4 +158,4 @@ export class Pages {
 }
 
 const timedOut = (cause: unknown) =>
-  new OutboundError('TIMEOUT', 'The page did not come within 10 seconds', { cause });
+  new OutboundError('TIMEOUT', 'The page did not arrive within 10 seconds', { cause });

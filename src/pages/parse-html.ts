@@ -2,22 +2,22 @@ import { DomHandler, Element, type Document } from 'domhandler';
 import { Parser } from 'htmlparser2';
 import { TooComplexError } from './page-error.js';
 
-/** Elements below which others are put beside, not into: as deep as browsers go. */
+/** Deepest nesting of elements, as in browsers; deeper ones become siblings. */
 const MAX_DEPTH = 512;
 
-/** Open at a time. The parser looks through all of them at each end of one. */
+/** Most elements open at a time. The parser scans all of them at each closing tag. */
 const MAX_OPEN = 10_000;
 
 const MAX_NODES = 500_000;
 
 /**
- * Reads a page as a tree that is never deeper than 512, so that whoever walks it may call themselves.
+ * Parses a page into a tree at most 512 deep, so that recursion over it is safe.
  *
  * @throws TooComplexError for more than 500,000 nodes, or 10,000 elements that are open at a time.
  */
 export function parseHtml(text: string): Document {
   const tree = treeOf(text);
-  // To HTML it is a comment that ends with the next `>`, to the parser all up to `]]>`.
+  // HTML ends a CDATA section at the next `>`, as a bogus comment; the parser ends it at `]]>`.
   return tree.hasSections ? treeOf(text.replaceAll(SECTION, '<!CDATA[')).root : tree.root;
 }
 
@@ -30,7 +30,7 @@ function treeOf(text: string): BoundedTree {
 }
 
 class BoundedTree extends DomHandler {
-  /** Whether it holds sections of CDATA. */
+  /** True if the page holds CDATA sections. */
   hasSections = false;
   #deeper = 0;
   #nodes = 0;
@@ -47,7 +47,7 @@ class BoundedTree extends DomHandler {
     this.lastNode = null;
   }
 
-  /** Nobody reads them. */
+  /** Comments are not stored: nothing reads them. */
   override oncomment(text: string): void {
     this.hasSections ||= text.startsWith('[CDATA[');
   }

@@ -1,7 +1,7 @@
 import { type ChildNode, type Document, type Element, isTag } from 'domhandler';
 import { elementsOf, HEADINGS, shortTextOf, type Weights } from './elements.js';
 
-/** What a page names as something else than its content. */
+/** Tags and roles that mark parts other than the content. */
 const TAGS = new Set(['nav', 'footer', 'aside', 'dialog', 'menu', 'figcaption']);
 
 const ROLES = new Set([
@@ -11,7 +11,7 @@ const ROLES = new Set([
 
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '));
 
-/** Whole words of class names and ids. */
+/** Whole words of class names and ids that mark such parts. */
 const WORDS = setOf(
   'nav navbar navigation menu submenu sidebar sidebars breadcrumb breadcrumbs popup modal overlay ' +
     'lightbox tags taglist catlinks printfooter toolbar pagination pager noprint print ' +
@@ -20,24 +20,24 @@ const WORDS = setOf(
     'pickup sku swatches wishlist popular mostread disclaimer',
 );
 
-/** The same, of what says little: `price`, but not all that a page tells of prices. */
+/** Words that mark a part only if it is short: `price`, but not a long text about prices. */
 const SHORT_WORDS = setOf(
   'skip user users votes price prices stock availability compare tax rating ratings',
 );
 
-/** The same, of what has no heading: calls to do something. */
+/** Words that mark a call to action if the part has no heading. */
 const CALL_WORDS = setOf('cta banner promo');
 
-/** Letters outside of links that such a place has at most. */
+/** Most letters outside of links in such a short part. */
 const LITTLE = 300;
 
-/** Who wrote something and when, or what a picture shows: what has a heading in it is more than that. */
+/** Words for bylines and picture captions; a part with a heading is more than these. */
 const LABEL_WORDS = setOf('meta postmeta postmetadata caption captions');
 
-/** In one word with the side that it is on. */
+/** Words that join "sidebar" with its side, like `leftsidebar`. */
 const SIDEBAR = /^sidebar|sidebar$/;
 
-/** Those that say the same beside any other word. */
+/** Words that mark such a part whatever other words stand beside them. */
 const PLAIN_WORDS = setOf(
   'footer relatedposts related recommended recommendations recommend upsell crosssell crossselling similar suggested share sharing social socials sharedaddy cookie cookies ' +
     'consent gdpr newsletter subscribe subscription signup login disqus ' +
@@ -45,35 +45,38 @@ const PLAIN_WORDS = setOf(
     'byline credits trending signature postprofile comhead',
 );
 
-/** What people say to each other below an article; on some pages it is all there is. */
+/** Words for discussions below an article; on some pages they are the content. */
 const REVIEWS = setOf('review reviews');
 const DISCUSSION = new Set([...REVIEWS, 'comment', 'comments', 'replies', 'respond']);
 
-/** Of a product: what it costs, and what others say of it. */
+/** Properties of a product: its price and its reviews. */
 const PROPERTIES = setOf('offers review reviews aggregaterating comment');
 
-/** What a reader opens. */
+/** Words for parts that a reader expands. */
 const OPENED_WORDS = setOf('accordion collapse collapsible expandable faq faqs');
 
-/** Parts of a page that hold its content, whatever other words are with them. */
+/** Words for parts that hold the content, whatever other words stand beside them. */
 const CONTENT_WORDS = setOf('article content post entry main story body text');
 
-/** What stands after two dashes says how a part looks, not what it is. */
+/** The BEM modifier after two dashes: it says how a part looks, not what it is. */
 const VARIANT = /--[^\s]*/g;
 
 /**
- * Hidden only while something else goes on, `quick-add-hidden`, or on some screens, `md:hidden`, and what is too long,
- * `overflow-hidden`; but not `visually-hidden`.
+ * Class names that hide a part only at times: in a state (`quick-add-hidden`), on some screens
+ * (`md:hidden`), or when too long (`overflow-hidden`). Does not match `visually-hidden`.
  */
 const STATE =
   /(?:-[^\s-]{1,30}-|[^\s]{0,30}:|overflow-(?:[xy]-)?|backface-)hidden(?!\S)|(?<!\S)hidden-[^\s]*/g;
 
 const WORD_ENDS = /[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])/;
 
-/** Ids with more words than these are made of texts. */
+/** Most words of an id; longer ids are generated from texts. */
 const ID_WORDS = 4;
 
-/** Class names and ids as words, in lower case. At most so many: a class name can be a page long. */
+/**
+ * Returns class names and id as words in lower case, from the first 500 characters: a class name can be a
+ * page long.
+ */
 export function wordsOf({ attribs }: Element): readonly string[] {
   const { class: classes = '', id = '' } = attribs;
   const named = `${classes} ${id.split('-', ID_WORDS + 1).length > ID_WORDS ? '' : id}`.slice(
@@ -88,14 +91,14 @@ export function wordsOf({ attribs }: Element): readonly string[] {
     .map((word) => word.toLowerCase());
 }
 
-/** Of a page's text; what holds so much is not beside it, whatever it is called. */
+/** Share of a page's text from which a part is content, whatever its name. */
 const MOST = 0.4;
 
-/** The same; what holds so much is hidden only until a script shows it. */
+/** Share of a page's text from which a hidden part is content that a script reveals. */
 const MOSTLY = 0.5;
 
 /**
- * Whether an element is something that no reader came for, by what the page calls it.
+ * Reports whether the page's markup names an element as something other than content.
  *
  * @param letters of its text outside of links.
  */
@@ -113,7 +116,7 @@ export function isLeftOut(element: Element, letters: number, marks: Marks): bool
     return share < MOST && !holdsMuch(element) && !(letters >= FORM && holdsText(element));
   if (marks.boxes.has(element)) return true;
   if (name === 'header' && !isWithinArticle(element)) return !holdsMuch(element);
-  // Names of headings are made of their texts.
+  // Ids of headings are generated from their texts.
   if (share >= MOST || name in HEADINGS) return false;
   if (attribs.id !== undefined && marks.counted.has(attribs.id) && !holdsMain(element)) return true;
   const property = attribs.itemprop?.trim().toLowerCase();
@@ -134,28 +137,28 @@ export function isLeftOut(element: Element, letters: number, marks: Marks): bool
   return !words.some((word) => CONTENT_WORDS.has(word)) && !holdsMain(element);
 }
 
-/** What other elements of a page say of its places. */
+/** Facts about a page's parts that other elements give. */
 export interface Marks {
   /** Letters of the page's text outside of links. */
   readonly letters: number;
-  /** What people say to each other is what the page is for. */
+  /** True if the discussion is the content of the page. */
   readonly isDiscussion: boolean;
-  /** Ids whose entries a link counts: `Reviews (31)`. They are by others. */
+  /** Ids whose entries a link counts, like `Reviews (31)`: contributions of other people. */
   readonly counted: ReadonlySet<string>;
-  /** Ids of what is hidden until a reader opens it, or until the page has come. */
+  /** Ids of parts hidden until a reader opens them, or until the page has loaded. */
   readonly opened: ReadonlySet<string>;
-  /** Around a field for somebody's address, with what is said to get it. */
+  /** Boxes around an email field, with the text that promotes it. */
   readonly boxes: ReadonlySet<Element>;
 }
 
 const COUNTED = /\(\p{Nd}[\p{Nd}.,\s]{0,9}\)\s*$/u;
 
-/** That are looked at. */
+/** Most elements of each kind that are examined. */
 const MAX_LINKS = 500;
 const MAX_FIELDS = 20;
 const MAX_NAMED = 5_000;
 
-/** Letters of such a link, or of a box, at most; and elements from a field up to that box. */
+/** Most letters of a counting link or an email box, and most elements from a field up to its box. */
 const BOX = 400;
 const BOX_DEPTH = 20;
 
@@ -185,7 +188,7 @@ export function marksOf(document: Document, weights: Weights): Marks {
     ]) {
       if (id !== undefined) opened.add(id.replace(/^#/, ''));
     }
-    // React sends parts of a page hidden, after an empty template each that tells where they belong.
+    // React streams parts of a page hidden, each after an empty template whose id names its place.
     if (name === 'template' && attribs.id !== undefined) {
       opened.add(attribs.id.replace(/^[BP]:/, 'S:'));
     }
@@ -207,16 +210,16 @@ export function marksOf(document: Document, weights: Weights): Marks {
   };
 }
 
-/** Of a page's text; below an article, what is said about it is less. */
+/** Least share of a page's text for a discussion to be its content; comments on an article are less. */
 const ALMOST_ALL = 0.5;
 
-/** Letters beside a discussion that are an article, and what that is about. */
+/** Letters outside a discussion from which the page is an article with comments. */
 const ARTICLE = 2_000;
 
-/** What the page's data call a discussion. */
+/** Types of structured data that mark a discussion. */
 const FORUM = /\/(?:DiscussionForumPosting|QAPage)$/;
 
-/** Whether what people say to each other makes up a page; an article that has long comments is one. */
+/** Reports whether a discussion makes up the page; an article with long comments is not a discussion. */
 function isDiscussion(
   named: ReadonlySet<Element>,
   isForum: boolean,
@@ -235,7 +238,7 @@ function isDiscussion(
   return rest <= (1 - ALMOST_ALL) * all && (isForum || rest < ARTICLE || reviews > said);
 }
 
-/** As deep as the tree, which is bounded. */
+/** Reports whether an ancestor is in the set. The depth of the tree is limited. */
 function isWithin({ parent }: Element, some: ReadonlySet<Element>): boolean {
   for (let above = parent; above && isTag(above); above = above.parent) {
     if (some.has(above)) return true;
@@ -249,7 +252,7 @@ function isOfDiscussion(element: Element): boolean {
   const { attribs, name } = element;
   if (name === 'body' || name === 'html') return false;
   if (attribs.itemprop?.trim().toLowerCase() === 'comment') return true;
-  // Few have any of the words in them.
+  // A cheap test first: few elements match any of the words.
   if (
     !MAY_BE_OF_DISCUSSION.test(attribs.class ?? '') &&
     !MAY_BE_OF_DISCUSSION.test(attribs.id ?? '')
@@ -258,7 +261,7 @@ function isOfDiscussion(element: Element): boolean {
   return wordsOf(element).some((word) => DISCUSSION.has(word));
 }
 
-/** Hidden, but not for long: a part that a reader opens, or one that has just come. */
+/** Reports whether a part is hidden only until a reader opens it or the page has loaded. */
 const isOpened = (element: Element, { opened }: Marks): boolean =>
   element.attribs.role === 'tabpanel' ||
   (element.attribs.id !== undefined && opened.has(element.attribs.id)) ||
@@ -279,10 +282,10 @@ function isWithinArticle(element: Element): boolean {
   return false;
 }
 
-/** Some pages are one form, and some have all they say in their header. */
+/** Paragraphs from which a form or a header is content: some pages are a single form or header. */
 const ENOUGH_PARAGRAPHS = 3;
 
-/** Letters of a form with a paragraph in it that says more than what to fill in. */
+/** Letters from which a form with a paragraph holds more than field labels. */
 const FORM = 200;
 
 const holdsText = (element: Element): boolean => count(element, isWritten, 1) > 0;
@@ -291,7 +294,7 @@ function holdsMuch(element: Element): boolean {
   return count(element, isWritten, ENOUGH_PARAGRAPHS) >= ENOUGH_PARAGRAPHS;
 }
 
-/** A paragraph, but not one around what is filled in. */
+/** Reports whether an element is a paragraph without form fields. */
 const isWritten = ({ children, name }: Element): boolean =>
   name === 'p' && !children.some((child) => isTag(child) && FIELDS.has(child.name));
 
@@ -311,12 +314,12 @@ const holdsHeading = (element: Element): boolean =>
 
 const MAIN = setOf('main article h1');
 
-/** How many there are of them, of as many as matter. Looks at 2,000 elements. */
+/** Counts matching elements up to `enough`. Examines at most 2,000 elements. */
 function count(element: Element, wanted: (element: Element) => boolean, enough: number): number {
   let found = 0;
   let looked = 0;
   const ahead: ChildNode[] = [];
-  // One after the other: there may be many more than are looked at.
+  // Siblings are queued one by one: there may be far more than the limit.
   const go = (node: ChildNode | null) => void (node && ahead.push(node));
   go(element.lastChild);
   for (let node = ahead.pop(); node && found < enough && looked < 2_000; node = ahead.pop()) {

@@ -1,17 +1,17 @@
-/** What stands in a page's text for a space. */
+/** Characters that count as a space in a page's text. */
 const SPACES = /[\s\u00a0\u200b]+/g;
 
-/** Written without spaces between words: each character counts as one. */
+/** Scripts written without spaces between words: each character counts as a word. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
 const LETTER = /[\p{L}\p{N}]/u;
-/** Below it, no script is written without spaces. */
+/** The lowest code unit of a script written without spaces. */
 const FIRST_UNSPACED = 0x0e00;
 
-/** One space where there was any, none at the ends. */
+/** Replaces each run of spaces by one space and trims the ends. */
 export const collapsed = (text: string): string => text.replace(SPACES, ' ').trim();
 
-/** Runs between spaces; in scripts that are written without spaces, characters. */
+/** Counts words: runs between spaces, or characters in scripts written without spaces. */
 export function countWords(text: string): number {
   let count = 0;
   for (const run of collapsed(text).split(' ')) if (run !== '') count += wordsIn(run);
@@ -32,14 +32,14 @@ function mayBeUnspaced(text: string): boolean {
   return false;
 }
 
-/** At most so many UTF-16 units, never half a character. */
+/** Cuts a text to a number of UTF-16 units, never within a character. */
 export function cut(text: string, length: number): string {
   if (text.length <= length) return text;
   const last = text.charCodeAt(length - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? length - 1 : length);
 }
 
-/** As much as a text says: a character of Chinese, Japanese or Korean says what three letters do. */
+/** Returns a text's length in letters; a Chinese, Japanese or Korean character counts as three. */
 export function weightOf(text: string): number {
   let weight = text.length;
   for (let index = 0; index < text.length; index++) {

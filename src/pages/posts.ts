@@ -1,36 +1,36 @@
 import type { Block, Region } from './blocks.js';
 import { collapsed, weightOf } from './plain-text.js';
 
-/** What posts hold, in sentences, of all that is said: a page with less is not made of them. */
+/** Least share of a page's sentences that posts must hold for the page to consist of posts. */
 const MOST = 0.6;
 
-/** What one place in them holds of what they say, to be where they say it. */
+/** Least share of the posts' text that a place must hold to be their body. */
 const ALMOST_ALL = 0.8;
 
-/** What one of them says at most of what all say. */
+/** Largest share of the text that a single post may hold. */
 const ONE = 0.9;
 
-/** Letters of a sentence at least, and of a text that is one without a sentence's end. */
+/** Least letters of a sentence, and of a text without a sentence's end that counts as a sentence. */
 const SHORT = 25;
 const LONG = 160;
 
-/** Smaller headings stand in lists of facts as well. */
+/** Lowest heading level of a title; smaller headings also occur in lists of facts. */
 const TITLE = 3;
 
-/** With what may stand after it. */
+/** The end of a sentence, with closing quotes and brackets. */
 export const SENTENCE_END = /[.!?…。！？؟۔।][\s"'”’»›)\]」』）]*$/;
 
-/** Elements in each other that are looked at. */
+/** Most nested elements of a post that are examined. */
 const DEEP = 40;
 
-/** The place of what stands in an element and in no smaller one. */
+/** The place of text directly inside an element. */
 const TEXT = '#text';
 
-/** The same place in each of several posts, by what the elements on the way to it are called. */
+/** A place that several posts share, identified by the names of the elements on the way to it. */
 interface Place {
   readonly parent: Place | undefined;
   readonly children: Map<string, Place>;
-  /** The elements at it, and the posts that have it, with what is in it and is no sentence. */
+  /** The elements at the place, and its labels (blocks that are no sentence) by post. */
   readonly regions: Set<Region>;
   readonly labels: Map<Region, Block[]>;
   /** Letters in sentences. */
@@ -38,11 +38,11 @@ interface Place {
 }
 
 /**
- * Leaves out who wrote a post and when, what can be done with it, and what stands between posts. Posts are elements
- * beside each other that are alike and say most of a page. There is one place where each of them says it; what is at
- * another one, and a sentence in none of them, is about the post.
+ * Removes authors, dates and actions of posts, and the blocks between posts. Posts are similar sibling
+ * elements that hold most of a page's text. Their body is at one place; a block elsewhere in a post that
+ * is never a sentence is a label.
  *
- * @param leftOut what the page says is none of its content: a post's author may be told by that.
+ * @param leftOut blocks already excluded from the content: an author may be named there.
  */
 export function withoutPostLabels(
   blocks: readonly Block[],
@@ -62,7 +62,7 @@ export function withoutPostLabels(
       if (around.has(child) || child.said > 0) continue;
       const isSigned = isSignature(child, posts.saying);
       areSigned ||= isSigned;
-      // In the body itself there is also what belongs to it, in one post or another.
+      // Inside the body, some posts also have labels that belong to the text.
       if (place === body && !isSigned) continue;
       for (const [post, each] of child.labels) {
         each.filter(isAbout).forEach((block) => labels.add(block));
@@ -73,7 +73,7 @@ export function withoutPostLabels(
     }
   }
   if (!areSigned) return blocks;
-  // What is in all of them is what can be done with each.
+  // A name that occurs in all posts is an action, such as "Reply".
   const people = [...names]
     .filter(([, { size }]) => size < posts.saying.size)
     .map(([name]) => name);
@@ -84,7 +84,10 @@ export function withoutPostLabels(
   return withoutFirstLines(withoutLinesAbout(people, withoutTitles(kept, posts), posts), posts);
 }
 
-/** Without what is no sentence between posts, all that stands after the last one, and what heads them all. */
+/**
+ * Removes blocks between posts that are no sentence, all blocks after the last post, and headings above
+ * the posts.
+ */
 function withoutSurroundings(blocks: readonly Block[], posts: Posts): readonly Block[] {
   const last = blocks.findLastIndex((block) => isInPost(block, posts));
   const title = blocks.findIndex(({ kind }) => kind === 'heading');
@@ -103,7 +106,10 @@ function withoutSurroundings(blocks: readonly Block[], posts: Posts): readonly B
 
 const isInPost = (block: Block, posts: Posts): boolean => postOf(block, posts) !== undefined;
 
-/** In an element as posts are, and beside them: where some posts are called something else, it may be one. */
+/**
+ * Reports whether a block is in a sibling of the posts with the same tag: it may be a post with another
+ * class.
+ */
 function isBeside({ region }: Block, { saying }: Posts): boolean {
   const [post] = saying;
   for (let each: Region | undefined = region; each; each = each.parent) {
@@ -112,7 +118,7 @@ function isBeside({ region }: Block, { saying }: Posts): boolean {
   return false;
 }
 
-/** Without the titles of posts, which say again what the page's does, but for the first if nothing above says so. */
+/** Removes titles of posts that repeat the page's title; keeps the first if it is the only title. */
 function withoutTitles(blocks: readonly Block[], posts: Posts): readonly Block[] {
   const title = blocks.find(({ kind }) => kind === 'heading');
   return blocks.filter(
@@ -121,13 +127,13 @@ function withoutTitles(blocks: readonly Block[], posts: Posts): readonly Block[]
   );
 }
 
-/** Letters of a line about a post at most. */
+/** Most letters of a line about a post. */
 const ABOUT = 120;
 
 /** A year, or the time of a day. */
 const WHEN = /(?<!\p{Nd})\p{Nd}{4}(?!\p{Nd})|\p{Nd}{1,2}:\p{Nd}{2}/u;
 
-/** What may be somebody's name: it stands by itself, as a link or in strong letters. */
+/** Returns texts that may be a person's name: a link, or strong text, on its own. */
 const namesIn = ({ runs }: Block): string[] =>
   runs
     .filter(({ href, style }) => href !== undefined || style === 'strong')
@@ -136,7 +142,7 @@ const namesIn = ({ runs }: Block): string[] =>
 
 const NAME = 40;
 
-/** Without who said something that is quoted, and who changed a post and when. */
+/** Removes lines that name the author of a quote, or the editor of a post and the time. */
 function withoutLinesAbout(
   people: readonly string[],
   blocks: readonly Block[],
@@ -154,7 +160,7 @@ function withoutLinesAbout(
   });
 }
 
-/** Each with the end that it has. */
+/** Splits runs into lines, each with its line break. */
 function linesOf(runs: Block['runs']): Block['runs'][number][][] {
   const lines: Block['runs'][number][][] = [[]];
   for (const run of runs) {
@@ -175,7 +181,7 @@ function isAboutOneOf(people: readonly string[], line: Block['runs']): boolean {
   return isMarked && collapsed(last.text) === name;
 }
 
-/** Without when a post was written, where that is the first line of each. */
+/** Removes the date of a post if the first line of every post is a date. */
 function withoutFirstLines(blocks: readonly Block[], posts: Posts): readonly Block[] {
   const firsts = new Map<Region, Block>();
   for (const block of blocks) {
@@ -195,17 +201,17 @@ function withoutFirstLines(blocks: readonly Block[], posts: Posts): readonly Blo
 
 const textOf = (runs: Block['runs']): string => collapsed(runs.map(({ text }) => text).join(''));
 
-/** Letters of a line that says when, at most. */
+/** Most letters of a line with a date. */
 const LINE = 60;
 
 interface Posts {
-  /** The post that an element is, or is in, as far as that is known. */
+  /** The post that an element is or is in, for the elements examined so far. */
   readonly within: Map<Region, Region | undefined>;
-  /** Those of them that say something in sentences. */
+  /** The posts that hold sentences. */
   readonly saying: ReadonlySet<Region>;
 }
 
-/** The outermost ones that are beside each other and alike. */
+/** Finds the outermost group of similar siblings that hold most of the sentences. */
 function postsIn(blocks: readonly Block[]): Posts | undefined {
   const said = new Map<Region, number>();
   let all = 0;
@@ -233,7 +239,7 @@ function postsIn(blocks: readonly Block[]): Posts | undefined {
       const saying = group.filter((region) => (said.get(region) ?? 0) > 0);
       const sum = saying.reduce((total, region) => total + (said.get(region) ?? 0), 0);
       if (saying.length < 2 || sum < MOST * all) continue;
-      // A page's content and its footer can be called the same.
+      // The page's content and its footer may share a class name.
       if (saying.some((region) => (said.get(region) ?? 0) > ONE * sum)) continue;
       if (best === undefined || depthOf(group) < depthOf(best)) best = group;
     }
@@ -245,7 +251,7 @@ function postsIn(blocks: readonly Block[]): Posts | undefined {
 
 const depthOf = ([region]: readonly Region[]): number => region?.depth ?? 0;
 
-/** Whether each has a title of its own. Those of posts are the same. */
+/** Reports whether the posts are articles with different titles. Titles of posts repeat one title. */
 function areArticles(blocks: readonly Block[], posts: Posts): boolean {
   const titles = blocks.filter((block) => isTitle(block, posts));
   const [first, ...others] = titles.map(({ text }) => text).toSorted((a, b) => a.length - b.length);
@@ -266,7 +272,7 @@ function placesIn(blocks: readonly Block[], posts: Posts) {
   const root = newPlace(undefined);
   const keys = new Map<Region, string>();
   const cells = new Map<Region, number>();
-  /** Rows and cells are called the same: they count. */
+  /** Returns the key of an element; rows and cells have no class, so they are numbered. */
   const keyOf = (region: Region): string => {
     const known = keys.get(region);
     if (known !== undefined || region.parent === undefined) return known ?? '';
@@ -299,7 +305,7 @@ function placesIn(blocks: readonly Block[], posts: Posts) {
       place = next;
       add(place, region, post, block);
     }
-    // What stands beside elements is at a place of its own.
+    // Text directly inside an element has a place of its own.
     const own = place.children.get(TEXT) ?? newPlace(place);
     place.children.set(TEXT, own);
     add(own, block.region, post, block);
@@ -315,7 +321,7 @@ function add(place: Place, region: Region, post: Region, block: Block): void {
   if (!isSaid(block)) labels.push(block);
 }
 
-/** The smallest place that each has once, and where they say almost all. */
+/** Finds the smallest place that occurs once in each post and holds almost all of their text. */
 function bodyOf(root: Place, count: number): Place {
   let body = root;
   for (;;) {
@@ -330,12 +336,12 @@ function bodyOf(root: Place, count: number): Place {
   }
 }
 
-/** Elements in which texts stand, and beside them more of the same text. */
+/** Elements of which a post's text may have several. */
 const TEXTS: ReadonlySet<string> = new Set(['p', 'li', 'pre', 'blockquote', 'dt', 'dd']);
 
 const isText = ({ element }: Region): boolean => TEXTS.has(element?.name ?? '');
 
-/** Whether something stands there in each post that has a link, or a word in common: `Posts: 12`. */
+/** Reports whether each post has a label here with a link or a common word, like `Posts: 12`. */
 function isSignature({ labels }: Place, saying: ReadonlySet<Region>): boolean {
   let common: ReadonlySet<string> | undefined;
   let areLinked = true;
@@ -361,7 +367,7 @@ const isSaid = (block: Block): boolean => {
   return weight >= LONG || (weight >= SHORT && SENTENCE_END.test(block.text));
 };
 
-/** The post that a block is in. */
+/** Returns the post that a block is in. */
 function postOf({ region }: Block, { within }: Posts): Region | undefined {
   const path: Region[] = [];
   let each: Region | undefined = region;
@@ -371,7 +377,7 @@ function postOf({ region }: Block, { within }: Posts): Region | undefined {
   return post;
 }
 
-/** What it is, and the first that it is called: others say that it is the last, or even. */
+/** Returns the tag and first class name; later ones may only say "last" or "even". */
 const nameOf = ({ element }: Region): string =>
   `${element?.name} ${element?.attribs.class?.trim().split(/\s/, 1)[0] ?? ''}`;
 

@@ -26,11 +26,11 @@ const MAX_PARAGRAPHS = 10;
 export interface FetchedPage {
   readonly bytes: Uint8Array;
   readonly contentType: string | undefined;
-  /** Where it was found. */
+  /** Final URL of the page. */
   readonly url: string;
 }
 
-/** What is told of a page, without where and when it was fetched. */
+/** Results of the readings, without the URL and time of the fetch. */
 export interface PageReadings {
   summarize: {
     readonly title: string;
@@ -53,7 +53,7 @@ export interface PageReadings {
   };
 }
 
-/** How a page is read. */
+/** The kind of reading. */
 export type Reading = keyof PageReadings;
 
 /** @throws TooComplexError */
@@ -108,7 +108,7 @@ interface Content {
   markdown(base: string): string;
 }
 
-/** The article that a page has in its data is more than what it shows of it, on some by far. */
+/** An article in the structured data replaces the visible text if it has more than this times the words. */
 const MUCH_MORE = 2;
 
 function contentOf(blocks: readonly Block[], articleBody: string | undefined): Content {
@@ -122,7 +122,7 @@ function contentOf(blocks: readonly Block[], articleBody: string | undefined): C
   };
 }
 
-/** Of some pages it has the elements as well. */
+/** Reads an article from structured data; some pages put HTML in it. */
 function contentOfText(text: string): Content {
   const blocks = blocksOf(parseHtml(text.replace(/\n\s*\n/g, '<br><br>')));
   return {
@@ -140,7 +140,7 @@ function bodyText(document: Document): string {
   for (const element of elementsOf(document)) {
     if (element.name === 'body') return textOf(element, isNotWritten);
   }
-  // HTML lets a page leave out its head and body: its title is no text of it then, either.
+  // HTML lets a page omit head and body: its title is still not part of its text.
   return textOf(document, (element) => isNotWritten(element) || element.name === 'title');
 }
 

@@ -2,30 +2,30 @@ import { TooComplexError } from './page-error.js';
 import { readPage, type FetchedPage, type PageReadings, type Reading } from './read-page.js';
 
 /*
- * The program of a process that reads pages, one after the other. What a page does to it stays in it. It ends
- * when whoever started it has ended, or ends it.
+ * The program of a reading process: it reads pages one after another and isolates their effects. It ends
+ * when its parent ends or kills it.
  */
 
-/** What it is given. */
+/** A task for a reading process. */
 export interface ReadingTask {
   readonly page: FetchedPage;
   readonly reading: Reading;
 }
 
-/** What became of a task. */
+/** The result of a task. */
 export type ReadingResult =
   | { readonly value: PageReadings[Reading] }
   | { readonly isTooComplex: boolean; readonly failure: string };
 
 process.on('message', (task: ReadingTask) => process.send?.(resultOf(task)));
-// A terminal sends them to all, and the pages under way are still waited for.
+// A terminal signals the whole process group; pages in flight must still be finished.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
 function resultOf({ page, reading }: ReadingTask): ReadingResult {
   try {
     return { value: readPage(page, reading) };
   } catch (error) {
-    // A stack that a page has filled is one that would have taken too long.
+    // A page that overflows the stack is too complex.
     const isTooComplex = error instanceof TooComplexError || error instanceof RangeError;
     return { isTooComplex, failure: error instanceof Error ? (error.stack ?? error.message) : '' };
   }

@@ -8,12 +8,12 @@ import { TooComplexError } from './page-error.js';
 import type { FetchedPage, PageReadings, Reading } from './read-page.js';
 import type { ReadingResult, ReadingTask } from './reading-process.js';
 
-/** Milliseconds between two looks at how much processor time a page has taken. */
+/** Milliseconds between two checks of a page's processor time. */
 const LOOK_MS = 100;
 
-/** What one page may take. */
+/** Limits for one page, and for pages at a time. */
 export interface ReadingBounds {
-  /** Milliseconds of a processor. */
+  /** Milliseconds of processor time. */
   readonly processorMs: number;
   readonly memoryMb: number;
   /** Pages at a time. */
@@ -23,8 +23,8 @@ export interface ReadingBounds {
 const BOUNDS: ReadingBounds = { processorMs: 5_000, memoryMb: 512, processes: 2 };
 
 /**
- * Reads pages in processes of their own, which end when a page takes more than it may. Threads would not do: one
- * that is out of memory within a single operation takes all of its process with it.
+ * Reads pages in child processes, each killed when a page exceeds its limits. Worker threads are not
+ * enough: running out of memory within a single operation ends the whole process.
  */
 export class ReadingProcesses {
   readonly #program: URL;
@@ -33,7 +33,7 @@ export class ReadingProcesses {
   readonly #idle: ReadingProcess[] = [];
   readonly #all = new Set<ReadingProcess>();
 
-  /** @param program of a process, as it was built. */
+  /** @param program the built file of the reading process. */
   constructor(program: URL, bounds: Partial<ReadingBounds> = {}) {
     this.#program = program;
     this.#bounds = { ...BOUNDS, ...bounds };
@@ -41,7 +41,7 @@ export class ReadingProcesses {
   }
 
   /**
-   * @param owner whose page it is: one owner's pages are in nobody else's way.
+   * @param owner owner of the page; capacity is shared fairly between owners.
    * @throws TooComplexError; the signal's reason when it aborts.
    */
   read<R extends Reading>(
@@ -52,7 +52,7 @@ export class ReadingProcesses {
     return this.#turns.run({ owner, isUrgent: true, signal }, async () => {
       const reader = this.#take();
       try {
-        // A process answers what it was asked.
+        // A process answers with the reading that its task names.
         return (await reader.ask({ page, reading }, signal)) as PageReadings[R];
       } finally {
         if (reader.isUsable) this.#idle.push(reader);
@@ -65,7 +65,7 @@ export class ReadingProcesses {
     await Promise.all([...this.#all].map((reader) => this.#end(reader)));
   }
 
-  /** One that waits, unless it has ended meanwhile, or a new one. */
+  /** Returns an idle process that still runs, or starts a new process. */
   #take(): ReadingProcess {
     for (let reader = this.#idle.pop(); reader; reader = this.#idle.pop()) {
       if (reader.isUsable) return reader;
@@ -90,18 +90,18 @@ class ReadingProcess {
   constructor(program: URL, { memoryMb, processorMs }: ReadingBounds) {
     this.#processorMs = processorMs;
     this.#child = fork(fileURLToPath(program), [], {
-      // It has nothing of ours: no settings, and no secrets among them.
+      // The child inherits no settings and no secrets.
       env: {},
       execArgv: [`--max-old-space-size=${memoryMb}`],
-      // Where it may not write: some systems keep the memory of what ends for want of it.
+      // A directory without write access: some systems write a core dump there when memory runs out.
       cwd: path.parse(process.execPath).root,
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
-    // One that waits keeps nobody from ending.
+    // An idle child must not keep this process running.
     this.#child.unref();
     this.#child.channel?.unref();
-    // Without a page nobody else listens; a process that ends then is not used again.
+    // An idle child has no other listeners; a child that ended must not be used again.
     this.#child.on('error', () => (this.isUsable = false));
     this.#child.on('exit', () => (this.isUsable = false));
   }
@@ -129,7 +129,7 @@ class ReadingProcess {
         child.off('exit', fail);
         end();
       };
-      /** Ends the process with its task. */
+      /** Fails the task and marks the process as unusable. */
       const give = (error: unknown) => {
         this.isUsable = false;
         settle(() => reject(error instanceof Error ? error : new Error('Given up')));
@@ -141,7 +141,7 @@ class ReadingProcess {
         const error = result.isTooComplex ? new TooComplexError() : new Error(result.failure);
         settle(() => reject(error));
       };
-      // It keeps this process running as well, for as long as somebody waits for a page.
+      // The timer also keeps this process running while a page is being read.
       const looking = setInterval(() => {
         if (this.#spentMs() - before > this.#processorMs) fail();
       }, LOOK_MS);
@@ -150,13 +150,13 @@ class ReadingProcess {
       child.once('error', give);
       child.once('exit', fail);
       child.send(task, (error) => {
-        // One that has just ended says so by its exit.
+        // A child that has just ended is reported by its `exit` event.
         if (error && child.exitCode === null && child.signalCode === null) give(error);
       });
     });
   }
 
-  /** What the process has used of a processor; where the system does not say it, the time that passes. */
+  /** Returns the child's processor time, or elapsed time if the system does not provide it. */
   #spentMs(): number {
     try {
       const [ns] = readFileSync(`/proc/${this.#child.pid}/schedstat`, 'latin1').split(' ');

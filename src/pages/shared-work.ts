@@ -4,7 +4,7 @@ interface UnderWay<T> {
   waiting: number;
 }
 
-/** Work that several wait for is done once; when all of them have left, it ends. */
+/** Shares work between callers with the same key; aborts the work when all of them have left. */
 export class SharedWork<T> {
   readonly #underWay = new Map<string, UnderWay<T>>();
 
@@ -33,7 +33,7 @@ export class SharedWork<T> {
     }
   }
 
-  /** How many wait for it. */
+  /** Returns the number of callers that wait for the work. */
   waitingFor(key: string): number {
     return this.#underWay.get(key)?.waiting ?? 0;
   }
@@ -42,7 +42,7 @@ export class SharedWork<T> {
     const controller = new AbortController();
     const shared = { promise: work(controller.signal), controller, waiting: 0 };
     this.#underWay.set(key, shared);
-    // Who comes after it has ended begins anew.
+    // A caller after the end starts new work.
     const forget = () => this.#forget(key, shared);
     shared.promise.then(forget, forget);
     return shared;

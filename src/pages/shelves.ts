@@ -2,27 +2,27 @@ import type { Block, Region } from './blocks.js';
 import { isOfOne, isPrice } from './goods.js';
 import { isHidden } from './places.js';
 
-/** Fewer things beside each other may be what else there is to buy. */
+/** Fewest similar products side by side for a product list; fewer may be recommendations. */
 const MANY = 8;
 
-/** What has a price, of things beside each other: some are sold out. */
+/** Least share of the products that have a price: some are sold out. */
 const MOST = 0.7;
 
-/** Elements around a price, or a link, up to the one that holds all that is said of the thing. */
+/** Most elements between a price or link and the element of its product. */
 const DEEP = 12;
 
-/** The things on a page's shelves. */
+/** The products in a page's product lists. */
 export interface Shelves {
   readonly things: ReadonlySet<Region>;
-  /** What is said of them. */
+  /** The blocks that describe the products. */
   readonly said: ReadonlySet<Block>;
 }
 
 /**
- * The shelves of a page on which much is sold: things beside each other that are alike, eight or more, each with a
- * link and most of them with a price. None where the page's own headline has a price.
+ * Finds the product lists of a page: eight or more similar siblings, each with a link and most with a
+ * price. Returns undefined if the page's own headline has a price, as on a product page.
  *
- * @param blocks all of the page: a price is left out of its content elsewhere.
+ * @param blocks all blocks of the page, since content blocks exclude prices.
  */
 export function shelvesOn(blocks: readonly Block[]): Shelves | undefined {
   const things = thingsOn(blocks);
@@ -45,7 +45,7 @@ export function shelvesOn(blocks: readonly Block[]): Shelves | undefined {
 
 function thingsOn(blocks: readonly Block[]): ReadonlySet<Region> {
   const prices = blocks.filter(isPrice);
-  // So it is on most pages, which cost no more than that.
+  // Most pages end here at little cost.
   if (prices.length < MOST * MANY) return new Set();
   const priced = new Set<Region>();
   for (const block of prices) addAround(block, priced);
@@ -79,14 +79,14 @@ function addAround({ region }: Block, regions: Set<Region>): void {
   }
 }
 
-/** The innermost one that holds it. */
+/** Returns the innermost product that contains a block. */
 export function thingOf({ region }: Block, things: ReadonlySet<Region>): Region | undefined {
   let each: Region | undefined = region;
   while (each && !things.has(each)) each = each.parent;
   return each;
 }
 
-/** All of it once, but what is hidden, and what can be done with each of them. */
+/** Returns the distinct texts of each product, without hidden blocks and action buttons. */
 function saidOf(
   onShelves: ReadonlyMap<Region, readonly Block[]>,
   things: ReadonlySet<Region>,
@@ -118,6 +118,6 @@ function isHiddenIn({ region }: Block, things: ReadonlySet<Region>): boolean {
   return false;
 }
 
-/** What it is, and the first that it is called: others say that it is the last, or on sale. */
+/** Returns the tag and first class name; later ones may only say "last" or "on sale". */
 const nameOf = ({ element }: Region): string =>
   `${element?.name} ${element?.attribs.class?.trim().split(/\s/, 1)[0] ?? ''}`;

@@ -3,14 +3,14 @@ import { isObject, tryParseJson, type JsonObject } from '../lib/json.js';
 import { elementsOf, textOf } from './elements.js';
 import { collapsed } from './plain-text.js';
 
-/** Of one script, in characters, and how many of them. */
+/** Longest script in characters, and most scripts. */
 const MAX_SCRIPT = 2_000_000;
 const MAX_SCRIPTS = 20;
 
-/** Things in them that are looked at. */
+/** Most items in the scripts that are examined. */
 const MAX_THINGS = 500;
 
-/** What a page says of itself in JSON-LD. */
+/** Facts that a page states in JSON-LD. */
 export interface StructuredData {
   readonly headline: string | undefined;
   readonly description: string | undefined;
@@ -21,7 +21,7 @@ export interface StructuredData {
   readonly articleBody: string | undefined;
 }
 
-/** Things whose text is the page's. */
+/** Types of items whose text is the page's. */
 const WORKS = /(?:Article|Posting|Report|WebPage|Recipe|Product|Question|CreativeWork|Review)$/;
 
 export function structuredData(document: Document): StructuredData {
@@ -33,7 +33,7 @@ export function structuredData(document: Document): StructuredData {
     if (text.length <= MAX_SCRIPT) collectWorks(tryParseJson(text.trim()), works);
     if (--left === 0) break;
   }
-  // Articles before the pages that they are on.
+  // Articles before the pages that contain them.
   const sorted = works.toSorted((a, b) => Number(isPage(a)) - Number(isPage(b)));
   const first = <T>(read: (work: JsonObject) => T | undefined): T | undefined => {
     for (const work of sorted) {
@@ -81,7 +81,7 @@ function textIn(value: unknown): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/** Of a person or several, given as text or as things with names. */
+/** Returns the names of one or several persons, given as texts or as items with names. */
 function nameIn(value: unknown): string | undefined {
   const names = [value]
     .flat()

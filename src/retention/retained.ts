@@ -1,4 +1,4 @@
-/** What is kept for a time only, in the order in which it is removed. */
+/** Kinds of data with limited retention, in the order of removal. */
 export const RETAINED = [
   'agents',
   'operations',

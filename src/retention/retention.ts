@@ -2,14 +2,14 @@ import type { Database, FunctionCall } from '../platform/database/database.js';
 import type { Retained } from './retained.js';
 import type { RetentionSettings } from './settings.js';
 
-/** Rows of one transaction. */
+/** Rows in one transaction. */
 const BATCH = 1_000;
 
 const AGE = 'make_interval(days => $days)';
 
 /**
- * What is still needed stays: that of an agent's creation, those that a memory, a credential or an
- * agent's way back is of, and any that has not ended.
+ * Old operations, except those in use: an agent's creation, its volume, archive, credential or previous
+ * release, and any that has not ended.
  */
 const OLD_OPERATIONS = `
   SELECT o.id FROM operations o JOIN agents a ON a.id = o.agent_id
@@ -28,31 +28,31 @@ const OLD_MESSAGES = `
   SELECT id FROM messages WHERE created_at < now() - ${AGE}
    ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
-/** They have ended by themselves: nothing is known by them. */
+/** Rows that have expired and grant no access. */
 const expired = (table: string) => `
   SELECT id FROM ${table} WHERE expires_at < now() - ${AGE}
    ORDER BY expires_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
-/** Longer than clocks are apart: a nonce that was used has to have ended by that of every process. */
+/** Days, more than clocks can differ: a used nonce must have expired for every process. */
 const NONCE_DAYS = 1;
 
 const OLD_EVENTS = `
   SELECT id FROM risc_events WHERE applied_at < now() - ${AGE}
    ORDER BY applied_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
-/** Those that hold stay until the provider takes them back. */
+/** Stops that are in force remain until the provider lifts them. */
 const OLD_STOPS = `
   SELECT id FROM reset_mail_stops WHERE NOT stopped AND told_at < now() - ${AGE}
    ORDER BY told_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
-/** Days after which a mail counts nowhere: it is tried for one. */
+/** Days after which a mail counts for no limit; retries end after one day. */
 const MAIL_DAYS = 2;
 
 const OLD_MAILS = `
   SELECT id FROM mails WHERE requested_at < now() - ${AGE}
    ORDER BY requested_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
-/** Removes what is older than it is kept, a batch at a time; two at a time take different rows. */
+/** Removes data older than its retention, in batches; concurrent calls take different rows. */
 export class Retention {
   readonly #database: Database;
   readonly #settings: RetentionSettings;
@@ -62,7 +62,7 @@ export class Retention {
     this.#settings = settings;
   }
 
-  /** @returns how many rows were removed; 0 when there is nothing more to remove. */
+  /** Removes one batch and returns the number of rows; 0 if no more rows are due. */
   removeSome(what: Retained): Promise<number> {
     switch (what) {
       case 'operations':
@@ -105,7 +105,7 @@ export class Retention {
     return row?.done ?? 0;
   }
 
-  /** By a function of its owner's: the serving role itself may remove none of them. */
+  /** Calls a database function of the tables' owner: the serving role may not delete these rows. */
   async #call(statement: FunctionCall, ...days: readonly number[]): Promise<number> {
     const [row] = await this.#database.call<{ done: number }>(statement, [...days, BATCH]);
     return row?.done ?? 0;
@@ -116,7 +116,7 @@ const remove = (name: string): FunctionCall => ({ name, text: `SELECT ${name}($1
 const REMOVE_AGENTS = remove('remove_old_agents');
 const REMOVE_USAGE = remove('remove_old_usage');
 const REMOVE_AUDIT = remove('remove_old_audit');
-/** A week after they were settled: what came of them is among the transfers. */
+/** Removes holds a week after settlement: their results are in the transfers. */
 const REMOVE_HOLDS: FunctionCall = {
   name: 'remove_settled_holds',
   text: 'SELECT remove_settled_holds($1) AS done',

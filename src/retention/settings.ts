@@ -1,10 +1,10 @@
 import { area, variable, type SettingsOf } from '../platform/environment/area.js';
 import { textAs } from '../platform/environment/types.js';
 
-/** Nobody means to keep anything for longer than that. */
+/** Longest retention in days. */
 const MOST_DAYS = 3650;
 
-/** Days, like `90d`. */
+/** Parses days, like `90d`. */
 function days(least: number) {
   return textAs(`a number of days, from ${least}d to ${MOST_DAYS}d`, (value) => {
     const number = Number(/^(\d{1,4})d$/.exec(value)?.[1]);
@@ -26,10 +26,10 @@ export const retentionSettings = area('Retention', () => ({
   transitions: variable(
     'RETENTION_TRANSITIONS',
     days(7).prefault('90d'),
-    'what the watchdog saw, with what is known of crashes',
+    'observations of the watchdog, with details of crashes',
   ),
   messages: variable('RETENTION_MESSAGES', days(7).prefault('365d'), 'conversations with agents'),
-  // A quota is a month's, and its calls can be looked up until it is over.
+  // Quotas count a month, whose calls must stay available until it is over.
   usage: variable(
     'RETENTION_USAGE',
     days(35).prefault('90d'),
@@ -42,5 +42,5 @@ export const retentionSettings = area('Retention', () => ({
   ),
 }));
 
-/** Days that each of them is kept. */
+/** Retention in days for each kind of data. */
 export type RetentionSettings = SettingsOf<typeof retentionSettings>;

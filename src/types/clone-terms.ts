@@ -1,4 +1,4 @@
-/** What a clone may be made for. */
+/** Purposes that a clone may be made for. */
 export const SPECIALIZATIONS = [
   'general',
   'ar',
@@ -10,7 +10,7 @@ export const SPECIALIZATIONS = [
 
 export type Specialization = (typeof SPECIALIZATIONS)[number];
 
-/** What a clone costs at least: base units of pathUSD. */
+/** Minimum price of a clone in base units of pathUSD. */
 export const CLONE_PRICE = 1_000_000n;
 
 export const CLONE_CURRENCY = 'pathUSD';

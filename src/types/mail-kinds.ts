@@ -1,17 +1,17 @@
-/** What mails say. Those with a link carry a token. */
+/** The kinds of mail. Kinds with a link contain a token. */
 export type MailKind =
-  /** With a link: the address of an account is its owner's. */
+  /** With a link that confirms an account's address. */
   | 'verify-email'
-  /** With a link: the address that an account's owner wants to change to is theirs. */
+  /** With a link that confirms the new address requested by an account's owner. */
   | 'change-email'
-  /** With a link: a new password for the account of an address. */
+  /** With a link for setting a new password. */
   | 'reset-password'
-  /** To an account's address: its owner wants to change to another one. */
+  /** A notice to the account's address: its owner has requested a change of address. */
   | 'email-change-asked'
-  /** To an account's former address: it is another one now. */
+  /** A notice to the former address: the account now has another one. */
   | 'email-changed'
-  /** To an account's address: its password was reset. */
+  /** A notice to the account's address: its password was reset. */
   | 'password-was-reset';
 
-/** What a token out of a mail is good for. */
+/** The purpose of a token in a mail. */
 export type MailTokenKind = 'verify-email' | 'reset-password';

@@ -1,39 +1,39 @@
 import * as z from 'zod';
 import { ofField } from '../lib/field-name.js';
 
-/** What amounts are in: credits, pathUSD, and USDC, which is another one on each chain. */
+/** The currency of an amount: credits, pathUSD or USDC. USDC counts as a separate currency on each chain. */
 export type Currency = 'usd' | 'pathusd' | 'usdc';
 
-/** Of every currency: an amount is a bigint of such units. */
+/** Decimals of every currency; amounts are bigints of base units. */
 export const DECIMALS = 6;
 
-/** Base units of one. */
+/** Base units of one whole unit. */
 export const ONE = 10n ** BigInt(DECIMALS);
 
 /** Base units of a US cent. */
 export const CENT = ONE / 100n;
 
-/** Digits before the point that are taken in a request. */
+/** Most digits before the decimal point in a request. */
 const MOST_DIGITS = 15;
 
 const WHOLE = `\\d{0,${MOST_DIGITS}}`;
-/** Digits with at most one point, and at least one digit. */
+/** At least one digit and at most one decimal point. */
 const UNROUNDED = new RegExp(`^(?=\\.?\\d)${WHOLE}(?:\\.\\d*)?$`);
 const EXACT = new RegExp(`^(?=\\.?\\d)${WHOLE}(?:\\.\\d{0,${DECIMALS}})?$`);
 
 /**
- * An amount of which nothing may be lost, such as one that is compared.
+ * Parses an amount exactly, for example one that is compared.
  *
- * @returns base units; undefined for what is malformed or has more than six decimals.
+ * @returns base units; undefined if the text is malformed or has more than six decimals.
  */
 export function parseAmount(text: string): bigint | undefined {
   return EXACT.test(text) ? unitsOf(text) : undefined;
 }
 
 /**
- * An amount that is sent: rounded half up to six decimals, so it may be zero.
+ * Parses an amount to send, rounded half up to six decimals; the result may be zero.
  *
- * @returns base units; undefined for what is malformed.
+ * @returns base units; undefined if the text is malformed.
  */
 export function parseRounded(text: string): bigint | undefined {
   return UNROUNDED.test(text) ? unitsOf(text) : undefined;
@@ -46,27 +46,29 @@ function unitsOf(text: string): bigint {
   return BigInt(whole + kept) + (isRoundedUp ? 1n : 0n);
 }
 
-/** Text with exactly six decimals. */
+/** Formats an amount with exactly six decimals. */
 export function formatAmount(units: bigint): string {
   const digits = (units < 0n ? -units : units).toString().padStart(DECIMALS + 1, '0');
   return `${units < 0n ? '-' : ''}${digits.slice(0, -DECIMALS)}.${digits.slice(-DECIMALS)}`;
 }
 
-/** Shares are in 1/10,000 of a percent: these are all of it. */
+/** The sum of all shares: 100 %, in units of 1/10,000 of a percent. */
 export const ALL_SHARES = 1_000_000n;
 
 /**
- * Deals a total by shares, to the unit: what remains of the division goes to the largest remainders,
- * of equal ones to the first.
+ * Divides a total by shares without loss: the units left by rounding down go to the largest remainders,
+ * and among equals to the first.
  *
  * @param total base units, not negative.
- * @param shares not negative, together `ALL_SHARES`.
- * @returns base units in the order of the shares, together the total.
+ * @param shares not negative, with the sum `ALL_SHARES`.
+ * @returns base units in the order of the shares; their sum is the total.
  */
 export function dealShares(total: bigint, shares: readonly bigint[]): bigint[] {
   const sum = shares.reduce((all, share) => all + share, 0n);
   if (total < 0n || sum !== ALL_SHARES || shares.some((share) => share < 0n)) {
-    throw new RangeError('Shares are not negative and add up to all of a total that is not either');
+    throw new RangeError(
+      'The total and the shares must not be negative, and the shares must add up to 100 %',
+    );
   }
   const dealt = shares.map((share) => (total * share) / ALL_SHARES);
   const left = total - dealt.reduce((all, amount) => all + amount, 0n);
@@ -74,7 +76,7 @@ export function dealShares(total: bigint, shares: readonly bigint[]): bigint[] {
     position,
     remainder: (total * share) % ALL_SHARES,
   }));
-  // The sort keeps the order of equal ones.
+  // The sort is stable, so equal remainders keep their order.
   remainders.sort((a, b) => (a.remainder < b.remainder ? 1 : a.remainder > b.remainder ? -1 : 0));
   for (const { position } of remainders.slice(0, Number(left))) {
     dealt[position] = (dealt[position] ?? 0n) + 1n;
@@ -82,17 +84,17 @@ export function dealShares(total: bigint, shares: readonly bigint[]): bigint[] {
   return dealt;
 }
 
-/** An amount in a request, of which nothing may be lost: its handler has base units. */
+/** An exact amount in a request, parsed to base units. */
 export const amountText = z
   .string()
   .regex(EXACT, ofField(`must be digits with at most one point and ${DECIMALS} decimals`))
   .transform(unitsOf);
 
-/** An amount in a request that is sent on, rounded half up: its handler has base units. */
+/** An amount to send in a request, rounded half up and parsed to base units. */
 export const roundedAmountText = z
   .string()
   .regex(UNROUNDED, ofField('must be digits with at most one point'))
   .transform(unitsOf);
 
-/** An amount in an answer, as `formatAmount` writes it. */
+/** An amount in an answer, in the format of `formatAmount`. */
 export const formattedAmount = z.string().regex(new RegExp(`^-?\\d+\\.\\d{${DECIMALS}}$`));

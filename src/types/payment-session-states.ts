@@ -1,22 +1,25 @@
 /**
- * `opening`: its hold is asked for on chain. `active`: it can be debited. `settling`: it is being closed,
- * and nothing is debited any more. `closed`: all of its deposit is where it belongs. `failed`: it was
- * never opened, and holds nothing.
+ * `opening`: its hold is requested on chain. `active`: it can be debited. `settling`: it is being closed
+ * and accepts no debits. `closed`: all of its deposit is settled or refunded. `failed`: it was never
+ * opened and holds no funds.
  */
 export type PaymentSessionState = 'opening' | 'active' | 'settling' | 'closed' | 'failed';
 
-/** Those of which a wallet has one at a time. */
+/** States of which a wallet has at most one session. */
 export const OPEN_STATES = [
   'opening',
   'active',
   'settling',
 ] as const satisfies PaymentSessionState[];
 
-/** Those in which something is to be done for it now, whether or not anybody asks for it. */
+/** States in which a session has work to do without any request. */
 export const MOVING_STATES = ['opening', 'settling'] as const satisfies PaymentSessionState[];
 
-/** `settle` pays the treasury what was delivered; `close` does so for the last time, and gives the rest back. */
+/**
+ * `settle` pays the delivered amount to the treasury; `close` does so for the last time and refunds the
+ * rest.
+ */
 export type SettlementKind = 'settle' | 'close';
 
-/** `failed`: nothing was moved by it. */
+/** `failed`: the payment moved no funds. */
 export type SettlementState = 'requested' | 'confirmed' | 'failed';

@@ -1,24 +1,27 @@
 import type { Hex } from 'viem';
 
 /**
- * `queued`: nothing is signed for it. `broadcast`: its transaction is stored, and sent until it is mined
- * deep enough. `confirmed`: paid, for good. `failed`: not paid, for good.
+ * `queued`: no transaction is signed. `broadcast`: its transaction is stored, and sent until it is final.
+ * `confirmed`: paid, final. `failed`: not paid, final.
  */
 export type PaymentState = 'queued' | 'broadcast' | 'confirmed' | 'failed';
 
 export const PAYMENT_STATES = ['queued', 'broadcast', 'confirmed', 'failed'] as const;
 
-/** What a transaction is for: a `cancel` takes the nonce of a payment that no node will have. */
+/**
+ * Purpose of a transaction: `cancel` uses the nonce of a payment that every node rejects, `fill` closes a
+ * nonce gap.
+ */
 export type TransactionPurpose = 'pay' | 'cancel' | 'fill';
 
 /**
- * Why nothing was paid, or is not known to be.
+ * Reasons why a payment was not made, or may not have been.
  *
- * - `reverted`: the contract refused it, on chain.
- * - `refused`: it would have, so nothing was signed.
- * - `unsignable`: nothing could be signed, such as without its key.
- * - `cancelled`: no node would have it, and its nonce was used for nothing.
- * - `unknown`: it may have been paid by a transaction that the database knows nothing of, as after it was restored.
+ * - `reverted`: the contract reverted it on chain.
+ * - `refused`: it would have been reverted, so no transaction was signed.
+ * - `unsignable`: no transaction could be signed, for example without a key.
+ * - `cancelled`: every node rejected it, and its nonce was used by an empty transaction.
+ * - `unknown`: a transaction missing from the database, as after a restore, may have paid it.
  */
 export const PAYMENT_FAILURES = [
   'reverted',
@@ -30,27 +33,27 @@ export const PAYMENT_FAILURES = [
 
 export type PaymentFailure = (typeof PAYMENT_FAILURES)[number];
 
-/** One call of a contract. */
+/** A contract call. */
 export interface PaymentCall {
   readonly to: Hex;
   readonly data: Hex;
-  /** In the chain's own coin, which the platform's own chain has none of. */
+  /** Amount in the chain's native coin; the platform's own chain has none. */
   readonly value: bigint;
 }
 
-/** The same as it is stored. */
+/** A contract call as it is stored. */
 export interface StoredCall {
   readonly to: Hex;
   readonly data: Hex;
   readonly value: string;
 }
 
-/** How it stands with a payment. */
+/** The state of a payment. */
 export interface PaymentStatus {
   readonly state: PaymentState;
-  /** Of the transaction that was mined, else of the newest one; undefined while nothing is signed. */
+  /** Hash of the mined transaction, or else of the newest; undefined until one is signed. */
   readonly hash: Hex | undefined;
-  /** The block that it is in for good; undefined before. */
+  /** Number of the block that contains it, once it is final. */
   readonly block: number | undefined;
   /** Undefined unless it has failed. */
   readonly failure: PaymentFailure | undefined;

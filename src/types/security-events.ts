@@ -11,8 +11,8 @@ export interface ReportedEvent {
 }
 
 /**
- * What became of an event: `unknown` is of nobody here, `superseded` of something that has been
- * contradicted since, `ignored` of a kind that nothing is done about.
+ * Outcome of an event. `unknown`: no account here matches. `superseded`: a later event contradicts it.
+ * `ignored`: the type is not supported.
  */
 export type EventEffect =
   | 'signed-out'
@@ -25,7 +25,7 @@ export type EventEffect =
   | 'superseded'
   | 'ignored';
 
-/** What became of one event; names nobody. */
+/** Outcome of one event, without personal data. */
 export interface EventOutcome {
   /** The event's URI. */
   readonly type: string;

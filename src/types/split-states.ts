@@ -1,26 +1,26 @@
-/** Where a split is: made, being paid, or at an end that only a retry leaves. */
+/** States of a split: created, being paid, or ended; only a retry leaves an end state. */
 export const SPLIT_STATUSES = ['queued', 'processing', 'completed', 'partial', 'failed'] as const;
 
 export type SplitStatus = (typeof SPLIT_STATUSES)[number];
 
 /**
- * Where a payout is. `sent` is one whose payment was asked for, which may have been made from then on;
- * `skipped` is one of nothing.
+ * States of a payout. `sent`: its payment was requested and may be made at any time. `skipped`: its
+ * amount is zero.
  */
 export const PAYOUT_STATUSES = ['pending', 'sent', 'confirmed', 'failed', 'skipped'] as const;
 
 export type PayoutStatus = (typeof PAYOUT_STATUSES)[number];
 
-/** Those that a run has still to bring to an end. */
+/** States that a workflow has yet to end. */
 export const OPEN_STATUSES = ['queued', 'processing'] as const satisfies readonly SplitStatus[];
 
-/** Those that may be retried. */
+/** States from which a split can be retried. */
 export const RETRIED_STATUSES = ['partial', 'failed'] as const satisfies readonly SplitStatus[];
 
 /**
- * What becomes of a split, given its payouts.
+ * Returns the state of a split, given its payouts.
  *
- * @returns `processing` as long as a payout is pending or under way.
+ * @returns `processing` while a payout is pending or in flight.
  */
 export function statusOf(payouts: readonly PayoutStatus[]): SplitStatus {
   if (payouts.some((status) => status === 'pending' || status === 'sent')) return 'processing';

@@ -54,7 +54,7 @@ test('what is ours to say does', async () => {
 
 test.each([
   new AgentGoneError('a'),
-  new AgentNotReadyError('The container is gone'),
+  new AgentNotReadyError('The container no longer exists'),
   new MemoryMissingError('agent-a'),
   new NoPortFreeError('local'),
   new PortTakenError(1),

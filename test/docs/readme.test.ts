@@ -33,7 +33,7 @@ async function printed(commands: string): Promise<unknown[]> {
 }
 
 const REFUSED = {
-  error: 'The address of the URL is not a public one',
+  error: 'The URL leads to a non-public address, which is not allowed',
   code: 'URL_NOT_ALLOWED',
 };
 

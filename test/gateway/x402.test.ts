@@ -230,7 +230,7 @@ test('while the upstream does not say what it sells all else is sold, and it is 
     const { body, status } = await buy(session, {}, at);
     expect([status, body]).toEqual([
       502,
-      { error: 'x402 weather cannot be bought now: its price is not known' },
+      { error: 'x402 weather cannot be bought now because its price is unavailable: retry later' },
     ]);
     expect(await booksOf(database.db, session)).toMatchObject(unpaid);
     expect(posing.asked).toEqual(['/api/endpoints']);

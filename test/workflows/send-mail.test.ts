@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.close());
 
-const away = () => new MailServerError('answered with 451', false);
+const away = () => new MailServerError('answered with status 451', false);
 const hours = (ms: number) => ms / 3_600_000;
 
 test('a mail that its server takes later is sent then, once', async () => {
@@ -50,7 +50,9 @@ test('a mail that its server does not take for a day is given up', async () => {
   expect(error).toBeInstanceOf(WorkflowFailedError);
   const { cause } = error as WorkflowFailedError;
   expect(cause).toBeInstanceOf(ActivityFailure);
-  expect((cause as ActivityFailure).cause?.message).toContain('The mail server answered with 451');
+  expect((cause as ActivityFailure).cause?.message).toContain(
+    'The mail server answered with status 451',
+  );
   const handle = lab.environment.client.workflow.getHandle(sendMailId(mailId));
   const { startTime, closeTime } = await handle.describe();
   const took = hours(Number(closeTime) - startTime.getTime());

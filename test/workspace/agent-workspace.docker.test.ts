@@ -158,7 +158,10 @@ test('what is committed is pushed to origin over the agent’s own network', asy
   await git('remote', 'set-url', 'origin', 'http://169.254.169.254/latest/');
   expect(await syncedChange('by Ada')).toMatchObject({
     status: 200,
-    body: { pushed: false, pushError: 'The address of the URL is not a public one' },
+    body: {
+      pushed: false,
+      pushError: 'The URL leads to a non-public address, which is not allowed',
+    },
   });
   await git('remote', 'set-url', 'origin', origin);
   expect(await helpers()).toBe(1);

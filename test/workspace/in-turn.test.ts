@@ -47,7 +47,7 @@ test('what is not done in time is told so, and keeps its turn until it has ended
   const long = work();
   await expect(inTurn(turns, { ...ADA, withinMs: 20 }, long.begin)).rejects.toMatchObject({
     status: 500,
-    message: 'The workspace was not done with it in time',
+    message: 'The workspace did not finish the request in time: retry later',
   });
   expect([long.isToEnd(), turns.state.taken]).toEqual([true, 1]);
   long.end();

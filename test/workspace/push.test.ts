@@ -237,7 +237,7 @@ test('nothing is sent to what is not public, however it is spelled', async () =>
   for (const host of hosts) {
     await at.put('file.txt', host);
     await originOn(host);
-    expect(await refusal()).toBe('The address of the URL is not a public one');
+    expect(await refusal()).toBe('The URL leads to a non-public address, which is not allowed');
   }
   expect(remote.asked).toEqual([]);
 });

@@ -1,8 +1,8 @@
 import type { Database } from '../../platform/database/database.js';
 
 /**
- * Notes that an installation is alive (spec 4.11). One that is not known leaves nothing behind,
- * and is not told apart: the caller is not authenticated.
+ * Records that an installation is alive (spec 4.11). An unknown installation changes nothing and gets an
+ * identical response, because the caller is not authenticated.
  */
 export async function recordHeartbeat(database: Database, userId: string): Promise<void> {
   await database.asUser(userId).transaction(async (db) => {

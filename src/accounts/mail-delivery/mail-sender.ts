@@ -8,7 +8,10 @@ import { MailServerError, type MailTransport } from './mail-transport.js';
 import { makeMailToken } from '../mail/mail-tokens.js';
 import { messageOf, tokenKindOf, type MailMessage } from '../mail/messages.js';
 
-/** What became of a mail: `nobody` is to get it, or the server `refused` it for good. */
+/**
+ * The outcome of a mail: `nobody` if there is no recipient any more, `refused` if the server rejected it
+ * permanently.
+ */
 export type MailOutcome = 'sent' | 'nobody' | 'refused';
 
 interface Requested {
@@ -17,7 +20,7 @@ interface Requested {
   readonly userId: string | null;
 }
 
-/** Whose account each kind of mail with a link is about, as it is when the mail is sent. */
+/** Queries for the account of each kind of mail with a link, evaluated at sending time. */
 const OWNERS: Readonly<Partial<Record<MailKind, string>>> = {
   'verify-email': `SELECT id FROM users
      WHERE id = $userId AND email = $address AND email_verified_at IS NULL`,
@@ -29,12 +32,15 @@ const OWNERS: Readonly<Partial<Record<MailKind, string>>> = {
 interface MailSenderParts {
   readonly database: Database;
   readonly transport: MailTransport;
-  /** Where links lead. */
+  /** The base URL of links. */
   readonly webUrl: string;
   readonly log: Logger;
 }
 
-/** Sends mails that were asked for. A token is made here, and known nowhere else but in the mail. */
+/**
+ * A sender of requested mails. Tokens are made at sending time, and their plain text exists only in the
+ * mail.
+ */
 export class MailSender {
   readonly #parts: MailSenderParts;
 
@@ -43,9 +49,10 @@ export class MailSender {
   }
 
   /**
-   * Sends a mail; again when nobody heard that it was sent, with a token that ends the other one's.
+   * Sends a mail. If the outcome of an earlier attempt is unknown, sends the mail again with a new token,
+   * which invalidates the earlier token.
    *
-   * @throws MailServerError when another attempt may succeed.
+   * @throws MailServerError if another attempt may succeed.
    */
   async send(mailId: string): Promise<MailOutcome> {
     const { database, log, transport } = this.#parts;
@@ -61,7 +68,7 @@ export class MailSender {
         outcome = 'sent';
       } catch (error) {
         if (!(error instanceof MailServerError) || !error.isFinal) throw error;
-        log.warn({ err: error, mailId, kind: prepared.kind }, 'a mail was refused');
+        log.warn({ err: error, mailId, kind: prepared.kind }, 'the mail server refused a mail');
         outcome = 'refused';
       }
     }
@@ -69,7 +76,11 @@ export class MailSender {
     return outcome;
   }
 
-  /** @returns undefined when it was settled already, or nobody is to get it. */
+  /**
+   * Returns the mail to send.
+   *
+   * @returns undefined if the mail is settled or has no recipient.
+   */
   async #prepare(
     db: TenantTransaction,
     mailId: string,
@@ -96,7 +107,7 @@ export class MailSender {
   }
 }
 
-/** Nothing is left to do about a mail. */
+/** Marks a mail as settled, so that no further attempt is made. */
 export async function settleMail(database: Database, mailId: string): Promise<void> {
   await database
     .asPlatform()

@@ -5,25 +5,25 @@ import { isLoopback } from '../../platform/environment/loopback.js';
 import type { MailMessage } from '../mail/messages.js';
 import type { MailSettings } from '../mail/settings.js';
 
-/** Milliseconds for each step, and for all of a mail. The server is tried again when they are over. */
+/** Milliseconds for each SMTP step, and for a whole mail. After a timeout the mail is retried. */
 const STEP_TIMEOUT_MS = 15_000;
 const MAIL_TIMEOUT_MS = 60_000;
 
-/** What carries mails away. */
+/** A transport that delivers mails. */
 export interface MailTransport {
   /**
-   * Resolves when somebody else is answerable for the mail.
+   * Resolves when the mail server has accepted responsibility for the mail.
    *
    * @throws MailServerError
    */
   send(to: string, message: MailMessage): Promise<void>;
 }
 
-/** The mail's server did not take it. Says no more of what the server said than its number. */
+/** An error: the mail server did not accept the mail. Only the status of the server's response is included. */
 export class MailServerError extends Error {
   constructor(
     what: string,
-    /** Whether it would not take the mail later either. */
+    /** True if the failure is permanent. */
     readonly isFinal: boolean,
   ) {
     super(`The mail server ${what}`);
@@ -31,7 +31,11 @@ export class MailServerError extends Error {
   }
 }
 
-/** @param webUrl whose host mail is from where `MAIL_FROM` does not say it. */
+/**
+ * Makes the configured mail transport.
+ *
+ * @param webUrl its host is the sender's domain if `MAIL_FROM` is unset.
+ */
 export function configuredMail(
   { available, from, smtpUrl }: MailSettings,
   webUrl: string,
@@ -41,14 +45,14 @@ export function configuredMail(
   return available ? logTransport(log) : NO_TRANSPORT;
 }
 
-/** As an address of mail has it (RFC 5321). */
+/** Returns the host in the form of a mail address's domain (RFC 5321). */
 function hostOf(webUrl: string): string {
   const { hostname } = new URL(webUrl);
   if (hostname.startsWith('[')) return `[IPv6:${hostname.slice(1)}`;
   return isIPv4(hostname) ? `[${hostname}]` : hostname;
 }
 
-/** By SMTP, one connection a mail. */
+/** Makes a transport over SMTP that opens one connection for each mail. */
 export function smtpTransport(address: string, from: string): MailTransport {
   const { host, protocol, searchParams } = new URL(address);
   const mayBePlain = protocol === 'smtps:' || isLoopback(host) || searchParams.has('requireTLS');
@@ -60,7 +64,7 @@ export function smtpTransport(address: string, from: string): MailTransport {
     dnsTimeout: STEP_TIMEOUT_MS,
     disableFileAccess: true,
     disableUrlAccess: true,
-    // What is said before could have been made to leave STARTTLS out.
+    // An attacker could strip STARTTLS from the unencrypted greeting.
     ...(!mayBePlain && { requireTLS: true }),
   });
   return {
@@ -69,7 +73,7 @@ export function smtpTransport(address: string, from: string): MailTransport {
         await transporter.sendMail({
           ...message,
           from,
-          // As an object it is not read as a list of addresses.
+          // An object, because a string would be parsed as a list of addresses.
           to: { name: '', address: to },
           headers: { 'Auto-Submitted': 'auto-generated' },
           signal: AbortSignal.timeout(MAIL_TIMEOUT_MS),
@@ -84,20 +88,20 @@ export function smtpTransport(address: string, from: string): MailTransport {
 function asMailServerError(error: unknown): MailServerError {
   const status = error instanceof Error && 'responseCode' in error ? error.responseCode : undefined;
   if (typeof status === 'number') {
-    return new MailServerError(`answered with ${status}`, status >= 500);
+    return new MailServerError(`answered with status ${status}`, status >= 500);
   }
-  return new MailServerError('cannot be reached or did not answer in time', false);
+  return new MailServerError('is unreachable or did not answer in time', false);
 }
 
-/** For developers: what would be mailed is in the log, links with their tokens too. */
+/** A transport for development that writes mails to the log, including links with their tokens. */
 const logTransport = (log: Logger): MailTransport => ({
   send(to, { subject, text }) {
-    log.info({ mail: { to, subject, text } }, 'a mail, which is only logged: SMTP_URL is not set');
+    log.info({ mail: { to, subject, text } }, 'mail logged instead of sent: SMTP_URL is not set');
     return Promise.resolve();
   },
 });
 
-/** Mails that were asked for while there was a server wait for it to be named again. */
+/** A transport that always fails temporarily, so that stored mails wait until a server is configured again. */
 const NO_TRANSPORT: MailTransport = {
-  send: () => Promise.reject(new MailServerError('is not configured: SMTP_URL', false)),
+  send: () => Promise.reject(new MailServerError('is not configured: set SMTP_URL', false)),
 };

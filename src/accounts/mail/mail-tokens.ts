@@ -4,24 +4,24 @@ import { tokenHash } from '../../platform/secrets/token-hash.js';
 import type { MailTokenKind } from '../../types/mail-kinds.js';
 
 const TOKEN_BYTES = 32;
-/** A token as it is made: anything else is not worth a query. */
+/** The form of a token; other input needs no query. */
 const TOKEN_FORM = /^[\w-]{43}$/;
 
-/** Hours for which a link is good. */
+/** Hours for which a link is valid. */
 export const LINK_HOURS: Readonly<Record<MailTokenKind, number>> = {
   'verify-email': 24,
   'reset-password': 1,
 };
 
-/** Whose account a token is for, and the mailbox that it was sent to. */
+/** A token's account, and the mailbox that received the token. */
 export interface MailTokenOwner {
   readonly userId: string;
   readonly email: string;
 }
 
 /**
- * Makes the token of a link: 256 random bits in base64url, of which the hash is stored. It ends the one
- * before it of the same account and kind.
+ * Makes the token of a link: 256 random bits in base64url, stored only as a hash. Invalidates the
+ * previous token of the account and kind.
  */
 export async function makeMailToken(
   db: TenantTransaction,
@@ -41,7 +41,7 @@ export async function makeMailToken(
 
 const GOOD = 'id = $hash AND kind = $kind AND expires_at > now()';
 
-/** Whether a token is good now: before work is done that it may be worth. */
+/** Reports whether a token is valid now, before expensive work is done for it. */
 export async function isGoodMailToken(
   db: Statements,
   kind: MailTokenKind,
@@ -53,9 +53,10 @@ export async function isGoodMailToken(
 }
 
 /**
- * Uses a token up, if the transaction holds: of many at once that do, one gets it. Its account is locked.
+ * Consumes a token if the transaction commits; only one of several concurrent callers succeeds. Locks the
+ * token's account.
  *
- * @returns undefined for a token that is unknown, used, expired or of another kind.
+ * @returns undefined if the token is unknown, used, expired or of another kind.
  */
 export async function takeMailToken(
   db: TenantTransaction,
@@ -64,7 +65,7 @@ export async function takeMailToken(
 ): Promise<MailTokenOwner | undefined> {
   if (!TOKEN_FORM.test(token)) return undefined;
   const values = { hash: tokenHash(token), kind };
-  // First the account, then what is of it, as everybody does who changes both: no deadlock.
+  // Lock the account before its tokens, in the order used everywhere, to prevent deadlocks.
   await db.query(
     `SELECT FROM users WHERE id = (SELECT user_id FROM mail_tokens WHERE ${GOOD}) FOR UPDATE`,
     values,

@@ -2,7 +2,7 @@ import { html } from '../../lib/html.js';
 import type { MailKind, MailTokenKind } from '../../types/mail-kinds.js';
 import { LINK_HOURS } from './mail-tokens.js';
 
-/** What a mail says, as plain text and as HTML. */
+/** The content of a mail, as plain text and as HTML. */
 export interface MailMessage {
   readonly subject: string;
   readonly text: string;
@@ -11,7 +11,7 @@ export interface MailMessage {
 
 interface Wording {
   readonly subject: string;
-  /** Paragraphs. None of them repeats what anybody has typed: not even a name. */
+  /** Paragraphs. They contain no user input, not even a name. */
   readonly before: readonly string[];
   readonly link?: { readonly path: string; readonly kind: MailTokenKind };
   readonly after: readonly string[];
@@ -41,8 +41,8 @@ const WORDINGS: Readonly<Record<MailKind, Wording>> = {
   'email-change-asked': {
     subject: 'Your account is to have another address',
     before: [
-      'Whoever is signed in to your account wants to change its address. It changes when the new one is confirmed.',
-      'If that was not you, set a new password: that signs everybody out.',
+      'Somebody who is signed in to your account wants to change its address. The address changes when the new one is confirmed.',
+      'If this was not you, set a new password: this signs out all sessions.',
     ],
     after: [],
   },
@@ -50,7 +50,7 @@ const WORDINGS: Readonly<Record<MailKind, Wording>> = {
     subject: 'Your account has another address',
     before: [
       'The address of your account was changed, and this one is not its address any more.',
-      'If that was not you, tell whoever operates the service.',
+      'If this was not you, contact the operator of the service.',
     ],
     after: [],
   },
@@ -64,14 +64,14 @@ const WORDINGS: Readonly<Record<MailKind, Wording>> = {
   },
 };
 
-/** The kind of token that such a mail carries, if it does. */
+/** Returns the kind of token in such a mail, if any. */
 export const tokenKindOf = (kind: MailKind): MailTokenKind | undefined => WORDINGS[kind].link?.kind;
 
 /**
- * What such a mail says.
+ * Builds the content of a mail.
  *
- * @param webUrl where its link leads, for the kinds that have one.
- * @param token of the link.
+ * @param webUrl the base URL of the link, for kinds that have one.
+ * @param token the token of the link.
  */
 export function messageOf(kind: MailKind, webUrl: string, token: string | undefined): MailMessage {
   const { subject, before, link, after } = WORDINGS[kind];

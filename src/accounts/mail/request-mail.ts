@@ -2,27 +2,26 @@ import type { TenantTransaction } from '../../platform/database/database.js';
 import type { MailKind } from '../../types/mail-kinds.js';
 import { tokenKindOf } from './messages.js';
 
-/** Mails of one kind that are sent to one address within an hour. */
+/** Most mails of one kind to one address within an hour. */
 export const MAX_MAILS_AN_HOUR = 5;
 
-/** A mail that is to be sent. It says nothing that anybody has typed. */
+/** A mail to send; contains no user input. */
 export interface MailRequest {
   readonly kind: MailKind;
   readonly address: string;
-  /** Whose account it is about; left out where that is looked up when it is sent. */
+  /** The account's id; if omitted, the account is found by address when the mail is sent. */
   readonly userId?: string;
 }
 
 /**
- * Has a mail sent when the platform's transaction holds: whoever asks need not wait for that. Who asks for a
- * link again while it waits, as when nothing sends mail for hours, gets one. Beyond those of an hour there
- * is none, and nobody is told.
+ * Stores a mail that is sent after the transaction commits. A repeated request for a link that still
+ * waits to be sent adds no second mail. Requests above the hourly limit are dropped silently.
  */
 export async function requestMail(
   db: TenantTransaction,
   { address, kind, userId }: MailRequest,
 ): Promise<void> {
-  // One after the other, so that many at once do not all see the others missing.
+  // The lock makes concurrent requests see each other's rows.
   await db.lock(`mail:${kind}:${address}`);
   await db.query(
     `INSERT INTO mails (id, kind, address, user_id)

@@ -16,13 +16,13 @@ export const mailSettings = area(
         /^([^<>"\r\n]+<[^\s<>@]+@[^\s<>@]+>|[^\s<>@]+@[^\s<>@]+)$/,
         'an address, or a name and an address in angle brackets',
       ).optional(),
-      'who our mail is from',
+      "sender of the platform's mails",
       { otherwise: '`no-reply@` and the host of `WEB_URL`' },
     ),
   }),
   (values, { production }) => ({
     ...values,
-    /** Whether mail goes anywhere: outside production it is at least in the log. */
+    /** True if mails can be sent or, outside production, logged. */
     available: values.smtpUrl !== undefined || !production,
   }),
 );

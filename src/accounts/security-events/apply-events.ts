@@ -10,7 +10,7 @@ import { findSubject, type EventSubject } from './event-subjects.js';
 import type { EventEffect, EventOutcome, ReportedEvent } from '../../types/security-events.js';
 import { removeNamedToken } from './revoked-tokens.js';
 
-/** Does what events ask for. */
+/** Applies security events to accounts. */
 export class EventEffects {
   readonly #database: Database;
   readonly #secrets: SecretBox;
@@ -21,9 +21,9 @@ export class EventEffects {
   }
 
   /**
-   * Applies what one token told, all of it or nothing, and forgets of whom. Again it changes nothing.
+   * Applies all events of a token in one transaction, and erases their subjects. Idempotent.
    *
-   * @returns what became of each event, in the order of the token.
+   * @returns the outcome of each event, in the order of the token.
    */
   async apply(id: string): Promise<readonly EventOutcome[]> {
     return this.#database.asPlatform().transaction(async (db) => {
@@ -68,7 +68,7 @@ export class EventEffects {
   }
 }
 
-/** In the audit log of whom it was about. */
+/** Records the event in the audit log of the account. */
 async function note(
   db: TenantTransaction,
   noted: {
@@ -92,7 +92,7 @@ interface Effect {
   readonly db: TenantTransaction;
   readonly subject: EventSubject;
   readonly told: ReportedEvent;
-  /** When it happened. */
+  /** Time of the event. */
   readonly at: Date;
 }
 
@@ -134,7 +134,7 @@ async function endSessions({ db, subject: { userId } }: Effect): Promise<void> {
   await db.query('DELETE FROM sessions WHERE user_id = $userId', { userId });
 }
 
-/** Whether nobody signs in by the identities, and no reset mail goes to their addresses. */
+/** Blocks or unblocks sign-in by the identities, and reset mails to their addresses. */
 async function shutOut(
   { db, subject, at }: Effect,
   isShutOut: boolean,

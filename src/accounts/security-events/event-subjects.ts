@@ -3,10 +3,10 @@ import type { TenantTransaction } from '../../platform/database/database.js';
 import type { RiscEventRow } from '../../platform/database/models.js';
 import type { ReportedEvent } from '../../types/security-events.js';
 
-/** Whose event it is. */
+/** The account that an event is about. */
 export interface EventSubject {
   readonly userId: string;
-  /** By which they sign in at the provider; none for who is known by their address alone. */
+  /** Identities at the provider; empty for an account found by its address alone. */
   readonly identityIds: readonly string[];
   /** Addresses of the provider's account. */
   readonly emails: readonly string[];
@@ -19,10 +19,9 @@ interface Identity {
 }
 
 /**
- * The account that an event is about: by the subject's id, which the provider never gives to another. An
- * address counts when there is no id, or nobody has it and the account has no other of that provider:
- * who got the address after its owner is somebody else. The account's row stays locked until the
- * transaction ends, so that no sign-in passes by.
+ * Finds an event's account: by the subject's id, which the provider never reuses, else by address. The
+ * address does not count if another id is linked: it may have a new owner. The account's row stays locked
+ * until the transaction ends, against concurrent sign-ins.
  */
 export async function findSubject(
   db: TenantTransaction,
@@ -64,7 +63,7 @@ function identitiesOf(
   );
 }
 
-/** Before the identities' rows, as sign-ins lock them. */
+/** Locks the account's row before its identities, in the order of sign-ins. */
 async function lockUser(
   db: TenantTransaction,
   by: 'id' | 'email',

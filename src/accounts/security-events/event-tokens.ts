@@ -5,7 +5,7 @@ import { wellFormed } from '../../lib/well-formed.js';
 import type { ReportedEvent } from '../../types/security-events.js';
 import { UnknownKeyError, type ProviderKeys } from './provider-keys.js';
 
-/** What is wrong with a token, as RFC 8935 names it. */
+/** Error codes for a token (RFC 8935). */
 type EventFault =
   | 'invalid_request'
   | 'invalid_issuer'
@@ -13,7 +13,7 @@ type EventFault =
   | 'invalid_key'
   | 'authentication_failed';
 
-/** 400: no token that something is done about; `err` says why. */
+/** 400: an invalid token; `err` is the reason. */
 export class InvalidEventError extends BadRequestError {
   constructor(
     readonly err: EventFault,
@@ -23,15 +23,15 @@ export class InvalidEventError extends BadRequestError {
   }
 }
 
-/** A token that is the provider's, and meant for us. */
+/** The content of a token whose issuer, audience and signature are verified. */
 export interface VerifiedEvents {
   readonly jti: string;
-  /** When the provider says that it was issued, in seconds since 1970. */
+  /** Time of issue by the provider, in seconds since 1970. */
   readonly issuedAt: number | undefined;
   readonly events: readonly ReportedEvent[];
 }
 
-/** Who may send, and whom to. */
+/** The trusted sender, and the audience. */
 export interface EventTrust {
   /** Without a slash at its end. */
   readonly issuer: string;
@@ -44,9 +44,9 @@ const ALGORITHMS = ['RS256', 'ES256'];
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 
 /**
- * Checks a security event token (RFC 8417) in the order of the specification: issuer, audience, keys, the
- * key's id, signature. Before the first two hold, nobody is asked anything. `exp` is not looked at: an
- * event is as true when it comes late.
+ * Verifies a security event token (RFC 8417) in the order of the specification: issuer, audience, keys,
+ * key id, signature. Keys are fetched only if issuer and audience match. `exp` is ignored: a late event
+ * is still true.
  *
  * @throws InvalidEventError, KeysUnavailableError
  */
@@ -56,17 +56,23 @@ export async function verifyEventToken(
 ): Promise<VerifiedEvents> {
   const { header, claims } = decode(token);
   if (withoutSlash(claims.iss) !== issuer) {
-    throw new InvalidEventError('invalid_issuer', 'The token is of another issuer');
+    throw new InvalidEventError('invalid_issuer', 'The token has another issuer than configured');
   }
   if (![claims.aud].flat().some((each) => clientIds.some((id) => id === each))) {
-    throw new InvalidEventError('invalid_audience', 'The token is for another audience');
+    throw new InvalidEventError(
+      'invalid_audience',
+      'The token has another audience: register the client id',
+    );
   }
   const { alg = '', kid } = header;
   if (!ALGORITHMS.includes(alg)) {
-    throw new InvalidEventError('authentication_failed', 'The token is not signed as it must be');
+    throw new InvalidEventError(
+      'authentication_failed',
+      'The token has an unsupported signature algorithm',
+    );
   }
   if (typeof kid !== 'string' || kid === '') {
-    throw new InvalidEventError('invalid_key', 'The token names no key');
+    throw new InvalidEventError('invalid_key', 'The token has no key id');
   }
   try {
     await compactVerify(token, (shown) => keys.keyOf(shown), { algorithms: ALGORITHMS });
@@ -74,11 +80,11 @@ export async function verifyEventToken(
     if (error instanceof UnknownKeyError) {
       throw new InvalidEventError(
         'invalid_key',
-        'The token names a key that the issuer does not have',
+        'The token has a key id that the issuer does not publish',
       );
     }
     if (error instanceof errors.JOSEError) {
-      throw new InvalidEventError('authentication_failed', 'The signature does not hold');
+      throw new InvalidEventError('authentication_failed', 'The signature is invalid');
     }
     throw error;
   }
@@ -96,7 +102,7 @@ function decode(token: string) {
   }
 }
 
-const notAToken = () => new InvalidEventError('invalid_request', 'The body is not a signed token');
+const notAToken = () => new InvalidEventError('invalid_request', 'The body must be a signed token');
 
 function contentOf(claims: JsonObject, issuer: string): VerifiedEvents {
   const { jti, iat, events } = claims;
@@ -116,7 +122,7 @@ function contentOf(claims: JsonObject, issuer: string): VerifiedEvents {
 function reportedEvent(type: string, told: unknown, issuer: string): ReportedEvent {
   const { reason, subject } = isObject(told) ? told : {};
   const { email, iss, sub, token, token_identifier_alg: by } = isObject(subject) ? subject : {};
-  // Ids of another issuer's name nobody here.
+  // Ids of other issuers do not match any account.
   const isTheirs = iss === undefined || withoutSlash(iss) === issuer;
   return {
     type: wellFormed(type),
@@ -127,7 +133,7 @@ function reportedEvent(type: string, told: unknown, issuer: string): ReportedEve
   };
 }
 
-/** Those that are text. */
+/** Returns the values that are non-empty text. */
 function textual<Name extends string>(
   values: Record<Name, unknown>,
 ): Partial<Record<Name, string>> {

@@ -1,7 +1,7 @@
 const RISC = 'https://schemas.openid.net/secevent/risc/event-type';
 const OAUTH = 'https://schemas.openid.net/secevent/oauth/event-type';
 
-/** Events that something is done about, by what they are called in the specification. */
+/** Supported events by their names in the specification. */
 export const EVENT_TYPES = {
   'account-disabled': `${RISC}/account-disabled`,
   'account-enabled': `${RISC}/account-enabled`,
@@ -11,8 +11,8 @@ export const EVENT_TYPES = {
   verification: `${RISC}/verification`,
 } as const;
 
-/** Of one token instead of all. Google's addition, which is not announced. */
+/** Revocation of a single token: an addition by Google, which is not announced to senders. */
 export const TOKEN_REVOKED = `${OAUTH}/token-revoked`;
 
-/** The types that a sender is told of. */
+/** Event types announced to a sender. */
 export const ANNOUNCED_TYPES: readonly string[] = Object.values(EVENT_TYPES);

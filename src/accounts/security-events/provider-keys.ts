@@ -10,26 +10,32 @@ import { ServiceError } from '../../lib/errors.js';
 import { isObject, tryParseJson } from '../../lib/json.js';
 import { readText } from '../../lib/read-beginning.js';
 
-/** Spec section 8. */
+/** Milliseconds for which keys are cached (spec section 8). */
 const KEPT_MS = 24 * 60 * 60_000;
-/** Between two times that keys are asked for because of one that is not among them. */
+/** Milliseconds between two requests for the keys because of an unknown key id. */
 const UNKNOWN_KEY_MS = 30_000;
-/** Between a failure and the next time that keys are asked for. */
+/** Milliseconds after a failure before the keys are requested again. */
 const FAILURE_MS = 5_000;
-/** For the answer with the configuration, and again for that with the keys. */
+/** Milliseconds for the request of the configuration, and again for that of the keys. */
 const TIMEOUT_MS = 5_000;
-/** Google's are 2 kB. */
+/** Most bytes of an answer; Google's are 2 kB. */
 const MAX_BYTES = 256 * 1024;
 const MAX_KEYS = 100;
 
-/** 500: whether a token is good cannot be said now; its sender comes again. */
+/** 500: the token cannot be verified now; its sender retries. */
 export class KeysUnavailableError extends ServiceError {
   constructor(options?: ErrorOptions) {
-    super(500, 'The keys of the identity provider cannot be had', undefined, {}, options);
+    super(
+      500,
+      'The keys of the identity provider are unavailable: retry later',
+      undefined,
+      {},
+      options,
+    );
   }
 }
 
-/** The provider has no key of that name and kind. */
+/** The provider has no key with that id and type. */
 export class UnknownKeyError extends Error {
   override readonly name = 'UnknownKeyError';
 }
@@ -42,17 +48,17 @@ interface Known {
 }
 
 export interface ProviderKeysOptions {
-  /** Where the provider's configuration is, which names the address of its keys. */
+  /** URL of the provider's configuration, which contains the URL of its keys. */
   readonly configurationUrl: string;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
-  /** For each of the two answers. */
+  /** Milliseconds for each of the two requests. */
   readonly timeoutMs?: number;
 }
 
 /**
- * The keys that a provider signs its security events with. However many ask, and for whatever keys, the
- * provider is asked by one at a time, and seldom.
+ * The provider's keys for signing security events. Any number of concurrent callers causes only one
+ * request at a time, and requests are rate limited.
  */
 export class ProviderKeys {
   readonly #configurationUrl: string;
@@ -73,7 +79,7 @@ export class ProviderKeys {
     this.#now = now;
   }
 
-  /** The key that the header of a token names. @throws UnknownKeyError, KeysUnavailableError */
+  /** Returns the key that a token's header names. @throws UnknownKeyError, KeysUnavailableError */
   async keyOf(header: CompactJWSHeaderParameters): Promise<CryptoKey> {
     const began = this.#now();
     const known = await this.#fresh();
@@ -81,7 +87,7 @@ export class ProviderKeys {
     if (found) return found;
     const rotated = await this.#afterRotation(known, began);
     const key = rotated && (await keyAmong(rotated, header));
-    if (!key) throw new UnknownKeyError('The provider has no such key');
+    if (!key) throw new UnknownKeyError('The provider does not publish this key');
     return key;
   }
 
@@ -90,13 +96,13 @@ export class ProviderKeys {
     return this.#ask();
   }
 
-  /** Keys that are newer than those in which one is missing; undefined when there are none yet. */
+  /** Returns keys newer than those without the key id; undefined if there are none yet. */
   async #afterRotation(known: Known, began: number): Promise<Known | undefined> {
     if (known.since >= began) return undefined;
     if (this.#known && this.#known !== known) return this.#known;
     if (this.#asking) return this.#asking;
     if (this.#now() - this.#askedForUnknownAt < UNKNOWN_KEY_MS) {
-      // What could not be asked may have been the very key.
+      // The failed request might have found the key.
       if (this.#failure) throw this.#failure.error;
       return undefined;
     }
@@ -104,7 +110,7 @@ export class ProviderKeys {
     return this.#ask();
   }
 
-  /** @throws KeysUnavailableError, also without having asked, when that has just failed. */
+  /** Requests the keys, unless a request has just failed. @throws KeysUnavailableError */
   #ask(): Promise<Known> {
     if (this.#asking) return this.#asking;
     if (this.#failure && this.#now() - this.#failure.at < FAILURE_MS) {
@@ -130,7 +136,7 @@ export class ProviderKeys {
   }
 }
 
-/** The one key that the header names, if there is one. */
+/** Returns the key that the header names, if there is exactly one. */
 async function keyAmong(
   { find }: Known,
   header: CompactJWSHeaderParameters,
@@ -140,7 +146,7 @@ async function keyAmong(
   } catch (error) {
     if (error instanceof errors.JWKSNoMatchingKey) return undefined;
     if (error instanceof errors.JWKSMultipleMatchingKeys) return undefined;
-    // A key that nothing can be checked with: not the sender's fault.
+    // A key that cannot verify signatures is not the sender's fault.
     throw new KeysUnavailableError({ cause: error });
   }
 }
@@ -148,14 +154,14 @@ async function keyAmong(
 async function fetchKeys(configurationUrl: string, timeoutMs: number): Promise<FindKey> {
   const { jwks_uri: address } = await fetchObject(configurationUrl, timeoutMs);
   if (typeof address !== 'string' || !mayFollow(configurationUrl, address)) {
-    throw new TypeError('The configuration names no address of keys');
+    throw new TypeError('The configuration has no URL of keys');
   }
   const set = await fetchObject(address, timeoutMs);
-  if (!isKeySet(set)) throw new TypeError('The answer is no set of keys');
+  if (!isKeySet(set)) throw new TypeError('The answer is not a key set');
   return createLocalJWKSet(set);
 }
 
-/** What came over https does not lead to where anybody could answer. */
+/** Reports whether a URL may be followed: https must not lead to plain http. */
 function mayFollow(from: string, address: string): boolean {
   if (!URL.canParse(address)) return false;
   const { protocol } = new URL(address);
@@ -185,6 +191,6 @@ async function fetchObject(
     throw new TypeError(`The provider answered ${response.status}`);
   }
   const body = tryParseJson(await readText(Readable.fromWeb(response.body), MAX_BYTES));
-  if (!isObject(body)) throw new TypeError('The provider answered no JSON object');
+  if (!isObject(body)) throw new TypeError('The answer of the provider is not a JSON object');
   return body;
 }

@@ -3,15 +3,15 @@ import { UnavailableError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { verifyEventToken, type EventTrust } from './event-tokens.js';
 
-/** How the accounts of an event are found: by the subject's id first, or by its address alone. */
+/** How an event's account is found: by the subject's id first, or by its address alone. */
 export type EventMatching = 'subject' | 'email';
 
-/** Takes what the identity provider tells of accounts. */
+/** Receives security events from the identity provider. */
 export class SecurityEvents {
   readonly #database: Database;
   readonly #trust: EventTrust | undefined;
 
-  /** @param trust undefined where there is no identity provider. */
+  /** @param trust undefined without an identity provider. */
   constructor(database: Database, trust: EventTrust | undefined) {
     this.#database = database;
     this.#trust = trust;
@@ -22,13 +22,12 @@ export class SecurityEvents {
   }
 
   /**
-   * Checks a token and writes down what it tells: that will be applied, whatever ends now. One that came
-   * before changes nothing.
+   * Verifies a token and stores its events, which are then applied even after a restart. Idempotent.
    *
    * @throws InvalidEventError, KeysUnavailableError, UnavailableError without an identity provider.
    */
   async receive(token: string, matching: EventMatching): Promise<void> {
-    if (!this.#trust) throw new UnavailableError('There is no identity provider');
+    if (!this.#trust) throw new UnavailableError('No identity provider is configured');
     const { jti, issuedAt, events } = await verifyEventToken(token, this.#trust);
     await this.#database.asPlatform().query(
       `INSERT INTO risc_events (id, issuer, matching, events, happened_at)
@@ -44,7 +43,7 @@ export class SecurityEvents {
   }
 }
 
-/** Senders count whole seconds: within one of them what comes first has happened first. */
+/** Returns the end of the second of issue: within a second, the order of arrival counts. */
 function happenedAt(issuedAt: number | undefined): Date {
   const endOfSecond = issuedAt === undefined ? Infinity : Math.floor(issuedAt) * 1_000 + 999;
   return new Date(Math.min(endOfSecond, Date.now()));

@@ -7,14 +7,14 @@ import type { ReportedEvent } from '../../types/security-events.js';
 /** Sealed tokens that are opened at a time. */
 const BATCH = 500;
 
-/** Less of a token than that would name many. */
+/** Shortest prefix of a token that counts; a shorter one would match many. */
 const MIN_PREFIX = 16;
 
 const sha512 = (data: string | Buffer) => createHash('sha512').update(data).digest();
 
 type IsNamed = (token: string, name: string) => boolean;
 
-/** How a provider names a token without telling it. */
+/** Methods by which a provider identifies a token without revealing it. */
 const NAMES: ReadonlyMap<string, IsNamed> = new Map<string, IsNamed>([
   ['prefix', (token, name) => name.length >= MIN_PREFIX && token.startsWith(name)],
   ['hash_base64_sha512_sha512', (token, name) => sha512(sha512(token)).toString('base64') === name],
@@ -27,10 +27,10 @@ interface SealedToken {
 }
 
 /**
- * Removes the stored refresh token that an event names. None is stored by such a name, which few events
- * come with, so they are gone through.
+ * Removes the stored refresh token that an event names. These names are rare and not indexed, so all
+ * tokens are scanned.
  *
- * @returns whose it was; undefined when there is no such token.
+ * @returns the owner; undefined if no token matches.
  */
 export async function removeNamedToken(
   db: TenantTransaction,
@@ -62,7 +62,7 @@ export async function removeNamedToken(
   }
 }
 
-/** Undefined for one that nobody can open, as when its key is gone: it refreshes nothing. */
+/** Opens a stored token; undefined if its key is lost, since it cannot be used anyway. */
 function openedToken(secrets: SecretBox, { id, sealed }: SealedToken): string | undefined {
   try {
     return secrets.open(sealed, refreshTokenContext(id));

@@ -3,35 +3,35 @@ import { WALLET_ISSUER } from '../../types/sign-in-methods.js';
 import type { TenantDatabase } from '../../platform/database/database.js';
 import type { TokenGate } from './token-gate.js';
 
-/** Wallets of one account that are looked at. */
+/** Most wallets of one account that are checked. */
 const MAX_WALLETS = 20;
 
-/** Whether somebody passes, and what it was decided by. */
+/** The result of a gate check, and the facts that decided it. */
 export interface GateAnswer {
-  /** It holds enough, and is proven to be theirs. */
+  /** True if the address holds enough and is proven to be the user's. */
   readonly verified: boolean;
   readonly holds: boolean;
   readonly proven: boolean;
-  /** In lower case; null where there is none to look at. */
+  /** In lower case; null if there is no address to check. */
   readonly address: Hex | null;
-  /** Whole tokens in decimals, as is the threshold. */
+  /** Whole tokens in decimal notation, like the threshold. */
   readonly balance: string;
   readonly threshold: string;
-  /** The token's contract. */
+  /** Address of the token's contract. */
   readonly token: string;
   readonly chainId: number;
 }
 
-/** An address of which something else has proven that it is theirs. */
+/** Checks an address whose ownership is already proven. */
 export async function checkProvenAddress(gate: TokenGate, address: Hex): Promise<GateAnswer> {
   return answer(gate, [address], true);
 }
 
 /**
- * Whether who is signed in holds enough of the platform's token.
+ * Checks if a user holds enough of the platform's token.
  *
- * @param tenant the database as they see it; undefined for who is not signed in.
- * @param address in lower case; without one, the linked wallet that holds most counts.
+ * @param tenant the user's database; undefined without a sign-in.
+ * @param address in lower case; by default the linked wallet with the highest balance.
  * @throws NoTokenError, ChainAwayError
  */
 export async function checkGate(
@@ -55,7 +55,7 @@ async function answer(
   return { ...holding, proven, verified: proven && holding.holds, ...gate.terms };
 }
 
-/** In lower case. */
+/** Lists the linked wallets in lower case. */
 async function linkedWallets(tenant: TenantDatabase): Promise<Hex[]> {
   const wallets = await tenant.query<{ readonly subject: Hex }>(
     `SELECT subject FROM identities

@@ -6,35 +6,35 @@ import type { ChainSettings } from '../../money/chain/settings.js';
 import { UnavailableError } from '../../lib/errors.js';
 import { keptFor } from '../../lib/kept-for.js';
 
-/** For how long a balance is taken to be what it was: less than the half minute that is promised. */
+/** Milliseconds for which balances are cached: less than the 30 seconds that the API promises. */
 const KEPT_MS = 20_000;
-/** A token's decimals do not change. */
+/** Milliseconds for which decimals are cached; a token's decimals do not change. */
 const DECIMALS_KEPT_MS = 60 * 60_000;
 
-/** Addresses whose balance is kept. */
+/** Most addresses whose balances are cached. */
 const MAX_KEPT = 10_000;
 
-/** A token with more is none that anybody uses; what is computed with them has an end. */
+/** Most decimals of a token: limits the size of calculations; no token in use has more. */
 const MAX_DECIMALS = 36;
 
-/** What an address has of the platform's token. */
+/** An address's balance of the platform's token. */
 export interface Holding {
   /** In lower case. */
   readonly address: Hex;
-  /** Whether it is as much as is asked for. */
+  /** True if the balance reaches the threshold. */
   readonly holds: boolean;
-  /** Whole tokens in decimals. */
+  /** Whole tokens in decimal notation. */
   readonly balance: string;
 }
 
-/** 503: there is no platform token. */
+/** 503: no platform token is configured. */
 export class NoTokenError extends UnavailableError {
   constructor() {
     super('Token gating is not configured');
   }
 }
 
-/** Who holds enough of the platform's token, for what is for its holders alone. */
+/** Checks balances of the platform's token, for features reserved to its holders. */
 export class TokenGate {
   readonly #token: NonNullable<ChainSettings['platformToken']> | undefined;
   readonly #node: ChainNode | undefined;
@@ -46,7 +46,7 @@ export class TokenGate {
     this.#node = token && new ChainNode({ chainId: token.chainId, url: token.rpcUrl });
   }
 
-  /** What is asked for. @throws NoTokenError */
+  /** Token, chain and threshold of the gate. @throws NoTokenError */
   get terms(): { readonly token: string; readonly chainId: number; readonly threshold: string } {
     if (!this.#token) throw new NoTokenError();
     const { address, chainId, threshold } = this.#token;
@@ -54,9 +54,9 @@ export class TokenGate {
   }
 
   /**
-   * What these addresses hold, as it was half a minute ago at most; whoever holds most comes first.
+   * Returns the balances of addresses, at most half a minute old, highest first.
    *
-   * @param addresses in lower case, and a bounded number of them.
+   * @param addresses in lower case, limited in number.
    * @throws NoTokenError, ChainAwayError
    */
   async holdingsOf(addresses: readonly Hex[]): Promise<Holding[]> {
@@ -93,7 +93,8 @@ export class TokenGate {
     const call = { abi: erc20Abi, functionName: 'decimals' } as const;
     return node.view(token, encodeFunctionData(call), (data) => {
       const decimals = decodeFunctionResult({ ...call, data });
-      if (decimals > MAX_DECIMALS) throw new RangeError(`The token has ${decimals} decimals`);
+      if (decimals > MAX_DECIMALS)
+        throw new RangeError(`The token has ${decimals} decimals: configure another token`);
       return decimals;
     });
   }

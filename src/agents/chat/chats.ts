@@ -7,16 +7,19 @@ import type { AiSettings } from '../../ai/routing/settings.js';
 import { Shares, type Release } from '../../lib/shares.js';
 import { chatTurn, requireRunning, type TurnEvent } from './turn.js';
 
-/** Questions that agents are at: each may take minutes, and is read as fast as it is sent. */
+/**
+ * Turns in flight in total, and for one owner. A turn may take minutes, and its answer is read as fast as
+ * the agent sends it.
+ */
 const MAX_TURNS = 400;
 const MAX_TURNS_OF_OWNER = 20;
 
 export interface Question {
   readonly agentId: string;
   readonly message: string;
-  /** A new one when left out. */
+  /** Conversation id; a new conversation if undefined. */
   readonly conversation?: string | undefined;
-  /** The same where the same request comes again. */
+  /** An id that stays the same when the request is repeated. */
   readonly requestId?: string;
 }
 
@@ -36,12 +39,12 @@ export class Chats {
   }
 
   /**
-   * Asks an agent; its answer comes in pieces.
+   * Sends a message to an agent and yields its answer in pieces.
    *
-   * @throws NotFoundError when there is no such agent
-   * @throws ConflictError when it does not run, or is being asked by the same request
-   * @throws TooManyRequestsError when too many of the owner's agents are being asked
-   * @throws UnavailableError when its host cannot be reached, or no provider is configured
+   * @throws NotFoundError if the agent does not exist
+   * @throws ConflictError if the agent is not running, or the same request is in flight
+   * @throws TooManyRequestsError if too many of the owner's agents are answering
+   * @throws UnavailableError if the agent's host is unreachable, or no provider is configured
    */
   async ask(
     tenant: TenantDatabase,
@@ -52,13 +55,13 @@ export class Chats {
     const agent = await getAgent(tenant, agentId);
     requireRunning(agent);
     const host = await this.#directory.of(agent.host);
-    // Asked for its error alone: without a provider the agent could only fail.
+    // Only checks for a provider: without one the agent could only fail.
     requireProvider(ai.providers, ai.provider);
     const asked = { message, conversation, requestId };
     const { id, userId } = agent;
     signal.throwIfAborted();
     const release = this.#turns.take(userId);
-    // Also when its answer is never read.
+    // Releases the turn also if its answer is never read.
     signal.addEventListener('abort', release, { once: true });
     const answer = host.ask(
       { agentId: id, userId, host: agent.host },

@@ -6,11 +6,11 @@ import { ConflictError } from '../../lib/errors.js';
 export interface MessagePage {
   readonly conversation?: string | undefined;
   readonly limit: number;
-  /** Id of the message before which the page ends. */
+  /** Id of the message that follows the page. */
   readonly before?: string | undefined;
 }
 
-/** The newest messages before a point, oldest first. */
+/** Lists the newest messages before a point, oldest first. */
 export async function listMessages(
   tenant: TenantDatabase,
   agentId: string,
@@ -32,17 +32,17 @@ export async function listMessages(
   return newestFirst.reverse();
 }
 
-/** One side of a turn. */
+/** The question or the answer of a turn. */
 export type NewMessage = Pick<
   MessageRow,
   'id' | 'agentId' | 'userId' | 'conversation' | 'role' | 'content' | 'status'
 >;
 
-/** Bytes that are kept of what was said to and by one agent: who owns it says how much that is. */
+/** Stored bytes of an agent's messages, since its owner controls their volume. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** Of a message beside its text: its row, and its places in indexes. */
+/** Bytes of a message besides its text: its row and index entries. */
 const MESSAGE_BYTES = 512;
-/** About so many are said between two looks at how many there are. */
+/** Bytes stored, on average, between two checks of the total. */
 const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
 
 const TRIM = `
@@ -53,9 +53,9 @@ const TRIM = `
      WHERE bytes > $most ORDER BY position DESC LIMIT 1)`;
 
 /**
- * Keeps one side of a turn; given again it is kept once. What is oldest of too much goes.
+ * Stores one side of a turn; idempotent. Removes the oldest messages beyond the limit.
  *
- * @param turnBytes of the texts of both sides.
+ * @param turnBytes bytes of both sides' texts.
  */
 export async function keepMessage(
   tenant: TenantDatabase,
@@ -72,12 +72,12 @@ export async function keepMessage(
 }
 
 /**
- * Keeps a question that is to be asked.
+ * Stores a question before it is sent to the agent.
  *
- * @param answerId of the message that is to be its answer.
- * @param longestMs after which nobody is still asking it who was.
- * @returns the answer, when it was asked before and answered: it is not to be asked again.
- * @throws ConflictError while somebody is asking it.
+ * @param answerId id of the message for the answer.
+ * @param longestMs after which an unanswered earlier request counts as dead.
+ * @returns the answer if the question is already answered; it must not be sent again.
+ * @throws ConflictError while an earlier request is in flight.
  */
 export async function beginTurn(
   tenant: TenantDatabase,
@@ -91,7 +91,7 @@ export async function beginTurn(
       const answered = await db.Message.findByPk(answerId);
       if (answered?.status === 'complete') return answered;
       if (!answered && Date.now() - asked.createdAt.getTime() < longestMs) {
-        throw new ConflictError('The question is still being answered');
+        throw new ConflictError('The question is still being answered: retry later');
       }
       await db.Message.destroy({ where: { id: [question.id, answerId] } });
     }
@@ -100,7 +100,7 @@ export async function beginTurn(
   });
 }
 
-/** Forgets all but the newest messages of a conversation. */
+/** Removes all but the newest messages of a conversation. */
 export async function trimConversation(
   tenant: TenantDatabase,
   agentId: string,

@@ -18,27 +18,27 @@ export type TurnEvent =
 export interface TurnQuestion {
   readonly message: string;
   readonly conversation: string;
-  /** The same where the same request comes again: then it is asked, and kept, once. */
+  /** An id that stays the same when the request is repeated: its turn then happens once. */
   readonly requestId?: string;
 }
 
-/** How long an answer is tried to be kept, in milliseconds. */
+/** Timing of the retries that store an answer, in milliseconds. */
 interface Keeping {
   readonly retryMs: number;
   readonly mostMs: number;
-  /** Whoever reads the answer waits for so long. */
+  /** Milliseconds that the answer's reader waits for storage. */
   readonly waitMs: number;
 }
 
 const KEEPING: Keeping = { retryMs: 500, mostMs: 5 * 60_000, waitMs: 10_000 };
 
 /**
- * One turn of a conversation: yields the answer in pieces, then the whole. Both sides are stored, also
- * when the answer never came: then as far as it did. Where the database is away by then, the answer is
- * stored when it is back within minutes, and its reader has it all the same.
+ * Runs a turn of a conversation: yields the answer in pieces, then the whole. Stores both sides, also an
+ * incomplete answer. While the database is unavailable, retries for minutes, but the reader still gets
+ * the answer.
  *
- * @param answer what the agent answers; it is asked when the first piece is wanted.
- * @throws what the answer fails with; ConflictError while the same request is being answered.
+ * @param answer the agent's answer; requested when the first piece is read.
+ * @throws the answer's error; ConflictError while the same request is in flight.
  */
 export async function* chatTurn(
   tenant: TenantDatabase,
@@ -71,7 +71,7 @@ export async function* chatTurn(
     }
     status = 'complete';
   } finally {
-    // Also when the reader leaves in the middle, which ends this generator here.
+    // Also reached if the reader leaves early, which ends this generator here.
     const said = { ...side, id: answerId, role: 'assistant', content, status } as const;
     const turnBytes = Buffer.byteLength(message) + Buffer.byteLength(content);
     const kept = keepSurely(tenant, { message: said, turnBytes }, bounds);
@@ -81,7 +81,7 @@ export async function* chatTurn(
   yield { kind: 'done', message: stored ?? unstored };
 }
 
-/** Also when the database is away for a while. */
+/** Stores a message, retrying while the database is unavailable. */
 async function keepSurely(
   tenant: TenantDatabase,
   { message, turnBytes }: { readonly message: NewMessage; readonly turnBytes: number },
@@ -93,13 +93,17 @@ async function keepSurely(
       return await keepMessage(tenant, message, turnBytes);
     } catch (error) {
       if (refusesData(error) || performance.now() > end) throw error;
-      // A process that ends does not wait for it.
+      // The delay does not keep the process alive.
       await delay(retryMs, undefined, { ref: false });
     }
   }
 }
 
-/** @returns undefined when it takes longer: it goes on. */
+/**
+ * Waits for work for a limited time.
+ *
+ * @returns undefined on timeout; the work continues.
+ */
 async function withinWait<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   const enough = new AbortController();
   try {
@@ -109,7 +113,11 @@ async function withinWait<T>(work: Promise<T>, ms: number): Promise<T | undefine
   }
 }
 
-/** @throws ConflictError when the agent does not run. */
+/**
+ * Checks that the agent is running.
+ *
+ * @throws ConflictError if not.
+ */
 export function requireRunning({ port, status }: AgentRow): void {
   if (status !== 'active' || port === null) {
     throw new ConflictError('The agent is not running', { status });

@@ -1,28 +1,30 @@
 import { PaymentRequiredError, ServiceError } from '../../lib/errors.js';
 import type { PaymentFault } from './payment-fault.js';
 
-/** 402: the chain does not know the transaction (yet): the same request may be made again. */
+/** 402: the chain does not have the transaction (yet); the same request may be retried. */
 export class PaymentNotFoundError extends PaymentRequiredError {
   constructor() {
-    super(
-      'The chain does not know this transaction; try again when it is mined',
-      'PAYMENT_NOT_FOUND',
-    );
+    super('The chain does not have this transaction: retry when it is mined', 'PAYMENT_NOT_FOUND');
   }
 }
 
-/** 402: the transaction does not pay for the clone; `reason` says why. */
+/** 402: the transaction is no valid payment for the clone; `reason` says why. */
 export class PaymentInvalidError extends PaymentRequiredError {
   constructor(reason: PaymentFault | 'timestamp' | 'not_linked') {
-    super('The transaction does not pay for this clone', 'PAYMENT_INVALID', { reason });
+    super('The transaction is not a valid payment for this clone', 'PAYMENT_INVALID', { reason });
   }
 }
 
-/** 409: a transaction pays for one clone, ever. */
+/** 409: a transaction pays for at most one clone. */
 export class PaymentUsedError extends ServiceError {
-  /** @param cloneId what it has paid for, for its owner alone. */
+  /** @param cloneId the clone already paid for; set only for its owner. */
   constructor(cloneId?: string) {
     const facts = cloneId === undefined ? {} : { cloneId };
-    super(409, 'The transaction has paid for a clone before', 'PAYMENT_USED', facts);
+    super(
+      409,
+      'The transaction has already paid for a clone: pay with a new transaction',
+      'PAYMENT_USED',
+      facts,
+    );
   }
 }

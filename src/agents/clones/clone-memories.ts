@@ -4,15 +4,15 @@ import { volumeOf } from '../memory/agent-volume-store.js';
 import type { MadeVolume, MeasuredSpec } from '../../docker/containers/agent-volumes.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
 
-/** The parent is removed, and its memory with it: nothing is left to be copied. */
+/** The parent is removed together with its memory, so there is nothing to copy. */
 export class ParentGoneError extends Error {
   constructor() {
-    super('The agent that it is to be a clone of is removed');
+    super('The parent agent of this clone has been removed');
     this.name = 'ParentGoneError';
   }
 }
 
-/** Whose memory a clone gets, and whether it has it. All of it may be asked and told again. */
+/** The source of each clone's memory, and the progress of the copy. All methods are idempotent. */
 export class CloneMemories {
   readonly #database: Database;
 
@@ -21,17 +21,17 @@ export class CloneMemories {
   }
 
   /**
-   * Whether an agent's first memory is still to be copied from another's. What a copy that broke off
-   * has left does not count: what is there is what was put down when it was complete, or is not it.
+   * Reports whether an agent's memory must still be copied from its parent. An incomplete copy does not
+   * count: only a volume recorded as complete does.
    *
-   * @param present the volume that is there.
+   * @param present the existing volume.
    */
   async isToBeCopied(agent: AgentRef, present: MadeVolume | undefined): Promise<boolean> {
     const clone = await this.#as(agent, (db) => db.Clone.findByPk(agent.agentId));
     return clone !== null && (present === undefined || present.madeBy !== clone.memoryMadeBy);
   }
 
-  /** The volume that is copied for a clone. @throws AgentGoneError, ParentGoneError */
+  /** Returns the volume to copy for a clone. @throws AgentGoneError, ParentGoneError */
   async originalOf(agent: AgentRef): Promise<MeasuredSpec> {
     return this.#as(agent, async (db) => {
       const clone = await db.Clone.findByPk(agent.agentId);
@@ -42,7 +42,7 @@ export class CloneMemories {
     });
   }
 
-  /** All of it is in the volume that this maker has made. */
+  /** Records that the volume of this maker holds the complete copy. */
   async recordCopied(agent: AgentRef, memoryMadeBy: string): Promise<void> {
     await this.#as(agent, (db) =>
       db.Clone.update({ memoryMadeBy }, { where: { id: agent.agentId } }),

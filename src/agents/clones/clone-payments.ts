@@ -5,12 +5,12 @@ import type { CloneStore, WaitingClone } from './clone-store.js';
 import { faultOf, paidBy } from './payment-fault.js';
 
 /**
- * Blocks beside its confirmations for which a transaction that was in the chain, and is not any more, is
- * waited for: after a reorganisation most are mined again.
+ * Blocks, beyond the confirmations, to wait for a transaction that a reorganization removed; most are
+ * mined again.
  */
 const MISSED_BLOCKS = 10;
 
-/** `waiting`: look again. `over`: it is not to be made, or not any more. */
+/** `waiting`: check again. `over`: the clone is not to be made. */
 export type PaymentState = 'waiting' | 'paid' | 'over';
 
 interface ClonePaymentParts {
@@ -27,7 +27,7 @@ export class ClonePayments {
     this.#parts = parts;
   }
 
-  /** Looks once; what has changed is put down. @throws ChainAwayError */
+  /** Checks a payment once and records the change. @throws ChainAwayError */
   async look(id: string): Promise<PaymentState> {
     const { store } = this.#parts;
     const clone = await store.waiting(id);
@@ -43,16 +43,20 @@ export class ClonePayments {
     return 'paid';
   }
 
-  /** @returns base units, when they are there for good; otherwise why there is no payment. */
+  /**
+   * Checks the payment on the chain.
+   *
+   * @returns base units once the payment is final; otherwise the reason why not.
+   */
   async #judge({ amount, block, chainId, hash, payer }: WaitingClone): Promise<bigint | string> {
     const { node, chain } = this.#parts;
-    // Configured otherwise since: nothing is known here of what was paid there.
+    // The configured chain has changed; this node has no data on that payment.
     if (String(node.chainId) !== chainId) return 'waiting';
     const { confirmations, treasury } = chain;
     if (treasury === undefined) throw new ChainAwayError();
-    // First: the depth is at least what it says.
+    // Read before the receipt, so that the depth is not overestimated.
     const latest = await node.blockNumber();
-    const receipt = await node.receipt(hash as Hex); // it was looked at when it was claimed
+    const receipt = await node.receipt(hash as Hex); // its form was checked when it was claimed
     if (!receipt) {
       return latest >= Number(block) + confirmations + MISSED_BLOCKS ? TAKEN_BACK : 'waiting';
     }

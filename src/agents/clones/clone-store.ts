@@ -10,25 +10,22 @@ import type {
 import type { CloneRow } from '../../platform/database/models.js';
 import { transfer } from '../../money/ledger/ledger.js';
 
-/** A clone that waits for its payment. */
+/** A clone with a pending payment. */
 export interface WaitingClone extends Pick<
   CloneRow,
   'id' | 'hash' | 'chainId' | 'payer' | 'amount' | 'block' | 'paidAt'
 > {
-  /** Whether its parent is there to be copied. */
+  /** True if the parent exists and can be copied. */
   readonly hasParent: boolean;
 }
 
-/** A clone's provisioning, and whose it is. */
+/** A clone's agent, ready for provisioning. */
 export interface HandedOver {
   readonly agent: Supervised;
   readonly operationId: string;
 }
 
-/**
- * What becomes of clones, as their workflows put it down. Every method may be called again: the second
- * call changes nothing.
- */
+/** The state of clones as recorded by their workflows. Every method is idempotent. */
 export class CloneStore {
   readonly #database: Database;
 
@@ -36,7 +33,10 @@ export class CloneStore {
     this.#database = database;
   }
 
-  /** Undefined for one that waits no more. One whose agent is being removed fails here. */
+  /**
+   * Returns a clone with a pending payment, otherwise undefined. Fails a clone whose agent is being
+   * removed.
+   */
   async waiting(id: string): Promise<WaitingClone | undefined> {
     const waits = await this.#ofClone(id, async (db, clone) => {
       if (clone.state !== 'waiting') return undefined;
@@ -52,7 +52,7 @@ export class CloneStore {
     return undefined;
   }
 
-  /** The clone is not made; the same request has it tried again. @param reason for its owner. */
+  /** Marks a clone as failed; repeating the same request retries it. @param reason shown to the owner. */
   async fail(id: string, reason: string): Promise<void> {
     await this.#ofClone(id, async (db) => {
       const failed = await db.query(
@@ -64,7 +64,7 @@ export class CloneStore {
     });
   }
 
-  /** The payment is final, and booked. @param received base units, what is beyond the price included. */
+  /** Records and books the final payment. @param received base units, including any excess over the price. */
   async recordPaid(id: string, received: bigint): Promise<void> {
     await this.#database.asPlatform().transaction(async (db) => {
       const paid = await db.query(
@@ -80,9 +80,9 @@ export class CloneStore {
   }
 
   /**
-   * Puts down the provisioning of a clone that is paid for: from here on it is an agent like any other.
+   * Records the provisioning of a paid clone, which from then on is an ordinary agent.
    *
-   * @returns undefined when nothing is to be provisioned.
+   * @returns undefined if there is nothing to provision.
    */
   async handOver(id: string): Promise<HandedOver | undefined> {
     return this.#ofClone(id, async (db, { requestedBy: actor, requestId }) => {
@@ -102,7 +102,7 @@ export class CloneStore {
     });
   }
 
-  /** Works on a clone as its owner; undefined when there is none any more. */
+  /** Runs work on a clone as its owner; undefined if the clone no longer exists. */
   async #ofClone<T>(
     id: string,
     work: (db: TenantTransaction, clone: CloneRow) => Promise<T>,

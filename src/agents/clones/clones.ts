@@ -26,27 +26,27 @@ import type { Specialization } from '../../types/clone-terms.js';
 import { faultOf } from './payment-fault.js';
 import type { CloneSettings } from './settings.js';
 
-/** How far, in seconds, a payment's time is from its block's at most. */
+/** Seconds between a payment's stated time and its block's time at most. */
 const MAX_FROM_BLOCK = 15 * 60;
 
-/** How far ahead of our clock it may be. */
+/** Seconds that a payment's time may be ahead of the platform's clock. */
 const MAX_AHEAD = 5 * 60;
 
-/** For how long what was last seen of the chain is told to whoever asks, in milliseconds. */
+/** Milliseconds for which the chain's availability is cached. */
 const SEEN_MS = 2_000;
 
-/** What somebody says to have paid. */
+/** A payment as claimed by the caller. */
 export interface PaymentProof {
-  /** In hex of either case. */
+  /** Transaction hash, in hex of either case. */
   readonly transactionHash: string;
-  /** Base units of pathUSD, at least the price. */
+  /** Base units of pathUSD, no less than the price. */
   readonly amount: bigint;
   readonly chainId: number;
   readonly from: string;
   readonly to: string;
   /** Unix seconds. */
   readonly timestamp: number;
-  /** By `from`, over `clonePaymentText`. */
+  /** Signature by `from` over `clonePaymentText`. */
   readonly signature?: string | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface CloneRequest {
   readonly parentAgentId: string;
   readonly name: string;
   readonly specialization: Specialization;
-  /** The parent's; that of the clone is one more. */
+  /** The parent's generation; the clone's is one higher. */
   readonly generation: number;
   readonly paymentProof: PaymentProof;
 }
@@ -69,7 +69,7 @@ interface CloneParts {
   readonly database: Database;
   readonly secrets: SecretBox;
   readonly engines: Pick<HostEngines, 'awayHere'>;
-  /** False where nobody may create agents. */
+  /** True if users may create agents. */
   readonly enabled: boolean;
   readonly accounts: AdminRules;
   readonly node: ChainNode;
@@ -77,7 +77,7 @@ interface CloneParts {
   readonly settings: CloneSettings;
 }
 
-/** What a wallet signs for a payment that is not of a linked one: hashes are public. */
+/** Builds the text that a wallet that is not linked signs to prove its payment, since hashes are public. */
 export const clonePaymentText = (
   chainId: number,
   { name, parentAgentId, paymentProof }: Omit<CloneRequest, 'specialization' | 'generation'>,
@@ -91,9 +91,9 @@ export const clonePaymentText = (
   ].join('\n');
 
 /**
- * Agents that are made as copies of others, for a payment that was made before. A payment is claimed by
- * the transaction that creates the agent, and by nothing that is refused. Who hands the clone to its
- * workflow is `worker/handed-rows.ts`.
+ * Agents cloned from others, for a payment made beforehand. The transaction that creates the agent also
+ * claims the payment; a refused request claims nothing. `worker/handed-rows.ts` starts the clone's
+ * workflow.
  */
 export class Clones {
   readonly #parts: CloneParts;
@@ -112,19 +112,19 @@ export class Clones {
     });
   }
 
-  /** Whether a payment could be looked at now. */
+  /** Reports whether a payment can be verified now. */
   isPayable(): Promise<boolean> {
     const { treasury } = this.#parts.chain;
     return treasury === undefined ? Promise.resolve(false) : this.#isChainThere();
   }
 
   /**
-   * Puts down a clone of an agent, for its owner. One that has failed is asked for again by the same
-   * request, and is the same clone.
+   * Records a clone of an agent for its owner. Repeating the request of a failed clone retries the same
+   * clone.
    *
-   * @throws BadRequestError; NotFoundError without such a parent; PaymentRequiredError
-   *   `AGENT_LIMIT_REACHED`; ChainAwayError; PaymentUsedError; PaymentNotFoundError;
-   *   PaymentInvalidError; as `createAgent`.
+   * @throws BadRequestError; NotFoundError without the parent; PaymentRequiredError
+   *   `AGENT_LIMIT_REACHED`; ChainAwayError; PaymentUsedError; PaymentNotFoundError; PaymentInvalidError;
+   *   the errors of `createAgent`.
    */
   async request(by: Requester, asked: CloneRequest): Promise<Cloned> {
     const { chain, database, enabled, node } = this.#parts;
@@ -177,7 +177,7 @@ export class Clones {
     const notOn = await engines.awayHere(owner);
     const paid = { chainId: String(node.chainId), hash };
     const insert = async (db: TenantTransaction): Promise<Cloned> => {
-      // First of all: who comes second waits for the first, and is told so whatever else is wrong.
+      // Claim first: a concurrent second request waits here and fails with the claim's error.
       await db.PaymentClaim.create({ ...paid, cloneId: id, userId });
       await lockAgentsOf(db, userId);
       const agent = await insertAgent(db, secrets, {
@@ -205,7 +205,7 @@ export class Clones {
     }
   }
 
-  /** Has a clone that has failed tried again; one that somebody else has just asked for stays so. */
+  /** Retries a failed clone, unless a concurrent request has already retried it. */
   async #again(
     { actor, requestId }: Requester,
     owner: TenantDatabase,
@@ -236,20 +236,20 @@ export class Clones {
     const { isAgain, receipt, treasury } = paid;
     const { amount, from, timestamp, to } = asked.paymentProof;
     const fault = faultOf(receipt, { payer: hexOf(from), amount, treasury });
-    // What the caller says of the recipient has its place among what the chain says.
+    // The recipient that the caller states ranks among the faults found on the chain.
     const isElsewhere = fault !== 'reverted' && fault !== 'wrong_token' && hexOf(to) !== treasury;
     if (isElsewhere) throw new PaymentInvalidError('wrong_recipient');
     if (fault) throw new PaymentInvalidError(fault);
     const block = await node.block(receipt.blockNumber);
     if (!block) throw new PaymentNotFoundError();
-    // What was claimed was in time then: a reorganisation may have it mined anew, much later.
+    // A claimed payment was in time; a reorganization may mine it again much later.
     if (!isAgain && Math.abs(block.timestamp - timestamp) > MAX_FROM_BLOCK) {
       throw new PaymentInvalidError('timestamp');
     }
     if (!(await this.#isOfOwner(owner, asked))) throw new PaymentInvalidError('not_linked');
   }
 
-  /** Whether the owner may have a clone for what this wallet has paid. */
+  /** Reports whether the owner may use this wallet's payment. */
   async #isOfOwner(owner: TenantDatabase, asked: CloneRequest): Promise<boolean> {
     const { node, settings } = this.#parts;
     const { from, signature } = asked.paymentProof;
@@ -262,13 +262,13 @@ export class Clones {
     return isSignedByWallet({ address, text, signature: hexOf(signature) }, node);
   }
 
-  /** The owner's cap, for an agent that is like the parent. */
+  /** Returns the owner's agent cap for an agent like the parent. */
   #limitOf(parent: AgentRow): (db: TenantTransaction) => Promise<number> {
     const judged = { choice: choiceOf(parent), config: parent.config };
     return (db) => agentCap(db, parent.userId, this.#parts.accounts, judged);
   }
 
-  /** Whoever's it is. */
+  /** Reports whether any user has claimed the transaction. */
   async #isClaimed(hash: Hex): Promise<boolean> {
     const { database, node } = this.#parts;
     const claims = await database
@@ -280,7 +280,7 @@ export class Clones {
     return claims.length > 0;
   }
 
-  /** What of the tenant's this transaction has paid for. */
+  /** Finds the tenant's clone that this transaction paid for. */
   async #findPaid(db: TenantTransaction, hash: Hex): Promise<Cloned | undefined> {
     const chainId = String(this.#parts.node.chainId);
     const clone = await db.Clone.findOne({ where: { chainId, hash } });
@@ -292,7 +292,7 @@ export class Clones {
   }
 }
 
-/** Whether a request is the one that the clone was made by. */
+/** Reports whether a request matches the one that created the clone. */
 const isSame = (
   { agent, clone }: Cloned,
   { generation, name, parentAgentId, specialization }: CloneRequest,
@@ -303,7 +303,7 @@ const isSame = (
   clone.parentAgentId === parentAgentId &&
   clone.specialization === specialization;
 
-/** Whether it has never come up, and nobody is about that any more. */
+/** Reports whether the clone never started and no operation is pending. */
 async function hasFailed(db: TenantTransaction, { agent, clone }: Cloned): Promise<boolean> {
   if (agent.desired === 'deleted' || agent.startedAt !== null) return false;
   if (clone.state !== 'handed-over') return clone.state === 'failed';
@@ -311,5 +311,5 @@ async function hasFailed(db: TenantTransaction, { agent, clone }: Cloned): Promi
   return (await db.Operation.count({ where: { agentId: agent.id, finishedAt: null } })) === 0;
 }
 
-/** Its form was looked at. */
+/** The schema has checked the form. */
 const hexOf = (text: string): Hex => text.toLowerCase() as Hex;

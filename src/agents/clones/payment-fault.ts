@@ -3,7 +3,7 @@ import type { Receipt } from '../../money/chain/answers.js';
 import { PATH_USD } from '../../money/chain/tempo.js';
 import { transfersOf, type TokenTransfer } from '../../money/chain/transfers.js';
 
-/** What is to have been paid, with addresses in lower case. */
+/** The expected payment; addresses are in lower case. */
 export interface DuePayment {
   readonly payer: string;
   readonly treasury: Hex;
@@ -11,7 +11,7 @@ export interface DuePayment {
   readonly amount: bigint;
 }
 
-/** What keeps a transaction from being a payment. */
+/** Reasons why a transaction is no valid payment. */
 export type PaymentFault =
   | 'reverted'
   | 'wrong_token'
@@ -20,9 +20,9 @@ export type PaymentFault =
   | 'underpaid';
 
 /**
- * What keeps a transaction from being the payment: undefined when its transfers of pathUSD from the
- * payer to the treasury add up to it. What it says of itself does not count: one of several calls names
- * no recipient, and its fee is a transfer, too.
+ * Returns why a transaction is not the payment; undefined if its pathUSD transfers from the payer to the
+ * treasury add up to the price. Its own recipient field is ignored: one of several calls names none, and
+ * the fee is a transfer too.
  */
 export function faultOf(receipt: Receipt, due: DuePayment): PaymentFault | undefined {
   if (!receipt.succeeded) return 'reverted';
@@ -38,7 +38,7 @@ export function faultOf(receipt: Receipt, due: DuePayment): PaymentFault | undef
   return paid < due.amount ? 'underpaid' : undefined;
 }
 
-/** Base units of pathUSD that the payer has sent the treasury; what it sends itself is none. */
+/** Returns the base units of pathUSD from the payer to the treasury; a transfer to itself counts as none. */
 export const paidBy = (
   receipt: Receipt,
   { payer, treasury }: Pick<DuePayment, 'payer' | 'treasury'>,

@@ -5,7 +5,7 @@ export const cloneSettings = area('Clones', ({ production }) => ({
   payerProof: variable(
     'CLONE_PAYER_PROOF',
     choice('linked', 'required').prefault(production ? 'required' : 'linked'),
-    'who may clone by a payment that anybody can see: `linked`: who has linked its wallet, or none at all; `required`: who has linked it, or shows its signature',
+    'proof of the payer, since payments are public: `linked`: the payer is a linked wallet, or the user has none; `required`: the payer is a linked wallet, or signs',
   ),
 }));
 

@@ -3,19 +3,19 @@ const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const SHORTEST_MS = 5 * UNIT_MS.m;
 const LONGEST_MS = 7 * UNIT_MS.d;
 
-/** What {@link isFrequency} asks for, in words. */
+/** The format that {@link isFrequency} accepts, in words. */
 export const FREQUENCY_FORMAT = 'like 30m, 3h or 1d, from 5m to 7d';
 
-/** Whether the text is a whole number of minutes, hours or days, from 5 minutes to 7 days. */
+/** Reports whether the text is a whole number of minutes, hours or days, from 5 minutes to 7 days. */
 export function isFrequency(text: string): boolean {
   const ms = parse(text);
   return ms !== undefined && ms >= SHORTEST_MS && ms <= LONGEST_MS;
 }
 
 /**
- * Milliseconds between two heartbeats.
+ * Returns the milliseconds between two heartbeats.
  *
- * @throws RangeError for what {@link isFrequency} refuses.
+ * @throws RangeError if {@link isFrequency} refuses the text.
  */
 export function frequencyMs(frequency: string): number {
   const ms = parse(frequency);
@@ -26,5 +26,5 @@ export function frequencyMs(frequency: string): number {
 function parse(text: string): number | undefined {
   const match = /^([1-9]\d{0,4})([mhd])$/.exec(text);
   if (!match) return undefined;
-  return Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]; // the pattern's own letters
+  return Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]; // the pattern admits only these letters
 }

@@ -8,29 +8,29 @@ import { chatTurn } from '../chat/turn.js';
 import type { Database } from '../../platform/database/database.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 
-/** The conversation in which every agent is asked; users read it like any other. */
+/** The conversation for heartbeats of every agent; users can read it like any other. */
 export const HEARTBEAT_CONVERSATION = 'heartbeat';
 
 const PROMPT =
   'Heartbeat: look at what you were asked to keep an eye on. ' +
   'Do what is due and say what you did. If nothing is, answer HEARTBEAT_OK.';
 
-/** Milliseconds an agent may take to answer. */
+/** Milliseconds that an agent may take to answer. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
-/** Messages of these conversations that are kept; nobody reads further back. */
+/** Newest messages that are kept in these conversations. */
 const MAX_MESSAGES = 200;
 
-/** Agents of one page. */
+/** Agents in one page. */
 const PAGE = 50;
 
 export interface AgentPage {
   readonly agents: readonly AgentRef[];
-  /** After which the next page begins; none on the last. */
+  /** The id after which the next page starts; undefined on the last page. */
   readonly next: string | undefined;
 }
 
-/** One heartbeat of all of a user's agents. */
+/** A heartbeat round: messages all running agents of a user. */
 export class HeartbeatSender {
   readonly #database: Database;
   readonly #secrets: SecretBox;
@@ -41,11 +41,11 @@ export class HeartbeatSender {
   }
 
   /**
-   * Notes that the user's agents are asked now.
+   * Records the start of a heartbeat round.
    *
-   * @param setAt `updatedAt` of the setting that the schedule follows, as ISO 8601.
-   * @returns false when the user does not want them to be asked, or not by this schedule any more:
-   *   then a worker is to look at it.
+   * @param setAt `updatedAt` of the setting that the schedule was made from, as ISO 8601.
+   * @returns false if the user has disabled heartbeats or changed the schedule; a worker must then update
+   *   the schedule.
    */
   async begin(userId: string, setAt: string): Promise<boolean> {
     return this.#database.asUser(userId).transaction(async (db) => {
@@ -56,7 +56,7 @@ export class HeartbeatSender {
     });
   }
 
-  /** The user's agents that run. */
+  /** Returns a page of the user's running agents. */
   async runningAgents(userId: string, after: string): Promise<AgentPage> {
     const rows = await this.#database.asUser(userId).transaction((db) =>
       db.Agent.findAll({
@@ -71,9 +71,9 @@ export class HeartbeatSender {
   }
 
   /**
-   * Asks one agent, and keeps both sides. One that does not run any more is skipped.
+   * Sends a heartbeat to one agent and stores both messages. Skips an agent that no longer runs.
    *
-   * @throws BadGatewayError when its gateway fails. It may have cost tokens: not to be repeated.
+   * @throws BadGatewayError if the agent's gateway fails. Do not retry: the call may have cost tokens.
    */
   async send(agent: AgentRef, signal: AbortSignal): Promise<'answered' | 'skipped'> {
     const tenant = this.#database.asUser(agent.userId);
@@ -91,7 +91,7 @@ export class HeartbeatSender {
       for await (const event of chatTurn(tenant, row, question, answer)) {
         if (event.kind === 'done') return 'answered';
       }
-      throw new TypeError('a turn ends with its message');
+      throw new TypeError('The turn ended without a message');
     } finally {
       await trimConversation(tenant, row.id, HEARTBEAT_CONVERSATION, MAX_MESSAGES);
     }

@@ -2,35 +2,38 @@ import type { TenantDatabase } from '../../platform/database/database.js';
 import type { HeartbeatRow } from '../../platform/database/models.js';
 import { frequencyMs } from './frequency.js';
 
-/** Off until the user asks for it, because every heartbeat costs tokens. */
+/** Disabled until the user enables it, because every heartbeat costs tokens. */
 export const DEFAULT_HEARTBEAT = { frequency: '3h', enabled: false } as const;
 
-/** A setting that somebody has made; `updatedAt` is another one for each of the user's. */
+/** A stored setting; every change gives the user's setting a new `updatedAt`. */
 export type SetHeartbeat = Pick<HeartbeatRow, 'userId' | 'frequency' | 'enabled' | 'updatedAt'>;
 
 export type Heartbeat = Pick<HeartbeatRow, 'frequency' | 'enabled' | 'lastHeartbeatAt'> & {
-  /** Null as long as nobody has set anything. */
+  /** Null until the user has changed the setting. */
   readonly updatedAt: Date | null;
 };
 
-/** What lets the heartbeats come. It follows the settings, and may be told the same again. */
+/** A scheduler that keeps heartbeats in step with the settings. Its calls are idempotent. */
 export interface HeartbeatScheduler {
-  /** @throws UnavailableError when it cannot be reached; it may have heard all the same. */
+  /** @throws UnavailableError if the scheduler does not answer; the change may have been applied. */
   apply(heartbeat: SetHeartbeat): Promise<void>;
 }
 
-/** The user's setting, or the default. */
+/** Reads the user's setting, or returns the default. */
 export async function readHeartbeat(tenant: TenantDatabase, userId: string): Promise<Heartbeat> {
   const row = await tenant.transaction((db) => db.Heartbeat.findByPk(userId));
   return row ?? { ...DEFAULT_HEARTBEAT, lastHeartbeatAt: null, updatedAt: null };
 }
 
-/** When heartbeats are counted from, in Unix milliseconds: schedules know whole seconds. */
+/**
+ * Returns the time from which heartbeats are counted, in Unix milliseconds rounded down to whole seconds,
+ * because schedules have no finer unit.
+ */
 export function anchorOf({ updatedAt }: { readonly updatedAt: Date }): number {
   return Math.floor(updatedAt.getTime() / 1_000) * 1_000;
 }
 
-/** When the agents are asked next; null when they are not. */
+/** Returns the time of the next heartbeat; null if heartbeats are disabled. */
 export function nextHeartbeat(heartbeat: Heartbeat, now = Date.now()): Date | null {
   const { enabled, frequency, updatedAt } = heartbeat;
   if (!enabled || updatedAt === null) return null;

@@ -10,7 +10,7 @@ export interface HeartbeatChange {
   readonly enabled?: boolean | undefined;
 }
 
-/** The heartbeats that users set for their agents. */
+/** The users' heartbeat settings. */
 export class UserHeartbeats {
   readonly #database: Database;
 
@@ -19,10 +19,10 @@ export class UserHeartbeats {
   }
 
   /**
-   * Changes the setting of whoever asks; what is left out stays. The row is what counts: a worker
-   * lets the schedule follow when it looks next, as soon as Temporal can be reached.
+   * Changes the caller's setting; omitted fields stay. The row is authoritative: a worker updates the
+   * schedule in its next pass, as soon as Temporal is reachable.
    *
-   * @throws NotFoundError when there is no such user
+   * @throws NotFoundError if the user does not exist.
    */
   async set({ actor, requestId }: Requester, change: HeartbeatChange): Promise<Heartbeat> {
     if (!(await findUser(this.#database, actor))) throw new NotFoundError('User not found');

@@ -10,21 +10,24 @@ import {
 } from '../../workspace/workspace-call.js';
 import type { HostAccess } from './host-access.js';
 
-/** The way to the hosts of agents, as far as files go. */
+/** The file access to agents' hosts. */
 interface Hosts {
   of(id: string): Promise<Pick<HostAccess, 'browse'>>;
 }
 
-/** Characters of an answer: a diff of letters that JSON spells with six is the largest. */
+/**
+ * Most characters of an answer. The largest is a diff of characters that JSON escapes with six characters
+ * each.
+ */
 const MAX_ANSWER_LENGTH = 16 * 1024 * 1024;
 
 /**
- * The files of an agent's workspace, whether it runs or not, on whatever host it lives. As with those of a
- * folder, every method throws ServiceErrors for what is refused or not there, and beside them
+ * The workspace files of an agent on any host, running or stopped. Every method throws ServiceErrors for
+ * refused or missing files, and also
  *
- * - ConflictError (409) while its memory is being made, replaced or removed
- * - UnavailableError (503) when its host cannot be reached, and while too many workspaces are in use
- * - BadGatewayError (502) when it was broken off: then it may be done
+ * - ConflictError (409) while the agent's memory is being created, replaced or removed
+ * - UnavailableError (503) if the host is unreachable or too many workspaces are in use
+ * - BadGatewayError (502) if the call was interrupted; the change may have been made
  */
 export class AgentFiles implements Files {
   readonly #hosts: Hosts;
@@ -77,7 +80,7 @@ export class AgentFiles implements Files {
     const refused = readRefusal(answer);
     if (refused) throw new ServiceError(refused.status, refused.message, undefined, refused.facts);
     const read = readAnswer<C['what']>(call.what, answer);
-    if (read === undefined) throw new BadGatewayError("The agent's host sent what is no answer");
+    if (read === undefined) throw new BadGatewayError("The agent's host sent an invalid answer");
     return read;
   }
 }

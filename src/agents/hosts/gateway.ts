@@ -4,18 +4,18 @@ import { BadGatewayError } from '../../lib/errors.js';
 import { strictCall } from '../../platform/http/strict-call.js';
 import { tryParseJson } from '../../lib/json.js';
 
-/** Milliseconds an agent may take for a whole answer, tools and all. */
+/** Milliseconds an agent may take for a whole answer, including tool calls. */
 export const ANSWER_TIMEOUT_MS = 5 * 60_000;
 
-/** Characters of an answer. One that is longer is cut off as a fault of the gateway. */
+/** Characters of an answer at most. A longer answer is cut off as a gateway fault. */
 const MAX_ANSWER_LENGTH = 1024 * 1024;
 
-/** Events that say nothing. A gateway sends one as a sign of life, or where a tool is called. */
+/** Empty events of an answer at most. A gateway sends them as keep-alives and during tool calls. */
 const MAX_EMPTY_EVENTS = 20_000;
 
 /**
- * Bytes of an answer, and how many of them are read in a second. An event is some hundred bytes around
- * a word, and models write a hundred words a second. Reading takes a core at 18 MB a second.
+ * Bytes of an answer, and bytes read per second. An event is some hundred bytes around a word, models
+ * write a hundred words a second, and reading 18 MB a second takes a core.
  */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 const BYTES_PER_SECOND = 512 * 1024;
@@ -33,10 +33,10 @@ const chunk = z.object({
 });
 
 /**
- * Asks an agent through its gateway's OpenAI-compatible endpoint, and yields the answer in pieces.
- * The gateway keeps the conversation: only the new message is sent.
+ * Sends a message to an agent through its gateway's OpenAI-compatible endpoint and yields the answer in
+ * pieces. The gateway stores the conversation, so only the new message is sent.
  *
- * @throws BadGatewayError when the gateway refuses, breaks off or takes too long.
+ * @throws BadGatewayError if the gateway refuses, breaks off or times out.
  */
 export async function* askGateway(
   gateway: Gateway,
@@ -62,7 +62,7 @@ export async function* askGateway(
       signal: bounded,
     });
     if (status !== 200) throw new BadGatewayError(`The agent's gateway answered with ${status}`);
-    if (!body) throw new BadGatewayError("The agent's gateway sent what is not an answer");
+    if (!body) throw new BadGatewayError("The agent's gateway sent an invalid answer");
     for await (const data of eventsOf(body)) {
       if (data === '[DONE]') return;
       const piece = readChunk(data);
@@ -70,7 +70,7 @@ export async function* askGateway(
       if (length > MAX_ANSWER_LENGTH) throw new BadGatewayError("The agent's answer is too long");
       if (piece !== '') yield piece;
       else if (++empty > MAX_EMPTY_EVENTS) {
-        throw new BadGatewayError("The agent's gateway says nothing for ever");
+        throw new BadGatewayError("The agent's gateway sent too many empty events");
       }
     }
     throw new BadGatewayError("The agent's gateway broke off its answer");
@@ -82,7 +82,7 @@ export async function* askGateway(
   }
 }
 
-/** The data of each server-sent event. @throws ParseError for an event that never ends. */
+/** Yields the data of each server-sent event. @throws ParseError for an event that is too long. */
 async function* eventsOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const events: string[] = [];
   let fault: ParseError | undefined;
@@ -104,11 +104,11 @@ async function* eventsOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
 function readChunk(data: string): string {
   const parsed = tryParseJson(data);
   if (parsed === undefined) {
-    throw new BadGatewayError("The agent's gateway sent what is not an answer");
+    throw new BadGatewayError("The agent's gateway sent an invalid answer");
   }
   const read = chunk.safeParse(parsed);
   if (!read.success || read.data.error !== undefined) {
-    throw new BadGatewayError("The agent's gateway could not answer");
+    throw new BadGatewayError("The agent's gateway reported an error: retry later");
   }
   return read.data.choices?.[0]?.delta?.content ?? '';
 }

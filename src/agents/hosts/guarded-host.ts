@@ -1,12 +1,12 @@
 import type { Database } from '../../platform/database/database.js';
 import { keptFor } from '../../lib/kept-for.js';
 
-/** Milliseconds for which an answer counts. */
+/** Milliseconds for which an answer is cached. */
 const FRESH_MS = 5_000;
 
 /**
- * Whether the agents of one host are known to be kept from its own addresses, as its worker has said.
- * Not known is no.
+ * Makes a cached check that reports whether the host's worker has confirmed that agents cannot reach the
+ * host's own addresses. An unknown state counts as false.
  */
 export function guardedHost(database: Database, host: string): () => Promise<boolean> {
   return keptFor(FRESH_MS, async () => {

@@ -9,45 +9,45 @@ export interface Question {
 }
 
 export interface Instances {
-  /** Of this user's agents alone. */
+  /** The only user whose agents are listed. */
   readonly userId?: string | undefined;
-  /** With what each that runs uses now. */
+  /** True to include the current usage of each running container. */
   readonly stats: boolean;
-  /** Those of the first agents, by id. */
+  /** Most instances to list, in the order of agent ids. */
   readonly limit: number;
-  /** Of agents with greater ids alone. */
+  /** The agent id after which the list starts. */
   readonly after?: string | undefined;
 }
 
-/** A container of an agent, and what it uses: null unless that was asked for and it runs. */
+/** An agent's container and its usage. `stats` is null unless requested and the container runs. */
 export interface Instance extends ContainerSummary {
   readonly stats: ContainerStats | null;
 }
 
-/** The order in which instances are listed. */
+/** Orders instances by agent id. */
 export function byAgent(a: { agentId: string }, b: { agentId: string }): number {
   return a.agentId < b.agentId ? -1 : Number(a.agentId > b.agentId);
 }
 
-/** What is asked of the agents on one Docker host, wherever that is. */
+/** The operations on agents of one Docker host, local or remote. */
 export interface HostAccess {
   /**
-   * Asks an agent that runs; its answer comes in pieces.
+   * Sends a message to a running agent and yields the answer in pieces.
    *
-   * @throws ConflictError when it does not run here
-   * @throws BadGatewayError when its gateway fails
+   * @throws ConflictError if the agent does not run here.
+   * @throws BadGatewayError if the agent's gateway fails.
    */
   ask(agent: AgentRef, question: Question, signal: AbortSignal): AsyncGenerator<string>;
 
-  /** The lines of its log. @throws ContainerMissingError, InvalidCursorError */
+  /** Yields the lines of the container's log. @throws ContainerMissingError, InvalidCursorError */
   logs(agentId: string, options?: LogOptions): AsyncGenerator<LogLine>;
 
-  /** What its container uses now; null when it does not run. */
+  /** Returns the container's current usage; null if the container does not run. */
   stats(agentId: string): Promise<ContainerStats | null>;
 
-  /** The containers of the host's agents, by the agents' ids. */
+  /** Lists the agents' containers on the host, ordered by agent id. */
   instances(options: Instances): Promise<Instance[]>;
 
-  /** Asks its workspace, whether it runs or not. The answer, or the refusal, is JSON that comes in pieces. */
+  /** Calls the agent's workspace, running or stopped. Yields the answer or the refusal as pieces of JSON. */
   browse(agent: AgentRef, call: WorkspaceCall, signal: AbortSignal): AsyncGenerator<string>;
 }

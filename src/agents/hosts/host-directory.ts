@@ -14,18 +14,18 @@ interface HostDirectoryParts {
   readonly database: Database;
   readonly docker: DockerHost;
   readonly secrets: SecretBox;
-  /** The Docker host that this process stands beside. */
+  /** The id of the Docker host next to this process. */
   readonly here: string;
   readonly log: Logger;
-  /** What agents here run that have no image of their own. */
+  /** The default image for local agents. */
   readonly image: string;
-  /** The program by which workspaces are reached. */
+  /** The helper program that accesses workspaces. */
   readonly helper: () => Promise<string>;
-  /** What workspaces are pushed to although it is not public. */
+  /** Non-public addresses that workspaces may push to. */
   readonly allow: Allowed;
 }
 
-/** The way to each Docker host: to that beside this process directly, to others through their workers. */
+/** A directory of Docker hosts: direct access to the local host, access to others through their workers. */
 export class HostDirectory {
   readonly #parts: HostDirectoryParts;
   readonly #local: LocalHost;
@@ -35,7 +35,11 @@ export class HostDirectory {
     this.#local = new LocalHost({ ...parts, id: parts.here });
   }
 
-  /** @throws HostUnreachableError when its worker has not said where it listens. */
+  /**
+   * Returns access to a host.
+   *
+   * @throws HostUnreachableError if the host's worker has published no address.
+   */
   async of(id: string): Promise<HostAccess> {
     const { database, here } = this.#parts;
     if (id === here) return this.#local;
@@ -46,16 +50,17 @@ export class HostDirectory {
     return this.#remote(id, host.url);
   }
 
-  /** Of a host whose Docker can be asked. @throws ServiceError 500 (spec 4.11) */
+  /** Returns access to a host whose Docker is available. @throws ServiceError 500 (spec 4.11) */
   async withDocker(id: string): Promise<HostAccess> {
     if (id === this.#parts.here) await requireDocker(this.#parts.docker);
     return this.of(id);
   }
 
   /**
-   * The containers on all hosts, each once, by the agents' ids, and the hosts that did not tell theirs.
+   * Lists the containers on all hosts, each once, ordered by agent id, and the hosts whose list is
+   * missing.
    *
-   * @throws ServiceError 500 when the Docker beside this process does not answer.
+   * @throws ServiceError 500 if the local Docker does not answer.
    */
   async instances(
     options: Instances,
@@ -70,7 +75,7 @@ export class HostDirectory {
       );
     const unreachable: string[] = [];
     const { limit } = options;
-    // One more than asked for tells whether there is a next page.
+    // One extra entry shows whether there is a next page.
     const asked = { ...options, limit: limit + 1 };
     const [own, ...lists] = await Promise.all([
       this.#local.instances(asked),
@@ -85,7 +90,7 @@ export class HostDirectory {
         }
       }),
     ]);
-    // Two hosts may share one engine.
+    // Two hosts can share one engine and list the same containers.
     const each = new Map([own, ...lists].flat().map((instance) => [instance.id, instance]));
     const found = [...each.values()].sort(byAgent);
     const items = found.slice(0, limit);

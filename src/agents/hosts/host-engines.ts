@@ -7,11 +7,11 @@ import { hostLoad, hostLoads } from './hosts.js';
 
 interface HostEnginesParts {
   readonly docker: Pick<DockerHost, 'available'>;
-  /** The Docker host that this process stands beside. */
+  /** The id of the Docker host next to this process. */
   readonly here: string;
 }
 
-/** Which hosts' engines can be worked with: that beside this process by asking it, others by their word. */
+/** A check of hosts' engines: probes the local engine directly and uses the worker's last report for others. */
 export class HostEngines {
   readonly #parts: HostEnginesParts;
 
@@ -20,24 +20,28 @@ export class HostEngines {
   }
 
   /**
-   * @throws DockerAwayError when the host's engine does not answer.
-   * @throws UnavailableError when its worker has not been heard of.
+   * Checks that the host's engine can be used.
+   *
+   * @throws DockerAwayError if the host's engine does not answer.
+   * @throws UnavailableError if the host's worker is silent.
    */
   async require(db: Statements, host: string): Promise<void> {
     const { docker, here } = this.#parts;
     if (host === here) return requireDocker(docker);
     const load = await hostLoad(db, host);
     if (!load || isSilent(load)) {
-      throw new UnavailableError(`The agent's host ${host} has not been heard of: try again later`);
+      throw new UnavailableError(
+        `The worker of the agent's host ${host} is not reporting: try again later`,
+      );
     }
     if (!load.engineAvailable) throw new DockerAwayError();
   }
 
   /**
-   * The host beside this process when its engine does not answer, whatever was last heard of it: new
-   * agents go to others.
+   * Returns the local host's id if its engine does not answer, whatever its last report says, so that new
+   * agents are placed on other hosts.
    *
-   * @throws DockerAwayError when there are none.
+   * @throws DockerAwayError if no other host is ready.
    */
   async awayHere(db: Statements): Promise<string | undefined> {
     const { docker, here } = this.#parts;

@@ -20,16 +20,16 @@ import {
   type HostCall,
 } from './host-wire.js';
 
-/** Calls at a time, of which most are logs that are followed, and the part of one owner. */
+/** Most concurrent calls, mostly followed logs, and the share that one owner may use. */
 const MAX_CALLS = 400;
 const PART_OF_OWNER = 1 / 4;
 const MAX_CONNECTIONS = 1_000;
 
-/** Milliseconds for a call to arrive, and for a reader to take what it was sent. */
+/** Milliseconds for a request to arrive, and for a reader to accept sent data. */
 const REQUEST_TIMEOUT_MS = 15_000;
 const STALLED_MS = 60_000;
 
-/** The address where a host is to be served cannot be had. */
+/** An error: the worker cannot listen at the configured address. */
 export class HostListenError extends Error {
   constructor(address: string, port: number, cause: NodeJS.ErrnoException) {
     super(
@@ -42,22 +42,25 @@ export class HostListenError extends Error {
 }
 
 export interface HostListenerParts {
-  /** The host that is served. */
+  /** The served host. */
   readonly id: string;
   readonly host: HostAccess;
   readonly secrets: SecretBox;
-  /** What a request's `Host` may name. */
+  /** The accepted names in a request's `Host` header. */
   readonly names: ReadonlySet<string>;
-  /** The network that agents are in: their connections are dropped. */
+  /** The agents' network; connections from it are dropped. */
   readonly agentsNetwork: string;
   readonly log: Logger;
-  /** For tests. */
+  /** Shorter intervals for tests. */
   readonly pulseMs?: number;
   readonly stalledMs?: number;
   readonly maxCalls?: number;
 }
 
-/** Serves what API processes elsewhere ask of one host's agents: it is no way to its Docker. */
+/**
+ * A server for other machines' API processes: accepts calls to one host's agents and gives no access to
+ * Docker itself.
+ */
 export class HostListener {
   readonly #parts: HostListenerParts;
   readonly #server: http.Server;
@@ -81,7 +84,12 @@ export class HostListener {
     });
   }
 
-  /** @param port 0 takes a free one. @returns the port. @throws HostListenError */
+  /**
+   * Listens on an address and a port; port 0 picks a free one.
+   *
+   * @returns the port.
+   * @throws HostListenError
+   */
   async listen(address: string, port: number): Promise<number> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', (error) => reject(new HostListenError(address, port, error)));
@@ -89,11 +97,11 @@ export class HostListener {
     });
     this.#server.removeAllListeners('error');
     this.#server.on('error', (error) => this.#parts.log.error({ err: error }, 'host listener'));
-    // It listens on TCP.
+    // The server listens on TCP, so its address is never a path.
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Breaks off what is under way: whoever asked asks again. */
+  /** Closes the server and aborts calls in flight; callers retry. */
   async close(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
@@ -123,14 +131,14 @@ export class HostListener {
       await this.#answer(call, response, ending.signal);
       response.end();
     } catch (error) {
-      if (!ending.signal.aborted) log.warn({ err: error }, 'a call to this host was broken off');
+      if (!ending.signal.aborted) log.warn({ err: error }, 'a call to this host was aborted');
       response.destroy();
     } finally {
       release?.();
     }
   }
 
-  /** Sends an answer as fast as it is taken. */
+  /** Sends an answer at the reader's pace. */
   async #answer(call: HostCall, response: ServerResponse, signal: AbortSignal): Promise<void> {
     const send = async (line: unknown) => {
       if (response.write(`${JSON.stringify(line)}\n`)) return;
@@ -143,7 +151,8 @@ export class HostListener {
     } catch (error) {
       if (signal.aborted) throw error;
       const failure = failureOf(error);
-      if (failure.kind === 'fault') this.#parts.log.error({ err: error }, 'a call to this host');
+      if (failure.kind === 'fault')
+        this.#parts.log.error({ err: error }, 'a call to this host failed');
       await send({ failure });
     }
   }
@@ -173,7 +182,7 @@ export class HostListener {
   }
 }
 
-/** Whose call it is, as far as it says: an agent's is its owner's. */
+/** Returns the owner that the call counts for: its user, or else its agent. */
 function ownerOf(call: HostCall): string {
   if ('userId' in call && call.userId !== undefined) return `user:${call.userId}`;
   return 'agentId' in call ? `agent:${call.agentId}` : 'platform';
@@ -185,7 +194,7 @@ function refuse(response: ServerResponse, status: number): void {
 
 const PULSE = Symbol('pulse');
 
-/** What comes, and a pulse whenever nothing has come for so long. */
+/** Yields the items, and a pulse after every interval without an item. */
 async function* withPulses<T>(
   items: AsyncGenerator<T>,
   everyMs: number,

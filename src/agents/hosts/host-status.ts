@@ -1,4 +1,4 @@
-/** Seconds without a word from its worker after which a host is silent: four reports, and more. */
+/** Seconds without a report from its worker after which a host is silent: more than four report intervals. */
 export const SILENT_AFTER_SECONDS = 45;
 
 export const HOST_STATUSES = [
@@ -13,28 +13,28 @@ export const HOST_STATUSES = [
 
 export type HostStatus = (typeof HOST_STATUSES)[number];
 
-/** A host and what is on it now. */
+/** A host and its current load. */
 export interface HostLoad {
   readonly id: string;
-  /** Most agents on it. */
+  /** Most agents on the host. */
   readonly capacity: number;
-  /** Agents on it, those that are being removed included. */
+  /** Agents on the host, including those being removed. */
   readonly agents: number;
   readonly engineAvailable: boolean;
   readonly seenAt: Date;
-  /** How long its worker has not been heard of. */
+  /** Seconds since the worker's last report. */
   readonly unseenSeconds: number;
-  /** Whether an operator keeps new agents away from it. */
+  /** True if an operator has excluded the host from placement. */
   readonly cordoned: boolean;
-  /** Whether it is being removed for good. */
+  /** True if the host is being removed for good. */
   readonly removing: boolean;
-  /** Whether less of its engine's disk is free than its floor. */
+  /** True if the engine's free disk space is below its floor. */
   readonly diskLow?: boolean;
-  /** Whether it starts no agents, because their networks would be open. */
+  /** True if the host starts no agents because their networks would be unprotected. */
   readonly egressRefuses?: boolean;
 }
 
-/** What keeps new agents away from a host, the worst of it; `ready` when nothing does. */
+/** Returns the most severe reason that keeps new agents off a host, or `ready`. */
 export function statusOf(
   host: Pick<
     HostLoad,
@@ -49,16 +49,19 @@ export function statusOf(
   return host.cordoned ? 'cordoned' : 'ready';
 }
 
-/** Whether its worker has not been heard of for so long that it counts as gone. */
+/** Reports whether the host's worker has been silent long enough to count as gone. */
 export const isSilent = ({ unseenSeconds }: Pick<HostLoad, 'unseenSeconds'>): boolean =>
   unseenSeconds >= SILENT_AFTER_SECONDS;
 
-/** Places that are left; none where the capacity was lowered below what is there. */
+/** Returns the number of free places; zero if the capacity was lowered below the number of agents. */
 export function freePlaces({ capacity, agents }: Pick<HostLoad, 'capacity' | 'agents'>): number {
   return Math.max(0, capacity - agents);
 }
 
-/** The host for the next agent: the ready one with most places left, the first by id of several. */
+/**
+ * Returns the host for the next agent: the ready host with the most free places, and among equals the
+ * first by id.
+ */
 export function leastLoaded(hosts: readonly HostLoad[]): HostLoad | undefined {
   return hosts
     .filter((host) => statusOf(host) === 'ready' && freePlaces(host) > 0)

@@ -1,22 +1,25 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 
-/** What a token is good for; clocks of two machines may differ by as much, less the tolerance. */
+/**
+ * Milliseconds for which a token is valid. Two machines' clocks may differ by that much, less the
+ * tolerance.
+ */
 const LIFETIME_MS = 60_000;
 const TOLERANCE_MS = 5_000;
 
 const CONTEXT = 'host-token';
 
 /**
- * Proves to the worker of one host for 60 s that the caller has an encryption key of the
- * installation, which does not leave the process.
+ * Makes a token, valid for 60 s, that proves to one host's worker that the caller has an encryption key
+ * of the installation. The key itself is not sent.
  */
 export function hostToken(secrets: SecretBox, host: string, now = Date.now()): string {
   const until = now + LIFETIME_MS;
   return `${until}.${secrets.digest(`${host} ${until}`, CONTEXT)}`;
 }
 
-/** Whether it is a token for this host that is good now. */
+/** Reports whether the token is valid for this host now. */
 export function isHostToken(
   secrets: SecretBox,
   host: string,

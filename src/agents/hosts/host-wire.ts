@@ -8,17 +8,20 @@ import { workspaceCall } from '../../workspace/workspace-call.js';
 import { BadGatewayError, ConflictError, ServiceError } from '../../lib/errors.js';
 
 /*
- * What goes between an API process and the worker of a host elsewhere: a call as JSON, and lines of JSON
- * for an answer, of which the last tells that it is whole, or how it failed.
+ * The protocol between an API process and a remote host's worker: a call as JSON, answered by lines of
+ * JSON. The last line marks the answer as complete or gives its failure.
  */
 
 export const CALLS_PATH = '/v1/calls';
 export const ANSWER_TYPE = 'application/x-ndjson';
 
-/** A line this often even when there is nothing to say: who hears none for three times as long gives up. */
+/**
+ * Milliseconds between lines; a pulse fills the silence. A reader that receives no line for three
+ * intervals ends the call.
+ */
 export const PULSE_MS = 15_000;
 
-/** A call holds what a request's body may, and an answer's line one of a log or a piece of text. */
+/** Limits: a call can hold a request's whole body, an answer's line can hold a log line or a piece of text. */
 export const MAX_CALL_BYTES = 1024 * 1024 + 64 * 1024;
 export const MAX_LINE_LENGTH = 4 * 1024 * 1024;
 
@@ -63,7 +66,7 @@ const stats = z.object({
   readAt: z.string(),
 });
 
-/** What the items of each call's answer are. */
+/** The schemas of each call's answer items. */
 export const ANSWERS = {
   ask: z.string(),
   browse: z.string(),
@@ -90,7 +93,7 @@ const failure = z.object({
   message: z.string(),
 });
 
-/** One line of an answer: an item, a pulse, or its end. */
+/** A line of an answer: an item, a pulse, the end or a failure. */
 export const answerLine = z.union([
   z.strictObject({ item: z.unknown() }),
   z.strictObject({ pulse: z.literal(true) }),
@@ -100,17 +103,17 @@ export const answerLine = z.union([
 
 type Failure = z.infer<typeof failure>;
 
-/** What is told of an error, to be the same one elsewhere. */
+/** Returns a description of the error from which {@link errorOf} restores the same type. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof DockerUnavailableError) return { kind: 'engine', message: error.message };
   if (error instanceof ContainerMissingError) return { kind: 'missing', message: error.message };
   if (error instanceof InvalidCursorError) return { kind: 'cursor', message: error.message };
   if (error instanceof BadGatewayError) return { kind: 'gateway', message: error.message };
   if (error instanceof ConflictError) return { kind: 'conflict', message: error.message };
-  return { kind: 'fault', message: "The agent's host could not answer" };
+  return { kind: 'fault', message: "The agent's host failed to answer" };
 }
 
-/** The error that was told of. */
+/** Restores the error from its description. */
 export function errorOf({ kind, message }: Failure, agentId: string): Error {
   switch (kind) {
     case 'engine':

@@ -3,27 +3,30 @@ import type { Database, Statements, TenantTransaction } from '../../platform/dat
 import type { EgressState } from '../../docker/egress/host-egress.js';
 import { isSilent, SILENT_AFTER_SECONDS, type HostLoad } from './host-status.js';
 
-/** What a worker says of the host that it stands beside. */
+/** A worker's report on its local host. */
 export interface HostReport {
   readonly id: string;
-  /** Most agents on it; undefined as long as that is not known. */
+  /** Most agents on the host; undefined while unknown. */
   readonly capacity: number | undefined;
-  /** The loopback ports that its agents' gateways take. */
+  /** The loopback ports for its agents' gateways. */
   readonly ports: { readonly first: number; readonly last: number };
   readonly engineAvailable: boolean;
-  /** Docker's own id; undefined as long as it has not answered. */
+  /** Docker's own id; undefined until the engine has answered. */
   readonly engineId?: string | undefined;
-  /** Where other processes reach its worker; undefined where that does not listen. */
+  /** The worker's address for other processes; undefined if the worker does not listen. */
   readonly url?: string | undefined;
-  /** Of the disk that its engine keeps volumes on; undefined when that cannot be seen. */
+  /** The disk of the engine's volumes; undefined if it cannot be measured. */
   readonly disk?: { readonly free: number; readonly low: boolean } | undefined;
-  /** How it keeps its agents' networks; not known when left out. */
+  /** The protection of its agents' networks; unknown if omitted. */
   readonly egress?: EgressState | undefined;
-  /** Whether users of its containers are none of the host's; undefined as long as that is not known. */
+  /** True if container users are remapped to unprivileged host users; undefined while unknown. */
   readonly userNamespaces?: boolean | undefined;
 }
 
-/** The host's name is another engine's: two machines under one name would be sent each other's agents. */
+/**
+ * An error: the host name belongs to another engine. Two machines with one name would receive each
+ * other's agents.
+ */
 export class HostTakenError extends Error {
   constructor(host: string, why: string) {
     super(`The host name "${host}" ${why}`);
@@ -31,8 +34,8 @@ export class HostTakenError extends Error {
   }
 }
 
-// The database's clock: the hosts' own need not agree. Who does not know its engine yet says nothing
-// of a host that has one.
+// Uses the database's clock, because the hosts' clocks may differ. A report without an engine id cannot
+// overwrite a host that has one.
 const REPORT = `
   INSERT INTO hosts
     (id, capacity, first_port, last_port, engine_id, engine_available, url, disk_free, disk_low, egress,
@@ -51,12 +54,12 @@ const REPORT = `
   RETURNING engine_id AS "engineId"`;
 
 /**
- * Puts down that the host is there, and how it is. With it goes the lease of its name: to the engine
- * that is the first to come, from then on to no other, unless the first has not been heard of for 45 s
- * and either has no agents or is named by `takeoverFrom`.
+ * Records the host and its state, and renews the lease of its name. The first engine gets the lease.
+ * Another engine gets it only after 45 s of silence, if the host has no agents or `takeoverFrom` names
+ * the old engine.
  *
- * @param takeoverFrom the engine whose name this one takes over.
- * @returns whether the name is this engine's: not as long as that has not said who it is.
+ * @param takeoverFrom the engine whose name this engine takes over.
+ * @returns true if this engine has the lease; false while its id is unknown.
  * @throws HostTakenError
  */
 export async function reportHost(
@@ -91,9 +94,9 @@ export async function reportHost(
 }
 
 /**
- * Takes the name from the engine that has it, where that may be.
+ * Takes the lease of the name from another engine, if allowed.
  *
- * @returns whether it is this engine's now, as far as is known.
+ * @returns true if this engine now has the lease, as far as known.
  */
 async function takeLease(
   db: TenantTransaction,
@@ -101,7 +104,7 @@ async function takeLease(
   engineId: string | undefined,
   takeoverFrom: string | undefined,
 ): Promise<boolean> {
-  // No agent is placed on it meanwhile.
+  // Prevents placement on the host until the lease is decided.
   await db.lock('hosts');
   const host = await db.Host.findByPk(id, { lock: true });
   if (host?.removedAt) throw new HostTakenError(id, 'is being removed: try again in a minute');
@@ -113,10 +116,10 @@ async function takeLease(
   if (!isSilent(load) || (agents > 0 && takeoverFrom !== host.engineId)) {
     throw new HostTakenError(
       id,
-      `belongs to another Docker engine (${host.engineId}, with ${agents} agents, heard of ` +
-        `${Math.round(unseenSeconds)} s ago): give this machine another name in AGENT_HOST or, if ` +
-        `that engine is gone for good, set AGENT_HOST_TAKEOVER=${host.engineId}, which counts from ` +
-        `${SILENT_AFTER_SECONDS} s after it was last heard of`,
+      `belongs to another Docker engine: ${host.engineId} with ${agents} agents ( ` +
+        `${Math.round(unseenSeconds)} s since its last report). Give this machine another name in AGENT_HOST ` +
+        `, or, if the old engine is gone for good, set AGENT_HOST_TAKEOVER=${host.engineId} ` +
+        `, which takes effect ${SILENT_AFTER_SECONDS} s after the last report`,
     );
   }
   await db.Host.update({ engineId }, { where: { id } });
@@ -129,7 +132,7 @@ async function takeLease(
   return true;
 }
 
-/** Every host with what is on it, by id; for any tenant. */
+/** Returns every host with its load, ordered by id; any tenant may call this. */
 export function hostLoads(db: Statements): Promise<HostLoad[]> {
   return db.query<HostLoad>(
     `SELECT id, capacity, agents, engine_available AS "engineAvailable", seen_at AS "seenAt",
@@ -141,21 +144,21 @@ export function hostLoads(db: Statements): Promise<HostLoad[]> {
   );
 }
 
-/** What operators are shown of a host beside its load. */
+/** A host's details for operators, with its load. */
 export interface HostDetail extends HostLoad {
-  /** Docker's own id; null as long as its engine has not said it. */
+  /** Docker's own id; null until the engine has answered. */
   readonly engineId: string | null;
-  /** Where other processes reach its worker; null where that does not listen. */
+  /** The worker's address for other processes; null if the worker does not listen. */
   readonly url: string | null;
-  /** Bytes that are free where its engine keeps volumes; null when that is not known. */
+  /** Free bytes on the disk of the engine's volumes; null if unknown. */
   readonly diskFree: number | null;
   readonly egress: EgressState['status'];
   readonly egressReason: string | null;
-  /** Whether users of its containers are none of its own; null when that is not known. */
+  /** True if container users are remapped to unprivileged host users; null if unknown. */
   readonly userNamespaces: boolean | null;
 }
 
-/** Every host as operators see it, by id. */
+/** Returns every host with the details for operators, ordered by id. */
 export async function hostDetails(database: Database): Promise<HostDetail[]> {
   const platform = database.asPlatform();
   const [loads, rows] = await Promise.all([
@@ -171,12 +174,12 @@ export async function hostDetails(database: Database): Promise<HostDetail[]> {
   });
 }
 
-/** One of them. */
+/** Returns one host's load. */
 export async function hostLoad(db: Statements, id: string): Promise<HostLoad | undefined> {
   return (await hostLoads(db)).find((host) => host.id === id);
 }
 
-/** Whether a host was removed for good, or is being removed; for any tenant. */
+/** Reports whether a host was removed for good or is being removed; any tenant may call this. */
 export async function isHostGone(db: Statements, id: string): Promise<boolean> {
   const sql = 'SELECT id FROM host_marks() WHERE id = $id AND removed_at IS NULL';
   return (await db.query(sql, { id })).length === 0;

@@ -49,10 +49,10 @@ import {
   type Question,
 } from './host-access.js';
 
-/** Containers that are measured at a time, at most half of them one owner's: each takes Docker a second. */
+/** Containers measured concurrently, at most half of them for one owner; Docker takes a second for each. */
 const MEASURED_AT_ONCE = 100;
 
-/** Characters of a piece of an answer. */
+/** Characters in one piece of an answer. */
 const PIECE_LENGTH = 256 * 1024;
 
 const BROKEN_OFF = 'The push was broken off: the remote may have the commit';
@@ -62,20 +62,20 @@ interface LocalHostParts {
   readonly database: Database;
   readonly docker: DockerHost;
   readonly secrets: SecretBox;
-  /** What agents run that have no image of their own. */
+  /** The default image for agents. */
   readonly image: string;
-  /** The program by which workspaces are reached. */
+  /** The helper program that accesses workspaces. */
   readonly helper: () => Promise<string>;
-  /** What workspaces are pushed to although it is not public. */
+  /** Non-public addresses that workspaces may push to. */
   readonly allow: Allowed;
 }
 
-/** The agents on the Docker host that this process stands beside. */
+/** Access to the agents on the Docker host next to this process. */
 export class LocalHost implements HostAccess {
   readonly #parts: LocalHostParts;
   readonly #memorySizes: MemorySizes;
   readonly #measuring = new Turns(MEASURED_AT_ONCE);
-  /** Agents whose workspaces are being committed and pushed. */
+  /** Agents with a commit and push in progress. */
   readonly #syncing = new Set<string>();
 
   constructor(parts: LocalHostParts) {
@@ -91,8 +91,8 @@ export class LocalHost implements HostAccess {
     const { database, id, secrets } = this.#parts;
     const tenant = database.asUser(userId);
     const agent = await findAgent(tenant, agentId);
-    // On another host the same port is somebody else's agent, who must see neither the message nor
-    // the token.
+    // On another host this port may belong to another agent, which must see neither the message nor the
+    // token.
     if (agent?.host !== id || agent.status !== 'active' || agent.port === null) {
       throw new ConflictError('The agent is not running');
     }
@@ -111,7 +111,7 @@ export class LocalHost implements HostAccess {
     try {
       return await containers.stats(agentId);
     } catch (error) {
-      // It ended in between.
+      // The container ended after the inspection.
       if (error instanceof ContainerMissingError) return null;
       throw error;
     }
@@ -163,7 +163,8 @@ export class LocalHost implements HostAccess {
     const spec = { agentId, userId, volume, image: image ?? usual };
     const still = async () => {
       const now = await placeOf();
-      if (now.volume !== volume) throw new ConflictError('The agent has another memory by now');
+      if (now.volume !== volume)
+        throw new ConflictError("The agent's memory was replaced during the call: retry");
     };
     const program = await helper();
     const ends = { signal, still };
@@ -172,7 +173,10 @@ export class LocalHost implements HostAccess {
       : docker.workspaces.ask(program, spec, call, ends);
   }
 
-  /** Has it committed, and what was committed pushed over the agent's own network, as far as it has an origin. */
+  /**
+   * Commits the workspace, then pushes the commit over the agent's own network if the workspace has an
+   * origin.
+   */
   async #synced(
     program: string,
     spec: WorkspaceSpec,
@@ -187,7 +191,7 @@ export class LocalHost implements HostAccess {
     try {
       const answer = await docker.workspaces.ask(program, spec, call, ends);
       const synced = readAnswer('sync', tryParseJson(answer));
-      // With an error, it has nowhere to go.
+      // A push error at this point means that there is no usable origin.
       const isLeft = synced?.committed === true && synced.pushError === undefined;
       if (!isLeft || synced.hash === null) return answer;
       const commit = { hash: synced.hash, allow: allow.entries };
@@ -206,14 +210,14 @@ export class LocalHost implements HostAccess {
   }
 }
 
-/** What a helper tells that was to push. */
+/** Returns the outcome of a push from the helper's answer. */
 function pushedBy(answer: unknown): Pushed {
   const refused = readRefusal(answer);
   if (refused) return { pushed: false, pushError: refused.message };
   return readPushed(answer) ?? { pushed: false, pushError: BROKEN_OFF };
 }
 
-/** The commit is made, whatever came of its push. What is a mistake of ours is thrown again. */
+/** Returns the reason of a failed push; the commit exists all the same. Rethrows unexpected errors. */
 function whyNotPushed(error: unknown): string {
   const isBrokenOff =
     error instanceof HelperGoneError ||
@@ -222,12 +226,12 @@ function whyNotPushed(error: unknown): string {
   return isBrokenOff ? BROKEN_OFF : refusedBy(error).message;
 }
 
-/** What it means to who asked for files. Others are thrown again. */
+/** Returns the error for the client that requested files. Rethrows unexpected errors. */
 function refusedBy(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   if (error instanceof DockerUnavailableError) return new DockerAwayError();
   if (error instanceof MemoryMissingError) {
-    return new ConflictError('The agent has no memory that could be looked into');
+    return new ConflictError('The agent has no memory to read: start the agent first');
   }
   if (error instanceof MemoryFullError) return new ConflictError(error.message);
   if (error instanceof DiskLowError) return new UnavailableError(error.message);

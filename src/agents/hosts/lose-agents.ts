@@ -3,8 +3,8 @@ import type { TenantTransaction } from '../../platform/database/database.js';
 import { buryAgent } from '../operations/tombstone.js';
 
 /**
- * Puts down that the agents of a host are lost with it. Nothing can be done to them any more but to be
- * removed, which those are for whom that was under way.
+ * Records that a host's agents are lost with it. Lost agents can only be removed; a removal in progress
+ * is completed here.
  */
 export async function loseAgents(
   db: TenantTransaction,
@@ -30,7 +30,7 @@ export async function loseAgents(
     { host, reason },
   );
   await db.query(`DELETE FROM agent_archives WHERE ${lost}`, { host });
-  // What was asked for and never began, and what nobody goes back to.
+  // Credentials that were requested but never applied, and previous ones kept for a rollback.
   await db.query(`DELETE FROM agent_credentials WHERE state <> 'present' AND ${lost}`, { host });
   await db.query(
     `WITH lost AS (

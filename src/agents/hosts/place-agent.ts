@@ -4,12 +4,12 @@ import { leastLoaded, type HostLoad } from './host-status.js';
 import { hostLoads } from './hosts.js';
 
 /**
- * Chooses the host for one more agent. No other creation chooses until this transaction has ended,
- * so that two that meet at the last free place admit one.
+ * Chooses the host for one more agent. The lock lasts until this transaction ends, so two concurrent
+ * creations cannot both get the last free place.
  *
- * @param where `notOn`: a host whose engine was just found away. `on`: the one that may get it.
+ * @param where `notOn`: a host whose engine was just found unavailable. `on`: the only host to consider.
  * @returns the host's id.
- * @throws UnavailableError when no host can take an agent; DockerAwayError when only that one could.
+ * @throws UnavailableError if no host can take an agent; DockerAwayError if only `notOn` could.
  */
 export async function placeAgent(
   db: TenantTransaction,
@@ -28,7 +28,10 @@ export async function placeAgent(
 const NOT_BESIDE =
   'The Docker host of the agent cannot take another one now, and a clone stands beside it';
 
-/** An agent on a host that nobody has heard of could wait for ever, so there is no default. */
+/**
+ * Returns the reason for the refusal. There is no default host: an agent on an unknown host could wait
+ * forever.
+ */
 function refusalOf(hosts: readonly HostLoad[]): string {
   return hosts.length === 0
     ? 'No agent can be created before the worker of a Docker host has come up'

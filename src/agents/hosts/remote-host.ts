@@ -22,16 +22,16 @@ import {
   type HostCall,
 } from './host-wire.js';
 
-/** Milliseconds to connect and to be let in, and then between two lines. */
+/** Milliseconds to connect and authenticate, and then between two lines. */
 const ADMISSION_MS = 10_000;
 const SILENCE_MS = 3 * PULSE_MS;
 
 const BROKEN_OFF = "The agent's host broke off its answer";
 
-/** 503: the worker beside the agent's host does not answer, or is not known. */
+/** 503: the worker of the agent's host does not answer or is unknown. */
 export class HostUnreachableError extends UnavailableError {
   constructor(options?: ErrorOptions) {
-    super('The agent is on a host that cannot be reached from here', options);
+    super("The agent's host cannot be reached from here: retry later", options);
   }
 }
 
@@ -40,13 +40,13 @@ interface RemoteHostParts {
   readonly url: string;
   readonly secrets: SecretBox;
   readonly log: Logger;
-  /** For tests. */
+  /** A shorter limit for tests. */
   readonly admissionMs?: number;
 }
 
 /**
- * The agents on a Docker host elsewhere, by way of its worker. Every method throws UnavailableError when
- * that cannot be reached, and BadGatewayError when it breaks off.
+ * Access to the agents on a remote Docker host through its worker. Every method throws UnavailableError
+ * if the worker is unreachable, and BadGatewayError if the connection breaks.
  */
 export class RemoteHost implements HostAccess {
   readonly #parts: RemoteHostParts;
@@ -96,10 +96,10 @@ export class RemoteHost implements HostAccess {
       answers = true;
       patience.lasts(SILENCE_MS);
       for await (const line of linesOf(response)) {
-        // As long as our own reader takes, nobody else is to blame.
+        // The timeout pauses while the local reader is busy.
         patience.rests();
         const read = answerLine.safeParse(tryParseJson(line)).data;
-        if (!read) throw new BadGatewayError("The agent's host sent what is not an answer");
+        if (!read) throw new BadGatewayError("The agent's host sent an invalid answer");
         if ('end' in read) return;
         if ('failure' in read) throw errorOf(read.failure, 'agentId' in call ? call.agentId : '');
         if ('item' in read) yield schema.parse(read.item);
@@ -109,12 +109,12 @@ export class RemoteHost implements HostAccess {
     } catch (error) {
       if (signal?.aborted === true) throw error;
       if (error instanceof ServiceError || error instanceof ContainerError) throw error;
-      log.warn({ err: error, host: id }, 'a Docker host cannot be reached');
-      // What it had begun on may be done.
+      log.warn({ err: error, host: id }, 'a call to a Docker host failed');
+      // The remote work may have been done.
       if (answers) throw new BadGatewayError(BROKEN_OFF, { cause: error });
       throw new HostUnreachableError({ cause: error });
     } finally {
-      // Who leaves in the middle lets go of the connection, and the worker of what it does for it.
+      // Closes the connection when the reader stops early, so that the worker stops its work, too.
       patience.ends();
     }
   }
@@ -131,13 +131,13 @@ export class RemoteHost implements HostAccess {
     if (status === 200 && body) return body;
     throw new Error(
       status === 401
-        ? 'its worker refuses our token: it has another name or ENCRYPTION_KEY, or another time'
-        : `its worker answers ${status}`,
+        ? "its worker refused the token: compare its AGENT_HOST, ENCRYPTION_KEY and clock with this process's"
+        : `its worker answered with status ${status}`,
     );
   }
 }
 
-/** Ends a call by its signal when nothing was heard in time. */
+/** A timeout that aborts a call when no line arrives in time. */
 class Patience {
   readonly #ending = new AbortController();
   #timer: NodeJS.Timeout | undefined;
@@ -165,7 +165,7 @@ class Patience {
   }
 }
 
-/** @throws BadGatewayError for a line that is too long. */
+/** Splits a body into lines. @throws BadGatewayError for a line that is too long. */
 async function* linesOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest = '';
   const decoder = new TextDecoder();
@@ -173,6 +173,7 @@ async function* linesOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
     const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
     rest = lines.pop() ?? '';
     yield* lines;
-    if (rest.length > MAX_LINE_LENGTH) throw new BadGatewayError("The agent's host never ends");
+    if (rest.length > MAX_LINE_LENGTH)
+      throw new BadGatewayError("The agent's host sent a line that is too long");
   }
 }

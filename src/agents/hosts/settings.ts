@@ -8,19 +8,24 @@ export const hostSettings = area(
     listen: variable(
       'HOST_LISTEN',
       listenAddress.optional(),
-      'where a worker serves chat, logs, statistics and files of its host to API processes elsewhere',
+      "address a worker listens on to serve its host's chat, logs, statistics and files to API processes elsewhere",
       { otherwise: 'not at all' },
     ),
-    url: variable('HOST_URL', url('http', 'https').optional(), 'where those processes reach it', {
-      otherwise: 'from `HOST_LISTEN`',
-    }),
+    url: variable(
+      'HOST_URL',
+      url('http', 'https').optional(),
+      'address at which those processes reach the worker',
+      {
+        otherwise: 'from `HOST_LISTEN`',
+      },
+    ),
   }),
   ({ listen, url }) => {
     if (listen === undefined) return { listener: undefined };
     const at = listen.lastIndexOf(':');
     const address = listen.slice(0, at).replace(/^\[|\]$/g, '');
     const port = Number(listen.slice(at + 1));
-    // Every address cannot be called: others know this machine by its name.
+    // A wildcard address cannot be called: other machines use this machine's host name.
     const isEvery = address === '0.0.0.0' || address === '::';
     return {
       listener: {

@@ -9,25 +9,25 @@ import { isSilent } from '../hosts/host-status.js';
 import { hostLoad } from '../hosts/hosts.js';
 import { loseAgents } from '../hosts/lose-agents.js';
 
-/** Agents that one drain stops: repeated, it goes on with the rest. */
+/** Most agents that one drain stops; a repeated drain continues with the rest. */
 const MAX_DRAINED = 200;
 
-/** Agents that are told to stop at a time. */
+/** Agents that are stopped concurrently. */
 const DRAINED_AT_ONCE = 10;
 
 /** An operator, who sees all tenants. */
 type Operator = Pick<Requester, 'actor' | 'requestId'>;
 
 export interface Drained {
-  /** Stops that were begun, or were under way already. */
+  /** Stop operations that were started or already in progress. */
   readonly began: readonly { readonly agentId: string; readonly operationId: string }[];
-  /** Agents that could not be told to stop now, and why. */
+  /** Agents that could not be stopped now, with the reason. */
   readonly refused: readonly { readonly agentId: string; readonly error: string }[];
-  /** Agents that should still run, those refused included. */
+  /** Agents that should still run, including the refused ones. */
   readonly remaining: number;
 }
 
-/** What operators do to a Docker host. */
+/** The operators' actions on Docker hosts. */
 export class HostOperations {
   readonly #database: Database;
   readonly #agents: Pick<AgentOperations, 'run'>;
@@ -37,25 +37,26 @@ export class HostOperations {
     this.#agents = agents;
   }
 
-  /** Keeps new agents away from it; those on it run on. @throws NotFoundError, ConflictError */
+  /** Excludes the host from placement; its agents continue to run. @throws NotFoundError, ConflictError */
   cordon(by: Operator, id: string): Promise<void> {
     return this.#setCordon(by, id, true);
   }
 
-  /** Lets new agents come again. @throws NotFoundError, ConflictError */
+  /** Admits the host to placement again. @throws NotFoundError, ConflictError */
   uncordon(by: Operator, id: string): Promise<void> {
     return this.#setCordon(by, id, false);
   }
 
   /**
-   * Cordons the host, and stops its agents: their memories stay. Every stop is an operation of its
-   * agent, recorded and audited as any other; again it begins only what is missing.
+   * Cordons the host and stops its agents; their memories are kept. Every stop is a recorded and audited
+   * operation of its agent. A repeated drain starts only the missing stops.
    *
    * @throws NotFoundError, ConflictError
    */
   async drain(by: Operator, id: string): Promise<Drained> {
     await this.cordon(by, id);
-    // Who should run and is not being stopped; a creation that came before the cordon is in it.
+    // Selects agents that should run and are not being stopped. Creations placed before the cordon are
+    // included.
     const agents = await this.#database.asPlatform().query<{ id: string; userId: string }>(
       `SELECT id, user_id AS "userId" FROM agents
         WHERE host = $id AND desired = 'running' AND deleted_at IS NULL ORDER BY id`,
@@ -66,7 +67,8 @@ export class HostOperations {
     const refused: Drained['refused'][number][] = [];
     let isOut = false;
     const stop = async ({ id: agentId, userId }: (typeof agents)[number]) => {
-      // One after the other would wait as long for nothing.
+      // While Temporal or another dependency is unavailable, every further stop would only wait for the
+      // same timeout.
       if (isOut) return;
       const tenant = this.#database.asUser(userId);
       const request = { ...by, tenant, idempotencyId: randomUUID() };
@@ -74,7 +76,7 @@ export class HostOperations {
         const { operationId } = await this.#agents.run(request, agentId, 'stop');
         began.push({ agentId, operationId });
       } catch (error) {
-        if (error instanceof NotFoundError) return; // removed meanwhile
+        if (error instanceof NotFoundError) return; // removed since the query
         if (!(error instanceof ServiceError)) throw error;
         isOut ||= error instanceof UnavailableError;
         refused.push({ agentId, error: error.message });
@@ -85,13 +87,13 @@ export class HostOperations {
   }
 
   /**
-   * Removes a host that will not come back, and says first what is lost with it. Its agents are left
-   * in error, and only their removal can be asked for; whose removal was under way is removed. Their
-   * operations end. What Temporal has of them, a worker takes away within a minute.
+   * Removes a lost host for good. Its agents go to `error` and can only be removed; agents already being
+   * removed are removed, and operations in progress end. A worker ends their Temporal workflows within a
+   * minute.
    *
-   * @param confirmed the host's id, by who knows what is lost.
-   * @throws NotFoundError; ConflictError with what would be lost when it is not confirmed, and while
-   *   the host's worker is there.
+   * @param confirmed the host's id, to confirm the loss.
+   * @throws NotFoundError; ConflictError with the losses if unconfirmed, and while the host's worker
+   *   reports.
    */
   async remove(by: Operator, id: string, confirmed: string | undefined): Promise<void> {
     await this.#database.asPlatform().transaction(async (db) => {
@@ -101,15 +103,15 @@ export class HostOperations {
       if (load.removing) return;
       if (!isSilent(load)) {
         throw new ConflictError(
-          `The worker of host ${id} was heard of ${Math.round(load.unseenSeconds)} s ago: drain the ` +
-            'host and stop its worker first',
+          `The worker of host ${id} last reported ${Math.round(load.unseenSeconds)} s ago ( ` +
+            'drain the host and stop its worker first)',
         );
       }
       const lost = await wouldBeLost(db, id);
       if (confirmed !== id) {
         throw new ConflictError(
-          `With host ${id} the memories of ${lost.agents} agents are lost for good: ` +
-            `repeat with ?confirm=${id}`,
+          `Removing host ${id} destroys the memories of ${lost.agents} agents for good ( ` +
+            `repeat with ?confirm=${id} to confirm)`,
           { lost },
         );
       }
@@ -123,7 +125,7 @@ export class HostOperations {
 
   async #setCordon(by: Operator, id: string, cordoned: boolean): Promise<void> {
     await this.#database.asPlatform().transaction(async (db) => {
-      // What is being placed has been placed before, and what comes later sees it.
+      // With the lock, earlier placements are committed and later ones see the cordon.
       await db.lock('hosts');
       const load = await hostLoad(db, id);
       if (!load) throw new NotFoundError('Host not found');
@@ -140,7 +142,7 @@ export class HostOperations {
   }
 }
 
-/** Of the agents on the host that are not being removed. */
+/** Counts the losses: agents on the host that are not being removed, with their archives and operations. */
 async function wouldBeLost(db: TenantTransaction, id: string) {
   const [lost] = await db.query<{ agents: number; archives: number; operations: number }>(
     `SELECT count(*)::integer AS agents,

@@ -5,40 +5,40 @@ import { setBounded } from '../../lib/bounded-map.js';
 import type { HostJournal } from './host-journal.js';
 import type { JournalEntry } from './journal-entry.js';
 
-/** A disk that takes longer than this keeps nobody waiting. */
+/** Milliseconds to wait for a journal write; a slow disk does not block the caller longer. */
 const WRITE_MS = 5_000;
 
-/** The container that runs an agent, and the volumes in it. */
+/** An agent's container and its mounted volumes. */
 export interface WatchedContainer {
   readonly id: string;
   readonly volumes: readonly string[];
 }
 
-/** The agent's host has repaired it meanwhile: its supervisor has to learn that first. */
+/** An error: the host has repaired the agent since; its supervisor must first read the recorded changes. */
 export class RepairedLocallyError extends Error {
   override readonly name = 'RepairedLocallyError';
 
   constructor() {
-    super('The host has repaired the agent by itself meanwhile');
+    super('The host has already repaired the agent: read its recorded changes and retry');
   }
 }
 
-/** Agents of which the last step is remembered. */
+/** Most agents whose last step number is kept. */
 const MAX_REMEMBERED = 10_000;
 
 interface Occupation {
-  /** Steps of the supervisor that are under way. */
+  /** Supervisor steps in progress. */
   steps: number;
   local: { readonly abort: AbortController; readonly ended: Promise<void> } | undefined;
 }
 
 /**
- * Lets either an agent's supervisor or the local repair at its container, never both, and puts down
- * for the latter what the former does.
+ * A guard that gives either an agent's supervisor or the local repair access to the container, never
+ * both. Records the supervisor's steps in the journal for the local repair.
  */
 export class AgentGuard {
   readonly #occupied = new Map<string, Occupation>();
-  /** Numbers of the agents' last steps: what was seen before one may not be so any more. */
+  /** Number of each agent's last step. An observation from before that step may be out of date. */
   readonly #lastSteps = new Map<string, number>();
   #steps = 0;
   readonly #journal: HostJournal;
@@ -48,30 +48,30 @@ export class AgentGuard {
   }
 
   /**
-   * Runs a step by which an operation changes the agent: a local repair ends first, and none begins
-   * until a supervisor watches the agent again.
+   * Runs a step of an operation that changes the agent. Stops a local repair first, and prevents further
+   * ones until a supervisor watches the agent again.
    */
   operation<T>(agentId: string, work: () => Promise<T>): Promise<T> {
     return this.#step(agentId, async ({ local }) => {
       local?.abort.abort();
       await local?.ended;
       const entry = this.#journal.get(agentId);
-      // Before the container is touched, and on the disk.
+      // The `held` phase must be on disk before the container changes.
       if (entry && entry.phase !== 'held') await this.#write({ ...entry, phase: 'held' });
       return work();
     });
   }
 
-  /** The agent is no more. */
+  /** Removes a deleted agent from the journal. */
   async forget(agentId: string): Promise<void> {
     await this.#journal.delete(agentId);
   }
 
   /**
-   * Runs a step of a repair, once a local one has ended.
+   * Runs a step of a supervisor's repair, after any local repair has ended.
    *
-   * @param memory with which the gateway is killed, that is where an attempt begins.
-   * @throws RepairedLocallyError when it has done anything that the supervisor does not know.
+   * @param memory the watchdog's memory when the gateway is killed, which starts an attempt.
+   * @throws RepairedLocallyError if the journal has changes unknown to the supervisor.
    */
   repair<T>(
     agentId: string,
@@ -88,7 +88,7 @@ export class AgentGuard {
     });
   }
 
-  /** Runs what does no harm to an agent that was repaired, once a local repair has ended. */
+  /** Runs a step that is harmless to a repaired agent, after any local repair has ended. */
   afterRepair<T>(agentId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     return this.#step(agentId, async ({ local }) => {
       await endOf(local, signal);
@@ -97,10 +97,10 @@ export class AgentGuard {
   }
 
   /**
-   * Runs a local repair, unless the supervisor has a step under way.
+   * Runs a local repair unless a supervisor's step is in progress.
    *
-   * @param work ends soon after its signal has aborted.
-   * @returns whether it ran.
+   * @param work ends soon after its signal aborts.
+   * @returns true if the repair ran.
    */
   async locally(agentId: string, work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
     const occupation = this.#occupation(agentId);
@@ -109,7 +109,7 @@ export class AgentGuard {
     const running = work(abort.signal);
     const ended = running.then(
       () => undefined,
-      () => undefined, // thrown to whoever has asked for it
+      () => undefined, // the caller receives the error
     );
     occupation.local = { abort, ended };
     try {
@@ -121,12 +121,12 @@ export class AgentGuard {
     return true;
   }
 
-  /** Whether a local repair is under way: what is seen of the agent meanwhile is its doing. */
+  /** Reports whether a local repair is running; changes observed during a repair are its own. */
   isBusy(agentId: string): boolean {
     return this.#occupied.get(agentId)?.local !== undefined;
   }
 
-  /** What was done here by itself, but for what the supervisor has taken in until this change. */
+  /** Returns the changes recorded here, except those that the supervisor has read, up to `takenIn`. */
   past(agentId: string, takenIn: string | undefined): readonly PastTransition[] {
     const entry = this.#journal.get(agentId);
     if (!entry || entry.past.length === 0) return [];
@@ -136,17 +136,17 @@ export class AgentGuard {
     return past;
   }
 
-  /** To be told to `watched`: the supervisor's last step; undefined while one is under way. */
+  /** Returns the number of the supervisor's last step, to be passed to `watched`; undefined during a step. */
   glance(agentId: string): number | undefined {
     if ((this.#occupied.get(agentId)?.steps ?? 0) > 0) return undefined;
     return this.#lastSteps.get(agentId) ?? 0;
   }
 
   /**
-   * The supervisor watches the agent, and it is well: from here on it should run.
+   * Records that the supervisor saw the agent healthy; from now on the agent should run.
    *
-   * @param glance from before it was seen.
-   * @param container asked only when something else is known until now.
+   * @param glance the step number from before the observation.
+   * @param container called only if the journal has a different state.
    */
   async watched(
     { agentId, userId }: AgentRef,
@@ -164,13 +164,13 @@ export class AgentGuard {
     await this.#write({ agentId, userId, containerId, volumes, phase: 'running', memory, past });
   }
 
-  /** The container was started; if by a repair, that is how far it is. */
+  /** Records that the container was started; during a repair this is its progress. */
   async started(agentId: string): Promise<void> {
     const entry = this.#journal.get(agentId);
     if (entry?.phase === 'killed') await this.#write({ ...entry, phase: 'started' });
   }
 
-  /** A crash was counted, of an agent that should run. */
+  /** Records a crash of an agent that should run. */
   async crashed(agentId: string, memory: WatchdogMemory): Promise<void> {
     const entry = this.#journal.get(agentId);
     if (!entry || entry.phase === 'held' || entry.past.length > 0) return;
@@ -207,7 +207,7 @@ export class AgentGuard {
   }
 }
 
-/** @throws the signal's reason when that aborts first. */
+/** Waits for a local repair to end. @throws the signal's reason if the signal aborts first. */
 async function endOf(local: Occupation['local'], signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (!local) return;

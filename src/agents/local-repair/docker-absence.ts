@@ -1,14 +1,14 @@
-/** A time in which Docker was not heard, in Unix milliseconds. */
+/** A period without events from Docker, in Unix milliseconds. */
 export interface DockerAbsence {
-  /** 0 where nobody knows what was before. */
+  /** Start of the period; 0 if the time before is unknown. */
   readonly from: number;
   readonly until: number;
 }
 
-/** Absences that are remembered: what ended in an earlier one was seen to long ago. */
+/** Absences that are kept. Containers that ended during earlier ones were handled long ago. */
 const MAX_REMEMBERED = 20;
 
-/** Those that are remembered after one more, oldest first. */
+/** Returns the kept absences, oldest first, after one more. */
 export function withAbsence(
   absences: readonly DockerAbsence[],
   absence: DockerAbsence,
@@ -16,7 +16,7 @@ export function withAbsence(
   return [...absences, absence].slice(-MAX_REMEMBERED);
 }
 
-/** The absence by which a container ended, and so has not crashed. */
+/** Returns the absence during which a container ended; such an end is not a crash. */
 export function absenceAt(
   absences: readonly DockerAbsence[],
   at: number,

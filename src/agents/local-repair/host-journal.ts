@@ -5,17 +5,18 @@ import type { Logger } from 'pino';
 import { tryParseJson } from '../../lib/json.js';
 import { journalEntry, type JournalEntry } from './journal-entry.js';
 
-/** As many agents as one host may have; what goes beyond is not known, and so left alone. */
+/** Most agents of one host; the local repair ignores any more. */
 const MAX_ENTRIES = 10_000;
 
-/** An entry is a kilobyte, and 20 when nobody has taken anything in for hours. */
+/** Bytes of a file. An entry has about 1 kB, and 20 kB after hours without a supervisor. */
 const MAX_FILE_BYTES = 256 * 1024;
 
 const SUFFIX = '.json';
 
 /**
- * What should run on this host, in a file for each agent: each is written whole or not at all, and
- * outlives process and machine. An agent of which nothing can be written or read is not known.
+ * A journal of the agents that should run on this host, one file for each. Writes are atomic and survive
+ * a restart of process and machine. An agent whose file cannot be written or read is unknown to the
+ * journal.
  */
 export class HostJournal {
   readonly #entries = new Map<string, JournalEntry>();
@@ -29,14 +30,17 @@ export class HostJournal {
     this.#log = log;
   }
 
-  /** With what an earlier process has left. Where nothing can be written it is kept in memory alone. */
+  /**
+   * Opens the journal and loads the entries of an earlier process. If the folder is not writable, entries
+   * stay in memory only.
+   */
   static async open(folder: string, log: Logger): Promise<HostJournal> {
     const journal = new HostJournal(folder, log);
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await journal.#read();
     } catch (error) {
-      log.warn({ err: error, folder }, 'the journal of what should run here cannot be kept');
+      log.warn({ err: error, folder }, 'the journal cannot be stored on disk');
     }
     return journal;
   }
@@ -49,7 +53,7 @@ export class HostJournal {
     return [...this.#entries.values()];
   }
 
-  /** Resolves when it is on the disk, or cannot be: then no file is left that says otherwise. */
+  /** Resolves when the entry is on disk. If writing fails, resolves after the outdated file is removed. */
   async set(entry: JournalEntry): Promise<void> {
     const { agentId } = entry;
     if (!this.#entries.has(agentId) && this.#entries.size >= MAX_ENTRIES) return;
@@ -61,12 +65,12 @@ export class HostJournal {
     if (this.#entries.delete(agentId)) await this.#write(agentId);
   }
 
-  /** Resolves when nothing is being written. */
+  /** Resolves when no write is in progress. */
   async settled(): Promise<void> {
     await Promise.all(this.#writing.values());
   }
 
-  /** Writes what is known of the agent by the time that its earlier writes have ended. */
+  /** Writes the agent's latest entry after its earlier writes have ended. */
   #write(agentId: string): Promise<void> {
     const before = this.#writing.get(agentId) ?? Promise.resolve();
     const writing = before
@@ -85,30 +89,30 @@ export class HostJournal {
       if (entry) await replaceFile(file, JSON.stringify(entry));
       else await rm(file, { force: true });
     } catch (error) {
-      this.#log.warn({ err: error, agentId }, 'the journal of what should run here is not written');
+      this.#log.warn({ err: error, agentId }, 'writing to the journal failed');
       await rm(file, { force: true }).catch((err: unknown) => {
-        this.#log.error({ err, agentId }, 'the journal says what is not so any more');
+        this.#log.error({ err, agentId }, 'the journal holds an outdated entry');
       });
     }
   }
 
   async #read(): Promise<void> {
     for (const name of await readdir(this.#folder)) {
-      // The others are what a process was just writing when it was killed.
+      // Files without this suffix are leftovers of writes that a crash interrupted.
       if (!name.endsWith(SUFFIX)) continue;
       const file = path.join(this.#folder, name);
-      const text = await readFile(file, 'utf8').catch(() => ''); // as a torn one
+      const text = await readFile(file, 'utf8').catch(() => ''); // counts as a torn file
       const { data } = journalEntry.safeParse(tryParseJson(text));
       const isOwn = data !== undefined && name === `${data.agentId}${SUFFIX}`;
-      if (!isOwn) this.#log.warn({ file }, 'a file of the journal cannot be read');
+      if (!isOwn) this.#log.warn({ file }, 'a journal file cannot be read');
       else if (this.#entries.size < MAX_ENTRIES) this.#entries.set(data.agentId, data);
     }
   }
 }
 
-/** The old text or the new one is there at any moment, also when the power goes. */
+/** Replaces a file atomically and durably: after a power failure it has the old or the new text. */
 async function replaceFile(file: string, text: string): Promise<void> {
-  if (text.length > MAX_FILE_BYTES) throw new RangeError('an entry of the journal is too long');
+  if (text.length > MAX_FILE_BYTES) throw new RangeError('a journal entry is too long');
   const fresh = `${file}.new`;
   const handle = await open(fresh, 'w', 0o600);
   try {

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { isCrashLoop, WATCHDOG_CAUSES, WATCHDOG_STATES } from '../../types/watchdog.js';
 
-/** Changes that are kept of one agent until its supervisor knows them; older ones go. */
+/** Changes kept for one agent until its supervisor has read them; older ones are dropped. */
 const MAX_PAST = 60;
 
 const memory = z.object({
@@ -22,36 +22,36 @@ const past = z.object({
   crash: z.object({ exitCode: z.number().nullable(), oomKilled: z.boolean() }).optional(),
 });
 
-/** As it stands in its file. */
+/** The format of an entry's file. */
 export const journalEntry = z.object({
   agentId: z.string(),
   userId: z.string(),
-  /** The container that was seen to run well: no other one is started. */
+  /** The container that last ran well; no other container is started. */
   containerId: z.string(),
-  /** The volumes that were mounted in it: without them it is not started. */
+  /** Volumes mounted in the container, without which it is not started. */
   volumes: z.array(z.string()).readonly(),
   /**
-   * `running`: should run. `killed` and `started`: the same, and how far the attempt at a repair is.
-   * `held`: it was stopped, or an operation is changing it.
+   * `running`: should run. `killed` and `started`: should run, with a repair attempt that has come this
+   * far. `held`: stopped, or being changed by an operation.
    */
   phase: z.enum(['running', 'killed', 'started', 'held']),
   memory,
-  /** What was done here by itself and no supervisor knows yet, oldest first. */
+  /** Local changes not yet read by a supervisor, oldest first. */
   past: z.array(past).readonly(),
 });
 
-/** What a host's worker knows of one agent without asking anybody. */
+/** A worker's local record of one agent. */
 export type JournalEntry = Readonly<z.infer<typeof journalEntry>>;
 
-/** The entry after one more change was made here. */
+/** Returns the entry after one more local change. */
 export function withPast(entry: JournalEntry, made: JournalEntry['past'][number]): JournalEntry {
   return { ...entry, memory: made.memory, past: [...entry.past, made].slice(-MAX_PAST) };
 }
 
 /**
- * Whether the agent is to be brought up when its container has ended.
+ * Reports whether the agent should be started again after its container ended.
  *
- * @param awayFrom Unix milliseconds since when Docker was away last.
+ * @param awayFrom start of Docker's last absence in Unix milliseconds.
  */
 export function shouldRun({ phase, memory }: JournalEntry, awayFrom: number): boolean {
   return phase !== 'held' && memory.state !== 'stopped' && !isCrashLoop(memory, awayFrom);

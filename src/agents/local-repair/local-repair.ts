@@ -22,30 +22,30 @@ import {
 } from './local-watchdog.js';
 import type { ControlPlaneReach } from './reach.js';
 
-/** Between two thoughts about who is in charge, and between two looks at all containers. */
+/** Milliseconds between two checks of who is in charge, and between two checks of all containers. */
 const TICK_MS = 1_000;
 const LOOK_MS = 5_000;
 
-/** After a failure that nobody has foreseen. */
+/** Milliseconds to wait after an unexpected failure. */
 const RESTART_MS = 5_000;
 
-/** How late a supervisor is told again at most that there is something to take in. */
+/** Longest pause before a supervisor is notified again of local changes. */
 const LAST_TELL_MS = 10 * 60_000;
 
-/** Agents whose end is remembered. */
+/** Most agents whose last death is kept. */
 const MAX_DEATHS = 10_000;
 
-/** Calls at a time, to Docker and to Temporal. */
+/** Most concurrent calls to Docker and Temporal. */
 const limit = pLimit(20);
 
 export interface LocalRepairTimes extends RepairTimes {
-  /** Between two questions whether the control plane is there. */
+  /** Milliseconds between two probes of the control plane. */
   readonly ask: number;
-  /** Milliseconds without the control plane after which agents are repaired here. */
+  /** Milliseconds without the control plane after which agents are repaired locally. */
   readonly away: number;
-  /** Until an agent is tried again of which something failed that need not fail again. */
+  /** Milliseconds before an agent is retried after a temporary failure. */
   readonly again: number;
-  /** Until a supervisor is told again that there is something to take in: longer each time. */
+  /** Milliseconds before a supervisor is notified again of local changes; doubles each time. */
   readonly tell: number;
 }
 
@@ -56,17 +56,17 @@ export interface LocalRepairDependencies extends LocalWatchdogDependencies {
   readonly reach: Pick<ControlPlaneReach, 'awayForMs'>;
   readonly times: LocalRepairTimes;
   readonly mayAct: () => boolean;
-  /** Lets an agent's supervisor look at it, and so take in what was done here. */
+  /** Notifies an agent's supervisor so that it reads the local changes. */
   readonly tell: (agent: Pick<AgentRef, 'agentId' | 'userId'>) => Promise<void>;
 }
 
-/** When a supervisor is told again, by the monotonic clock, and how long after the last time that is. */
+/** Time of the next notification to a supervisor, by the monotonic clock, and the pause before it. */
 interface Telling {
   readonly next: number;
   readonly pause: number;
 }
 
-/** Keeps a host's agents up for as long as what supervisors need to act cannot be reached. */
+/** A local repair that keeps a host's agents running while the control plane is unreachable. */
 export class LocalRepair {
   readonly #dependencies: LocalRepairDependencies;
   #absences: readonly DockerAbsence[] = [];
@@ -74,11 +74,11 @@ export class LocalRepair {
   #lookedAt = Number.NEGATIVE_INFINITY;
   #isInCharge = false;
   readonly #deaths = new Map<string, ContainerDeath>();
-  /** Agents that cannot be mended here, and until when, by the monotonic clock, unless something changes. */
+  /** Agents that cannot be repaired locally, with the monotonic time of the next try; cleared by any change. */
   readonly #left = new Map<string, number>();
-  /** When agents whose containers run are to be asked whether they are well, by the monotonic clock. */
+  /** Monotonic time of the next health check of each running agent. */
   readonly #checks = new Map<string, number>();
-  /** Of agents with which something was done that their supervisors have not taken in. */
+  /** Notifications for agents with local changes that their supervisors have not read. */
   #told = new Map<string, Telling>();
   readonly #underWay = new Set<Promise<void>>();
 
@@ -86,7 +86,7 @@ export class LocalRepair {
     this.#dependencies = dependencies;
   }
 
-  /** Resolves when the signal has aborted and nothing is under way. */
+  /** Resolves when the signal has aborted and all repairs have ended. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#listen(signal), this.#tick(signal)]);
     await Promise.all(this.#underWay);
@@ -108,11 +108,11 @@ export class LocalRepair {
             this.#absences = withAbsence(this.#absences, { from, until: Date.now() });
             this.#left.clear();
             this.#isHeard = true;
-            log.debug('local repair hears Docker');
+            log.debug('local repair receives Docker events');
           }
         }
       } catch (error) {
-        log.error({ err: error }, 'Docker cannot be followed, and is tried again');
+        log.error({ err: error }, "following Docker's events failed, retrying");
         this.#isHeard = false;
         await pause(jittered(RESTART_MS), signal);
       }
@@ -129,7 +129,7 @@ export class LocalRepair {
       } catch (error) {
         const isDockers =
           error instanceof DockerUnavailableError || error instanceof DockerRefusedError;
-        if (!isDockers) log.error({ err: error }, 'agents cannot be repaired here');
+        if (!isDockers) log.error({ err: error }, 'local repair failed');
       }
     }
   }
@@ -143,8 +143,9 @@ export class LocalRepair {
     this.#isInCharge = isInCharge;
     this.#left.clear();
     this.#checks.clear();
-    if (isInCharge) log.warn('supervisors cannot act: agents of this host are repaired here');
-    else log.info('supervisors can act again');
+    if (isInCharge)
+      log.warn('supervisors are unreachable: agents of this host are repaired locally');
+    else log.info('supervisors are reachable again');
   }
 
   async #lookAtAll(signal: AbortSignal): Promise<void> {
@@ -163,11 +164,14 @@ export class LocalRepair {
     }
   }
 
-  /** As often as its supervisor would: whose container runs may hang all the same. */
+  /**
+   * Reports whether the health check is due. A hanging agent's container still runs, so checks are as
+   * frequent as the supervisor's.
+   */
   #isToBeChecked(agentId: string): boolean {
     const { checkIntervalMs } = this.#dependencies.settings;
     const at = this.#checks.get(agentId);
-    // Its supervisor has done so at some time within the last interval.
+    // The supervisor did its last check within one interval, so the first check is at a random time.
     if (at === undefined) {
       this.#checks.set(agentId, performance.now() + Math.random() * checkIntervalMs);
     }
@@ -194,26 +198,26 @@ export class LocalRepair {
         this.#checks.set(agentId, performance.now() + next);
       });
     } catch (error) {
-      if (error instanceof DockerUnavailableError) return; // it is looked at again when it is back
+      if (error instanceof DockerUnavailableError) return; // retried when Docker is available again
       if (error instanceof Error && error.name === 'AbortError') return;
       const { message: reason } = error instanceof Error ? error : { message: String(error) };
       const isTold = this.#left.has(agentId);
       if (error instanceof NotMendedHereError) {
         this.#left.set(agentId, Infinity);
-        log.warn({ agentId, reason }, 'an agent is left as it is until its supervisor can act');
+        log.warn(
+          { agentId, reason },
+          'an agent cannot be repaired locally and waits for its supervisor',
+        );
         return;
       }
-      // Such as networks that are not known to be guarded yet: after its start a host finds that out.
+      // A temporary failure: for example, a restarted host does not know yet if its networks are guarded.
       this.#left.set(agentId, performance.now() + times.again);
       if (isTold) return;
-      log.error(
-        { err: error, agentId },
-        'an agent cannot be repaired here yet, and is tried again',
-      );
+      log.error({ err: error, agentId }, 'an agent cannot be repaired locally yet, retrying');
     }
   }
 
-  /** Tells the supervisors of agents with which something was done here, until they know. */
+  /** Notifies the supervisors of agents with local changes until they have read those changes. */
   #tellAll(): void {
     const { guard, journal, log, reach, tell, times } = this.#dependencies;
     if (reach.awayForMs > 0) return;
@@ -228,7 +232,9 @@ export class LocalRepair {
       const longer = Math.min(Math.max(last.pause * 2, times.tell), LAST_TELL_MS);
       this.#told.set(agentId, { next: now + longer, pause: longer });
       const telling = limit(() => tell({ agentId, userId }))
-        .catch((error: unknown) => log.warn({ err: error, agentId }, 'a supervisor is not told'))
+        .catch((error: unknown) =>
+          log.warn({ err: error, agentId }, 'notifying a supervisor failed'),
+        )
         .finally(() => this.#underWay.delete(telling));
       this.#underWay.add(telling);
     }

@@ -27,19 +27,19 @@ import { absenceAt, type DockerAbsence } from './docker-absence.js';
 import type { HostJournal } from './host-journal.js';
 import { withPast, type JournalEntry } from './journal-entry.js';
 
-/** Between two looks at a container that starts. */
+/** Milliseconds between two checks of a starting container. */
 const STARTING_LOOK_MS = 1_000;
 
-/** As long as a supervisor gives one that has failed its check to answer a second look. */
+/** Milliseconds that a failed agent gets to answer a second check, as a supervisor allows. */
 const SECOND_LOOK_MS = 2_000;
 
-/** An end that was heard, and one that stands in the container's record, so far apart are two. */
+/** Milliseconds: an observed end and a recorded end further apart than this count as two. */
 const SAME_END_MS = 5_000;
 
-/** Looks at containers at a time, over all agents. */
+/** Concurrent container checks across all agents. */
 const limit = pLimit(20);
 
-/** Milliseconds. */
+/** Durations in milliseconds. */
 export interface RepairTimes {
   readonly pause: number;
   readonly grace: number;
@@ -50,18 +50,18 @@ export interface LocalWatchdogDependencies {
   readonly journal: HostJournal;
   readonly settings: WatchdogSettings;
   readonly times: RepairTimes;
-  /** So many agents start at a time, whoever starts them. */
+  /** The limit on concurrent starts, shared with the supervisors. */
   readonly turns: Pick<HostTurns, 'starts'>;
   readonly progress: StartProgress;
   readonly log: Logger;
 }
 
-/** What the watchdog of a supervisor would mend by making something anew: that is left to it. */
+/** An error: the repair would need a new container or volume, which only a supervisor may create. */
 export class NotMendedHereError extends Error {
   override readonly name = 'NotMendedHereError';
 }
 
-/** The end of a container, as it is written down. */
+/** The recorded end of a container. */
 interface End {
   readonly at: number;
   readonly cause: DeathCause;
@@ -70,9 +70,8 @@ interface End {
 }
 
 /**
- * Goes through the states of an agent's watchdog for its supervisor, by the same rules. It starts the
- * container that was there, on the memory that it had, and makes nothing. All that it does stands in
- * the journal before the next step.
+ * A watchdog that replaces an agent's supervisor and follows the same rules. It starts the existing
+ * container with its memory and creates nothing. Each change is in the journal before the next step.
  */
 export class LocalWatchdog {
   #entry: JournalEntry;
@@ -87,11 +86,11 @@ export class LocalWatchdog {
   }
 
   /**
-   * Brings the agent up if its container has ended, repairs it if it hangs, or goes on where an earlier
-   * process was.
+   * Starts the agent if its container has ended, repairs a hanging agent, or continues an earlier
+   * process's repair.
    *
-   * @param heard what Docker told of a container's end last, if anything.
-   * @returns whether it was found well, or was made so.
+   * @param heard Docker's last event for a container's end, if any.
+   * @returns true if the agent is healthy, from the start or after the repair.
    * @throws NotMendedHereError, DockerUnavailableError
    */
   async attend(
@@ -120,7 +119,7 @@ export class LocalWatchdog {
     return this.#attempt(1, trouble);
   }
 
-  /** One bad answer is not believed. */
+  /** Checks the agent, and checks again before an unhealthy result counts. */
   async #lookTwice(): Promise<Observation> {
     const seen = await this.#look();
     return seen.health === 'unhealthy' ? this.#look(SECOND_LOOK_MS) : seen;
@@ -133,42 +132,42 @@ export class LocalWatchdog {
   ): Promise<void> {
     const { phase, memory } = this.#entry;
     if (container.status !== 'exited') {
-      throw new NotMendedHereError(`Its container is ${container.status}`);
+      throw new NotMendedHereError(`The container is ${container.status}`);
     }
     const end = endIn(container, heard);
     const absence = absenceAt(absences, end.at);
     if (absence) return this.#comeBack(absence);
     if (memory.state === 'crash_loop') return;
     if (!this.#dependencies.settings.autoRepair) return;
-    // The crash was counted before.
+    // The crash was counted earlier.
     if (memory.state === 'degraded' && memory.since >= end.at) return this.#attempt(1, end);
     if (phase === 'killed') return this.#attempt(memory.repairAttempts, end);
     if (phase === 'started') return this.#failAttempt(end.reason);
     return this.#crash(end.cause, end);
   }
 
-  /** @throws NotMendedHereError unless it is the one that ran, with its memory. */
+  /** Inspects the container. @throws NotMendedHereError unless it is the recorded container with its memory. */
   async #container(): Promise<ContainerState> {
     const { agentId, containerId, volumes } = this.#entry;
     const { docker } = this.#dependencies;
     return limit(async () => {
       const container = await docker.containers.inspect(agentId);
       if (container?.id !== containerId) {
-        throw new NotMendedHereError('Its container is gone, or another one');
+        throw new NotMendedHereError('The container was removed or replaced');
       }
       for (const volume of volumes) {
         if (await docker.volumes.exists(agentId, volume)) continue;
-        throw new NotMendedHereError(`Its volume ${volume} is gone`);
+        throw new NotMendedHereError(`The volume ${volume} was removed`);
       }
       return container;
     });
   }
 
-  /** Docker was away: what ended meanwhile has not crashed, and is brought up again. */
+  /** Restarts the agent after Docker's absence; a container that ended during the absence has not crashed. */
   async #comeBack({ from }: DockerAbsence): Promise<void> {
     const crashes = this.#entry.memory.crashes.filter((at) => at < from);
     await this.#put({ phase: 'running' });
-    // An earlier attempt, which came to nothing, has said so.
+    // An earlier, failed attempt has recorded the transition.
     if (this.#entry.memory.state !== 'starting') {
       await this.#transition('starting', 'host_returned', null, { crashes });
     }
@@ -182,7 +181,7 @@ export class LocalWatchdog {
     else await this.#crash('start_failed', { at: Date.now(), reason: reasonOf(seen) });
   }
 
-  /** Counts a crash; at the threshold the agent is left alone until an operator takes it up. */
+  /** Counts a crash. At the threshold, repairs stop until an operator acts. */
   async #crash(
     cause: WatchdogCause,
     end: Pick<End, 'at' | 'reason'> & Partial<Pick<End, 'crash'>>,
@@ -198,7 +197,7 @@ export class LocalWatchdog {
     return this.#attempt(1, { cause, reason: end.reason });
   }
 
-  /** One attempt at a repair, and those that follow it. */
+  /** Makes one attempt at a repair, then continues with the next ones. */
   async #attempt(
     attempt: number,
     { cause, reason }: { readonly cause: WatchdogCause; readonly reason: string },
@@ -221,7 +220,7 @@ export class LocalWatchdog {
     for (let check = 1; ;) {
       const seen = await this.#look();
       if (seen.health === 'healthy') return this.#recover('repaired');
-      // It is still at it, which is no failure, and goes on for minutes at most.
+      // Still starting is not a failure; the wait is limited to a few minutes.
       const isStarting = seen.health === 'starting';
       const isLast = check >= settings.startupFailureThreshold || seen.health === 'stopped';
       if (isLast && !isStarting) return this.#failAttempt(reasonOf(seen));
@@ -246,7 +245,7 @@ export class LocalWatchdog {
     return this.#attempt(memory.repairAttempts + 1, { cause: 'start_failed', reason });
   }
 
-  /** Starts the container in its turn, and lets the next one start when it answers. */
+  /** Starts the container in its turn, and frees the turn when the agent answers. */
   async #start(): Promise<void> {
     const { docker, times, turns } = this.#dependencies;
     const asker = { owner: this.#entry.userId, isUrgent: false, signal: this.#signal };
@@ -267,7 +266,7 @@ export class LocalWatchdog {
     });
   }
 
-  /** Looks until the container does not start any more, or for so long. */
+  /** Checks until the container has finished starting or the time is over. */
   async #settle(forMs: number): Promise<Observation> {
     for (const until = performance.now() + forMs; ; await this.#wait(STARTING_LOOK_MS)) {
       const seen = await this.#look();
@@ -275,10 +274,14 @@ export class LocalWatchdog {
     }
   }
 
-  /** @param timeoutMs how long the gateway may take to answer. */
+  /**
+   * Checks the agent.
+   *
+   * @param timeoutMs time for the gateway to answer.
+   */
   async #look(timeoutMs?: number): Promise<Observation> {
     const { port } = await this.#container();
-    if (port === undefined) throw new NotMendedHereError('Its container has no port');
+    if (port === undefined) throw new NotMendedHereError('The container has no published port');
     const { docker, progress } = this.#dependencies;
     const eyes = { containers: docker.containers, progress };
     const seen = await observeAgent(eyes, this.#entry.agentId, port, timeoutMs);
@@ -316,7 +319,10 @@ function reasonOf({ reason }: Observation): string {
   return reason ?? 'The agent does not answer';
 }
 
-/** Docker's events tell a stop from a kill; its record of a container is sure of want of memory. */
+/**
+ * Returns the end of a container. Docker's events distinguish a stop from a kill; only its container
+ * record is reliable about lack of memory.
+ */
 function endIn(container: ContainerState, heard: ContainerDeath | undefined): End {
   const { exitCode = null, finishedAt, id, oomKilled } = container;
   const death = deathOf(container);

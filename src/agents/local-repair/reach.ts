@@ -3,40 +3,40 @@ import type { Logger } from 'pino';
 import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 
-/** Of the time between two calls, while there is no answer. */
+/** The pause between two calls during an outage, as a share of the usual interval. */
 const AWAY_SHARE = 0.4;
 
-/** So many calls in a row fail before it counts: a process that was paused knows nothing. */
+/** Failures in a row before an outage counts; after a pause of the process the first failures mean little. */
 const FAILURES = 3;
 
-/** Makes one cheap call; rejects when nobody answers. */
+/** One cheap call, which rejects if there is no answer. */
 export type Call = (timeoutMs: number) => Promise<unknown>;
 
-/** Whether what supervisors need to act can be reached from here. */
+/** A probe of all services that supervisors need. */
 export class ControlPlaneReach {
   readonly #parts: readonly Part[];
 
   /**
-   * @param calls by the name of whom they ask.
-   * @param everyMs between two calls; as long may each of them take.
+   * @param calls by the name of the called service.
+   * @param everyMs interval between two calls, also the timeout of each.
    */
   constructor(calls: Readonly<Record<string, Call>>, everyMs: number, log: Logger) {
     this.#parts = Object.entries(calls).map(([name, call]) => new Part(name, call, everyMs, log));
   }
 
-  /** Asks again and again, until the signal aborts. */
+  /** Probes the services until the signal aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#parts.map((part) => part.watch(signal)));
   }
 
-  /** For how many milliseconds one of them has not answered; 0 when all do. */
+  /** Milliseconds of the longest current outage; 0 if all services answer. */
   get awayForMs(): number {
     return Math.max(...this.#parts.map(({ awayForMs }) => awayForMs));
   }
 }
 
 class Part {
-  /** When the last call that was answered began, by the monotonic clock. */
+  /** Start of the last answered call, by the monotonic clock. */
   #reachedAt = performance.now();
   #failures = 0;
   readonly #name: string;
@@ -76,13 +76,13 @@ class Part {
       ]);
     } catch (error) {
       if (!signal.aborted && ++this.#failures === FAILURES) {
-        this.#log.warn({ err: error }, `${this.#name} cannot be reached`);
+        this.#log.warn({ err: error }, `${this.#name} is unreachable`);
       }
       return false;
     } finally {
       over.abort();
     }
-    if (this.#failures >= FAILURES) this.#log.info(`${this.#name} is reached again`);
+    if (this.#failures >= FAILURES) this.#log.info(`${this.#name} is reachable again`);
     this.#reachedAt = began;
     this.#failures = 0;
     return true;

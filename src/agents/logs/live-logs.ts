@@ -4,17 +4,17 @@ import { ContainerMissingError } from '../../docker/containers/container-errors.
 import type { HostAccess } from '../hosts/host-access.js';
 import { Shares, type Release } from '../../lib/shares.js';
 
-/** Where agents' logs are read: a host's Docker, or its worker. */
+/** The source of agents' logs: a host's Docker or its worker. */
 type Logs = Pick<HostAccess, 'logs'>;
 
-/** Streams of one process at a time: each holds a connection. */
+/** Most concurrent streams of this process, and of one owner; each holds a connection. */
 const MAX_STREAMS = 200;
 const MAX_STREAMS_OF_OWNER = 20;
 
 export interface OpenStream {
   readonly streamId: string;
   readonly agentId: string;
-  /** ISO 8601. */
+  /** A time in ISO 8601. */
   readonly startedAt: string;
 }
 
@@ -23,14 +23,14 @@ export type LogEvent =
   | { readonly kind: 'end'; readonly reason: 'container-ended' | 'container-missing' | 'stopped' };
 
 export interface FollowOptions {
-  /** The cursor after which it begins. */
+  /** The cursor after which the log starts. */
   readonly since: string | undefined;
-  /** What is blotted out of every line, such as the agent's tokens. */
+  /** Secrets that are redacted in every line, such as the agent's tokens. */
   readonly redact: readonly string[];
   readonly signal: AbortSignal;
 }
 
-/** The live logs that are being read through this process. */
+/** A registry of the live logs that are read through this process. */
 export class LiveLogs {
   readonly #open = new Map<
     string,
@@ -43,10 +43,10 @@ export class LiveLogs {
   });
 
   /**
-   * Follows an agent's log from after a cursor, or else from now on, until the container ends,
-   * somebody stops the stream, or the reader goes.
+   * Follows an agent's log after a cursor, by default from now on, until the container ends, the stream
+   * is stopped, or the reader disconnects.
    *
-   * @throws TooManyRequestsError when too many streams are open, of all agents or of their owner's.
+   * @throws TooManyRequestsError if too many streams are open in this process or for the owner.
    */
   follow(
     host: Logs,
@@ -56,7 +56,7 @@ export class LiveLogs {
     options.signal.throwIfAborted();
     const release = this.#shares.take(userId);
     const stop = new AbortController();
-    // From the moment it was asked for, not from when Docker has been reached.
+    // The log starts at the time of the request, not at the later time when Docker is reached.
     const since = options.since ?? cursorOfNow();
     const stream = { streamId: randomUUID(), agentId, startedAt: new Date().toISOString() };
     this.#open.set(stream.streamId, { ...stream, stop, release });
@@ -70,7 +70,7 @@ export class LiveLogs {
       .map(({ streamId, startedAt }) => ({ streamId, agentId, startedAt }));
   }
 
-  /** Ends a stream of this agent. Returns whether there was one. */
+  /** Ends a stream of this agent. Returns false if the stream does not exist. */
   stop(agentId: string, streamId: string): boolean {
     const stream = this.#open.get(streamId);
     if (stream?.agentId !== agentId) return false;
@@ -108,7 +108,7 @@ export class LiveLogs {
   }
 }
 
-/** A page of what an agent has written: the last lines, or those after a cursor. */
+/** Returns a page of an agent's log: the last lines, or the lines after a cursor. */
 export async function logHistory(
   host: Logs,
   agentId: string,
@@ -127,7 +127,7 @@ export async function logHistory(
       if (lines.length >= limit) break;
     }
   } catch (error) {
-    // An agent that is not made yet, or no more, has written nothing.
+    // An agent without a container has an empty log.
     if (!(error instanceof ContainerMissingError)) throw error;
   }
   return { lines, cursor: lines.at(-1)?.cursor ?? cursor };

@@ -1,8 +1,6 @@
 import type { TenantDatabase } from '../../platform/database/database.js';
 
-/**
- * Whether an agent is a clone that is not paid for yet: until then nothing but its removal is done to it.
- */
+/** Reports whether an agent is a clone without a final payment; until then it may only be removed. */
 export async function isUnpaidClone(tenant: TenantDatabase, agentId: string): Promise<boolean> {
   const unpaid = await tenant.query('SELECT FROM clones WHERE id = $agentId AND paid_at IS NULL', {
     agentId,

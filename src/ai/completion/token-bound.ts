@@ -1,23 +1,23 @@
 import type { ChatBody, ChatMessage, ChatRequest, TokenUsage } from './completion.js';
 
-/** What an answer may be long where the request does not say, in tokens. */
+/** Output bound in tokens for a request without its own. */
 export const DEFAULT_MAX_OUTPUT = 16_384;
 
-/** No provider counts more for one image. */
+/** Upper bound of tokens for one image at any provider. */
 const IMAGE_TOKENS = 8_000;
 
-/** What surrounds each message in a model's own format. */
+/** Tokens around each message in a model's own format. */
 const MESSAGE_TOKENS = 16;
 
-/** More than what any provider says to its model where it may call tools. */
+/** Upper bound of tokens that a provider adds to the prompt if tools are present. */
 const TOOLS_TOKENS = 1_000;
 
 /**
- * What a call may use at most. A token is at least one byte of UTF-8, so that text never has more
- * tokens than bytes; in fact it has about a fourth. What is behind an address nobody can tell but
- * whoever reads it: then it is all that the model can take in.
+ * Returns the most tokens that a call may use. A token is at least one byte of UTF-8 (about four in
+ * practice), so bytes bound the text. Content behind a URL has unknown size and counts as the full
+ * context window.
  *
- * @param contextWindow of the model that takes in most of those who may be asked.
+ * @param contextWindow the largest among the models of the route.
  */
 export function tokenBound(request: ChatBody, contextWindow: number): number {
   const input = inputBound(request);
@@ -29,38 +29,38 @@ function hasAddress({ content }: ChatMessage): boolean {
   return Array.isArray(content) && content.some((part) => isImage(part) && !isInside(part));
 }
 
-/** Whether an image is in the request itself. */
+/** Reports whether an image is embedded in the request. */
 function isInside(part: object): boolean {
   const image: unknown = 'image_url' in part ? part.image_url : undefined;
   const url = typeof image === 'object' && image !== null && 'url' in image ? image.url : undefined;
   return typeof url === 'string' && /^data:/i.test(url);
 }
 
-/** What to reckon with where a provider does not say what was used. */
+/** Estimates the usage if the provider does not report it. */
 export function usageEstimate(request: ChatBody, outputTokens: number): TokenUsage {
   return { inputTokens: Math.ceil(inputBound(request) / 4), outputTokens };
 }
 
-/** No model that is asked for much writes more in a second. */
+/** Highest output rate of the commonly requested models, in tokens per second. */
 const TOKENS_PER_SECOND = 100;
 
 /**
- * What to reckon with where nothing of an answer has come: it was being written all the same.
+ * Estimates the usage of an answer of which no output has arrived yet.
  *
- * @param since of `performance.now()`: when the provider was asked.
+ * @param since `performance.now()` at the request to the provider.
  */
 export function unseenUsage(request: ChatBody, since: number): TokenUsage {
   const written = Math.ceil(((performance.now() - since) / 1_000) * TOKENS_PER_SECOND);
   return usageEstimate(request, Math.min(written, outputBound(request) * answersOf(request)));
 }
 
-/** The request with the bound that was held for it, where it has none of its own. */
+/** Returns the request with the bound used for the hold, unless it has its own. */
 export function withOutputBound(request: ChatRequest, maxOutput = DEFAULT_MAX_OUTPUT): ChatRequest {
   if (ownBound(request) !== undefined) return request;
   return { ...request, max_tokens: Math.min(DEFAULT_MAX_OUTPUT, maxOutput) };
 }
 
-/** Of two bounds the higher: which of them a provider heeds is its own matter. */
+/** Returns the higher of the two bounds, since providers differ in which they honor. */
 function ownBound({ max_tokens: a, max_completion_tokens: b }: ChatBody): number | undefined {
   return a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 }
@@ -69,7 +69,7 @@ const outputBound = (request: ChatBody): number => ownBound(request) ?? DEFAULT_
 
 const answersOf = ({ n }: ChatBody): number => (typeof n === 'number' && n > 1 ? n : 1);
 
-/** Of requests that are there: what is under way is asked for again and again. */
+/** Input bounds by request, since a running call needs them repeatedly. */
 const reckoned = new WeakMap<ChatBody, number>();
 
 function inputBound(request: ChatBody): number {

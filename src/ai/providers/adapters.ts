@@ -13,7 +13,7 @@ const ADAPTERS: Readonly<Record<ProviderName, ProviderAdapter>> = {
   minimax: openAiCompatible('minimax'),
 };
 
-/** Who speaks this provider's format. */
+/** Returns the adapter for the provider's format. */
 export function adapterOf(name: ProviderName): ProviderAdapter {
   return ADAPTERS[name];
 }

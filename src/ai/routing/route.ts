@@ -5,19 +5,19 @@ import type { Target } from './circuit-breaker.js';
 import { ModelRestrictedError } from './model-restricted-error.js';
 import type { ProviderConfig, ProviderName } from '../completion/provider-names.js';
 
-/** Who is asked, in this order; the first that answers serves. */
+/** Attempts in order; the first to succeed serves the call. */
 export type Route = readonly Attempt[];
 
-/** One of those who may be asked. */
+/** A model at a provider that a call may try. */
 export interface Attempt extends Target {
-  /** Undefined for a model that is not in the catalogue, such as one of a local server. */
+  /** Catalogue entry; undefined for a model outside the catalogue, such as a local server's. */
   readonly entry: ModelEntry | undefined;
 }
 
-/** The providers that a key or an address was given for. */
+/** The providers with a configured key or address. */
 export type Providers = Partial<Readonly<Record<ProviderName, ProviderConfig>>>;
 
-/** Each provider's primary model and its fallback (spec 4.8), by the ids of the catalogue. */
+/** Each provider's primary model and fallback (spec 4.8), as catalogue ids. */
 const PRIMARIES: Readonly<Record<ProviderName, readonly [string, string]>> = {
   openrouter: ['openrouter/openai/gpt-6-luna', 'openrouter/google/gemini-2.5-flash'],
   gemini: ['gemini/gemini-2.5-flash', 'gemini/gemini-3.8-flash'],
@@ -27,7 +27,7 @@ const PRIMARIES: Readonly<Record<ProviderName, readonly [string, string]>> = {
   minimax: ['minimax/MiniMax-M3', 'minimax/MiniMax-M2.5'],
 };
 
-/** Who stands in for whom; minimax never does (spec 4.8). */
+/** Order in which providers replace each other; minimax never does (spec 4.8). */
 const CHAIN: readonly ProviderName[] = ['openrouter', 'gemini', 'groq', 'anthropic', 'openai'];
 
 export const TASK_TIERS = ['reasoning', 'coding', 'fast', 'creative'] as const;
@@ -35,31 +35,38 @@ export const TASK_TIERS = ['reasoning', 'coding', 'fast', 'creative'] as const;
 export type TaskTier = (typeof TASK_TIERS)[number];
 
 /**
- * OpenRouter's names, with those of its variants that only choose among who serves the model: others
- * search the web, or are a choice of models that somebody has put together.
+ * OpenRouter's model names, with the variants that only select a host for the model. Other variants
+ * search the web or select among curated models.
  */
 const OPENROUTER_NAME =
   /^(?!openrouter\/)[\w.-]+\/[\w.-]+(:(free|thinking|extended|nitro|floor|exacto))?$/;
 
-/** @throws BadRequestError for a name that means more at a provider than one model. */
+/**
+ * Checks that a name denotes a single model at the provider.
+ *
+ * @throws BadRequestError if the name means more than one model.
+ */
 export function requireOneModel(provider: string, name: string): void {
   if (provider === 'openrouter' && !OPENROUTER_NAME.test(name)) {
-    throw new BadRequestError(`${name} does not name one model of OpenRouter`);
+    throw new BadRequestError(`${name} does not name a single OpenRouter model`);
   }
 }
 
-/** What an agent asks for: one model or the first that is served, or one that its provider alone knows. */
+/**
+ * The model that an agent requests: the first served of several names, or a name known only to its
+ * provider.
+ */
 export type WantedModel =
   | {
       readonly aiProvider: string;
-      /** Names in the catalogue, the best first. */
+      /** Catalogue names, the best first. */
       readonly families: readonly string[];
-      /** Whether no other model may stand in for it. */
+      /** True if no other model may replace it. */
       readonly alone: boolean;
     }
   | { readonly aiProvider: string; readonly name: string };
 
-/** A primary and two fallbacks, all through openrouter (spec 4.8). */
+/** A primary and two fallbacks for each tier, all through openrouter (spec 4.8). */
 const TIERS: Readonly<Record<TaskTier, readonly [string, string, string]>> = {
   reasoning: [
     'openrouter/anthropic/claude-opus-5.5',
@@ -83,36 +90,40 @@ const TIERS: Readonly<Record<TaskTier, readonly [string, string, string]>> = {
   ],
 };
 
-/** Attempts of one call: what takes longer is no answer any more. */
+/** Most attempts of one call; more would take too long to be useful. */
 const MAX_ATTEMPTS = 6;
 
 const isTier = (task: string): task is TaskTier => TASK_TIERS.some((tier) => tier === task);
 
-/** @throws UnavailableError that says what to set, when no provider is configured. */
+/**
+ * Checks that a provider is configured.
+ *
+ * @throws UnavailableError that names the variables to set.
+ */
 export function requireProvider(providers: Providers, preferred: ProviderName): void {
   if (Object.keys(providers).length > 0) return;
   const prefix = preferred.toUpperCase();
   throw new UnavailableError(
     `No AI provider is configured: set ${prefix}_API_KEY, or ${prefix}_BASE_URL for any address ` +
-      'that speaks its format, and restart',
+      'with its API format, and restart',
   );
 }
 
-/** Decides who is asked. Only models that the plan allows, at providers that are configured. */
+/** Selects providers and models for a call: only models in the plan, at configured providers. */
 export class Router {
   readonly #providers: Providers;
   readonly #preferred: ProviderName;
 
-  /** @param preferred `AI_PROVIDER`: asked first where nothing else decides. */
+  /** @param preferred `AI_PROVIDER`: tried first if no other rule decides. */
   constructor(providers: Providers, preferred: ProviderName) {
     this.#providers = providers;
     this.#preferred = preferred;
   }
 
   /**
-   * For a model where one is asked for, else for a kind of task.
+   * Returns the route for a model, if given, or else for a kind of task.
    *
-   * @throws what `forModel` and `forTask` do.
+   * @throws the errors of `forModel` and `forTask`.
    */
   for(
     { model, task = 'general' }: { model?: string | undefined; task?: string },
@@ -122,11 +133,11 @@ export class Router {
   }
 
   /**
-   * For a model that was asked for by its id: it, the same model at another provider, and then its
-   * provider's own fallback.
+   * Returns the route for a model id: that model, the same model at another provider, then its provider's
+   * fallback.
    *
-   * @throws ModelRestrictedError; NotFoundError when there is no such model, or nobody serves it here; UnavailableError
-   *   when no provider is configured.
+   * @throws ModelRestrictedError; NotFoundError for an unknown or unserved model; UnavailableError
+   *   without a provider.
    */
   forModel(id: string, plan: Plan): Route {
     const asked = findModel(id);
@@ -139,11 +150,11 @@ export class Router {
   }
 
   /**
-   * For a kind of task. What is no tier is answered by the preferred provider, and then by the
-   * others in turn; so is a tier where openrouter is not configured.
+   * Returns the route for a kind of task. A task that is no tier, or a tier without openrouter, goes to
+   * the preferred provider, then to the others in turn.
    *
-   * @throws NotFoundError when no configured provider has a model for the plan; UnavailableError
-   *   when none is configured.
+   * @throws NotFoundError if no configured provider has a model for the plan; UnavailableError without a
+   *   provider.
    */
   forTask(task: string, plan: Plan): Route {
     const tier = isTier(task) && this.#providers.openrouter ? tierOf(task, plan) : [];
@@ -156,12 +167,12 @@ export class Router {
   }
 
   /**
-   * For an agent's model: asked of the provider it was made for if that is configured, else of
-   * whoever serves it. On plans with a quota their other models stand in after its provider's own. A
-   * model that is not in the catalogue has nobody to stand in for it.
+   * Returns the route for an agent's model: at its own provider if configured, otherwise at any that
+   * serves it. On plans with a quota, their other models follow. A model outside the catalogue has no
+   * fallback.
    *
-   * @throws NotFoundError when nobody serves it here; UnavailableError when no provider is configured;
-   *   what `requireOneModel` throws.
+   * @throws NotFoundError if no provider serves the model; UnavailableError without a provider; the
+   *   errors of `requireOneModel`.
    */
   forAgent(wanted: WantedModel, plan: Plan): Route {
     requireProvider(this.#providers, this.#preferred);
@@ -196,12 +207,12 @@ export class Router {
     return unique(serving.map(toAttempt));
   }
 
-  /** At the provider that is wanted, or else at any: one is configured. */
+  /** Returns an attempt at the wanted provider, or else at any configured provider. */
   #unknown(wanted: string, model: string): Attempt {
     const provider = [wanted, this.#preferred, ...Object.keys(PRIMARIES)].find(
       (name): name is ProviderName => Object.hasOwn(this.#providers, name),
     );
-    if (provider === undefined) throw new TypeError('one was required');
+    if (provider === undefined) throw new TypeError('no provider is configured');
     requireOneModel(provider, model);
     return { provider, model, entry: findModel(`${provider}/${model}`) };
   }
@@ -214,7 +225,7 @@ function entryOf(id: string): ModelEntry {
 }
 
 /**
- * The models of a tier that the plan has; where those are fewer than three, its other models at the
+ * Returns the tier's models that the plan allows. If fewer than three, the plan's other models at the
  * same provider follow, those for this kind of task first.
  */
 function tierOf(task: TaskTier, plan: Plan): ModelEntry[] {

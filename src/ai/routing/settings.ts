@@ -25,7 +25,7 @@ export const aiSettings = area(
     trustHeaders: variable(
       'AI_TRUST_HEADERS',
       production ? onlyNever.prefault('never') : choice('loopback', 'never').prefault('loopback'),
-      'who calls the AI API from this machine without a key is who its headers say',
+      'access to the AI API from this machine without a key, as the user named in the headers',
     ),
     providers: Object.fromEntries(PROVIDER_NAMES.map((name) => [name, providerVariables(name)])),
   }),
@@ -33,7 +33,7 @@ export const aiSettings = area(
     const providers: Partial<Record<ProviderName, ProviderConfig>> = {};
     for (const name of PROVIDER_NAMES) {
       const { apiKey, baseUrl } = values[name] ?? {};
-      // A local model server often needs no key, so an address alone configures a provider too.
+      // A local model server often needs no key, so an address alone also configures a provider.
       if (apiKey === undefined && baseUrl === undefined) continue;
       providers[name] = { apiKey, baseUrl: baseUrl ?? PROVIDER_BASE_URLS[name] };
     }
@@ -43,7 +43,7 @@ export const aiSettings = area(
 
 function providerVariables(name: ProviderName) {
   return {
-    // What no header can hold would be quoted by the error of whoever tries to send it.
+    // A key that is no valid header value would be quoted in the error of the HTTP client.
     apiKey: variable(
       `${name.toUpperCase()}_API_KEY`,
       textMatching(/^[\x21-\x7e]+$/, 'one line of visible ASCII characters').optional(),
@@ -53,7 +53,7 @@ function providerVariables(name: ProviderName) {
     baseUrl: variable(
       `${name.toUpperCase()}_BASE_URL`,
       url('http', 'https').optional(),
-      'where its API is; alone, for a server that needs no key',
+      'address of its API; sufficient alone for a server that needs no key',
       { otherwise: `\`${PROVIDER_BASE_URLS[name]}\`` },
     ),
   };

@@ -2,7 +2,7 @@ import type { CompletionStream } from './ask-provider.js';
 import type { ChatBody, TokenUsage } from '../completion/completion.js';
 import { unseenUsage, usageEstimate } from '../completion/token-bound.js';
 
-/** What a stream has used so far: by what the provider says of it, and by what has come of it. */
+/** The usage of a stream so far, as reported by the provider and as estimated from the output. */
 export class StreamUsage {
   readonly #request: ChatBody;
   readonly #stream: CompletionStream;
@@ -16,9 +16,9 @@ export class StreamUsage {
   }
 
   /**
-   * A piece is about a token, and four bytes are at least one; while nothing is said, a model thinks.
-   * Some providers say at the beginning what they have used until then, so that of a stream that is
-   * cut off the highest one counts.
+   * Returns the usage so far. A piece is about one token; so are four bytes. Time without output counts
+   * as thinking. Some providers report early totals, so the higher count wins for a stream that is cut
+   * off.
    */
   get soFar(): TokenUsage {
     const said = this.#stream.usage();
@@ -37,7 +37,7 @@ export class StreamUsage {
     return this.#isComplete;
   }
 
-  /** It has come to its end. */
+  /** Marks the stream as complete. */
   complete(): void {
     this.#isComplete = true;
   }

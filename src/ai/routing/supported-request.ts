@@ -3,19 +3,19 @@ import { isObject, type JsonObject } from '../../lib/json.js';
 import type { ChatBody, ChatMessage } from '../completion/completion.js';
 import { fieldsWithin, isKnownField } from '../providers/shared/fields.js';
 
-/** What clients send without wanting anything by it; what it says is what happens anyway. */
+/** Fields that clients send by default, with a check that the value only states the default behavior. */
 const MEANS_NOTHING = new Map<string, (value: unknown) => boolean>([
   ['store', (value) => value === false],
   ['service_tier', (value) => value === 'auto' || value === 'default'],
   ['modalities', (value) => Array.isArray(value) && value.every((each) => each === 'text')],
-  // How long a prompt is kept in a cache, and what is told of the costs: none of it costs us more.
+  // Prompt cache retention and options cost the platform nothing extra.
   ['prompt_cache_retention', () => true],
   ['prompt_cache_options', () => true],
   ['usage', () => true],
   ['tool_stream', () => true],
 ]);
 
-/** Of a message: the rest, such as what a client got with an answer, is left out. */
+/** Message fields to pass on; the rest, such as fields copied from an answer, is dropped. */
 const MESSAGE_FIELDS = [
   'role',
   'content',
@@ -29,7 +29,7 @@ const MESSAGE_FIELDS = [
   'reasoning_details',
 ] as const;
 
-/** 400: names the field that we do not pass on, as OpenAI's API does. */
+/** 400 that names the unsupported field, as OpenAI's API does. */
 export class UnsupportedError extends BadRequestError {
   constructor(param: string, message = `${param} is not supported`) {
     super(message, { code: 'unsupported_parameter', param });
@@ -37,10 +37,10 @@ export class UnsupportedError extends BadRequestError {
 }
 
 /**
- * What a client asks for, of which all may be passed on: nothing in it costs what was not held. What
- * only says what happens anyway is left out.
+ * Returns the request with only fields that may be passed on, so that nothing costs more than was held.
+ * Fields that state the default behavior are dropped.
  *
- * @throws UnsupportedError for anything else.
+ * @throws UnsupportedError for any other field.
  */
 export function supportedRequest(body: ChatBody): ChatBody {
   const fields: [string, unknown][] = [];
@@ -61,7 +61,7 @@ function supportedField(field: string, value: unknown): unknown {
   return value;
 }
 
-/** Functions of the client's own: what a provider runs itself, it charges for. */
+/** Checks that a tool is the client's own function, since providers charge for tools they run themselves. */
 function supportedTool(tool: unknown, index: number): unknown {
   const param = `tools[${index}]`;
   if (!isObject(tool)) throw new UnsupportedError(param, `${param} must be an object`);
@@ -88,7 +88,7 @@ function supportedMessage(message: ChatMessage, index: number): ChatMessage {
       supportedPart(part, `messages[${index}].content[${at}]`),
     );
   }
-  // `role` is one of the fields.
+  // MESSAGE_FIELDS includes `role`.
   return supported as ChatMessage;
 }
 
@@ -109,21 +109,28 @@ function supportedPart(part: unknown, param: string): JsonObject {
 function image(given: unknown, param: string): JsonObject {
   const { url, detail } = isObject(given) ? given : {};
   const where = `${param}.image_url.url`;
-  // What is behind a data URL of another type is read as a document or a film.
+  // A data URL of another type would be read as a document or a video.
   if (typeof url !== 'string' || !/^(data:image\/|https?:\/\/)/i.test(url)) {
-    throw new UnsupportedError(where, `${where} must be an image's data URL, or http(s)`);
+    throw new UnsupportedError(where, `${where} must be an image's data URL or an http(s) URL`);
   }
-  if (isOfOurKey(url)) throw new UnsupportedError(where, `${where} must not be a file of Gemini's`);
+  if (isOfOurKey(url))
+    throw new UnsupportedError(
+      where,
+      `${where} must not be a Gemini file: send the image as a data URL`,
+    );
   return { url, ...defined({ detail }) };
 }
 
-/** Gemini reads such a file with our key: what it says of one that is not ours sounds like a refused key. */
+/**
+ * Reports whether a URL is a Gemini file, which Gemini reads with the platform's key. Its error for a
+ * foreign file resembles a refused key.
+ */
 function isOfOurKey(url: string): boolean {
   if (/^data:/i.test(url) || !URL.canParse(url)) return false;
   return /^generativelanguage\.googleapis\.com\.?$/i.test(new URL(url).hostname);
 }
 
-/** Without a time of its own, for which Anthropic charges twice as much. */
+/** Keeps cache_control without its ttl; Anthropic charges double for a longer one. */
 function cacheControl({ cache_control: control }: JsonObject): object {
   return isObject(control) && control.type === 'ephemeral'
     ? { cache_control: { type: 'ephemeral' } }

@@ -2,7 +2,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { tryParseJson } from '../../lib/json.js';
 import { usageRecord, type UsageRecord } from './usage-record.js';
 
-/** A part of the journal of a process that could not bring its records into the database itself. */
+/** A journal segment of a process that could not write its records to the database itself. */
 export class AbandonedSegment {
   readonly #file: string;
   readonly #linesOf: (content: Buffer) => string[];
@@ -31,13 +31,13 @@ export class AbandonedSegment {
     try {
       return readFileSync(this.#file);
     } catch (error) {
-      if (isMissing(error)) return Buffer.alloc(0); // another process was first
+      if (isMissing(error)) return Buffer.alloc(0); // another process removed it first
       throw error;
     }
   }
 }
 
-/** A last line that was cut off in the middle was never acknowledged. */
+/** A truncated last line was never acknowledged. */
 const wholeLines = (content: Buffer) => content.toString().split('\n').slice(0, -1);
 
 const isMissing = (error: unknown): boolean =>

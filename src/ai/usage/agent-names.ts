@@ -1,15 +1,15 @@
 import type { TenantDatabase } from '../../platform/database/database.js';
 
-/** What calls without an agent are shown as. */
+/** Name shown for calls without an agent. */
 const WITHOUT_AGENT = 'API';
 
-/** Agents of one query. */
+/** Agents in one query. */
 const AT_ONCE = 500;
 
 /**
- * How agents are shown in what they used, also those that are removed.
+ * Returns the names of agents for usage reports, including removed agents.
  *
- * @param ids '' for no agent.
+ * @param ids '' for calls without an agent.
  */
 export async function agentNames(
   tenant: TenantDatabase,

@@ -13,7 +13,7 @@ export interface CostDashboard {
     readonly totalCalls: number;
     readonly avgCostPerCall: number;
   };
-  /** What cost most first; `model` is the one that most of it was paid for. */
+  /** Highest cost first; `model` is the agent's most expensive one. */
   readonly agents: readonly {
     readonly name: string;
     readonly tokens: number;
@@ -22,13 +22,13 @@ export interface CostDashboard {
     readonly avgCostPerCall: number;
     readonly model: string;
   }[];
-  /** Every day of the period, the first one first. */
+  /** Every day of the period in ascending order. */
   readonly daily: readonly {
     readonly date: string;
     readonly cost: number;
     readonly tokens: number;
   }[];
-  /** What cost most first; the shares of the whole cost add up to 100, or to 0 where it is 0. */
+  /** Highest cost first; the shares add up to 100, or to 0 if the total cost is 0. */
   readonly modelBreakdown: readonly {
     readonly model: string;
     readonly percent: number;
@@ -36,7 +36,7 @@ export interface CostDashboard {
   }[];
 }
 
-/** Agents, and models, that are named: those that cost least are left out. */
+/** Most agents and most models that are listed; the cheapest are omitted. */
 const MAX_NAMED = 500;
 
 interface CostRow {
@@ -44,7 +44,7 @@ interface CostRow {
   readonly agentId: string | null;
   readonly model: string | null;
   readonly tokens: number;
-  /** Millionths of a dollar: their sums are exact. */
+  /** Millionths of a dollar, so that sums are exact. */
   readonly micros: number;
   readonly calls: number;
 }
@@ -57,14 +57,14 @@ interface AgentCost {
   readonly model: string;
 }
 
-/** What the tenant's calls of a period cost; undefined for one who has never made a call. */
+/** Returns the costs of a tenant's calls in a period; undefined if the tenant never made a call. */
 export async function costDashboard(
   tenant: TenantDatabase,
   period: Period,
 ): Promise<CostDashboard | undefined> {
   const rows = await report<CostRow>(tenant, costSql(scopeOf(tenant)), { ...period });
   const total = rows.find((row) => [row.day, row.agentId, row.model].every((of) => of === null));
-  if (!total) throw new TypeError('a sum over no rows is a row as well');
+  if (!total) throw new TypeError('a sum over no rows must still return a row');
   if (total.calls === 0 && !(await hasUsage(tenant))) return undefined;
   const agents = agentCosts(rows).sort(costliestFirst).slice(0, MAX_NAMED);
   const nameOf = await agentNames(
@@ -96,7 +96,7 @@ async function hasUsage(tenant: TenantDatabase): Promise<boolean> {
   return row?.used === true;
 }
 
-/** Each agent's models together, under the name of the one that cost most. */
+/** Combines the models of each agent under the name of the most expensive one. */
 function agentCosts(rows: readonly CostRow[]): AgentCost[] {
   const byAgent = new Map<string, AgentCost>();
   for (const { agentId, model, tokens, micros, calls } of [...rows].sort(costliestFirst)) {
@@ -133,7 +133,7 @@ function modelCosts(rows: readonly CostRow[]): CostDashboard['modelBreakdown'] {
   }));
 }
 
-/** Of what cost the same, what used more comes first, and then by name. */
+/** Sorts by cost, then by usage, both descending, then by name. */
 function costliestFirst(a: CostRow | AgentCost, b: CostRow | AgentCost): number {
   return (
     b.micros - a.micros ||

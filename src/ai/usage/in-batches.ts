@@ -1,12 +1,11 @@
-/** Milliseconds after which no further batch is begun. */
+/** Milliseconds after which no further batch starts. */
 const ENOUGH_MS = 5_000;
 
 /**
- * Does work that may be done in any number of parts, part after part, until nothing is left or
- * enough time has passed.
+ * Repeats work in batches until none is left or enough time has passed.
  *
- * @param work does up to so many, and answers how many there were.
- * @returns how many were done.
+ * @param work handles up to the given number and returns how many it handled.
+ * @returns the total number handled.
  */
 export async function inBatches(
   size: number,

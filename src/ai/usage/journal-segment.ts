@@ -4,27 +4,28 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type { UsageRecord } from './usage-record.js';
 
-/** A part of the journal: some records, and the file that has them until they are in the database. */
+/** A journal segment: records, and the file that stores them until they are in the database. */
 export class JournalSegment {
   readonly #records: UsageRecord[] = [];
   readonly #file: string;
   #fd: number | undefined;
-  /** Whether the last line may have no end. */
+  /** True if the last line may be incomplete. */
   #torn = false;
 
   constructor(file: string) {
     this.#file = file;
   }
 
-  /** Also those that the file system refused. */
+  /** Includes records that the file system rejected. */
   get records(): readonly UsageRecord[] {
     return this.#records;
   }
 
   /**
-   * In the file when this returns: the process may be killed then, but not the machine.
+   * Writes a record to the file before it returns: it survives a kill of the process, but not a crash of
+   * the machine.
    *
-   * @throws what the file system refuses.
+   * @throws the error of the file system.
    */
   append(record: UsageRecord): void {
     this.#records.push(record);
@@ -35,19 +36,19 @@ export class JournalSegment {
     this.#torn = false;
   }
 
-  /** Says that its process lives. */
+  /** Updates the file's time as a sign of life of its process. */
   touch(): void {
     const now = new Date();
     if (this.#fd !== undefined) futimesSync(this.#fd, now, now);
   }
 
-  /** Leaves the file. */
+  /** Closes the file without removing it. */
   close(): void {
     const fd = this.#takeFd();
     if (fd !== undefined) closeSync(fd);
   }
 
-  /** Not at once: a file goes when the disk has done with what it is just writing of it. */
+  /** Removes the file asynchronously, since pending disk writes can delay this. */
   async remove(): Promise<void> {
     const fd = this.#takeFd();
     if (fd === undefined) return;
@@ -55,7 +56,7 @@ export class JournalSegment {
     await closed(fd);
   }
 
-  /** In a folder that is there again if somebody has taken it away. */
+  /** Opens the file; recreates its folder if it was removed. */
   #openFile(): number {
     mkdirSync(path.dirname(this.#file), { recursive: true });
     return openSync(this.#file, 'a', 0o600);

@@ -11,35 +11,35 @@ import { UsageJournal } from './usage-journal.js';
 import type { UsageRecord } from './usage-record.js';
 
 /**
- * Milliseconds in which records gather before they are written together. While they are, calls of
- * the same users wait with their reservations: seldom is better than little at a time.
+ * Milliseconds for which records are collected into a batch. Calls of the same users wait with their
+ * reservations during a write, so few large batches are better than many small ones.
  */
 const GATHER_MS = 100;
-/** Between two attempts while the database is out. */
+/** Milliseconds between two attempts while the database is unavailable. */
 const RETRY_MS = 1_000;
-/** Records that wait for a database that is out. Beyond, no call is begun any more. */
+/** Most records that wait for an unavailable database; beyond this, calls are rejected. */
 const MAX_WAITING = 100_000;
-/** Between two notes of what calls under way have used. */
+/** Milliseconds between two updates of the usage of calls in flight. */
 const REFRESH_MS = 1_000;
-/** Between two looks for what is held by processes that died. */
+/** Milliseconds between two checks for reservations of processes that died. */
 const SETTLE_MS = 60_000;
-/** What is held ahead for somebody who does not call for so long is given back. */
+/** Milliseconds without a call after which a user's advance reservation is released. */
 const IDLE_MS = 5_000;
-/** A file that was not touched for so many signs of life has nobody any more. */
+/** Signs of life that may be missing before a file counts as abandoned. */
 const ABANDONED_AFTER = 4;
 
 export interface MeterOptions {
   readonly database: Database;
-  /** Where the journal is; survives this process. */
+  /** Folder of the journal; it must survive this process. */
   readonly folder: string;
   readonly log: Logger;
-  /** For tests. */
+  /** Shorter in tests. */
   readonly signOfLifeMs?: number;
 }
 
 /**
- * Counts what AI calls use: holds their quota before them, and records after them what they used,
- * without waiting for the database and without losing a record when this process is killed.
+ * Meters AI calls: reserves quota before each call and records usage after it, without waiting for the
+ * database and without losing a record if this process is killed.
  */
 export class Meter {
   readonly #options: MeterOptions;
@@ -50,13 +50,13 @@ export class Meter {
   readonly #closing = new AbortController();
   readonly #living: Promise<unknown>;
 
-  /** @throws what the file system refuses: without a journal no call is answered. */
+  /** @throws the error of the file system: without a journal no call is answered. */
   constructor(options: MeterOptions) {
     this.#options = options;
     this.#quota = new Quota(options.database);
     this.#journal = new UsageJournal(options.folder);
     this.#signOfLifeMs = options.signOfLifeMs ?? SIGN_OF_LIFE_MS;
-    // Each on its own: a database that is out must not make the journal look abandoned.
+    // Independent loops: an unavailable database must not make the journal look abandoned.
     this.#living = Promise.all([
       this.#regularly(this.#signOfLifeMs, () => this.#journal.touch()),
       this.#regularly(this.#signOfLifeMs, () => this.#quota.keep()),
@@ -68,28 +68,30 @@ export class Meter {
   }
 
   /**
-   * Holds what a call may use. Whoever calls this then calls `record` or `release`.
+   * Reserves quota for a call. The caller must then call `record` or `release`.
    *
-   * @throws QuotaExceededError; UnavailableError when usage cannot be recorded.
+   * @throws QuotaExceededError; UnavailableError if usage cannot be recorded.
    */
   async reserve(claim: TokenClaim): Promise<void> {
     if (this.#journal.size >= MAX_WAITING) {
-      throw new UnavailableError('Usage cannot be recorded: the database does not answer');
+      throw new UnavailableError(
+        'Usage cannot be recorded because the database does not answer: retry later',
+      );
     }
     await this.#quota.reserve(claim);
   }
 
   /**
-   * The call is being asked for. If it takes a while, and this process is killed before it is recorded
-   * or released, what is told here counts.
+   * Announces a call that is about to be made. If it takes a while and this process is killed before
+   * `record` or `release`, the usage given here counts.
    */
   expect(callId: string, usedSoFar: () => UsageRecord): void {
     this.#journal.open.expect(callId, this.#holding(callId, usedSoFar));
   }
 
   /**
-   * The call has cost something, and will cost more: if this process is killed before it is
-   * recorded, what it has used so far counts, to the second.
+   * Marks a call as having incurred costs. If this process is killed before `record`, its usage so far
+   * counts, to the second.
    */
   begin(callId: string, usedSoFar: () => UsageRecord): void {
     try {
@@ -99,7 +101,7 @@ export class Meter {
     }
   }
 
-  /** Records what a call used. To be called before its answer ends. */
+  /** Records the usage of a call. Must be called before its answer ends. */
   record(used: UsageRecord): void {
     const record = { ...used, ...this.#quota.settle(used.callId) };
     const { agentId, model, inputTokens, outputTokens, costUsd } = record;
@@ -110,21 +112,21 @@ export class Meter {
     try {
       this.#journal.append(record);
     } catch (error) {
-      // It is still written from memory, if this process lives.
+      // It is still written from memory if this process survives.
       this.#logFailure(error);
     }
     this.#endOpen(used.callId);
     this.#write();
   }
 
-  /** The call came to nothing: what was held for it is free. */
+  /** Releases the reservation of a call without usage. */
   release(callId: string): void {
     this.#quota.release(callId);
     this.#endOpen(callId);
     this.#write();
   }
 
-  /** Resolves when everything recorded so far is in the database, and nothing is held ahead. */
+  /** Resolves when all records are in the database and no advance reservations remain. */
   async flushed(): Promise<void> {
     await this.#quota.retireAll();
     this.#write();
@@ -132,8 +134,8 @@ export class Meter {
   }
 
   /**
-   * Brings everything into the database; leaves the journal if it cannot within `timeoutMs`. To be
-   * called once.
+   * Writes everything to the database; keeps the journal if this takes longer than `timeoutMs`. May be
+   * called only once.
    */
   async close(timeoutMs = 5_000): Promise<void> {
     const giveUp = new AbortController();
@@ -147,12 +149,12 @@ export class Meter {
     this.#journal.close();
   }
 
-  /** What a call has used so far, with what it holds then. */
+  /** Returns a function for the usage of a call so far, with its current reservation. */
   #holding(callId: string, usedSoFar: () => UsageRecord): () => UsageRecord {
     return () => ({ ...usedSoFar(), ...this.#quota.heldFor(callId) });
   }
 
-  /** If there is anything to write. */
+  /** Starts writing, if there are records to write. */
   #write(): void {
     if (this.#closing.signal.aborted) return;
     if (this.#journal.size === 0 && !this.#quota.hasOver) return;
@@ -167,7 +169,7 @@ export class Meter {
     const over = this.#quota.takeOver();
     const segments = this.#journal.sealAll();
     for (const segment of segments) {
-      // With the last: until then records name them.
+      // With the last segment, since earlier records still name these reservations.
       await this.#settleSurely(segment.records, segment === segments.at(-1) ? over : []);
       if (this.#closing.signal.aborted) return;
       try {
@@ -179,7 +181,7 @@ export class Meter {
     if (segments.length === 0) await this.#settleSurely([], over);
   }
 
-  /** Until the database takes it: a record that is given twice counts once. */
+  /** Retries until the database accepts the records; a record written twice counts once. */
   async #settleSurely(records: readonly UsageRecord[], over: readonly string[]) {
     const { signal } = this.#closing;
     while (!signal.aborted) {
@@ -197,7 +199,7 @@ export class Meter {
     for (const { record, error } of refused) this.#setAside(JSON.stringify(record), error);
   }
 
-  /** For what the database will never take. */
+  /** Sets a record aside that the database will never accept. */
   #setAside(line: string, reason: unknown): void {
     this.#logFailure(reason, { refused: line });
     try {
@@ -207,22 +209,23 @@ export class Meter {
     }
   }
 
-  /** Takes over what processes left that were killed. */
+  /** Recovers the journals of killed processes. */
   async #recover(): Promise<void> {
     const { log } = this.#options;
     for (const segment of this.#journal.abandoned(ABANDONED_AFTER * this.#signOfLifeMs)) {
       const { records, unreadable } = segment.read();
       if (records.length > 0) await this.#settle(records, []);
       for (const line of unreadable) this.#setAside(line, new TypeError('unreadable'));
-      if (records.length > 0) log.info({ count: records.length }, 'usage of a process that ended');
+      if (records.length > 0)
+        log.info({ count: records.length }, 'usage of a process that ended was recovered');
       segment.remove();
     }
   }
 
-  /** Gives back what processes held that were killed. */
+  /** Releases the reservations of killed processes. */
   async #settleAbandoned(): Promise<void> {
     const count = await settleAbandoned(this.#options.database);
-    if (count > 0) this.#options.log.info({ count }, 'quota of processes that ended');
+    if (count > 0) this.#options.log.info({ count }, 'quota of processes that ended was released');
   }
 
   #retireIdle(): void {

@@ -11,19 +11,19 @@ import {
 import path from 'node:path';
 import type { UsageRecord } from './usage-record.js';
 
-/** A page of the file system: nothing that is written into one is cut off by a kill. */
+/** A page of the file system: a kill cannot cut off a write into one. */
 const SLOT_BYTES = 4096;
 
 interface OpenCall {
   readonly slot: number;
   usedSoFar: () => UsageRecord;
-  /** As it stands in the file. */
+  /** The content of its slot in the file. */
   written: string;
 }
 
 /**
- * What calls under way have used so far, in a file that outlives this process however it ends: each
- * has a slot, which is another call's afterwards, so the file is as long as the most at a time.
+ * The usage so far of calls in flight, in a file that survives this process. Each call has a slot, reused
+ * after it, so the file is as long as the most concurrent calls.
  */
 export class OpenCalls {
   readonly #file: string;
@@ -37,33 +37,33 @@ export class OpenCalls {
     this.#file = file;
   }
 
-  /** Into the file with the next refresh, if it is open then. */
+  /** Writes the call to the file at the next refresh, if it is still open then. */
   expect(callId: string, usedSoFar: () => UsageRecord): void {
     this.#open(callId, usedSoFar);
   }
 
   /**
-   * In the file when this returns.
+   * Writes the call to the file before it returns.
    *
-   * @throws what the file system refuses.
+   * @throws the error of the file system.
    */
   begin(callId: string, usedSoFar: () => UsageRecord): void {
     this.#write(this.#open(callId, usedSoFar));
   }
 
   /**
-   * Brings the file up to what the calls have used since.
+   * Updates the file with the usage of all open calls.
    *
-   * @throws what the file system refuses.
+   * @throws the error of the file system.
    */
   refresh(): void {
     for (const call of this.#calls.values()) this.#write(call);
   }
 
   /**
-   * The call is over, if it was open.
+   * Ends a call and clears its slot, if it was open.
    *
-   * @throws what the file system refuses.
+   * @throws the error of the file system.
    */
   end(callId: string): void {
     const call = this.#calls.get(callId);
@@ -81,10 +81,10 @@ export class OpenCalls {
   }
 
   /**
-   * Says that its process lives. A file that somebody has taken away, because this was not said for
-   * long, is made anew.
+   * Updates the file's time as a sign of life of its process. Recreates a file that was removed because
+   * the sign was late.
    *
-   * @throws what the file system refuses.
+   * @throws the error of the file system.
    */
   touch(): void {
     if (this.#fd === undefined) return;
@@ -98,7 +98,7 @@ export class OpenCalls {
     this.refresh();
   }
 
-  /** Leaves the file, if a call is open. */
+  /** Closes the file, and keeps it if a call is open. */
   close(): void {
     if (this.#fd === undefined) return;
     closeSync(this.#fd);
@@ -106,7 +106,7 @@ export class OpenCalls {
     if (this.#calls.size === 0) rmSync(this.#file, { force: true });
   }
 
-  /** Of a call that is open already, what it has used is from now on told like this. */
+  /** Opens a call; for one that is already open, replaces the source of its usage. */
   #open(callId: string, usedSoFar: () => UsageRecord): OpenCall {
     const known = this.#calls.get(callId);
     if (known) {
@@ -122,8 +122,7 @@ export class OpenCalls {
     const line = `${JSON.stringify(call.usedSoFar())}\n`;
     if (line === call.written) return;
     const bytes = Buffer.from(line);
-    if (bytes.length > SLOT_BYTES)
-      throw new RangeError('a call has more to tell than a slot holds');
+    if (bytes.length > SLOT_BYTES) throw new RangeError('a record exceeds the size of a slot');
     this.#fd ??= this.#openFile();
     this.#isEmpty = false;
     writeSync(this.#fd, bytes, 0, bytes.length, call.slot * SLOT_BYTES);
@@ -136,7 +135,7 @@ export class OpenCalls {
   }
 }
 
-/** The lines of such a file: one for each slot, empty where no call was open. */
+/** Returns the lines of the file, one for each slot; empty if no call was open. */
 export function openCallLines(text: Buffer): string[] {
   const lines: string[] = [];
   for (let at = 0; at < text.length; at += SLOT_BYTES) {

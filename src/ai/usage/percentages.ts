@@ -1,6 +1,6 @@
 /**
- * What share of their sum each amount is, in whole percent that add up to exactly 100: those with
- * the largest remainders are rounded up, the first of equal ones first. All 0 where the sum is.
+ * Returns whole percentages of the sum that add up to exactly 100. The largest remainders are rounded up,
+ * the first of equal ones first. All are 0 if the sum is 0.
  */
 export function percentagesOf(amounts: readonly number[]): number[] {
   const sum = amounts.reduce((total, amount) => total + amount, 0);

@@ -1,4 +1,4 @@
-/** Days (UTC) as `YYYY-MM-DD`, both included. */
+/** Days (UTC) as `YYYY-MM-DD`, both inclusive. */
 export interface Period {
   readonly from: string;
   readonly to: string;
@@ -6,18 +6,18 @@ export interface Period {
 
 const DAY_MS = 86_400_000;
 
-/** Today and the days before it, `count` in all. */
+/** Returns the period of the last `count` days, including today. */
 export function lastDays(count: number, now: Date): Period {
   return { from: dayOf(now.getTime() - (count - 1) * DAY_MS), to: dayOf(now.getTime()) };
 }
 
-/** From the first of this calendar month until today. */
+/** Returns the period from the first of this calendar month to today. */
 export function monthToDate(now: Date): Period {
   const to = dayOf(now.getTime());
   return { from: `${to.slice(0, 8)}01`, to };
 }
 
-/** Each day of it, the first one first. */
+/** Lists the days of a period in ascending order. */
 export function daysOf({ from, to }: Period): string[] {
   const days: string[] = [];
   for (let at = Date.parse(from); at <= Date.parse(to); at += DAY_MS) days.push(dayOf(at));

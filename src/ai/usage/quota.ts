@@ -6,24 +6,23 @@ import { TooManyRequestsError } from '../../lib/errors.js';
 import { SharedReservation } from './shared-reservation.js';
 import type { HeldTokens } from './usage-record.js';
 
-/** Reservations in one round trip. */
+/** Most reservations in one round trip. */
 const MAX_BATCH = 200;
 
 /**
- * Seconds for which a reservation outlives the last sign of life of its process, and milliseconds
- * between two such signs. What a process that died held is free after the first, and the minute
- * until another one looks for it. So is what was reserved for a call whose
- * process did not hear of it.
+ * Seconds for which a reservation outlives its process's last sign of life, and milliseconds between two
+ * signs. Quota of a dead process, or of a lost answer, is free after that and up to a minute more, until
+ * another process checks.
  */
 const HOLD_SECONDS = 120;
 export const SIGN_OF_LIFE_MS = 15_000;
 
 /**
- * Of a user who calls often, so many calls more are reserved for at once, all of the size of the one
- * that asks: they need not wait for the database.
+ * Most further calls reserved in advance for a frequent user, each as large as the current one, so that
+ * they need not wait for the database.
  */
 const MAX_CALLS_AHEAD = 15;
-/** Milliseconds for which calls take of what was reserved ahead: much less than it is held for. */
+/** Milliseconds for which an advance reservation can be used: much less than it is held. */
 const AHEAD_MS = 30_000;
 
 const HOLD = {
@@ -33,34 +32,34 @@ const HOLD = {
 
 const KEEP = { name: 'keep_reservations', text: 'SELECT keep_reservations($1, $2)' };
 
-/** What one call may use at most, and whose it is. */
+/** The most tokens that a call may use, and its owner. */
 export interface TokenClaim {
   readonly callId: string;
   readonly userId: string;
-  /** Undefined for those whom no quota binds. */
+  /** Undefined for users without a quota. */
   readonly plan: Plan | undefined;
-  /** Input and output, at most. */
+  /** Most input and output tokens together. */
   readonly tokens: number;
 }
 
 interface LimitedClaim extends TokenClaim {
   readonly limit: number;
-  /** For calls to come, and not for one that waits. */
+  /** True for an advance reservation, without a waiting call. */
   readonly refill: boolean;
 }
 
-/** What the database says of a claim; numbers as it writes them. */
+/** The database's decision on a claim, with numbers as text. */
 interface Verdict {
   readonly admitted: boolean;
-  /** Used and held this month, without this call. */
+  /** Tokens used and held this month, without this call. */
   readonly taken: string;
-  /** Held for later calls. */
+  /** Tokens held for later calls. */
   readonly extra: string;
 }
 
-/** 429 of spec 7. */
+/** 429 (spec section 7): the monthly quota is exceeded. */
 export class QuotaExceededError extends TooManyRequestsError {
-  /** @param taken tokens used this month, and held for calls that are under way. */
+  /** @param taken tokens used this month, and held for calls in flight. */
   constructor(plan: Plan, taken: number, limit: number) {
     super(
       `Monthly token quota exceeded for plan "${plan}". Used ${taken} of ${limit} tokens. ` +
@@ -70,15 +69,15 @@ export class QuotaExceededError extends TooManyRequestsError {
   }
 }
 
-/** The monthly token quotas, of which every call holds its part before it begins. */
+/** Monthly token quotas: every call reserves its share before it begins. */
 export class Quota {
   readonly #database: Database;
-  /** Calls under way, and what they hold. */
+  /** Calls in flight and their reservations. */
   readonly #held = new Map<string, { reservation: SharedReservation; tokens: number }>();
-  /** The one that a user's next call takes of. Only of those who have called lately. */
+  /** Reservations for a user's next calls; only of recently active users. */
   readonly #current = new Map<string, SharedReservation>();
   readonly #living = new Set<SharedReservation>();
-  /** Users for whom more is being asked for. */
+  /** Users for whom an advance reservation is being requested. */
   readonly #refilling = new Map<string, Promise<void>>();
   #over: string[] = [];
   readonly #batches: Batcher<LimitedClaim, Verdict | 'held'>;
@@ -89,10 +88,10 @@ export class Quota {
   }
 
   /**
-   * Holds the call's tokens until it is settled, in the database: no number of calls at once gets
-   * more than there is. Whoever has no limit is not counted beforehand.
+   * Reserves the call's tokens in the database until it is settled, so that concurrent calls cannot
+   * exceed the quota. Users without a limit are not checked.
    *
-   * @throws QuotaExceededError when less is left this month.
+   * @throws QuotaExceededError if the rest of the month's quota is too small.
    */
   async reserve(claim: TokenClaim): Promise<void> {
     const { plan } = claim;
@@ -109,26 +108,26 @@ export class Quota {
   }
 
   /**
-   * The call is over: what it held is about to be settled, and `takeOver` to be asked.
+   * Ends a call whose reservation is about to be settled; `takeOver` must be called next.
    *
-   * @returns what it held, if anything.
+   * @returns the reserved tokens, if any.
    */
   settle(callId: string): HeldTokens | undefined {
     return this.#end(callId, 'used');
   }
 
-  /** What a call under way holds, if anything. */
+  /** Returns the reserved tokens of a call in flight, if any. */
   heldFor(callId: string): HeldTokens | undefined {
     const held = this.#held.get(callId);
     return held && { heldBy: held.reservation.terms.id, held: held.tokens };
   }
 
-  /** The call came to nothing: what it held may be another one's. */
+  /** Ends a call without usage; its tokens are free for other calls. */
   release(callId: string): void {
     this.#end(callId, 'unused');
   }
 
-  /** The reservations that are over since this was asked last: nothing is to be held by them. */
+  /** Returns the reservations that have ended since the last call, to be released. */
   takeOver(): string[] {
     const over = this.#over;
     this.#over = [];
@@ -139,7 +138,7 @@ export class Quota {
     return this.#over.length > 0;
   }
 
-  /** Gives up what is held ahead for users who have not called since this was called last. */
+  /** Releases advance reservations of users without a call since the last run. */
   retireIdle(): void {
     for (const [userId, reservation] of this.#current) {
       if (reservation.wasTakenLately()) continue;
@@ -148,19 +147,19 @@ export class Quota {
     }
   }
 
-  /** Gives up all that is held ahead. */
+  /** Releases all advance reservations. */
   async retireAll(): Promise<void> {
     await Promise.all(this.#refilling.values());
     for (const reservation of this.#current.values()) this.#retire(reservation);
     this.#current.clear();
   }
 
-  /** Says that the calls under way are alive, and so what is held for them. */
+  /** Sends a sign of life for all reservations of this process. */
   async keep(): Promise<void> {
     await this.#database.call(KEEP, [[...this.#living].map(({ terms }) => terms.id), HOLD_SECONDS]);
   }
 
-  /** Before what is held ahead is used up, so that no call waits for the database. */
+  /** Requests more in advance before the current reservation is used up, so that no call waits. */
   #refillIfLow(claim: LimitedClaim): void {
     const { userId } = claim;
     if (this.#current.get(userId)?.low !== true || this.#refilling.has(userId)) return;
@@ -172,7 +171,7 @@ export class Quota {
     try {
       await this.#batches.add({ ...claim, callId, refill: true });
     } catch {
-      // A call that finds nothing ahead asks for itself, and is told what is wrong.
+      // A call without an advance reservation makes its own request and receives the error.
     }
     this.#refilling.delete(claim.userId);
     this.release(callId);
@@ -204,7 +203,7 @@ export class Quota {
     if (reservation.over && this.#living.delete(reservation)) this.#over.push(reservation.terms.id);
   }
 
-  /** What an earlier batch has left over is enough for some. */
+  /** Reserves tokens for a batch of claims; the rest of an earlier batch may suffice for some. */
   async #holdAll(claims: readonly LimitedClaim[]): Promise<(Verdict | 'held')[]> {
     const held = new Set(claims.filter((claim) => !claim.refill && this.#takePart(claim)));
     try {
@@ -213,7 +212,7 @@ export class Quota {
         held.has(claim) ? 'held' : (verdicts.get(claim.callId) ?? []),
       );
     } catch (error) {
-      // All of them fail together.
+      // All claims of a batch fail together.
       for (const { callId } of held) this.release(callId);
       throw error;
     }
@@ -246,13 +245,13 @@ export class Quota {
     return verdicts;
   }
 
-  /** Nobody's first call holds more than itself; each next time it is about twice as much. */
+  /** Returns how many calls to reserve in advance: none at first, then about twice as many each time. */
   #callsAhead(userId: string): number {
     const last = this.#current.get(userId);
     return last ? Math.min(MAX_CALLS_AHEAD, 2 * last.terms.callsAhead + 2) : 0;
   }
 
-  /** Lets the next calls of the user take of this one. */
+  /** Makes a reservation the source of the user's next calls. */
   #lead(userId: string, reservation: SharedReservation): void {
     const last = this.#current.get(userId);
     this.#current.set(userId, reservation);
@@ -260,7 +259,7 @@ export class Quota {
   }
 }
 
-/** Until when calls take of what is held ahead from now on: not into the next month (UTC). */
+/** Returns the time until which an advance reservation can be used: never past the end of the month (UTC). */
 function aheadUntil(now: number): number {
   const day = new Date(now);
   return Math.min(now + AHEAD_MS, Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1, 1));

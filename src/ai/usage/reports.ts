@@ -2,7 +2,7 @@ import type { TenantDatabase } from '../../platform/database/database.js';
 import type { Period } from './period.js';
 import { byModelSql, dailySql, ROLLED_UP, summarySql, type Scope } from './report-sql.js';
 
-/** What calls used, and what they cost. */
+/** Usage and cost of calls. */
 export interface UsageSums {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -27,13 +27,13 @@ export interface SummaryUsage extends ModelUsage, DayUsage {
   readonly agentId: string;
 }
 
-/** The place in a summary after which a page begins. */
+/** The last row of the previous page of a summary. */
 export type SummaryPosition = Pick<SummaryUsage, 'day' | 'agentId' | 'provider' | 'model'>;
 
-/** Models that one report names: what cost least is left out. */
+/** Most models in one report; the cheapest are omitted. */
 const MAX_MODELS = 1_000;
 
-/** What was used a day, by agent and model: the tenant's, or everybody's for the platform. */
+/** Reports usage by day, agent and model: the tenant's, or all users' for the platform. */
 export function usageSummary(
   tenant: TenantDatabase,
   period: Period,
@@ -52,7 +52,7 @@ export function usageSummary(
   });
 }
 
-/** What each model was used, what cost most first. @param agentId by this agent alone. */
+/** Reports usage by model, highest cost first. @param agentId limits the report to this agent. */
 export function usageByModel(
   tenant: TenantDatabase,
   period: Period,
@@ -65,12 +65,12 @@ export function usageByModel(
   });
 }
 
-/** What was used on each day with calls, the first one first. */
+/** Reports usage for each day with calls in ascending order. */
 export function usageDaily(tenant: TenantDatabase, period: Period): Promise<DayUsage[]> {
   return report<DayUsage>(tenant, dailySql(scopeOf(tenant)), { ...period });
 }
 
-/** What the tenant's reports are about. */
+/** Returns the scope of the tenant's reports. */
 export const scopeOf = ({ userId }: TenantDatabase): Scope => ({
   usage: ROLLED_UP,
   ofUser: userId !== undefined,

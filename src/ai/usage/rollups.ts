@@ -1,27 +1,27 @@
 import type { Database, FunctionCall } from '../../platform/database/database.js';
 import { inBatches } from './in-batches.js';
 
-/** Pending sums of one transaction. */
+/** Pending sums in one transaction. */
 const BATCH = 5_000;
 
 /**
- * Adds what is pending to the days' sums, for a few seconds at most. Each is added exactly once,
- * however many do this at a time and wherever one of them dies: in one transaction it is taken from
- * `usage_pending` and added to `usage_daily`. What is left, the next pass adds.
+ * Adds pending sums to the daily sums, for a few seconds at most. Each sum moves from `usage_pending` to
+ * `usage_daily` in one transaction, so it counts exactly once despite concurrent calls and crashes. The
+ * next call continues.
  *
- * @returns how many were added.
+ * @returns the number of sums added.
  */
 export function rollUpUsage(database: Database): Promise<number> {
   return inBatches(BATCH, (most) => count(database, ROLL_UP, most));
 }
 
-/** Reservations of one transaction. */
+/** Reservations in one transaction. */
 const SETTLED_AT_ONCE = 500;
 
 /**
- * Gives back what is held for calls whose process has not been heard of, for a few seconds at most.
+ * Releases reservations of processes without signs of life, for a few seconds at most.
  *
- * @returns how many reservations there were.
+ * @returns the number of reservations.
  */
 export function settleAbandoned(database: Database): Promise<number> {
   return inBatches(SETTLED_AT_ONCE, (most) => count(database, SETTLE_ABANDONED, most));

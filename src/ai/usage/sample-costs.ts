@@ -1,7 +1,7 @@
 import type { CostDashboard } from './cost-dashboard.js';
 import { daysOf, type Period } from './period.js';
 
-/** Of each day: what the samples below add up to, so that the sums agree. */
+/** Totals for each day, equal to the sums of the samples below. */
 const DAILY = { cost: 0.42, tokens: 90_000, calls: 60 };
 
 const SAMPLES = [
@@ -10,7 +10,7 @@ const SAMPLES = [
   { name: 'Daily digest', model: 'google/gemini-2.5-flash', share: 0.1 },
 ];
 
-/** What a dashboard would look like, for one who has not used anything yet. Never mixed with rows. */
+/** Returns a sample dashboard for a tenant without usage. Never mixed with real data. */
 export function sampleCosts(period: Period): CostDashboard {
   const days = daysOf(period);
   const part = (daily: number, share: number) => round(daily * days.length * share);

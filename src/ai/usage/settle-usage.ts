@@ -4,18 +4,18 @@ import type { UsageRecord } from './usage-record.js';
 
 const SETTLE = { name: 'settle_usage', text: 'SELECT settle_usage($1, $2)' };
 
-/** What the database will not take, and why. */
+/** A record that the database rejects, and the reason. */
 export interface RefusedRecord {
   readonly record: UsageRecord;
   readonly error: unknown;
 }
 
 /**
- * Writes what calls used, each once however often it is given, and frees what was held for them. A
- * record that the database refuses is found by halves, so that it does not keep the others out.
+ * Writes usage records, each once even if given repeatedly, and releases their reservations. A record
+ * that the database rejects is found by bisection, so that it does not block the rest.
  *
- * @param over reservations by which nothing is to be held any more. No later record may name one.
- * @returns what was refused; what was held for it is free when its reservation is over.
+ * @param over reservations that have ended. No later record may name any of them.
+ * @returns the rejected records; their tokens are free when their reservation has ended.
  */
 export async function settleUsage(
   database: Database,

@@ -1,20 +1,19 @@
-/** How a reservation was made. */
+/** The terms of a reservation. */
 export interface ReservationTerms {
   readonly id: string;
-  /** The monthly tokens that it was admitted under. */
+  /** Monthly token limit at the time of admission. */
   readonly limit: number;
-  /** Calls that it was to be enough for, besides the first. */
+  /** Number of further calls that it was made for. */
   readonly callsAhead: number;
-  /** Tokens that it holds besides the part of the first call: for all of those, or none. */
+  /** Tokens beyond the first call's share: for all further calls, or 0. */
   readonly extra: number;
-  /** Milliseconds since the epoch, after which no call takes a part any more. */
+  /** Milliseconds since the epoch, after which no call takes a share any more. */
   readonly until: number;
 }
 
 /**
- * Tokens that the database holds for a user under one id, of which calls of that user take their
- * parts; the first call has its part from the beginning. It is over when no call has a part in it
- * and none will take one.
+ * Tokens that the database holds for a user under one id, shared by several calls; the first call has its
+ * share from the beginning. It ends when no call has a share and none will take one.
  */
 export class SharedReservation {
   #underWay = 1;
@@ -30,12 +29,12 @@ export class SharedReservation {
     return this.#underWay === 0 && (this.#retired || this.#free === 0);
   }
 
-  /** Whether most of what was held ahead is taken. */
+  /** True if most of the advance tokens are taken. */
   get low(): boolean {
     return !this.#retired && this.terms.extra > 0 && this.#free < this.terms.extra / 3;
   }
 
-  /** Takes a part, unless there is not as much in it for a call under this limit. */
+  /** Takes a share, if enough is left and the limit is unchanged. */
   take(tokens: number, limit: number): boolean {
     const open = !this.#retired && Date.now() < this.terms.until;
     if (!open || limit !== this.terms.limit || tokens > this.#free) return false;
@@ -45,18 +44,18 @@ export class SharedReservation {
     return true;
   }
 
-  /** A call that took a part has ended. @param unused what it did not use at all. */
+  /** Ends the share of a call. @param unused tokens to return. */
   end(unused = 0): void {
     this.#underWay--;
     this.#free += unused;
   }
 
-  /** No call takes a part any more. */
+  /** Closes the reservation for further calls. */
   retire(): void {
     this.#retired = true;
   }
 
-  /** Whether a part was taken since this was asked last. */
+  /** Reports whether a share was taken since the last check. */
   wasTakenLately(): boolean {
     const lately = this.#takenLately;
     this.#takenLately = false;

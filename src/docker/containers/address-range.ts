@@ -1,4 +1,4 @@
-/** First and last address of an IPv4 network such as `10.231.0.16/28`, as numbers. */
+/** Returns the first and last address of an IPv4 network such as `10.231.0.16/28`, as numbers. */
 export function addressRange(subnet: string): { readonly first: number; readonly last: number } {
   const [address = '', bits = '32'] = subnet.split('/');
   const size = 2 ** (32 - Number(bits));

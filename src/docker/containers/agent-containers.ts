@@ -37,7 +37,7 @@ import { stateArchive } from './state-archive.js';
 const ATTEMPTS = 20;
 const ATTEMPT_PAUSE_MS = 100;
 
-/** The one container that each agent runs in, from its making to its removal. */
+/** The container of each agent, from creation to removal. */
 export class AgentContainers {
   readonly #client: DockerClient;
   readonly #named: NamedContainers;
@@ -60,18 +60,19 @@ export class AgentContainers {
   }
 
   /**
-   * Adopts or creates the agent's container, on its network and volume. One that was made from
-   * another specification is replaced. Puts files and secrets in place unless it runs.
+   * Adopts or creates the agent's container on its network and volume. Replaces a container made from
+   * another specification. Installs files and secrets unless it is running.
    *
-   * @throws ImageUnavailableError when Docker does not have the image.
-   * @throws MemoryMissingError when the volume is not there.
+   * @throws ImageUnavailableError if Docker does not have the image.
+   * @throws MemoryMissingError if the volume is missing.
    */
   async ensure(spec: AgentContainerSpec): Promise<{ id: string; created: boolean }> {
     const options = containerOptions(spec, this.#client, this.#runtime);
     await this.#volumes.require(spec);
     for (let attempt = 1; ; attempt++) {
       const existing = await this.#find(spec.agentId);
-      // One that Docker could not remove whole is dead, and never starts again.
+      // Docker marks a container as dead if its removal failed halfway; a dead container never starts
+      // again.
       const isDead = existing?.State.Dead === true;
       if (existing && !isDead && (await this.#fits(existing, options.Labels, spec.agentId))) {
         if (!existing.State.Running) await this.#putFiles(existing.Id, spec);
@@ -84,7 +85,7 @@ export class AgentContainers {
         await this.#putFiles(id, spec);
         return { id, created: true };
       } catch (error) {
-        // The name is taken: by another call like this, or by one being removed.
+        // The name is taken by a concurrent call, or by a container being removed.
         const isTaken = error instanceof DockerRefusedError && error.statusCode === 409;
         if (!isTaken || attempt === ATTEMPTS) throw error;
       }
@@ -92,7 +93,7 @@ export class AgentContainers {
     }
   }
 
-  /** Starts the container, or finds it running. @throws PortTakenError, ContainerMissingError */
+  /** Starts the container unless it is running. @throws PortTakenError, ContainerMissingError */
   async start(agentId: string): Promise<void> {
     const found = await this.#get(agentId);
     if (found.State.Running) return;
@@ -106,7 +107,7 @@ export class AgentContainers {
         docker.getContainer(found.Id).start(bound),
       );
     } catch (error) {
-      // A start that was not heard of may have happened: what is there now decides.
+      // A start whose response was lost may still have happened; check the current state.
       const now = await this.#get(agentId);
       if (now.State.Running) return;
       if (port !== undefined && (await this.#failedForPort(port, error))) {
@@ -116,7 +117,7 @@ export class AgentContainers {
     }
   }
 
-  /** Asks the container to stop and kills it after the grace. Missing or stopped is well. */
+  /** Stops the container and kills it after the grace period. A missing or stopped container is no error. */
   async stop(agentId: string, graceSeconds: number): Promise<void> {
     const found = await this.#find(agentId);
     if (!found?.State.Running) return;
@@ -127,7 +128,7 @@ export class AgentContainers {
     );
   }
 
-  /** Kills the container at once. Missing or stopped is well. */
+  /** Kills the container at once. A missing or stopped container is no error. */
   async kill(agentId: string): Promise<void> {
     const found = await this.#find(agentId);
     if (!found?.State.Running) return;
@@ -136,26 +137,29 @@ export class AgentContainers {
     );
   }
 
-  /** Removes the container, running or not, and waits until it is gone. Missing is well. */
+  /** Removes the container, running or not, and waits until it is gone. A missing container is no error. */
   async remove(agentId: string): Promise<void> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       if (!(await this.#named.remove(agentId, containerName(agentId)))) return;
       if (attempt > 1) await delay(ATTEMPT_PAUSE_MS);
     }
-    throw new DockerRefusedError(409, `${containerName(agentId)} is still being removed`);
+    throw new DockerRefusedError(
+      409,
+      `${containerName(agentId)} is still being removed: retry later`,
+    );
   }
 
-  /** Keeps the stopped container under another name, so that a new one can be made. */
+  /** Renames the stopped container to keep it while a new container is created. */
   async retain(agentId: string): Promise<void> {
     const current = await this.#find(agentId);
     if (!current) return;
     const { previous } = spareNames(agentId);
-    // One from a replacement that nobody has brought to its end.
+    // Left over from a replacement that was never completed.
     await this.#named.remove(agentId, previous);
     await this.#rename(current, previous);
   }
 
-  /** Puts the container that was retained in the place of the present one; none is well. */
+  /** Replaces the current container with the retained container, if there is one. */
   async restore(agentId: string): Promise<void> {
     const previous = await this.#named.find(agentId, spareNames(agentId).previous);
     if (!previous) return;
@@ -163,13 +167,13 @@ export class AgentContainers {
     await this.#rename(previous, containerName(agentId));
   }
 
-  /** What the agent's container is now, or undefined when there is none. */
+  /** Returns the state of the agent's container; undefined if it does not exist. */
   async inspect(agentId: string): Promise<ContainerState | undefined> {
     const found = await this.#find(agentId);
     return found && containerState(found);
   }
 
-  /** What the container uses; takes Docker a second or two. @throws ContainerMissingError */
+  /** Returns the container's resource usage; Docker takes a second or two. @throws ContainerMissingError */
   async stats(agentId: string): Promise<ContainerStats> {
     const { Id: id } = await this.#get(agentId);
     return containerStats(
@@ -177,7 +181,7 @@ export class AgentContainers {
     );
   }
 
-  /** What the container of that id has done since its start; undefined when there is none. */
+  /** Returns the container's cumulative work since its start; undefined if it does not exist. */
   async work(containerId: string): Promise<ContainerWork | undefined> {
     const stats = await this.#client.callUnless([404], (docker, bound) =>
       docker.getContainer(containerId).stats({ stream: false, 'one-shot': true, ...bound }),
@@ -186,7 +190,7 @@ export class AgentContainers {
   }
 
   /**
-   * The lines that the container wrote, oldest first.
+   * Yields the container's log lines, oldest first.
    *
    * @throws ContainerMissingError, InvalidCursorError
    */
@@ -195,12 +199,12 @@ export class AgentContainers {
     yield* readContainerLog(this.#client, id, options);
   }
 
-  /** The container of every agent of this installation; none of those kept beside it. */
+  /** Lists the current container of every agent of this installation, without retained containers. */
   async list(): Promise<ContainerSummary[]> {
     return (await this.#list()).map(containerSummary);
   }
 
-  /** Ids of the agents whose container runs. */
+  /** Returns the ids of the agents whose container is running. */
   async running(): Promise<ReadonlySet<string>> {
     const running = await this.#list('running');
     return new Set(running.map(({ Labels: labels }) => labels[LABEL.agent] ?? ''));
@@ -212,13 +216,16 @@ export class AgentContainers {
     const containers = await this.#client.call((docker, bound) =>
       docker.listContainers({ all: true, filters, ...bound }),
     );
-    // By name: other containers of the agent have the same labels.
+    // Match by name: an agent's other containers have the same labels.
     return containers.filter(({ Labels: labels, Names: names }) =>
       names.includes(`/${containerName(labels[LABEL.agent] ?? '')}`),
     );
   }
 
-  /** After the fingerprint is made: what an engine can do is no difference between specifications. */
+  /**
+   * Adapts options to the engine, after the fingerprint: an engine's capabilities are no change of
+   * specification.
+   */
   async #asTheEngineCan(options: Docker.ContainerCreateOptions) {
     this.#weighsDisks ??= (await readEngine(this.#client)).weighsDisks;
     if (!this.#weighsDisks) return options;
@@ -226,7 +233,10 @@ export class AgentContainers {
     return { ...options, HostConfig: { ...options.HostConfig, BlkioWeight } };
   }
 
-  /** Docker makes a volume that went away just before: it is empty, and goes again. */
+  /**
+   * Checks that the volume exists. Docker recreates, empty, a volume that vanished just before; then the
+   * container and the volume are removed.
+   */
   async #requireVolume(spec: AgentContainerSpec): Promise<void> {
     if (await this.#volumes.find(spec)) return;
     await this.remove(spec.agentId);
@@ -256,7 +266,7 @@ export class AgentContainers {
     await this.#client.call((docker, bound) => docker.getContainer(id).rename({ name, ...bound }));
   }
 
-  /** Whether a container was made from these very options and still belongs to its network. */
+  /** Reports whether a container was made from exactly these options and is still on its network. */
   async #fits(
     container: Docker.ContainerInspectInfo,
     labels: Readonly<Record<string, string>> | undefined,
@@ -264,7 +274,8 @@ export class AgentContainers {
   ): Promise<boolean> {
     if (container.Config.Labels[LABEL.spec] !== labels?.[LABEL.spec]) return false;
     if (container.State.Status === 'removing' || container.State.Dead) return false;
-    // One that ran before remembers the network by id, and cannot start on a new one of that name.
+    // A container that has run stores the network's id and cannot start on a new network of the same
+    // name.
     const attached = container.NetworkSettings.Networks[containerName(agentId)]?.NetworkID;
     return !attached || attached === (await this.#networks.find(agentId))?.Id;
   }

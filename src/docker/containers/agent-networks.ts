@@ -9,24 +9,27 @@ import type { DockerClient } from './docker-client.js';
 import { removeHelpersOf } from './helper-leftovers.js';
 import { hostRoutes } from './host-routes.js';
 
-/** Docker's option of the bridge's name. */
+/** Docker's option for the bridge name. */
 export const BRIDGE_NAME = 'com.docker.network.bridge.name';
 
 /**
- * A route so wide holds the whole pool of agents' networks (`AGENT_SUBNET_POOL`), which its operator
- * has chosen; the network of an agent, as the narrower one, wins over it.
+ * Prefix length of a route that may cover the whole pool (`AGENT_SUBNET_POOL`), as its operator chose; an
+ * agent's narrower network takes precedence.
  */
 const WHOLE_POOL_BITS = 16;
 
-/** Docker's status for a network that a container is on. */
+/** Docker's status for a network that has containers. */
 const IN_USE = 403;
 const REMOVALS = 3;
 
-/** Docker lists a network after it has taken its subnet: two seconds later at most, also when it is busy. */
+/**
+ * Docker takes a subnet before it lists the network; the listing follows within two seconds, even under
+ * load.
+ */
 const LISTINGS = 40;
 const LISTING_PAUSE_MS = 50;
 
-/** The bridge network that belongs to one agent. */
+/** The bridge network of each agent. */
 export class AgentNetworks {
   readonly #client: DockerClient;
 
@@ -34,10 +37,10 @@ export class AgentNetworks {
     this.#client = client;
   }
 
-  /** The agent's network, if there is one. @throws ForeignContainerError */
+  /** Finds the agent's network. @throws ForeignContainerError */
   async find(agentId: string): Promise<Docker.NetworkInspectInfo | undefined> {
     const name = containerName(agentId);
-    // By list: Docker's names of networks are not unique, and the filter matches parts of them.
+    // Docker's network names are not unique, and the filter also matches parts of names.
     const filters = JSON.stringify({ name: [name] });
     const networks = await this.#client.call((docker, bound) =>
       docker.listNetworks({ filters, ...bound }),
@@ -49,7 +52,7 @@ export class AgentNetworks {
   }
 
   /**
-   * Adopts or creates the network; one with another subnet or bridge is replaced.
+   * Adopts or creates the network; replaces a network with another subnet or bridge.
    *
    * @throws SubnetTakenError
    */
@@ -61,7 +64,7 @@ export class AgentNetworks {
       if (isAsWanted && subnetOf(existing) === spec.subnet) return;
       await this.remove(spec.agentId);
     }
-    // Docker looks at its own networks alone, and nothing would reach an agent behind two routes.
+    // Docker checks only its own networks, and an agent on a subnet with two routes would be unreachable.
     const routed = await this.#routedElsewhere([bridge]);
     if (routed.some((used) => areOverlapping(used, spec.subnet))) {
       throw new SubnetTakenError(spec.subnet);
@@ -72,10 +75,10 @@ export class AgentNetworks {
           Name: containerName(spec.agentId),
           Driver: 'bridge',
           CheckDuplicate: true,
-          // Docker may be told to give networks IPv6 where nothing is said.
+          // Docker may be configured to give networks IPv6 by default.
           EnableIPv6: false,
           Options: { [BRIDGE_NAME]: bridge },
-          // Explicit, because Docker's own pools end at about 30 networks.
+          // Explicit, because Docker's default pools suffice for only about 30 networks.
           IPAM: { Driver: 'default', Config: [{ Subnet: spec.subnet }] },
           Labels: ownershipLabels(spec, this.#client),
           ...bound,
@@ -92,8 +95,8 @@ export class AgentNetworks {
   }
 
   /**
-   * Whether another call like this one made the network. Docker takes the subnet a moment
-   * before it lists the network: so where nothing in the list overlaps, it is looked at again.
+   * Reports whether a concurrent call created the network. Docker takes a subnet before it lists the
+   * network, so the list is read again while nothing in it overlaps.
    */
   async #wasMadeMeanwhile(spec: AgentContainerSpec): Promise<boolean> {
     for (let look = 1; look <= LISTINGS; look++) {
@@ -105,7 +108,10 @@ export class AgentNetworks {
     return false;
   }
 
-  /** Missing is well; the container goes first. What pushes over it is ended. */
+  /**
+   * Removes the network and the helpers on it; the container must be removed first. A missing network is
+   * no error.
+   */
   async remove(agentId: string): Promise<void> {
     const network = await this.find(agentId);
     if (!network) return;
@@ -117,7 +123,7 @@ export class AgentNetworks {
         );
         return;
       } catch (error) {
-        // Something is on it: a helper that was about to start may have come between.
+        // A container is on the network: a helper may have started in between.
         const isInUse = error instanceof DockerRefusedError && error.statusCode === IN_USE;
         if (!isInUse || attempt === REMOVALS) throw error;
       }
@@ -125,8 +131,8 @@ export class AgentNetworks {
   }
 
   /**
-   * The IPv4 subnets that are taken for this agent: those of all networks but its own, and those
-   * that the host reaches without Docker.
+   * Returns the IPv4 subnets unavailable to this agent: those of all other networks, and those that the
+   * host routes outside Docker.
    */
   async takenSubnets(agentId: string): Promise<string[]> {
     const networks = await this.#client.call((docker, bound) => docker.listNetworks(bound));
@@ -139,7 +145,7 @@ export class AgentNetworks {
     return [...ofOthers, ...(await this.#routedElsewhere(own))];
   }
 
-  /** @param bridges whose routes do not count. */
+  /** @param bridges bridges whose routes are ignored. */
   async #routedElsewhere(bridges: readonly (string | undefined)[]): Promise<string[]> {
     if (!this.#client.isLocal) return [];
     return (await hostRoutes())

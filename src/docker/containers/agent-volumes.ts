@@ -24,38 +24,38 @@ import { COPIED, copyThrough } from './volume-copy.js';
 import { removeHelpersOf } from './helper-leftovers.js';
 import { removeDeadMeters, VolumeMeter, type MeterBounds, type VolumeUse } from './volume-meter.js';
 
-/** Which volume holds an agent's state. */
+/** The agent and the volume with its state. */
 export type MemorySpec = Pick<AgentContainerSpec, 'agentId' | 'volume'>;
 
-/** One that is to be measured, by its name. */
+/** A volume to measure, by name. */
 export type MeasuredSpec = Pick<AgentContainerSpec, 'agentId' | 'userId'> & {
   readonly volume: string;
 };
 
-/** One that is to be copied. */
+/** A volume to copy. */
 export type CopiedVolume = MeasuredSpec & {
-  /** Of which paths within it nothing is copied. */
+  /** Predicate for paths within the volume to skip. */
   readonly leavesOut?: (path: string) => boolean;
 };
 
-/** The same for one that is to be made. */
+/** A volume to create. */
 type VolumeSpec = Pick<AgentContainerSpec, 'agentId' | 'userId' | 'volume'>;
 
-/** A volume as it is known by name and by what has made it; made anew it is another one. */
+/** A volume identified by its name and its maker; a recreated volume has another maker. */
 export interface MadeVolume {
   readonly name: string;
-  /** Empty for one that does not say it. */
+  /** Empty if the volume names no maker. */
   readonly madeBy: string;
 }
 
-/** A volume of this installation's, as Docker lists it. */
+/** A volume of this installation, as Docker lists it. */
 export interface ListedVolume extends MadeVolume {
   readonly agentId: string;
 }
 
 /**
- * The volumes that hold one agent's state: the one that it uses, earlier ones and archives. Only
- * `ensure`, `make` and `copy` ever make one, and each is told what for.
+ * The volumes of an agent's state: current, earlier and archived. Only `ensure`, `make` and `copy` create
+ * volumes, and each records the maker.
  */
 export class AgentVolumes {
   readonly #client: DockerClient;
@@ -76,10 +76,11 @@ export class AgentVolumes {
   }
 
   /**
-   * What each of the volumes takes of the disk, counted no further than the bounds.
+   * Measures the disk use of volumes, up to the bounds.
    *
-   * @param image one that has Node, such as that of the agents.
-   * @returns in their order; undefined for one that is not there, or could not be measured.
+   * @param image any image with Node, such as that of the agents.
+   * @returns in the order of the volumes; undefined for a volume that is missing or could not be
+   *   measured.
    */
   async measure(
     image: string,
@@ -92,7 +93,7 @@ export class AgentVolumes {
     if (there.length === 0) return volumes.map(() => undefined);
     const measured = await this.#meter.measure(image, there, bounds, signal);
     const uses = new Map(there.map(({ volume }, at) => [volume, measured[at]]));
-    // One that went away just before has been made anew by Docker: it is empty, and goes again.
+    // Docker recreates, empty, a volume that vanished just before; remove it again.
     for (const each of there) {
       if (await this.find(each)) continue;
       uses.delete(each.volume);
@@ -101,7 +102,7 @@ export class AgentVolumes {
     return volumes.map(({ volume }) => uses.get(volume));
   }
 
-  /** Whether the engine keeps volumes within a size by itself; asked of it once. */
+  /** Reports whether the engine itself enforces volume sizes; cached after the first check. */
   keepsQuota(): Promise<boolean> {
     this.#hasQuota ??= this.#tryQuota().catch((error: unknown) => {
       this.#hasQuota = undefined;
@@ -110,23 +111,31 @@ export class AgentVolumes {
     return this.#hasQuota;
   }
 
-  /** The agent's volume; undefined when it is not there, or Docker has just made it by itself. */
+  /** Finds the agent's volume; undefined if it is missing, or was only created by Docker itself. */
   async find(spec: MemorySpec) {
     const found = await this.#find(volumeName(spec), spec.agentId);
     return found && madeBy(found) !== MADE_BY_DOCKER ? made(found) : undefined;
   }
 
-  /** @throws ForeignContainerError when it is not this agent's. */
+  /**
+   * Reports whether the volume exists.
+   *
+   * @throws ForeignContainerError if the volume belongs to another agent.
+   */
   async exists(agentId: string, volume: string): Promise<boolean> {
     return (await this.find({ agentId, volume })) !== undefined;
   }
 
-  /** @throws MemoryMissingError */
+  /**
+   * Checks that the volume exists.
+   *
+   * @throws MemoryMissingError
+   */
   async require(spec: MemorySpec): Promise<void> {
     if (!(await this.find(spec))) throw new MemoryMissingError(volumeName(spec));
   }
 
-  /** Adopts the volume that is there, whatever has made it, or creates it. */
+  /** Adopts the existing volume, whatever its maker, or creates it. */
   async ensure(spec: VolumeSpec, maker: string): Promise<void> {
     const name = volumeName(spec);
     const found = await this.#find(name, spec.agentId);
@@ -136,9 +145,9 @@ export class AgentVolumes {
   }
 
   /**
-   * Makes the volume anew, empty. No container may use it.
+   * Creates the volume, empty. No container may use it.
    *
-   * @throws VolumeTakenError when it is there, and another maker has made it.
+   * @throws VolumeTakenError if it exists with another maker.
    * @throws DiskLowError
    */
   async make(spec: VolumeSpec, maker: string): Promise<void> {
@@ -148,7 +157,7 @@ export class AgentVolumes {
   }
 
   /**
-   * What an earlier attempt of the same maker has left.
+   * Finds the volume that an earlier attempt of the same maker created.
    *
    * @throws VolumeTakenError
    */
@@ -159,13 +168,13 @@ export class AgentVolumes {
   }
 
   /**
-   * Makes the volume anew, as a copy of another one: owners, modes, times and links as there. What
-   * uses either should not run: of what is written meanwhile the copy may have some and not other.
+   * Creates the volume as a copy of another, with owners, modes, times and links. Containers that use
+   * either should be stopped, since concurrent writes are copied only in part.
    *
-   * @param from another one of the agent's, or another agent's.
+   * @param from a volume of this or another agent.
    * @throws VolumeMissingError, VolumeTakenError, DiskLowError
-   * @throws VolumeTooLargeError when more would be written than may be: a file with holes counts in
-   *   full, because its holes would be written out.
+   * @throws VolumeTooLargeError if the copy exceeds the limit; sparse files count in full, because their
+   *   holes are written out.
    */
   async copy(
     spec: AgentContainerSpec,
@@ -177,9 +186,9 @@ export class AgentVolumes {
     const { leavesOut, ...original } = from;
     if (!(await this.find(original))) throw new VolumeMissingError(from.volume);
     await this.#removeCopiers(agentId);
-    // Nothing is written to what is to be replaced.
+    // The agent's old volume is about to be replaced, so its writers are ended.
     if (original.agentId === agentId) await removeHelpersOf(this.#client, from);
-    // Before anything is written. What it grows by meanwhile the copy itself finds out.
+    // Checked before anything is written; the copy itself detects later growth.
     const room = await this.#disk.room();
     const [use] = await this.measure(image, [original], { contents: room + 1 }, signal);
     if (use && use.contents > room) throw new VolumeTooLargeError(room);
@@ -187,10 +196,11 @@ export class AgentVolumes {
     const { copyFrom, copyTo } = spareNames(agentId);
     const source = await this.#createCopier(spec, copyFrom, original);
     const target = await this.#createCopier(spec, copyTo, { ...spec, volume: volumeName(spec) });
-    // A volume that went away meanwhile has been made anew by Docker, and is empty.
+    // Docker has recreated, empty, a volume that vanished during the copy.
     if (!(await this.find(original))) {
       await this.#removeCopiers(agentId);
-      // Of an agent that is removed nobody else takes it away.
+      // Another agent's recreated volume must go here: if that agent is removed, no other code removes
+      // it.
       if (original.agentId !== agentId) await this.removeMadeIn(original, () => false);
       throw new VolumeMissingError(from.volume);
     }
@@ -201,10 +211,10 @@ export class AgentVolumes {
   }
 
   /**
-   * Removes those of the named volumes that are there and were made by whom they say, and the
-   * containers that are kept beside the agent's own. Its container goes first.
+   * Removes the named volumes that exist with the stated maker, and the agent's spare containers. Its own
+   * container must be removed first.
    *
-   * @returns the agent's volumes that are there still.
+   * @returns the agent's remaining volumes.
    */
   async remove(agentId: string, named: readonly MadeVolume[]): Promise<ListedVolume[]> {
     await this.#removeCopiers(agentId);
@@ -219,7 +229,7 @@ export class AgentVolumes {
     return stay;
   }
 
-  /** Removes the agent's volume if one of these makers has made it. Its container goes first. */
+  /** Removes the agent's volume if its maker matches. Its container must be removed first. */
   async removeMadeIn(spec: MemorySpec, makers: (maker: string) => boolean): Promise<void> {
     const found = await this.#find(volumeName(spec), spec.agentId);
     if (found && (makers(madeBy(found)) || madeBy(found) === MADE_BY_DOCKER)) {
@@ -227,7 +237,7 @@ export class AgentVolumes {
     }
   }
 
-  /** The volumes of one agent, or of all of this installation's. */
+  /** Lists the volumes of one agent, or of the whole installation. */
   async list(agentId?: string): Promise<ListedVolume[]> {
     const label = [
       `${LABEL.installation}=${this.#client.installation}`,
@@ -250,13 +260,13 @@ export class AgentVolumes {
     await this.#client.call((docker, bound) =>
       docker.createVolume({ Name: name, Labels: labels, ...sized, ...bound }),
     );
-    // Creating one that exists succeeds and changes nothing: so look whose it is.
+    // Creating an existing volume succeeds and changes nothing, so check its owner.
     await this.#find(name, spec.agentId);
   }
 
   /**
-   * By making a volume of a size: Docker refuses that where it cannot keep it, on all but file systems
-   * with project quotas.
+   * Creates a volume with a size to test for quotas: Docker refuses it unless the file system has project
+   * quotas.
    */
   async #tryQuota(): Promise<boolean> {
     if (!Number.isFinite(this.#disk.limit)) return false;
@@ -275,7 +285,7 @@ export class AgentVolumes {
     return made !== undefined;
   }
 
-  /** What workers, or an engine, that died over it have left. */
+  /** Removes test volumes left by workers, or an engine, that died during the test. */
   async #removeTried(): Promise<void> {
     const label = [`${LABEL.installation}=${this.#client.installation}`, LABEL.tries];
     const filters = JSON.stringify({ label });
@@ -285,7 +295,7 @@ export class AgentVolumes {
     for (const { Name: name } of volumes ?? []) await this.#remove(name);
   }
 
-  /** A container that never runs, on one of the volumes of a copy. */
+  /** Creates a container that never runs, on one of the volumes of a copy. */
   async #createCopier(
     spec: AgentContainerSpec,
     name: string,
@@ -325,7 +335,7 @@ export class AgentVolumes {
   }
 }
 
-/** Whether both are one volume, and not one that was made anew under the name of the other. */
+/** Reports whether both are the same volume, not a recreated volume of the same name. */
 export const isSame = (a: MadeVolume, b: MadeVolume): boolean =>
   a.name === b.name && a.madeBy === b.madeBy;
 
@@ -336,6 +346,6 @@ const made = (volume: Docker.VolumeInspectInfo): MadeVolume => ({
 
 const madeBy = (volume: Docker.VolumeInspectInfo): string => labelsOf(volume)[LABEL.madeBy] ?? '';
 
-/** Docker says null of a volume without any. */
+/** Returns the labels; Docker reports null for a volume without labels. */
 const labelsOf = ({ Labels }: { readonly Labels: Readonly<Record<string, string>> | null }) =>
   Labels ?? {};

@@ -1,4 +1,4 @@
-/** Base of what Docker, or our rules about it, can refuse. */
+/** Base class of errors by Docker or by the platform's rules for Docker. */
 export class ContainerError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -6,90 +6,91 @@ export class ContainerError extends Error {
   }
 }
 
-/** Docker cannot be reached, or did not answer in time. Whether the call took effect is unknown. */
+/** Docker is unreachable or timed out. The call may or may not have taken effect. */
 export class DockerUnavailableError extends ContainerError {}
 
-/** A container, network or volume has our name and not our labels. It is never touched. */
+/** A container, network or volume has the platform's name but not its labels. It is never touched. */
 export class ForeignContainerError extends ContainerError {
   constructor(kind: 'container' | 'network' | 'volume', name: string) {
-    super(`The ${kind} ${name} exists and is not ours; remove or rename it`);
+    super(`The ${kind} ${name} exists and belongs to another owner; remove or rename it`);
   }
 }
 
-/** The host port is in use by somebody else: take the next one. */
+/** Another program uses the host port: try the next one. */
 export class PortTakenError extends ContainerError {
   constructor(port: number, options?: ErrorOptions) {
     super(`Port ${port} is in use on the host`, options);
   }
 }
 
-/** The subnet overlaps one that is in use: take the next one. */
+/** The subnet overlaps another in use: try the next one. */
 export class SubnetTakenError extends ContainerError {
   constructor(subnet: string, options?: ErrorOptions) {
     super(`Subnet ${subnet} overlaps a network in use`, options);
   }
 }
 
-/** The image is neither in Docker nor to be had from its registry. */
+/** The image is not in Docker and cannot be pulled from its registry. */
 export class ImageUnavailableError extends ContainerError {
   constructor(image: string, options?: ErrorOptions) {
     super(`Image ${image} is not on the engine and cannot be pulled`, options);
   }
 }
 
-/** There is no container for this agent. */
+/** The agent has no container. */
 export class ContainerMissingError extends ContainerError {
   constructor(agentId: string) {
     super(`Agent ${agentId} has no container`);
   }
 }
 
-/** The volume with the agent's memory is not there, and nothing but its making may make it. */
+/** The volume with the agent's memory is missing; only its first creation may create it. */
 export class MemoryMissingError extends ContainerError {
   constructor(volume: string) {
     super(`The agent cannot run, because its memory is missing: there is no volume ${volume}`);
   }
 }
 
-/** A volume that is to be made is there, and something else has made it. It is never touched. */
+/** A volume to be created exists with another maker. It is never touched. */
 export class VolumeTakenError extends ContainerError {
   constructor(volume: string) {
-    super(`The volume ${volume} exists and was made by something else; it stays as it is`);
+    super(`The volume ${volume} exists and has another maker; it stays unchanged`);
   }
 }
 
-/** Less is free of the host's disk than always has to be. */
+/** The host's free disk space is below the floor. */
 export class DiskLowError extends ContainerError {
   constructor(free: number, floor: number) {
-    super(`Only ${mib(free)} MiB of the host's disk are free, of which ${mib(floor)} have to stay`);
+    super(
+      `Only ${mib(free)} MiB of the host's disk are free, but ${mib(floor)} MiB must stay free`,
+    );
   }
 }
 
-/** The volume holds more than may be copied. */
+/** The volume exceeds the limit for copies. */
 export class VolumeTooLargeError extends ContainerError {
   constructor(limit: number) {
-    super(`The memory is larger than the ${mib(limit)} MiB that may be copied`);
+    super(`The memory is larger than the copy limit of ${mib(limit)} MiB`);
   }
 }
 
 const mib = (bytes: number): number => Math.floor(bytes / 1024 ** 2);
 
-/** The volume that is to be copied is not there. */
+/** The volume to copy is missing. */
 export class VolumeMissingError extends ContainerError {
   constructor(volume: string) {
-    super(`There is no volume ${volume}`);
+    super(`The volume ${volume} does not exist`);
   }
 }
 
 /**
- * Docker answered with an error that has no meaning of its own here. Failures are told to the owners of
- * agents, and Docker names paths and addresses of its host: what it said is the cause's message alone,
- * for operators.
+ * Docker's error without a class of its own here. Agents' owners see failures, and Docker's text names
+ * host paths and addresses: it is kept in the cause alone, for operators.
  */
 export class DockerRefusedError extends ContainerError {
   constructor(
     readonly statusCode: number,
-    /** What Docker said. */
+    /** Docker's error text. */
     readonly said: string,
     cause: Error = new Error(said),
   ) {
@@ -97,9 +98,9 @@ export class DockerRefusedError extends ContainerError {
   }
 }
 
-/** A log cursor that was not made by us. */
+/** The log cursor was not issued by the platform. */
 export class InvalidCursorError extends ContainerError {
   constructor() {
-    super('The log cursor is not one that was given out');
+    super('The log cursor is invalid: use the cursor of a returned line');
   }
 }

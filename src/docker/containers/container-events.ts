@@ -9,23 +9,23 @@ import { type ContainerDeath, DeathCauses } from './death-cause.js';
 import { asContainerError, type DockerClient } from './docker-client.js';
 import { type DockerEvent, openEvents, readEvents } from './docker-events.js';
 
-/** What Docker tells of our containers, and whether it can be heard. */
+/** Docker's event about an agent container, or the state of the event stream. */
 export type ContainerEvent =
   | ({ readonly kind: 'death' } & ContainerDeath)
   /**
-   * From here on everything is heard. What ended before may not have been: Docker remembers
-   * few events, and none from before its own start. So whoever hears this looks at what is there.
+   * All events from now on are received. Earlier events may be lost, since Docker keeps only a few, and
+   * none from before its own start: check the current state on this event.
    */
   | {
       readonly kind: 'connected';
-      /** Unix milliseconds; undefined the first time. */
+      /** Unix milliseconds; undefined for the first connection. */
       readonly lostAt: number | undefined;
     }
   | { readonly kind: 'lost'; readonly reason: string };
 
 /**
- * A Docker daemon that shuts down stops its containers before its connections: what ended so long
- * before the stream was lost is its doing.
+ * Milliseconds before a lost stream within which deaths count as the engine's shutdown: Docker stops its
+ * containers before it closes connections.
  */
 export const ENGINE_SHUTDOWN_MS = 30_000;
 
@@ -33,20 +33,19 @@ const OPEN_TIMEOUT_MS = 5_000;
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 2_000;
 
-/** A connection that broke without a word is noticed by Docker's silence on another one. */
+/** Milliseconds between pings on a second connection; they detect a silently broken stream. */
 const PING_INTERVAL_MS = 5_000;
 const PING_TIMEOUT_MS = 5_000;
 
-/** Events are stamped before they are put in order: asking again starts this much earlier. */
+/** Docker stamps events before it orders them, so a resumed stream starts this much earlier. */
 const DISORDER_NS = 1_000_000_000n;
 
-/** Events that were heard, lest they are heard again: more than Docker remembers. */
+/** Received events remembered against duplicates; more than Docker keeps. */
 const MAX_HEARD = 1_000;
 
 /**
- * The ends of an installation's containers as they happen, until the signal aborts. A lost
- * connection is taken up again with what happened since, without a gap as far as Docker
- * remembers, and without a repeat.
+ * Yields the deaths of an installation's containers until the signal aborts. Resumes a lost connection
+ * without gaps, as far as Docker keeps events, and without duplicates.
  */
 export async function* followContainers(
   client: DockerClient,
@@ -81,7 +80,7 @@ export async function* followContainers(
   }
 }
 
-/** Goes on until the stream ends or fails, which is an error either way. */
+/** Yields deaths until the stream ends or fails, both of which are errors. */
 async function* deathsOf(
   stream: Readable,
   position: Position,
@@ -98,7 +97,7 @@ async function* deathsOf(
     } else if (heard.done) {
       for (const death of causes.due()) yield { kind: 'death', ...death };
       if ('error' in heard) throw asContainerError(heard.error);
-      throw new DockerUnavailableError('The container engine ended the stream of its events');
+      throw new DockerUnavailableError('The container engine ended its event stream');
     } else {
       next = hear();
       const death = position.isNew(heard.value) ? causes.hear(heard.value) : undefined;
@@ -107,7 +106,10 @@ async function* deathsOf(
   }
 }
 
-/** Breaks the stream when Docker falls silent or the signal aborts. @returns what ends both. */
+/**
+ * Breaks the stream if Docker falls silent or the signal aborts. @returns a function that ends the watch
+ * and the stream.
+ */
 function watchConnection(client: DockerClient, stream: Readable, signal: AbortSignal): () => void {
   if (stream instanceof IncomingMessage) stream.socket.setKeepAlive(true, PING_INTERVAL_MS);
   const end = () => stream.destroy();
@@ -121,24 +123,24 @@ function watchConnection(client: DockerClient, stream: Readable, signal: AbortSi
   return () => {
     clearInterval(pinging);
     signal.removeEventListener('abort', end);
-    // What is told after this is told to nobody.
+    // A later error has no receiver and must not end the process.
     stream.on('error', () => undefined).destroy();
   };
 }
 
-/** Up to where the events were heard. */
+/** The position in the event stream up to which events were received. */
 class Position {
   readonly #heard = new Map<string, true>();
   readonly #begin = BigInt(Date.now()) * 1_000_000n;
-  /** The latest event's time: by Docker's clock, which may be another one than this. */
+  /** Time of the latest event by Docker's clock, which may differ from this machine's. */
   #at: bigint | undefined;
 
-  /** Where to go on, in Unix nanoseconds. */
+  /** The time to resume from, in Unix nanoseconds. */
   get since(): bigint {
     return this.#at === undefined ? this.#begin : this.#at - DISORDER_NS;
   }
 
-  /** Also puts it down as heard. */
+  /** Reports whether an event is new, and records it as received. */
   isNew({ containerId, action, at }: DockerEvent): boolean {
     const key = `${at} ${action} ${containerId}`;
     if (this.#heard.has(key)) return false;

@@ -4,42 +4,45 @@ import { ContainerError, InvalidCursorError } from './container-errors.js';
 import { asContainerError, type DockerClient } from './docker-client.js';
 import { DockerFrames } from './docker-frames.js';
 
-/** One line that an agent wrote. A longer line comes in pieces of at most 16 KiB. */
+/** A line of an agent's output. A longer line is split into pieces of at most 16 KiB. */
 export interface LogLine {
-  /** RFC 3339 with nanoseconds, as Docker gives it. */
+  /** RFC 3339 with nanoseconds, from Docker. */
   readonly timestamp: string;
   readonly stream: 'stdout' | 'stderr';
   readonly line: string;
-  /** Pass as `since` to go on after exactly this line. */
+  /** The value of `since` that resumes after exactly this line. */
   readonly cursor: string;
 }
 
 export interface LogOptions {
-  /** The cursor of the last line seen: only what follows it is given. */
+  /** The cursor of the last line seen; only later lines are returned. */
   readonly since?: string | undefined;
-  /** Without `since`: begin with the last so many lines. */
+  /** The number of last lines to begin with, if there is no `since`. */
   readonly tail?: number | undefined;
-  /** Go on until the container stops or `signal` aborts. */
+  /** True to continue until the container stops or `signal` aborts. */
   readonly follow?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Docker's log frame is one line of at most 16 KiB with its time; ten times that is nonsense. */
+/**
+ * Largest accepted frame: Docker's frame holds one line of at most 16 KiB with its time; ten times that
+ * is invalid.
+ */
 const MAX_FRAME_BYTES = 160 * 1024;
 
 /**
- * Both output streams of a container are stamped before they are written, so that lines close
- * together can stand in the file out of order: reading again starts this much earlier.
+ * Lines of both output streams are stamped before they are written, so neighbours can be out of order in
+ * the file: a resumed read starts this much earlier.
  */
 const DISORDER_MS = 2_000;
 
-/** Lines held back while the cursor's line is looked for; more than that follow it for sure. */
+/** Lines buffered while searching for the cursor's line; lines beyond this are certainly later. */
 const MAX_HELD_LINES = 10_000;
 
-/** Opens the log from `since` (in `seconds.fraction`) on, or from where the tail begins. */
+/** Opens the log at `since` (in `seconds.fraction`), or at the start of the tail. */
 type OpenLog = (range: { since?: string | undefined; follow: boolean }) => Promise<Readable>;
 
-/** A line of the log: its time, and which of the lines with this very time it is. */
+/** A position in the log: a time, and the index among the lines with exactly this time. */
 interface Position {
   readonly timestamp: string;
   readonly ordinal: number;
@@ -50,8 +53,7 @@ interface PlacedLine extends LogLine {
 }
 
 /**
- * The lines that a container wrote, oldest first: after the cursor, or else from its beginning or
- * its tail.
+ * Yields a container's log lines, oldest first: after the cursor, or else from the beginning or the tail.
  *
  * @throws InvalidCursorError
  */
@@ -64,7 +66,7 @@ export async function* readContainerLog(
   const open: OpenLog = ({ since, follow }) =>
     client.openStream(
       `/containers/${containerId}/logs`,
-      // After a known line there is no tail: everything that follows it is wanted.
+      // After a cursor there is no tail: all later lines are wanted.
       { ...shown, follow, ...(since === undefined ? tail !== undefined && { tail } : { since }) },
       { signal },
     );
@@ -77,14 +79,14 @@ export async function* readContainerLog(
   }
 }
 
-/** The cursor of this moment: what is written from now on follows it. */
+/** Returns a cursor of the current time; lines written from now on follow it. */
 export function cursorOfNow(): string {
   return `${new Date().toISOString().replace('Z', '000000Z')}~0`;
 }
 
 /**
- * Reads a log from just after a line that was seen, without a gap or a repeat, also when that line
- * has been rotated away since, or the container replaced.
+ * Yields the log lines after the cursor without gaps or duplicates, even if its line has been rotated out
+ * or the container replaced.
  *
  * @throws InvalidCursorError
  */
@@ -107,7 +109,7 @@ function withoutPosition({ position: _, ...line }: PlacedLine): LogLine {
   return line;
 }
 
-/** The lines behind a position in the file; when its line is gone, those with a later time. */
+/** Yields the lines after a position; if its line is gone, those with a later time. */
 async function* after(
   at: Position,
   lines: AsyncIterable<PlacedLine>,
@@ -138,7 +140,7 @@ async function* laterThan(at: Position, lines: AsyncIterable<PlacedLine>) {
   for await (const line of lines) if (line.timestamp > at.timestamp) yield line;
 }
 
-/** Numbers the lines of each point in time, in the order of the file. */
+/** Numbers the lines with the same time, in the order of the file. */
 async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
   const counts = new Map<string, number>();
   for await (const { stream: source, payload } of wholeFrames(stream)) {
@@ -156,11 +158,15 @@ async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
   }
 }
 
-/** @throws ContainerError for what is no log of Docker. */
+/**
+ * Yields whole frames.
+ *
+ * @throws ContainerError if the stream is no Docker log.
+ */
 async function* wholeFrames(stream: Readable) {
   const frames = new DockerFrames();
   let payload: Buffer[] = [];
-  // A stream without an encoding gives buffers.
+  // A stream without an encoding yields buffers.
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     for (const { stream: source, bytes, frameBytes, isLast } of frames.read(chunk)) {
       if (frameBytes > MAX_FRAME_BYTES) throw new ContainerError('The log stream is not readable');

@@ -13,7 +13,7 @@ import {
 
 const MIB = 1024 * 1024;
 
-/** What one agent may use. OpenClaw idles at 650 MB and has been seen to need more than 2 GiB. */
+/** Resource limits of an agent. OpenClaw idles at 650 MB and has needed more than 2 GiB. */
 export const AGENT_LIMITS = {
   memoryBytes: 3072 * MIB,
   cpus: 2,
@@ -21,36 +21,36 @@ export const AGENT_LIMITS = {
   temporaryBytes: 256 * MIB,
   logFileSize: '10m',
   logFiles: 3,
-  /** Of lines that Docker has not written yet: what comes faster is dropped, and nothing waits. */
+  /** Buffer of log lines that Docker has not written yet; output beyond it is dropped instead of blocking. */
   logBuffer: '4m',
-  /** Per process; Docker's own default is a million, which some programs walk through at their start. */
+  /** Per process; Docker's default is a million, which some programs iterate over at startup. */
   openFiles: 16_384,
-  /** Docker's default, and that of every service of the host, is 1024: these count when it is busy. */
+  /** Relative CPU weight under load; the default of Docker and of host services is 1024. */
   cpuShares: 256,
   /** From 10 to 1000; the default is 500. */
   blockIoWeight: 100,
-  /** From -1000 to 1000; the platform's own processes are at 0, and an agent ends before them. */
+  /** From -1000 to 1000; the platform's own processes have 0, so an agent is killed before them. */
   oomScore: 500,
 } as const;
 
-/** User and group of the runtime in every image: `node` in the official one. */
+/** User and group of the runtime in every image: `node` in the official image. */
 export const AGENT_UID = 1000;
 
 const SECOND_NS = 1_000_000_000;
 
-// Node is the one program that every runtime image has.
+// Node is the only program that every runtime image contains.
 const HEALTH_CHECK =
   `require('http').get('http://127.0.0.1:${GATEWAY_PORT}/healthz',{timeout:4500},` +
   `r=>process.exit(r.statusCode===200?0:1)).on('error',()=>process.exit(1))` +
   `.on('timeout',()=>process.exit(1))`;
 
-/** Who makes containers, networks and volumes, and what else is put on their labels. */
+/** The installation that creates containers, networks and volumes, and its extra labels. */
 export interface Owner {
   readonly installation: string;
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Labels that make a container, network or volume ours, and this agent's. */
+/** Returns the labels that mark a container, network or volume as this installation's and this agent's. */
 export function ownershipLabels(
   spec: Pick<AgentContainerSpec, 'agentId' | 'userId'>,
   { installation, labels }: Owner,
@@ -63,7 +63,7 @@ export function ownershipLabels(
   };
 }
 
-/** Whether labels say that a thing is this installation's, for this agent. */
+/** Reports whether labels name this installation and this agent. */
 export function isOurs(
   labels: Readonly<Record<string, string>> | null | undefined,
   agentId: string,
@@ -73,8 +73,8 @@ export function isOurs(
 }
 
 /**
- * A volume of the agent's in one of its containers. Docker makes one that is not there: by its labels
- * it is told from those that hold something.
+ * Returns the mount of an agent's volume. Docker creates a missing volume itself; these labels
+ * distinguish it from volumes with content.
  */
 export function volumeMount(
   spec: Pick<AgentContainerSpec, 'agentId' | 'userId'>,
@@ -96,10 +96,10 @@ export function volumeMount(
 const limit = (name: string, value: number) => ({ Name: name, Soft: value, Hard: value });
 
 /**
- * The hardened container of one agent. The image starts its own gateway; nothing about the command
- * is set here, so that the official image, ours and an operator's all run by the same profile.
+ * Returns the options of an agent's hardened container. The command is left to the image, so that the
+ * official, the platform's and an operator's image share one profile.
  *
- * @param runtime what Docker runs it by; its default when left out.
+ * @param runtime the container runtime; Docker's default if undefined.
  */
 export function containerOptions(
   spec: AgentContainerSpec,
@@ -110,7 +110,8 @@ export function containerOptions(
   const gateway = `${GATEWAY_PORT}/tcp`;
   const options = {
     name,
-    // The same in the next container: OpenClaw takes the lease of one that was killed only on its own host.
+    // Stable across containers: OpenClaw takes over the lease of a killed process only on the same host
+    // name.
     Hostname: name,
     Image: spec.image,
     User: `${AGENT_UID}:${AGENT_UID}`,
@@ -128,7 +129,7 @@ export function containerOptions(
     },
     HostConfig: {
       ...(runtime !== undefined && { Runtime: runtime }),
-      // A bridge of its own for each agent is what keeps agents from reaching each other.
+      // A separate bridge for each agent keeps agents from reaching each other.
       NetworkMode: name,
       PortBindings: { [gateway]: [{ HostIp: '127.0.0.1', HostPort: String(spec.port) }] },
       ExtraHosts: [`${PLATFORM_NAME}:host-gateway`],
@@ -146,14 +147,14 @@ export function containerOptions(
       Privileged: false,
       Init: true,
       PidsLimit: AGENT_LIMITS.processes,
-      // Not `nproc`: the kernel counts that over all containers whose processes have this uid.
+      // No `nproc` limit: the kernel counts it over all containers with this uid.
       Ulimits: [limit('nofile', AGENT_LIMITS.openFiles), limit('core', 0)],
       OomScoreAdj: AGENT_LIMITS.oomScore,
       CpuShares: AGENT_LIMITS.cpuShares,
       Memory: AGENT_LIMITS.memoryBytes,
-      // The same as memory: no swap on top of it.
+      // Equal to memory, so there is no additional swap.
       MemorySwap: AGENT_LIMITS.memoryBytes,
-      // As a quota: NanoCpus is refused on a host with fewer cores than the limit.
+      // A quota instead of NanoCpus, which Docker refuses on a host with fewer cores than the limit.
       CpuPeriod: 100_000,
       CpuQuota: AGENT_LIMITS.cpus * 100_000,
       LogConfig: {
@@ -161,12 +162,12 @@ export function containerOptions(
         Config: {
           'max-size': AGENT_LIMITS.logFileSize,
           'max-file': String(AGENT_LIMITS.logFiles),
-          // A disk that is slow, or an agent that writes without end, must not stop it or Docker.
+          // A slow disk or endless output must not block the agent or Docker.
           mode: 'non-blocking',
           'max-buffer-size': AGENT_LIMITS.logBuffer,
         },
       },
-      // The supervisor alone restarts.
+      // Only the supervisor restarts containers.
       RestartPolicy: { Name: 'no' },
     },
   };

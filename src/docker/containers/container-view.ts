@@ -10,42 +10,42 @@ export type ContainerStatus =
   | 'exited'
   | 'dead';
 
-/** A container as Docker sees it now. */
+/** A container's current state in Docker. */
 export interface ContainerState {
   readonly id: string;
   readonly status: ContainerStatus;
-  /** ISO 8601; undefined when it never ran. */
+  /** ISO 8601; undefined if the container never ran. */
   readonly startedAt: string | undefined;
   readonly finishedAt: string | undefined;
-  /** Undefined while running and when it never ran. */
+  /** Undefined while the container runs, or if it never ran. */
   readonly exitCode: number | undefined;
-  /** Whether it was killed for want of memory. Docker says so as well of one of whose processes another was. */
+  /** True if the container ran out of memory; Docker also sets this if only a child process was killed. */
   readonly oomKilled: boolean;
-  /** Docker's own health check; undefined when it has none or does not run. */
+  /** Docker's own health check; undefined without a check or while stopped. */
   readonly health: 'starting' | 'healthy' | 'unhealthy' | undefined;
-  /** The image as it was named at creation. */
+  /** The image name used at creation. */
   readonly image: string;
-  /** Version of the runtime in the image, where its labels say it. */
+  /** Version of the runtime, if the image's labels name it. */
   readonly runtimeVersion: string | undefined;
-  /** The host port it was created for. */
+  /** The host port assigned at creation. */
   readonly port: number | undefined;
-  /** Names of the volumes in it. */
+  /** Names of the mounted volumes. */
   readonly volumes: readonly string[];
 }
 
-/** One container in a list. */
+/** A container in a list. */
 export type ContainerSummary = ReturnType<typeof containerSummary>;
 
-/** What a running container uses now. */
+/** Current resource usage of a running container. */
 export type ContainerStats = ReturnType<typeof containerStats>;
 
-/** What a container has done since its start. */
+/** Cumulative work of a container since its start. */
 export type ContainerWork = ReturnType<typeof containerWork>;
 
-/** Of a program that nobody asked to end. */
+/** Exit code of a program killed by SIGKILL, without a chance to shut down. */
 export const SIGKILL_EXIT_CODE = 137;
 
-/** Docker's way to say "never". */
+/** Docker's value for "never". */
 const NEVER = '0001-01-01T00:00:00Z';
 
 const STATUSES: readonly ContainerStatus[] = [
@@ -57,11 +57,11 @@ const STATUSES: readonly ContainerStatus[] = [
   'exited',
 ];
 
-/** What Docker tells about a container, in our terms. */
+/** Converts Docker's description of a container. */
 export function containerState(info: Docker.ContainerInspectInfo): ContainerState {
   const { State: state, Config: config } = info;
   const status = containerStatus(state.Status);
-  // Docker calls a container that was stopped unhealthy: a verdict counts while it runs.
+  // Docker calls a stopped container unhealthy, so health counts only while it runs.
   const health = state.Running ? state.Health?.Status : undefined;
   const port = config.Labels[LABEL.port];
   return {
@@ -74,7 +74,7 @@ export function containerState(info: Docker.ContainerInspectInfo): ContainerStat
     health:
       health === 'starting' || health === 'healthy' || health === 'unhealthy' ? health : undefined,
     image: config.Image,
-    // Labels of the image are labels of its containers.
+    // Containers inherit the labels of their image.
     runtimeVersion: config.Labels[VERSION_LABEL],
     port: port === undefined ? undefined : Number(port),
     volumes: info.Mounts.flatMap(({ Type: type, Name: name }) =>
@@ -94,13 +94,13 @@ export function containerSummary(info: Docker.ContainerInfo) {
   };
 }
 
-/** Figures as `docker stats` shows them: 100 % is one core fully used. */
+/** Computes the figures of `docker stats`: 100 % is one core fully used. */
 export function containerStats(stats: Docker.ContainerStats) {
   const { cpu_stats: cpu, precpu_stats: before, memory_stats: memory } = stats;
   const used = cpu.cpu_usage.total_usage - before.cpu_usage.total_usage;
   const elapsed = (cpu.system_cpu_usage ?? 0) - (before.system_cpu_usage ?? 0);
   const cores = cpu.online_cpus ?? cpu.cpu_usage.percpu_usage?.length ?? 1;
-  // Pages of files that can be dropped at any time are not "used"; cgroups 1 and 2 name them apart.
+  // Reclaimable file cache is not "used"; cgroups 1 and 2 name it differently.
   const cache = memory.stats?.total_inactive_file ?? memory.stats?.inactive_file ?? 0;
   const networks = Object.values(stats.networks ?? {});
   return {
@@ -114,7 +114,7 @@ export function containerStats(stats: Docker.ContainerStats) {
   };
 }
 
-/** In milliseconds of one core, and in bytes that it has read, written, sent or received. */
+/** Returns milliseconds of one core, and bytes read, written, sent and received. */
 export function containerWork({
   cpu_stats: cpu,
   blkio_stats: disk,

@@ -3,10 +3,10 @@ import { DockerRefusedError, ImageUnavailableError } from './container-errors.js
 import type { DockerClient } from './docker-client.js';
 
 /**
- * Makes a container and does not start it.
+ * Creates a container without starting it.
  *
  * @returns its id.
- * @throws ImageUnavailableError, DockerRefusedError with 409 when the name is taken.
+ * @throws ImageUnavailableError, DockerRefusedError with 409 if the name is taken.
  */
 export async function createContainer(
   client: DockerClient,

@@ -3,7 +3,7 @@ import type { DeathCause } from '../../types/watchdog.js';
 import { setBounded } from '../../lib/bounded-map.js';
 import type { DockerEvent } from './docker-events.js';
 
-/** The end of an agent's container, as Docker told it. */
+/** The death of an agent's container, as reported by Docker. */
 export interface ContainerDeath extends Omit<DockerEvent, 'action' | 'signal' | 'at'> {
   readonly cause: DeathCause;
   /** Unix milliseconds, by Docker's clock. */
@@ -11,45 +11,49 @@ export interface ContainerDeath extends Omit<DockerEvent, 'action' | 'signal' | 
 }
 
 /**
- * How long after a death what explains it may come: 300 ms usually, and seconds while Docker is
- * busy. Only a death by somebody's signal, without a stop, is told that much later.
+ * Milliseconds after a death to wait for its explanation: usually 300 ms, but seconds while Docker is
+ * busy. Only a death by a signal without a stop is reported that late.
  */
 const STOP_MS = 5_000;
 const OUT_OF_MEMORY_MS = 100;
 
-/** A signal that was sent, or memory that ran out, longer before the death than this did not cause it. */
+/** Nanoseconds before a death within which a signal, or memory exhaustion, counts as its cause. */
 const SIGNAL_COUNTS_NS = 60_000_000_000n;
 const OUT_OF_MEMORY_COUNTS_NS = 10_000_000_000n;
 
-/** Containers of which something is remembered; the oldest are forgotten first. */
+/** Containers remembered; the oldest are evicted first. */
 const MAX_REMEMBERED = 10_000;
 
 const SIGKILL = '9';
 
 interface Signalled {
   readonly at: bigint;
-  /** A stop asks first, and kills after it; a kill does not ask. */
+  /** True for a stop, which requests shutdown before it kills; false for a kill. */
   readonly wasAsked: boolean;
 }
 
 interface Unexplained {
   readonly death: DockerEvent;
   readonly wasSignalled: boolean;
-  /** By this process's clock: a death is told then, explained or not. */
+  /** Time by this process's clock at which the death is reported, explained or not. */
   readonly dueAt: number;
 }
 
 /**
- * Finds out from the order of a container's events how it came to its end. A death that something
- * may still explain is held back for a moment; every other is told at once.
+ * Derives the cause of a container's death from the order of its events. A death that a later event may
+ * explain is held back briefly; all others are reported at once.
  */
 export class DeathCauses {
   readonly #signalled = new Map<string, Signalled>();
-  /** When something in the container was killed for want of memory: the agent itself, or a child of it. */
+  /** Time of the last out-of-memory kill in a container, of the agent or a child process. */
   readonly #outOfMemory = new Map<string, bigint>();
   readonly #unexplained = new Map<string, Unexplained>();
 
-  /** @returns the death that this event settles. */
+  /**
+   * Processes an event.
+   *
+   * @returns the death that the event settles.
+   */
   hear(event: DockerEvent, now = Date.now()): ContainerDeath | undefined {
     const { containerId } = event;
     switch (event.action) {
@@ -73,14 +77,14 @@ export class DeathCauses {
     }
   }
 
-  /** Milliseconds until a death is to be told as it is; undefined when none is held back. */
+  /** Returns the milliseconds until the next held-back death is due; undefined if there is none. */
   dueIn(now = Date.now()): number | undefined {
     if (this.#unexplained.size === 0) return undefined;
     const times = [...this.#unexplained.values()].map(({ dueAt }) => dueAt - now);
     return Math.max(0, Math.min(...times));
   }
 
-  /** The deaths that nothing more is waited for; all of them with `now` left at infinity. */
+  /** Yields the deaths whose wait is over; all of them by default. */
   *due(now = Number.POSITIVE_INFINITY): Generator<ContainerDeath> {
     for (const [containerId, { dueAt }] of this.#unexplained) {
       const death = dueAt <= now ? this.#settle(containerId) : undefined;
@@ -102,7 +106,7 @@ export class DeathCauses {
       return undefined;
     };
     if (wasSignalled && signalled.wasAsked) return hold(STOP_MS);
-    // The system's own killing for want of memory may be told after what it did.
+    // The event of an out-of-memory kill may arrive after the death.
     if (!wasSignalled && event.exitCode === SIGKILL_EXIT_CODE) return hold(OUT_OF_MEMORY_MS);
     return toDeath(event, causeOf(event, wasSignalled));
   }
@@ -115,7 +119,7 @@ export class DeathCauses {
   }
 }
 
-/** Exit codes above 128 are those of signals: 128 and the signal's number. */
+/** Returns the cause; exit codes above 128 mean a signal: 128 plus its number. */
 function causeOf({ exitCode }: DockerEvent, wasSignalled: boolean): DeathCause {
   return wasSignalled || (exitCode !== null && exitCode > 128) ? 'kill' : 'exit';
 }

@@ -1,4 +1,4 @@
-/** What agents' memories may take of a Docker host's disk. */
+/** Limits of agents' memories on a Docker host's disk. */
 export interface DiskLimits {
   /** Bytes that always stay free. */
   readonly floor: number;
@@ -6,12 +6,12 @@ export interface DiskLimits {
   readonly volume: number;
 }
 
-/** As many bytes for each inode as ext4 is made with: who has their share of bytes has that of inodes. */
+/** Bytes for each inode, ext4's default ratio, so that a share of bytes includes an equal share of inodes. */
 const BYTES_PER_FILE = 16 * 1024;
 
-/** Fewer than a bare runtime has are no bound for anybody. */
+/** Minimum for the limit of files; a bare runtime already needs about that many. */
 const LEAST_FILES = 100_000;
 
-/** Most files and folders of a volume that may take so many bytes. */
+/** Returns the most files and folders of a volume with a limit of so many bytes. */
 export const filesWithin = (bytes: number): number =>
   Math.max(LEAST_FILES, Math.floor(bytes / BYTES_PER_FILE));

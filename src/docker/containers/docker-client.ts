@@ -4,28 +4,28 @@ import { DockerRefusedError, DockerUnavailableError } from './container-errors.j
 import type { DiskLimits } from './disk-limits.js';
 
 export interface DockerOptions {
-  /** As in `DOCKER_HOST`; Docker's usual socket when left out. */
+  /** Docker's address, as in `DOCKER_HOST`; the default socket if undefined. */
   readonly dockerHost?: string | undefined;
-  /** Tells apart installations on one Docker daemon; what belongs to another one is refused. */
+  /** Name of the installation on a shared Docker daemon; things of another installation are refused. */
   readonly installation?: string | undefined;
-  /** More labels for all that is made. */
+  /** Additional labels for all created things. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
-  /** What runs agents' containers; Docker's own default when left out. */
+  /** Container runtime of agents; Docker's default if undefined. */
   readonly runtime?: string | undefined;
-  /** What memories may take of the disk; without bound when left out. */
+  /** Disk limits of memories; unlimited if undefined. */
   readonly disk?: DiskLimits | undefined;
-  /** Bound for a usual call, in milliseconds. */
+  /** Milliseconds for an ordinary call. */
   readonly timeoutMs?: number | undefined;
-  /** Is asked before an agent's container is started, and throws where that must not be. */
+  /** A check before an agent's container starts; throws to prevent the start. */
   readonly mayStart?: (() => Promise<void>) | undefined;
 }
 
-/** What dockerode takes among a call's options, and ends the call by. */
+/** The abort signal in the options of a dockerode call. */
 interface Bound {
   readonly abortSignal: AbortSignal;
 }
 
-/** Connects to Docker at an address like `DOCKER_HOST`, or at its usual socket. */
+/** Connects to Docker at an address like `DOCKER_HOST`, or at the default socket. */
 export function connectDocker(dockerHost?: string): Docker {
   if (dockerHost === undefined) return new Docker();
   const address = new URL(dockerHost);
@@ -39,14 +39,14 @@ export function connectDocker(dockerHost?: string): Docker {
 }
 
 /**
- * Docker as one installation calls it: every call has a bound. A call that is given up may still
- * take effect: whoever makes it looks at what is there before it makes the next.
+ * Docker as used by one installation, with a timeout on every call. A call that timed out may still take
+ * effect, so callers check the state before the next call.
  */
 export class DockerClient {
   readonly docker: Docker;
   readonly installation: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Whether the containers' ports are ports of this machine. */
+  /** True if the containers' ports are ports of this machine. */
   readonly isLocal: boolean;
   readonly timeoutMs: number;
   readonly mayStart: () => Promise<void>;
@@ -61,8 +61,10 @@ export class DockerClient {
   }
 
   /**
-   * @param work makes one call of dockerode's, with its bound among the options.
-   * @throws DockerUnavailableError when Docker is not there or too slow.
+   * Makes a call with a timeout.
+   *
+   * @param work makes a single dockerode call and passes the bound in its options.
+   * @throws DockerUnavailableError if Docker is unreachable or too slow.
    * @throws DockerRefusedError with Docker's status otherwise.
    */
   async call<T>(
@@ -71,7 +73,7 @@ export class DockerClient {
   ): Promise<T> {
     const timeout = new AbortController();
     let timer: NodeJS.Timeout | undefined;
-    // The race beside the signal, because dockerode does not watch the signal in all of its phases.
+    // A race in addition to the signal, because dockerode ignores the signal in some phases.
     const tooLate = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
         reject(
@@ -90,7 +92,7 @@ export class DockerClient {
     }
   }
 
-  /** The same, where `undefined` stands for one of the statuses that mean "nothing to do". */
+  /** Makes a call like `call`, but returns `undefined` for the statuses that mean "nothing to do". */
   async callUnless<T>(
     statuses: readonly number[],
     work: (docker: Docker, bound: Bound) => Promise<T>,
@@ -107,8 +109,8 @@ export class DockerClient {
   }
 
   /**
-   * Opens an answer that goes on, such as a log. Not through dockerode's own methods, which read a
-   * log that is not followed into memory, and take times as numbers that hold no nanoseconds.
+   * Opens a continuous answer, such as a log. Bypasses dockerode's own methods, which read a log that is
+   * not followed into memory, and whose numeric times lose nanoseconds.
    *
    * @param signal ends the stream.
    */
@@ -131,7 +133,7 @@ export class DockerClient {
             { ...request, ...bound, ...(signal && { abortSignal: signal }) },
             (error, stream) => {
               if (error) reject(error);
-              // With `isStream` and without `hijack` it is always the response.
+              // With `isStream` and without `hijack` this is always the response.
               else resolve(stream as Readable);
             },
           );
@@ -142,25 +144,25 @@ export class DockerClient {
 }
 
 /**
- * The same Docker, of which each question ends with the bound, also one for which dockerode's types take no
- * options: what is given up leaves no connection to an engine that hangs.
+ * Returns the same Docker with every request ended by the bound, also where dockerode's types take no
+ * options, so that no connection to a hung engine stays open.
  */
 function endingWith(docker: Docker, { abortSignal }: Bound): Docker {
   const { modem } = docker;
   const dial: typeof modem.dial = (options, callback) =>
     modem.dial({ ...options, abortSignal: options.abortSignal ?? abortSignal }, callback);
-  // Each is what it was, but for that.
+  // Both objects inherit everything else.
   const bounded = Object.create(modem, { dial: { value: dial } }) as typeof modem;
   return Object.create(docker, { modem: { value: bounded } }) as Docker;
 }
 
-/** Sorts what dockerode throws into "answered with a status" and "not reached". */
+/** Converts dockerode's errors: answered with a status, or unreachable. */
 export function asContainerError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if ('statusCode' in error && typeof error.statusCode === 'number') {
     return new DockerRefusedError(error.statusCode, error.message.trim(), error);
   }
-  // System errors of the connection (ECONNREFUSED, ENOENT, ECONNRESET ...) carry a text code.
+  // System errors of the connection (ECONNREFUSED, ENOENT, ECONNRESET ...) have a text code.
   if ('code' in error && typeof error.code === 'string') {
     return new DockerUnavailableError(`The container engine cannot be reached (${error.code})`, {
       cause: error,

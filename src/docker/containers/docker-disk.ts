@@ -3,16 +3,16 @@ import { DiskLowError } from './container-errors.js';
 import type { DiskLimits } from './disk-limits.js';
 import type { DockerClient } from './docker-client.js';
 
-/** The file system that Docker keeps its volumes on, in bytes. */
+/** The file system of Docker's volumes, in bytes. */
 export interface DiskSpace {
   readonly total: number;
-  /** What is left for others than root. */
+  /** Bytes free for users other than root. */
   readonly free: number;
-  /** Less is left than the host's floor: nothing new is put there. */
+  /** True if less is free than the host's floor; nothing new may be stored. */
   readonly low: boolean;
 }
 
-/** What agents' memories may take of the disk of their host. */
+/** Limits of agents' memories on the disk of their host. */
 export class DockerDisk {
   readonly #client: DockerClient;
   readonly #limits: DiskLimits;
@@ -23,12 +23,12 @@ export class DockerDisk {
     this.#limits = limits;
   }
 
-  /** Most bytes of one agent's volume. */
+  /** Bytes of an agent's volume at most. */
   get limit(): number {
     return this.#limits.volume;
   }
 
-  /** Undefined where Docker's folder is not to be seen from here: in another machine, say. */
+  /** Measures the file system; undefined if Docker's folder is not visible here, such as on another machine. */
   async space(): Promise<DiskSpace | undefined> {
     if (!this.#client.isLocal) return undefined;
     this.#folder ??= await this.#dataFolder();
@@ -37,14 +37,14 @@ export class DockerDisk {
       const free = bavail * bsize;
       return { total: blocks * bsize, free, low: free < this.#limits.floor };
     } catch {
-      return undefined; // not there, or not for this process
+      return undefined; // missing, or not readable by this process
     }
   }
 
   /**
-   * Most bytes that one more volume may take now: its own bound, and what is free above the floor.
+   * Returns the most bytes for a new volume: the limit, or the space free above the floor.
    *
-   * @throws DiskLowError when nothing is.
+   * @throws DiskLowError if there is none.
    */
   async room(): Promise<number> {
     const space = await this.space();

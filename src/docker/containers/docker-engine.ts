@@ -3,17 +3,17 @@ import { release } from 'node:os';
 import type { DockerClient } from './docker-client.js';
 import type { FirstIds } from './tar-owners.js';
 
-/** A Docker daemon and the machine that it runs on. */
+/** A Docker daemon and its machine. */
 export interface DockerEngine {
-  /** Kept with its data. */
+  /** The daemon's id, stored with its data. */
   readonly id: string | undefined;
-  /** All that the machine has. */
+  /** Total memory of the machine. */
   readonly memoryBytes: number;
-  /** Names of the programs that it can run containers by. */
+  /** Names of the available container runtimes. */
   readonly runtimes: readonly string[];
-  /** Whether a container may be made with a weight of its use of disks. */
+  /** True if containers may have a weight for disk I/O. */
   readonly weighsDisks: boolean;
-  /** The host's ids that are root's in its containers; undefined where those have no users of their own. */
+  /** The host ids that are root in containers; undefined without user namespaces. */
   readonly usersFrom: FirstIds | undefined;
 }
 
@@ -27,7 +27,11 @@ interface Info {
   readonly DockerRootDir: string;
 }
 
-/** @throws DockerUnavailableError, DockerRefusedError */
+/**
+ * Reads the engine's properties.
+ *
+ * @throws DockerUnavailableError, DockerRefusedError
+ */
 export async function readEngine(client: DockerClient, timeoutMs?: number): Promise<DockerEngine> {
   const info = await client.call<Info>((docker) => docker.info(), timeoutMs);
   return {
@@ -39,20 +43,20 @@ export async function readEngine(client: DockerClient, timeoutMs?: number): Prom
   };
 }
 
-/** An engine with user namespaces keeps its data in a folder that is named by their first ids. */
+/** Returns the first ids of the user namespace, which an engine encodes in the name of its data folder. */
 function usersFrom({ SecurityOptions: options, DockerRootDir: folder }: Info) {
   if (!options?.some((option) => option.split(',').includes('name=userns'))) return undefined;
   const [, uid, gid] = /\/(\d+)\.(\d+)\/?$/.exec(folder) ?? [];
   return { uid: Number(uid ?? 0), gid: Number(gid ?? 0) };
 }
 
-/** What a service of systemd's has for it, in kernels that can. */
+/** A systemd service's control files for I/O weight, on kernels that support it. */
 const WEIGHTS = ['io.weight', 'io.bfq.weight'].map((name) => `/sys/fs/cgroup/system.slice/${name}`);
 
 /**
- * With control groups of version 1 Docker looks whether the kernel can, and leaves the weight out with a
- * warning. With version 2 it does not look, and the container would not start where the kernel cannot:
- * so the weight is for engines on the kernel that is seen from here.
+ * Reports whether I/O weights work. With cgroup 1 Docker checks the kernel and drops the weight with a
+ * warning. With cgroup 2 it does not, and the container would fail to start; so only the local kernel is
+ * trusted.
  */
 function weighsDisks({ CgroupVersion: version, KernelVersion: kernel }: Info): boolean {
   return version === '1' || (kernel === release() && WEIGHTS.some((file) => existsSync(file)));

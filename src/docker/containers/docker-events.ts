@@ -3,21 +3,21 @@ import * as z from 'zod';
 import { containerName, LABEL } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
 
-/** What bears on the end of a container. */
+/** Event actions that matter for the end of a container. */
 const ACTIONS = ['start', 'kill', 'oom', 'die', 'stop'] as const;
 
-/** An event is a line of JSON with the container's labels in it; more than this is no event. */
+/** Characters of an event at most: one line of JSON with the container's labels. */
 const MAX_LINE_LENGTH = 1024 * 1024;
 
-/** One event of Docker about a container of ours. */
+/** A Docker event about a container of this installation. */
 export interface DockerEvent {
   readonly action: (typeof ACTIONS)[number];
   readonly containerId: string;
   readonly agentId: string;
   readonly userId: string;
-  /** Of a `die`, where Docker says it. */
+  /** For a `die`, if Docker reports it. */
   readonly exitCode: number | null;
-  /** Of a `kill`: the number of the signal, as Docker writes it. */
+  /** For a `kill`: the signal's number, as Docker writes it. */
   readonly signal: string | undefined;
   /** Unix nanoseconds by Docker's clock. */
   readonly at: bigint;
@@ -29,8 +29,8 @@ const message = z.object({
 });
 
 /**
- * Opens Docker's event stream for this installation's containers: what it still remembers
- * since then (256 events of any kind at most), and then what happens.
+ * Opens Docker's event stream for this installation's containers: stored events since the given time (256
+ * of any kind at most), then new events.
  *
  * @param since Unix nanoseconds.
  */
@@ -54,14 +54,15 @@ export function openEvents(
   );
 }
 
-/** The events of a stream, until it ends or fails. */
+/** Yields the events of a stream until it ends or fails. */
 export async function* readEvents(stream: Readable): AsyncGenerator<DockerEvent> {
   stream.setEncoding('utf8');
   let rest = '';
   for await (const chunk of stream) {
     const lines = (rest + String(chunk)).split('\n');
     rest = lines.pop() ?? '';
-    if (rest.length > MAX_LINE_LENGTH) throw new RangeError('Docker sent a line without end');
+    if (rest.length > MAX_LINE_LENGTH)
+      throw new RangeError('Docker sent an event line that is too long');
     for (const line of lines) {
       const event = parseEvent(line);
       if (event) yield event;
@@ -69,9 +70,9 @@ export async function* readEvents(stream: Readable): AsyncGenerator<DockerEvent>
   }
 }
 
-/** Undefined for what is no event about an agent's container. */
+/** Parses an event; undefined if it is not about an agent's container. */
 function parseEvent(line: string): DockerEvent | undefined {
-  // As text, again because they do not fit into a number.
+  // Read from the text, because nanoseconds do not fit into a number.
   const nanoseconds = /"timeNano":(\d+)/.exec(line)?.[1];
   if (nanoseconds === undefined) return undefined;
   const parsed = message.safeParse(JSON.parse(line));
@@ -80,7 +81,7 @@ function parseEvent(line: string): DockerEvent | undefined {
   const { name, exitCode, signal, ...labels } = actor.Attributes;
   const { [LABEL.agent]: agentId, [LABEL.owner]: userId } = labels;
   if (agentId === undefined || userId === undefined) return undefined;
-  // Containers of the agent that have another name come and go while it is updated.
+  // An agent's spare containers, with other names, are created and removed during updates.
   if (name !== containerName(agentId)) return undefined;
   return {
     action,

@@ -1,20 +1,20 @@
-/** A part of a frame, as it has arrived. */
+/** A received part of a frame. */
 export interface FramePart {
   readonly stream: 'stdout' | 'stderr';
   readonly bytes: Buffer;
-  /** What the whole frame holds. */
+  /** Content bytes of the whole frame. */
   readonly frameBytes: number;
   readonly isLast: boolean;
 }
 
-/** Of a frame: a kind, three zeros and a length. */
+/** Frame header: a kind, three zeros and a length. */
 const HEAD_BYTES = 8;
 const LENGTH_AT = 4;
 const STDERR = 2;
 
 /**
- * Takes apart what Docker sends of a container without a terminal: both outputs in one stream, each
- * piece in a frame. Of a frame no more is kept than its head.
+ * Parses Docker's stream for a container without a terminal: both outputs, each piece in a frame. Buffers
+ * only a frame's header.
  */
 export class DockerFrames {
   #head = Buffer.alloc(0);

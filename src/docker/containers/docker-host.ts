@@ -19,10 +19,9 @@ const AVAILABLE_TIMEOUT_MS = 2_000;
 const ENGINE_TIMEOUT_MS = 5_000;
 
 /**
- * What an installation has on one Docker daemon. Names follow from the agent's id, so every method
- * of the parts can be called again after a call that was not heard of: it finds what is there. All
- * of them throw DockerUnavailableError when Docker does not answer in time, and
- * ForeignContainerError, touching nothing, when a name is taken by what is not ours.
+ * An installation's resources on one Docker daemon. Names derive from the agent's id, so every method may
+ * be retried after a lost response. All methods throw DockerUnavailableError on a timeout, and
+ * ForeignContainerError, changing nothing, if a name belongs to another owner.
  */
 export class DockerHost {
   readonly containers: AgentContainers;
@@ -47,7 +46,7 @@ export class DockerHost {
     });
   }
 
-  /** Whether Docker answers, within 2 s. */
+  /** Reports whether Docker answers within 2 s. */
   async available(): Promise<boolean> {
     try {
       await this.#client.call((docker) => docker.ping(), AVAILABLE_TIMEOUT_MS);
@@ -59,7 +58,7 @@ export class DockerHost {
     }
   }
 
-  /** What Docker is here; undefined when it does not say it within 5 s. */
+  /** Returns the engine's properties; undefined if it does not answer within 5 s. */
   async engine(): Promise<DockerEngine | undefined> {
     try {
       return await readEngine(this.#client, ENGINE_TIMEOUT_MS);
@@ -71,22 +70,22 @@ export class DockerHost {
   }
 
   /**
-   * Where a listener of this process must be for containers to reach it as `host.docker.internal`:
-   * at the address of Docker's bridge, or at loopback where Docker runs in a machine of its own that
-   * forwards to it (Docker Desktop).
+   * Returns the listen address that containers reach as `host.docker.internal`: that of Docker's bridge,
+   * or loopback if Docker runs in a virtual machine that forwards to it (Docker Desktop).
    */
   async bridgeAddress(): Promise<string> {
     const bridge: Docker.NetworkInspectInfo = await this.#client.call((docker) =>
       docker.getNetwork('bridge').inspect(),
     );
     const { Gateway, Subnet = '' } = bridge.IPAM?.Config?.[0] ?? {};
-    // Older versions do not say it: then it is the first, as `172.17.0.1` of `172.17.0.0/16`.
+    // Older versions do not report the gateway; then it is the first address, `172.17.0.1` of
+    // `172.17.0.0/16`.
     const gateway = Gateway || Subnet.replace(/\.\d+\/\d+$/, '.1');
-    // By trying: the list of interfaces leaves out a bridge that no container is on at the moment.
+    // Tried by listening, because the list of interfaces omits a bridge without containers.
     return (await canListen(gateway, 0)) ? gateway : '127.0.0.1';
   }
 
-  /** Ids of the agents that have a container, a network or a volume here. */
+  /** Returns the ids of the agents with a container, network or volume here. */
   async owners(): Promise<ReadonlySet<string>> {
     const filters = this.#ofInstallation();
     const [owners, { Volumes: volumes }] = await Promise.all([
@@ -96,7 +95,7 @@ export class DockerHost {
     return new Set([...owners, ...agentsOf(volumes ?? [])]);
   }
 
-  /** The same without those that have no more than a volume. */
+  /** Returns the ids of the agents with a container or network here, without those that only have a volume. */
   async ownersOfContainers(): Promise<ReadonlySet<string>> {
     const filters = this.#ofInstallation();
     const [containers, networks] = await Promise.all([
@@ -106,7 +105,7 @@ export class DockerHost {
     return new Set([...agentsOf(containers), ...agentsOf(networks)]);
   }
 
-  /** The ends of this installation's containers as they happen, until the signal aborts. */
+  /** Yields the deaths of this installation's containers until the signal aborts. */
   events(signal: AbortSignal): AsyncGenerator<ContainerEvent> {
     return followContainers(this.#client, signal);
   }
@@ -117,21 +116,21 @@ export class DockerHost {
   }
 }
 
-/** The agents that labels name. */
+/** Returns the agents named by the labels. */
 function agentsOf(things: readonly { Labels?: Readonly<Record<string, string>> }[]): string[] {
   return things.flatMap(({ Labels: labels }) => labels?.[LABEL.agent] ?? []);
 }
 
 /**
- * Docker as the settings name it. Several installations can share a Docker daemon and never touch each
- * other's containers.
+ * Returns the Docker host of the settings. Several installations can share a Docker daemon without
+ * touching each other's containers.
  */
 export function configuredDocker(
   settings: {
     readonly containers: ContainerSettings;
     readonly secrets: Pick<SecretsSettings, 'installation'>;
   },
-  /** Is asked before an agent's container is started. */
+  /** Called before an agent's container starts. */
   mayStart?: () => Promise<void>,
 ): DockerHost {
   const { installation } = settings.secrets;

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { strictCall, textOf } from '../../platform/http/strict-call.js';
 import { tryParseJson } from '../../lib/json.js';
 
-/** What a gateway answered. `reachable: false` covers refused, reset, timed out and not HTTP. */
+/** A gateway's answer to a probe. `reachable: false` covers refused, reset, timed out and not HTTP. */
 export type ProbeResult<T> = { readonly reachable: false; readonly reason: string } | Answer<T>;
 
 interface Answer<T> {
@@ -21,19 +21,19 @@ export interface ProbeOptions {
 const healthBody = z.object({ ok: z.boolean(), status: z.string().optional() });
 const readyBody = z.object({
   ready: z.boolean(),
-  // Shown only to a caller with the token, so their absence is not a failure.
+  // Returned only to a caller with the token, so a missing value is no failure.
   failing: z.array(z.unknown()).optional(),
   uptimeMs: z.number().optional(),
 });
 
-/** An answer of a probe is some hundred bytes; a gateway that sends more than this is not believed. */
+/** Bytes of a probe's answer at most; a normal one has some hundred. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 const JSON_TYPE = 'application/json';
 
 /**
- * `GET /healthz` and `GET /health`, within the time together: whether the gateway is alive. Both stay
- * 200 while it drains. An image may know only one of them; what it knows has to be well.
+ * Probes `GET /healthz` and `GET /health` within one timeout: reports liveness. Both stay 200 while
+ * draining. An image may support only one; each supported one must be healthy.
  */
 export async function gatewayHealth(port: number, options: ProbeOptions) {
   return within(options, async (bounds) => {
@@ -47,7 +47,10 @@ export async function gatewayHealth(port: number, options: ProbeOptions) {
   });
 }
 
-/** `GET /readyz`: whether the gateway takes work. The token shows what is `failing`. */
+/**
+ * Probes `GET /readyz`: reports whether the gateway accepts work. With the token, the answer lists
+ * `failing`.
+ */
 export async function gatewayReady(port: number, options: ProbeOptions) {
   return within(options, async (bounds) => {
     const result = await probe(port, '/readyz', readyBody, bounds);
@@ -65,14 +68,14 @@ const isHealthy = (result: ProbeResult<z.output<typeof healthBody>>): boolean =>
 const isMissing = (result: ProbeResult<unknown>): boolean =>
   result.reachable && result.status === 404;
 
-/** What the requests of one probe share. */
+/** Signal, connection and token shared by the requests of one probe. */
 interface ProbeBounds {
   readonly signal: AbortSignal;
   readonly agent: Agent;
   readonly token: string | undefined;
 }
 
-/** A connection of its own for each probe: a pooled one would not notice that the gateway is new. */
+/** Runs a probe on a new connection: a pooled one would miss that the gateway has restarted. */
 async function within<T>(
   { signal, timeoutMs, token }: ProbeOptions,
   work: (bounds: ProbeBounds) => Promise<T>,
@@ -105,9 +108,10 @@ async function probe<T>(
       signal,
       agent,
     });
-    // Some other program says that all is well.
-    if (!body && status === 200) return { reachable: false, reason: `it answers no ${JSON_TYPE}` };
-    // Without the body we know, the status alone decides.
+    // A 200 without JSON comes from some other program.
+    if (!body && status === 200)
+      return { reachable: false, reason: `the answer is not ${JSON_TYPE}` };
+    // If the body is not in the known form, only the status counts.
     const known = body && schema.safeParse(tryParseJson(await textOf(body))).data;
     return { reachable: true, status, body: known };
   } catch (error) {

@@ -8,32 +8,32 @@ import { WORKSPACE_FOLDERS } from './openclaw-config.js';
 import { throwAwayOptions } from './throw-away.js';
 
 const MEMORY_MIB = 256;
-/** Counts as memory. A sync has its new objects there. */
+/** MiB of the temporary file system, counted as memory; a sync stores its new objects there. */
 const TEMPORARY_MIB = 96;
 
-/** Whose workspace, and where it is. */
+/** An agent's workspace and its location. */
 export interface WorkspaceSpec {
   readonly agentId: string;
   readonly userId: string;
-  /** Any that has Node and git. */
+  /** Any image with Node and git. */
   readonly image: string;
   /** The volume with the agent's state. */
   readonly volume: string;
 }
 
 interface HelperContainer {
-  /** What runs in it. */
+  /** The program that runs in the helper. */
   readonly program: string;
   readonly spec: WorkspaceSpec;
-  /** What Docker runs it by; its default when left out. */
+  /** The container runtime; Docker's default if undefined. */
   readonly runtime: string | undefined;
-  /** Milliseconds. */
+  /** Milliseconds without requests until the helper ends. */
   readonly idleMs: number;
-  /** Of one that pushes: the network that it is on, and what it may reach although it is not public. */
+  /** For a helper that pushes: its network, and the private addresses that it may reach. */
   readonly pushes?: { readonly network: string; readonly allow: readonly string[] };
 }
 
-/** Between Docker and the helper's socket. */
+/** Script that relays between Docker and the helper's socket. */
 const RELAY = `
 const deadline = Date.now() + 15_000;
 (function connect() {
@@ -52,8 +52,8 @@ const deadline = Date.now() + 15_000;
 `;
 
 /**
- * What Docker is asked to make for a helper: by the profile of agents, on the agent's volume alone, without a network.
- * One that pushes is on a network, and may do no more than read.
+ * Returns a helper's container options: the agents' profile, only the agent's volume, no network. A
+ * helper that pushes has a network but read-only access.
  */
 export function helperContainer(
   client: DockerClient,
@@ -70,7 +70,7 @@ export function helperContainer(
     ...(pushes && { allow: pushes.allow }),
   };
   const nofile = { Name: 'nofile', Soft: 1_024, Hard: 1_024 };
-  // As the agent's own container has it.
+  // Same mount as in the agent's own container.
   const mount = volumeMount(spec, client, { volume, target: STATE_DIRECTORY, copiesImage: true });
   const options = throwAwayOptions({
     image,
@@ -100,7 +100,7 @@ export function helperContainer(
       LogConfig: { Type: 'none', Config: {} },
     },
   });
-  // An image may ask for a check of its own, and set options that are for the agent.
+  // An image may define a health check and options meant for the agent.
   return {
     ...options,
     Tty: false,
@@ -109,7 +109,11 @@ export function helperContainer(
   };
 }
 
-/** @param unusedMs milliseconds after which a connection ends on which nothing is asked. */
+/**
+ * Connects to a helper.
+ *
+ * @param unusedMs milliseconds without requests until the connection closes.
+ */
 export async function connectToHelper(
   client: DockerClient,
   id: string,

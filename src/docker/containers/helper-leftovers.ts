@@ -2,23 +2,23 @@ import { DockerRefusedError, DockerUnavailableError } from './container-errors.j
 import { LABEL } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
 
-/** By which helpers of this installation are found. */
+/** Returns the label filters for this installation's helpers. */
 export const helperLabels = ({ installation }: Pick<DockerClient, 'installation'>): string[] => [
   `${LABEL.installation}=${installation}`,
   LABEL.files,
 ];
 
-/** Milliseconds for a helper to break off what it is at, and to give back git's locks. */
+/** Milliseconds for a helper to abort its work and release git's locks. */
 const ENDS_WITHIN_MS = 10_000;
 
-/** Has a helper end, by force when it does not, and takes it away. One that is gone is well. */
+/** Stops a helper, by force if necessary, and removes it. A missing helper is no error. */
 export async function endHelper(client: DockerClient, id: string): Promise<void> {
   const isEnding = await client
     .call((docker, bound) => docker.getContainer(id).kill({ signal: 'SIGTERM', ...bound }))
     .then(
       () => true,
       (error: unknown) => {
-        if (error instanceof DockerRefusedError) return false; // it does not run
+        if (error instanceof DockerRefusedError) return false; // it is not running
         throw error;
       },
     );
@@ -30,7 +30,7 @@ export async function endHelper(client: DockerClient, id: string): Promise<void>
         ENDS_WITHIN_MS,
       )
       .catch((error: unknown) => {
-        if (!(error instanceof DockerUnavailableError)) throw error; // it hangs
+        if (!(error instanceof DockerUnavailableError)) throw error; // the helper hangs
       });
   }
   await client.callUnless([404, 409], (docker, bound) =>
@@ -38,7 +38,7 @@ export async function endHelper(client: DockerClient, id: string): Promise<void>
   );
 }
 
-/** Removes what has a volume open, or is on a network, that is to go: what it is at is told as failed. */
+/** Removes the helpers on a volume or network that is to be removed; their requests in flight fail. */
 export async function removeHelpersOf(
   client: DockerClient,
   what: { readonly volume: string } | { readonly network: string },

@@ -4,18 +4,18 @@ import type { HelperCall, HelperRequest } from '../../workspace/helper-protocol.
 import { ContainerError } from './container-errors.js';
 import { DockerFrames } from './docker-frames.js';
 
-/** Bytes of an answer: a diff of letters that JSON spells with six is the largest. */
+/** Bytes of an answer at most; the largest is a diff of characters that JSON escapes with six each. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
-/** Milliseconds for an answer: longer than what a helper does may take. */
+/** Milliseconds until an answer times out; more than the helper's own limit. */
 const ANSWER_MS = 40_000;
 
-/** Milliseconds without a word while answers are awaited, after which nobody is there. */
+/** Milliseconds of silence while answers are pending, after which the connection counts as dead. */
 const SILENT_MS = 60_000;
 
 const NEWLINE = 10;
 
-/** The helper ended, or the way to it, before it answered. */
+/** The helper or its connection ended before it answered. */
 export class HelperGoneError extends ContainerError {}
 
 interface Waiting {
@@ -23,7 +23,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** A connection to the helper in a container: requests go and answers come as lines. */
+/** A connection to the helper in a container; requests and answers are lines. */
 export class HelperLine {
   readonly container: string;
   readonly #stream: Duplex;
@@ -33,19 +33,19 @@ export class HelperLine {
   readonly #waiting = new Map<number, Waiting>();
   readonly #pieces: Buffer[] = [];
   #length = 0;
-  /** Pieces that were read. */
+  /** Chunks received so far. */
   #reads = 0;
-  /** Milliseconds, since when an answer is awaited and nothing was heard, by whomever that was asked. */
+  /** Unix milliseconds since when answers are pending without any data received, whichever the request. */
   #unheardSince: number | undefined;
   #lastId = 0;
   #isOpen = true;
   #hasAnswered = false;
   #unused: NodeJS.Timeout | undefined;
   #onEnd: () => void = () => undefined;
-  /** Unix milliseconds. */
+  /** Unix milliseconds of the last use. */
   usedAt = Date.now();
 
-  /** @param stream of an exec without a terminal: what is said comes in Docker's frames. */
+  /** @param stream of an exec without a terminal: its output is in Docker's frames. */
   constructor(
     container: string,
     stream: Duplex,
@@ -69,7 +69,7 @@ export class HelperLine {
     this.#used();
   }
 
-  /** Whether something may be asked by it. One on which nothing is heard is left by whoever comes next. */
+  /** Reports whether requests may be sent. A silent connection counts as closed for the next caller. */
   get isOpen(): boolean {
     const since = this.#unheardSince;
     return this.#isOpen && (since === undefined || performance.now() - since < this.#silentMs);
@@ -84,12 +84,16 @@ export class HelperLine {
     if (!this.#isOpen) listener();
   }
 
-  /** Whether it has ever answered. */
+  /** Reports whether the helper has ever answered. */
   get hasAnswered(): boolean {
     return this.#hasAnswered;
   }
 
-  /** @throws HelperGoneError, ServiceError after 40 s; the signal's reason when it aborts. */
+  /**
+   * Sends a request and returns the answer.
+   *
+   * @throws HelperGoneError, ServiceError after 40 s; the signal's reason if it aborts.
+   */
   async ask(call: HelperCall, signal: AbortSignal): Promise<string> {
     signal.throwIfAborted();
     if (!this.#isOpen) throw new HelperGoneError('The helper has ended');
@@ -101,7 +105,7 @@ export class HelperLine {
       ending.addEventListener('abort', () => {
         reject(
           late.aborted && !signal.aborted
-            ? new ServiceError(500, 'The workspace was not done with it in time')
+            ? new ServiceError(500, 'The workspace did not finish the request in time: retry later')
             : asError(ending.reason),
         );
       });
@@ -115,7 +119,7 @@ export class HelperLine {
     } finally {
       if (this.#waiting.delete(id) && this.#isOpen && ending.aborted)
         this.#send({ id, left: true });
-      // Nothing comes this way any more, though nobody says so: the next one asks another way.
+      // A timeout without any data means a dead connection; the next request opens another.
       if (late.aborted && this.#reads === read) this.end();
       this.#used();
     }
@@ -167,4 +171,4 @@ export class HelperLine {
 }
 
 const asError = (reason: unknown): Error =>
-  reason instanceof Error ? reason : new Error('Nobody waits for it any more');
+  reason instanceof Error ? reason : new Error('The request was cancelled');

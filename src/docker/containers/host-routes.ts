@@ -1,19 +1,19 @@
 import { readFile } from 'node:fs/promises';
 
-/** IPv4 addresses that this machine sends to one of its devices. */
+/** IPv4 addresses that this machine routes to one of its devices. */
 export interface HostRoute {
-  /** Such as `10.231.0.16/28`. */
+  /** CIDR notation, such as `10.231.0.16/28`. */
   readonly subnet: string;
-  /** Such as `eth0`, a VPN's `tun0`, or the bridge of a container engine that is gone. */
+  /** Device name, such as `eth0`, a VPN's `tun0`, or the bridge of a removed container engine. */
   readonly device: string;
 }
 
-/** The kernel's main table, its numbers in hexadecimal with the last byte first: proc_net(5). */
+/** The kernel's main routing table, with little-endian hexadecimal numbers: proc_net(5). */
 const ROUTES = '/proc/net/route';
 
 /**
- * Where packets of this machine go, the default routes left out. None where the kernel shows no
- * such table, as on macOS, where containers have a machine of their own.
+ * Reads this machine's routes except the default routes. Returns none if the kernel has no such table, as
+ * on macOS, where containers run in a virtual machine.
  */
 export async function hostRoutes(): Promise<HostRoute[]> {
   let table: string;
@@ -26,7 +26,11 @@ export async function hostRoutes(): Promise<HostRoute[]> {
   return readRoutes(table);
 }
 
-/** @param table as `/proc/net/route` shows it, a heading first. */
+/**
+ * Parses a routing table.
+ *
+ * @param table text of `/proc/net/route`, with a heading.
+ */
 export function readRoutes(table: string): HostRoute[] {
   const [, ...rows] = table.trimEnd().split('\n');
   return rows.flatMap((row) => {
@@ -39,7 +43,7 @@ export function readRoutes(table: string): HostRoute[] {
   });
 }
 
-/** The four bytes of `0010E70A`, which is 10.231.16.0. */
+/** Parses the four bytes of an address: `0010E70A` is 10.231.16.0. */
 function bytesOf(hex: string): number[] {
   return [6, 4, 2, 0].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
 }

@@ -4,7 +4,7 @@ import { isOurs } from './container-profile.js';
 import { createContainer } from './create-container.js';
 import type { DockerClient } from './docker-client.js';
 
-/** An installation's containers by their names. What has such a name and is not ours is refused. */
+/** An installation's containers by name. A container of another owner under such a name is refused. */
 export class NamedContainers {
   readonly #client: DockerClient;
 
@@ -12,7 +12,11 @@ export class NamedContainers {
     this.#client = client;
   }
 
-  /** @throws ForeignContainerError */
+  /**
+   * Finds a container.
+   *
+   * @throws ForeignContainerError
+   */
   async find(agentId: string, name: string): Promise<Docker.ContainerInspectInfo | undefined> {
     const found = await this.#client.callUnless([404], (docker, bound) =>
       docker.getContainer(name).inspect(bound),
@@ -24,17 +28,19 @@ export class NamedContainers {
   }
 
   /**
+   * Creates a container.
+   *
    * @returns its id.
-   * @throws ImageUnavailableError, DockerRefusedError with 409 when the name is taken.
+   * @throws ImageUnavailableError, DockerRefusedError with 409 if the name is taken.
    */
   create(options: Docker.ContainerCreateOptions): Promise<string> {
     return createContainer(this.#client, options);
   }
 
   /**
-   * Missing is well, and so is one that is being removed already.
+   * Removes a container; a missing one, or one already being removed, is no error.
    *
-   * @returns whether there was one.
+   * @returns true if there was a container.
    */
   async remove(agentId: string, name: string): Promise<boolean> {
     const found = await this.find(agentId, name);

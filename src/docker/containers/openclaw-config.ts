@@ -1,52 +1,52 @@
 import { isObject, type JsonObject } from '../../lib/json.js';
 import { GATEWAY_PORT, STATE_DIRECTORY } from './container-spec.js';
 
-/** Where OpenClaw keeps its state, relative to the state volume. */
+/** OpenClaw's state folder, relative to the state volume. */
 const STATE_FOLDER = '.openclaw';
 
-/** The folders, from the state volume on, to where the agent works. */
+/** Path segments from the state volume to the agent's workspace. */
 export const WORKSPACE_FOLDERS = [STATE_FOLDER, 'workspace'];
 
 /** The configuration file, relative to the state volume. */
 export const CONFIG_FILE = `${STATE_FOLDER}/openclaw.json`;
 
-/** The file of variables that OpenClaw adds to its environment when it starts, as above. */
+/** The file of variables that OpenClaw loads at startup, relative to the state volume. */
 export const SECRETS_FILE = `${STATE_FOLDER}/.env`;
 
 /**
- * What of the state is one agent's alone, by its path: its tokens and credentials, what it is known by to
- * others, what was said to it, and who runs on it: a gateway starts on no state that another one still has.
- * Patterns of OpenClaw's own layout, whose databases have several of these.
+ * Paths in the state that belong to one agent alone: tokens, credentials, its identity, its
+ * conversations, and locks, since a gateway refuses to start on state that another still holds. The
+ * patterns follow OpenClaw's layout.
  */
 const OF_ONE_AGENT = new RegExp(
   String.raw`^\.openclaw/(?:\.env|credentials|identity|devices|state|tmp|config-journal-fingerprint\.key` +
     String.raw`|agents/[^/]+/(?:sessions|agent/(?:auth|openclaw-agent\.sqlite)[^/]*))(?:/|$)`,
 );
 
-/** Whether no other agent may have it. @param path within the state. */
+/** Reports whether a path belongs to one agent alone. @param path within the state. */
 export const isOfOneAgent = (path: string): boolean => OF_ONE_AGENT.test(path);
 
 export interface OpenClawOptions {
-  /** The agents' AI listener as containers reach it, up to and with `/v1`. */
+  /** Address of the agents' AI listener as containers reach it, including `/v1`. */
   readonly aiBaseUrl: string;
-  /** Id of the model that the AI listener is asked for. */
+  /** Id of the model requested from the AI listener. */
   readonly model: string;
-  /** The user's own settings (`config.runtime`); what the platform decides wins over them. */
+  /** The user's own settings (`config.runtime`); the platform's settings override them. */
   readonly userConfig?: unknown;
 }
 
-/** The runtime's own limits of a model that it cannot know. */
+/** The runtime's own limits for a model unknown to it. */
 const CONTEXT_WINDOW = 128_000;
 const MAX_TOKENS = 8_192;
 
 /**
- * The content of `openclaw.json`: how the gateway listens, and that its only model provider is the
- * platform. It names the variables that hold the secrets, and so holds none itself.
+ * Builds `openclaw.json`: the gateway's listener, and the platform as the only model provider. It refers
+ * to secrets by variable name, so it contains none.
  */
 export function openClawConfig(options: OpenClawOptions): string {
   const user = isObject(options.userConfig) ? options.userConfig : {};
   const platform = platformConfig(options);
-  // `gateway` and `models` are the platform's as a whole: nothing of the user's is merged there.
+  // `gateway` and `models` belong to the platform entirely; the user's are dropped, not merged.
   const { gateway: _gateway, models: _models, ...others } = user;
   return `${JSON.stringify(merge(others, platform), null, 2)}\n`;
 }
@@ -83,18 +83,18 @@ function platformConfig({ aiBaseUrl, model }: OpenClawOptions) {
       },
     },
     agents: { defaults: { model: { primary: `platform/${model}` } } },
-    // The platform decides the version: the image is pinned and read-only.
+    // The platform controls the version: the image is pinned and read-only.
     update: { checkOnStart: false },
   };
 }
 
-/** The variables that its configuration names. Their values are secrets: pass them on, log none. */
+/** Returns the variables that the configuration refers to. Their values are secrets: never log them. */
 export const openClawSecrets = (tokens: {
   readonly gatewayToken: string;
   readonly aiToken: string;
 }) => ({ OPENCLAW_GATEWAY_TOKEN: tokens.gatewayToken, PLATFORM_AI_TOKEN: tokens.aiToken });
 
-/** The environment of an OpenClaw container, with no secret in it. */
+/** Returns the environment of an OpenClaw container; it contains no secrets. */
 export function openClawEnvironment(): Record<string, string> {
   const state = `${STATE_DIRECTORY}/${STATE_FOLDER}`;
   return {
@@ -104,15 +104,15 @@ export function openClawEnvironment(): Record<string, string> {
     OPENCLAW_CONFIG_PATH: `${STATE_DIRECTORY}/${CONFIG_FILE}`,
     OPENCLAW_WORKSPACE_DIR: `${STATE_DIRECTORY}/${WORKSPACE_FOLDERS.join('/')}`,
     XDG_CACHE_HOME: `${state}/cache`,
-    // Nobody on a bridge of one container looks for it by mDNS.
+    // No mDNS client exists on a bridge with a single container.
     OPENCLAW_DISABLE_BONJOUR: '1',
     OPENCLAW_NO_AUTO_UPDATE: '1',
-    // Below the container's memory, so that the heap's end comes before the container's.
+    // Below the container's memory limit, so that the heap limit is reached first.
     NODE_OPTIONS: '--max-old-space-size=2560',
   };
 }
 
-/** Objects are merged, anything else of `winner` replaces what is there. */
+/** Merges objects recursively; any other value of `winner` replaces that of `base`. */
 function merge(base: JsonObject, winner: JsonObject): JsonObject {
   const merged: Record<string, unknown> = { ...base };
   for (const [key, value] of Object.entries(winner)) {

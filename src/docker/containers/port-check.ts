@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import type { DockerRefusedError } from './container-errors.js';
 
-/** Taken, reserved by the system, or no address of this machine. */
+/** Errors for a port in use or reserved, or an address that this machine does not have. */
 const NOT_TO_BE_HAD: ReadonlySet<string | undefined> = new Set([
   'EADDRINUSE',
   'EACCES',
@@ -9,7 +9,7 @@ const NOT_TO_BE_HAD: ReadonlySet<string | undefined> = new Set([
   'ENOTFOUND',
 ]);
 
-/** Whether a listener of this process could have the port of an address now; 0 is any port. */
+/** Reports whether this process could listen on an address and port now; 0 is any port. */
 export function canListen(host: string, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -23,8 +23,8 @@ export function canListen(host: string, port: number): Promise<boolean> {
 }
 
 /**
- * Whether Docker says that a start failed for its port. It has no code for this, only text: so
- * this is asked last, of a Docker daemon elsewhere, where no look at the port itself is possible.
+ * Reports whether Docker's error means a taken port. Docker has no code for this, only text, so this is
+ * the last resort for a remote daemon, whose ports cannot be tried.
  */
 export function saysPortTaken(error: DockerRefusedError): boolean {
   return /port is already allocated|address already in use/.test(error.said);

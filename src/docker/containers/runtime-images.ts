@@ -5,32 +5,32 @@ import { DockerRefusedError, ImageUnavailableError } from './container-errors.js
 import { isLocalImage, listedName, pulledMark } from './image-name.js';
 import { asContainerError, type DockerClient } from './docker-client.js';
 
-/** A registry that says nothing for so long is not going to. */
+/** Milliseconds of a registry's silence until a pull fails. */
 const SILENCE_MS = 60_000;
 
-/** An operation that wants an image has begun to use it by then. */
+/** Milliseconds until an image counts as unused; an operation that needs it has started by then. */
 const UNWANTED_MS = 24 * 60 * 60_000;
 
-/** Names that one pass removes. */
+/** Names removed in one pass at most. */
 const MAX_REMOVED = 20;
 
 export interface RuntimeImage {
-  /** Version of the runtime, where the image's labels say it. */
+  /** Version of the runtime, if the image's labels name it. */
   readonly version: string | undefined;
 }
 
 export interface PullOptions {
   readonly signal?: AbortSignal | undefined;
-  /** How long the registry may take to answer at all, in milliseconds. */
+  /** Milliseconds until the registry's first answer. */
   readonly answerMs?: number | undefined;
 }
 
-/** With what dockerode's types leave out. */
+/** Docker's image details with a field missing in dockerode's types. */
 interface Inspected extends Docker.ImageInspectInfo {
   readonly Metadata?: { readonly LastTagTime?: string };
 }
 
-/** In Unix milliseconds; 0 where Docker does not know. */
+/** Returns Unix milliseconds of the last use; 0 if Docker has none. */
 const lastWanted = ({ Metadata: known }: Inspected): number =>
   Math.max(0, Date.parse(known?.LastTagTime ?? '') || 0);
 
@@ -43,7 +43,7 @@ export class RuntimeImages {
   }
 
   /**
-   * The image as it is in Docker, or else pulled, unless its name says of no registry that it has it.
+   * Returns the image in Docker, or pulls it unless its name has no registry.
    *
    * @throws ImageUnavailableError
    */
@@ -57,7 +57,7 @@ export class RuntimeImages {
     return pulled;
   }
 
-  /** The image as it is in Docker, if it is. Somebody wants it: it counts as pulled just now. */
+  /** Finds the image in Docker and marks it as just used. */
   async find(image: string): Promise<RuntimeImage | undefined> {
     const found = await this.#inspect(image);
     if (found && this.#pulledNames(found, [image]).length > 0) await this.#mark(image);
@@ -65,10 +65,10 @@ export class RuntimeImages {
   }
 
   /**
-   * Removes images that this installation has pulled, as far as no container is made of them, nobody has
-   * wanted them for a day, and they are not among `wanted`. What others have named stays under those names.
+   * Removes images pulled by this installation, unless a container uses them, they were used within a
+   * day, or `wanted` names them. Names given by others stay.
    *
-   * @returns the names that were removed, twenty at most.
+   * @returns the removed names, twenty at most.
    */
   async removeUnused(
     wanted: ReadonlySet<string>,
@@ -87,21 +87,21 @@ export class RuntimeImages {
     const removed: string[] = [];
     for (const { Id: id } of pulled) {
       if (removed.length >= MAX_REMOVED) break;
-      // What is listed by a name has this name alone.
+      // An image listed by name has only this name.
       const image = await this.#inspect(id);
       if (!image || inUse.has(id)) continue;
       const names = this.#pulledNames(image);
       if (names.some((name) => kept.has(name))) continue;
       if (now - lastWanted(image) < unwantedMs) continue;
       for (const name of names) if (await this.#remove(name)) removed.push(name);
-      // Last, so that what was broken off before is found again.
+      // Removed last, so that an interrupted removal is found again.
       const marks = image.RepoTags.filter((name) => name.startsWith(`${repo}:`));
       for (const mark of marks) await this.#remove(mark);
     }
     return removed;
   }
 
-  /** Of the names of an image, those under which this installation has pulled it. */
+  /** Returns the names under which this installation has pulled the image. */
   #pulledNames(
     { RepoTags: tags, RepoDigests: digests }: Inspected,
     names: readonly string[] = [...tags, ...digests],
@@ -115,7 +115,7 @@ export class RuntimeImages {
 
   async #mark(image: string): Promise<void> {
     const mark = pulledMark(this.#client.installation, image);
-    // Between the pull and this, somebody else may have removed it.
+    // The image may have been removed since the pull.
     await this.#client.callUnless([404], (docker, bound) =>
       docker.getImage(image).tag({ ...mark, ...bound }),
     );
@@ -125,7 +125,11 @@ export class RuntimeImages {
     return this.#client.callUnless([404], (docker) => docker.getImage(image).inspect());
   }
 
-  /** @returns false when a container has been made of it meanwhile, or it is gone. */
+  /**
+   * Removes an image name.
+   *
+   * @returns false if a container now uses the image, or the name is gone.
+   */
   async #remove(name: string): Promise<boolean> {
     const done = await this.#client.callUnless([404, 409], async (docker, bound) => {
       await docker.getImage(name).remove(bound);
@@ -136,13 +140,13 @@ export class RuntimeImages {
 }
 
 /**
- * Pulls an image. Called again after a pull that was not heard of, it finds what is there by then.
+ * Pulls an image. A repeated call after a lost response finds the progress so far.
  *
- * @throws ImageUnavailableError when the registry does not have it or does not answer.
+ * @throws ImageUnavailableError if the registry does not have it or does not answer.
  */
 export async function pullImage(docker: Docker, image: string, options: PullOptions = {}) {
   if (isLocalImage(image)) throw new ImageUnavailableError(image);
-  // Without a tag Docker would pull all of them.
+  // Without a tag Docker would pull all tags.
   const reference = /[:@]/.test(image.slice(image.lastIndexOf('/') + 1))
     ? image
     : `${image}:latest`;
@@ -164,7 +168,7 @@ export async function pullImage(docker: Docker, image: string, options: PullOpti
   } catch (error) {
     options.signal?.throwIfAborted();
     const cause = asContainerError(error);
-    // A Docker daemon that answers with a status, or is silent, waits for the registry in vain.
+    // A status, or silence, from Docker means that the registry failed.
     const inVain = cause instanceof DockerRefusedError || cause instanceof PullFailure;
     if (!inVain && !silence.signal.aborted) throw cause;
     throw new ImageUnavailableError(image, { cause });
@@ -173,7 +177,7 @@ export async function pullImage(docker: Docker, image: string, options: PullOpti
   }
 }
 
-/** A pull that began well and failed later is told inside a stream with status 200. */
+/** A pull that fails later is reported inside a stream with status 200. */
 class PullFailure extends Error {}
 
 function refuseFailure(line: string): void {

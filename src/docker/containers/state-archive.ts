@@ -7,7 +7,7 @@ import { environmentFile } from './environment-file.js';
 import { SECRETS_FILE } from './openclaw-config.js';
 
 /**
- * A tar archive of what is put into the state volume, readable by the runtime's user alone.
+ * Builds a tar archive of the files for the state volume, readable only by the runtime's user.
  *
  * @throws RangeError for a path that leads out of the volume.
  */
@@ -31,7 +31,7 @@ export async function stateArchive({
   return buffer(archive);
 }
 
-/** Every folder on the way, parents first: one that Docker had to make would be root's. */
+/** Returns all parent folders, outermost first; a folder created by Docker would belong to root. */
 function parentDirectories(names: readonly string[]): string[] {
   const directories = new Set<string>();
   for (const name of names) {

@@ -2,9 +2,9 @@ import { Readable } from 'node:stream';
 import { extract, pack, type Header } from 'tar-stream';
 
 /**
- * An archive without the entries of some names, and without links to those: all else as it comes.
+ * Filters an archive: drops the entries of some names, and links to them; passes all else unchanged.
  *
- * @param leavesOut asked of each name as it stands in the archive.
+ * @param leavesOut predicate for names as in the archive.
  */
 export function filteredTar(
   archive: NodeJS.ReadableStream,
@@ -30,5 +30,5 @@ export function filteredTar(
   return Readable.from(kept);
 }
 
-/** Whoever reads what is kept hears of it; but a stream without a listener would end the process. */
+/** The reader of the output gets the error; without a listener here it would end the process. */
 const toldElsewhere = (): undefined => undefined;

@@ -1,4 +1,4 @@
-/** The ids outside of a namespace of users that are 0 within it, and begin a range. */
+/** The host ids that a user namespace maps to 0; each begins a range. */
 export interface FirstIds {
   readonly uid: number;
   readonly gid: number;
@@ -6,22 +6,21 @@ export interface FirstIds {
 
 const BLOCK = 512;
 
-/** Of an extended header: Docker writes some hundred bytes, and an attribute may have 64 KiB. */
+/** Bytes of an extended header at most: Docker writes some hundred, and an attribute may have 64 KiB. */
 const MAX_EXTENDED = 1024 * 1024;
 
-/** Offset and length of a header's numbers. */
+/** Offset and length of the numbers in a header. */
 const FIELD = { uid: [108, 8], gid: [116, 8], size: [124, 12], checksum: [148, 8] } as const;
 const KIND = 156;
 
-/** What has no contents, whatever its header says of a size: links, devices, folders and pipes. */
+/** Entry types without contents, whatever size the header states: links, devices, folders and pipes. */
 const WITHOUT_CONTENTS = '123456';
 
 /**
- * An archive whose owners are as they are outside of a namespace of users, with owners as they are
- * inside. All else stays byte for byte: names need be no text, and there may be attributes. An id that
- * is none of the namespace's stays as it is.
+ * Converts an archive's owners from host ids to ids within the user namespace. All else stays byte for
+ * byte, including names that are no text, and attributes. Ids outside the namespace are unchanged.
  *
- * @throws RangeError for what is no archive, or breaks off.
+ * @throws RangeError for an invalid or truncated archive.
  */
 export async function* withOwnersInside(
   archive: AsyncIterable<Buffer | string>,
@@ -36,21 +35,21 @@ export async function* withOwnersInside(
 }
 
 async function* changed(input: Input, first: FirstIds): AsyncGenerator<Buffer> {
-  // Of the extended header that is about the next entry.
+  // The next entry's size from its extended header.
   let longSize: number | undefined;
   for (;;) {
     const header = await input.take(BLOCK);
     if (!header) return;
     if (header.every((byte) => byte === 0)) {
-      yield header; // the end, or what fills it up
+      yield header; // end marker or padding
       continue;
     }
     const kind = String.fromCharCode(header[KIND] ?? 0);
     if (kind === 'x') {
       const length = numberAt(header, FIELD.size);
-      if (length > MAX_EXTENDED) throw new RangeError('The archive has a header without end');
+      if (length > MAX_EXTENDED) throw new RangeError('The archive has a header that is too long');
       const extended = await input.take(padded(length));
-      if (!extended) throw new RangeError('The archive breaks off');
+      if (!extended) throw new RangeError('The archive is truncated');
       longSize = changeExtended(extended.subarray(0, length), first);
       yield header;
       yield extended;
@@ -75,20 +74,20 @@ type Field = readonly [offset: number, length: number];
 
 function numberAt(header: Buffer, [offset, length]: Field): number {
   const field = header.subarray(offset, offset + length);
-  // Numbers that have too many digits are binary, with a bit before them.
+  // A number with too many digits is binary, with the top bit set.
   if ((field[0] ?? 0) & 0x80) return field.readUIntBE(length - 6, 6);
   const digits = field.toString('latin1').replace(/[\0 ]/g, '');
-  if (!/^[0-7]*$/.test(digits)) throw new RangeError('This is no archive');
+  if (!/^[0-7]*$/.test(digits)) throw new RangeError('The data is not a valid archive');
   return Number.parseInt(digits || '0', 8);
 }
 
-/** One that was there and is not greater, so it has room. */
+/** Overwrites a number with one that is not greater, so the field has room. */
 function setNumber(header: Buffer, [offset, length]: Field, value: number): void {
   if ((header[offset] ?? 0) & 0x80) header.writeUIntBE(value, offset + length - 6, 6);
   else header.write(`${value.toString(8).padStart(length - 1, '0')}\0`, offset, 'latin1');
 }
 
-/** The sum of all bytes, where its own are spaces. */
+/** Sets the checksum: the sum of all bytes, with its own field as spaces. */
 function setChecksum(header: Buffer): void {
   const [offset, length] = FIELD.checksum;
   header.fill(' ', offset, offset + length);
@@ -97,16 +96,16 @@ function setChecksum(header: Buffer): void {
 }
 
 /**
- * Changes the owners in an extended header, which has those that are too great for the usual one: lines
- * of `<length> <key>=<value>`, in which values may be any bytes.
+ * Changes the owners in an extended header, which holds ids too large for the usual one, in lines of
+ * `<length> <key>=<value>` where values may be any bytes.
  *
- * @returns the entry's size when it is in there.
+ * @returns the entry's size, if the header has it.
  */
 function changeExtended(lines: Buffer, first: FirstIds): number | undefined {
   let size: number | undefined;
   for (let at = 0; at < lines.length;) {
     const length = Number.parseInt(lines.toString('latin1', at, at + 8), 10);
-    if (!(length > 0)) throw new RangeError('This is no archive');
+    if (!(length > 0)) throw new RangeError('The data is not a valid archive');
     const [, before = '', key, value = ''] =
       /^(\d+ (uid|gid|size)=)(\d+)\n$/.exec(lines.toString('latin1', at, at + length)) ?? [];
     if (key === 'size') size = Number(value);
@@ -119,7 +118,7 @@ function changeExtended(lines: Buffer, first: FirstIds): number | undefined {
   return size;
 }
 
-/** Bytes as they come, in pieces as they are wanted. */
+/** Reads a stream of chunks in pieces of the requested length. */
 class Input {
   readonly #chunks: AsyncIterator<Buffer | string>;
   #rest: Buffer = Buffer.alloc(0);
@@ -128,7 +127,7 @@ class Input {
     this.#chunks = archive[Symbol.asyncIterator]();
   }
 
-  /** So many bytes, to be changed; undefined at the end. */
+  /** Returns so many bytes as a mutable buffer; undefined at the end. */
   async take(length: number): Promise<Buffer | undefined> {
     const parts: Buffer[] = [];
     let missing = length;
@@ -137,25 +136,25 @@ class Input {
       missing -= part.length;
     }
     if (missing === length && length > 0) return undefined;
-    if (missing > 0) throw new RangeError('The archive breaks off');
+    if (missing > 0) throw new RangeError('The archive is truncated');
     return Buffer.concat(parts);
   }
 
-  /** So many bytes, as they come. */
+  /** Yields so many bytes without copying. */
   async *pass(length: number): AsyncGenerator<Buffer> {
     let missing = length;
     for await (const part of this.#parts(() => missing)) {
       missing -= part.length;
       yield part;
     }
-    if (missing > 0) throw new RangeError('The archive breaks off');
+    if (missing > 0) throw new RangeError('The archive is truncated');
   }
 
   async end(): Promise<void> {
     await this.#chunks.return?.();
   }
 
-  /** Up to the end, as long as some are missing. */
+  /** Yields parts while bytes are missing, up to the end of the input. */
   async *#parts(missing: () => number): AsyncGenerator<Buffer> {
     while (missing() > 0) {
       if (this.#rest.length === 0) {

@@ -3,24 +3,24 @@ import type { DockerClient } from './docker-client.js';
 
 const MIB = 1024 * 1024;
 
-/** Milliseconds, longer than any throw-away container may live: an older one was left. */
+/** Milliseconds, longer than any throw-away container may live; an older one is a leftover. */
 export const LEFTOVER_MS = 30 * 60_000;
 
-/** A program of ours for Node that runs in a container for as long as its work takes. */
+/** A Node program of the platform, run in a container that exists only for its duration. */
 export interface ThrowAwayProgram {
-  /** Name or id of an image that has Node. */
+  /** Name or id of an image with Node. */
   readonly image: string;
   readonly script: string;
-  /** What the script finds as JSON in its first argument. */
+  /** Passed to the script as JSON in its first argument. */
   readonly task: unknown;
   readonly user: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly memoryMiB: number;
-  /** What it needs beside: without that it has no rights, and a root that it can only read. */
+  /** Additional host configuration; the default has no privileges and a read-only root. */
   readonly needs: Docker.HostConfig;
 }
 
-/** Makes the program's container, starts it, and takes it away when `work` is done with it. */
+/** Creates and starts the program's container, and removes it after `work`. */
 export async function withThrowAway<T>(
   client: DockerClient,
   options: Docker.ContainerCreateOptions,
@@ -38,7 +38,7 @@ export async function withThrowAway<T>(
   }
 }
 
-/** What Docker is asked to make for a program. It writes to a terminal: else lines come in frames. */
+/** Returns the container options of a program. Its output is a terminal, since other output comes in frames. */
 export function throwAwayOptions(program: ThrowAwayProgram): Docker.ContainerCreateOptions {
   const memory = program.memoryMiB * MIB;
   return {
@@ -64,20 +64,20 @@ export function throwAwayOptions(program: ThrowAwayProgram): Docker.ContainerCre
   };
 }
 
-/** Which containers: all filters hold, as Docker reads them. */
+/** Docker's container filters; all must match. */
 interface LeftoverFilters {
-  /** As `name=value`, or a name alone. */
+  /** Labels as `name=value`, or a name alone. */
   readonly label: string[];
-  /** That mount one of these. Docker 20.10 finds nothing for an empty list. */
+  /** Volumes of which one must be mounted. Docker 20.10 finds nothing for an empty list. */
   readonly volume?: string[];
-  /** Where not given, also those that run. */
+  /** Container states; all, also running, if undefined. */
   readonly status?: string[];
 }
 
 /**
- * Removes the containers that workers, or an engine, which died over them have left.
+ * Removes the containers left by workers, or an engine, that died.
  *
- * @param olderThanMs younger ones may be another process's that is at work.
+ * @param olderThanMs minimum age; a younger container may be in use by another process.
  */
 export async function removeLeftovers(
   client: DockerClient,
@@ -92,7 +92,7 @@ export async function removeLeftovers(
   }
 }
 
-/** With the volumes that nobody has named; one that is gone, or going, is no error. */
+/** Removes a container and its anonymous volumes; a missing one, or one being removed, is no error. */
 export async function removeContainer(client: DockerClient, id: string): Promise<void> {
   await client.callUnless([404, 409], (docker, bound) =>
     docker.getContainer(id).remove({ force: true, v: true, ...bound }),

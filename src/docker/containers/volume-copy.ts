@@ -5,19 +5,18 @@ import { asContainerError } from './docker-client.js';
 import { filteredTar } from './tar-filter.js';
 import { type FirstIds, withOwnersInside } from './tar-owners.js';
 
-/** A Docker daemon that moves nothing for so long is not going to. */
+/** Milliseconds without progress until a copy fails. */
 const SILENCE_MS = 60_000;
 
-/** Where the containers by which a volume is copied have theirs. */
+/** Mount point of the volume in the containers of a copy. */
 export const COPIED = '/state';
 
 /**
- * Streams all of one container's volume into the other's, with owners, modes, times and links, as
- * fast as Docker takes it. Neither needs to run. Two containers, because Docker locks one
- * for as long as it is read.
+ * Streams one container's volume into another's, with owners, modes, times and links, at Docker's pace.
+ * Neither container needs to run; there are two, because Docker locks a container while it is read.
  *
- * @throws DockerUnavailableError when nothing moves for a minute, DockerRefusedError
- * @throws VolumeTooLargeError as soon as more than `maxBytes` have come.
+ * @throws DockerUnavailableError after a minute without progress, DockerRefusedError
+ * @throws VolumeTooLargeError as soon as more than `maxBytes` have arrived.
  */
 export async function copyThrough(
   from: Docker.Container,
@@ -29,10 +28,10 @@ export async function copyThrough(
     usersFrom,
   }: {
     readonly cancelled?: AbortSignal | undefined;
-    /** Of which paths within the volume nothing is copied. */
+    /** Predicate for paths within the volume to skip. */
     readonly leavesOut?: ((path: string) => boolean) | undefined;
     readonly maxBytes: number;
-    /** As the engine has it. */
+    /** First ids of the engine's user namespace. */
     readonly usersFrom?: FirstIds | undefined;
   },
 ): Promise<void> {
@@ -52,14 +51,14 @@ export async function copyThrough(
     clearTimeout(timer);
     timer = setTimeout(endSilence, SILENCE_MS);
   });
-  meter.pause(); // until Docker takes it
+  meter.pause(); // until Docker is ready
   try {
-    // From above, so that owner and mode of the folder itself come along.
+    // Reads the folder itself, so that its owner and mode are copied too.
     const taken = await from.getArchive({ path: COPIED, abortSignal });
-    // Docker gives owners as the host has them, and takes them as containers do.
+    // Docker reads owners as host ids, but writes them as container ids.
     const archive = usersFrom ? Readable.from(withOwnersInside(taken, usersFrom)) : taken;
     const copied = leavesOut ? filteredTar(archive, (name) => leavesOut(within(name))) : archive;
-    pipeline(copied, meter, () => undefined); // its error comes out of the call that reads it
+    pipeline(copied, meter, () => undefined); // its error surfaces in the call that reads the stream
     await to.putArchive(meter, { path: '/', abortSignal });
   } catch (error) {
     cancelled?.throwIfAborted();
@@ -74,5 +73,5 @@ export async function copyThrough(
   }
 }
 
-/** Names in the archive begin with the folder's own. */
+/** Returns a path without the folder's own name, which begins every name in the archive. */
 const within = (name: string): string => name.split('/').slice(1).join('/');

@@ -8,35 +8,34 @@ import { type AgentContainerSpec, LABEL } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
 import { LEFTOVER_MS, removeLeftovers, throwAwayOptions, withThrowAway } from './throw-away.js';
 
-/** What a volume takes of its disk. */
+/** A volume's use of its disk. */
 export interface VolumeUse {
-  /** Of blocks that are taken, so holes do not count. */
+  /** Bytes of allocated blocks, so holes do not count. */
   readonly bytes: number;
-  /** Inodes: files, folders and all else that has a name. */
+  /** Inodes: files, folders and all other named entries. */
   readonly files: number;
-  /** Of contents, holes included: what a copy writes. */
+  /** Bytes of contents including holes: the size of a copy. */
   readonly contents: number;
-  /** False where counting ended early, at a bound: then it takes at least so much. */
+  /** False if counting ended early at a bound; the numbers are then minimums. */
   readonly complete: boolean;
 }
 
-/** Where counting ends. */
+/** Bounds at which counting ends. */
 export type MeterBounds = Partial<Pick<VolumeUse, 'bytes' | 'files' | 'contents'>>;
 
 type MeasuredVolume = Pick<AgentContainerSpec, 'agentId' | 'userId'> & { readonly volume: string };
 
-/** Milliseconds that are spent on one volume, and beside that on the container that measures. */
+/** Milliseconds for measuring a volume, plus those for the measuring container. */
 const VOLUME_MS = 60_000;
 const CONTAINER_MS = 30_000;
 
-/** Volumes that one container measures: making it costs more than to measure a usual one. */
+/** Volumes per measuring container: creating it takes longer than measuring a typical volume. */
 export const MEASURED_TOGETHER = 16;
 
 /**
- * Counts what is there as a tenant cannot hide it: by inodes and blocks, whatever names and modes
- * are. A file with several names counts once. Names are bytes, which need be no text, and a folder is
- * read in pieces, however long it is. What is nested so deep that no path names it counts as too many
- * files: no program comes there by chance.
+ * Counts inodes and blocks, so that a tenant cannot hide usage behind names or modes. A file with several
+ * names counts once. Names are bytes; folders are read in chunks. Nesting too deep for a path is
+ * deliberate and counts as too many files.
  */
 const SCRIPT = `
 const fs = require('fs');
@@ -108,8 +107,8 @@ const meterLabel = ({ installation }: DockerClient): string[] => [
 ];
 
 /**
- * Removes the containers that were to measure a volume and do not run: where the engine died between
- * making one and starting it, it would keep the volume for ever. One that runs ends by itself.
+ * Removes the measuring containers of a volume that are not running: if the engine died before the start,
+ * such a container would hold the volume forever. A running one ends by itself.
  */
 export const removeDeadMeters = (client: DockerClient, volume: string): Promise<void> =>
   removeLeftovers(
@@ -119,9 +118,8 @@ export const removeDeadMeters = (client: DockerClient, volume: string): Promise<
   );
 
 /**
- * Measures volumes by a container that lives for as long as that takes: it sees them read-only, has no
- * network, and comes after all others for processor and disk. It may read what only the owner of a
- * file may, and nothing else that root can.
+ * Measures volumes in a short-lived container: read-only, without a network, at the lowest CPU and disk
+ * priority. Its only privilege is reading every file.
  */
 export class VolumeMeter {
   readonly #client: DockerClient;
@@ -131,8 +129,10 @@ export class VolumeMeter {
   }
 
   /**
-   * @param image any that has Node.
-   * @returns in the order of the volumes; undefined for one of which nothing was found out.
+   * Measures volumes.
+   *
+   * @param image any image with Node.
+   * @returns in the order of the volumes; undefined for a volume that could not be measured.
    */
   async measure(
     image: string,
@@ -153,7 +153,7 @@ export class VolumeMeter {
     });
   }
 
-  /** As it is: dockerode's own method takes a line of JSON for an object. */
+  /** Returns the raw output; dockerode's own method would parse a JSON line as an object. */
   async #outputOf(id: string): Promise<string> {
     const abort = AbortSignal.timeout(this.#client.timeoutMs);
     const path = `/containers/${id}/logs`;

@@ -21,41 +21,44 @@ import { HelperGoneError, type HelperLine } from './helper-line.js';
 import { endHelper, helperLabels } from './helper-leftovers.js';
 import { removeContainer, removeLeftovers } from './throw-away.js';
 
-/** Helpers on one host. */
+/** Helpers on one host at most. */
 const MAX_HELPERS = 16;
 
-/** Of these, how many one owner may have. */
+/** Returns the most helpers that one owner may use. */
 const ofOneOwner = (most: number): number => Math.ceil(most / 4);
 
-/** Milliseconds that a helper that pushes waits for nothing, once whoever asked has gone. */
+/** Milliseconds that a helper that pushes stays idle after its caller has left. */
 const PUSH_IDLE_MS = 1_000;
 
 const NO_NETWORK = 'The agent has no network to push over: it has one as soon as it was started';
 
-/** After so much of a helper's idle time without use a connection ends, before its helper does. */
+/** Fraction of a helper's idle time after which an unused connection closes, before the helper ends. */
 const UNUSED_SHARE = 0.75;
 
-/** One that has ended is in the way until Docker has removed it; what Docker fails at it mostly fails at again. */
+/**
+ * Attempts while an ended helper occupies its name until Docker removes it, and attempts after a Docker
+ * error, which mostly repeats.
+ */
 const ATTEMPTS = 200;
 const FAILURES = 3;
 const ATTEMPT_PAUSE_MS = 100;
 
-/** Milliseconds, longer than Docker mostly takes to find that a program has ended. */
+/** Milliseconds, longer than Docker usually takes to notice that a program has ended. */
 const ENDING_MS = 10_000;
 
-/** Milliseconds, longer than a helper that was made takes to be started. */
+/** Milliseconds, longer than a created helper takes to be started. */
 const STARTS_WITHIN_MS = 5 * 60_000;
 
 export interface AskOptions {
   readonly signal: AbortSignal;
-  /** Throws when the workspace is not to be touched any more. Asked again once a helper is there. */
+  /** A check that throws if the workspace must no longer be touched; repeated once a helper exists. */
   readonly still: () => Promise<void>;
 }
 
 interface HelperOptions {
-  /** What Docker runs helpers by; its default when left out. */
+  /** Container runtime of helpers; Docker's default if undefined. */
   readonly runtime?: string | undefined;
-  /** Milliseconds. */
+  /** Milliseconds without requests until a helper ends. */
   readonly idleMs?: number;
   readonly most?: number;
 }
@@ -64,25 +67,25 @@ interface Opening {
   readonly key: string;
   readonly userId: string;
   readonly opened: Promise<HelperLine>;
-  /** Once it is open. */
+  /** Undefined until the connection is open. */
   line?: HelperLine;
 }
 
 /**
- * What reaches the files of agents: a container for each agent on its volume alone, without a network, by
- * the profile of agents. It is started when it is asked for, and ends by itself when nobody has asked for
- * a minute; so it outlives nobody, however they end. It is no container of the agent's by its labels.
+ * Access to agents' files: for each agent a container on its volume alone, without a network, by the
+ * agents' profile. It starts on demand and ends by itself after an idle minute, so it never outlives its
+ * users. Its labels do not mark it as the agent's own.
  */
 export class WorkspaceHelpers {
-  /** For whoever asks: who has a turn finds room for a helper, since the others with one have no more. */
+  /** Turns of callers. A caller with a turn finds room for a helper, since all others hold at most one each. */
   readonly turns: Turns;
   readonly #client: DockerClient;
   readonly #networks: AgentNetworks;
   readonly #volumes: Pick<AgentVolumes, 'find' | 'removeMadeIn'>;
   readonly #options: HelperOptions & { readonly idleMs: number; readonly most: number };
-  /** By agent; no more than there may be helpers. */
+  /** Openings by agent, at most as many as helpers are allowed. */
   readonly #openings = new Map<string, Opening>();
-  /** Those whose helpers were ended here, and had the time to give back what they had. */
+  /** Connections whose helpers were ended here, with time to release their locks. */
   readonly #ended = new WeakSet<HelperLine>();
 
   constructor(
@@ -98,11 +101,13 @@ export class WorkspaceHelpers {
   }
 
   /**
-   * @param program what runs in the helper.
-   * @returns the answer, as JSON that is not looked at here.
+   * Sends a request to the agent's helper.
+   *
+   * @param program the program that runs in the helper.
+   * @returns the answer, as JSON that is not checked here.
    * @throws MemoryMissingError, ImageUnavailableError
-   * @throws UnavailableError when there are too many helpers
-   * @throws BadGatewayError when the helper ends before it answers: what was asked may be done
+   * @throws UnavailableError if there are too many helpers
+   * @throws BadGatewayError if the helper ends before it answers; the request may have taken effect
    */
   async ask(
     program: string,
@@ -117,12 +122,12 @@ export class WorkspaceHelpers {
       } catch (error) {
         if (!(error instanceof HelperGoneError)) throw error;
         await this.#ending(line.container);
-        // A commit may be made already, and would be told as none; what ends a new one would end the next.
+        // No retry of a sync, whose commit may already exist, nor of a request that ended a new helper.
         if (attempt === 2 || call.what === 'sync' || !line.hasAnswered) {
           if (call.what === 'sync' && !this.#ended.has(line)) {
             await this.#clear(program, spec, { signal, still });
           }
-          throw new BadGatewayError('The helper of the workspace ended before it answered', {
+          throw new BadGatewayError('The helper of the workspace ended before it answered: retry', {
             cause: error,
           });
         }
@@ -131,13 +136,13 @@ export class WorkspaceHelpers {
   }
 
   /**
-   * Pushes what a sync has committed, from the agent's own network and by what holds for that. It is done in a helper
-   * of its own, which can only read the volume, has neither a name nor an open port, and is gone afterwards. One that
-   * is left by a process that was killed ends by itself.
+   * Pushes a sync's commits from the agent's own network, under its network rules. A separate helper does
+   * it, with read-only access, no name and no open port; it is removed afterwards. A helper left by a
+   * killed process ends by itself.
    *
-   * @param allow what may be reached although it is not public.
+   * @param allow private addresses that the helper may reach.
    * @returns the answer, as `ask` does.
-   * @throws ConflictError where the agent has no network; as `ask` otherwise
+   * @throws ConflictError if the agent has no network; otherwise as `ask`
    */
   async push(
     program: string,
@@ -166,9 +171,9 @@ export class WorkspaceHelpers {
   }
 
   /**
-   * Removes the helpers that did not go when they had ended, or were made and never started.
+   * Removes helpers that remained after their end, or were created but never started.
    *
-   * @param startsWithinMs one that was made no longer ago may be about to be started by another process.
+   * @param startsWithinMs minimum age; another process may be about to start a younger helper.
    */
   async removeDead(startsWithinMs = STARTS_WITHIN_MS): Promise<void> {
     const label = helperLabels(this.#client);
@@ -176,13 +181,16 @@ export class WorkspaceHelpers {
     await removeLeftovers(this.#client, { label, status: ['created'] }, startsWithinMs);
   }
 
-  /** Removes the helpers that this process works with: whoever else does gets another one. */
+  /** Removes the helpers that this process uses; other processes that use them get new ones. */
   async close(): Promise<void> {
     const all = [...this.#openings];
     await Promise.allSettled(all.map(([agentId, { opened }]) => this.#end(agentId, opened)));
   }
 
-  /** Waits until Docker knows that a helper has ended, so that it is not found once more. It may run, too. */
+  /**
+   * Waits until Docker reports that a helper has ended, so that it is not found again. It may still be
+   * running.
+   */
   async #ending(id: string): Promise<void> {
     await this.#client
       .callUnless(
@@ -191,17 +199,17 @@ export class WorkspaceHelpers {
         ENDING_MS,
       )
       .catch((error: unknown) => {
-        if (!(error instanceof DockerUnavailableError)) throw error; // the way to it alone is gone
+        if (!(error instanceof DockerUnavailableError)) throw error; // only the connection is gone
       });
   }
 
-  /** Has another helper take away the locks of one that was killed: the agent's own git is refused by them. */
+  /** Removes, with another helper, the locks of a killed helper, which would block the agent's own git. */
   async #clear(program: string, spec: WorkspaceSpec, { signal, still }: AskOptions): Promise<void> {
     try {
       const line = await this.#lineOf(program, spec, still);
-      await line.ask({ what: 'tree', depth: 1 }, signal); // each begins with that
+      await line.ask({ what: 'tree', depth: 1 }, signal); // every request begins by removing stale locks
     } catch {
-      // That the sync was broken off is what is told; the next request takes them away.
+      // The caller gets the error of the sync; the next request removes the locks.
     }
   }
 
@@ -234,7 +242,7 @@ export class WorkspaceHelpers {
         opening.line = line;
         line.onEnd(forget);
       },
-      forget, // whoever waits for it is told
+      forget, // the waiting caller gets the error
     );
     return opened;
   }
@@ -251,7 +259,7 @@ export class WorkspaceHelpers {
         await this.#start(id, spec, still);
         return await this.#connect(id);
       } catch (error) {
-        // Another process has made one just now, or the one that was there has ended.
+        // Another process has just created a helper, or the existing helper has ended.
         if (!(error instanceof DockerRefusedError)) throw error;
         const isPassing = [404, 409].includes(error.statusCode);
         if (attempt >= (isPassing ? ATTEMPTS : FAILURES)) throw error;
@@ -260,7 +268,7 @@ export class WorkspaceHelpers {
     }
   }
 
-  /** The helper that is there, or a new one. */
+  /** Returns the existing helper, or a new one. */
   async #container(
     spec: WorkspaceSpec,
     labels: Record<string, string>,
@@ -276,7 +284,7 @@ export class WorkspaceHelpers {
       const isOurs =
         there[LABEL.files] === spec.agentId && there[LABEL.installation] === installation;
       if (!isOurs) throw new ForeignContainerError('container', name);
-      // One that was just made is about to be started by whoever made it, or is started by whoever comes.
+      // A created helper is about to be started by its creator or by the next caller.
       const isUsable = found.State.Running || found.State.Status === 'created';
       if (isUsable && there[LABEL.spec] === labels[LABEL.spec]) return found.Id;
       await endHelper(this.#client, found.Id);
@@ -286,12 +294,12 @@ export class WorkspaceHelpers {
     return createContainer(this.#client, { name, ...options, Labels: labels });
   }
 
-  /** Starts one that was made, unless its memory is not there or not to be touched any more: then it goes. */
+  /** Starts a created helper; removes it if its memory is missing or must no longer be touched. */
   async #start(id: string, spec: WorkspaceSpec, still: () => Promise<void>): Promise<void> {
     const { agentId, volume } = spec;
     if (!(await this.#volumes.find({ agentId, volume }))) {
       await endHelper(this.#client, id);
-      // Docker has made it anew, empty.
+      // Docker has recreated the volume, empty.
       await this.#volumes.removeMadeIn({ agentId, volume }, () => false);
       throw new MemoryMissingError(volume);
     }
@@ -306,9 +314,9 @@ export class WorkspaceHelpers {
     return connectToHelper(this.#client, id, this.#options.idleMs * UNUSED_SHARE);
   }
 
-  /** Ends what has not been used for longest, where there are too many. @throws UnavailableError */
+  /** Ends the least recently used helpers if there are too many. @throws UnavailableError */
   async #makeRoom({ agentId, userId }: WorkspaceSpec): Promise<void> {
-    // Those that run: what was made and never started is in nobody's way, and goes by itself.
+    // Only running helpers count; those never started occupy nothing and are removed elsewhere.
     const filters = { label: helperLabels(this.#client) };
     const all = await this.#client.call((docker, bound) =>
       docker.listContainers({ filters, ...bound }),
@@ -329,7 +337,7 @@ export class WorkspaceHelpers {
       .sort(([, a], [, b]) => (a.line?.usedAt ?? 0) - (b.line?.usedAt ?? 0));
     const [longest] = idle;
     if (!longest) {
-      throw new UnavailableError('Too many workspaces are in use: come again in a minute');
+      throw new UnavailableError('Too many workspaces are in use: retry in a minute');
     }
     await this.#end(longest[0], longest[1].opened);
   }

@@ -1,11 +1,12 @@
 /*
- * What runs in helper containers, in Node, with its task as JSON in its first argument. Each prints one
- * line of JSON and, where it serves something, goes on until it is removed, a minute at most.
+ * Programs that run in helper containers, in Node, with the task as JSON in the first argument. Each
+ * prints one line of JSON; a program that serves something then runs until its container is removed, a
+ * minute at most.
  */
 
 /**
- * Sets an installation's chain on the engine's host, or takes it away. Each family is one transaction of
- * the kernel's: there is no moment without rules. Tells whether anything has changed.
+ * Sets an installation's chain on the engine's host, or removes the chain. Each address family is one
+ * kernel transaction, so rules apply at every moment. Reports whether anything changed.
  */
 export const SET_RULES = `
 const { execFileSync } = require('node:child_process');
@@ -43,8 +44,8 @@ function xtables(args, input) {
 `;
 
 /**
- * Tells what the engine gives its containers: where `host.docker.internal` leads, and name servers. And
- * it is somebody on a private address: it takes connections at its own.
+ * Reports the engine's settings for its containers: the target of `host.docker.internal` and the name
+ * servers. Also acts as a peer on a private address by accepting connections there.
  */
 export const NEIGHBOUR = `
 const { readFileSync } = require('node:fs');
@@ -68,7 +69,10 @@ server.listen(0, '0.0.0.0', () =>
 setTimeout(() => process.exit(), 60000);
 `;
 
-/** Tries to connect from an agent's place: a refusal came from there, so it was reached as well. */
+/**
+ * Tries to connect from an agent's network. A refused connection counts as reached, because the refusal
+ * came from the target.
+ */
 export const TRY = `
 const net = require('node:net');
 const { networkInterfaces } = require('node:os');

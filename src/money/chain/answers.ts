@@ -1,10 +1,10 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
 
-/** More would be no count of anything. */
+/** Up to 13 hex digits; a longer number is no plausible count. */
 const QUANTITY = /^0x[\da-f]{1,13}$/i;
 
-// Each has its form looked at before it is called so.
+// Each pattern is checked before the cast.
 const hex = (pattern: RegExp) =>
   z
     .string()
@@ -15,28 +15,28 @@ export const hexData = hex(/^0x(?:[\da-f]{2})*$/i);
 const word = hex(/^0x[\da-f]{64}$/i);
 const address = hex(/^0x[\da-f]{40}$/i);
 
-/** A number of blocks, seconds, or a chain's id. */
+/** A number of blocks, seconds, or a chain id. */
 export const quantity = z.string().regex(QUANTITY).transform(Number);
 
-/** What a contract has told while a transaction ran; all in lower case. */
+/** An event log that a contract emitted in a transaction; all in lower case. */
 export interface Log {
   readonly address: Hex;
   readonly topics: readonly Hex[];
   readonly data: Hex;
 }
 
-/** What became of a transaction that is in a block. It may be reorganised away from there. */
+/** The outcome of a transaction in a block. A reorganization may still remove the block. */
 export interface Receipt {
-  /** In lower case. */
+  /** Transaction hash, in lower case. */
   readonly hash: Hex;
   readonly succeeded: boolean;
   readonly blockHash: Hex;
   readonly blockNumber: number;
-  /** Those of its fee are there as well if it was reverted. */
+  /** Event logs; a reverted transaction still has those of its fee. */
   readonly logs: readonly Log[];
 }
 
-/** A block's head. */
+/** A block header. */
 export interface Block {
   readonly hash: Hex;
   readonly number: number;
@@ -44,7 +44,7 @@ export interface Block {
   readonly timestamp: number;
 }
 
-/** What nodes say of a transaction: null while it is in no block. */
+/** A node's answer for a receipt: null while the transaction is in no block. */
 export const receiptAnswer = z
   .object({
     transactionHash: word,

@@ -10,33 +10,33 @@ import { Turns, type Asker } from '../../lib/turns.js';
 import { blockAnswer, hexData, quantity, receiptAnswer } from './answers.js';
 import type { Block, Receipt } from './answers.js';
 
-/** For one question and its answer, in milliseconds. */
+/** Milliseconds for a request and its answer. */
 const CALL_TIMEOUT_MS = 5_000;
 
-/** For how long a connection is kept that nothing is asked on, in milliseconds. */
+/** Milliseconds until an idle connection is closed. */
 const IDLE_MS = 4_000;
 
-/** The receipt of a payment to a hundred people has some 150 KB. */
+/** Bytes of an answer at most; the receipt of a payment to a hundred recipients has some 150 KB. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
-/** Questions of one process at a time, those of one owner, and how many of theirs may wait for their turn. */
+/** Concurrent requests of a process, concurrent requests of an owner, and an owner's waiting requests. */
 const AT_ONCE = 32;
 const OF_ONE_OWNER = 20;
 const MAX_WAITING = 200;
 
-/** Seconds after which whoever was refused for a node that is away is to ask again. */
+/** Seconds that a caller waits before it retries while a node is unavailable. */
 const RETRY_AFTER_S = 5;
 
-/** For how long a node is taken to be of the chain that it was last found to be of. */
+/** Milliseconds for which a node's verified chain id stays valid. */
 const CHAIN_KEPT_MS = 60_000;
 
 /**
- * What nodes say of nothing but a call that the called contract has refused, or that has broken off. Others say
- * -32000 of that, as of all that ails themselves: there only what the contract gave back tells.
+ * Error codes that nodes use only for a reverted or aborted call. Other nodes use -32000 both for this
+ * and for their own faults; there only the returned data reveals a revert.
  */
 const EXECUTION_ERRORS: readonly number[] = [3, -32_015];
 
-/** What they say of what can be no transaction as it stands: parameters, and simulations as geth has them. */
+/** Error codes for an invalid transaction: bad parameters, and geth's simulation errors. */
 const INVALID_PARAMS = -32_602;
 const isOfSimulation = (code: number): boolean => code <= -38_000 && code > -39_000;
 
@@ -45,30 +45,30 @@ const rpcAnswer = z.union([
   z.object({ result: z.unknown().refine((result) => result !== undefined) }),
 ]);
 
-/** 503: no node is configured, or it does not answer as one of this chain. */
+/** 503: no node is configured, or it does not respond, or it serves another chain. */
 export class ChainAwayError extends UnavailableError {
   constructor(options?: ErrorOptions) {
     super('Chain unavailable', options, { retryAfter: RETRY_AFTER_S });
   }
 }
 
-/** The contract that was called has refused, or broke off. */
+/** The called contract reverted or aborted. */
 export class CallRevertedError extends Error {
   override readonly name = 'CallRevertedError';
 }
 
-/** The node answers that it will not have what it was asked for, which need not be so. */
+/** A node's error in answer to a request; not necessarily correct. */
 export class NodeRefusalError extends Error {
   override readonly name = 'NodeRefusalError';
 
-  /** The contract that was called has refused, or broke off. */
+  /** True if the called contract reverted or aborted. */
   readonly isRevert: boolean;
-  /** It is said of what was asked for; otherwise the node may be what ails. */
+  /** True if the request is at fault; otherwise the node itself may be. */
   readonly isOfQuestion: boolean;
 
   /**
-   * @param code the one of JSON-RPC.
-   * @param data what came with it.
+   * @param code the JSON-RPC error code.
+   * @param data the error's data.
    */
   constructor(code: number, data?: unknown) {
     super(`The node answered with the error ${code}`);
@@ -77,38 +77,38 @@ export class NodeRefusalError extends Error {
   }
 }
 
-/** Code that is run as of a block, and leaves nothing behind. */
+/** A call that executes at a block without changing state. */
 export interface ChainCall {
-  /** The contract; without one `data` is a constructor, whose result counts. */
+  /** The contract; without it, `data` is a constructor, and its result is returned. */
   readonly to?: Hex;
-  /** Who asks, where that matters. */
+  /** The sender, if it matters. */
   readonly from?: Hex;
   readonly data: Hex;
-  /** Most that it may take; as much as the node lets calls have unless said. */
+  /** Gas limit; the node's own by default. */
   readonly gas?: bigint;
-  /** The number of the block; the latest unless said. */
+  /** The block number; the latest by default. */
   readonly block?: number | undefined;
 }
 
-/** Where a node is. */
+/** A node's chain and address. */
 interface NodePlace {
   readonly chainId: number;
-  /** Without one, the chain is away. */
+  /** Undefined makes the chain unavailable. */
   readonly url: string | undefined;
 }
 
-/** For whom a node is asked. */
+/** The owner that a node is queried for, and its urgency. */
 export type NodeAsker = Pick<Asker, 'owner' | 'isUrgent'>;
 
-/** Nobody's in particular. */
+/** The platform itself, without an owner. */
 const PLATFORM: NodeAsker = { owner: '', isUrgent: true };
 
-/** The connections to a node, which those share who ask it. */
+/** The connections to a node, shared by all its users. */
 class NodeConnections {
   readonly #url: string | undefined;
   readonly #turns = new Turns(AT_ONCE, OF_ONE_OWNER);
   readonly #agent: http.Agent;
-  /** Waits for nobody's turn: all others wait for it. */
+  /** Checks the node's chain id. Bypasses the queue, since all other requests wait for it. */
   readonly checkChain: () => Promise<void>;
 
   constructor({ chainId, url }: NodePlace) {
@@ -118,11 +118,11 @@ class NodeConnections {
     this.checkChain = keptFor(CHAIN_KEPT_MS, async () => {
       const id = await ofNode(this.#ask('eth_chainId', [], quantity));
       if (id === chainId) return;
-      throw new ChainAwayError({ cause: new Error('The node is of another chain') });
+      throw new ChainAwayError({ cause: new Error('The node serves another chain') });
     });
   }
 
-  /** Asks in the turn of the owner. */
+  /** Sends a request in the owner's turn. */
   async ask<T>(
     asker: NodeAsker,
     method: string,
@@ -140,7 +140,7 @@ class NodeConnections {
   }
 }
 
-/** A node of one chain, by JSON-RPC. */
+/** A JSON-RPC node of a chain. */
 export class ChainNode {
   readonly chainId: number;
   readonly #place: NodePlace;
@@ -155,12 +155,16 @@ export class ChainNode {
     this.#asker = asker;
   }
 
-  /** The same node, asked for somebody: however many questions one owner has, those of others are not held up. */
+  /** Returns the same node for an owner, so that an owner's requests never hold up those of others. */
   askedFor(asker: NodeAsker): ChainNode {
     return new ChainNode(this.#place, this.#connections, asker);
   }
 
-  /** @throws CallRevertedError, ChainAwayError */
+  /**
+   * Runs a call at a block.
+   *
+   * @throws CallRevertedError, ChainAwayError
+   */
   async call({ block, data, from, gas, to }: ChainCall): Promise<Hex> {
     try {
       const at = block === undefined ? 'latest' : `0x${block.toString(16)}`;
@@ -185,9 +189,9 @@ export class ChainNode {
   }
 
   /**
-   * Asks what has no method of its own here.
+   * Sends a request that has no method of its own here.
    *
-   * @throws NodeRefusalError, ChainAwayError. It may have happened all the same.
+   * @throws NodeRefusalError, ChainAwayError. The request may have taken effect anyway.
    */
   async ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
     await this.#connections.checkChain();
@@ -195,9 +199,9 @@ export class ChainNode {
   }
 
   /**
-   * The base units of a token that an address has, as of the latest block.
+   * Returns an address's balance of a token in base units, as of the latest block.
    *
-   * @throws ChainAwayError also where there is no such token: whoever asks can change neither.
+   * @throws ChainAwayError also if the token does not exist, since the caller can fix neither.
    */
   async tokenBalance(token: Hex, owner: Hex): Promise<bigint> {
     const call = { abi: erc20Abi, functionName: 'balanceOf' } as const;
@@ -207,9 +211,9 @@ export class ChainNode {
   }
 
   /**
-   * What a contract that we know answers, as of the latest block or the one of a number.
+   * Returns the answer of a known contract, as of the latest block or a given one.
    *
-   * @throws ChainAwayError also where the contract is not there, or is another one.
+   * @throws ChainAwayError also if the contract is missing or a different one.
    */
   async view<T>(contract: Hex, data: Hex, decode: (answer: Hex) => T, block?: number): Promise<T> {
     try {
@@ -219,36 +223,41 @@ export class ChainNode {
     }
   }
 
-  /** Undefined for a transaction that is not in a block, or not known. @throws ChainAwayError */
+  /** Returns a transaction's receipt; undefined if it is unknown or not in a block. @throws ChainAwayError */
   async receipt(hash: Hex): Promise<Receipt | undefined> {
     await this.#connections.checkChain();
     const receipt = await this.#read('eth_getTransactionReceipt', [hash], receiptAnswer);
     if (receipt && receipt.hash !== hash.toLowerCase()) {
-      throw new ChainAwayError({ cause: new Error('The node sent another receipt') });
+      throw new ChainAwayError({
+        cause: new Error('The node sent the receipt of another transaction'),
+      });
     }
     return receipt ?? undefined;
   }
 
-  /** Whether an address has code: a contract, or what the owner of a key has put there (EIP-7702). @throws ChainAwayError */
+  /**
+   * Reports whether an address has code: a contract, or code set by the key's owner (EIP-7702). @throws
+   * ChainAwayError
+   */
   async hasCode(address: Hex): Promise<boolean> {
     await this.#connections.checkChain();
     return (await this.#read('eth_getCode', [address, 'latest'], hexData)) !== '0x';
   }
 
-  /** The block of a number; undefined while there is none. @throws ChainAwayError */
+  /** Returns the block of a number; undefined if it does not exist yet. @throws ChainAwayError */
   async block(number: number): Promise<Block | undefined> {
     await this.#connections.checkChain();
     const asked = [`0x${number.toString(16)}`, false];
     return (await this.#read('eth_getBlockByNumber', asked, blockAnswer)) ?? undefined;
   }
 
-  /** The number of the latest block. @throws ChainAwayError */
+  /** Returns the number of the latest block. @throws ChainAwayError */
   async blockNumber(): Promise<number> {
     await this.#connections.checkChain();
     return this.#read('eth_blockNumber', [], quantity);
   }
 
-  /** A question that runs no contract: an error in answer to it is the node's. */
+  /** Sends a request that runs no contract, so an error in the answer is the node's fault. */
   #read<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
     return ofNode(this.#ask(method, params, answer));
   }
@@ -258,7 +267,7 @@ export class ChainNode {
   }
 }
 
-/** An answer of which an error is the node's. */
+/** Awaits an answer and attributes its errors to the node. */
 async function ofNode<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
@@ -267,7 +276,7 @@ async function ofNode<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-/** How a node is reached. */
+/** URL and connections of a node. */
 type Reached = Required<Pick<StrictCall, 'url' | 'agent'>>;
 
 async function ask<T>(node: Reached, question: object, wanted: z.ZodType<T>): Promise<T> {
@@ -285,9 +294,9 @@ async function ask<T>(node: Reached, question: object, wanted: z.ZodType<T>): Pr
   return result.data;
 }
 
-const noAnswer = () => new ChainAwayError({ cause: new Error('The node sent what is no answer') });
+const noAnswer = () => new ChainAwayError({ cause: new Error("The node's answer is invalid") });
 
-/** Also where the status says that it is an error: some nodes do. */
+/** Reads the body also under an error status, since some nodes report JSON-RPC errors that way. */
 async function answerTo(node: Reached, question: object): Promise<string | undefined> {
   const { body } = await strictCall({
     ...node,

@@ -1,4 +1,4 @@
-/** Chains by what their wallets call them. */
+/** Chain names used by wallets. */
 const NAMES: Readonly<Record<number, string>> = {
   4217: 'tempo',
   8453: 'base',
@@ -6,8 +6,8 @@ const NAMES: Readonly<Record<number, string>> = {
   84532: 'base-sepolia',
 };
 
-/** The name of a chain; one that we do not know is called as CAIP-2 has it. */
+/** Returns the name of a chain; for an unknown chain, its CAIP-2 id. */
 export const networkName = (chainId: number): string => NAMES[chainId] ?? `eip155:${chainId}`;
 
-/** What people call the chain that payments are made on. */
+/** Returns the display name of the payment chain. */
 export const chainTitle = (testnet: boolean): string => (testnet ? 'Tempo Testnet' : 'Tempo');

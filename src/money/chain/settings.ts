@@ -13,28 +13,28 @@ import {
 const MAINNET_ID = 4217;
 const TESTNET_ID = 42_431;
 
-/** Where nobody says which. */
+/** Documented default of optional chain settings. */
 const NONE = 'none; with `npm start` that of its own chain';
 
 const chainId = () => count({ most: Number.MAX_SAFE_INTEGER });
 
-/** In lower case. */
+/** An address in lower case. */
 const address = textAs('0x and 40 hex digits', (value): Hex | undefined =>
   /^0x[\da-fA-F]{40}$/.test(value) ? (value.toLowerCase() as Hex) : undefined,
 );
 
 const signer = textAs('0x and the 64 hex digits of a private key', (value) => {
-  const privateKey = value as Hex; // or refused
+  const privateKey = value as Hex; // an invalid key is refused below
   try {
     return { privateKey, address: privateKeyToAddress(privateKey).toLowerCase() as Hex };
   } catch {
-    return undefined; // no number of the curve
+    return undefined; // not a valid private key of the curve
   }
 });
 
 const confirmations = () => count({ most: 1_000 }).prefault('3');
 
-/** More would be nobody's token: 18 are usual. */
+/** An amount with at most 18 decimals, the usual maximum for tokens. */
 const amount = textMatching(
   /^\d{1,30}(?:\.\d{1,18})?$/,
   'a number like 1 or 0.5, with at most 18 decimals',
@@ -74,8 +74,8 @@ export const chainSettings = area(
     operatorAddress: variable(
       'OPERATOR_ADDRESS',
       address.optional(),
-      'whose key it is, for the processes that do not have it',
-      { otherwise: 'that of `OPERATOR_PRIVATE_KEY`' },
+      'the address of that key, for processes without the key',
+      { otherwise: 'the address of `OPERATOR_PRIVATE_KEY`' },
     ),
     escrow: variable(
       'ESCROW_ADDRESS',
@@ -135,14 +135,14 @@ export const chainSettings = area(
     const sameChainUrl = usdcChainId === chainId ? values.rpcUrl : undefined;
     return {
       ...values,
-      /** Who signs what the platform pays; the key is where payments are made. */
+      /** The signer of the platform's payments; only the payment process has the key. */
       operator: operatorKey ?? (operatorAddress && { address: operatorAddress }),
       chainId,
       testnet,
       usdc: { ...usdc, chainId: usdcChainId, rpcUrl: usdc.rpcUrl ?? sameChainUrl },
-      /** Those that a message to sign in may name. */
+      /** The chain ids allowed in a sign-in message. */
       signInChainIds: [...new Set([chainId, usdcChainId])],
-      /** None where nobody is asked for it. */
+      /** Undefined if no platform token is required. */
       platformToken:
         token.address === undefined
           ? undefined
@@ -155,7 +155,7 @@ export const chainSettings = area(
       : [],
 );
 
-/** What no process but that of payments may even have: whoever breaks into it would have it too. */
+/** A key that only the payment process may have, so that a break-in elsewhere cannot steal it. */
 export const foreignKeySettings = area('', () => ({
   operatorKey: variable(
     'OPERATOR_PRIVATE_KEY',

@@ -1,15 +1,15 @@
 import { decodeFunctionResult, encodeFunctionData, parseAbi, zeroAddress, type Hex } from 'viem';
 import type { ChainNode } from './chain-node.js';
 
-/** The chain's own token for payments, which has 6 decimals. */
+/** The chain's own payment token, with 6 decimals. */
 export const PATH_USD: Hex = '0x20c0000000000000000000000000000000000000';
 
-/** Collects fees, each as a transfer to it, and keeps in which token who pays them. */
+/** The contract that collects fees, each as a transfer to it, and stores each payer's fee token. */
 export const FEE_MANAGER: Hex = '0xfeec000000000000000000000000000000000000';
 
 const feeManagerAbi = parseAbi(['function userTokens(address) view returns (address)']);
 
-/** The token that an address pays fees in where a transaction names none. @throws ChainAwayError */
+/** Returns the token that an address pays fees in if a transaction names none. @throws ChainAwayError */
 export async function feeTokenOf(node: ChainNode, owner: Hex): Promise<Hex> {
   const call = { abi: feeManagerAbi, functionName: 'userTokens' } as const;
   const data = encodeFunctionData({ ...call, args: [owner] });

@@ -2,28 +2,28 @@ import type { Hex } from 'viem';
 import type { Log, Receipt } from './answers.js';
 import { FEE_MANAGER } from './tempo.js';
 
-/** `Transfer(address indexed from, address indexed to, uint256 amount)` (ERC-20). */
+/** Topic of `Transfer(address indexed from, address indexed to, uint256 amount)` (ERC-20). */
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/** An address as a topic has it: with zeros before it. */
+/** An address in a topic, padded with leading zeros. */
 const ADDRESS_WORD = /^0x0{24}[\da-f]{40}$/;
 const WORD_DIGITS = 64;
 
-/** What a transaction has moved of one token; addresses are in lower case. */
+/** A transfer of a token in a transaction; addresses are in lower case. */
 export interface TokenTransfer {
   readonly token: Hex;
   readonly from: Hex;
   readonly to: Hex;
   /** Base units. */
   readonly amount: bigint;
-  /** Whether it is what the chain takes for the transaction. */
+  /** True if the transfer is the chain's transaction fee. */
   readonly isFee: boolean;
 }
 
 /**
- * What a transaction moved, as its logs have it: a transaction of several calls says nowhere else to
- * whom. Any contract can write such logs of itself, so only those of a known `token` mean anything;
- * those of a reverted transaction are its fee alone.
+ * Returns a transaction's transfers from its logs; a transaction of several calls names its recipients
+ * nowhere else. Any contract can forge such logs, so only those of a known `token` count. A reverted
+ * transaction has only its fee.
  */
 export const transfersOf = ({ logs }: Pick<Receipt, 'logs'>): TokenTransfer[] =>
   logs.flatMap((log) => transferOf(log) ?? []);

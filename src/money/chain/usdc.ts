@@ -3,7 +3,7 @@ import { ChainAwayError, ChainNode } from './chain-node.js';
 import { networkName } from './networks.js';
 import type { ChainSettings } from './settings.js';
 
-/** USDC on its chain, where agents' wallets and royalty splits are. It has 6 decimals. */
+/** USDC on the chain of agents' wallets and royalty splits. It has 6 decimals. */
 export class Usdc {
   readonly #token: Hex | undefined;
   readonly #node: ChainNode;
@@ -14,12 +14,15 @@ export class Usdc {
     this.#node = new ChainNode({ chainId, url });
   }
 
-  /** The name of its chain. */
+  /** The name of the USDC chain. */
   get network(): string {
     return networkName(this.#node.chainId);
   }
 
-  /** What an address has, in base units. @throws ChainAwayError also where no token is configured. */
+  /**
+   * Returns the USDC balance of an address in base units. @throws ChainAwayError also if no token is
+   * configured.
+   */
   async balanceOf(owner: Hex): Promise<bigint> {
     if (this.#token === undefined) throw new ChainAwayError();
     return this.#node.tokenBalance(this.#token, owner);

@@ -2,20 +2,24 @@ import type { Hex } from 'viem';
 import type { ChainNode } from './chain-node.js';
 import { feeTokenOf, PATH_USD } from './tempo.js';
 
-/** What an address has of a token. */
+/** An address's balance of a token. */
 export interface TokenBalance {
   readonly token: Hex;
-  /** Base units. All tokens that fees are paid in have 6 decimals. */
+  /** Base units. All fee tokens have 6 decimals. */
   readonly units: bigint;
 }
 
-/** What an address pays with, and what it pays the chain's fees with. */
+/** An address's balances of its payment token and of its fee token. */
 export interface WalletBalances {
   readonly feeToken: TokenBalance;
   readonly pathUsd: TokenBalance;
 }
 
-/** @throws ChainAwayError */
+/**
+ * Reads an address's balances.
+ *
+ * @throws ChainAwayError
+ */
 export async function walletBalances(node: ChainNode, owner: Hex): Promise<WalletBalances> {
   const balanceOf = async (token: Hex): Promise<TokenBalance> => ({
     token,

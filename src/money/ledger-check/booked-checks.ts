@@ -1,13 +1,13 @@
 import { formatAmount } from '../../types/money.js';
 import type { LedgerCheck } from './ledger-check.js';
 
-/** Differences that one of these statements names. */
+/** Most differences that each statement names. */
 const NAMED = 20;
 
-/** Payment sessions that are compared in one statement. */
+/** Payment sessions compared in one statement. */
 const PAGE = 200;
 
-/** What is wrong with what a cause stands for: rows of `cause` and `fault`, which is null where nothing is. */
+/** Makes a check from a statement whose rows are `cause` and `fault`; a null fault means no difference. */
 function namesFaults(faults: string): LedgerCheck {
   return async function* ({ platform }) {
     const found = await platform.query<{ cause: string; fault: string; total: number }>(
@@ -23,8 +23,8 @@ function namesFaults(faults: string): LedgerCheck {
 }
 
 /**
- * What a split has paid was paid by a transaction, and is booked; and the other way round. Of a split that
- * went with its account the payment is still there.
+ * Checks that every confirmed payout of a split has a confirmed payment and a ledger transfer, and the
+ * reverse. If an account removal deleted the split, its payment row remains.
  */
 export const payoutsArePaid = namesFaults(
   `SELECT 'payout:' || p.split_id || ':' || p.position AS cause,
@@ -54,7 +54,10 @@ export const payoutsArePaid = namesFaults(
                ELSE p.status IS DISTINCT FROM 'confirmed' END`,
 );
 
-/** What was paid for a clone is booked, and nothing else; a claim stays when its clone goes. */
+/**
+ * Checks that the ledger has exactly the payments for clones. A payment claim remains after its clone is
+ * removed.
+ */
 export const clonesArePaid = namesFaults(
   `SELECT 'clone:' || c.id AS cause,
           CASE WHEN t.id IS NULL THEN 'is paid, and not in the ledger'
@@ -70,7 +73,7 @@ export const clonesArePaid = namesFaults(
     WHERE t.cause LIKE 'clone:%' AND c.hash IS NULL`,
 );
 
-/** What the platform's own wallet has paid for transactions is booked, and nothing else. */
+/** Checks that the ledger has exactly the transaction fees paid by the platform's own wallet. */
 export const feesAreBooked = namesFaults(
   `SELECT 'fee:' || f.hash AS cause,
           CASE WHEN t.id IS NULL THEN 'is paid, and not in the ledger'
@@ -98,7 +101,10 @@ interface ComparedSession {
   readonly unpaid: string;
 }
 
-/** A deposit is what is left of it, what is spent, and what went to the treasury or back. */
+/**
+ * Checks that each deposit equals the sum of its remainder, the spent amount, and the amounts settled or
+ * refunded.
+ */
 export const depositsAreWhole: LedgerCheck = async function* ({ platform }) {
   for (let after = ''; ;) {
     const page = await platform.query<ComparedSession>(
@@ -134,9 +140,9 @@ function differencesOf({ id, ...of }: ComparedSession): string[] {
   const remaining = BigInt(of.deposit) - delivered - BigInt(of.refunded);
   const spent = delivered - BigInt(of.paid) - BigInt(of.unpaid);
   const compared = [
-    ['is', BigInt(of.remaining), 'what is left of its deposit is', remaining],
-    ['has spent', BigInt(of.spent), 'what was delivered and not settled is', spent],
-    ['has settled', BigInt(of.settled), 'the treasury has had', BigInt(of.paid)],
+    ['is', BigInt(of.remaining), 'the remainder of its deposit is', remaining],
+    ['has spent', BigInt(of.spent), 'the delivered but unsettled amount is', spent],
+    ['has settled', BigInt(of.settled), 'the treasury has received', BigInt(of.paid)],
   ] as const;
   return compared.flatMap(([what, is, other, sum]) =>
     is === sum

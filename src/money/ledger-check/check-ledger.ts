@@ -3,18 +3,18 @@ import { formatAmount } from '../../types/money.js';
 import { clonesArePaid, depositsAreWhole, feesAreBooked, payoutsArePaid } from './booked-checks.js';
 import type { LedgerCheck, LedgerCounts } from './ledger-check.js';
 
-/** Accounts that are compared in one statement, each as it is at one moment. */
+/** Accounts compared in one statement, each at one moment. */
 const PAGE = 200;
 
-/** Differences that are named. */
+/** Most differences that a report names. */
 export const MOST_NAMED = 100;
 
 export interface LedgerReport extends Readonly<LedgerCounts> {
-  /** A sentence each; none when it balances. */
+  /** One sentence for each difference; empty if the ledger balances. */
   readonly differences: readonly string[];
 }
 
-/** Proves that the ledger balances. @param moved called again and again while it goes on. */
+/** Checks that the ledger balances. @param moved called repeatedly while the check progresses. */
 export async function checkLedger(
   database: Database,
   checks: readonly LedgerCheck[],
@@ -45,7 +45,10 @@ interface ComparedAccount {
   readonly open: number;
 }
 
-/** What is in each account is the sum of its transfers, what is held of it that of its open holds. */
+/**
+ * Checks that each account's balance is the sum of its transfers, and its held amount the sum of its open
+ * holds.
+ */
 const accountsAreTheirSums: LedgerCheck = async function* ({ platform, counts }) {
   const sumOf = (side: 'debit' | 'credit') => `
     (SELECT coalesce(sum(t.amount), 0) AS sum, count(*) AS count FROM ledger_transfers t
@@ -90,7 +93,7 @@ function differencesOf({ name, currency, ...of }: ComparedAccount): string[] {
   );
 }
 
-/** What is in all accounts of a currency together is nothing: whatever one has another gave. */
+/** Checks that all accounts of a currency sum to zero: every amount received was given by another account. */
 const currenciesAreNothing: LedgerCheck = async function* ({ platform }) {
   const sums = await platform.query<{ currency: string; sum: string }>(
     `SELECT currency, sum(balance)::text AS sum FROM ledger_accounts
@@ -101,7 +104,7 @@ const currenciesAreNothing: LedgerCheck = async function* ({ platform }) {
   );
 };
 
-/** All that has to hold of rows. */
+/** All checks on the ledger's rows. */
 export const LEDGER_CHECKS: readonly LedgerCheck[] = [
   accountsAreTheirSums,
   currenciesAreNothing,

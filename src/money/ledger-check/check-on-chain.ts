@@ -8,26 +8,26 @@ import { feePaidBy } from '../payments/fee.js';
 import { checkLedger, LEDGER_CHECKS, MOST_NAMED, type LedgerReport } from './check-ledger.js';
 import { balanceOf } from '../ledger/ledger.js';
 
-/** Sessions whose holds are asked for at a time. */
+/** Sessions whose holds are read at a time. */
 const PAGE = 50;
 
-/** Fees that are compared: the newest ones. Each is one question to the node. */
+/** Most fees that are compared, newest first; each takes one request to the node. */
 const FEES = 500;
 
-/** Where what the ledger tells of is. */
+/** The chain data to compare with the ledger. */
 export interface LedgerChain {
-  /** Of the chain that the platform is paid on. */
+  /** A node of the chain on which the platform is paid. */
   readonly node: Pick<ChainNode, 'chainId' | 'tokenBalance' | 'view' | 'receipt'>;
-  /** Undefined where nobody is paid. */
+  /** The treasury's address; undefined if no payee is configured. */
   readonly treasury: Hex | undefined;
 }
 
 export interface WholeReport extends LedgerReport {
-  /** Whether the node could not be asked: what is on chain was not compared, or not all of it. */
+  /** True if the node was unavailable, so the chain was compared in part or not at all. */
   readonly isChainAway: boolean;
 }
 
-/** Proves that the ledger balances, and that what it tells of is on chain. @param moved as of `checkLedger`. */
+/** Checks that the ledger balances and matches the chain. @param moved as for `checkLedger`. */
 export async function checkLedgerAndChain(
   database: Database,
   chain: LedgerChain,
@@ -47,13 +47,16 @@ export async function checkLedgerAndChain(
   return { ...report, differences, isChainAway };
 }
 
-/** Asks no node where there is nothing to compare. @throws ChainAwayError */
+/**
+ * Yields differences between the ledger and the chain; makes no request if there is nothing to compare.
+ * @throws ChainAwayError
+ */
 async function* differencesOnChain(
   platform: Statements,
   { node, treasury }: LedgerChain,
   moved: () => void,
 ): AsyncGenerator<string> {
-  // The ledger first: what is booked was on chain before.
+  // Read the ledger first: every booked amount was on chain before.
   const { balance: booked } = await balanceOf(platform, 'treasury', 'pathusd');
   if (booked > 0n) {
     if (treasury === undefined) throw new ChainAwayError();
@@ -76,7 +79,7 @@ async function* differencesOnChain(
   yield* differingFees(platform, node, moved);
 }
 
-/** Of what was mined anew in another block since, as after a reorganisation, nothing is compared. */
+/** Yields differing fees. Skips transactions that a reorganisation has since moved to another block. */
 async function* differingFees(
   platform: Statements,
   node: LedgerChain['node'],
@@ -104,8 +107,8 @@ async function* differingFees(
 }
 
 /**
- * What an escrow has to hold at least of the sessions that were open at a time, now that its balance is
- * read: what has been settled or closed since is not counted, nor what the chain has and no row tells yet.
+ * Returns the least amount that an escrow must hold for the sessions open at `at`, now that its balance
+ * is read. Excludes amounts settled or closed since, and chain events not yet recorded in rows.
  */
 async function heldStill(
   platform: Statements,

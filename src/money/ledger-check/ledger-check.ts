@@ -1,22 +1,22 @@
 import type { Statements } from '../../platform/database/database.js';
 
-/** How many there are of what was compared. */
+/** Numbers of compared rows. */
 export interface LedgerCounts {
   accounts: number;
   transfers: number;
   openHolds: number;
 }
 
-/** What a check works with. */
+/** The inputs of a check. */
 export interface LedgerCheckParts {
-  /** The rows of all. */
+  /** A connection that can read all tenants' rows. */
   readonly platform: Statements;
   readonly counts: LedgerCounts;
 }
 
 /**
- * Something that has to hold of the ledger, also while others move money: a sentence for each
- * difference, after however much it looked at. Parts of the platform that move money elsewhere have
- * theirs in `LEDGER_CHECKS`.
+ * A rule for the ledger that holds even during concurrent transfers. The check yields one sentence for
+ * each difference, after each part of its work. Modules that move money elsewhere add their checks to
+ * `LEDGER_CHECKS`.
  */
 export type LedgerCheck = (parts: LedgerCheckParts) => AsyncIterable<readonly string[]>;

@@ -1,10 +1,10 @@
 import type { Database } from '../../platform/database/database.js';
 
-/** Holds of one transaction, and how many times as many one call releases. */
+/** Holds released in one transaction, and most transactions in one call. */
 const BATCH = 100;
 const MAX_BATCHES = 50;
 
-/** Releases holds that are past their end. Several at a time take different ones. */
+/** Releases expired holds. Concurrent calls release different holds. */
 export async function releaseEndedHolds(database: Database): Promise<number> {
   let released = 0;
   for (let batches = 0; batches < MAX_BATCHES; batches += 1) {

@@ -2,36 +2,39 @@ import type { Statements } from '../../platform/database/database.js';
 import { PaymentRequiredError } from '../../lib/errors.js';
 import type { Currency } from '../../types/money.js';
 
-/** The currency of an account. USDC is another one on each chain: no transfer crosses. */
+/** The currency of an account. USDC counts as a separate currency on each chain; no transfer crosses chains. */
 export type LedgerCurrency = Exclude<Currency, 'usdc'> | `usdc:${number}`;
 
 /**
- * An account's name, of which there is one for each currency: it is made when it is first used. Those
- * of users and sessions never go below zero; the others do, as what came in from them.
+ * An account's name. Each currency has its own account, made on first use. Users' and sessions' balances
+ * never fall below zero; other accounts go negative by the amounts that entered through them.
  */
 export type Account =
-  /** A user's own: what they may spend, what they have spent. */
+  /** A user's account for credits or for spending. */
   | `user:${string}:${string}`
-  /** A payment session's, by its row: what is left of its deposit. */
+  /** The remainder of a payment session's deposit; named by the id of the session's row. */
   | `session:${string}`
-  /** What is credited for having brought somebody, from nowhere else. */
+  /** The source of referral credits, which come from no other account. */
   | 'referrals'
-  /** What the platform has earned, in its wallet. */
+  /** The platform's earnings, in its wallet. */
   | 'treasury'
-  /** A wallet that is kept for an agent, by its address: what comes into it is not booked. */
+  /** An agent's wallet, by address. Incoming amounts are not booked. */
   | `wallet:${string}`
-  /** What the platform's own wallet has paid for transactions, all in all: below zero by as much. */
+  /** Total transaction fees paid by the platform's own wallet, as a negative balance. */
   | 'fees'
-  /** Everybody else's wallets. */
+  /** All wallets outside the platform. */
   | 'external';
 
-/** What a user has of credits: it is in `usd`. */
+/** Returns the account of a user's unspent credits, in `usd`. */
 export const creditsOf = (userId: string) => `user:${userId}:credits` as const;
 
-/** What a user has spent of them: an account of their own, so that nobody waits for anybody else. */
+/**
+ * Returns the account of a user's spent credits. Each user has one, so that users do not wait for each
+ * other's row lock.
+ */
 export const spentOf = (userId: string) => `user:${userId}:spent` as const;
 
-/** An amount that goes from one account to another. */
+/** A transfer between two accounts. */
 export interface Movement {
   readonly debit: Account;
   readonly credit: Account;
@@ -39,43 +42,43 @@ export interface Movement {
   readonly amount: bigint;
   readonly currency: LedgerCurrency;
   /**
-   * What it is for, as `voucher:<id>`: what it begins with is the reason that people see. Nothing is
-   * moved twice for one cause, and no secret is in it.
+   * The reason for the transfer, such as `voucher:<id>`; users see the prefix. A cause is used at most
+   * once and contains no secret.
    */
   readonly cause: string;
 }
 
-/** Something that is to be held, until it is posted or released. */
+/** An amount to reserve until it is posted or released. */
 export interface Hold extends Movement {
-  /** Milliseconds after which it is released by itself, by the clock of the database. */
+  /** Milliseconds after which the hold expires, by the database's clock. */
   readonly forMs: number;
 }
 
-/** What has become of a hold. */
+/** The state of a hold. */
 export type HoldState = 'open' | 'posted' | 'released';
 
 export interface Balance {
-  /** Base units, with what is held. */
+  /** Base units, including held amounts. */
   readonly balance: bigint;
   readonly held: bigint;
 }
 
-/** 402: an account has not as much to give. */
+/** 402: an account's balance is too low. */
 export class InsufficientFundsError extends PaymentRequiredError {
   constructor() {
     super('Insufficient funds', 'INSUFFICIENT_FUNDS');
   }
 }
 
-/** A cause came again for something else: whoever made it has a mistake. */
+/** An error in the calling code: a cause was reused for a different transfer. */
 export class CauseUsedError extends Error {
   constructor(readonly ledgerCause: string) {
-    super(`${ledgerCause} has moved or held something else already`);
+    super(`${ledgerCause} was already used for a different transfer or hold`);
     this.name = 'CauseUsedError';
   }
 }
 
-/** A hold is not open any more, or never was: nothing was moved, and nothing is held. */
+/** An error: the hold is no longer open or never existed, so no amount was moved or is held. */
 export class HoldOverError extends Error {
   constructor(
     readonly ledgerCause: string,
@@ -86,12 +89,12 @@ export class HoldOverError extends Error {
   }
 }
 
-// One statement each, which holds or fails as a whole: within a transaction with all else that is
-// done there, by itself at once. A user's comes from an account of that user, or is refused. None
-// that is refused here ends the transaction it was asked for in.
+// Each function is one atomic statement; it joins the caller's transaction, if there is one. Users can
+// only spend from their own accounts. A refusal by these functions does not abort the caller's
+// transaction.
 
 /**
- * Moves an amount. The same again is the same transfer.
+ * Moves an amount. Idempotent for the same movement.
  *
  * @throws InsufficientFundsError, CauseUsedError.
  */
@@ -105,9 +108,9 @@ export async function transfer(db: Statements, movement: Movement): Promise<void
 }
 
 /**
- * Holds an amount back. The same again is the same hold, whatever its end.
+ * Holds an amount. Idempotent for the same hold, also after it was posted or released.
  *
- * @returns `open` while it is held; what was posted or released before is not held again.
+ * @returns `open` while the amount is held; a posted or released hold is not reopened.
  * @throws InsufficientFundsError, CauseUsedError.
  */
 export async function hold(db: Statements, { forMs, ...movement }: Hold): Promise<HoldState> {
@@ -121,10 +124,10 @@ export async function hold(db: Statements, { forMs, ...movement }: Hold): Promis
 }
 
 /**
- * Moves what is held, or as much of it; the rest is free again. The same again does nothing.
+ * Moves the held amount or a part of it, and frees the rest. Idempotent.
  *
- * @param amount base units, more than zero and at most what is held; all of it when omitted.
- * @throws HoldOverError when it was released, such as by its end; CauseUsedError.
+ * @param amount base units, more than zero and at most the held amount; default: the held amount.
+ * @throws HoldOverError if the hold was released, for example after it expired; CauseUsedError.
  */
 export async function post(db: Statements, cause: string, amount?: bigint): Promise<void> {
   const outcome = await ask<'posted' | 'released' | 'unknown' | 'other'>(
@@ -137,9 +140,9 @@ export async function post(db: Statements, cause: string, amount?: bigint): Prom
 }
 
 /**
- * Frees what is held. Again it does nothing.
+ * Frees a held amount. Idempotent.
  *
- * @throws HoldOverError when it was posted.
+ * @throws HoldOverError if the hold was posted.
  */
 export async function release(db: Statements, cause: string): Promise<void> {
   const outcome = await ask<'released' | 'posted' | 'unknown'>(db, 'ledger_release($cause)', {
@@ -148,7 +151,7 @@ export async function release(db: Statements, cause: string): Promise<void> {
   if (outcome !== 'released') throw new HoldOverError(cause, outcome);
 }
 
-/** What is in an account: nothing in one that was never used. */
+/** Returns an account's balance; zero for an unused account. */
 export async function balanceOf(
   db: Statements,
   account: Account,
@@ -181,6 +184,6 @@ async function ask<Outcome extends string>(
   values: Readonly<Record<string, unknown>>,
 ): Promise<Outcome> {
   const [row] = await db.query<{ outcome: Outcome }>(`SELECT ${call} AS outcome`, values);
-  if (!row) throw new RangeError('A function of the ledger answers one row');
+  if (!row) throw new RangeError('A ledger function did not return exactly one row');
   return row.outcome;
 }

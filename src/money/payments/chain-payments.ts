@@ -9,25 +9,25 @@ import type {
   PaymentStatus,
 } from '../../types/payment.js';
 
-/** What is to be paid. */
+/** A payment to make. */
 export interface PaymentRequest {
-  /** Why: the same cause is the same payment, whoever asks for it how often. */
+  /** Idempotency key: requests with the same cause are the same payment. */
   readonly cause: string;
   readonly chainId: number;
-  /** Whose key signs, and whose nonce it takes. */
+  /** Address whose key signs and whose nonce is used. */
   readonly signer: Hex;
-  /** All of them happen, or none: as many as `callsAtOnce` says for the chain. */
+  /** Calls that all succeed or all fail; at most `callsAtOnce` for the chain. */
   readonly calls: readonly PaymentCall[];
-  /** Most gas that it may take; as the node reckons when left out. */
+  /** Gas limit; the node's estimate by default. */
   readonly gas?: bigint;
 }
 
-/** Another payment was asked for under a cause that has one: a defect of whoever asks. */
+/** A different payment was requested under an existing cause: a defect of the caller. */
 export class PaymentConflictError extends Error {
   override readonly name = 'PaymentConflictError';
 
   constructor(cause: string) {
-    super(`Another payment was asked for under the cause ${cause}`);
+    super(`The cause ${cause} already has a different payment: use a new cause`);
   }
 }
 
@@ -39,7 +39,7 @@ interface StatusRow {
   readonly failure: PaymentFailure | null;
 }
 
-/** Makes nothing of a cause that is there, and says whether that one is the same. */
+/** Inserts a payment unless its cause exists, and returns whether the existing payment is the same. */
 const REQUEST = `
   WITH made AS (
     INSERT INTO payments (id, cause, chain_id, signer, calls, gas)
@@ -52,7 +52,7 @@ const REQUEST = `
 
 const STATUS = `SELECT cause, state, hash, block_number AS block, failure FROM payments`;
 
-/** Payments on chains: asked for here, and made by the run of whoever signs them. */
+/** Payments on chains: requested here, and made by the workflow of their signer. */
 export class ChainPayments {
   readonly #database: Database;
 
@@ -61,7 +61,7 @@ export class ChainPayments {
   }
 
   /**
-   * Has something paid when the platform's transaction holds.
+   * Requests a payment that is made once the transaction has committed.
    *
    * @throws PaymentConflictError
    */
@@ -75,7 +75,7 @@ export class ChainPayments {
       calls: JSON.stringify(calls.map((call) => ({ ...call, value: String(call.value) }))),
       gas: gas === undefined ? null : String(gas),
     };
-    // Another one may have made it since this statement began: the next one sees it.
+    // A concurrent insert is invisible to this statement; the second one sees it.
     for (let n = 0; n < 2; n++) {
       const [row] = await db.query<{ same: boolean }>(REQUEST, values);
       if (row?.same) return;
@@ -83,12 +83,12 @@ export class ChainPayments {
     throw new PaymentConflictError(cause);
   }
 
-  /** Undefined when nobody has asked for it. */
+  /** Returns the state of a payment, or undefined if it was not requested. */
   async stateOf(cause: string): Promise<PaymentStatus | undefined> {
     return (await this.statesOf([cause])).get(cause);
   }
 
-  /** Those that were asked for, by their causes. */
+  /** Returns the states of the requested payments by cause. */
   async statesOf(causes: readonly string[]): Promise<ReadonlyMap<string, PaymentStatus>> {
     const rows = await this.#database
       .asPlatform()
@@ -97,12 +97,12 @@ export class ChainPayments {
   }
 }
 
-/** @throws RangeError for what could never be paid. */
+/** Checks a request and lower-cases its addresses. @throws RangeError if it could never be paid. */
 function checked(request: PaymentRequest): PaymentRequest {
   const { calls, chainId, signer } = request;
   const addresses = [signer, ...calls.map(({ to }) => to)];
   if (!addresses.every((each) => isAddress(each, { strict: false }))) {
-    throw new RangeError('A payment names what is no address');
+    throw new RangeError('A payment has an invalid address: use 20 bytes in hex');
   }
   if (calls.length === 0 || calls.length > callsAtOnce(chainId)) {
     throw new RangeError(`A payment on the chain ${chainId} cannot have ${calls.length} calls`);
@@ -118,7 +118,7 @@ function checked(request: PaymentRequest): PaymentRequest {
   };
 }
 
-// What is hexadecimal stays it.
+// Lower case keeps a hex string valid.
 const lowerCase = (hex: Hex) => hex.toLowerCase() as Hex;
 
 const present = ({ block, failure, hash, state }: StatusRow): PaymentStatus => ({

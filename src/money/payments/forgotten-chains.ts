@@ -1,24 +1,24 @@
 import type { Statements } from '../../platform/database/database.js';
 
-/** The chains that something can be done on. */
+/** The chains that are configured. */
 export interface KnownChains {
-  /** Of payment sessions and clones. */
+  /** Chain of payment sessions and clones. */
   readonly own: number;
-  /** Of royalties. */
+  /** Chain of royalties. */
   readonly royalties: number;
 }
 
-/** What waits for a chain that nobody can reach. */
+/** Rows that wait for a chain without a configured node. */
 export interface ForgottenChain {
   readonly chainId: number;
-  /** How many rows. */
+  /** Number of rows. */
   readonly waiting: number;
 }
 
-/** As many are told of. */
+/** Most chains that are reported. */
 const MOST_CHAINS = 10;
 
-/** Finds what waits for chains that were configured once, and are not any more: nothing becomes of it by itself. */
+/** Finds rows that wait for a chain no longer configured: they cannot progress on their own. */
 export const forgottenChains = (
   db: Statements,
   { own, royalties }: KnownChains,

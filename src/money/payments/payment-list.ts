@@ -2,12 +2,12 @@ import type { Hex } from 'viem';
 import type { Statements } from '../../platform/database/database.js';
 import type { PaymentFailure, PaymentState, TransactionPurpose } from '../../types/payment.js';
 
-/** What was signed for a payment. */
+/** A transaction signed for a payment. */
 export interface ListedTransaction {
   readonly hash: Hex;
   readonly nonce: string;
   readonly purpose: TransactionPurpose;
-  /** False for one that another has replaced. */
+  /** False if another transaction has replaced it. */
   readonly active: boolean;
   readonly refused: boolean;
   readonly maxFee: string;
@@ -28,19 +28,19 @@ export interface ListedPayment {
   readonly hash: Hex | null;
   readonly block: string | null;
   readonly attempts: number;
-  /** To the millisecond, which is what lists are ordered by. */
+  /** With milliseconds, the precision by which lists are sorted. */
   readonly requestedAt: Date;
   readonly settledAt: Date | null;
-  /** Seconds since it was asked for until it was settled, or until now. */
+  /** Seconds from the request to settlement, or to now. */
   readonly age: string;
   readonly transactions: readonly ListedTransaction[];
 }
 
-/** Which of them. */
+/** State to filter by. */
 export interface PaymentPage {
   readonly state: PaymentState | undefined;
   readonly limit: number;
-  /** Time and id of the one that the page before ended with. */
+  /** Time and id of the last payment on the previous page. */
   readonly after: readonly [string, string] | undefined;
 }
 
@@ -63,7 +63,7 @@ const LIST = `
             FROM transactions t WHERE t.payment_id = page.id) AS transactions
     FROM page ORDER BY at DESC, id DESC`;
 
-/** Payments of all signers, the newest first. @param db the platform's. */
+/** Lists payments of all signers, newest first. @param db statements of the platform. */
 export const listPayments = (
   db: Statements,
   { after, limit, state }: PaymentPage,

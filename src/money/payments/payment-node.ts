@@ -6,7 +6,7 @@ import { PATH_USD } from '../chain/tempo.js';
 import { isTempo } from './chains.js';
 import type { PaymentCall } from '../../types/payment.js';
 
-/** Of any size, such as what gas costs. */
+/** An integer of any size, such as a gas price. */
 const amount = z
   .string()
   .regex(/^0x[\da-f]{1,64}$/i)
@@ -22,24 +22,24 @@ const simulation = z.array(
   }),
 );
 
-/** What a unit of gas costs: the part of the block, and the miner's. */
+/** Prices of a unit of gas: the block's base fee and the miner's priority fee. */
 export interface Fees {
   readonly base: bigint;
   readonly priority: bigint;
 }
 
-/** Fees are reckoned in parts of a dollar with 18 decimals, and paid in one with 6. */
+/** Fees are calculated with 18 decimals of a dollar and paid with 6. */
 const FEE_PER_UNIT = 1_000_000_000_000n;
 
-/** Used where the node has no opinion. */
+/** The priority fee if the node suggests none. */
 const PRIORITY_FEE = 1_000_000_000n;
 
-/** Beyond what calls take now, because what they find may change until then. */
+/** Percent of the estimated gas to allow: state may change before the calls run. */
 const GAS_RESERVE_PERCENT = 120n;
 
 const inHex = (value: bigint): Hex => `0x${value.toString(16)}`;
 
-/** What is asked of a node to make payments; all may throw a ChainAwayError. */
+/** Requests to a node that payments need; all may throw a ChainAwayError. */
 export class PaymentNode {
   readonly #node: ChainNode;
 
@@ -50,16 +50,16 @@ export class PaymentNode {
   /** The number of the newest block. */
   head = () => this.#node.blockNumber();
 
-  /** Undefined while it is not mined. */
+  /** Returns the receipt of a transaction, or undefined until it is mined. */
   receiptOf = (hash: Hex) => this.#node.receipt(hash);
 
-  /** The next nonce of an account, as of the newest block or an earlier one. */
+  /** Returns the next nonce of an account, as of the newest block or an earlier one. */
   async nonceOf(address: Hex, block?: number): Promise<bigint> {
     const at = block === undefined ? 'latest' : inHex(BigInt(block));
     return this.#asked(this.#node.ask('eth_getTransactionCount', [address, at], amount));
   }
 
-  /** Whether an address could pay for so much gas at this price, in what fees are paid in. */
+  /** Reports whether an address can pay for the gas at this price, in the chain's fee currency. */
   async canPay(address: Hex, gas: bigint, maxFee: bigint): Promise<boolean> {
     if (isTempo(this.#node.chainId)) {
       return (await this.#node.tokenBalance(PATH_USD, address)) >= (gas * maxFee) / FEE_PER_UNIT;
@@ -68,13 +68,13 @@ export class PaymentNode {
     return (await this.#asked(balance)) >= gas * maxFee;
   }
 
-  /** Whether the node has it, mined or not. */
+  /** Reports whether the node has a transaction, mined or not. */
   async knows(hash: Hex): Promise<boolean> {
     const found = this.#node.ask('eth_getTransactionByHash', [hash], z.unknown());
     return (await this.#asked(found)) !== null;
   }
 
-  /** @returns false when the node answers that it will not have it, which says nothing for sure. */
+  /** Sends a transaction to the node; false if the node rejects it, though it may still be mined. */
   async broadcast(raw: Hex): Promise<boolean> {
     try {
       await this.#node.ask('eth_sendRawTransaction', [raw], hexData);
@@ -96,10 +96,10 @@ export class PaymentNode {
   }
 
   /**
-   * A limit of gas that is enough for calls one after the other, as of the newest block.
+   * Estimates a gas limit for calls in sequence, as of the newest block.
    *
-   * @param most that they may take, to which one that is alone is held; as much as a block has when left out.
-   * @returns undefined when one of them would be reverted.
+   * @param most upper limit, applied to a single call; the block's gas limit by default.
+   * @returns undefined if a call would revert.
    * @throws NodeRefusalError
    */
   async gasOf(
@@ -107,7 +107,7 @@ export class PaymentNode {
     calls: readonly PaymentCall[],
     most?: bigint,
   ): Promise<bigint | undefined> {
-    // Simulated, each of several takes what a transaction of its own does: more than they do together.
+    // In the simulation each of several calls costs as much as its own transaction: more than together.
     const isOne = calls.length === 1;
     const asked = calls.map(({ to, data, value }) => ({
       from,
@@ -124,14 +124,14 @@ export class PaymentNode {
     return reserved < block.gasLimit ? reserved : block.gasLimit;
   }
 
-  /** The hashes of a block's transactions; undefined when the node does not have it. */
+  /** Returns the hashes of a block's transactions; undefined if the node does not have the block. */
   async hashesOf(block: number): Promise<readonly Hex[] | undefined> {
     const asked = [inHex(BigInt(block)), false];
     const found = this.#node.ask('eth_getBlockByNumber', asked, blockOfHashes);
     return (await this.#asked(found))?.transactions;
   }
 
-  /** What any node answers, and this one will not. */
+  /** Treats a node's refusal of a basic request as an unavailable node. */
   async #asked<T>(answer: Promise<T>): Promise<T> {
     try {
       return await answer;

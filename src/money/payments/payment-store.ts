@@ -16,17 +16,17 @@ import type {
 } from '../../types/payment.js';
 import type { SignedTransaction, UnsignedTransaction } from './sign.js';
 
-/** Who signs on a chain: what it pays is paid one nonce after the other. */
+/** A signer on a chain; its payments use consecutive nonces. */
 export interface SignerRef {
   readonly chainId: number;
   /** In lower case. */
   readonly address: Hex;
 }
 
-/** By which a signer is named in workflows. */
+/** Returns the name of a signer in workflows. */
 export const signerId = ({ address, chainId }: SignerRef): string => `${chainId}-${address}`;
 
-/** Who signs for a payment. @throws RangeError when there is no such payment. */
+/** Returns the signer of a payment. @throws RangeError if the payment does not exist. */
 export async function signerOf(database: Database, paymentId: string): Promise<string> {
   const [row] = await database
     .asPlatform()
@@ -34,18 +34,18 @@ export async function signerOf(database: Database, paymentId: string): Promise<s
       'SELECT chain_id AS "chainId", signer AS address FROM payments WHERE id = $paymentId',
       { paymentId },
     );
-  if (!row) throw new RangeError(`The payment ${paymentId} is not there`);
+  if (!row) throw new RangeError(`Payment ${paymentId} not found`);
   return signerId(row);
 }
 
-/** A payment that nothing is signed for. */
+/** A payment without a signed transaction. */
 export interface QueuedPayment {
   readonly id: string;
   readonly calls: readonly StoredCall[];
   readonly gas: string | null;
 }
 
-/** A transaction that was signed. */
+/** A signed transaction. */
 export interface StoredTransaction {
   readonly hash: Hex;
   readonly paymentId: string | null;
@@ -57,20 +57,20 @@ export interface StoredTransaction {
   readonly gas: bigint;
   readonly active: boolean;
   readonly refused: boolean;
-  /** Milliseconds since a node last took it up, or else since it was signed. */
+  /** Milliseconds since a node last accepted it, or since it was signed. */
   readonly waitingMs: number;
 }
 
-/** What is to be known of one when it has ended. */
+/** The fields of a transaction needed when it has ended. */
 export type SentTransaction = Pick<StoredTransaction, 'hash' | 'nonce' | 'paymentId' | 'purpose'>;
 
-/** How a transaction has ended. */
+/** The final outcome of a transaction. */
 export interface MinedForGood {
   /** The number of its block. */
   readonly block: number;
-  /** Undefined when what it is for was done. */
+  /** Undefined if the transaction succeeded. */
   readonly failure: PaymentFailure | undefined;
-  /** Undefined where the platform's own wallet has paid none. */
+  /** Undefined if the platform's own wallet paid no fee. */
   readonly fee: Fee | undefined;
 }
 
@@ -91,7 +91,7 @@ const TRANSACTION = `
          extract(epoch FROM now() - coalesce(broadcast_at, signed_at)) * 1000 AS "waitingMs"
     FROM transactions`;
 
-/** What is stored of one that was signed. */
+/** A signed transaction to store. */
 interface NewTransaction {
   readonly paymentId: string | null;
   readonly purpose: TransactionPurpose;
@@ -113,7 +113,7 @@ const UNSETTLED = `
 
 const NEXT_NONCE = `SELECT max(nonce) + 1 AS next FROM transactions WHERE ${OF_SIGNER}`;
 
-/** For how long a payment is not handed over to the run that has it already. */
+/** Seconds for which a payment is not handed to its workflow again. */
 const CLAIMED_S = 60;
 
 const CLAIM = `
@@ -124,7 +124,7 @@ const CLAIM = `
   )
   SELECT count(*) AS open FROM payments WHERE ${OF_SIGNER} AND settled_at IS NULL`;
 
-/** What a signer has to pay, and what it has signed, as it stands in the database. */
+/** The payments and signed transactions of a signer in the database. */
 export class PaymentStore {
   readonly #database: Database;
   readonly #signer: SignerRef;
@@ -135,8 +135,8 @@ export class PaymentStore {
   }
 
   /**
-   * What there is to do: how many payments are not settled, which nonce comes after the last one that was ever
-   * signed for, and what was signed and is not final. Says, once in a while, that they are with their signer's run.
+   * Returns the signer's work: the number of unsettled payments, the nonce after the last signed one, and
+   * transactions that are not final. Renews the workflow's claim on the payments now and then.
    */
   look(): Promise<{
     readonly open: number;
@@ -152,7 +152,7 @@ export class PaymentStore {
     });
   }
 
-  /** Those that nothing is signed for, in the order in which they were asked for, without some. */
+  /** Returns payments without a signed transaction in order of request, except the given ones. */
   queued(most: number, except: readonly string[]): Promise<QueuedPayment[]> {
     return this.#query(
       `SELECT id, calls, gas FROM payments
@@ -162,22 +162,22 @@ export class PaymentStore {
     );
   }
 
-  /** @throws RangeError when there is no such payment. */
+  /** Returns the calls of a payment. @throws RangeError if it does not exist. */
   async callsOf(paymentId: string): Promise<PaymentCall[]> {
     const [row] = await this.#query<Pick<QueuedPayment, 'calls'>>(
       'SELECT calls FROM payments WHERE id = $paymentId',
       { paymentId },
     );
-    if (!row) throw new RangeError(`The payment ${paymentId} is not there`);
+    if (!row) throw new RangeError(`Payment ${paymentId} not found`);
     return row.calls.map((call) => ({ ...call, value: BigInt(call.value) }));
   }
 
-  /** What was signed and is not final, with those that were replaced, by their nonces. */
+  /** Returns transactions that are not final, including replaced ones, by nonce. */
   async unsettled(): Promise<ReadonlyMap<bigint, readonly StoredTransaction[]>> {
     return byNonce(await this.#query<TransactionRow>(UNSETTLED));
   }
 
-  /** The same, and the nonce after the last one that was ever signed for. */
+  /** Returns transactions that are not final, by nonce, and the nonce after the last signed one. */
   signed(): Promise<{
     readonly next: bigint;
     readonly onTheWay: ReadonlyMap<bigint, readonly StoredTransaction[]>;
@@ -185,7 +185,7 @@ export class PaymentStore {
     return this.#database.asPlatform().statements((db) => this.#signed(db));
   }
 
-  /** The transaction that took the nonce for good; undefined when none of ours did. */
+  /** Returns the final transaction of a nonce; undefined if the platform did not sign it. */
   async finalOf(nonce: bigint): Promise<StoredTransaction | undefined> {
     const [row] = await this.#query<TransactionRow>(
       `${TRANSACTION} WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND final_at IS NOT NULL`,
@@ -195,9 +195,9 @@ export class PaymentStore {
   }
 
   /**
-   * Stores what was signed for a payment together with its nonce, before anybody is sent it.
+   * Stores the transaction of a payment with its nonce, before it is sent to a node.
    *
-   * @returns false when another process was faster: what was signed here is to be forgotten.
+   * @returns false if another process was faster: discard the transaction.
    */
   storeFirst(
     paymentId: string,
@@ -220,9 +220,9 @@ export class PaymentStore {
   }
 
   /**
-   * Puts what was signed in the place of a transaction of the same nonce, which is kept.
+   * Replaces a transaction by another with the same nonce; the old one is kept.
    *
-   * @returns false when that one has been replaced or settled already.
+   * @returns false if the old transaction was already replaced or is final.
    */
   replace(
     { hash, paymentId }: StoredTransaction,
@@ -248,7 +248,7 @@ export class PaymentStore {
     });
   }
 
-  /** The node was offered it. */
+  /** Records that the transaction was sent to a node. */
   async offered({ hash }: Pick<StoredTransaction, 'hash'>, taken: boolean): Promise<void> {
     await this.#query(
       `UPDATE transactions SET refused = NOT $taken,
@@ -258,13 +258,13 @@ export class PaymentStore {
     );
   }
 
-  /** A transaction has its confirmations: its nonce is gone, its payment settled, and its fee booked. */
+  /** Settles a transaction that is final: uses up its nonce, ends its payment and books its fee. */
   async settle(mined: SentTransaction, { block, failure, fee }: MinedForGood): Promise<void> {
     const { hash, nonce, paymentId } = mined;
     await this.#locked(async (db) => {
       const values = this.#values({ nonce: String(nonce), hash, block: String(block) });
       const [, , , ended] = await Promise.all([
-        // First of all: two of them are never active.
+        // First, so that two transactions of a nonce are never active.
         db.query(
           `UPDATE transactions SET active = false
             WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND hash <> $hash`,
@@ -279,7 +279,7 @@ export class PaymentStore {
             ...{ payer: fee?.payer ?? null, feeBlock: fee?.block ?? null },
           },
         ),
-        // Of one that was final before it was booked with that.
+        // Fees of transactions that became final in an older version are booked now.
         fee &&
           transfer(db, {
             ...{ debit: 'fees', credit: 'external', amount: fee.amount },
@@ -305,7 +305,7 @@ export class PaymentStore {
     });
   }
 
-  /** Nothing was signed for a payment, and nothing will be. */
+  /** Fails a payment for which no transaction was signed, or will be. */
   async giveUp(paymentId: string, failure: PaymentFailure): Promise<void> {
     await this.#database.asPlatform().statements(async (db) => {
       const [settled] = await db.query<{ cause: string }>(
@@ -318,10 +318,10 @@ export class PaymentStore {
   }
 
   /**
-   * The chain has used nonces up to one, without it, and nothing here was signed for the last of them: all that is
-   * queued may have been paid by it. What is asked for from then on was not.
+   * Fails all queued payments when the chain has used nonces that this database has no transaction for: a
+   * lost transaction may have paid them. Payments requested later are not affected.
    *
-   * @returns false where something was signed for it, or where that was seen before.
+   * @returns false if a transaction was signed for the nonce, or if this was recorded before.
    */
   async failUnknown(used: bigint): Promise<boolean> {
     return this.#locked(async (db) => {
@@ -342,12 +342,12 @@ export class PaymentStore {
     });
   }
 
-  /** Has operators told. @param id the same for what they are to be told but once. */
+  /** Notifies operators. @param id idempotency key: a repeated id notifies only once. */
   async tell(id: string, event: PlatformEvent): Promise<void> {
     await putInOutbox(this.#database.asPlatform(), { id, agent: NO_AGENT, ...event });
   }
 
-  /** Nothing could be signed for a payment this time. @returns how often that is. */
+  /** Counts a failed attempt to sign for a payment. @returns the number of attempts. */
   async attempted(paymentId: string): Promise<number> {
     const [row] = await this.#query<{ attempts: number }>(
       'UPDATE payments SET attempts = attempts + 1 WHERE id = $paymentId RETURNING attempts',
@@ -356,7 +356,7 @@ export class PaymentStore {
     return row?.attempts ?? 0;
   }
 
-  /** Stores what does nothing but take a nonce that nothing of ours is known to have. */
+  /** Stores a transaction without a payment that only fills a nonce gap. */
   async storeFill(unsigned: UnsignedTransaction, signed: SignedTransaction): Promise<void> {
     await this.#locked(async (db) => {
       const [taken] = await db.query(
@@ -368,9 +368,10 @@ export class PaymentStore {
   }
 
   /**
-   * Another transaction than ours has the nonce for good: the payment is to have another one.
+   * Requeues a payment whose nonce was used by a transaction that is not stored here.
    *
-   * @param isOurs whether nobody but us can have signed that: it may be the payment's, and the database be older.
+   * @param isOurs true if only the platform can have signed it: it may be the payment, lost from a
+   *   restored database. The payment then fails as `unknown`.
    */
   async startAnew({ nonce, paymentId }: StoredTransaction, isOurs: boolean): Promise<void> {
     await this.#locked(async (db) => {
@@ -396,7 +397,7 @@ export class PaymentStore {
   }
 
   async #signed(db: TransactionStatements) {
-    // In this order: what is signed for between them would look like a gap.
+    // In this order: a transaction signed between the two would look like a gap.
     const [[row], rows] = await Promise.all([
       db.query<{ next: string | null }>(NEXT_NONCE, this.#values({})),
       db.query<TransactionRow>(UNSETTLED, this.#values({})),
@@ -411,13 +412,13 @@ export class PaymentStore {
     );
   }
 
-  /** One change of a signer's nonces after the other, whatever process makes it. */
+  /** Serializes changes of a signer's nonces across all processes. */
   #locked<T>(work: (db: TransactionStatements) => Promise<T>): Promise<T> {
     const { address, chainId } = this.#signer;
     return this.#database.asPlatform().statements(async (db) => {
       const [, result] = await Promise.all([
         db.lock(`signer:${chainId}:${address}`),
-        work(db), // its first statement is run when the lock is held
+        work(db), // its first statement runs after the lock is acquired
       ]);
       return result;
     });
@@ -435,7 +436,7 @@ const valuesOf = ({ paymentId, purpose, signed, unsigned }: NewTransaction) => (
   ...{ maxFee: String(unsigned.maxFee), priorityFee: String(unsigned.priorityFee) },
 });
 
-/** With the end of a payment, which comes but once. */
+/** Notifies of a failed payment in the transaction that ends it, so only once. */
 const tellFailed = (
   db: Statements,
   failed: Omit<Extract<PlatformEvent, { event: 'payment_failed' }>, 'event'>,

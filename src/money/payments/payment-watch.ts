@@ -3,28 +3,32 @@ import { RowWatch } from '../../platform/database/row-watch.js';
 import type { ChainPayments } from './chain-payments.js';
 import type { PaymentStatus } from '../../types/payment.js';
 
-/** Nobody has asked for a payment with the cause. */
+/** No payment was requested under the cause. */
 export class PaymentUnknownError extends Error {
   override readonly name = 'PaymentUnknownError';
 
   constructor(cause: string) {
-    super(`No payment was asked for under the cause ${cause}`);
+    super(`No payment was requested under the cause ${cause}`);
   }
 }
 
-/** How a payment has ended. */
+/** A payment that has ended. */
 export type SettledPayment = PaymentStatus & { readonly state: 'confirmed' | 'failed' };
 
-/** Waits for payments, however many. */
+/** Waits for any number of payments. */
 export class PaymentWatch {
   readonly #rows: RowWatch<PaymentStatus>;
 
-  /** @param changes of payments. */
+  /** @param changes changes of the payments table. */
   constructor(payments: Pick<ChainPayments, 'statesOf'>, changes: TableChanges) {
     this.#rows = new RowWatch(changes, (causes) => payments.statesOf(causes));
   }
 
-  /** @throws PaymentUnknownError, what the database throws, and the signal's reason. */
+  /**
+   * Waits until a payment has ended.
+   *
+   * @throws PaymentUnknownError, database errors, and the signal's reason.
+   */
   async settled(cause: string, signal: AbortSignal): Promise<SettledPayment> {
     const status = await this.#rows.until(cause, (each) => !each || isSettled(each), signal);
     if (!status) throw new PaymentUnknownError(cause);

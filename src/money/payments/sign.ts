@@ -6,7 +6,7 @@ import { isTempo } from './chains.js';
 import type { PaymentCall } from '../../types/payment.js';
 import type { OpenedKeys } from './signing-keys.js';
 
-/** What is signed. */
+/** A transaction to sign. */
 export interface UnsignedTransaction {
   readonly chainId: number;
   readonly nonce: bigint;
@@ -16,15 +16,15 @@ export interface UnsignedTransaction {
   readonly priorityFee: bigint;
 }
 
-/** The bytes that are broadcast, and by which hash they are found. */
+/** The bytes to broadcast, and their hash. */
 export interface SignedTransaction {
   readonly raw: Hex;
   readonly hash: Hex;
 }
 
 /**
- * Signs a transaction: of the platform's own kind where the chain has it, else an ordinary one, whose fee
- * nobody but the signer can pay.
+ * Signs a transaction: a Tempo transaction on the platform's own chain, else an ordinary one, whose fee
+ * only the signer can pay.
  */
 export async function signTransaction(
   { feePayer, signer }: OpenedKeys,
@@ -39,7 +39,7 @@ export async function signTransaction(
     maxPriorityFeePerGas: priorityFee,
   };
   const [call] = calls;
-  if (!call) throw new RangeError('A transaction has a call');
+  if (!call) throw new RangeError('A transaction must have a call: add at least one');
   const raw = isTempo(chainId)
     ? await account.signTransaction(
         {

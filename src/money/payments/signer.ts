@@ -19,36 +19,36 @@ import {
 import { signTransaction, type UnsignedTransaction } from './sign.js';
 import { KeyMissingError, type OpenedKeys, type SigningKeys } from './signing-keys.js';
 
-/** Transactions of one signer that are on their way at a time. */
+/** Most transactions of one signer in flight. */
 export const MAX_ON_THE_WAY = 16;
 
-/** Queued ones that are looked at for them: some cannot be signed now. */
+/** Most queued payments that are examined at a time: some cannot be signed yet. */
 const MAX_LOOKED_AT = 64;
 
-/** Those that would be reverted now, and wait for what is on its way: beyond them all others wait, too. */
+/** Most payments that would revert now and wait for transactions in flight; beyond it, all later ones wait. */
 const MAX_DOUBTFUL = 1_000;
 
-/** Nonces of a gap that are closed at a time. */
+/** Most nonces of a gap that are filled at a time. */
 const MAX_CLOSED = 50;
 
-/** Signers whose gaps are remembered. */
+/** Most signers whose gaps are remembered. */
 const MAX_GAPS = 1_000;
 
-/** As often a fee is raised; then the transaction waits with the one that it has. */
+/** Most transactions signed for a nonce with rising fees; after that the last one waits. */
 const MAX_SIGNED = 9;
 
 /**
- * So often, and so many milliseconds apart, it is tried to sign for a payment: two minutes, and a day where a node
- * has refused it for what may be the node's own trouble.
+ * Most attempts to sign a payment, and milliseconds between them: two minutes in total, or a day if a
+ * node's refusal may be due to its own trouble.
  */
 const MAX_ATTEMPTS = 24;
 const MAX_REFUSALS = 17_280;
 const RETRY_MS = 5_000;
 
-/** For what does nothing, which some chains let cost as much as a new account does. */
+/** Gas limit of an empty transaction, as high because some chains charge for a new account. */
 const GAS_OF_NOTHING = 1_000_000n;
 
-/** A transaction that takes the place of another one costs so much more, at least: nodes ask for it. */
+/** Percent of the old fee that a replacement pays: nodes require an increase. */
 const RAISE_PERCENT = 125n;
 
 export interface SignerParts {
@@ -56,23 +56,23 @@ export interface SignerParts {
   readonly chain: PaymentChain;
   readonly keys: Pick<SigningKeys, 'open' | 'feePayerOf' | 'operator'>;
   readonly log: Logger;
-  /** Signers of whose gaps operators have been told, until those are closed. */
+  /** Signers whose nonce gaps operators were notified of, until the gaps are closed. */
   readonly gaps: Set<string>;
-  /** Milliseconds between two attempts at what could not be signed; 5,000 when left out. */
+  /** Milliseconds between two attempts to sign a payment; 5,000 by default. */
   readonly retryMs?: number;
 }
 
-/** Makes the payments of one signer on one chain. Every step may be done again, by any process. */
+/** Makes the payments of a signer on a chain. Every step is idempotent and may run in any process. */
 export class Signer {
   readonly #parts: SignerParts;
   readonly #signer: SignerRef;
   readonly #store: PaymentStore;
   readonly #node: PaymentNode;
-  /** When nothing could be signed for payments that are still queued. */
+  /** Times of the last failed attempt to sign, by queued payment. */
   readonly #tried = new Map<string, number>();
-  /** Payments that would be reverted, with the last nonce of what they may build on. */
+  /** Payments that would revert now, with the last nonce that they may depend on. */
   readonly #doubtful = new Map<string, bigint>();
-  /** The nonce that operators were told of to wait for somebody who can pay its fee. */
+  /** The nonce for which operators were notified that its fee cannot be paid. */
   #toldUnpayable: bigint | undefined;
 
   constructor(parts: SignerParts, address: Hex) {
@@ -83,10 +83,10 @@ export class Signer {
   }
 
   /**
-   * Looks at what is on its way, and sends what waits.
+   * Checks transactions in flight and sends queued payments.
    *
-   * @returns false when nothing is left to be paid.
-   * @throws ChainAwayError: it is to be done again.
+   * @returns false if all payments are settled.
+   * @throws ChainAwayError: the caller must retry.
    */
   async step(): Promise<boolean> {
     const { next, onTheWay, open } = await this.#store.look();
@@ -112,7 +112,7 @@ export class Signer {
   }
 
   /**
-   * Sends again what was final and is not there any more, such as on a node of an older state.
+   * Sends final transactions again that the chain has lost, for example to a node with an older state.
    *
    * @throws ChainAwayError
    */
@@ -123,7 +123,7 @@ export class Signer {
     await this.#closeGap({ used, end: lowest ?? next }, false);
   }
 
-  /** Nonces that the chain waits for, before the lowest one that something is on its way with. */
+  /** Fills the nonces that the chain expects below the lowest nonce in flight. */
   async #closeGap(
     { end, used }: { readonly used: bigint; readonly end: bigint },
     fills: boolean,
@@ -140,16 +140,16 @@ export class Signer {
     }
   }
 
-  /** Tells of a gap when it is first seen. */
+  /** Notifies of a gap when it is first seen. */
   async #tellGap(gap: { readonly from: string; readonly until: string }): Promise<void> {
     const { gaps, log } = this.#parts;
     const { address: signer, chainId } = this.#signer;
     const id = signerId(this.#signer);
     if (gaps.has(id)) return;
-    // Those that are forgotten are told of once more.
+    // Gaps that are dropped here are notified again.
     if (gaps.size >= MAX_GAPS) gaps.clear();
     gaps.add(id);
-    log.warn({ ...this.#signer, ...gap }, 'nonces are missing');
+    log.warn({ ...this.#signer, ...gap }, 'nonces are missing on chain');
     const told = { event: 'nonces_missing', chainId, signer, ...gap } as const;
     try {
       await this.#store.tell(`nonces-missing-${randomUUID()}`, told);
@@ -162,7 +162,7 @@ export class Signer {
   #forgetGap(): void {
     const { gaps, log } = this.#parts;
     if (gaps.delete(signerId(this.#signer)))
-      log.info(this.#signer, 'no nonces are missing any more');
+      log.info(this.#signer, 'no nonces are missing any more on chain');
   }
 
   async #fill(nonce: bigint): Promise<void> {
@@ -171,7 +171,7 @@ export class Signer {
     await this.#store.storeFill(unsigned, await signTransaction(await this.#key(), unsigned));
   }
 
-  /** One nonce that something was signed for: the newest of it counts, unless another one was mined. */
+  /** Checks the transactions of a nonce: settles the mined one, or pushes the newest. */
   async #follow(
     transactions: readonly StoredTransaction[],
     { head, isFirst }: { readonly head: number; readonly isFirst: boolean },
@@ -190,7 +190,7 @@ export class Signer {
     if (newest) await this.#push(newest, { signed, head, isFirst });
   }
 
-  /** What the operator has paid for it; elsewhere than on the platform's own kind of chain it is no pathUSD. */
+  /** Returns the fee paid by the operator; on chains other than Tempo it is not in pathUSD. */
   #feeOf(receipt: Receipt): Fee | undefined {
     const { operator } = this.#parts.keys;
     if (operator === undefined || !isTempo(this.#signer.chainId)) return undefined;
@@ -199,10 +199,10 @@ export class Signer {
   }
 
   /**
-   * A transaction that is in no block.
+   * Pushes a transaction that is not mined: sends it again, or raises its fee.
    *
-   * @param at.signed so many were signed for its nonce, of which it is the newest.
-   * @param at.isFirst whether those of all later nonces wait for it.
+   * @param at.signed number of transactions signed for its nonce; this is the newest.
+   * @param at.isFirst true if all later nonces wait for it.
    */
   async #push(
     transaction: StoredTransaction,
@@ -217,7 +217,7 @@ export class Signer {
     if (!(await this.#node.knows(hash))) {
       isRefused = !(await this.#node.broadcast(raw));
       await this.#store.offered(transaction, !isRefused);
-      // What nobody had until now has not waited.
+      // A transaction that no node had until now has not waited yet.
       if (!isRefused) return;
     }
     if (transaction.waitingMs < this.#parts.chain.feeBumpAfterMs) return;
@@ -231,20 +231,20 @@ export class Signer {
     }
   }
 
-  /** Once for each nonce that all others wait for, whichever process comes to it how often. */
+  /** Notifies once for each nonce that blocks later ones, across all processes and attempts. */
   async #tellUnpayable(nonce: bigint, payer: Hex): Promise<void> {
     if (this.#toldUnpayable === nonce) return;
     const { chainId } = this.#signer;
     const told = { event: 'fees_unpayable', chainId, payer } as const;
     this.#parts.log.error(
       { ...this.#signer, payer },
-      'nobody has enough for fees, and payments wait',
+      'insufficient balance for fees: payments wait for a deposit',
     );
     await this.#store.tell(`fees-unpayable-${signerId(this.#signer)}-${nonce}`, told);
     this.#toldUnpayable = nonce;
   }
 
-  /** The nonce is gone, and none of ours is known to have it. */
+  /** Requeues a payment if the nonce was finally used by a transaction that is not stored. */
   async #considerForeign(transaction: StoredTransaction, head: number): Promise<void> {
     const { address } = this.#signer;
     const deepest = head - this.#parts.chain.confirmations + 1;
@@ -255,7 +255,7 @@ export class Signer {
     await this.#store.startAnew(transaction, this.#isKept);
   }
 
-  /** All transactions of the block in which the signer used a nonce, which is not a later one than that. */
+  /** Finds the block, not later than `latest`, in which the signer used a nonce; returns its transactions. */
   async #hashesWhereUsed(nonce: bigint, latest: number): Promise<readonly Hex[] | undefined> {
     let [before, used] = [-1, latest];
     while (used - before > 1) {
@@ -266,7 +266,7 @@ export class Signer {
     return this.#node.hashesOf(used);
   }
 
-  /** The same calls under the same nonce, for more; or none, so that the nonce is gone. */
+  /** Signs a replacement at a higher fee: the same calls, or an empty one that uses up the nonce. */
   async #raise(transaction: StoredTransaction, purpose: TransactionPurpose): Promise<void> {
     const { gas, nonce, paymentId } = transaction;
     const fees = raisedFees(transaction, await this.#node.fees());
@@ -279,7 +279,7 @@ export class Signer {
     await this.#store.replace(transaction, purpose, priced, signed);
   }
 
-  /** @param by.nonce the first one that is free. */
+  /** @param by.nonce the first free nonce. */
   async #sendWaiting(
     waiting: readonly QueuedPayment[],
     { most, nonce, onTheWay }: { most: number; nonce: bigint; onTheWay: number },
@@ -292,7 +292,7 @@ export class Signer {
         const by = { nonce: nonce + BigInt(sent), onTheWay: onTheWay + sent };
         const outcome = await this.#sign(payment, by);
         if (outcome === 'waits') return;
-        // What was given up has nothing on the way, so that the next one need not wait for it.
+        // A payment that was given up has no transaction, so its nonce is free for the next.
         if (outcome === 'sent') sent++;
       } catch (error) {
         if (error instanceof ChainAwayError) throw error;
@@ -302,7 +302,10 @@ export class Signer {
     }
   }
 
-  /** @throws ChainAwayError of a node that tries out nothing at all: that is no fault of a payment's. */
+  /**
+   * Requires that the node can simulate an empty call; otherwise the payment is not at fault. @throws
+   * ChainAwayError
+   */
   async #requireTrials(): Promise<void> {
     try {
       await this.#node.gasOf(this.#signer.address, this.#nothing);
@@ -311,7 +314,7 @@ export class Signer {
     }
   }
 
-  /** Those that are not to be looked at now, so that others are. */
+  /** Returns payments to skip for now, so that others are examined. */
   #notYet(lowest: bigint | undefined): string[] {
     const { retryMs = RETRY_MS } = this.#parts;
     const waiting = [...this.#doubtful].filter(
@@ -321,17 +324,20 @@ export class Signer {
     return [...waiting, ...tried].map(([id]) => id);
   }
 
-  /** Those behind it do not wait for a payment that nothing can be signed for. */
+  /** Sets a payment aside that cannot be signed, so that later payments need not wait. */
   async #setAside({ id }: QueuedPayment, error: unknown): Promise<void> {
     const attempts = await this.#store.attempted(id);
-    this.#parts.log.error({ err: error, payment: id, attempts }, 'a payment could not be signed');
+    this.#parts.log.error({ err: error, payment: id, attempts }, 'payment signing failed');
     const isNodes = error instanceof NodeRefusalError && !error.isOfQuestion;
     const most = isNodes ? MAX_REFUSALS : MAX_ATTEMPTS;
     if (attempts < most) this.#tried.set(id, performance.now());
     else await this.#store.giveUp(id, 'unsignable');
   }
 
-  /** @returns `aside` when nothing is on the way for it, `waits` when those behind it have to wait, too. */
+  /**
+   * Signs and sends a payment: `aside` if it has no transaction in flight, `waits` if later payments must
+   * wait.
+   */
   async #sign(
     payment: QueuedPayment,
     { nonce, onTheWay }: { readonly nonce: bigint; readonly onTheWay: number },
@@ -345,13 +351,13 @@ export class Signer {
     ]);
     const isDoubtful = this.#doubtful.delete(payment.id);
     if (needed === undefined) {
-      // What was on its way before it may be what it builds on: it is looked at once more after that.
+      // It may depend on transactions in flight: check it again once after these.
       if (onTheWay > 0 && !isDoubtful) {
         if (this.#doubtful.size >= MAX_DOUBTFUL) return 'waits';
         this.#doubtful.set(payment.id, nonce - 1n);
         return 'aside';
       }
-      log.warn({ payment: payment.id }, 'a payment would be reverted');
+      log.warn({ payment: payment.id }, 'payment would be reverted');
       await this.#store.giveUp(payment.id, 'refused');
       return 'aside';
     }
@@ -360,7 +366,7 @@ export class Signer {
       key = await this.#key();
     } catch (error) {
       if (!(error instanceof KeyMissingError)) throw error;
-      log.error({ err: error, payment: payment.id }, 'a payment cannot be signed');
+      log.error({ err: error, payment: payment.id }, 'payment cannot be signed');
       await this.#store.giveUp(payment.id, 'unsignable');
       return 'aside';
     }
@@ -374,7 +380,7 @@ export class Signer {
     return 'sent';
   }
 
-  /** Some chains mine as soon as they are sent something: nobody waits for the next look there. */
+  /** Settles a transaction that its chain mined immediately, without waiting for the next step. */
   async #isFinalAtOnce(sent: SentTransaction): Promise<boolean> {
     if (this.#parts.chain.confirmations > 1) return false;
     const receipt = await this.#node.receiptOf(sent.hash);
@@ -391,14 +397,14 @@ export class Signer {
   }
 
   /**
-   * Whether its key is a wallet's, and nowhere but here: whatever it has signed it has signed for a payment. Of the
-   * platform's own wallet the contract takes each call but once, and others may use it.
+   * True if the key is a wallet's that only the platform stores: all its transactions are payments. The
+   * operator's key may be used elsewhere too; contracts accept each of its calls only once.
    */
   get #isKept(): boolean {
     return this.#signer.address !== this.#parts.keys.operator;
   }
 
-  /** A call that nothing comes of. */
+  /** A call without effect. */
   get #nothing(): readonly PaymentCall[] {
     return [{ to: this.#signer.address, data: '0x', value: 0n }];
   }
@@ -423,13 +429,13 @@ function failureOf(
   return succeeded ? undefined : 'reverted';
 }
 
-/** Enough even if the part of the block doubles. */
+/** Fees that suffice even if the base fee doubles. */
 const firstFees = ({ base, priority }: Fees) => ({
   maxFee: base * 2n + priority,
   priorityFee: priority,
 });
 
-/** Enough for now, and so much more than before that nodes take it in the other one's place. */
+/** Returns fees that suffice now and are high enough for nodes to accept the replacement. */
 function raisedFees(
   before: Pick<StoredTransaction, 'maxFee' | 'priorityFee'>,
   { base, priority }: Fees,

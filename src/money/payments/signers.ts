@@ -4,22 +4,22 @@ import { Signer, type SignerParts } from './signer.js';
 import type { PaymentChain } from './chains.js';
 import { signerId, type SignerRef } from './payment-store.js';
 
-/** Payments on this chain cannot be made here: it is not configured. */
+/** The chain is not configured, so no payments can be made on it. */
 export class ChainUnknownError extends Error {
   override readonly name = 'ChainUnknownError';
 
   constructor(signerId: string) {
-    super(`The chain of ${signerId} is not configured`);
+    super(`The chain of ${signerId} is not configured: configure it and retry`);
   }
 }
 
-/** What is final is looked after for so long: a node may be back from an older state. */
+/** Time for which final transactions are checked: a node may return with an older state. */
 const LOOKED_AFTER = '1 hour';
 
-/** So many signers are looked after at a time. */
+/** Signers that are checked at a time. */
 const BATCH = 200;
 
-/** Those who sign on some chains and whose payments have become final lately: the next of them, by their addresses. */
+/** Finds signers on the given chains with recently final transactions: the next batch by address. */
 const paidLately = (
   database: Database,
   chainIds: readonly number[],
@@ -33,7 +33,7 @@ const paidLately = (
     { chainIds, address: after?.address ?? '', chainId: after?.chainId ?? 0 },
   );
 
-/** Those who sign, on all chains that are configured. */
+/** The signers on all configured chains. */
 export class Signers {
   readonly #parts: Omit<SignerParts, 'chain'>;
   readonly #chains: readonly PaymentChain[];
@@ -47,8 +47,10 @@ export class Signers {
   }
 
   /**
-   * @param owner whose wallet it is, where that is known: what is asked of the chain for one owner keeps nobody
-   *   else's waiting, and the platform's own signer, for whom all wait, goes first.
+   * Returns a signer.
+   *
+   * @param owner owner of the wallet, if known. Requests to the chain are shared fairly between owners;
+   *   the platform's own signer goes first, because all users wait for it.
    * @throws ChainUnknownError
    */
   of(id: string, owner?: string): Signer {
@@ -57,13 +59,13 @@ export class Signers {
     if (!found || address === undefined) throw new ChainUnknownError(id);
     const isUrgent = address === this.#parts.keys.operator;
     const node = found.node.askedFor({ owner: owner ?? address, isUrgent });
-    return new Signer({ ...this.#parts, chain: { ...found, node } }, address as Hex); // as its row has it
+    return new Signer({ ...this.#parts, chain: { ...found, node } }, address as Hex); // in the format of its row
   }
 
   /**
-   * Sends again what became final lately and is not on its chain any more.
+   * Sends transactions again that became final recently and are missing on their chain.
    *
-   * @throws of the first that could not be looked at, when all have been.
+   * @throws the error of the first signer that failed, after all were checked.
    */
   async restore(): Promise<void> {
     const chainIds = this.#chains.map(({ chainId }) => chainId);

@@ -1,11 +1,11 @@
 import type { Hex } from 'viem';
 
-/** No key of the address is kept here: nothing can be signed for it. */
+/** The platform has no key for the address, so it cannot sign. */
 export class KeyMissingError extends Error {
   override readonly name = 'KeyMissingError';
 
   constructor(address: Hex) {
-    super(`No key of ${address} is kept here`);
+    super(`No key of ${address} is stored: import the wallet`);
   }
 }
 
@@ -13,21 +13,21 @@ export class KeyMissingError extends Error {
 export interface Operator {
   /** In lower case. */
   readonly address: Hex;
-  /** Undefined in every process but the one that signs. */
+  /** Undefined in every process except the one that signs. */
   readonly privateKey?: Hex;
 }
 
-/** Private keys by which a transaction is signed. */
+/** Private keys that sign a transaction. */
 export interface OpenedKeys {
   readonly signer: Hex;
-  /** Of who pays the fee where the chain lets somebody else do so; undefined: who signs. */
+  /** Key of the fee payer, if the chain supports one; undefined: the signer pays. */
   readonly feePayer: Hex | undefined;
 }
 
-/** Finds the key of a wallet that is kept here; undefined where there is none. */
+/** Finds the key of a wallet that the platform stores; undefined if it stores none. */
 export type KeptKeys = (address: Hex) => Promise<Hex | undefined>;
 
-/** Keys of those who pay, opened for the moment in which they sign. */
+/** Keys of payers, decrypted only to sign. */
 export class SigningKeys {
   readonly #operator: Operator | undefined;
   readonly #kept: KeptKeys;
@@ -38,7 +38,7 @@ export class SigningKeys {
   }
 
   /**
-   * Opens the key of an address. What other wallets pay costs them no fee: that is the operator's.
+   * Decrypts the key of an address. The operator pays the fees of all other wallets.
    *
    * @throws KeyMissingError
    */
@@ -49,13 +49,13 @@ export class SigningKeys {
     return { signer, feePayer: address === operator ? undefined : privateKey };
   }
 
-  /** The platform's own wallet; undefined where nobody signs for it. */
+  /** The platform's own wallet; undefined if its key is not configured here. */
   get operator(): Hex | undefined {
     const { address, privateKey } = this.#operator ?? {};
     return privateKey === undefined ? undefined : address;
   }
 
-  /** Whose the fees are of what an address pays, where the chain lets somebody else pay them. */
+  /** Returns the address that pays the fees for an address, on chains that support fee payers. */
   feePayerOf(address: Hex): Hex {
     const { address: operator = address, privateKey } = this.#operator ?? {};
     return privateKey === undefined ? address : operator;

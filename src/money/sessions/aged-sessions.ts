@@ -1,21 +1,21 @@
 import type { Database } from '../../platform/database/database.js';
 import type { PaymentSessionSettings } from './settings.js';
 
-/** Sessions of one transaction, and how many times as many one call closes. */
+/** Sessions closed in one transaction, and most transactions of one call. */
 const BATCH = 100;
 const MAX_BATCHES = 50;
 
-/** Those that end together are settled within so many seconds, not all at once. */
+/** Seconds over which the settlements of sessions closed together are spread. */
 const SPREAD_S = 30;
 
-/** The share of its time by which a hold is closed before it expires. */
+/** Divisor of a hold's lifetime: a session closes when this part of it is left. */
 const MARGIN = 4;
 
 /**
- * Has those sessions closed that are as old as they get, and in any case before their holds expire: by
- * then nothing can be debited, and all is settled. Several at a time take different ones.
+ * Starts closing sessions at their maximum age, and all sessions well before their holds expire, so that
+ * debits stop and settlements finish in time. Concurrent calls close different sessions.
  *
- * @returns how many.
+ * @returns the number of sessions.
  */
 export async function closeAgedSessions(
   database: Database,

@@ -1,21 +1,21 @@
-/** Of the payment that has a session's deposit held, and of what the ledger books of it. */
+/** Cause of the payment that opens the hold of a session's deposit, and of its ledger entry. */
 export const openingCause = (sessionId: string) => `session-open:${sessionId}`;
 
-/** Of the payments, and the transfer, by which the treasury has had so many base units all in all. */
+/** Cause of the payments and the transfer that bring the treasury's total to `cumulative` base units. */
 export const settlementCause = (sessionId: string, cumulative: string) =>
   `settlement:${sessionId}:${cumulative}`;
 
-/** Of what is held for a run, and posted by its voucher; `hold_debit` and `post_debit` name it so, too. */
+/** Cause of a debit's hold and of its posting by a voucher; `hold_debit` and `post_debit` use it too. */
 export const voucherCause = (voucherId: string) => `voucher:${voucherId}`;
 
-/** Of what its wallet gets back of a deposit. */
+/** Cause of the refund of a deposit's rest to its wallet. */
 export const refundCause = (sessionId: string) => `session-refund:${sessionId}`;
 
-/** Of what was delivered, and taken back on chain before it was settled. */
+/** Cause of writing off a delivered amount that was reclaimed on chain before settlement. */
 export const unpaidCause = (sessionId: string) => `session-unpaid:${sessionId}`;
 
-/** What is left of a session's deposit, in the ledger. */
+/** Ledger account of the rest of a session's deposit. */
 export const sessionAccount = (sessionId: string) => `session:${sessionId}` as const;
 
-/** What was delivered of it and is not settled. */
+/** Ledger account of a session's delivered and unsettled amount. */
 export const spentAccount = (sessionId: string) => `session:${sessionId}:spent` as const;

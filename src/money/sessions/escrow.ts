@@ -6,26 +6,28 @@ import { PATH_USD } from '../chain/tempo.js';
 import { keptFor } from '../../lib/kept-for.js';
 import { holdSecondsOf, type PaymentSessionSettings } from './settings.js';
 
-/** For how long the contract is taken to be the one that it was last found to be, in milliseconds. */
+/** Milliseconds for which a check of the contract's constants stays valid. */
 const TERMS_KEPT_MS = 60_000;
 
 /**
- * Most gas of a call: a wallet that is a contract is asked what it thinks of its signature, and what a transfer
- * takes hangs on whether its payer has something of the token by then.
+ * Gas limit of a call: the code of a contract wallet checks its signature, and the cost of a transfer
+ * depends on the balances.
  */
 export const ESCROW_GAS = 2_000_000n;
 
-/** What the contract at `ESCROW_ADDRESS` is not what the settings say of it. */
+/** The contract at `ESCROW_ADDRESS` differs from the settings. */
 export class WrongEscrowError extends Error {
   override readonly name = 'WrongEscrowError';
 
-  /** @param differing the names of the contract's own constants. */
+  /** @param differing the names of the contract's constants that differ. */
   constructor(readonly differing: readonly string[]) {
-    super(`The contract at ESCROW_ADDRESS has another ${differing.join(', ')}`);
+    super(
+      `The contract at ESCROW_ADDRESS has another ${differing.join(', ')}: correct the settings`,
+    );
   }
 }
 
-/** Who signs, who is paid, and where deposits are held. All are in lower case. */
+/** The escrow contract, its operator and its treasury, with addresses in lower case. */
 export interface EscrowTerms {
   readonly escrow: Hex;
   readonly operator: Hex;
@@ -33,12 +35,12 @@ export interface EscrowTerms {
   readonly holdSeconds: bigint;
 }
 
-/** What is held of a deposit, as the contract has it. */
+/** A hold of a deposit as the contract stores it. */
 export interface EscrowHold {
   /** Base units. */
   readonly amount: bigint;
   readonly settled: bigint;
-  /** From then on the wallet can reclaim the rest. */
+  /** Time from which the wallet can reclaim the rest. */
   readonly expiresAt: Date;
   readonly closed: boolean;
 }
@@ -49,7 +51,7 @@ interface Call {
   readonly value: bigint;
 }
 
-/** What a payer has signed. */
+/** A hold that a payer has signed. */
 export interface SignedHold {
   readonly payer: Hex;
   /** Base units. */
@@ -60,7 +62,7 @@ export interface SignedHold {
   readonly signature: Hex;
 }
 
-/** Undefined where one of them is not configured: no session is opened there. */
+/** Returns the escrow's terms, or undefined if one of them is not configured: no session can be opened. */
 export function escrowTerms(
   { escrow, operator, treasury }: Pick<ChainSettings, 'escrow' | 'operator' | 'treasury'>,
   { holdMs }: Pick<PaymentSessionSettings, 'holdMs'>,
@@ -70,7 +72,7 @@ export function escrowTerms(
   return { escrow, operator: operator.address, treasury, holdSeconds };
 }
 
-/** Has the contract hold what a payer has signed, which nobody but its operator can ask for. */
+/** Encodes the call that opens a signed hold; the contract accepts it only from its operator. */
 export function openCall(
   escrow: Hex,
   { amount, deadline, nonce, payer, signature }: SignedHold,
@@ -84,9 +86,9 @@ export function openCall(
 }
 
 /**
- * What a hold is as of the latest block, or the one of a number, whichever contract has it.
+ * Reads a hold as of the latest block or the given block, from any escrow contract.
  *
- * @returns undefined where the contract knows of none.
+ * @returns undefined if the contract has no such hold.
  * @throws ChainAwayError
  */
 export async function readHold(
@@ -103,7 +105,7 @@ export async function readHold(
   return { amount, settled, expiresAt: new Date(Number(expiry) * 1_000), closed };
 }
 
-/** The contract that holds deposits now. */
+/** The escrow contract that holds new deposits. */
 export class Escrow {
   readonly terms: EscrowTerms;
   readonly #node: ChainNode;
@@ -120,7 +122,7 @@ export class Escrow {
   }
 
   /**
-   * Base units that a payer has there, and that are not held.
+   * Returns the payer's base units in the escrow that are not held.
    *
    * @throws WrongEscrowError, ChainAwayError
    */
@@ -134,7 +136,10 @@ export class Escrow {
     );
   }
 
-  /** What is held there could go to somebody else, or be taken back before it is settled. */
+  /**
+   * Compares the contract's constants with the settings: funds in a differing contract could be paid to
+   * another address, or be reclaimed before settlement.
+   */
   async #compare(): Promise<void> {
     const { escrow, holdSeconds, operator, treasury } = this.terms;
     const wanted = { token: PATH_USD, operator, treasury, holdSeconds } as const;

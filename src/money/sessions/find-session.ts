@@ -6,7 +6,7 @@ import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { TokenLookup } from '../../platform/secrets/token-lookup.js';
 import { isSessionToken } from './session-token.js';
 
-/** Finds a session by its id, in whatever state it is. Whoever has the id may see it. */
+/** Finds a session by its id, in any state. The id alone authorizes the caller. */
 export async function findPaymentSession(
   database: Database,
   { token }: { readonly token: string },
@@ -20,7 +20,7 @@ export async function findPaymentSession(
   return found;
 }
 
-/** What is known of a session that pays. */
+/** The fields of a session that debits need. */
 export type PayingSession = Pick<PaymentSessionRow, 'id'>;
 
 const FIND_PAYING: FunctionCall = {
@@ -29,8 +29,8 @@ const FIND_PAYING: FunctionCall = {
 };
 
 /**
- * The same for those who debit them, many at a time, who also say whose wallet it is of, in any case of its
- * letters. Of one that was never opened nothing is told.
+ * Finds sessions for debits in batches, with their wallets' addresses. Sessions that were never opened
+ * are not found.
  */
 export class PayingSessions {
   readonly #tokens: TokenLookup<{

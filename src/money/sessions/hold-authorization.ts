@@ -13,19 +13,22 @@ import {
 import { CallRevertedError, type ChainNode } from '../chain/chain-node.js';
 import { ESCROW_GAS } from './escrow.js';
 
-/** How far ahead an authorization's deadline may be, in seconds. */
+/** Most seconds from now to an authorization's deadline. */
 export const MOST_AHEAD_S = 60 * 60;
 
-/** Hex digits of a signature that a key alone makes: 65 bytes. */
+/** Length in hex of a 65-byte signature by a key. */
 const OF_A_KEY = 2 + 2 * 65;
 
-/** Above half of the curve's order, another signature is as good: the contract takes one of them. */
+/**
+ * Half of the curve's order. A signature with a larger `s` has a twin below; the contract accepts only
+ * the lower.
+ */
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 
 const erc1271 = parseAbi(['function isValidSignature(bytes32, bytes) view returns (bytes4)']);
 const IS_VALID = '0x1626ba7e';
 
-/** What a wallet lets be held of what it has in the escrow. */
+/** A hold on a wallet's funds in the escrow. */
 export interface Hold {
   /** In lower case. */
   readonly payer: Hex;
@@ -36,7 +39,7 @@ export interface Hold {
   readonly deadline: bigint;
 }
 
-/** Whose word it is, and where. */
+/** EIP-712 domain: chain and escrow contract. */
 export interface HoldDomain {
   readonly chainId: number;
   readonly escrow: Hex;
@@ -51,7 +54,7 @@ const types = {
   ],
 } as const;
 
-/** What a wallet signs (EIP-712). */
+/** Returns the typed data that a wallet signs (EIP-712). */
 export const holdTypedData = ({ chainId, escrow }: HoldDomain, message: Hold) =>
   ({
     domain: { name: 'PaymentEscrow', version: '1', chainId, verifyingContract: escrow },
@@ -60,23 +63,23 @@ export const holdTypedData = ({ chainId, escrow }: HoldDomain, message: Hold) =>
     message,
   }) as const;
 
-/** Names the hold in the contract. */
+/** Returns the id of the hold in the contract. */
 export const holdIdOf = ({ nonce, payer }: Pick<Hold, 'payer' | 'nonce'>): Hex =>
   keccak256(encodeAbiParameters([{ type: 'address' }, { type: 'bytes32' }], [payer, nonce]));
 
-/** One that nobody has had. */
+/** Returns a new random nonce. */
 export const newNonce = (): Hex => `0x${randomBytes(32).toString('hex')}`;
 
-/** The last second of an authorization that is given now. */
+/** Returns the latest deadline, in Unix seconds, of an authorization made now. */
 export const latestDeadline = (now: number = Date.now()): bigint =>
   BigInt(Math.floor(now / 1_000) + MOST_AHEAD_S);
 
-/** Whether an authorization may be used now. */
+/** Reports whether an authorization's deadline is in the allowed range now. */
 export function isInTime(deadline: bigint, now: number = Date.now()): boolean {
   return deadline > BigInt(Math.floor(now / 1_000)) && deadline <= latestDeadline(now);
 }
 
-/** A signature under a hold: what it says is hashed once, and the wallet's code asked once. */
+/** The signature of a hold. The hold is hashed once, and the wallet's code called once. */
 export class HoldSignature {
   readonly #hash: Hex;
   readonly #payer: Hex;
@@ -94,17 +97,20 @@ export class HoldSignature {
   }
 
   /**
-   * Whether it is the wallet's: by its key, which needs no chain, or as a contract there (ERC-1271).
-   * The escrow takes the word of a key where there is no code.
+   * Reports whether the wallet has signed: by its key, checked without the chain, or as a contract
+   * (ERC-1271). The escrow accepts signatures by key only of wallets without code.
    *
-   * @throws ChainAwayError when a contract would have to be asked.
+   * @throws ChainAwayError if the contract cannot be called.
    */
   async isOfWallet(): Promise<boolean> {
     if (await isOfItsKey(this.#hash, this.#signature, this.#payer)) return true;
     return this.isTakenByCode();
   }
 
-  /** Whether the code of the wallet takes it, within the gas of an opening. @throws ChainAwayError */
+  /**
+   * Reports whether the wallet's code accepts the signature within the gas of an opening. @throws
+   * ChainAwayError
+   */
   isTakenByCode(): Promise<boolean> {
     return (this.#taken ??= this.#askCode());
   }
@@ -115,7 +121,7 @@ export class HoldSignature {
     const [from, to] = [this.#escrow, this.#payer];
     try {
       const answer = await this.#node.call({ from, to, data, gas: ESCROW_GAS });
-      // Where no contract is, nothing answers.
+      // An address without a contract returns no data.
       return answer.length === 66 && decodeFunctionResult({ ...call, data: answer }) === IS_VALID;
     } catch (error) {
       if (error instanceof CallRevertedError) return false;
@@ -131,6 +137,6 @@ async function isOfItsKey(hash: Hex, signature: Hex, payer: Hex): Promise<boolea
     if (BigInt(s) > HALF_ORDER || (v !== 27n && v !== 28n)) return false;
     return (await recoverAddress({ hash, signature })).toLowerCase() === payer;
   } catch {
-    return false; // no point of the curve
+    return false; // not a point of the curve
   }
 }

@@ -38,27 +38,27 @@ import type { SessionHaste } from './session-haste.js';
 import type { SessionWatch } from './session-watch.js';
 import { OPEN_STATES } from '../../types/payment-session-states.js';
 
-/** For how long a request waits until its session is open, in milliseconds. */
+/** Milliseconds that a request waits for its session to open. */
 const OPENING_MS = 20_000;
 
-/** For how long a request waits until its session is closed, in milliseconds. */
+/** Milliseconds that a request waits for its session to close. */
 const CLOSING_MS = 30_000;
 
-/** Seconds after which to ask again for one that is not. */
+/** Seconds after which a client may retry when the wait has ended. */
 const RETRY_AFTER_S = 5;
 
 /**
- * Openings of wallets that have code which were reverted on chain, in an hour, after which none of such wallets is
- * asked for: each has cost a fee. Of one wallet it is one.
+ * Reverted openings of wallets with code, of all such wallets in an hour, after which more are refused:
+ * each has cost the platform a fee. For a single wallet the limit is one.
  */
 const MAX_REVERTED = 20;
 
 const AN_HOUR_S = 3_600;
 
-/** Sessions of a page. */
+/** Sessions for each page. */
 const PAGE = 50;
 
-/** What a wallet has signed. */
+/** A wallet's authorization of a hold. */
 export interface Authorization {
   /** 32 bytes in hex, in lower case. */
   readonly nonce: Hex;
@@ -67,7 +67,7 @@ export interface Authorization {
   readonly signature: Hex;
 }
 
-/** The same, once it is known that it was the wallet. */
+/** An authorization whose signature has been verified. */
 interface Signed extends Authorization {
   readonly word: HoldSignature;
 }
@@ -87,38 +87,38 @@ const INSERT = `
   VALUES ($id, $userId, $tokenHash, $tokenEnd, $sealedToken, $address, $chainId::bigint, $escrow, $holdId,
           $nonce, $authorizationDeadline, $deposit::numeric)`;
 
-/** Who asks for a session. */
+/** The client that opens a session. */
 export interface Opener {
-  /** Undefined for whoever is not signed in. */
+  /** Undefined without a sign-in. */
   readonly userId: string | undefined;
   readonly requestId: string;
 }
 
-/** A session, and its id for those who may have it. */
+/** A session, with its id for authorized clients. */
 export interface ShownSession {
   readonly session: PaymentSessionRow;
-  /** Undefined where it is shown masked. */
+  /** Undefined if the id is shown masked. */
   readonly token: string | undefined;
 }
 
-/** A session that is closed, or is being. */
+/** A session that is closed or being closed. */
 export interface ClosedSession {
   readonly session: PaymentSessionRow;
-  /** Hashes of the transactions that have moved something of its deposit for good, oldest first. */
+  /** Hashes of the final transactions that moved some of its deposit, oldest first. */
   readonly transactions: readonly string[];
 }
 
-/** Not before the wallet has signed. */
+/** 401: the wallet has not signed yet. */
 export class AuthorizationRequiredError extends ServiceError {
   constructor(typedData: object, message = 'Wallet authorization required') {
     super(401, message, 'AUTHORIZATION_REQUIRED', { typedData });
   }
 }
 
-/** It is being opened, and whoever asks again later finds it. */
+/** 503: the session is still being opened; a later retry finds it. */
 export class StillOpeningError extends ServiceError {
   constructor() {
-    super(503, 'The session is still being opened: ask again', undefined, {
+    super(503, 'The session is still being opened: retry later', undefined, {
       retryAfter: RETRY_AFTER_S,
     });
   }
@@ -128,20 +128,20 @@ interface Parts {
   readonly database: Database;
   readonly secrets: SecretBox;
   readonly node: ChainNode;
-  /** Undefined where none is configured. */
+  /** Undefined if no escrow is configured. */
   readonly escrow: Escrow | undefined;
   readonly payments: Pick<ChainPayments, 'request'>;
   readonly openings: Pick<SessionWatch, 'ended'>;
   readonly closings: Pick<SessionWatch, 'ended'>;
   readonly haste: Pick<SessionHaste, 'open' | 'close'>;
   readonly log: Logger;
-  /** Milliseconds that a request waits; 20 seconds unless said. */
+  /** Milliseconds that a request waits for a session to open; 20 seconds by default. */
   readonly openingMs?: number;
-  /** The same until it is closed; 30 seconds unless said. */
+  /** Milliseconds that a request waits for a session to close; 30 seconds by default. */
   readonly closingMs?: number;
 }
 
-/** Payment sessions as wallets see them: a row is all that opens one. */
+/** Payment sessions for wallets: inserting the row starts the opening. */
 export class PaymentSessions {
   readonly #parts: Parts;
 
@@ -150,10 +150,10 @@ export class PaymentSessions {
   }
 
   /**
-   * Opens a session, or finds the one that the wallet has.
+   * Opens a session, or returns the wallet's open session.
    *
    * @throws AuthorizationRequiredError; PaymentRequiredError `ESCROW_INSUFFICIENT`; StillOpeningError;
-   *   UnavailableError where none can be opened; TooManyRequestsError; ChainAwayError.
+   *   UnavailableError if none can be opened; TooManyRequestsError; ChainAwayError.
    */
   async open(
     by: Opener,
@@ -170,7 +170,7 @@ export class PaymentSessions {
     const isOwner = isKept || (await this.#isOwner(by, wanted.address));
     let signed = isKept ? undefined : await this.#signedOf(escrow, wanted);
     if (!signed && !isOwner) throw this.#unauthorized(escrow, wanted);
-    // One that fails while it is waited for makes room for another.
+    // A session that fails to open makes room for a new session.
     while (!waits.aborted) {
       const existing = await this.#findOpen(escrow, wanted.address);
       if (existing) {
@@ -187,7 +187,7 @@ export class PaymentSessions {
       ]);
       if (isPublished) throw this.#unauthorized(escrow, wanted);
       if (hasCode) {
-        // The key that is kept counts for nothing there.
+        // For a wallet with code, the escrow ignores the key that the platform stores.
         signed ??= await this.#signedOf(escrow, wanted);
         await this.#requireAccepted(escrow, wanted, signed);
       }
@@ -198,16 +198,18 @@ export class PaymentSessions {
       const session = await this.#opened(made.id, waits);
       if (session) return { session, token: made.token, isNew: true };
       requireCover(escrow, wanted, await this.#availableOf(escrow, wanted.address));
-      throw new UnavailableError('The session could not be opened: sign anew, and ask again');
+      throw new UnavailableError(
+        'The session could not be opened: sign a new authorization and retry',
+      );
     }
     throw new StillOpeningError();
   }
 
   /**
-   * Closes a session, for whoever has its id: nothing is debited any more, what was delivered is settled,
-   * and the rest is its wallet's again. Again it tells the same.
+   * Closes a session: stops debits, settles the delivered amount and returns the rest to the wallet. The
+   * id alone authorizes the caller; repeated calls return the same result.
    *
-   * @returns the session once it is closed, or as it is when a request has waited for long enough.
+   * @returns the session once it is closed, or in its current state when the wait has ended.
    */
   async close({ id }: Pick<PaymentSessionRow, 'id'>, signal: AbortSignal): Promise<ClosedSession> {
     await beginClosing(this.#platform, id);
@@ -221,7 +223,7 @@ export class PaymentSessions {
     return { session, transactions: await settledBy(this.#platform, id) };
   }
 
-  /** Those that a wallet has opened, newest first: a page of them. */
+  /** Lists the sessions that a wallet has opened, newest first; one page. */
   async list(address: Hex): Promise<PaymentSessionRow[]> {
     return this.#platform.query<PaymentSessionRow>(
       `${selectFrom(PaymentSession)} WHERE address = $address AND opened_at IS NOT NULL
@@ -230,12 +232,12 @@ export class PaymentSessions {
     );
   }
 
-  /** Whether somebody has shown that the wallet is theirs. */
+  /** Reports whether the user has linked the wallet by proof of ownership. */
   async isOwner(userId: string | undefined, address: Hex): Promise<boolean> {
     return this.#isOwner({ userId }, address);
   }
 
-  /** The id of a session, for nobody but its owner. */
+  /** Decrypts the id of a session; only its owner may see it. */
   tokenOf({ id, sealedToken }: Pick<PaymentSessionRow, 'id' | 'sealedToken'>): string {
     return this.#parts.secrets.open(sealedToken, sessionTokenContext(id));
   }
@@ -244,7 +246,7 @@ export class PaymentSessions {
     return this.#parts.database.asPlatform();
   }
 
-  /** Whether we sign for it, as the wallet of whoever asks. */
+  /** Reports whether the platform stores the wallet's key for this user. */
   async #isKept({ userId }: Pick<Opener, 'userId'>, address: Hex): Promise<boolean> {
     if (userId === undefined) return false;
     const [kept] = await this.#platform.query(
@@ -260,7 +262,7 @@ export class PaymentSessions {
     return (await linkedWallets(this.#platform, userId)).includes(address);
   }
 
-  /** Undefined unless the wallet has signed this, for now. */
+  /** Returns the verified authorization; undefined if it is missing, invalid or out of time. */
   async #signedOf(escrow: Escrow, wanted: WantedSession): Promise<Signed | undefined> {
     const { authorization } = wanted;
     if (!authorization || !isInTime(authorization.deadline)) return undefined;
@@ -271,8 +273,8 @@ export class PaymentSessions {
   }
 
   /**
-   * Whether nobody else can have seen this authorization: what has opened a session is on the chain, whoever
-   * has signed it, and what was shown once is used up.
+   * Reports whether this is the first use of an authorization, and marks it as used. An authorization
+   * that opened a session is public on the chain.
    */
   async #isFirst(escrow: Escrow, address: Hex, signed: Authorization): Promise<boolean> {
     const [published] = await this.#platform.query(
@@ -285,8 +287,8 @@ export class PaymentSessions {
   }
 
   /**
-   * Whether the chain shows an authorization to everybody, also where the database knows nothing of it any more,
-   * as after it was restored. @throws ChainAwayError
+   * Reports whether an authorization is public on the chain. The database may not contain it after a
+   * restore. @throws ChainAwayError
    */
   async #isPublished(
     { terms }: Escrow,
@@ -297,7 +299,7 @@ export class PaymentSessions {
     return (await readHold(this.#parts.node, terms.escrow, id)) !== undefined;
   }
 
-  /** @returns false for an authorization that somebody has shown before. */
+  /** @returns false if the authorization was used before. */
   async #useUp(
     escrow: Escrow,
     address: Hex,
@@ -324,7 +326,7 @@ export class PaymentSessions {
     return found;
   }
 
-  /** @returns undefined for one that was not opened. @throws StillOpeningError */
+  /** Waits until the session is open; undefined if it failed to open. @throws StillOpeningError */
   async #opened(id: string, signal: AbortSignal): Promise<PaymentSessionRow | undefined> {
     const { haste, openings } = this.#parts;
     const session = await openings.ended(id, signal, (...args) => haste.open(...args));
@@ -333,8 +335,8 @@ export class PaymentSessions {
   }
 
   /**
-   * The escrow asks a wallet that has code what it thinks of a signature, also where its key has signed
-   * (EIP-7702). What that code does there in the end, and what of our fee it uses up, shows there alone.
+   * Requires that the wallet's code accepts the signature: the escrow calls the code even if the key has
+   * signed (EIP-7702). Its behaviour and gas use in the real transaction cannot be predicted.
    *
    * @throws AuthorizationRequiredError, TooManyRequestsError, ChainAwayError
    */
@@ -356,24 +358,29 @@ export class PaymentSessions {
     );
     if (!reverted || (reverted.own === 0 && reverted.all < MAX_REVERTED)) return;
     throw new TooManyRequestsError(
-      'Openings of wallets that have code were reverted on chain: ask again later',
+      'Recent openings of wallets with code were reverted on chain: retry later',
       undefined,
       { retryAfter: AN_HOUR_S },
     );
   }
 
-  /** @throws UnavailableError, ChainAwayError */
+  /** Returns the payer's available balance. @throws UnavailableError, ChainAwayError */
   async #availableOf(escrow: Escrow, address: Hex): Promise<bigint> {
     try {
       return await escrow.available(address);
     } catch (error) {
       if (!(error instanceof WrongEscrowError)) throw error;
       this.#parts.log.error({ err: error }, 'no payment session can be opened');
-      throw new UnavailableError('Payment sessions are not available', { cause: error });
+      throw new UnavailableError('Payment sessions are not available: retry later', {
+        cause: error,
+      });
     }
   }
 
-  /** `another`: the wallet has one; `used`: the authorization has been used. */
+  /**
+   * Inserts a session; `another`: the wallet has an open session; `used`: the authorization was used
+   * before.
+   */
   async #insert(
     { requestId, userId }: Opener,
     escrow: Escrow,
@@ -395,7 +402,7 @@ export class PaymentSessions {
       deposit: String(deposit),
     };
     try {
-      // Sent together, in this order.
+      // The statements are sent together, in this order.
       await database.asPlatform().statements(async (db) => {
         const [, isFirst] = await Promise.all([
           db.query(INSERT, row),
@@ -414,18 +421,18 @@ export class PaymentSessions {
       if (error instanceof UsedError) return 'used';
       if (violates(error, 'payment_sessions_open')) return 'another';
       if (!violates(error, 'payment_sessions_authorization')) throw error;
-      // By a session that is over, unless there is one.
+      // The authorization belongs to a session that is over, unless one is open now.
       return (await this.#findOpen(escrow, address)) ? 'another' : 'used';
     }
   }
 
-  /** With what the wallet is to sign. */
+  /** Creates the error with the typed data to sign. */
   #unauthorized(escrow: Escrow, wanted: WantedSession, error?: string): AuthorizationRequiredError {
     const fresh = { nonce: newNonce(), deadline: latestDeadline() };
     const { message, ...typedData } = holdTypedData(domainOf(escrow), holdOf(wanted, fresh));
     const asJson = {
       ...typedData,
-      // JSON has no numbers of this size.
+      // JSON numbers cannot hold values of this size.
       message: {
         ...message,
         amount: String(message.amount),
@@ -444,7 +451,7 @@ function requireCover(
 ): void {
   if (available >= deposit) return;
   throw new PaymentRequiredError(
-    'The escrow has not as much of yours: deposit it there, and ask again',
+    'Insufficient escrow balance: deposit more and retry',
     'ESCROW_INSUFFICIENT',
     {
       available: formatAmount(available),
@@ -454,7 +461,7 @@ function requireCover(
   );
 }
 
-/** Ends the transaction of a session whose authorization was used before. */
+/** Rolls back the insertion of a session whose authorization was used before. */
 class UsedError extends Error {
   override readonly name = 'UsedError';
 }

@@ -4,14 +4,14 @@ import { PaymentVoucher } from '../../platform/database/tables/payment-vouchers.
 
 export type VoucherRow = RowOf<typeof PaymentVoucher>;
 
-/** As many are shown of each session: what one delivers between two settlements may be thousands. */
+/** Most vouchers shown for each session: between two settlements there may be thousands. */
 const MAX_SHOWN = 1_000;
 
-/** What is stored of sessions beside their rows, of several at once. */
+/** Stored details of several sessions beyond their rows. */
 export interface SessionDetails {
-  /** What is not settled on chain yet, the latest of each session, its oldest first. */
+  /** Vouchers not yet settled on chain: the latest of each session, sorted oldest first. */
   readonly pending: readonly VoucherRow[];
-  /** When something was last settled, by the session's row, for those of which something was. */
+  /** Time of the last settlement by session row; sessions without a settlement are missing. */
   readonly lastSettledAt: ReadonlyMap<string, Date>;
 }
 

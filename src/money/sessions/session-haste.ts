@@ -5,10 +5,10 @@ import { openingCause } from './causes.js';
 import type { SessionOpenings } from './session-openings.js';
 import type { SessionSettlements } from './session-settlements.js';
 
-/** Payments that closing a session takes: what is being settled, and the rest. */
+/** Payments that closing a session takes: the settlement in flight, and the final one. */
 const MAX_PAYMENTS = 2;
 
-/** For as long as the longest request waits, in milliseconds. */
+/** Milliseconds that the longest request waits. */
 const MOST_MS = 30_000;
 
 interface Parts {
@@ -19,19 +19,22 @@ interface Parts {
 }
 
 /**
- * Does what is next for a session where somebody waits for it, beside its run, as each step may be. What
- * it does not come to, or fails at, is the run's, which needs none of it.
+ * Speeds up a session that a request waits for, beside its workflow; every step is idempotent. The
+ * workflow completes whatever is not done here or fails.
  */
 export class SessionHaste {
   readonly #parts: Parts;
-  /** What is done now, by what it is and for which session: however many wait for one, it is done for all of them. */
+  /** Work in flight by kind and session; shared by all requests that wait. */
   readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
   }
 
-  /** Opens a session as soon as its hold is final. One whose wallet is kept is asked for by its run. */
+  /**
+   * Opens a session as soon as its hold is final. For a wallet whose key is stored here, the workflow
+   * requests the hold.
+   */
   open(id: string, signal: AbortSignal): Promise<void> {
     return this.#forAll('open', id, signal, async (whileWaited) => {
       await this.#parts.payments.settled(openingCause(id), whileWaited);
@@ -39,7 +42,7 @@ export class SessionHaste {
     });
   }
 
-  /** Has a session that is being closed settled, unless something is held for debits. */
+  /** Settles a session that is being closed, unless debits have open holds. */
   close(id: string, signal: AbortSignal): Promise<void> {
     const { payments, settlements } = this.#parts;
     return this.#forAll('close', id, signal, async (whileWaited) => {
@@ -52,7 +55,7 @@ export class SessionHaste {
     });
   }
 
-  /** Until it is done, or the signal aborts: then it goes on for the others. */
+  /** Waits until the shared work ends or the signal aborts; the work continues for other callers. */
   async #forAll(
     what: 'open' | 'close',
     id: string,
@@ -81,13 +84,13 @@ export class SessionHaste {
       if (signal.aborted || error instanceof PaymentUnknownError) return;
       this.#parts.log.warn(
         { session: id, error: describeError(error) },
-        'a payment session is left to its run',
+        'payment session left to its workflow',
       );
     }
   }
 }
 
-/** Until the work is done or the signal aborts. */
+/** Waits until the work ends or the signal aborts. */
 async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   let stop: () => void = () => undefined;

@@ -9,13 +9,13 @@ import { openCall } from './escrow.js';
 import { holdTypedData, type Hold } from './hold-authorization.js';
 import { failOpening, findById } from './session-openings.js';
 
-/** What of a session its hold is made of. */
+/** The fields of a session that form its hold. */
 export type HoldRow = Pick<
   PaymentSessionRow,
   'id' | 'address' | 'chainId' | 'escrow' | 'nonce' | 'deposit' | 'authorizationDeadline'
 >;
 
-/** Has what a wallet has signed held, in the transaction that writes the session. */
+/** Requests the payment that opens a signed hold, in the transaction that inserts the session. */
 export async function requestHold(
   db: Statements,
   payments: Pick<ChainPayments, 'request'>,
@@ -31,7 +31,7 @@ export async function requestHold(
   });
 }
 
-/** Whether the hold of a session is still to be signed here: nobody can ask for it but its run. */
+/** Reports whether the platform has yet to sign the session's hold: then only its workflow can request it. */
 export async function isSignedHere(database: Database, id: string): Promise<boolean> {
   const found = await database
     .asPlatform()
@@ -45,12 +45,12 @@ export async function isSignedHere(database: Database, id: string): Promise<bool
 interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
-  /** Whose call opens holds; undefined where nobody's does. */
+  /** Address whose call opens holds; undefined if none is configured. */
   readonly operator: Hex | undefined;
   readonly kept: KeptKeys;
 }
 
-/** What wallets sign that are kept here, where their keys may be opened. */
+/** Signs holds of wallets whose keys the platform stores, in the process that may decrypt them. */
 export class SessionHolds {
   readonly #parts: Parts;
 
@@ -59,10 +59,10 @@ export class SessionHolds {
   }
 
   /**
-   * Has the hold of a session asked for: one whose wallet did not sign by itself is signed for, which
-   * was settled when the row was written.
+   * Requests the hold of a session. Signs it if the wallet did not; the right to do so was checked when
+   * the row was inserted.
    *
-   * @returns the cause of the payment; undefined when nothing is to be waited for.
+   * @returns the cause of the payment; undefined if there is no payment to wait for.
    */
   async request(id: string): Promise<string | undefined> {
     const { database, kept, operator, payments } = this.#parts;
@@ -86,7 +86,7 @@ export class SessionHolds {
   }
 }
 
-/** Their forms were checked when the row was written. */
+/** The formats were checked when the row was inserted. */
 const holdOf = ({ address, authorizationDeadline, deposit, nonce }: HoldRow): Hold => ({
   payer: address as Hex,
   amount: BigInt(deposit),

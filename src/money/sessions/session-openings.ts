@@ -10,7 +10,7 @@ import type { PaymentFailure } from '../../types/payment.js';
 import { openingCause, sessionAccount } from './causes.js';
 import { readHold, type EscrowHold } from './escrow.js';
 
-/** What a step needs is not there yet, such as the end of a payment. */
+/** A step must wait, for example for the end of a payment. */
 export class SessionWaitsError extends Error {
   override readonly name = 'SessionWaitsError';
 }
@@ -18,11 +18,11 @@ export class SessionWaitsError extends Error {
 interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'stateOf'>;
-  /** A node of the chain that deposits are on. */
+  /** A node of the chain that holds deposits. */
   readonly node: Pick<ChainNode, 'chainId' | 'view'>;
 }
 
-/** How the opening of a session ends. Each step may be repeated, and done by several at once. */
+/** Final steps of opening a session. Each step is idempotent and may run concurrently. */
 export class SessionOpenings {
   readonly #parts: Parts;
 
@@ -31,10 +31,9 @@ export class SessionOpenings {
   }
 
   /**
-   * Writes down what has become of the hold that was asked for: with it begins what can be debited, and
-   * the deposit is in the ledger.
+   * Stores the outcome of the requested hold: activates the session and books the deposit in the ledger.
    *
-   * @returns false for a session that was not opened.
+   * @returns false if the session was not opened.
    * @throws SessionWaitsError before the payment has ended; ChainAwayError.
    */
   async finish(id: string): Promise<boolean> {
@@ -45,26 +44,28 @@ export class SessionOpenings {
     ]);
     if (session?.state !== 'opening') return session !== undefined && session.state !== 'failed';
     if (ended?.state !== 'confirmed' && ended?.state !== 'failed') {
-      throw new SessionWaitsError('The hold is not confirmed');
+      throw new SessionWaitsError('The hold is not confirmed yet: retry later');
     }
-    // Configured otherwise since: an operator's to settle.
+    // The configuration has changed since: an operator must resolve this.
     if (String(node.chainId) !== session.chainId) {
-      throw new SessionWaitsError(`Nothing is known here of the chain ${session.chainId}`);
+      throw new SessionWaitsError(
+        `No node is configured for the chain ${session.chainId}: configure it and retry`,
+      );
     }
-    // Checked when they were written.
+    // The formats were checked when the row was inserted.
     const hold = await readHold(node, session.escrow as Hex, session.holdId as Hex);
     if (ended.state === 'failed' && !isHeld(session, hold)) {
       await failOpening(database, id, ended.failure ?? 'reverted');
       return false;
     }
-    if (!hold) throw new SessionWaitsError('The node does not know of the hold');
+    if (!hold) throw new SessionWaitsError('The node does not have the hold yet: retry later');
     await this.#activate(session, hold);
     return true;
   }
 
   /**
-   * Where somebody else has opened it meanwhile nothing is moved: the deposit comes once. Of what is not held
-   * any more nothing is debited.
+   * Activates a session; a concurrent activation books the deposit only once. A session whose hold is
+   * over goes straight to settlement, without debits.
    */
   async #activate({ deposit, id }: PaymentSessionRow, hold: EscrowHold): Promise<void> {
     await this.#parts.database.asPlatform().statements((db) =>
@@ -90,11 +91,11 @@ export class SessionOpenings {
   }
 }
 
-/** Whether the escrow has it, though the payment was refused: that may be older than a database that was restored. */
+/** Reports whether the escrow holds the deposit despite a failed payment, as after a database restore. */
 const isHeld = ({ deposit }: PaymentSessionRow, hold: EscrowHold | undefined): boolean =>
   hold !== undefined && !hold.closed && hold.amount === BigInt(deposit);
 
-/** Ends a session that was never opened: another one can be. */
+/** Fails a session that was never opened, so that its wallet can open another. */
 export async function failOpening(
   database: Database,
   id: string,
@@ -107,7 +108,7 @@ export async function failOpening(
   );
 }
 
-/** The session of a row, for the platform's own work. */
+/** Finds a session by its row id, for internal use. */
 export async function findById(
   database: Database,
   id: string,
@@ -118,7 +119,7 @@ export async function findById(
   return found;
 }
 
-/** The same for whoever changes it: nobody else does until the transaction ends. */
+/** Finds a session and locks its row until the transaction ends. */
 export async function lockSession(
   db: Statements,
   id: string,

@@ -20,30 +20,30 @@ import { findById, lockSession, SessionWaitsError } from './session-openings.js'
 import type { PaymentSessionSettings } from './settings.js';
 import type { PaymentSessionState, SettlementKind } from '../../types/payment-session-states.js';
 
-/** Payments for one kind of settlement of a session, of which none is made, until operators are told. */
+/** Failed payments for one kind of settlement of a session after which operators are notified. */
 export const TOLD_AT_ATTEMPTS = 5;
 
-/** The pause after the first of them, in seconds; each one after that is four times as long, up to an hour. */
+/** Seconds to back off after the first failure; four times as long after each further one, up to an hour. */
 const RETRY_S = 60;
 const RETRY_FACTOR = 4;
 const MOST_RETRY_S = 3_600;
 
-/** What is to be done for a session next. */
+/** The next step of a session's settlement. */
 export type SettlementStep =
-  /** Wait until the payment of this cause is final, and write it down. */
+  /** Wait until the payment of this cause is final, then store its outcome. */
   | { readonly next: 'payment'; readonly cause: string }
-  /** Wait until nothing is held of it for debits: no new ones are taken. */
+  /** Wait until no holds for debits are open; the session accepts no new debits. */
   | { readonly next: 'debits' }
   | { readonly next: 'nothing'; readonly state: PaymentSessionState | undefined };
 
 interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
-  /** A node of the chain that deposits are on. */
+  /** A node of the chain that holds deposits. */
   readonly node: Pick<ChainNode, 'chainId' | 'view' | 'blockNumber'>;
-  /** Blocks that something is in, its own included, when it is final. */
+  /** Blocks, including a transaction's own, after which it is final. */
   readonly confirmations: number;
-  /** Whose call settles; undefined where nobody's does. */
+  /** Address whose call settles; undefined if none is configured. */
   readonly operator: Hex | undefined;
   readonly settings: PaymentSessionSettings;
 }
@@ -55,16 +55,16 @@ interface Settlement {
   readonly payment: string;
 }
 
-/** How often it was tried in vain. */
+/** Failed attempts of settlements. */
 interface Failures {
   readonly attempts: number;
-  /** Whether it is too early for the next one. */
+  /** True if it is too early for the next attempt. */
   readonly isPaused: boolean;
 }
 
 /**
- * How payment sessions are settled on chain, step by step. Each may be repeated, and done by several at
- * once: whoever changes a session has its row locked.
+ * Settles payment sessions on chain, step by step. Each step is idempotent and may run concurrently:
+ * changes of a session lock its row.
  */
 export class SessionSettlements {
   readonly #parts: Parts;
@@ -74,10 +74,10 @@ export class SessionSettlements {
   }
 
   /**
-   * Asks for the payment that is due, if one is: of what was delivered while the session goes on, or of
-   * all of it when it is being closed.
+   * Requests the payment that is due, if any: a settlement of an active session, or the final settlement
+   * of a session that is being closed.
    *
-   * @throws ChainAwayError where one has failed before; UnavailableError where nobody signs.
+   * @throws ChainAwayError if an earlier payment failed; UnavailableError without a signer.
    */
   async request(id: string): Promise<SettlementStep> {
     const [session, { attempts }] = await Promise.all([
@@ -85,23 +85,21 @@ export class SessionSettlements {
       failuresOf(this.#platform, { id }),
     ]);
     if (!session || !isOnChain(session)) return { next: 'nothing', state: session?.state };
-    // What has failed may have come from what somebody else has done to the hold.
+    // A failed payment may be due to a third party's change of the hold.
     const onChain = attempts > 0 ? await this.#takeFromChain(session) : 0n;
     return this.#locked(id, (db, locked) => this.#next(db, locked, onChain));
   }
 
-  /** Whether nothing is held of the session for debits any more. */
+  /** Reports whether no holds for debits are open. */
   async hasNoDebits(id: string): Promise<boolean> {
     return !(await hasOpenHolds(this.#platform, id));
   }
 
-  /**
-   * Writes down how a payment has ended. @throws SessionWaitsError before it has.
-   */
+  /** Stores the outcome of a payment. @throws SessionWaitsError before it has ended. */
   async settle(id: string, cause: string): Promise<void> {
     const ended = await this.#parts.payments.stateOf(cause);
     if (ended?.state !== 'confirmed' && ended?.state !== 'failed') {
-      throw new SessionWaitsError(`The payment ${cause} has not ended`);
+      throw new SessionWaitsError(`The payment ${cause} has not ended: retry later`);
     }
     await this.#locked(id, async (db, session) => {
       const [settlement] = await db.query<Settlement & { requestedAt: Date }>(
@@ -111,13 +109,13 @@ export class SessionSettlements {
           RETURNING cumulative, kind, attempts, payment, requested_at AS "requestedAt"`,
         { id, cause, state: ended.state, hash: ended.hash ?? null },
       );
-      if (!settlement) return; // written down before
+      if (!settlement) return; // already stored
       if (ended.state === 'failed') await this.#putOff(db, session, settlement);
       else await this.#confirm(db, session, settlement, settlement.requestedAt);
     });
   }
 
-  /** Has sessions closed that are as old as they get. @returns how many. */
+  /** Starts closing sessions at their maximum age. @returns the number of sessions. */
   closeAged(): Promise<number> {
     const { database, settings } = this.#parts;
     return closeAgedSessions(database, settings);
@@ -127,7 +125,7 @@ export class SessionSettlements {
     return this.#parts.database.asPlatform();
   }
 
-  /** @param onChain what the treasury has had of it at least. */
+  /** @param onChain the amount that the treasury has received on chain, at least. */
   async #next(
     db: Statements,
     session: PaymentSessionRow,
@@ -136,9 +134,9 @@ export class SessionSettlements {
     const { delivered, id, settled, state } = session;
     if (!isOnChain(session)) return { next: 'nothing', state };
     const kind = state === 'active' ? 'settle' : 'close';
-    // Less than it has had the escrow does not take, as where the database was restored.
+    // The escrow rejects less than it has paid already, as after a database restore.
     const cumulative = onChain > BigInt(delivered) ? String(onChain) : delivered;
-    // Asked together: which of them count shows then.
+    // Sent together; not every result is needed.
     const [[underWay], isDueNow, { isPaused }, isHeld, attempts] = await Promise.all([
       db.query<Pick<Settlement, 'payment'>>(
         `SELECT payment FROM payment_settlements WHERE session_id = $id AND state = 'requested'`,
@@ -174,7 +172,8 @@ export class SessionSettlements {
     { attempts, cumulative, kind }: Omit<Settlement, 'payment'>,
   ): Promise<string> {
     const { operator, payments } = this.#parts;
-    if (operator === undefined) throw new UnavailableError('Nobody is configured who settles');
+    if (operator === undefined)
+      throw new UnavailableError('No operator is configured to settle: configure a signer');
     const first = settlementCause(id, cumulative);
     const cause = [first, ...(kind === 'close' ? [kind] : []), ...(attempts > 1 ? [attempts] : [])];
     const payment = cause.join(':');
@@ -214,7 +213,7 @@ export class SessionSettlements {
     }
     await book(db, session, settled);
     const { settleIntervalMs, settleThreshold } = this.#parts.settings;
-    // What was delivered meanwhile is due as if it had been delivered when this was asked for.
+    // Amounts delivered since the request count as if delivered at its time.
     const unsettled = BigInt(session.delivered) - settled;
     const after = new Date(requestedAt.getTime() + settleIntervalMs);
     const due = unsettled >= settleThreshold ? requestedAt : after;
@@ -222,8 +221,8 @@ export class SessionSettlements {
   }
 
   /**
-   * What was delivered meanwhile is another sum, and tried no sooner. Operators were told of the payment by
-   * whoever made it.
+   * Schedules a retry. Amounts delivered since form another sum, but wait for the same time. The payment
+   * service has already notified operators of the payment.
    */
   async #putOff(
     db: Statements,
@@ -246,7 +245,7 @@ export class SessionSettlements {
     });
   }
 
-  /** The session is not handed over before something can be tried again. */
+  /** Postpones the session's due time until its next retry. */
   async #pause(db: Statements, { id }: PaymentSessionRow, kind: SettlementKind): Promise<void> {
     const column = kind === 'settle' ? 'settlement_due_at' : 'due_at';
     await db.query(
@@ -259,15 +258,15 @@ export class SessionSettlements {
   }
 
   /**
-   * Books what the chain says for good of the hold, whoever has made it so: the row of one that is over
-   * ends.
+   * Books the final on-chain state of the hold, whoever changed it; closes the session if its hold is
+   * closed.
    *
-   * @returns what the treasury has had of it.
+   * @returns the amount that the treasury has received.
    * @throws ChainAwayError
    */
   async #takeFromChain(session: PaymentSessionRow): Promise<bigint> {
     const { confirmations, node } = this.#parts;
-    // Configured otherwise since: an operator's to settle.
+    // The configuration has changed since: an operator must resolve this.
     if (String(node.chainId) !== session.chainId) return 0n;
     const block = confirmations > 1 ? (await node.blockNumber()) - confirmations + 1 : undefined;
     const ids = [session.escrow as Hex, session.holdId as Hex] as const; // checked when written
@@ -277,20 +276,20 @@ export class SessionSettlements {
     return hold.settled;
   }
 
-  /** Nobody else changes the session, or debits it, meanwhile. */
+  /** Runs work with the session's row locked against other changes and debits. */
   #locked<T>(
     id: string,
     work: (db: Statements, session: PaymentSessionRow) => Promise<T>,
   ): Promise<T> {
     return this.#parts.database.asPlatform().statements(async (db) => {
       const session = await lockSession(db, id);
-      if (!session) throw new RangeError(`The payment session ${id} is not there`);
+      if (!session) throw new RangeError(`Payment session ${id} not found`);
       return work(db, session);
     });
   }
 }
 
-/** Whether something of it is held, and is to be settled. */
+/** Reports whether the session has a hold to settle. */
 const isOnChain = ({ state }: Pick<PaymentSessionRow, 'state'>): boolean =>
   state === 'active' || state === 'settling';
 
@@ -305,21 +304,21 @@ async function takeOver(
     `SELECT FROM payment_settlements WHERE session_id = $id AND state = 'requested'`,
     { id },
   );
-  if (underWay) return; // it says by itself how it ends
+  if (underWay) return; // its own outcome settles the session
   const settled = settledOf(session, hold.settled);
   if (hold.closed && state === 'active') await beginClosing(db, id);
   if (hold.closed && !(await hasOpenHolds(db, id))) await close(db, session, settled);
   else await book(db, session, settled);
 }
 
-/** What the treasury has of a session, all in all, where the chain says that it has had so much. */
+/** Returns the total that the treasury has received, given the total on chain. */
 function settledOf({ delivered, settled }: PaymentSessionRow, onChain: bigint): bigint {
-  // More than was delivered is not ours to explain: the check of the ledger tells it.
+  // An excess over the delivered amount is left for the ledger check to report.
   const cumulative = onChain < BigInt(delivered) ? onChain : BigInt(delivered);
   return cumulative > BigInt(settled) ? cumulative : BigInt(settled);
 }
 
-/** What the treasury has is the treasury's, once. */
+/** Books the newly settled amount to the treasury, once. */
 async function book(
   db: Statements,
   { id, settled: before }: PaymentSessionRow,
@@ -338,13 +337,13 @@ async function book(
 }
 
 /**
- * Nothing of the deposit is held any more: what the treasury has not had of it is its wallet's. What it has had
- * comes last: so all accounts are locked in the order of their names.
+ * Closes a session whose hold is over: what the treasury did not receive is the wallet's. The treasury's
+ * entry comes last, so that accounts are locked in the order of their names.
  */
 async function close(db: Statements, session: PaymentSessionRow, settled: bigint): Promise<void> {
   const { delivered, deposit, id } = session;
   const unpaid = BigInt(delivered) - settled;
-  // Sent in this order.
+  // The statements are sent in this order.
   await Promise.all([
     move(db, {
       ...{ debit: sessionAccount(id), credit: 'external' },
@@ -381,9 +380,9 @@ async function move(
 }
 
 /**
- * No debit is begun from here on, and its run is to end the session.
+ * Stops debits of a session and schedules its workflow to close it.
  *
- * @returns false when it was not open, or is being closed already.
+ * @returns false if the session was not active, or is being closed already.
  */
 export async function beginClosing(db: Statements, id: string): Promise<boolean> {
   const begun = await db.query(
@@ -394,7 +393,7 @@ export async function beginClosing(db: Statements, id: string): Promise<boolean>
   return begun.length > 0;
 }
 
-/** Hashes of the transactions that have settled something of it for good, oldest first. */
+/** Lists hashes of the final transactions that settled some of the session, oldest first. */
 export async function settledBy(db: Statements, id: string): Promise<string[]> {
   const rows = await db.query<{ transaction: string }>(
     `SELECT transaction FROM payment_settlements
@@ -405,7 +404,11 @@ export async function settledBy(db: Statements, id: string): Promise<string[]> {
   return rows.map(({ transaction }) => transaction);
 }
 
-/** @param kind both unless said: of `settle` those that no later one has made good. */
+/**
+ * Counts failed attempts; those of `settle` only until a later settlement covers their sum.
+ *
+ * @param kind both kinds by default.
+ */
 async function failuresOf(
   db: Statements,
   { id }: Pick<PaymentSessionRow, 'id'>,
@@ -422,7 +425,7 @@ async function failuresOf(
   return row ?? { attempts: 0, isPaused: false };
 }
 
-/** How often the same sum was tried to be settled before. */
+/** Returns the number of earlier attempts to settle the same sum. */
 async function attemptsAt(
   db: Statements,
   id: string,

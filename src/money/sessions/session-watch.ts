@@ -5,17 +5,17 @@ import { selectFrom } from '../../platform/database/schema/table.js';
 import { PaymentSession } from '../../platform/database/tables/payment-sessions.js';
 import type { PaymentSessionState } from '../../types/payment-session-states.js';
 
-/** Requests of one process that wait at a time: each holds a connection of its client. */
+/** Requests of one process that wait at a time: each uses a client connection. */
 const MAX_WAITING = 500;
 
-/** Waits for sessions to leave a state, however many. */
+/** Waits for any number of sessions to leave a state. */
 export class SessionWatch {
   readonly #database: Database;
   readonly #rows: RowWatch<PaymentSessionRow>;
   readonly #left: PaymentSessionState;
   #waiting = 0;
 
-  /** @param left the state that they are to leave. */
+  /** @param left the state that the sessions leave. */
   constructor(database: Database, left: PaymentSessionState) {
     this.#database = database;
     this.#rows = new RowWatch(database.changesOf('payment_sessions'), (ids) =>
@@ -25,16 +25,16 @@ export class SessionWatch {
   }
 
   /**
-   * @param before what is done first, by those who may wait.
-   * @returns the session, in the state to leave when it still has it when the signal aborts, or when too many
-   *   wait; undefined where it is not there.
+   * @param before work to do first, for requests that may wait.
+   * @returns the session, still in the state to leave if the signal aborts or too many requests wait;
+   *   undefined if it does not exist.
    */
   async ended(
     id: string,
     signal: AbortSignal,
     before: (id: string, signal: AbortSignal) => Promise<void>,
   ): Promise<PaymentSessionRow | undefined> {
-    // What was asked for is written down: who may not wait is told how it stands.
+    // The request is already stored; without a free place it returns the current state.
     if (this.#waiting >= MAX_WAITING) return (await sessionsOf(this.#database, [id])).get(id);
     this.#waiting++;
     try {

@@ -39,5 +39,5 @@ export const paymentSessionSettings = area(
 
 export type PaymentSessionSettings = SettingsOf<typeof paymentSessionSettings>;
 
-/** As contracts count it. */
+/** Returns the duration in seconds, as contracts count it. */
 export const holdSecondsOf = (holdMs: number): bigint => BigInt(Math.ceil(holdMs / 1_000));

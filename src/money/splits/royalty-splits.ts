@@ -17,58 +17,58 @@ import { dealShares } from '../../types/money.js';
 import { keptWalletOf } from '../wallets/agent-wallets.js';
 import { OPEN_STATUSES, RETRIED_STATUSES } from '../../types/split-states.js';
 
-/** Splits of one user that may be under way: the next one is refused. */
+/** Most open splits of one user; further ones are rejected. */
 export const MAX_OPEN_SPLITS = 100;
 
-/** The token that splits are paid in. */
+/** The token of the payouts. */
 export interface SplitToken {
   readonly chainId: number;
-  /** In lower case; undefined where none is configured: nothing can be split then. */
+  /** In lower case; undefined if none is configured: splits are then unavailable. */
   readonly address: Hex | undefined;
 }
 
-/** Who gets which part. */
+/** A recipient and their share. */
 export interface Recipient {
   /** In lower case. */
   readonly address: Hex;
-  /** 1/10,000 of a percent; those of all recipients add up to the whole. */
+  /** Unit: 1/10,000 of a percent; the shares of all recipients add up to 100 %. */
   readonly share: bigint;
 }
 
-/** What is to be paid. */
+/** A split to pay. */
 export interface NewSplit {
   readonly userId: string;
   readonly agentId: string;
-  /** A wallet that is kept for the agent, in lower case. */
+  /** A wallet stored for the agent, in lower case. */
   readonly fromAddress: Hex;
   readonly name: string;
   /** Base units. */
   readonly totalAmount: bigint;
   readonly recipients: readonly Recipient[];
-  /** That of which it is the one settlement. */
+  /** The booking that the split settles; it has only one settlement. */
   readonly bookingId?: string | undefined;
 }
 
-/** A split as whoever asks for it is told of it. */
+/** A split as returned to the client that requests it. */
 export type QueuedSplit = Pick<RoyaltySplitRow, 'id' | 'status'>;
 
-/** A split, and its payouts by position. */
+/** A split with its payouts by position. */
 export interface SplitWithPayouts {
   readonly split: RoyaltySplitRow;
   readonly payouts: readonly RoyaltyPayoutRow[];
 }
 
-/** Which of a user's splits are meant. */
+/** Filter for a user's splits. */
 export interface SplitsWanted {
   readonly userId: string;
-  /** Those that settle a booking, or those that do not; all unless said. */
+  /** True for splits that settle a booking, false for others; all by default. */
   readonly settling?: boolean;
   readonly limit: number;
-  /** The id that the page before ended with. */
+  /** Last id of the previous page. */
   readonly before?: string | undefined;
 }
 
-/** Splits as those see them whose they are: a row is all that starts one. */
+/** Splits for their owners: inserting the row starts the payment. */
 export class RoyaltySplits {
   readonly #token: SplitToken;
 
@@ -77,18 +77,18 @@ export class RoyaltySplits {
   }
 
   /**
-   * Writes down what is to be paid, and who gets how much of it, which never changes again. The same
-   * request once more, or the same booking, meets what is there.
+   * Stores a split and its payouts, which never change. Idempotent for the same request or the same
+   * booking.
    *
-   * @throws NotFoundError when the wallet is not kept for that agent of that user; TooManyRequestsError
-   *   beyond `MAX_OPEN_SPLITS`; UnprocessableError when another split was asked for by the request;
+   * @throws NotFoundError if the wallet is not stored for that agent of that user; TooManyRequestsError
+   *   beyond `MAX_OPEN_SPLITS`; UnprocessableError if the request id was used for another split;
    *   UnavailableError without a token.
    */
   async create(by: Requester, wanted: NewSplit): Promise<QueuedSplit> {
     const { bookingId, userId } = wanted;
     const requestKey = by.idempotencyId;
     return by.tenant.transaction(async (db) => {
-      // So do those for one booking.
+      // Splits for one booking also run one after another.
       await lockSplitsOf(db, userId);
       if (bookingId !== undefined) {
         const settled = await db.RoyaltySplit.findOne({ where: { userId, bookingId } });
@@ -96,9 +96,11 @@ export class RoyaltySplits {
       }
       const first = await db.RoyaltySplit.findOne({ where: { userId, requestKey } });
       if (!first) return this.#add(db, by, wanted);
-      // Kept for longer than answers are.
+      // Splits are stored for longer than idempotent answers.
       if (await isAnother(db, first, wanted)) {
-        throw new UnprocessableError('Idempotency-Key was used with another request');
+        throw new UnprocessableError(
+          'Idempotency-Key was used with another request: use a new key',
+        );
       }
       return first;
     });
@@ -112,7 +114,7 @@ export class RoyaltySplits {
     const { agentId, bookingId, fromAddress, name, recipients, totalAmount, userId } = wanted;
     const { address: tokenAddress, chainId } = this.#token;
     if (tokenAddress === undefined)
-      throw new UnavailableError('Nothing can be split: USDC_ADDRESS is not set');
+      throw new UnavailableError('Splits are not available: USDC_ADDRESS is not set');
     if ((await keptWalletOf(db, { userId, agentId })) !== fromAddress) {
       throw new NotFoundError('Wallet not found');
     }
@@ -151,9 +153,9 @@ export class RoyaltySplits {
   }
 
   /**
-   * Has what was not paid tried again.
+   * Retries the failed payouts of a split.
    *
-   * @throws NotFoundError also when it is another tenant's; ConflictError unless it has failed;
+   * @throws NotFoundError also if it belongs to another tenant; ConflictError unless it has failed;
    *   TooManyRequestsError beyond `MAX_OPEN_SPLITS`.
    */
   async retry({ actor, requestId, tenant }: Requester, id: string): Promise<QueuedSplit> {
@@ -165,7 +167,10 @@ export class RoyaltySplits {
       if (!split) throw new NotFoundError('Split not found');
       const { status, userId } = split;
       if (!RETRIED_STATUSES.some((retried) => retried === status)) {
-        throw new ConflictError(`The split is ${status}`, { status });
+        throw new ConflictError(
+          `The split is ${status}: only partial or failed splits can be retried`,
+          { status },
+        );
       }
       await lockSplitsOf(db, userId);
       await refuseTooMany(db, userId);
@@ -211,19 +216,19 @@ async function isAnother(
   );
 }
 
-/** Of several at the bound one comes after the other. */
+/** Serializes requests of a user, so that they cannot exceed the limit together. */
 const lockSplitsOf = (db: TenantTransaction, userId: string): Promise<void> =>
   db.lock(`royalty-splits:${userId}`);
 
-/** @throws TooManyRequestsError */
+/** Rejects a split beyond the limit. @throws TooManyRequestsError */
 async function refuseTooMany(db: TenantTransaction, userId: string): Promise<void> {
   const current = await db.RoyaltySplit.count({ where: { userId, status: OPEN_STATUSES } });
   if (current < MAX_OPEN_SPLITS) return;
   const facts = { current, limit: MAX_OPEN_SPLITS };
-  throw new TooManyRequestsError('Too many splits are under way, please wait.', undefined, facts);
+  throw new TooManyRequestsError('Too many splits are in progress: retry later.', undefined, facts);
 }
 
-/** @throws NotFoundError also when it is another tenant's. */
+/** Returns a split. @throws NotFoundError also if it belongs to another tenant. */
 export async function getSplit(tenant: TenantDatabase, id: string): Promise<SplitWithPayouts> {
   const [found] = await withPayouts(
     tenant,
@@ -234,9 +239,9 @@ export async function getSplit(tenant: TenantDatabase, id: string): Promise<Spli
 }
 
 /**
- * A user's splits, newest first.
+ * Lists a user's splits, newest first.
  *
- * @returns the page, and where it ends; undefined on the last.
+ * @returns the page and its last id; undefined on the last page.
  */
 export async function listSplits(
   tenant: TenantDatabase,
@@ -251,7 +256,7 @@ export async function listSplits(
         ${settling === undefined ? '' : `AND booking_id IS ${settling ? 'NOT NULL' : 'NULL'}`}
         ${before === undefined ? '' : 'AND id < $before'}
       ORDER BY id DESC LIMIT $most`,
-    // One more than asked for tells whether there is a next page.
+    // One extra row shows if there is a next page.
     { userId, most: limit + 1, ...(before !== undefined && { before }) },
   );
   const page = rows.slice(0, limit);

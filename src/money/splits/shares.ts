@@ -3,10 +3,10 @@ import { ALL_SHARES } from '../../types/money.js';
 const PERCENT = /^(\d{1,3})(?:\.(\d{1,4}))?$/;
 
 /**
- * Reads a percentage with at most four decimals. Its digits are taken as JSON has them, which a number
- * gives back unchanged: nothing is calculated with the number itself.
+ * Parses a percentage with at most four decimals from its digits in JSON, without floating-point
+ * arithmetic.
  *
- * @returns 1/10,000 of a percent; undefined for what is no share.
+ * @returns units of 1/10,000 of a percent; undefined for an invalid share.
  */
 export function parseShare(percent: number): bigint | undefined {
   const [, whole, fraction = ''] = PERCENT.exec(String(percent)) ?? [];
@@ -15,5 +15,5 @@ export function parseShare(percent: number): bigint | undefined {
   return share <= ALL_SHARES ? share : undefined;
 }
 
-/** The percentage that a share was read from. */
+/** Returns the percentage of a share. */
 export const percentOf = (share: number): number => share / 10_000;

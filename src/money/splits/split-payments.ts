@@ -12,8 +12,8 @@ import type { PaymentFailure } from '../../types/payment.js';
 import { statusOf, type PayoutStatus, type SplitStatus } from '../../types/split-states.js';
 
 /**
- * Gas of a transaction that pays so many at once. Who never had the token costs most, 265,000, and a
- * hundred of them have to fit into what one transaction may take.
+ * Returns the gas limit of a transaction with this many payouts. A new recipient costs most, 265,000; a
+ * hundred of them must fit into one transaction.
  */
 const gasFor = (payouts: number): bigint => 400_000n + 280_000n * BigInt(payouts);
 
@@ -27,7 +27,7 @@ const FAILURES: Readonly<Record<PaymentFailure, string>> = {
   unknown: 'The payment may have been made: look at the wallet before this is tried again',
 };
 
-/** What a step needs is not there yet, such as the end of another split of the same wallet. */
+/** A step must wait, for example for another split of the same wallet. */
 export class SplitWaitsError extends Error {
   override readonly name = 'SplitWaitsError';
 }
@@ -35,13 +35,13 @@ export class SplitWaitsError extends Error {
 interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
-  /** A node of the chain that splits are paid on. */
+  /** A node of the chain of the payouts. */
   readonly node: Pick<ChainNode, 'chainId'> & {
     askedFor(asker: NodeAsker): Pick<ChainNode, 'tokenBalance'>;
   };
 }
 
-/** What the run of a split does, step by step. Each may be repeated, and done by several at once. */
+/** Steps of a split's workflow. Each is idempotent and may run concurrently. */
 export class SplitPayments {
   readonly #parts: Parts;
 
@@ -50,11 +50,11 @@ export class SplitPayments {
   }
 
   /**
-   * Asks for the payments of all that is not paid, if there is enough in the wallet; if there is not,
-   * nothing is asked for.
+   * Requests the payments of all pending payouts; fails the payouts if the wallet's balance is
+   * insufficient.
    *
-   * @returns the causes of the payments whose ends are to be waited for, in their order.
-   * @throws SplitWaitsError while another split is paid out of the wallet; ChainAwayError.
+   * @returns the causes of the payments to wait for, in order.
+   * @throws SplitWaitsError while another split is paid from the wallet; ChainAwayError.
    */
   async request(id: string): Promise<readonly string[]> {
     const split = await this.#begin(id);
@@ -63,7 +63,7 @@ export class SplitPayments {
     if (needed > 0n) {
       const balance = await this.#balance(split);
       await this.#locked(id, async (db) => {
-        // Whoever was here in between has asked for them, or has found that there is not enough.
+        // A concurrent step may have requested the payments or failed the payouts.
         const pending = await payoutsOf(db, id, 'pending');
         if (balance < needed) await fail(db, pending, { error: NOT_ENOUGH });
         else await this.#requestAll(db, split, pending);
@@ -74,14 +74,14 @@ export class SplitPayments {
   }
 
   /**
-   * Writes down how a payment has ended: what it has paid is paid, and in the ledger.
+   * Stores the outcome of a payment, and books its payouts in the ledger.
    *
    * @throws SplitWaitsError before it has ended.
    */
   async settle(id: string, cause: string): Promise<void> {
     const ended = await this.#parts.payments.stateOf(cause);
     if (ended?.state !== 'confirmed' && ended?.state !== 'failed') {
-      throw new SplitWaitsError(`The payment ${cause} has not ended`);
+      throw new SplitWaitsError(`The payment ${cause} has not ended: retry later`);
     }
     await this.#locked(id, async (db, split) => {
       const payouts = (await payoutsOf(db, id, 'sent')).filter(({ payment }) => payment === cause);
@@ -95,7 +95,7 @@ export class SplitPayments {
     });
   }
 
-  /** Ends a split of which nothing is under way. @throws SplitWaitsError while something is. */
+  /** Ends a split without pending payouts. @throws SplitWaitsError while some are pending or in flight. */
   async finish(id: string): Promise<SplitStatus | undefined> {
     return this.#locked(id, async (db) => {
       const payouts = await db.query<Pick<RoyaltyPayoutRow, 'status'>>(
@@ -103,7 +103,8 @@ export class SplitPayments {
         { id },
       );
       const status = statusOf(payouts.map((payout) => payout.status));
-      if (status === 'processing') throw new SplitWaitsError('Not all payments have ended');
+      if (status === 'processing')
+        throw new SplitWaitsError('Not all payments have ended: retry later');
       const where = { id, status: 'processing' } as const;
       await db.RoyaltySplit.update({ status, completedAt: new Date() }, { where });
       return status;
@@ -111,9 +112,9 @@ export class SplitPayments {
   }
 
   /**
-   * Has no other split paid out of the wallet from here on, so that what is in it is there for this one.
+   * Reserves the wallet for this split, so that no other split spends its balance.
    *
-   * @returns undefined for one that has ended, or is no more.
+   * @returns undefined if the split has ended or was removed.
    */
   async #begin(id: string): Promise<RoyaltySplitRow | undefined> {
     try {
@@ -125,21 +126,25 @@ export class SplitPayments {
       });
     } catch (cause) {
       if (!violates(cause, 'royalty_splits_paying')) throw cause;
-      throw new SplitWaitsError('Another split is paid out of the wallet', { cause });
+      throw new SplitWaitsError('Another split is being paid from the wallet: retry later', {
+        cause,
+      });
     }
   }
 
   async #balance({ chainId, fromAddress, tokenAddress, userId }: RoyaltySplitRow): Promise<bigint> {
     const { node } = this.#parts;
-    // Configured otherwise since: an operator's to settle, as long as nothing is paid.
+    // The configuration has changed since: an operator must resolve this while payouts are unpaid.
     if (String(node.chainId) !== chainId) {
-      throw new SplitWaitsError(`Nothing is known here of the chain ${chainId}`);
+      throw new SplitWaitsError(
+        `No node is configured for the chain ${chainId}: configure it and retry`,
+      );
     }
     const asked = node.askedFor({ owner: userId, isUrgent: false });
-    return asked.tokenBalance(tokenAddress as Hex, fromAddress as Hex); // checked when it was written
+    return asked.tokenBalance(tokenAddress as Hex, fromAddress as Hex); // checked when it was inserted
   }
 
-  /** As many in one transaction as the chain takes: all of them are paid, or none. */
+  /** Requests payments with as many payouts in one transaction as the chain allows; all are paid or none. */
   async #requestAll(
     db: TenantTransaction,
     split: RoyaltySplitRow,
@@ -169,7 +174,7 @@ export class SplitPayments {
     return payoutsOf(this.#parts.database.asPlatform(), id, status);
   }
 
-  /** Nobody else changes the split, or its payouts, meanwhile. */
+  /** Runs work with the split's row locked against other changes. */
   #locked<T>(
     id: string,
     work: (db: TenantTransaction, split: RoyaltySplitRow) => Promise<T>,
@@ -197,7 +202,7 @@ const payoutsOf = (
     { splitId, status },
   );
 
-/** All of one split. */
+/** Updates payouts of one split. */
 async function setPayouts(
   db: TenantTransaction,
   payouts: readonly RoyaltyPayoutRow[],
@@ -210,7 +215,7 @@ async function setPayouts(
   await db.RoyaltyPayout.update(values, { where: { splitId, position } });
 }
 
-/** Why the split has not paid them, too. */
+/** Fails payouts, and stores the reason in the split. */
 async function fail(
   db: TenantTransaction,
   payouts: readonly RoyaltyPayoutRow[],
@@ -222,7 +227,7 @@ async function fail(
   await db.RoyaltySplit.update({ error }, { where: { id: first.splitId } });
 }
 
-/** In the ledger, once: what was in the wallet is somebody else's. */
+/** Books a payout in the ledger, once. */
 async function book(
   db: TenantTransaction,
   { chainId, fromAddress }: RoyaltySplitRow,

@@ -1,26 +1,26 @@
 import type { Statements } from '../database/database.js';
 
-/** One thing that somebody did. Never holds a secret. */
+/** An action in the audit log. Never holds a secret. */
 export interface AuditRecord {
-  /** Who did it: a user's id, or a name of the platform's own. */
+  /** The actor: a user's id, or a platform name. */
   readonly actor: string;
-  /** Whose data it is about: the tenant, for a tenant's transaction. */
+  /** The user that the data belongs to; in a tenant's transaction, the tenant. */
   readonly userId?: string;
-  /** What was done, such as `agent.delete`. */
+  /** The action, such as `agent.delete`. */
   readonly action: string;
-  /** What it was done to, such as an agent's id. */
+  /** The object of the action, such as an agent's id. */
   readonly subject: string;
   readonly detail?: Readonly<Record<string, unknown>>;
   readonly requestId?: string;
 }
 
-/** The request that something was done by, and the client's address. */
+/** The request that caused the action, and the client's address. */
 export interface RequestOrigin {
   readonly address: string;
   readonly requestId: string;
 }
 
-/** What a user did to their own account. */
+/** Builds the record of a user's action on their own account. */
 export const ofUser = (
   userId: string,
   action: string,
@@ -31,8 +31,8 @@ export const ofUser = (
 });
 
 /**
- * Adds a record to the audit log: in the transaction given, so that it holds exactly when what it
- * tells of does, or in one of its own. A user's transaction may only record about that user.
+ * Adds a record to the audit log, in the given transaction, so that both commit together, or in its own.
+ * A user's transaction may only record about that user.
  */
 export async function recordAudit(db: Statements, record: AuditRecord): Promise<void> {
   await db.query(

@@ -2,14 +2,14 @@ import type { Logger } from 'pino';
 import type { Database } from '../database/database.js';
 import { recordAudit } from './audit.js';
 
-/** Lines that one process adds in a minute at most, whoever is refused and however often. */
+/** Most lines that one process adds per minute, across all addresses and subjects. */
 const LINES_A_MINUTE = 20;
 const MINUTE_MS = 60_000;
 
-/** What somebody was refused who has not said who they are. */
+/** A refused attempt of an unidentified client. */
 export interface Refusal {
   readonly action: 'sign-in.failed' | 'key.refused';
-  /** What was asked for: an e-mail address, a listener. */
+  /** The requested subject: an e-mail address, a listener. */
   readonly subject: string;
   readonly address: string;
 }
@@ -20,12 +20,12 @@ interface Counted extends Refusal {
   last: Date;
 }
 
-/** In the place of addresses and subjects beyond the bound. */
+/** Placeholder for addresses and subjects beyond the bound. */
 const OTHERS = '(others)';
 
 /**
- * Tells the audit log of refusals, a minute's together: a line for each address and subject with how
- * often, and one of each kind for all beyond the bound. So no flood fills the log.
+ * Batches refusals into the audit log every minute: a line with a count for each address and subject, and
+ * a line of each kind for all beyond the bound. The bound keeps a flood from filling the log.
  */
 export class Refusals {
   readonly #database: Database;
@@ -43,7 +43,7 @@ export class Refusals {
     this.#timer ??= setTimeout(() => void this.flush(), MINUTE_MS).unref();
   }
 
-  /** Writes what was counted; what the database does not take is counted on. */
+  /** Writes the counted refusals; if the database fails, keeps counting them. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -57,13 +57,13 @@ export class Refusals {
         }
       });
     } catch (error) {
-      this.#log.warn({ err: error }, 'refusals are not in the audit log yet');
+      this.#log.warn({ err: error }, 'audit log write of refusals failed, will retry');
       for (const each of counted) this.#add(each);
       this.#timer ??= setTimeout(() => void this.flush(), MINUTE_MS).unref();
     }
   }
 
-  /** Also what comes back from a database that did not take it keeps within the bound. */
+  /** Adds a refusal within the bound; refusals returned after a failed write count too. */
   #add(refusal: Counted): void {
     const isOneOfMany = !this.#counted.has(keyOf(refusal)) && this.#counted.size >= LINES_A_MINUTE;
     const added = isOneOfMany ? { ...refusal, subject: OTHERS, address: OTHERS } : refusal;

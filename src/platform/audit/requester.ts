@@ -1,12 +1,12 @@
 import type { TenantDatabase } from '../database/database.js';
 
-/** Who asks for something to be done, as the audit log tells it. */
+/** The origin of a request, as recorded in the audit log. */
 export interface Requester {
-  /** The database as they may see it. */
+  /** The database within the requester's permissions. */
   readonly tenant: TenantDatabase;
-  /** A user's id, the operator's for whoever speaks for nobody. */
+  /** A user's id, or the operator's for a requester without a user. */
   readonly actor: string;
   readonly requestId: string;
-  /** The same when the request comes again. */
+  /** An id that stays the same when the request is repeated. */
   readonly idempotencyId: string;
 }

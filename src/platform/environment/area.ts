@@ -1,22 +1,22 @@
 import type * as z from 'zod';
 
-/** What defaults and demands depend on. */
+/** The mode that defaults and requirements depend on. */
 export interface Mode {
   readonly production: boolean;
 }
 
 export interface VariableOptions {
-  /** Whether the docs call it a secret. No variable's value is ever printed. */
+  /** True if the docs mark the variable as secret. No variable's value is ever printed. */
   readonly secret?: boolean;
-  /** What an optional variable's absence means, in the docs' words. */
+  /** The effect of leaving an optional variable unset, in the docs' words. */
   readonly otherwise?: string;
 }
 
-/** One variable of the environment, as it is read and as the docs show it. */
+/** An environment variable: how to parse and how to document it. */
 export class Variable<T = unknown> {
   constructor(
     readonly name: string,
-    /** Of the variable's text; undefined where it is not set. */
+    /** The schema of the variable's text, which is undefined while the variable is unset. */
     readonly type: z.ZodType<T>,
     readonly meaning: string,
     readonly options: VariableOptions = {},
@@ -24,39 +24,38 @@ export class Variable<T = unknown> {
 }
 
 /**
- * A variable of the environment: `type` is required as it stands, `type.optional()` may be missing,
- * and `type.prefault('text')` has a default, written as the variable would be.
+ * Declares an environment variable: plain `type` is required, `type.optional()` may be unset, and
+ * `type.prefault('text')` has a default, written as in the environment.
  */
 export function variable<T>(...parameters: ConstructorParameters<typeof Variable<T>>): Variable<T> {
   return new Variable(...parameters);
 }
 
-/** Variables by the name that their value has in the settings, in groups where that helps. */
+/** Variables by the name of their value in the settings, optionally in groups. */
 export interface Variables {
   readonly [key: string]: Variable | Variables;
 }
 
-/** What the variables are read as. */
+/** The parsed values of variables. */
 export type Values<V> = V extends Variable<infer T> ? T : { readonly [K in keyof V]: Values<V[K]> };
 
-/** What one area of the product reads from its environment. */
+/** The environment variables of one area of the product. */
 export interface Area<V extends Variables = Variables, S = unknown> {
   readonly title: string;
   variables(mode: Mode): V;
-  /** The area's settings: its variables' values, and what follows from them. */
+  /** Returns the area's settings: the values of its variables and everything derived from them. */
   settings(values: Values<V>, mode: Mode): S;
-  /** What is wrong with several variables together, a sentence each. Never holds a value. */
+  /** Lists problems with combinations of variables, a sentence each, never with a value. */
   problems(values: Values<V>, mode: Mode): readonly string[];
 }
 
-/** The settings of an area. */
 export type SettingsOf<A> = A extends { settings(...parameters: never): infer S } ? S : never;
 
-/** Declares what an area reads; `settings` adds what follows from several variables. */
+/** Declares an area's variables; `settings` adds values derived from several variables. */
 export function area<V extends Variables, S = Values<V>>(
   title: string,
   variables: (mode: Mode) => V,
-  // Without it, nobody names another S.
+  // S differs from Values<V> only if `settings` is given, so the cast is safe.
   settings: (values: Values<V>, mode: Mode) => S = (values) => values as unknown as S,
   problems: Area<V, S>['problems'] = () => [],
 ): Area<V, S> {

@@ -1,6 +1,9 @@
 import { isIP } from 'node:net';
 
-/** Of a host, with a port or without; a socket's folder and nothing at all are this machine, too. */
+/**
+ * Reports whether a host, with or without a port, is this machine. A socket's folder and an empty host
+ * are this machine, too.
+ */
 export function isLoopback(host: string): boolean {
   const name = decodeURIComponent(host)
     .replace(/:\d+$/, '')

@@ -1,7 +1,7 @@
 import { variable } from './area.js';
 import { textAs } from './types.js';
 
-/** Whether defaults and demands are those of production. */
+/** True if defaults and requirements are those of production. */
 export const productionVariable = variable(
   'NODE_ENV',
   textAs('production, or anything else', (text) => text === 'production').prefault('development'),

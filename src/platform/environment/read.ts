@@ -3,11 +3,11 @@ import { Variable, type Area, type SettingsOf, type Variables } from './area.js'
 import { productionVariable } from './production.js';
 import { SettingsError } from './settings-error.js';
 
-/** Variables by name, as a process has them. */
+/** Environment variables by name, in the form of `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads what the areas declare.
+ * Reads the variables that the areas declare.
  *
  * @throws SettingsError with every problem found.
  */
@@ -20,12 +20,12 @@ export function readAreas<A extends Readonly<Record<string, Area>>>(
   const read = Object.entries(areas).map(([name, area]) => {
     const before = problems.length;
     const values = readVariables(area.variables(mode), env, problems);
-    // What could not be read is told alone.
+    // Combinations are checked only after every single variable was read.
     if (problems.length === before) problems.push(...area.problems(values, mode));
     return [name, () => area.settings(values, mode)] as const;
   });
   if (problems.length > 0) throw new SettingsError(problems);
-  // Each area's settings are made of the values of its own variables, all of which were read.
+  // Every variable was read, so each area's settings can be built from its values.
   return Object.fromEntries(read.map(([name, settings]) => [name, settings()])) as {
     readonly [K in keyof A]: SettingsOf<A[K]>;
   };
@@ -58,7 +58,10 @@ function valueOf({ name, type }: Variable, env: Environment, problems: string[])
   return data;
 }
 
-/** The variable, or the content of the file that `<name>_FILE` names. @throws what the file does. */
+/**
+ * Returns the variable, or the content of the file that `<name>_FILE` names. @throws the errors of
+ * reading that file.
+ */
 function textOf(env: Environment, name: string): string | undefined {
   const file = env[`${name}_FILE`]?.trim();
   return (file ? readFileSync(file, 'utf8') : env[name])?.trim() || undefined;

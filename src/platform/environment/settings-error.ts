@@ -1,4 +1,4 @@
-/** Every problem with the environment, told in one report. Never holds a value. */
+/** All problems with the environment in one error. Never holds a value. */
 export class SettingsError extends Error {
   constructor(readonly problems: readonly string[]) {
     super(

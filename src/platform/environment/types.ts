@@ -2,8 +2,8 @@ import { BlockList, isIP } from 'node:net';
 import * as z from 'zod';
 
 /**
- * What the text of a variable is read as. `what` says in the docs and in problems what it must be;
- * `read` answers undefined for any other text.
+ * Makes a schema that parses a variable's text. `what` describes the accepted text in docs and problems;
+ * `read` returns undefined for any other text.
  */
 export function textAs<T>(what: string, read: (text: string) => T | undefined) {
   return z
@@ -27,7 +27,7 @@ const truth: Readonly<Record<string, boolean>> = { true: true, false: false };
 
 export const boolean = textAs('one of true, false', (value) => truth[value]);
 
-/** A whole number, from 1 to 100 unless said otherwise. */
+/** Accepts a whole number, by default from 1 to 100. */
 export function count({ least = 1, most = 100 } = {}) {
   return textAs(`a whole number from ${least} to ${most}`, (value) =>
     wholeNumber(value, least, most),
@@ -47,7 +47,7 @@ export const listenAddress = textAs('an address and a port, like 127.0.0.1:9465'
   return isIP(address) !== 0 && wholeNumber(digits, 1, 65_535) !== undefined ? value : undefined;
 });
 
-/** Ports from the first to the last, of those that need no privilege. */
+/** A range of unprivileged ports, first and last included. */
 export interface PortRange {
   readonly first: number;
   readonly last: number;
@@ -62,7 +62,7 @@ export const portRange = textAs(
   },
 );
 
-/** An address without slashes at its end. */
+/** Accepts a URL with one of the protocols and strips trailing slashes. */
 export function url(...protocols: readonly string[]) {
   return textAs(`an address that starts with ${protocols.join(':// or ')}://`, (value) => {
     const protocol = URL.canParse(value) ? new URL(value).protocol.slice(0, -1) : '';
@@ -72,7 +72,7 @@ export function url(...protocols: readonly string[]) {
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Milliseconds. */
+/** A duration in milliseconds. */
 export const duration = textAs(
   'a positive number of seconds, or like 500ms, 120s, 5m or 1h',
   (value) => {
@@ -83,19 +83,19 @@ export const duration = textAs(
 
 const UNITS_BYTES: Readonly<Record<string, number>> = { m: 1024 ** 2, g: 1024 ** 3 };
 
-/** Bytes. */
+/** A size in bytes. */
 export const size = textAs('a number of MiB or GiB like 500m or 20g', (value) => {
   const [, digits, unit = ''] = /^(\d{1,6})(m|g)$/.exec(value) ?? [];
   return digits === undefined ? undefined : Number(digits) * (UNITS_BYTES[unit] ?? 1);
 });
 
-/** A name that is part of other names, such as a task queue's. */
+/** A name that becomes part of other names, such as a task queue's. */
 export const label = textMatching(
   /^[a-z0-9][a-z0-9-]{0,62}$/,
   '1 to 63 lower-case letters, digits and dashes, and not begin with a dash',
 );
 
-/** Text that is taken as it is when it matches. */
+/** Accepts text that matches the pattern, unchanged. */
 export function textMatching(pattern: RegExp, what: string) {
   return textAs(what, (value) => (pattern.test(value) ? value : undefined));
 }
@@ -109,12 +109,12 @@ export const networks = textAs('addresses or networks, separated by commas', (va
       found.addSubnet(address, Number(prefix ?? (family === 'ipv6' ? 128 : 32)), family);
     }
   } catch {
-    return undefined; // no address, or no length of a prefix
+    return undefined; // not an address, or not a prefix length
   }
   return found;
 });
 
-/** Names and addresses as a `Host` header has them, without ports and in lower case. */
+/** Names and addresses in the form of a `Host` header, without ports and in lower case. */
 export const hostNames = textAs(
   'names or addresses without ports, separated by commas',
   (value) => {
@@ -123,7 +123,7 @@ export const hostNames = textAs(
   },
 );
 
-/** What stands between commas; empty entries do not count. */
+/** Splits a list at its commas and drops empty entries. */
 export function entriesOf(value: string): string[] {
   return value
     .split(',')
@@ -131,7 +131,7 @@ export function entriesOf(value: string): string[] {
     .filter((entry) => entry !== '');
 }
 
-/** That many bytes, written in base64. */
+/** Accepts exactly `length` bytes, encoded in base64. */
 export function bytes(length: number) {
   return textAs(
     `${length} bytes in base64 (openssl rand -base64 ${length})`,

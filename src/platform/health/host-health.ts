@@ -2,34 +2,37 @@ import { cpus, freemem, totalmem } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { keptFor } from '../../lib/kept-for.js';
 
-/** Percent at which the machine counts as degraded, and as unhealthy (spec 8): above, not at. */
+/** Percent above which (not at which) the machine is degraded, and unhealthy (spec 8). */
 const DEGRADED_ABOVE = 70;
 const UNHEALTHY_ABOVE = 85;
 
-/** Milliseconds over which the processors' use is measured. */
+/** Milliseconds over which CPU usage is sampled, and for which the result is cached. */
 const SAMPLE_MS = 100;
 
 const KEEP_MS = 1_000;
 
 export interface HostHealth {
   readonly health: 'healthy' | 'degraded' | 'unhealthy';
-  /** Percent of all cores together. */
+  /** Percent across all cores. */
   readonly cpu: { readonly usage: number; readonly cores: number };
-  /** Bytes, but for `usage` in percent. */
+  /** Bytes, except `usage`: percent. */
   readonly memory: {
     readonly usage: number;
     readonly total: number;
     readonly used: number;
     readonly free: number;
   };
-  /** Seconds that this process has run. */
+  /** Seconds since this process started. */
   readonly uptime: number;
 }
 
-/** Measures this machine, once a second at most, however many ask. None when it fails. */
+/**
+ * Measures this machine at most once a second, however many callers there are. Undefined if the
+ * measurement fails.
+ */
 export const hostHealth = keptFor(KEEP_MS, measure);
 
-/** The word for the busier of the two, in percent. */
+/** Returns the health for the higher of two usages in percent. */
 export function healthOf(cpuUsage: number, memoryUsage: number): HostHealth['health'] {
   const busiest = Math.max(cpuUsage, memoryUsage);
   if (busiest > UNHEALTHY_ABOVE) return 'unhealthy';
@@ -45,7 +48,7 @@ async function measure(): Promise<HostHealth | undefined> {
   const elapsed = after.total - before.total;
   const cpuUsage = percent(elapsed - (after.idle - before.idle), elapsed);
   const memoryUsage = percent(total - free, total);
-  // Some containers hide these figures: zero cores or zero bytes are no measurement.
+  // Some containers hide these figures: zero cores or zero bytes are not a measurement.
   if (after.cores === 0 || total === 0) return undefined;
   return {
     health: healthOf(cpuUsage, memoryUsage),
@@ -65,7 +68,7 @@ function cpuTimes() {
   return { cores: all.length, idle, total };
 }
 
-/** With one decimal, between 0 and 100. */
+/** Returns a percentage from 0 to 100 with one decimal. */
 function percent(part: number, whole: number): number {
   if (whole <= 0) return 0;
   return Math.round(Math.min(Math.max((part / whole) * 100, 0), 100) * 10) / 10;

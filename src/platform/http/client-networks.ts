@@ -1,10 +1,13 @@
 import { isIPv6 } from 'node:net';
 
-/** Who a limit counts, by the address that they come from. */
+/** The networks of a client's address, for rate limits. */
 export interface ClientNetworks {
-  /** One IPv4 address, or the /64 of an IPv6 address: whoever has one address of it has all. */
+  /**
+   * An IPv4 address, or the /64 of an IPv6 address, because a client with one address of a /64 has all of
+   * them.
+   */
   readonly host: string;
-  /** The same IPv4 address, or the /48 of an IPv6 address, which is what one site is given. */
+  /** The IPv4 address again, or the /48 of an IPv6 address: the usual allocation of one site. */
   readonly site: string;
 }
 
@@ -13,7 +16,7 @@ export function networksOf(address: string): ClientNetworks {
   const [head = '', tail] = address.toLowerCase().split('::');
   const groups = head === '' ? [] : head.split(':');
   const rest = tail ? tail.split(':') : [];
-  // A dotted tail (64:ff9b::192.0.2.1) is two groups long.
+  // A dotted tail (64:ff9b::192.0.2.1) counts as two groups.
   const restLength = rest.length + (tail?.includes('.') ? 1 : 0);
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - restLength);
   const full = [...groups, ...Array<string>(zeros).fill('0'), ...rest];

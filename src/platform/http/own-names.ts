@@ -1,18 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 
-/** What this machine calls itself. */
+/** The loopback names of this machine. */
 export const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'] as const;
 
-/** An address as it stands in a URL or a `Host` header. */
+/** Formats an address for a URL or a `Host` header. */
 export const inUrl = (address: string): string => (isIPv6(address) ? `[${address}]` : address);
 
 /**
- * Whether a request means us by its `Host`, whatever the port. A page whose name was made to lead to
- * our address (DNS rebinding) is told by this: it can speak to us as from our own site, and from this
- * machine, but its browser says its name. Without a name it is HTTP/1.0, which no browser speaks.
+ * Reports whether a request's `Host` names this service, whatever the port. This stops DNS rebinding: a
+ * rebound page reaches this address, but its browser sends the page's own name. A request without `Host`
+ * is HTTP/1.0, which no browser speaks.
  *
- * @param names ours, in lower case; beside them the address counts at which the request came in.
+ * @param names the service's names, in lower case; the address that received the request counts as well.
  */
 export function meansUs(request: IncomingMessage, names: ReadonlySet<string>): boolean {
   const { host } = request.headers;

@@ -22,14 +22,14 @@ const longKey = textAs(`at least ${MIN_KEY_LENGTH} characters (openssl rand -bas
 export const httpSettings = area(
   'Listeners',
   ({ production }) => ({
-    host: variable('HOST', text.prefault('127.0.0.1'), 'where the APIs listen'),
+    host: variable('HOST', text.prefault('127.0.0.1'), 'address the APIs listen on'),
     webPort: variable('WEB_PORT', port.prefault('3000'), 'the web API'),
     backendPort: variable('BACKEND_PORT', port.prefault('3001'), 'the backend API'),
     summarizerPort: variable('SUMMARIZER_PORT', port.prefault('3100'), 'the web summarizer'),
     metricsPort: variable(
       'METRICS_PORT',
       port.prefault('9464'),
-      'where Prometheus finds `/metrics` of an API process',
+      'port on which Prometheus scrapes `/metrics` of an API process',
     ),
     webUrl: variable('WEB_URL', url('http', 'https').optional(), 'public address of the web API', {
       otherwise: 'from host and port',
@@ -43,19 +43,19 @@ export const httpSettings = area(
     summarizerUrl: variable(
       'SUMMARIZER_URL',
       url('http', 'https').optional(),
-      'where the web API reaches the web summarizer, to sell what it reads',
+      'address of the web summarizer, whose results the web API sells',
       { otherwise: 'none are sold' },
     ),
     x402Url: variable(
       'X402_GATEWAY_URL',
       url('http', 'https').optional(),
-      'where the web API reaches an x402 gateway, to resell its endpoints; with what opens it',
+      'address of an x402 gateway whose endpoints the web API resells, including its credentials',
       { secret: true, otherwise: 'none are sold' },
     ),
     allowedHosts: variable(
       'ALLOWED_HOSTS',
       hostNames.prefault(''),
-      'what `Host` may name beside `WEB_URL`, `BACKEND_URL`, `HOST` and loopback',
+      'names accepted in `Host` beside `WEB_URL`, `BACKEND_URL`, `HOST` and loopback',
     ),
     trustedProxies: variable(
       'TRUSTED_PROXIES',
@@ -110,13 +110,13 @@ export const httpSettings = area(
       ownSummarizerUrl: `http://${reachable}:${summarizerPort}`,
       webPort,
       production,
-      /** Those that open the backend. */
+      /** The keys accepted by the backend. */
       internalApiKeys: [values.internalApiKey, values.previousInternalApiKey].filter(
         (key) => key !== undefined,
       ),
       webUrl,
       backendUrl,
-      /** What a request's `Host` may name. */
+      /** The names accepted in a request's `Host`. */
       ownNames: new Set<string>([...LOOPBACK_NAMES, ...reachedBy, inUrl(host), ...allowedHosts]),
     };
   },

@@ -3,13 +3,13 @@ import https from 'node:https';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Of an answer's head; Node counts. An agent that sends more says nothing that we want to hear. */
+/** Most bytes of an answer's head, enforced by Node. A larger head is not from a well-behaved agent. */
 const MAX_HEAD_BYTES = 16 * 1024;
 
-/** Answers of the kind 1xx before the one that counts. */
+/** Informational (1xx) answers allowed before the final one. */
 const MAX_NOTICES = 10;
 
-/** More came, or more was said before the answer, than the call allows. */
+/** An error: the answer, or the data before it, is longer than the call allows. */
 export class AnswerTooLongError extends Error {
   override readonly name = 'AnswerTooLongError';
 }
@@ -17,32 +17,34 @@ export class AnswerTooLongError extends Error {
 export interface StrictCall {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Posted as JSON; without it the call is a GET. */
+  /** The request body, posted as JSON; without a body the call is a GET. */
   readonly body?: unknown;
-  /** The one media type that is taken as an answer. */
+  /** The only accepted media type of the answer. */
   readonly accept: string;
-  /** Most bytes of an answer, framing included. */
+  /** Most bytes of an answer, including chunk framing. */
   readonly maxBytes?: number;
-  /** So many bytes are read in a second, and at once in the beginning. */
+  /** Bytes read per second, also the initial burst. */
   readonly bytesPerSecond?: number;
-  /** Ends the call and the answer, whoever reads it. */
+  /** The signal that ends the call and the answer's body. */
   readonly signal: AbortSignal;
-  /** Without one the call has a connection of its own. */
+  /** The connection pool; without an agent the call opens a new connection. */
   readonly agent?: http.Agent;
 }
 
 export interface StrictAnswer {
   readonly status: number;
-  /** As it comes; to be read, or the connection stays. None where it is not what was asked for. */
+  /**
+   * The answer's body as a stream, undefined for another media type. Read it to the end, or the
+   * connection stays open.
+   */
   readonly body: AsyncGenerator<Buffer, void> | undefined;
 }
 
 /**
- * Calls somebody who is not trusted, such as an agent's gateway. No redirect is followed and nothing
- * unpacked, and what is read is bounded.
+ * Calls an untrusted server, such as an agent's gateway. Follows no redirect, decompresses nothing and
+ * limits the bytes read.
  *
- * @throws what keeps the connection from being made, breaks it off or aborts the signal; reading the
- *   body does so as well. AnswerTooLongError
+ * @throws connection errors and the signal's reason, also while the body is read; AnswerTooLongError
  */
 export function strictCall(call: StrictCall): Promise<StrictAnswer> {
   const { accept, agent = false, body, headers, signal, url } = call;
@@ -69,11 +71,13 @@ export function strictCall(call: StrictCall): Promise<StrictAnswer> {
     request.on('socket', (socket) => (read = readOn(socket)));
     request.on('information', () => {
       if (++notices > MAX_NOTICES)
-        request.destroy(new AnswerTooLongError('The answer never begins'));
+        request.destroy(
+          new AnswerTooLongError('The answer never begins: too many informational answers'),
+        );
     });
     request.on('upgrade', (_response, socket) => {
       socket.destroy();
-      reject(new Error('The answer asks for another protocol'));
+      reject(new Error('The answer switches to another protocol'));
     });
     request.on('error', reject);
     request.on('response', (response) => {
@@ -81,7 +85,7 @@ export function strictCall(call: StrictCall): Promise<StrictAnswer> {
       if (isWanted(response, accept)) {
         return resolve({ status, body: bounded(response, read, call) });
       }
-      response.on('error', () => undefined); // nobody reads it
+      response.on('error', () => undefined); // the body is not read
       response.destroy();
       resolve({ status, body: undefined });
     });
@@ -89,7 +93,10 @@ export function strictCall(call: StrictCall): Promise<StrictAnswer> {
   });
 }
 
-/** Counts what a connection reads from here on: chunks have a framing, which can be most of it. */
+/**
+ * Counts the bytes that a connection receives from now on. Chunk framing is included, which can be most
+ * of the data.
+ */
 function readOn(socket: Socket): () => number {
   const before = socket.bytesRead;
   return () => socket.bytesRead - before;
@@ -106,7 +113,7 @@ async function* bounded(
   { bytesPerSecond = Infinity, maxBytes = Infinity, signal }: StrictCall,
 ): AsyncGenerator<Buffer, void> {
   const began = performance.now();
-  // Without an encoding its pieces are bytes.
+  // Without an encoding the pieces are buffers.
   for await (const piece of response as AsyncIterable<Buffer>) {
     const bytes = read();
     if (bytes > maxBytes)

@@ -2,27 +2,27 @@ import type { Database, Statements, TenantDatabase } from '../database/database.
 import { ConflictError, UnprocessableError } from '../../lib/errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 
-/** Names one request that may come again. */
+/** The identity of a request, for recognizing a retry. */
 export interface RequestIdentity {
   readonly caller: string;
   readonly route: string;
   readonly key: string;
-  /** Tells another request with the same key from a repetition. */
+  /** The hash that distinguishes a retry from a different request with the same key. */
   readonly requestHash: string;
 }
 
-/** What is kept of an answer. */
+/** The stored part of an answer. */
 export interface KeptAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
-  /** The text as it was sent. */
+  /** The text as sent. */
   readonly body: string | undefined;
 }
 
-/** A request that has run this long is taken for dead with its process. */
+/** Seconds after which a running request counts as dead with its process, and hours that an answer is kept. */
 const LOCK_SECONDS = 60;
 const KEEP_HOURS = 24;
-/** Old rows are removed as requests end, so the table stays bounded without a cleaner. */
+/** Old rows are removed as requests end, so the table stays bounded without a cleanup job. */
 const PURGED_AT_ONCE = 10;
 
 // A key is free when it is new, older than KEEP_HOURS, or left `running` by a dead process.
@@ -43,7 +43,7 @@ const READ = `
     greatest(1, ceil(extract(epoch FROM locked_until - now())))::int AS wait
   FROM idempotency_keys WHERE caller = $caller AND route = $route AND key = $key`;
 
-// The lock's end tells this run from one that took the key over after it.
+// The lock's end identifies this run; a later run that took over the key has another end.
 const OF_RUN = `caller = $caller AND route = $route AND key = $key
   AND locked_until = $lock::timestamptz`;
 const OWNED = `${OF_RUN} AND state = 'running'`;
@@ -58,18 +58,20 @@ const PURGE = `
 
 const FINISH = `${PURGE} UPDATE idempotency_keys ${DONE} WHERE ${OWNED}`;
 
-// Also what the same run has kept already: who did not hear of it asks again.
+// Also overwrites an answer that this run has stored already: a run that received no confirmation
+// retries.
 const KEEP = `UPDATE idempotency_keys ${DONE} WHERE ${OF_RUN} RETURNING true AS kept`;
 
-// Free for the same request alone: the failed one may have done its work, and then its key is taken.
+// Frees the key for the same request only: the failed run may have done its work, so another request
+// cannot use the key.
 const RELEASE = `${PURGE} UPDATE idempotency_keys SET locked_until = now() WHERE ${OWNED}`;
 
-/** Keeps an answer before its request is done. */
+/** A store for answers before their requests end. */
 export interface EarlyKeeper {
   /**
-   * Keeps the answer in a transaction of the platform's, with what it is the answer to.
+   * Stores the answer in the transaction that does the request's work.
    *
-   * @returns false where another run has taken the key over: what this one does is not to hold.
+   * @returns false if another run has taken over the key; roll this run's work back.
    */
   readonly keep: (db: Statements, answer: KeptAnswer) => Promise<boolean>;
 }
@@ -78,16 +80,16 @@ interface StoredRow {
   readonly request_hash: string;
   readonly state: 'running' | 'done';
   readonly status: number | null;
-  /** Sealed; a JSON string. */
+  /** The sealed body as a JSON string. */
   readonly body: string | null;
   readonly headers: KeptAnswer['headers'] | null;
   readonly wait: number;
 }
 
 /**
- * First answers, in the table `idempotency_keys`, whose primary key decides who is first. Any request or
- * answer may hold a secret: bodies of answers are sealed, and requests known by a keyed digest. Headers
- * are kept as they are.
+ * A store of first answers in the table `idempotency_keys`, whose primary key decides which request is
+ * first. Requests and answers may hold secrets: bodies are sealed and requests are identified by a keyed
+ * digest. Headers are stored unencrypted.
  */
 export class KeptAnswers {
   readonly #platform: TenantDatabase;
@@ -99,12 +101,12 @@ export class KeptAnswers {
   }
 
   /**
-   * Does the work of a request, unless it was done before.
+   * Does a request's work, unless the work was done before.
    *
-   * @param keep what is kept of an answer; undefined where a repetition is to do the work again.
-   * @returns the work's answer, or else what was kept of the first one's.
-   * @throws UnprocessableError when the key was used with a different request
-   * @throws StillRunningError while the first one has no answer yet
+   * @param keep returns the part of the answer to store; undefined lets a retry do the work again.
+   * @returns the work's answer, or the stored answer of the first request.
+   * @throws UnprocessableError if the key was used with a different request.
+   * @throws StillRunningError while the first request has no answer yet.
    */
   async once<A>(
     identity: RequestIdentity,
@@ -114,7 +116,7 @@ export class KeptAnswers {
     const { caller, route, key } = identity;
     const secrets = this.#secrets;
     const context = answerContext(identity);
-    // A short secret could be guessed from a plain hash of all that surrounds it.
+    // A keyed digest, because a short secret in the request could be guessed from a plain hash.
     const hashes = secrets.digests(identity.requestHash, context);
     const [requestHash] = hashes;
     const named = { caller, route, key };
@@ -144,7 +146,10 @@ export class KeptAnswers {
   }
 }
 
-/** Binds an answer to its request: that to another, put in its place, does not open. */
+/**
+ * Returns the encryption context that binds an answer to its request, so that a swapped answer cannot be
+ * decrypted.
+ */
 export function answerContext({
   caller,
   route,
@@ -155,15 +160,17 @@ export function answerContext({
 
 /** 409: the first request with this key has no answer yet. */
 export class StillRunningError extends ConflictError {
-  /** @param retryAfter seconds after which its key is free at the latest. */
+  /** @param retryAfter seconds until the key is free at the latest. */
   constructor(readonly retryAfter = 1) {
-    super('A request with this Idempotency-Key is still running');
+    super('A request with this Idempotency-Key is still running: retry later');
   }
 }
 
 /**
- * @param stored undefined when the key was purged just now.
- * @param hashes the request's, under each encryption key.
+ * Returns the stored answer of a row.
+ *
+ * @param stored undefined if the key was just purged.
+ * @param hashes the request's digests under each encryption key.
  */
 function keptIn(
   stored: StoredRow | undefined,
@@ -171,7 +178,9 @@ function keptIn(
   open: (body: string) => string,
 ): KeptAnswer {
   if (stored !== undefined && !hashes.includes(stored.request_hash)) {
-    throw new UnprocessableError('Idempotency-Key was used with a different request');
+    throw new UnprocessableError(
+      'Idempotency-Key was used with a different request: use a new key',
+    );
   }
   if (stored?.state !== 'done' || stored.status === null) throw new StillRunningError(stored?.wait);
   return {

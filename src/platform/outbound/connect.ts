@@ -6,24 +6,24 @@ import { mayReach, type Allowed } from './reachable.js';
 import type { ResolveName } from './resolve-name.js';
 import type { Target } from './target.js';
 
-/** Addresses of one name that are tried. */
+/** Most addresses of one name that are tried. */
 const MAX_TRIED = 4;
 
-/** Milliseconds for one address when there are others. */
+/** Milliseconds to connect to an address while further addresses remain. */
 const CONNECT_MS = 3_000;
 
-/** How addresses are found and judged. */
+/** The name resolution and the allowed addresses. */
 export interface Guard {
   readonly allowed: Allowed;
   readonly resolve: ResolveName;
   readonly connect: Connect;
 }
 
-/** Begins a connection to an address that has been checked. */
+/** Opens a connection to a checked address. */
 export type Connect = (to: net.TcpNetConnectOpts) => net.Socket;
 
 /**
- * Finds the addresses of a target, and refuses it when a single one of them may not be reached.
+ * Resolves a target's addresses and refuses the target if any address is not allowed.
  *
  * @throws OutboundError `URL_NOT_ALLOWED`, or `UNREACHABLE` for a name without addresses.
  */
@@ -34,18 +34,24 @@ export async function checkedAddresses(
 ): Promise<readonly string[]> {
   const addresses = isAddress ? [host] : await resolve(host, signal);
   if (addresses.length === 0) {
-    throw new OutboundError('UNREACHABLE', 'The host of the URL has no address');
+    throw new OutboundError(
+      'UNREACHABLE',
+      'The host name of the URL does not resolve to an address',
+    );
   }
   if (!addresses.every((address) => mayReach(address, port, allowed))) {
-    throw new OutboundError('URL_NOT_ALLOWED', 'The address of the URL is not a public one');
+    throw new OutboundError(
+      'URL_NOT_ALLOWED',
+      'The URL leads to a non-public address, which is not allowed',
+    );
   }
   return addresses;
 }
 
 /**
- * Connects to one of the addresses, which have been checked.
+ * Connects to one of the checked addresses.
  *
- * @throws OutboundError `UNREACHABLE` with no more than that; the signal's reason.
+ * @throws OutboundError `UNREACHABLE` without further details; the signal's reason.
  */
 export async function connectTo(
   target: Target,
@@ -79,10 +85,13 @@ async function openSocket(
   signal.throwIfAborted();
   const socket = connect({ host, port, autoSelectFamily: false });
   await happens(socket, 'connect', signal);
-  // Whatever stands between us and the network, this is where bytes would go.
+  // Checks the actual peer: this is the address that would receive the data.
   if (!isSameAddress(socket.remoteAddress ?? '', host)) {
     socket.destroy();
-    throw new OutboundError('URL_NOT_ALLOWED', 'The address of the URL is not a public one');
+    throw new OutboundError(
+      'URL_NOT_ALLOWED',
+      'The URL leads to a non-public address, which is not allowed',
+    );
   }
   return socket;
 }
@@ -99,14 +108,14 @@ async function secured(socket: net.Socket, target: Target, signal: AbortSignal) 
     await happens(secure, 'secureConnect', signal);
   } catch (error) {
     if (signal.aborted) throw error;
-    throw new OutboundError('UNREACHABLE', 'No secure connection could be made to the host', {
+    throw new OutboundError('UNREACHABLE', 'The TLS connection to the host failed', {
       cause: error,
     });
   }
   return secure;
 }
 
-/** Waits for the event; whatever comes first ends the socket. */
+/** Waits for the event; an error, a close or an abort destroys the socket first. */
 function happens(socket: net.Socket, event: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = (end: () => void) => {
@@ -117,14 +126,16 @@ function happens(socket: net.Socket, event: string, signal: AbortSignal): Promis
     };
     const done = () => settle(() => resolve());
     const fail = (error: unknown) => {
-      settle(() => reject(error instanceof Error ? error : new Error('The connection was ended')));
+      settle(() =>
+        reject(error instanceof Error ? error : new Error('The connection was aborted')),
+      );
       socket.destroy();
     };
     const abort = () => fail(signal.reason);
     const closed = () => fail(new Error('The connection was closed'));
     signal.addEventListener('abort', abort, { once: true });
     socket.once(event, done);
-    // Stays: a socket without a listener for errors ends the process.
+    // This listener stays, because an error on a socket without one ends the process.
     socket.on('error', fail);
     socket.once('close', closed);
     if (signal.aborted) abort();

@@ -2,39 +2,42 @@ import zlib from 'node:zlib';
 import type { Transform } from 'node:stream';
 import { OutboundError } from './outbound-error.js';
 
-/** More than one beside another is a bomb, or a mistake. */
+/** Most encodings of a body. More is a decompression bomb or a mistake. */
 const MAX_ENCODINGS = 2;
 
-// A page that ends too early is still what its reader would see.
+// A truncated page is still decoded as far as possible, as in a browser.
 const gentle = { finishFlush: zlib.constants.Z_SYNC_FLUSH };
 const brotli = { finishFlush: zlib.constants.BROTLI_OPERATION_FLUSH };
 
-/** Only some versions of Node have it. */
+/** Only some versions of Node support zstd. */
 const zstd = (
   zlib as {
     createZstdDecompress?: (options: { params: Readonly<Record<number, number>> }) => Transform;
   }
 ).createZstdDecompress;
 
-/** ZSTD_d_windowLogMax, as a power of two: 8 MB, as the web allows. A few bytes could ask for 128 MB. */
+/**
+ * ZSTD_d_windowLogMax as a power of two: 8 MB, the limit on the web. Otherwise a few bytes could request
+ * 128 MB.
+ */
 const zstdWindow = { params: { 100: 23 } };
 
 const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
   gzip: () => zlib.createGunzip(gentle),
   'x-gzip': () => zlib.createGunzip(gentle),
   br: () => zlib.createBrotliDecompress(brotli),
-  // Some send it with zlib's head, as they should, and some without.
+  // Servers send deflate with the zlib header, as specified, or without.
   deflate: (first) =>
     (first & 0x0f) === 8 ? zlib.createInflate(gentle) : zlib.createInflateRaw(gentle),
   ...(zstd && { zstd: () => zstd(zstdWindow) }),
 };
 
-/** What this process can unpack, as a request says it. */
+/** The encodings that this process can decode, in the form of `Accept-Encoding`. */
 export const ACCEPTED_ENCODINGS = Object.keys(DECODERS)
   .filter((name) => name !== 'x-gzip')
   .join(', ');
 
-/** @throws OutboundError `BAD_ENCODING` for what cannot be unpacked. */
+/** Returns the encodings of a `Content-Encoding`. @throws OutboundError `BAD_ENCODING` for unsupported ones. */
 export function encodingsOf(header: string | undefined): readonly string[] {
   const names = (header ?? '')
     .split(',')
@@ -42,14 +45,14 @@ export function encodingsOf(header: string | undefined): readonly string[] {
     .filter((name) => name !== '' && name !== 'identity');
   const known = names.every((name) => Object.hasOwn(DECODERS, name));
   if (known && names.length <= MAX_ENCODINGS) return names;
-  throw new OutboundError('BAD_ENCODING', 'The page is compressed in a way that is not known here');
+  throw new OutboundError('BAD_ENCODING', 'The page has an unsupported content encoding');
 }
 
 /**
- * Unpacks a body piece by piece.
+ * Decodes a body piece by piece.
  *
  * @param encodings in the order in which they were applied.
- * @throws OutboundError `BAD_ENCODING` for bytes that are not what was said.
+ * @throws OutboundError `BAD_ENCODING` for bytes that do not match their encoding.
  */
 export async function* decompressed(
   body: AsyncIterable<Buffer>,
@@ -75,7 +78,7 @@ async function* through(body: AsyncIterable<Buffer>, name: string): AsyncGenerat
       }
       decoder.end();
     } catch (error) {
-      failure = error instanceof Error ? error : new Error('The body broke off');
+      failure = error instanceof Error ? error : new Error('The body ended early');
       decoder.destroy();
     }
   };
@@ -85,9 +88,13 @@ async function* through(body: AsyncIterable<Buffer>, name: string): AsyncGenerat
     if (failure !== undefined) throw failure;
   } catch (error) {
     if (failure !== undefined) throw failure;
-    throw new OutboundError('BAD_ENCODING', 'The page is not compressed as it says', {
-      cause: error,
-    });
+    throw new OutboundError(
+      'BAD_ENCODING',
+      "The page's content does not match its content encoding",
+      {
+        cause: error,
+      },
+    );
   } finally {
     decoder.destroy();
     await source.return?.();

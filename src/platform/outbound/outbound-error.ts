@@ -1,6 +1,6 @@
 import { ForeignFaultError } from '../../lib/errors.js';
 
-/** Why something outside was not read. */
+/** The reason why an external resource could not be read. */
 export type OutboundCode =
   | 'INVALID_URL'
   | 'URL_NOT_ALLOWED'
@@ -12,7 +12,7 @@ export type OutboundCode =
   | 'TOO_LARGE'
   | 'BAD_ENCODING';
 
-/** 500 (spec 4.4, rule 11). Its message names neither addresses of ours nor errors of the system. */
+/** 500 (spec 4.4, rule 11). The message contains neither internal addresses nor system errors. */
 export class OutboundError extends ForeignFaultError {
   constructor(
     override readonly code: OutboundCode,

@@ -7,47 +7,47 @@ import { isNamed, NOTHING_MORE, type Allowed } from './reachable.js';
 import { resolveName, type ResolveName } from './resolve-name.js';
 import { readTarget, type Target } from './target.js';
 
-/** Of an answer's head. */
+/** Most bytes of an answer's head. */
 const MAX_HEAD_BYTES = 64 * 1024;
 
-/** Answers of the kind 1xx before the one that counts. */
+/** Informational (1xx) answers allowed before the final one. */
 const MAX_NOTICES = 10;
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-/** What is asked of somebody outside. */
+/** A request to an external server. */
 export interface OutboundCall {
   readonly headers: Readonly<Record<string, string>>;
   readonly maxRedirects: number;
-  /** Of the body, packed as well as unpacked. */
+  /** Most bytes of the body, both compressed and decompressed. */
   readonly maxBytes: number;
-  /** Media types that are read. */
+  /** The accepted media types. */
   readonly types: readonly string[];
-  /** Ends all of it: the look-up, the connection, a body that drips. */
+  /** The signal that ends the whole call: name resolution, connection and a slow body. */
   readonly signal: AbortSignal;
-  /** Asked before each connection to a host, the first one included; gives back what it took. */
+  /** Called before each connection to a host, including the first. Returns a function that frees the place. */
   readonly admit?: (host: string, signal: AbortSignal) => Promise<() => void>;
 }
 
-/** Where a request may go, for who connects by themselves. */
+/** A checked destination, for callers that connect by themselves. */
 export interface CheckedTarget extends Target {
   readonly addresses: readonly string[];
-  /** The operator has named all of them. */
+  /** True if the operator has allowed every address. */
   readonly isNamed: boolean;
 }
 
-/** What was read. */
+/** The received answer. */
 export interface OutboundAnswer {
-  /** Where it was, after all redirects. */
+  /** The final URL after all redirects. */
   readonly url: string;
   readonly headers: http.IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
 /**
- * The one way to what people and agents name by its address. Names are looked up once and every address of
- * theirs is checked; the connection is made to one of those, and all of it again for each redirect.
- * Proxies of the environment are not asked: they would look names up once more.
+ * The only client for addresses provided by users and agents. Each name is resolved once, every address
+ * is checked, and the connection goes to a checked address; redirects repeat all steps. Proxies of the
+ * environment are not used, because they would resolve the name again.
  */
 export class Outbound {
   readonly #guard: Guard;
@@ -61,9 +61,9 @@ export class Outbound {
   }
 
   /**
-   * The checked addresses of what a text names, for a program that connects by itself.
+   * Returns the checked addresses of a URL, for a program that connects by itself.
    *
-   * @throws OutboundError when it cannot be read or may not be reached.
+   * @throws OutboundError if the URL is invalid or not allowed.
    */
   async addressesOf(text: string, signal: AbortSignal): Promise<CheckedTarget> {
     const target = readTarget(text);
@@ -74,9 +74,9 @@ export class Outbound {
   }
 
   /**
-   * Reads what an address leads to.
+   * Fetches a URL.
    *
-   * @throws OutboundError saying why not; the signal's reason when it aborts.
+   * @throws OutboundError with the reason; the signal's reason after an abort.
    */
   async get(text: string, call: OutboundCall): Promise<OutboundAnswer> {
     let target = readTarget(text);
@@ -84,7 +84,7 @@ export class Outbound {
       const found = await this.#ask(target, call);
       if (!('location' in found)) return found;
       if (left === 0) {
-        throw new OutboundError('TOO_MANY_REDIRECTS', 'The URL redirects too often');
+        throw new OutboundError('TOO_MANY_REDIRECTS', 'The URL redirects too many times');
       }
       target = readTarget(found.location, target.url);
     }
@@ -118,7 +118,7 @@ export interface OutboundOptions {
   readonly connect?: Connect;
 }
 
-/** Headers are read as latin-1, and some servers send addresses as UTF-8 in them. */
+/** Decodes a header as UTF-8. Node reads headers as latin-1, but some servers send addresses in UTF-8. */
 function asUtf8(header: string): string {
   const decoded = Buffer.from(header, 'latin1').toString('utf8');
   return decoded.includes('\uFFFD') ? header : decoded;
@@ -149,11 +149,12 @@ function requestOver(
     });
     let notices = 0;
     request.on('information', () => {
-      if (++notices > MAX_NOTICES) request.destroy(new Error('The answer never begins'));
+      if (++notices > MAX_NOTICES)
+        request.destroy(new Error('The answer never begins: too many informational answers'));
     });
     request.on('upgrade', (_response, upgraded) => {
       upgraded.destroy();
-      fail(new Error('The answer asks for another protocol'));
+      fail(new Error('The answer switches to another protocol'));
     });
     request.on('error', fail);
     request.on('response', resolve);
@@ -167,7 +168,7 @@ async function readBody(
   { maxBytes, signal, types }: OutboundCall,
 ): Promise<Buffer> {
   const tooLarge = () =>
-    new OutboundError('TOO_LARGE', `The page has more than ${maxBytes / 1024 ** 2} MB`);
+    new OutboundError('TOO_LARGE', `The page is larger than ${maxBytes / 1024 ** 2} MB`);
   if (status < 200 || status > 299) {
     throw new OutboundError('UPSTREAM_STATUS', `The page answered with status ${status}`);
   }
@@ -175,7 +176,7 @@ async function readBody(
   if (!types.includes(type)) {
     const named = /^[\w.+-]{1,60}\/[\w.+-]{1,60}$/.test(type)
       ? type
-      : 'nothing that names its type';
+      : 'content without a media type';
     throw new OutboundError('NOT_HTML', `The URL leads to ${named}, not to ${types.join(' or ')}`);
   }
   const encodings = encodingsOf(response.headers['content-encoding']);
@@ -190,7 +191,11 @@ async function readBody(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof OutboundError) throw error;
-    throw new OutboundError('UNREACHABLE', 'The page broke off', { cause: error });
+    throw new OutboundError(
+      'UNREACHABLE',
+      "The page's connection broke before the end: retry later",
+      { cause: error },
+    );
   }
   return Buffer.concat(pieces, bytes);
 }
@@ -208,8 +213,8 @@ async function* atMost(
   }
 }
 
-/** Without its parameters, in lower case. */
+/** Returns the media type without parameters, in lower case. */
 const mediaTypeOf = (header = ''): string => (header.split(';', 1)[0] ?? '').trim().toLowerCase();
 
 const asError = (reason: unknown): Error =>
-  reason instanceof Error ? reason : new Error('Given up while it was read');
+  reason instanceof Error ? reason : new Error('Aborted while reading');

@@ -1,21 +1,24 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { NOT_PUBLIC } from './not-public.js';
 
-/** Azure's host, which serves metadata from an address that is public by registry. */
+/** Azure's metadata server, whose address is registered as public. */
 const METADATA = '168.63.129.16';
 
-/** The part of IPv6 that is given out; all else is local, reserved or for use inside. */
+/** The globally assigned part of IPv6; the rest is local, reserved or internal. */
 const GIVEN_OUT = '2000::/3';
 
-/** What of it leads elsewhere than it says, or nowhere: IANA's special-purpose registry. */
+/**
+ * Exceptions within the assigned part that lead elsewhere or are unreachable, by IANA's special-purpose
+ * registry.
+ */
 const SPECIAL_V6 = [
-  '2001::/23', // protocol assignments, Teredo among them
+  '2001::/23', // protocol assignments, including Teredo
   '2001:db8::/32', // documentation
   '2002::/16', // 6to4
   '3fff::/20', // documentation
 ];
 
-/** IPv4 behind NAT64: what is reached is the IPv4 address in its last 32 bits. */
+/** The NAT64 prefix: the last 32 bits are the IPv4 address that is reached. */
 const NAT64 = '64:ff9b::/96';
 
 const blocked4 = listOf([...NOT_PUBLIC, `${METADATA}/32`]);
@@ -23,7 +26,7 @@ const givenOut = listOf([GIVEN_OUT]);
 const special6 = listOf(SPECIAL_V6);
 const nat64 = listOf([NAT64]);
 
-/** Whether an address is one that everybody reaches: no name, and no zone. */
+/** Reports whether an address is globally reachable; names and addresses with a zone are not. */
 export function isGloballyReachable(address: string): boolean {
   if (isIPv4(address)) return !blocked4.check(address, 'ipv4');
   if (!isIPv6(address) || address.includes('%')) return false;
@@ -32,7 +35,7 @@ export function isGloballyReachable(address: string): boolean {
   return givenOut.check(address, 'ipv6') && !special6.check(address, 'ipv6');
 }
 
-/** ISATAP: an IPv4 address behind `0:5efe` or `200:5efe`. */
+/** Reports whether an address is ISATAP: an IPv4 address after `0:5efe` or `200:5efe`. */
 const isIsatap = (address: string): boolean => {
   const groups = groupsOf(address);
   return groups[5] === 0x5efe && (groups[4] === 0 || groups[4] === 0x200);
@@ -43,9 +46,9 @@ function lastFourBytes(address: string): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
 }
 
-/** The eight groups of an IPv6 address. */
+/** Returns the eight groups of an IPv6 address. */
 function groupsOf(address: string): readonly number[] {
-  // As browsers write it: no dotted tail, one run of zeros left out.
+  // URL parsing normalizes the address: no dotted tail and at most one `::`.
   const text = new URL(`http://[${address}]/`).hostname.slice(1, -1);
   const [head = '', tail = ''] = text.split('::');
   const numbers = (part: string) =>
@@ -66,20 +69,22 @@ function addNetwork(list: BlockList, network: string): void {
   list.addSubnet(address, Number(bits ?? (family === 'ipv6' ? 128 : 32)), family);
 }
 
-/** What may be reached although it is not globally reachable. */
+/** Places that may be reached although they are not public. */
 export interface Allowed {
-  /** As they were given. */
+  /** The entries as configured. */
   readonly entries: readonly string[];
   readonly networks: BlockList;
-  /** `address:port`, addresses as `net` writes them. */
+  /** Entries of the form `address:port`, normalized by `net`. */
   readonly places: ReadonlySet<string>;
 }
 
 export const NOTHING_MORE: Allowed = { entries: [], networks: new BlockList(), places: new Set() };
 
 /**
+ * Parses the allowed places.
+ *
  * @param entries such as `10.0.0.0/8`, `192.168.1.5`, `127.0.0.1:8080` and `[::1]:8080`.
- * @returns undefined where one is none of these.
+ * @returns undefined if an entry is invalid.
  */
 export function readAllowed(entries: readonly string[]): Allowed | undefined {
   const networks = new BlockList();
@@ -96,19 +101,19 @@ export function readAllowed(entries: readonly string[]): Allowed | undefined {
       try {
         addNetwork(networks, entry);
       } catch {
-        return undefined; // no address, or no length of a prefix
+        return undefined; // not an address, or not a prefix length
       }
     }
   }
   return { entries, networks, places };
 }
 
-/** Whether somebody's request may go there. */
+/** Reports whether requests of users may go to this address and port. */
 export function mayReach(address: string, port: number, allowed: Allowed): boolean {
   return isGloballyReachable(address) || isNamed(address, port, allowed);
 }
 
-/** Whether the operator has named it, by `OUTBOUND_ALLOW`. */
+/** Reports whether the operator has allowed the address in `OUTBOUND_ALLOW`. */
 export function isNamed(address: string, port: number, allowed: Allowed): boolean {
   const family = isIPv6(address) ? 'ipv6' : 'ipv4';
   return (

@@ -1,14 +1,14 @@
 import { promises } from 'node:dns';
 
-/** Milliseconds for one question, which is asked twice. */
+/** Milliseconds for one DNS query, which is tried twice. */
 const QUESTION_MS = 2_000;
 
-/** @returns all addresses of a name, IPv4 first; none when it has none. */
+/** A resolver: returns all addresses of a name, IPv4 first, or an empty list. */
 export type ResolveName = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 /**
- * Asks the name servers of this machine. Not by way of the system's own look-up: that holds one of the few
- * threads that all of the process shares for as long as a name server keeps silent.
+ * Queries this machine's name servers. Avoids the system's resolver, which blocks one of the process's
+ * few shared threads while a name server is silent.
  */
 export const resolveName: ResolveName = async (name, signal) => {
   if (/(^|\.)localhost\.?$/i.test(name)) return ['127.0.0.1'];
@@ -16,7 +16,7 @@ export const resolveName: ResolveName = async (name, signal) => {
   const cancel = () => resolver.cancel();
   signal.addEventListener('abort', cancel, { once: true });
   try {
-    const none = (): string[] => []; // that kind of address is not there, or not told in time
+    const none = (): string[] => []; // no records of this address family, or a timeout
     const found = await Promise.all([
       resolver.resolve4(name).catch(none),
       resolver.resolve6(name).catch(none),

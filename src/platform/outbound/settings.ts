@@ -5,7 +5,7 @@ export const outboundSettings = area('Addresses that people give', () => ({
   allow: variable(
     'OUTBOUND_ALLOW',
     allowedPlaces.prefault(''),
-    'what pages, and all that people and agents name by address, may be fetched from although it is not public: `10.1.0.0/16`, `127.0.0.1:8080`',
+    'non-public places from which pages and other user-provided addresses may be fetched: `10.1.0.0/16`, `127.0.0.1:8080`',
   ),
 }));
 

@@ -1,10 +1,13 @@
 import { isIP } from 'node:net';
 import { OutboundError } from './outbound-error.js';
 
-/** Longer ones are no addresses of pages. */
+/** Most characters of a URL. */
 const MAX_URL_LENGTH = 8_192;
 
-/** Ports of other protocols, which browsers refuse as well: a request could be read as one of those. */
+/**
+ * Ports of other protocols, blocked by browsers as well: such a server could interpret a request as
+ * commands of its protocol.
+ */
 const OTHER_PROTOCOLS = new Set([
   ...[0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95],
   ...[101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179],
@@ -13,7 +16,7 @@ const OTHER_PROTOCOLS = new Set([
   ...[6665, 6666, 6667, 6668, 6669, 6679, 6697, 10_080],
 ]);
 
-/** Where a request goes, as far as its address says. */
+/** The destination of a request, from its URL. */
 export interface Target {
   readonly url: URL;
   /** A name, or an IP address without brackets. */
@@ -23,18 +26,18 @@ export interface Target {
 }
 
 /**
- * Reads an address as browsers do, and only once: what is checked is what is connected to.
+ * Parses a URL as browsers do, exactly once, so that the checked address is the connected one.
  *
- * @param base what it may be relative to.
- * @throws OutboundError for what cannot be read (`INVALID_URL`) or is refused (`URL_NOT_ALLOWED`).
+ * @param base the URL that relative ones refer to.
+ * @throws OutboundError `INVALID_URL` for unreadable URLs, `URL_NOT_ALLOWED` for refused ones.
  */
 export function readTarget(text: string, base?: URL): Target {
   if (text.length > MAX_URL_LENGTH || !URL.canParse(text, base?.href)) {
-    throw new OutboundError('INVALID_URL', 'The URL cannot be read');
+    throw new OutboundError('INVALID_URL', 'The URL is invalid');
   }
   const url = new URL(text, base);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new OutboundError('URL_NOT_ALLOWED', 'Only http and https are allowed');
+    throw new OutboundError('URL_NOT_ALLOWED', 'Only http and https URLs are allowed');
   }
   if (url.username !== '' || url.password !== '') {
     throw new OutboundError('URL_NOT_ALLOWED', 'A URL with a user or a password is not allowed');

@@ -2,17 +2,20 @@ import { destination, pino, type Logger } from 'pino';
 import { describeError } from '../../lib/describe-error.js';
 import type { ProcessSettings } from './settings.js';
 
-/** A write costs as much as the rest of a line: they go out together, this late at most. */
+/**
+ * Bytes and milliseconds that log lines are buffered, because one write costs as much as the rest of a
+ * line.
+ */
 const WRITE_BYTES = 4_096;
 const WRITE_EVERY_MS = 250;
 
-/** How errors are told. */
+/** Serializers that log errors without their secrets. */
 export const LOG_SERIALIZERS = { err: (error: unknown) => describeError(error) };
 
 /**
- * The process's log: a JSON object a line on stdout. Secrets are never given to it, and of errors (`err`)
- * it takes what holds none. Lines wait for
- * each other a moment; those at the process's end are kept, unless it is killed.
+ * Makes the process's logger: one JSON object a line on stdout. Callers pass no secrets; of errors
+ * (`err`) only safe fields are logged. Lines are buffered briefly, and flushed at exit unless the process
+ * is killed.
  */
 export function createLogger(
   name: string,

@@ -4,20 +4,20 @@ import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 
 export interface Periodic {
-  /** Milliseconds from the end of one time to the next, or up to a tenth less. */
+  /** Milliseconds from the end of one run to the next, or up to a tenth less. */
   readonly everyMs: number;
-  /** What the log says of a failure, once a minute at most. The next time comes as always. */
+  /** Log message for a failure, written once a minute at most. A failure does not stop the runs. */
   readonly failure: string;
   readonly log: Logger;
-  /** As soon as something is heard of it, the next time comes. */
+  /** Changes that start the next run at once. */
   readonly changes?: TableChanges;
   readonly work: () => void | Promise<void>;
 }
 
-/** Milliseconds between two lines of one failure that goes on. */
+/** Milliseconds between two log lines of a continuing failure. */
 const LOGGED_EVERY_MS = 60_000;
 
-/** Does something now, and again and again, one time after the other, until the signal aborts. */
+/** Runs work immediately and then repeatedly, without overlap, until the signal aborts. */
 export async function periodically(
   { everyMs, failure, log, changes, work }: Periodic,
   signal: AbortSignal,

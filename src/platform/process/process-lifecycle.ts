@@ -1,8 +1,8 @@
 import { describeError } from '../../lib/describe-error.js';
 
 /**
- * Runs what a process is for, to its end. A failure is told and shows in the exit code; then the
- * launcher is let go of, or else it would keep the process alive.
+ * Runs the main function of a process. Reports a failure and sets the exit code; then disconnects from
+ * the launcher, whose channel would keep the process alive.
  */
 export async function runProcess(main: () => Promise<void>): Promise<void> {
   try {
@@ -14,10 +14,7 @@ export async function runProcess(main: () => Promise<void>): Promise<void> {
   if (process.connected) process.disconnect();
 }
 
-/**
- * Resolves when this process is told to end: by a signal, or because the launcher that started it
- * is gone, which shows as the end of the channel to it.
- */
+/** Resolves on a signal to end, or when the channel to the launcher closes because it has ended. */
 export function onShutdown(): Promise<void> {
   return new Promise((resolve) => {
     process.once('SIGTERM', () => resolve());
@@ -26,24 +23,24 @@ export function onShutdown(): Promise<void> {
   });
 }
 
-/** Tells the launcher, if there is one, that this process serves. */
+/** Reports to the launcher, if any, that this process is ready. */
 export function reportReady(): void {
   tellLauncher({ ready: true });
 }
 
-/** Tells the launcher's terminal a sentence of interest. */
+/** Sends a message to the launcher's terminal. */
 export function reportNotice(notice: string): void {
   tellLauncher({ notice });
 }
 
-/** Tells launcher and log, in one sentence, why this process cannot serve. */
+/** Reports to launcher and log why this process cannot serve. */
 function reportFailure(error: unknown): void {
   const problem = error instanceof Error ? error.message : String(error);
   console.error(describeError(error));
   tellLauncher({ problem });
 }
 
-/** A launcher that is gone hears nothing; that is no failure of this process. */
+/** Sends a message to the launcher, unless it has ended; that is no failure of this process. */
 function tellLauncher(message: Readonly<Record<string, string | boolean>>): void {
   if (process.connected) process.send?.(message);
 }

@@ -21,7 +21,7 @@ export const processSettings = area(
     cacheDir: variable(
       'CACHE_DIR',
       text.optional(),
-      'what was fetched or built once, shared by clones',
+      'files that were fetched or built once, shared by clones',
       { otherwise: "in the user's cache folder" },
     ),
     cacheHome: variable(

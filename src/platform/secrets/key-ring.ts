@@ -1,22 +1,22 @@
 import { createHash } from 'node:crypto';
 
-/** A key that wraps the keys of secrets, by the name that stands on what it has sealed. */
+/** A key that encrypts data keys; its id is part of every secret sealed with it. */
 export interface EncryptionKey {
   readonly id: string;
   /** 32 bytes. */
   readonly key: Buffer;
 }
 
-/** The first seals, all of them open. */
+/** Keys of which the first seals and all open. */
 export type KeyRing = readonly [EncryptionKey, ...EncryptionKey[]];
 
-/** The id of a key that stands alone. */
+/** Id of a single key. */
 export const ONLY_KEY = '1';
 
-/** A ring of one key. */
+/** Returns a ring of one key. */
 export const ringOf = (key: Buffer): KeyRing => [{ id: ONLY_KEY, key }];
 
-/** The name of an installation that was never given one: it does not tell the key. */
+/** Derives the default id of an installation from its key, without revealing the key. */
 export function installationOf(encryptionKey: Buffer): string {
   return createHash('sha256')
     .update('installation')

@@ -8,8 +8,8 @@ const TAG_BYTES = 16;
 const WRAPPED_KEY_BYTES = IV_BYTES + KEY_BYTES + TAG_BYTES;
 
 /**
- * Tells how a secret was sealed, so that a later way can live beside this one, and under which key:
- * `v1.<key's id>.<base64url>`. What names no key is from before keys had names.
+ * Version and key id in the prefix of a sealed secret, `v1.<key's id>.<base64url>`, so that formats can
+ * coexist. Secrets without a key id were sealed before keys had ids.
  */
 const VERSION = 'v1';
 const SEALED = /^v1\.(?:([a-zA-Z0-9-]+)\.)?([\w-]+)$/;
@@ -17,15 +17,15 @@ const SEALED = /^v1\.(?:([a-zA-Z0-9-]+)\.)?([\w-]+)$/;
 /** A sealed secret was changed, belongs to another context, or was sealed under another key. */
 export class SecretUnreadableError extends Error {
   constructor(options?: ErrorOptions) {
-    super('A sealed secret cannot be opened', options);
+    super('A sealed secret cannot be opened: check the encryption keys', options);
     this.name = 'SecretUnreadableError';
   }
 }
 
 /**
- * Seals secrets for storage: each under a data key of its own, which is wrapped by an encryption key,
- * the first of the ring. The context (such as a row's id and column) is authenticated with both, so
- * that a sealed secret that is moved elsewhere does not open.
+ * Seals secrets for storage. Each has a data key of its own, encrypted with the first key of the ring.
+ * Both authenticate the context (such as a row's id and column), so a secret copied elsewhere does not
+ * open.
  */
 export class SecretBox {
   readonly #ring: KeyRing;
@@ -41,12 +41,12 @@ export class SecretBox {
     );
   }
 
-  /** How what is sealed under the present key begins. */
+  /** Prefix of secrets sealed under the current key. */
   get prefix(): string {
     return `${VERSION}.${this.#ring[0].id}.`;
   }
 
-  /** Seals text as text. Sealing the same twice gives two different results. */
+  /** Seals a text. Sealing the same text twice gives different results. */
   seal(plaintext: string, context: string): string {
     const dataKey = randomBytes(KEY_BYTES);
     return this.#sealed(
@@ -56,27 +56,31 @@ export class SecretBox {
     );
   }
 
-  /** @throws SecretUnreadableError unless sealed by a key of the ring, for this context, and unchanged. */
+  /**
+   * Opens a sealed secret.
+   *
+   * @throws SecretUnreadableError unless sealed by a key of the ring, for this context, and unchanged.
+   */
   open(sealed: string, context: string): string {
     const { dataKey, body } = this.#unwrap(sealed, context);
     return decrypt(dataKey, body, context).toString('utf8');
   }
 
-  /** The same secret under the present key. @throws SecretUnreadableError */
+  /** Seals the secret again under the current key. @throws SecretUnreadableError */
   rewrap(sealed: string, context: string): string {
     const { dataKey, body } = this.#unwrap(sealed, context);
     return this.#sealed(dataKey, body, context);
   }
 
   /**
-   * A digest by which a secret is recognized: the same for the same text, context and key, and of no
-   * use for guessing the text without the encryption key.
+   * Returns a digest that identifies a secret: equal for equal text, context and key, and useless for
+   * guessing the text without the encryption key.
    */
   digest(text: string, context: string): string {
     return this.digests(text, context)[0];
   }
 
-  /** The digests that each key of the ring makes of it, first that of the present one. */
+  /** Returns the digest under each key of the ring, first under the current key. */
   digests(text: string, context: string): [string, ...string[]] {
     const message = JSON.stringify([context, text]);
     const [first = '', ...others] = this.#digestKeys.map((key) =>
@@ -100,7 +104,7 @@ export class SecretBox {
   }
 }
 
-/** Answers initialization vector, ciphertext and tag in one piece. */
+/** Returns initialization vector, ciphertext and tag in one buffer. */
 function encrypt(key: Buffer, plaintext: Buffer, context: string): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv(CIPHER, key, iv, { authTagLength: TAG_BYTES });

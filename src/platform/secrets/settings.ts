@@ -36,7 +36,7 @@ const variables = () => ({
   installation: variable(
     'INSTALLATION_ID',
     textMatching(/^[0-9a-f]{16}$/, '16 hex digits (openssl rand -hex 8)').optional(),
-    'is on all that this installation has on Docker, and tells it from others there',
+    'label of all Docker resources of this installation, to distinguish it from others',
     { otherwise: 'made of `ENCRYPTION_KEY`; required with `ENCRYPTION_KEYS`' },
   ),
 });
@@ -48,7 +48,7 @@ export const secretsSettings = area(
     const keys = keysOf(values);
     return {
       keys,
-      /** Names this installation on Docker, whatever becomes of its keys. */
+      /** Identifies this installation on Docker even after its keys change. */
       installation: values.installation ?? installationOf(keys[0].key),
     };
   },
@@ -77,6 +77,6 @@ function keysOf({
 }: Pick<Read, 'key'> & { ring?: readonly EncryptionKey[] | undefined }): KeyRing {
   const alone = key ? ringOf(key).filter(({ id }) => !ring.some((named) => named.id === id)) : [];
   const [first, ...others] = [...ring, ...alone];
-  if (first === undefined) throw new TypeError('no encryption key was read');
+  if (first === undefined) throw new TypeError('no encryption key was read: set one');
   return [first, ...others];
 }

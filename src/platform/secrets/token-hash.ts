@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
 
-/** By which a token is found without being stored: SHA-256 in hex. For tokens nobody can guess. */
+/**
+ * Returns the SHA-256 of a token in hex, to find it without storing it. Only for tokens that cannot be
+ * guessed.
+ */
 export function tokenHash(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }

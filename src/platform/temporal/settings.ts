@@ -2,7 +2,7 @@ import { area, variable, type SettingsOf, type VariableOptions } from '../enviro
 import { isLoopback } from '../environment/loopback.js';
 import { listenAddress, text, url } from '../environment/types.js';
 
-/** Understood by Temporal's own tools, too: `@temporalio/envconfig` makes a connection of them. */
+/** Variables that Temporal's own tools understand: `@temporalio/envconfig` builds the connection from them. */
 const CONNECTION = [
   connecting(
     'TEMPORAL_ADDRESS',
@@ -11,9 +11,9 @@ const CONNECTION = [
       otherwise: '`localhost:7233`',
     },
   ),
-  connecting('TEMPORAL_NAMESPACE', 'where the workflows run', { otherwise: '`default`' }),
+  connecting('TEMPORAL_NAMESPACE', 'namespace of the workflows', { otherwise: '`default`' }),
   connecting('TEMPORAL_API_KEY', 'proves who connects', { secret: true }),
-  connecting('TEMPORAL_TLS', 'whether to connect by TLS', {
+  connecting('TEMPORAL_TLS', 'enables TLS for the connection', {
     otherwise: 'with an API key or a certificate',
   }),
   connecting('TEMPORAL_TLS_SERVER_NAME', "the server's name in its certificate", {
@@ -44,12 +44,12 @@ export const temporalSettings = area(
     workerMetrics: variable(
       'WORKER_METRICS_LISTEN',
       listenAddress.prefault('127.0.0.1:9465'),
-      'where Prometheus finds `/metrics` of a worker; whoever reaches it may read them',
+      'listen address of `/metrics` of a worker for Prometheus; readable without authentication',
     ),
   }),
   ({ connection, ...values }) => ({
     ...values,
-    /** The variables that are set, by their names. */
+    /** The variables that are set, by name. */
     connection: Object.fromEntries(
       Object.entries(connection).flatMap(([name, value]) =>
         value === undefined ? [] : [[name, value]],
@@ -66,13 +66,13 @@ export const temporalSettings = area(
       : [],
 );
 
-/** What proves who connects, or says that it is not to be proven. */
+/** Variables that set the authentication, or disable it explicitly. */
 const PROOFS = [
   'TEMPORAL_API_KEY',
   'TEMPORAL_TLS',
   'TEMPORAL_TLS_CLIENT_CERT_PATH',
   'TEMPORAL_TLS_CLIENT_CERT_DATA',
-  // Profiles say it for themselves.
+  // Profiles contain their own authentication.
   'TEMPORAL_CONFIG_FILE',
   'TEMPORAL_PROFILE',
 ];

@@ -83,7 +83,7 @@ test.each([
   for (const answer of answers) {
     expect([answer.status, answer.body.error]).toEqual([
       503,
-      'The agent is on a host that cannot be reached from here',
+      "The agent's host cannot be reached from here: retry later",
     ]);
   }
   const instances = await backend('/api/runtime/instances');

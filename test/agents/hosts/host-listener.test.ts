@@ -115,7 +115,7 @@ describe('a host elsewhere', () => {
     [new ContainerMissingError('a'), ContainerMissingError, 'Agent a has no container'],
     [new InvalidCursorError(), InvalidCursorError, 'cursor'],
     [new DockerUnavailableError('secret path'), Error, 'Docker is not available'],
-    [new TypeError('secret'), BadGatewayError, "The agent's host could not answer"],
+    [new TypeError('secret'), BadGatewayError, "The agent's host failed to answer"],
   ])('fails as it failed there: %s', async (thrown, kind, message) => {
     const url = await serve({
       async *logs() {

@@ -132,7 +132,7 @@ test('nothing is done before the control plane was away for so long, nor once it
   container.end();
   await until(() => causes()?.at(-1) === 'repaired');
   awayForMs = 0;
-  await until(() => lines.some((line) => line.includes('supervisors can act again')));
+  await until(() => lines.some((line) => line.includes('supervisors are reachable again')));
   container.end();
   await pause(6_000, stop.signal);
   expect(container.status).toBe('exited');

@@ -118,7 +118,7 @@ test('a killed container comes back though neither Temporal nor PostgreSQL is th
   const agent = await knownAgent();
   await begin();
   const { Id: id } = await own.docker.getContainer(containerName(agent.agentId)).inspect();
-  const isHeard = () => lines.some((line) => line.includes('local repair hears Docker'));
+  const isHeard = () => lines.some((line) => line.includes('local repair receives Docker events'));
   await until(() => Promise.resolve(isHeard()));
   const killedAt = Date.now();
   await own.docker.getContainer(id).kill();

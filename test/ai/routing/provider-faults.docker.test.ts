@@ -165,7 +165,7 @@ describe('a provider that answers', () => {
         500,
         expect.stringMatching(
           new RegExp(
-            `^The AI provider openai does not answer \\((${failure}|garbage|unreachable)\\)$`,
+            `^The AI provider openai does not answer: retry later \\((${failure}|garbage|unreachable)\\)$`,
           ),
         ),
       ]);
@@ -196,7 +196,7 @@ describe('a provider that answers', () => {
       );
       expect([answer.status, answer.body.error]).toEqual([
         500,
-        `The AI provider ${name} does not answer (overloaded)`,
+        `The AI provider ${name} does not answer: retry later (overloaded)`,
       ]);
       await expectNothing(user, answer);
       await running.close();

@@ -246,7 +246,7 @@ describe('a call that is begun', () => {
     const { meter } = meterOf();
     meter.begin(usageOf().callId, () => usageOf({ endpoint: 'x'.repeat(5_000) }));
     expect(messages()).toEqual([
-      'error: [UsageLogger] Failed to log usage: a call has more to tell than a slot holds',
+      'error: [UsageLogger] Failed to log usage: a record exceeds the size of a slot',
     ]);
   });
 });
@@ -274,7 +274,7 @@ describe('what processes held that were killed', () => {
     );
     meterOf();
     await expect.poll(() => balanceOf(db, userId)).toEqual({ used: 0, held: 0 });
-    await expect.poll(messages).toContain('info: quota of processes that ended');
+    await expect.poll(messages).toContain('info: quota of processes that ended was released');
   });
 });
 

@@ -257,7 +257,7 @@ describe('A request is refused', () => {
   test('for a page of more than 10 MB', { tags: 'attack' }, async () => {
     answer = html('a'.repeat(10 * 1024 ** 2 + 1));
     const { body } = await ask('/api/read', { url: `${site}/large` });
-    expect(body).toEqual({ error: 'The page has more than 10 MB', code: 'TOO_LARGE' });
+    expect(body).toEqual({ error: 'The page is larger than 10 MB', code: 'TOO_LARGE' });
   });
 
   test('for an address inside, without a word of it', { tags: 'attack' }, async () => {
@@ -269,7 +269,10 @@ describe('A request is refused', () => {
       const { body, status } = await ask('/api/extract', { url });
       expect([status, body]).toEqual([
         500,
-        { error: 'The address of the URL is not a public one', code: 'URL_NOT_ALLOWED' },
+        {
+          error: 'The URL leads to a non-public address, which is not allowed',
+          code: 'URL_NOT_ALLOWED',
+        },
       ]);
     }
   });

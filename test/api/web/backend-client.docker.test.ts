@@ -81,7 +81,7 @@ test('what is missing is not ignored', async () => {
 });
 
 test('that the backend is still at the first call is told with when to come again', async () => {
-  const busy = { error: 'A request with this Idempotency-Key is still running' };
+  const busy = { error: 'A request with this Idempotency-Key is still running: retry later' };
   const client = await answering(busy, { status: 409, headers: { 'retry-after': '7' } });
   const refused = client.call(ON, runtimeInstances, {});
   await expect(refused).rejects.toThrow(StillRunningError);

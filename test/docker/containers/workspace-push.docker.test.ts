@@ -188,7 +188,10 @@ const LISTENS = `
 
 test('nothing is sent to what is not public, or to a branch that has moved', async () => {
   const refused = {
-    value: { pushed: false, pushError: expect.stringMatching(/not a public one$/) },
+    value: {
+      pushed: false,
+      pushError: expect.stringMatching(/non-public address, which is not allowed$/),
+    },
   };
   expect(await pushed({ allow: [] })).toMatchObject(refused);
   expect(await pushed({ commit: 'a'.repeat(40) })).toMatchObject({

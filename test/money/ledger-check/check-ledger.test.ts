@@ -233,7 +233,7 @@ describe('what was paid', () => {
     expect(await found()).toEqual([]);
     await move(spent, 'treasury', 3n);
     expect(await found()).toEqual([
-      `session:${session.id} has settled 0.000000 pathusd, the treasury has had 0.000003`,
+      `session:${session.id} has settled 0.000000 pathusd, the treasury has received 0.000003`,
     ]);
     await set('settled = 3');
     await move(`session:${session.id}`, 'external', 6n);
@@ -252,7 +252,7 @@ describe('what was paid', () => {
     await owner(`DELETE FROM payment_sessions WHERE id = '${session.id}-opening'`);
     await set('deposit = 11');
     expect(await found()).toEqual([
-      `session:${session.id} is 0.000000 pathusd, what is left of its deposit is 0.000001`,
+      `session:${session.id} is 0.000000 pathusd, the remainder of its deposit is 0.000001`,
     ]);
   });
 });

@@ -31,14 +31,14 @@ const emails = z.array(
   z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }),
 );
 
-/** The code host (OAuth in GitHub's form), as one of its clients. */
+/** An OAuth client of the code host (in GitHub's form). */
 export class CodeHost implements SignInProvider {
   readonly kind = 'github';
   readonly #settings: CodeHostSettings;
   readonly #configuration: Configuration;
   readonly #redirectUri: string;
 
-  /** @param redirectUri where it sends browsers back to. */
+  /** @param redirectUri address that the code host redirects browsers to. */
   constructor(
     settings: CodeHostSettings,
     client: { readonly id: string; readonly secret: string },
@@ -88,7 +88,7 @@ export class CodeHost implements SignInProvider {
     return {
       kind: this.kind,
       issuer: this.#settings.url,
-      // A login name can be given up, and taken by another.
+      // Login names can be given up and reused by another user, ids cannot.
       subject: String(who.id),
       label: who.login,
       email: primary?.email,
@@ -97,7 +97,11 @@ export class CodeHost implements SignInProvider {
     };
   }
 
-  /** @throws BadGatewayError for what is not answered as it should be. */
+  /**
+   * Requests a resource.
+   *
+   * @throws BadGatewayError for an error status or an unexpected form.
+   */
   async #ask<T>(token: string, path: string, schema: z.ZodType<T>): Promise<T> {
     const response = await fetchProtectedResource(
       this.#configuration,
@@ -109,7 +113,7 @@ export class CodeHost implements SignInProvider {
     );
     if (!response.ok) throw new BadGatewayError(`The code host answered ${response.status}`);
     const parsed = schema.safeParse(await response.json());
-    if (!parsed.success) throw new BadGatewayError('The code host answered in another form');
+    if (!parsed.success) throw new BadGatewayError('The code host answered in an unexpected form');
     return parsed.data;
   }
 }

@@ -4,20 +4,29 @@ import { text, url } from '../../../platform/environment/types.js';
 export const codeHostSettings = area('Code host', ({ production }) => {
   const address = url(...(production ? ['https'] : ['http', 'https']));
   return {
-    clientId: variable('CODEHOST_CLIENT_ID', text.optional(), 'what the platform is called there', {
-      otherwise: 'no code host',
-    }),
+    clientId: variable(
+      'CODEHOST_CLIENT_ID',
+      text.optional(),
+      'OAuth client id of the platform at the code host',
+      {
+        otherwise: 'no code host',
+      },
+    ),
     clientSecret: variable(
       'CODEHOST_CLIENT_SECRET',
       text.optional(),
       'by which the platform shows that it is that client',
       { secret: true, otherwise: 'no code host' },
     ),
-    url: variable('CODEHOST_URL', address.prefault('https://github.com'), 'where people sign in'),
+    url: variable(
+      'CODEHOST_URL',
+      address.prefault('https://github.com'),
+      "the code host's address for sign-in",
+    ),
     apiUrl: variable(
       'CODEHOST_API_URL',
       address.prefault('https://api.github.com'),
-      'where it tells who they are',
+      "the code host's API, for the user's identity",
     ),
   };
 });

@@ -4,23 +4,26 @@ import type { Database, TenantTransaction } from '../../../platform/database/dat
 import { tokenHash } from '../../../platform/secrets/token-hash.js';
 import type { FarcasterIdentity } from './quick-auth.js';
 
-/** Proofs of one account that are kept at a time: with one more the oldest ends. */
+/** Token chains that are kept for each account; one more evicts the oldest. */
 const MAX_CHAINS = 20;
 
-/** What all tokens of one proof begin with, 18 bytes, and what makes each of them another, 30. */
+/**
+ * Base64url characters of a token's prefix: 18 bytes, shared by all tokens of one proof. The 30 bytes
+ * after the prefix are unique to each token.
+ */
 const NAME_LENGTH = 24;
 const FORM = /^[\w-]{64}$/;
 
-/** A token at the one moment when it is known. */
+/** A new token in plain text; later only its hash is stored. */
 export interface FarcasterToken {
   readonly token: string;
   readonly expiresAt: Date;
 }
 
 /**
- * Tokens of ours for who has proven a Farcaster account: good for an hour, and changed for a new one until
- * 30 days after the proof. All that follow from one proof are a row, and hashes are all that is stored.
- * One that was changed and comes again was in two hands: it ends the whole row.
+ * The platform's tokens for proven Farcaster accounts. A token is valid for an hour and can be exchanged
+ * for a new token until 30 days after the proof. All tokens of a proof share one row, which stores only
+ * the latest hash. Reuse of an exchanged token means theft and deletes the row.
  */
 export class FarcasterTokens {
   readonly #database: Database;
@@ -41,7 +44,7 @@ export class FarcasterTokens {
          RETURNING expires_at AS "expiresAt"`,
         { id: nameOf(token), hash: tokenHash(token), fid, address: address ?? null },
       );
-      if (!made) throw new TypeError('no token was made');
+      if (!made) throw new TypeError('no token was stored: the insert returned no row');
       await db.query(
         `DELETE FROM farcaster_tokens WHERE id IN (
            SELECT id FROM farcaster_tokens WHERE fid = $fid
@@ -52,7 +55,7 @@ export class FarcasterTokens {
     });
   }
 
-  /** Whose a token is; one that was changed for a new one ends that, too. */
+  /** Finds the account of a token. An already exchanged token ends its whole chain. */
   async find(token: string): Promise<FarcasterIdentity | undefined> {
     if (!FORM.test(token)) return undefined;
     return this.#database.asPlatform().transaction(async (db) => {
@@ -67,7 +70,11 @@ export class FarcasterTokens {
     });
   }
 
-  /** @returns a new token in its place, or undefined when it is not good, or not any more. */
+  /**
+   * Exchanges a token for a new one.
+   *
+   * @returns undefined if the token is invalid or expired.
+   */
   async refresh(token: string): Promise<FarcasterToken | undefined> {
     if (!FORM.test(token)) return undefined;
     const next = token.slice(0, NAME_LENGTH) + newPart(30);
@@ -96,7 +103,10 @@ const holderOf = ({ address, fid }: Found): FarcasterIdentity => ({
   address: address ?? undefined,
 });
 
-/** Nobody guesses its name: who has it has had one of its tokens. */
+/**
+ * Ends the chain of a replayed token. The prefix cannot be guessed, so the caller must have held one of
+ * the chain's tokens.
+ */
 async function endIfUsedTwice(db: TenantTransaction, token: string): Promise<void> {
   await db.query('DELETE FROM farcaster_tokens WHERE id = $id AND token_hash <> $hash', {
     id: nameOf(token),

@@ -4,28 +4,28 @@ import * as z from 'zod';
 import { UnavailableError } from '../../../lib/errors.js';
 import { strictCall, textOf } from '../../../platform/http/strict-call.js';
 
-/** Whose key it is can be looked up by everybody: none that two sides share. */
+/** Signature algorithms with public keys only; a shared secret proves nothing about the issuer. */
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
 
-/** For one look at the server's keys, in milliseconds. */
+/** Milliseconds for one request to the server's keys. */
 const KEYS_TIMEOUT_MS = 5_000;
 const MAX_KEYS_BYTES = 64 * 1024;
 
-/** For how long keys are taken to be the server's, and how seldom it is asked for ones that it lacked. */
+/** Milliseconds for which keys are cached, and the least time between two requests for an unknown key. */
 const KEYS_KEPT_MS = 10 * 60_000;
 const KEYS_ASKED_EVERY_MS = 30_000;
 
 const CLOCK_SKEW_S = 60;
 
-/** A Farcaster account, as Quick Auth names it. */
+/** A Farcaster account as named by Quick Auth. */
 export interface FarcasterIdentity {
   readonly fid: number;
-  /** The wallet by which they signed in there, in lower case; where the server names it. */
+  /** The wallet of the sign-in, in lower case, if the server names one. */
   readonly address: Hex | undefined;
 }
 
 const claims = z.object({
-  // A number, unlike those of other issuers; text of digits is the same.
+  // Quick Auth sends a number, other issuers send text; digits in text are accepted as well.
   sub: z.union([
     z.number().int().positive(),
     z
@@ -36,20 +36,20 @@ const claims = z.object({
   address: z.unknown().optional(),
 });
 
-/** 503: the keys of the Quick Auth server cannot be had. */
+/** 503: the keys of the Quick Auth server cannot be fetched. */
 export class KeysAwayError extends UnavailableError {
   constructor(options?: ErrorOptions) {
-    super('Farcaster is unavailable', options);
+    super('Farcaster is unavailable: retry later', options);
   }
 }
 
-/** Proofs of Farcaster accounts: tokens that its Quick Auth server has issued for us. */
+/** A verifier of Farcaster accounts: accepts tokens that Quick Auth issued for this service's domain. */
 export class QuickAuth {
   readonly #issuer: string;
   readonly #audience: string;
   readonly #keyOf: JWTVerifyGetKey;
 
-  /** @param server also the tokens' issuer. */
+  /** @param server the Quick Auth server's URL, also the issuer of its tokens. */
   constructor({ server, domain }: { readonly server: string; readonly domain: string }) {
     this.#issuer = server;
     this.#audience = domain;
@@ -63,7 +63,7 @@ export class QuickAuth {
       try {
         return await keys(header, token);
       } catch (cause) {
-        // The keys are there, and none of them is meant.
+        // The keys were fetched, but no single key matches the token.
         if (cause instanceof errors.JWKSNoMatchingKey) throw cause;
         if (cause instanceof errors.JWKSMultipleMatchingKeys) throw cause;
         if (cause instanceof errors.JOSENotSupported) throw cause;
@@ -72,7 +72,12 @@ export class QuickAuth {
     };
   }
 
-  /** @returns undefined for what is no such token. @throws KeysAwayError */
+  /**
+   * Verifies a Quick Auth token.
+   *
+   * @returns undefined for an invalid token.
+   * @throws KeysAwayError
+   */
   async verify(token: string): Promise<FarcasterIdentity | undefined> {
     try {
       const { payload } = await jwtVerify(token, this.#keyOf, {
@@ -94,7 +99,7 @@ export class QuickAuth {
 
 function addressIn(claim: unknown): Hex | undefined {
   const isAddress = typeof claim === 'string' && /^0x[\da-fA-F]{40}$/.test(claim);
-  return isAddress ? (claim.toLowerCase() as Hex) : undefined; // it begins with 0x
+  return isAddress ? (claim.toLowerCase() as Hex) : undefined; // an address starts with 0x
 }
 
 async function fetchKeys(url: string, { signal }: { signal: AbortSignal }): Promise<Response> {

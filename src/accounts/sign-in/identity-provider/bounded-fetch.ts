@@ -2,15 +2,15 @@ import { Readable } from 'node:stream';
 import type { CustomFetch } from 'openid-client';
 import { readText } from '../../../lib/read-beginning.js';
 
-/** A longer answer is none of a provider's. */
+/** Most bytes of a provider's answer. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
-/** Seconds that a provider has for each answer. */
+/** Seconds that a provider may take for each answer. */
 export const PROVIDER_TIMEOUT_S = 10;
 
 const WITHOUT_BODY = [204, 205, 304];
 
-/** How providers are asked: no redirect is followed, and what they answer has an end. */
+/** A fetch for providers: follows no redirect and limits the answer's length. */
 export const boundedFetch: CustomFetch = async (url, options) => {
   const response = await fetch(url, { ...options, redirect: 'manual' });
   const { headers, status } = response;

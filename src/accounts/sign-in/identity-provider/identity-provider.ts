@@ -25,19 +25,19 @@ import type { IdentityProviderSettings } from './settings.js';
 const SCOPES = ['openid', 'email', 'profile'];
 const OFFLINE = 'offline_access';
 
-/** How long what was discovered counts, and how long nobody asks again after it failed. */
+/** Milliseconds for which discovered metadata is cached, and before the next try after a failure. */
 const DISCOVERED_MS = 60 * 60_000;
 const NOT_DISCOVERED_MS = 5_000;
 
-/** What counts of what it says of somebody; what is of another type is as if it were not there. */
+/** The used claims about a person; a claim of the wrong type counts as missing. */
 const profile = z.object({
   email: z.string().optional().catch(undefined),
-  // `true` alone: some say it in a text.
+  // Only boolean `true` counts, although some providers send text.
   email_verified: z.boolean().optional().catch(undefined),
   name: z.string().optional().catch(undefined),
 });
 
-/** The identity provider (OpenID Connect), as its only client. */
+/** A client of the identity provider (OpenID Connect). */
 export class IdentityProvider implements SignInProvider {
   readonly kind = 'google';
   readonly #settings: IdentityProviderSettings;
@@ -45,7 +45,7 @@ export class IdentityProvider implements SignInProvider {
   readonly #redirectUri: string;
   #discovered: { readonly configuration: Promise<Configuration>; until: number } | undefined;
 
-  /** @param redirectUri where it sends browsers back to. */
+  /** @param redirectUri the address to which the provider redirects browsers. */
   constructor(settings: IdentityProviderSettings, clientId: string, redirectUri: string) {
     this.#settings = settings;
     this.#clientId = clientId;
@@ -62,7 +62,8 @@ export class IdentityProvider implements SignInProvider {
       nonce,
       code_challenge: await calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
-      // A refresh token: of Google by the one, of others by the scope; of both when people consent.
+      // Requests a refresh token: Google needs `access_type`, other providers need the scope, and both
+      // need the user's consent.
       access_type: 'offline',
       prompt: 'consent',
     });
@@ -103,9 +104,9 @@ export class IdentityProvider implements SignInProvider {
   }
 
   /**
-   * Ends what a refresh token is good for. Done twice, it is no error.
+   * Revokes a refresh token. Revoking twice is harmless.
    *
-   * @throws when the provider refuses it or does not answer: it may have been done all the same.
+   * @throws if the provider refuses or does not answer; the token may have been revoked all the same.
    */
   async revoke(refreshToken: string): Promise<void> {
     const configuration = await this.#configuration();
@@ -138,7 +139,8 @@ export class IdentityProvider implements SignInProvider {
         [customFetch]: boundedFetch,
         timeout: PROVIDER_TIMEOUT_S,
         execute: [
-          // Otherwise what comes from the token endpoint is believed without its signature.
+          // Without this option, tokens from the token endpoint are accepted without checking their
+          // signature.
           enableNonRepudiationChecks,
           ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : []),
         ],

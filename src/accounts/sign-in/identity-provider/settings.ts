@@ -7,18 +7,18 @@ const names = textAs('ids, separated by commas', (value): readonly string[] | un
 });
 
 export const identityProviderSettings = area('Identity provider', ({ production }) => {
-  // What comes over http may be anybody's.
+  // Data from plain http could be forged by anyone.
   const protocols = production ? ['https'] : ['http', 'https'];
   return {
     issuerUrl: variable(
       'IDP_ISSUER_URL',
       url(...protocols).prefault('https://accounts.google.com'),
-      'who signs its tokens; all else is discovered from there',
+      'issuer of its tokens; all else is discovered from there',
     ),
     clientIds: variable(
       'IDP_CLIENT_ID',
       names.optional(),
-      'what the platform is called there. Of several the first one signs in, and all are believed to be meant by security events',
+      'client ids of the platform there. The first one signs users in; security events may name any of them',
       { otherwise: 'no identity provider' },
     ),
     clientSecret: variable(
@@ -30,7 +30,7 @@ export const identityProviderSettings = area('Identity provider', ({ production 
     riscConfigurationUrl: variable(
       'IDP_RISC_CONFIGURATION_URL',
       url(...protocols).prefault('https://accounts.google.com/.well-known/risc-configuration'),
-      'where it says by which keys its security events are signed',
+      'address of its configuration, which names the keys that sign its security events',
     ),
   };
 });

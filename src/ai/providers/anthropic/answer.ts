@@ -28,7 +28,7 @@ const block = z.union([
     name: z.string(),
     input: z.unknown().optional(),
   }),
-  // Thinking, the provider's own tools, and what comes to be.
+  // Thinking, the provider's own tools, and block types added later.
   z
     .object({ type: z.string() })
     .refine(({ type }) => type !== 'text' && type !== 'tool_use')
@@ -44,7 +44,11 @@ const answer = z.object({
   usage: wireUsage,
 });
 
-/** @throws ProviderError for an error inside, and for what is not a message. */
+/**
+ * Parses a whole message.
+ *
+ * @throws ProviderError if the body is an error or not a message.
+ */
 export function readMessage(text: string): Completion {
   const body = tryParseJson(text);
   const read = answer.safeParse(body);
@@ -62,14 +66,14 @@ export function readMessage(text: string): Completion {
   return toCompletion({ id, model, content, calls, reason: toFinishReason(reason), used });
 }
 
-/** Anthropic's `input_tokens` are only those that its prompt cache neither took in nor gave. */
+/** Converts Anthropic's usage, whose `input_tokens` exclude tokens written to or read from the prompt cache. */
 export function toUsed(usage: WireUsage): Used {
   const cached = usage.cache_read_input_tokens ?? 0;
   const inputTokens = (usage.input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0) + cached;
   return { tokens: { inputTokens, outputTokens: usage.output_tokens ?? 0 }, cached };
 }
 
-/** Whatever ends an answer in its own way, known or not, is a `stop`. */
+/** Maps a stop reason; a reason without a counterpart, known or unknown, becomes `stop`. */
 export function toFinishReason(stopReason: string | null | undefined): FinishReason {
   switch (stopReason) {
     case 'max_tokens':

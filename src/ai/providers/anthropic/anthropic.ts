@@ -6,7 +6,7 @@ import { AnthropicStream } from './stream.js';
 
 const API_VERSION = '2023-06-01';
 
-/** Anthropic's own Messages API. */
+/** Adapter for Anthropic's Messages API. */
 export const anthropic: ProviderAdapter = {
   request({ baseUrl, apiKey }, request) {
     return {

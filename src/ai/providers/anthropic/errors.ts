@@ -5,8 +5,8 @@ import { failureOfStatus } from '../shared/failure-of-status.js';
 import { retryAfterMs } from '../../../lib/retry-after.js';
 
 /**
- * What each `error.type` means. A conversation that does not fit the model has no type of its own:
- * it is an `invalid_request_error`, told apart only by words that may change.
+ * Failure for each `error.type`. An overlong conversation has no type of its own: it is an
+ * `invalid_request_error`, distinguishable only by wording that may change.
  */
 const FAILURE_OF_TYPE: ReadonlyMap<string, ProviderFailure> = new Map([
   ['invalid_request_error', 'bad_request'],
@@ -21,7 +21,7 @@ const FAILURE_OF_TYPE: ReadonlyMap<string, ProviderFailure> = new Map([
   ['overloaded_error', 'overloaded'],
 ]);
 
-/** Codes of an account that is blocked or out of money, under a type that says otherwise. */
+/** Codes of an account that is blocked or out of money, reported under a misleading type. */
 const ACCOUNT_CODES: ReadonlySet<string> = new Set([
   'contract_spend_limit_reached',
   'enforced_spend_limit_reached',
@@ -36,18 +36,18 @@ const errorBody = z.object({
   }),
 });
 
-/** An answer other than 2xx; by its status where the body does not say, or is cut off. */
+/** Maps a non-2xx response, by its status if the body is cut off or has no error type. */
 export function httpError(status: number, headers: Headers, text: string): ProviderError {
   const failure = saidFailure(tryParseJson(text)) ?? failureOfStatus(status);
   return new ProviderError('anthropic', failure, status, retryAfterMs(headers));
 }
 
-/** What came under a 200 and is not what it should be: an error of theirs, or garbage. */
+/** Maps an unexpected body under a 200: an Anthropic error, or garbage. */
 export function errorInside(body: unknown): ProviderError {
   return new ProviderError('anthropic', saidFailure(body) ?? 'garbage');
 }
 
-/** A request that cannot be said in Anthropic's format. */
+/** Returns the error for a request that Anthropic's format cannot express. */
 export function unsupported(): ProviderError {
   return new ProviderError('anthropic', 'bad_request');
 }

@@ -9,9 +9,9 @@ const MEDIA_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The `source` of an image from OpenAI's `image_url`: what is inside a data: URL, or the address.
+ * Converts OpenAI's `image_url` to an image `source`: the content of a data: URL, or the address.
  *
- * @throws ProviderError `bad_request` for anything else, and for kinds that are not taken there.
+ * @throws ProviderError `bad_request` for anything else, and for image types that Anthropic refuses.
  */
 export function imageSource(image: unknown): JsonObject {
   const url = isObject(image) ? image.url : undefined;
@@ -21,10 +21,10 @@ export function imageSource(image: unknown): JsonObject {
   return { type: 'url', url };
 }
 
-/** Characters before the data: its type and parameters. */
+/** Longest head of a data: URL, in characters: its type and parameters. */
 const MAX_HEAD_LENGTH = 200;
 
-/** No pattern over the whole: it holds megabytes. */
+/** Splits at the comma instead of matching a pattern, since the URL holds megabytes. */
 function inside(url: string): JsonObject {
   const comma = url.slice(0, MAX_HEAD_LENGTH).indexOf(',');
   if (comma < 0) throw unsupported();

@@ -11,21 +11,21 @@ interface Turn {
 }
 
 export interface Conversation {
-  /** Empty without a system message. */
+  /** System blocks; empty without a system message. */
   readonly system: readonly Block[];
   readonly messages: readonly Turn[];
 }
 
 /**
- * A conversation of OpenAI's format in Anthropic's, where system messages stand apart and the
- * results of tools are the user's. Only the role and the content of a message exist there.
+ * Converts an OpenAI conversation to Anthropic's format, where system messages are separate and tool
+ * results belong to the user. Only a message's role and content are kept.
  *
- * @throws ProviderError `bad_request` for what cannot be said there.
+ * @throws ProviderError `bad_request` for content that Anthropic's format cannot express.
  */
 export function toConversation(messages: readonly ChatMessage[]): Conversation {
   const system: Block[] = [];
   const turns: Turn[] = [];
-  /** Results of one round of tools have to stand in one turn. */
+  /** Anthropic wants the results of one round of tool calls in a single turn. */
   let results: Block[] | undefined;
   for (const message of messages) {
     if (message.role === 'tool') {
@@ -44,7 +44,7 @@ export function toConversation(messages: readonly ChatMessage[]): Conversation {
         break;
       case 'assistant': {
         const content = [...blocks(message.content), ...toolUses(message.tool_calls)];
-        // An answer may have been empty; sent back, an empty turn is refused.
+        // An answer may have been empty; Anthropic refuses an empty turn.
         if (content.length > 0) turns.push({ role: 'assistant', content });
         break;
       }
@@ -63,7 +63,7 @@ function blocks(content: unknown): Block[] {
   if (content === undefined || content === null || content === '') return [];
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   if (!Array.isArray(content)) throw unsupported();
-  // An empty text is refused there.
+  // Anthropic refuses an empty text.
   return content.filter((part: unknown) => !isEmptyText(part)).map(toBlock);
 }
 
@@ -96,7 +96,7 @@ function toolUses(calls: unknown): Block[] {
   });
 }
 
-/** Tools without arguments are called with an empty text by some. */
+/** Parses tool arguments; some clients send an empty text for a tool without parameters. */
 function toInput(argumentsText: unknown): JsonObject {
   if (argumentsText === '') return {};
   const input = typeof argumentsText === 'string' ? tryParseJson(argumentsText) : undefined;
@@ -108,7 +108,7 @@ function toolResult({ tool_call_id: id, content }: ChatMessage): Block {
   return { type: 'tool_result', tool_use_id: toolUseId(id), content: textOrBlocks(content) };
 }
 
-/** Calls that another provider's model made can have ids with characters that are refused there. */
+/** Returns a valid tool call id; other providers' ids can contain characters that Anthropic refuses. */
 function toolUseId(id: unknown): string {
   if (typeof id !== 'string' || id === '') throw unsupported();
   return id.replace(/[^a-zA-Z0-9_-]/g, '_');

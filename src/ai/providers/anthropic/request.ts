@@ -4,16 +4,16 @@ import { takesSampling } from './models.js';
 import { toToolChoice, toTools } from './tools.js';
 import { isObject, type JsonObject } from '../../../lib/json.js';
 
-/** Anthropic wants a limit where OpenAI has none. */
+/** Output limit if the request has none: Anthropic requires a limit, OpenAI does not. */
 const DEFAULT_MAX_TOKENS = 4096;
 
-/** The highest there; 2 in OpenAI's format. */
+/** Highest temperature at Anthropic; OpenAI's format allows 2. */
 const MAX_TEMPERATURE = 1;
 
 /**
- * A chat completion as the body of Anthropic's Messages API.
+ * Converts a chat completion to the body of Anthropic's Messages API.
  *
- * @throws ProviderError `bad_request` for what cannot be said there.
+ * @throws ProviderError `bad_request` for a request that Anthropic's format cannot express.
  */
 export function toMessagesRequest(request: ChatRequest): JsonObject {
   const { system, messages } = toConversation(request.messages);
@@ -37,14 +37,14 @@ export function toMessagesRequest(request: ChatRequest): JsonObject {
 
 function sampling({ model, temperature, top_p: topP }: ChatRequest): JsonObject {
   if (!takesSampling(model)) return {};
-  // Since 4.1 only one of the two is taken, and many clients send both.
+  // Models since 4.1 accept only one of temperature and top_p, and many clients send both.
   if (typeof temperature === 'number') {
     return { temperature: Math.min(temperature, MAX_TEMPERATURE) };
   }
   return typeof topP === 'number' ? { top_p: topP } : {};
 }
 
-/** What consists of white space alone is refused there. */
+/** Converts stop sequences, without those of only white space, which Anthropic refuses. */
 function stopSequences(stop: unknown): JsonObject {
   const sequences = (Array.isArray(stop) ? stop : [stop]).filter(
     (sequence: unknown) => typeof sequence === 'string' && sequence.trim() !== '',
@@ -52,13 +52,16 @@ function stopSequences(stop: unknown): JsonObject {
   return sequences.length > 0 ? { stop_sequences: sequences } : {};
 }
 
-/** With a `user_id` it is Anthropic's; otherwise OpenAI's labels, which are refused there. */
+/**
+ * Passes on metadata with a `user_id`, which is Anthropic's own; otherwise they are OpenAI's labels,
+ * which Anthropic refuses.
+ */
 function metadata({ metadata: given, user }: ChatRequest): JsonObject {
   if (isObject(given) && 'user_id' in given) return { metadata: given };
   return typeof user === 'string' ? { metadata: { user_id: user } } : {};
 }
 
-/** A schema is held there too; "any JSON" has no counterpart. */
+/** Converts a JSON schema to Anthropic's `output_config`; "any JSON" has no counterpart. */
 function outputConfig({ response_format: format, output_config: config }: ChatRequest): JsonObject {
   const own = isObject(config) ? config : undefined;
   const isSchema = isObject(format) && format.type === 'json_schema';

@@ -31,20 +31,20 @@ const messageDelta = z.object({
   usage: wireUsage.nullish(),
 });
 
-/** A call of a tool whose arguments are coming in. */
+/** A tool call whose arguments are still arriving. */
 interface OpenCall {
-  /** Among the calls of this answer. */
+  /** Position among the tool calls of this answer. */
   readonly index: number;
   readonly input: unknown;
   hasArguments: boolean;
 }
 
-/** Reads the events of one streamed message. Blocks come one after another. */
+/** Reads the events of one streamed message. Blocks arrive one after another. */
 export class AnthropicStream implements StreamReader {
   ended = false;
   over = false;
   bytes = 0;
-  /** There once the message has begun. */
+  /** Undefined until the message begins. */
   #chunks: ChunkWriter | undefined;
   #used: WireUsage | undefined;
   #stopReason: string | null | undefined;
@@ -79,7 +79,7 @@ export class AnthropicStream implements StreamReader {
       case 'error':
         throw errorInside(event);
       default:
-        // A ping, or one of those that Anthropic says may be added.
+        // A ping, or an event type that Anthropic reserves the right to add.
         return [];
     }
   }
@@ -107,7 +107,7 @@ export class AnthropicStream implements StreamReader {
     const { type, text, partial_json: json, thinking } = parsed(blockDelta, event).delta;
     this.bytes += bytesOf(text, json, thinking);
     if (type === 'text_delta' && text) return [this.#write({ content: text })];
-    // Without an open call these are the arguments of a tool that the provider runs itself.
+    // Without an open call, these arguments belong to a tool that the provider runs itself.
     if (type === 'input_json_delta' && json && this.#call)
       return [this.#appendArguments(this.#call, json)];
     return [];
@@ -116,7 +116,7 @@ export class AnthropicStream implements StreamReader {
   #endBlock(): string[] {
     const call = this.#call;
     this.#call = undefined;
-    // Nothing comes for a tool without arguments, and clients parse what has come.
+    // A tool without arguments gets no argument events, but clients parse the arguments.
     return call && !call.hasArguments
       ? [this.#appendArguments(call, JSON.stringify(call.input ?? {}))]
       : [];
@@ -130,7 +130,7 @@ export class AnthropicStream implements StreamReader {
   #readMessageDelta(event: JsonObject): string[] {
     const { delta, usage } = parsed(messageDelta, event);
     this.#stopReason = delta.stop_reason ?? this.#stopReason;
-    // The numbers are totals; what is not told has not changed.
+    // The numbers are totals; a null number is unchanged.
     for (const [name, value] of Object.entries(usage ?? {})) {
       if (value !== null) this.#used = { ...this.#used, [name]: value };
     }
@@ -144,14 +144,22 @@ export class AnthropicStream implements StreamReader {
     return [last, ...(this.#chunks?.writeUsage(this.#used && toUsed(this.#used)) ?? [])];
   }
 
-  /** @throws ProviderError when the message has not begun, or is over. */
+  /**
+   * Writes a chunk.
+   *
+   * @throws ProviderError if the message has not begun or has ended.
+   */
   #write(...chunk: Parameters<ChunkWriter['write']>): string {
     if (!this.#chunks || this.ended) throw errorInside(undefined);
     return this.#chunks.write(...chunk);
   }
 }
 
-/** @throws ProviderError for an event that is not of its kind. */
+/**
+ * Parses an event.
+ *
+ * @throws ProviderError if the event does not match its schema.
+ */
 function parsed<T>(schema: z.ZodType<T>, event: JsonObject): T {
   const read = schema.safeParse(event);
   if (!read.success) throw errorInside(event);

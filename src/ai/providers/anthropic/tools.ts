@@ -4,7 +4,11 @@ import { isObject, type JsonObject } from '../../../lib/json.js';
 
 const NO_PARAMETERS = { type: 'object', properties: {} };
 
-/** @throws ProviderError `bad_request` for what are no functions of OpenAI's format. */
+/**
+ * Converts OpenAI's tools.
+ *
+ * @throws ProviderError `bad_request` for tools that are not functions in OpenAI's format.
+ */
 export function toTools(tools: unknown): JsonObject[] {
   if (tools === undefined || tools === null) return [];
   if (!Array.isArray(tools)) throw unsupported();
@@ -17,13 +21,13 @@ export function toTools(tools: unknown): JsonObject[] {
       ...others,
       ...rest,
       input_schema: parameters ?? NO_PARAMETERS,
-      // OpenAI takes null for "not said".
+      // In OpenAI's format null means "not set".
       ...(typeof strict === 'boolean' && { strict }),
     };
   });
 }
 
-/** The field `tool_choice`, which holds there also whether several tools may be called at once. */
+/** Builds Anthropic's `tool_choice`, which also controls parallel tool calls. */
 export function toToolChoice({
   tool_choice: wanted,
   parallel_tool_calls: parallel,

@@ -42,7 +42,7 @@ type GeminiUsage = z.output<typeof response>['usageMetadata'];
 /**
  * Reads a `GenerateContentResponse`: a whole answer, or one event of a stream.
  *
- * @throws ProviderError for an error in its place, a prompt that is blocked, and anything else.
+ * @throws ProviderError for an error response, a blocked prompt, or anything else.
  */
 export function readGemini(text: string): z.output<typeof response> {
   const body = tryParseJson(text);
@@ -59,12 +59,12 @@ export function readGemini(text: string): z.output<typeof response> {
   return read.data;
 }
 
-/** Gemini's signature of a call, where Google's own translation puts it. */
+/** A tool call with Gemini's signature, in the field that Google's own OpenAI endpoint uses. */
 interface SignedToolCall extends ToolCall {
   readonly extra_content?: { readonly google: { readonly thought_signature: string } };
 }
 
-/** What a candidate says to the client, its text and its tool calls, and what it thinks. */
+/** Splits a candidate's output into text and tool calls for the client, and thinking. */
 export function readParts(candidate: GeminiCandidate | undefined): {
   text: string;
   calls: SignedToolCall[];
@@ -101,7 +101,7 @@ const FINISHED: ReadonlyMap<string, FinishReason> = new Map([
   ['IMAGE_RECITATION', 'content_filter'],
 ]);
 
-/** Ends after which what was said is not an answer: the model meant to call a tool, and failed. */
+/** Finish reasons that make the answer invalid, such as a malformed tool call. */
 const FAILED: ReadonlyMap<string, ProviderFailure> = new Map([
   ['MALFORMED_FUNCTION_CALL', 'garbage'],
   ['MALFORMED_RESPONSE', 'garbage'],
@@ -111,8 +111,10 @@ const FAILED: ReadonlyMap<string, ProviderFailure> = new Map([
 ]);
 
 /**
- * @param reason Gemini's; one that is not known is taken for an end if anything was said.
- * @throws ProviderError for one that is a failure.
+ * Maps a finish reason.
+ *
+ * @param reason Gemini's; an unknown reason counts as an end if there was any output.
+ * @throws ProviderError for a reason that is a failure.
  */
 export function finishReason(
   reason: string | null | undefined,
@@ -126,7 +128,7 @@ export function finishReason(
   return called ? 'tool_calls' : 'stop';
 }
 
-/** Undefined where the tokens are not told. */
+/** Reads the usage; undefined if the token counts are missing. */
 export function readUsed(from: GeminiUsage): Used | undefined {
   if (typeof from?.promptTokenCount !== 'number') return undefined;
   const inputTokens = from.promptTokenCount + (from.toolUsePromptTokenCount ?? 0);

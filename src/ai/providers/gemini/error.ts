@@ -4,7 +4,7 @@ import { isObject } from '../../../lib/json.js';
 import { failureOfStatus } from '../shared/failure-of-status.js';
 import { retryAfterMs } from '../../../lib/retry-after.js';
 
-/** Google's common form of an error (google.rpc.Status with its details). */
+/** Google's common error format (google.rpc.Status with details). */
 const details = z
   .array(z.object({ reason: z.string().optional(), retryDelay: z.string().optional() }).catch({}))
   .catch([]);
@@ -33,10 +33,10 @@ const BY_STATUS: ReadonlyMap<string, ProviderFailure> = new Map([
 ]);
 
 /**
- * What Gemini says of a failure, in the body of an answer or in an event of a stream.
+ * Reads Gemini's error from a response body or a stream event.
  *
- * @param httpStatus without it, the code in the body.
- * @returns undefined for a body that is no error, where there is no HTTP status that says so.
+ * @param httpStatus defaults to the code in the body.
+ * @returns undefined if the body is no error and no HTTP status is given.
  */
 export function geminiError(body: unknown): ProviderError | undefined;
 export function geminiError(body: unknown, httpStatus: number, headers: Headers): ProviderError;
@@ -45,7 +45,7 @@ export function geminiError(
   httpStatus?: number,
   headers?: Headers,
 ): ProviderError | undefined {
-  // Asked without `alt=sse`, a stream is an array, and so is its error.
+  // Without `alt=sse` a stream is an array, and so is its error.
   const answer: unknown = Array.isArray(body) ? body[0] : body;
   const said = isObject(answer) && isObject(answer.error) ? answer.error : undefined;
   if (!said && httpStatus === undefined) return undefined;
@@ -54,14 +54,14 @@ export function geminiError(
   let failure = BY_STATUS.get(error?.status ?? '') ?? failureOfStatus(code ?? 0);
   let waitMs = headers && retryAfterMs(headers);
   for (const { reason, retryDelay } of error?.details ?? []) {
-    // A wrong or expired key comes as an invalid argument.
+    // Gemini reports a wrong or expired key as an invalid argument.
     if (reason === 'API_KEY_INVALID') failure = 'bad_key';
     waitMs = delayMs(retryDelay) ?? waitMs;
   }
   return new ProviderError('gemini', failure, code, waitMs);
 }
 
-/** A duration of Google's is a number of seconds and an `s`: in bounds as a header's would be. */
+/** Parses a Google duration (a number of seconds and an `s`), with the same bounds as Retry-After. */
 function delayMs(delay: string | undefined): number | undefined {
   if (delay === undefined || !/^\d+(\.\d+)?s$/.test(delay)) return undefined;
   return retryAfterMs(new Headers({ 'retry-after': delay.slice(0, -1) }));

@@ -8,7 +8,7 @@ import { geminiError } from './error.js';
 import { geminiBody } from './request.js';
 import { GeminiStream } from './stream.js';
 
-/** Speaks the Gemini API of Google AI (`generateContent`). */
+/** Adapter for the Gemini API of Google AI (`generateContent`). */
 export const gemini: ProviderAdapter = {
   request({ baseUrl, apiKey }, request) {
     const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent';
@@ -41,13 +41,17 @@ export const gemini: ProviderAdapter = {
 
   openStream: (request) => new GeminiStream(request),
 
-  // A body that is cut off, or not Gemini's own, leaves the status to tell.
+  // The status decides if the body is cut off or not Gemini's own.
   readError(status, headers, text) {
     return geminiError(tryParseJson(text), status, headers);
   },
 };
 
-/** @throws ProviderError `unknown_model` for a name that no address can hold (broken UTF-16). */
+/**
+ * Encodes the model name for a URL path.
+ *
+ * @throws ProviderError `unknown_model` for a name that no URL can hold (broken UTF-16).
+ */
 function pathSegment(model: string): string {
   try {
     return encodeURIComponent(model);

@@ -1,11 +1,11 @@
 import { badRequest } from './input.js';
 import type { JsonObject } from '../../../lib/json.js';
 
-/** Longer than the head of any real data URL. */
+/** Longest head of a data URL, in characters; real heads are shorter. */
 const MAX_DATA_HEAD_LENGTH = 200;
 
 /**
- * The part for OpenAI's `image_url`: what is inside a data URL, or the address.
+ * Converts OpenAI's `image_url` to a Gemini part: the content of a data URL, or the address.
  *
  * @throws ProviderError `bad_request` for anything else.
  */
@@ -13,7 +13,7 @@ export function imagePart(url: string): JsonObject {
   if (/^https?:\/\//i.test(url)) {
     return { fileData: { fileUri: url, mimeType: mimeTypeOf(url) } };
   }
-  // A data URL is megabytes long: only its head is looked through.
+  // A data URL holds megabytes, so only its head is searched.
   const head = url.slice(0, MAX_DATA_HEAD_LENGTH);
   const [whole, mimeType] = /^data:(image\/[^;,]+)(?:;[^;,]+)*;base64,/i.exec(head) ?? [];
   if (whole === undefined) throw badRequest();
@@ -29,7 +29,7 @@ const IMAGE_TYPES: ReadonlyMap<string, string> = new Map([
   ['heif', 'image/heif'],
 ]);
 
-/** What a file's name tells; Gemini finds out itself where that is nothing. */
+/** Returns the media type for the file name's extension; without one, Gemini detects the type. */
 function mimeTypeOf(url: string): string | undefined {
   const [, extension] = /\.(\w+)$/.exec(url.split(/[?#]/, 1)[0] ?? '') ?? [];
   return IMAGE_TYPES.get(extension?.toLowerCase() ?? '');

@@ -1,9 +1,16 @@
 import { ProviderError, type ProviderFailure } from '../../completion/provider-error.js';
 
-/** Twice what a request's own body may be: beyond, some can read it but not write it down. */
+/**
+ * Deepest nesting of a value, twice the limit for a request body: some deeper values can be parsed but
+ * not serialized.
+ */
 const MAX_DEPTH = 200;
 
-/** @throws ProviderError for what is nested more deeply. */
+/**
+ * Serializes a value.
+ *
+ * @throws ProviderError if the value is nested too deeply.
+ */
 export function toJson(value: unknown, failure: ProviderFailure): string {
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {

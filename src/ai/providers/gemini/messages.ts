@@ -31,23 +31,23 @@ const toolCalls = z
       extra_content: z
         .object({ google: z.object({ thought_signature: z.string() }) })
         .optional()
-        // Another provider's, of no meaning here.
+        // Another provider's extra content, meaningless to Gemini.
         .catch(undefined),
     }),
   )
   .nullish();
 
 /**
- * Google's word for "this call was not Gemini's": from Gemini 3 on, a call without a signature is
- * refused, and a conversation may have begun at another provider.
+ * Google's marker for a call that Gemini did not make. Gemini 3 and later refuse a call without a
+ * signature, and a conversation may have begun at another provider.
  */
 const NOT_FROM_GEMINI = 'skip_thought_signature_validator';
 const NEEDS_NO_SIGNATURE = /^gemini-[12]\b/;
 
 /**
- * The conversation in Gemini's form.
+ * Converts a conversation to Gemini's format.
  *
- * @throws ProviderError `bad_request` for messages that have none.
+ * @throws ProviderError `bad_request` for messages that Gemini's format cannot express.
  */
 export function toContents({ model, messages }: Pick<ChatRequest, 'model' | 'messages'>): {
   readonly contents: readonly Content[];
@@ -75,7 +75,7 @@ export function toContents({ model, messages }: Pick<ChatRequest, 'model' | 'mes
         break;
       case 'assistant': {
         const parts = assistantParts(message, functionNames, !NEEDS_NO_SIGNATURE.test(model));
-        // Gemini takes no content without parts.
+        // Gemini refuses content without parts.
         if (parts.length > 0) contents.push({ role: 'model', parts });
         break;
       }
@@ -117,7 +117,7 @@ function assistantParts(
   const unsigned = needsSignature && calls.every((call) => !call.extra_content);
   for (const [index, { id, function: fn, extra_content: extra }] of calls.entries()) {
     functionNames.set(id, fn.name);
-    // Of calls made together Gemini signs the first alone.
+    // Gemini signs only the first of several parallel calls.
     const made = unsigned && index === 0 ? NOT_FROM_GEMINI : undefined;
     parts.push({
       functionCall: { id, name: fn.name, args: fn.arguments === '' ? {} : args(fn.arguments) },
@@ -144,7 +144,7 @@ function functionResponse(
 }
 
 function jsonObject(text: string): JsonObject | undefined {
-  // Results are long: most that are no object are not even parsed.
+  // Results are long, so text that cannot be an object is not parsed.
   const value = /^\s*\{/.test(text) ? tryParseJson(text) : undefined;
   return isObject(value) ? value : undefined;
 }

@@ -38,10 +38,10 @@ const responseFormat = z
 const generationConfig = z.record(z.string(), z.unknown()).nullish();
 
 /**
- * A `GenerateContentRequest`: what the chat completion asks for, with the fields that are meant for
- * Gemini as they are, and without those that only OpenAI knows.
+ * Builds a `GenerateContentRequest` from a chat completion. Gemini's own fields are kept; fields that
+ * only OpenAI supports are dropped.
  *
- * @throws ProviderError `bad_request` for what cannot be said in that form.
+ * @throws ProviderError `bad_request` for a request that Gemini cannot express.
  */
 export function geminiBody(request: ChatRequest): string {
   const tools = functionDeclarations(request.tools);
@@ -51,7 +51,7 @@ export function geminiBody(request: ChatRequest): string {
     toolConfig: toolConfig(request.tool_choice, tools !== undefined),
     generationConfig: {
       ...parsed(generationConfig, request.generationConfig),
-      // One candidate is read, so that one is asked for.
+      // Only one candidate is read, so only one is requested.
       candidateCount: undefined,
       ...given({
         maxOutputTokens: request.max_completion_tokens ?? request.max_tokens,
@@ -69,7 +69,7 @@ export function geminiBody(request: ChatRequest): string {
   return toJson(body, 'bad_request');
 }
 
-/** Without what is not there, so that it hides nothing beneath it. */
+/** Drops undefined fields, so that they do not override those merged before. */
 function given(fields: Readonly<Record<string, unknown>>): object {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
@@ -82,7 +82,7 @@ function functionDeclarations(tools: unknown): readonly object[] | undefined {
   return declared.map(({ function: { name, description, parameters } }) => ({
     name,
     description: description ?? undefined,
-    // Takes any JSON Schema; `parameters` would take Google's own subset.
+    // This field takes any JSON Schema; `parameters` takes only Google's subset.
     parametersJsonSchema: parameters ?? undefined,
   }));
 }
@@ -91,7 +91,7 @@ function toolConfig(choice: unknown, hasTools: boolean): object | undefined {
   const chosen = parsed(toolChoice, choice) ?? undefined;
   if (chosen === undefined) return undefined;
   if (!hasTools) {
-    // Gemini refuses a choice among none.
+    // Gemini refuses a tool choice without tools.
     if (chosen === 'auto' || chosen === 'none') return undefined;
     throw badRequest();
   }

@@ -4,11 +4,11 @@ import type { StreamReader, WireEvent } from '../shared/adapter.js';
 import { bytesOf, ChunkWriter, type Used } from '../shared/openai-format.js';
 import { finishReason, readGemini, readParts, readUsed, type GeminiCandidate } from './answer.js';
 
-/** Turns the events of a `streamGenerateContent` into OpenAI's chunks. */
+/** Converts the events of `streamGenerateContent` to OpenAI's chunks. */
 export class GeminiStream implements StreamReader {
   ended = false;
   bytes = 0;
-  /** What was used can follow the end. */
+  /** Always false: the usage can follow the end. */
   readonly over = false;
   readonly #chunks: ChunkWriter;
   #used: Used | undefined;
@@ -26,7 +26,7 @@ export class GeminiStream implements StreamReader {
     const { candidates, usageMetadata } = readGemini(data);
     const wasSent = this.ended && this.#used !== undefined;
     this.#used = readUsed(usageMetadata) ?? this.#used;
-    // After the end there comes nothing that a client could still take up.
+    // Events after the end carry nothing that a client could still use.
     const chunks = this.ended ? [] : this.#readCandidate(candidates?.[0]);
     if (this.ended && !wasSent) chunks.push(...this.#chunks.writeUsage(this.#used));
     return chunks;

@@ -9,19 +9,19 @@ import { bytesOf, wantsUsage } from '../shared/openai-format.js';
 import { isObject, tryParseJson } from '../../../lib/json.js';
 import { retryAfterMs } from '../../../lib/retry-after.js';
 
-/** Numbers that make no sense are none: the answer beside them may be good. */
+/** An invalid usage counts as missing, since the answer itself may be valid. */
 const usage = z
   .object({ prompt_tokens: z.number().int().min(0), completion_tokens: z.number().int().min(0) })
   .nullish()
   .catch(undefined);
 
-/** OpenRouter's `code` is a status, OpenAI's and Groq's a word. */
+/** OpenRouter's `code` is a status; that of OpenAI and Groq is a word. */
 const failure = z.object({
   code: z.union([z.string(), z.number()]).nullish(),
   type: z.string().nullish(),
 });
 
-/** MiniMax says in here what went wrong, under 200; 0 is well. */
+/** MiniMax reports errors here, under a 200; 0 means success. */
 const baseResponse = z.object({ status_code: z.number() }).nullish();
 
 const answer = z.object({
@@ -42,16 +42,19 @@ const chunk = z.object({
     .array(z.object({ finish_reason: z.string().nullish(), delta: z.unknown().optional() }))
     .nullish(),
   usage,
-  /** Groq's place for it, and for why it stopped early. */
+  /** Groq's field for the usage, and for the error that ended the answer early. */
   x_groq: z.object({ usage, error: z.string().nullish() }).nullish(),
 });
 
 const withError = z.object({ error: failure });
-/** OpenRouter's, where the model broke off an answer. */
+/** OpenRouter's format for an answer that the model broke off. */
 const withChoiceError = z.object({ choices: z.array(withError).min(1) });
 const withBase = z.object({ base_resp: baseResponse });
 
-/** Those who speak OpenAI's chat completions themselves: the conversation goes on as it came. */
+/**
+ * Returns the adapter for a provider that speaks OpenAI's chat completions; the conversation passes
+ * through unchanged.
+ */
 export function openAiCompatible(name: ProviderName): ProviderAdapter {
   return {
     request({ baseUrl, apiKey }, request) {
@@ -104,7 +107,10 @@ function bodyFor(name: ProviderName, baseUrl: string, request: ChatRequest): Cha
   return isOpenAi ? withOwnBound(asked) : asked;
 }
 
-/** OpenAI's own newer models refuse the bound's old name, which servers like it still go by. */
+/**
+ * Renames the output bound: OpenAI's newer models refuse the old name, which compatible servers still
+ * require.
+ */
 function withOwnBound({ max_tokens: most, ...request }: ChatRequest): ChatRequest {
   return most === undefined ? request : { max_completion_tokens: most, ...request };
 }
@@ -118,7 +124,7 @@ class ChunkReader implements StreamReader {
   readonly #name: ProviderName;
   readonly #includeUsage: boolean;
 
-  /** @param includeUsage whether the client asked for the chunk that tells what was used. */
+  /** @param includeUsage true if the client requested the usage chunk. */
   constructor(name: ProviderName, includeUsage: boolean) {
     this.#name = name;
     this.#includeUsage = includeUsage;
@@ -139,13 +145,13 @@ class ChunkReader implements StreamReader {
     if (groq?.error) throw new ProviderError(this.#name, 'overloaded');
     this.usage = toUsage(said ?? groq?.usage) ?? this.usage;
     for (const { delta } of choices ?? []) this.bytes += bytesSaid(delta);
-    // Some end with the connection instead of with [DONE].
+    // Some providers close the connection instead of sending [DONE].
     if (choices?.some(({ finish_reason: reason }) => reason)) this.ended = true;
     return (choices?.length ?? 0) === 0 && said && !this.#includeUsage ? [] : [data];
   }
 }
 
-/** Of a message, or a piece of one. */
+/** Counts the output bytes of a message or of a piece of a message. */
 function bytesSaid(said: unknown): number {
   if (!isObject(said)) return 0;
   const { content, refusal, reasoning, reasoning_content: thoughts, tool_calls: calls } = said;
@@ -179,7 +185,7 @@ function failureInside(name: ProviderName, body: unknown): ProviderError {
     : new ProviderError(name, failureOf(name, 500, [code, type]));
 }
 
-/** MiniMax's own numbers, as far as they tell something apart. */
+/** MiniMax's own error codes, as far as they distinguish failures. */
 const BASE_FAILURES: Readonly<Record<number, ProviderFailure>> = {
   1001: 'overloaded',
   1002: 'rate_limited',
@@ -187,18 +193,22 @@ const BASE_FAILURES: Readonly<Record<number, ProviderFailure>> = {
   1008: 'bad_key',
   1026: 'refused',
   1027: 'refused',
-  1039: 'rate_limited', // tokens a minute
+  1039: 'rate_limited', // tokens per minute
   2013: 'bad_request',
   2049: 'bad_key',
 };
 
-/** @throws ProviderError for an error under a 200. */
+/**
+ * Throws if the body holds MiniMax's error code.
+ *
+ * @throws ProviderError for an error under a 200.
+ */
 function refuseBaseResponse(name: ProviderName, body: unknown): void {
   const code = withBase.safeParse(body).data?.base_resp?.status_code ?? 0;
   if (code !== 0) throw new ProviderError(name, BASE_FAILURES[code] ?? 'overloaded');
 }
 
-/** What the codes and types of the OpenAI format mean, whatever the status. */
+/** Failures for the error codes and types of the OpenAI format, whatever the status. */
 const NAMED_FAILURES = new Map<string, ProviderFailure>(
   Object.entries({
     context_length_exceeded: 'too_long',
@@ -217,7 +227,7 @@ function failureOf(name: ProviderName, status: number, words: readonly unknown[]
     const known = typeof word === 'string' ? NAMED_FAILURES.get(word) : undefined;
     if (known) return known;
   }
-  // There it is their moderation.
+  // At OpenRouter a 403 is a moderation refusal.
   if (status === 403 && name === 'openrouter') return 'refused';
   return failureOfStatus(status);
 }

@@ -2,47 +2,58 @@ import type { ChatRequest, Completion, TokenUsage } from '../../completion/compl
 import type { ProviderError } from '../../completion/provider-error.js';
 import type { ProviderConfig } from '../../completion/provider-names.js';
 
-/** An HTTP request to a provider; always a POST. */
+/** An HTTP POST request to a provider. */
 export interface WireRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** One server-sent event of a provider. */
+/** A server-sent event of a provider. */
 export interface WireEvent {
   readonly event?: string | undefined;
   readonly data: string;
 }
 
-/** Reads the events of one streamed answer, in order. Has a state: one for each answer. */
+/** A stateful reader of a streamed answer's events, in order. Each answer needs its own reader. */
 export interface StreamReader {
   /**
-   * @returns the OpenAI `chat.completion.chunk`s that this event comes to, each as JSON text; none
-   *   for an event that says nothing to the client.
-   * @throws ProviderError for an error in the stream, and for what makes no sense.
+   * Translates an event into OpenAI `chat.completion.chunk`s, each as JSON text.
+   *
+   * @returns an empty list for an event that carries nothing for the client.
+   * @throws ProviderError for an error in the stream or a malformed event.
    */
   read(event: WireEvent): readonly string[];
-  /** What the provider has said so far that the call uses. */
+  /** The usage that the provider has reported so far. */
   readonly usage: TokenUsage | undefined;
-  /** Of all that the model has said so far, in UTF-8: text, thoughts and calls of tools. */
+  /** UTF-8 bytes of all model output so far: text, thinking and tool calls. */
   readonly bytes: number;
-  /** Whether the provider has said that the answer is whole. */
+  /** True if the provider has marked the answer as complete. */
   readonly ended: boolean;
-  /** Whether nothing comes any more, and the connection need not be waited for. */
+  /** True if no more events follow, so the connection need not be read further. */
   readonly over: boolean;
 }
 
-/** Speaks one provider's own format; the conversation itself is in OpenAI's everywhere else. */
+/** Translates between OpenAI's format, used everywhere else, and a provider's own format. */
 export interface ProviderAdapter {
-  /** @param request its `model` is what the provider calls it; `stream` says which of the two. */
+  /**
+   * Builds the HTTP request.
+   *
+   * @param request with `model` as the provider names it; `stream` selects a stream or a whole answer.
+   */
   request(provider: ProviderConfig, request: ChatRequest): WireRequest;
   /**
-   * @param text the body of an answer with a 2xx status.
-   * @throws ProviderError also when there is an error inside, or it makes no sense.
+   * Reads a whole answer.
+   *
+   * @param text the body of a 2xx response.
+   * @throws ProviderError also if the body holds an error or is malformed.
    */
   readAnswer(text: string, request: ChatRequest): Completion;
   openStream(request: ChatRequest): StreamReader;
-  /** @param text the beginning of the body of an answer with another status. */
+  /**
+   * Reads a failed response.
+   *
+   * @param text the beginning of the body of a non-2xx response.
+   */
   readError(status: number, headers: Headers, text: string): ProviderError;
 }

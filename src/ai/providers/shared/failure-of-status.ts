@@ -1,6 +1,6 @@
 import type { ProviderFailure } from '../../completion/provider-error.js';
 
-/** What an HTTP status says of a failure whose body says nothing that we know. */
+/** Returns the failure for an HTTP status, if the body names no known error. */
 export function failureOfStatus(status: number): ProviderFailure {
   switch (status) {
     case 401:

@@ -2,9 +2,9 @@ import type { ChatRequest } from '../../completion/completion.js';
 import type { ProviderName } from '../../completion/provider-names.js';
 
 /**
- * Fields of a chat completion that cost nothing but tokens, of which what is held tells the most.
- * Whatever is not named here reaches no provider: a search, a store, another model or a better place
- * in the queue is charged beside the tokens, or for more of them than anybody can reckon.
+ * Fields of a chat completion that every provider takes, and that cost only tokens covered by the hold.
+ * All other fields are dropped: searches, storage, other models or queue priority cost extra, or tokens
+ * that cannot be estimated.
  */
 const COMMON = [
   'model',
@@ -36,7 +36,7 @@ const COMMON = [
   'prompt_cache_key',
 ] as const;
 
-/** What each takes beside those; OpenAI's are those of servers that are like it. */
+/** Fields that each provider takes besides the common ones; OpenAI's are those of compatible servers. */
 const OWN = {
   openrouter: ['reasoning', 'include_reasoning', 'top_k', 'min_p', 'top_a', 'repetition_penalty'],
   gemini: ['generationConfig', 'safetySettings'],
@@ -46,7 +46,7 @@ const OWN = {
   minimax: ['reasoning_split'],
 } as const satisfies Readonly<Record<ProviderName, readonly string[]>>;
 
-/** What these fields may hold, where they hold fields of their own. */
+/** Allowed subfields of nested fields. */
 const NESTED: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['stream_options', new Set(['include_usage', 'include_obfuscation'])],
   ['reasoning', new Set(['effort', 'max_tokens', 'exclude', 'enabled', 'summary'])],
@@ -61,22 +61,22 @@ const NESTED: ReadonlyMap<string, ReadonlySet<string>> = new Map([
 const COMMON_FIELDS: ReadonlySet<string> = new Set(COMMON);
 const ALL_FIELDS: ReadonlySet<string> = new Set([...COMMON, ...Object.values(OWN).flat()]);
 
-/** Whether any provider takes it. */
+/** Reports whether any provider takes the field. */
 export const isKnownField = (field: string): boolean => ALL_FIELDS.has(field);
 
-/** What a field may hold; undefined for one of which that does not matter. */
+/** Returns the allowed subfields of a field; undefined if they are not restricted. */
 export const fieldsWithin = (field: string): ReadonlySet<string> | undefined => NESTED.get(field);
 
 /**
- * The request with nothing in it that the provider does not take.
+ * Returns the request without the fields that the provider does not take.
  *
- * @param name undefined for OpenAI itself, which takes what all take.
+ * @param name undefined for OpenAI itself, which takes only the common fields.
  */
 export function takenBy(name: ProviderName | undefined, request: ChatRequest): ChatRequest {
   const own: readonly string[] = name === undefined ? [] : OWN[name];
   const fields = Object.entries(request).filter(
     ([field]) => COMMON_FIELDS.has(field) || own.includes(field),
   );
-  // `model` and `messages` are among the fields that all take.
+  // The common fields include `model` and `messages`.
   return Object.fromEntries(fields) as ChatRequest;
 }

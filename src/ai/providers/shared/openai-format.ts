@@ -10,19 +10,19 @@ export interface ToolCall {
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 
-/** What a provider says that a call used, and how much of it in which way. */
+/** Usage of a call as the provider reports it, with its breakdown. */
 export interface Used {
   readonly tokens: TokenUsage;
   readonly cached: number;
-  /** Undefined where it is not told apart. */
+  /** Thinking tokens; undefined if not reported separately. */
   readonly thinking?: number;
 }
 
-/** Whether the client of a stream asked for a last chunk that tells what was used. */
+/** Reports whether the client of a stream requested a final usage chunk. */
 export const wantsUsage = ({ stream_options: options }: ChatRequest): boolean =>
   isObject(options) && options.include_usage === true;
 
-/** Of texts, in UTF-8. */
+/** Counts the UTF-8 bytes of the given texts. */
 export function bytesOf(...texts: readonly unknown[]): number {
   let bytes = 0;
   for (const text of texts) if (typeof text === 'string') bytes += Buffer.byteLength(text);
@@ -33,7 +33,7 @@ export function toolCall(id: string, name: string, json: string): ToolCall {
   return { id, type: 'function', function: { name, arguments: json } };
 }
 
-/** Writes a whole answer as OpenAI's API would. */
+/** Formats a whole answer as OpenAI's API does. */
 export function toCompletion(answer: {
   readonly id: string;
   readonly model: string;
@@ -58,7 +58,7 @@ export function toCompletion(answer: {
   return { json, content, bytes, usage: used?.tokens };
 }
 
-/** Writes the chunks of one streamed answer as OpenAI's API would. */
+/** Formats the chunks of one streamed answer as OpenAI's API does. */
 export class ChunkWriter {
   readonly #head: object;
   readonly #includeUsage: boolean;
@@ -69,7 +69,7 @@ export class ChunkWriter {
     this.#includeUsage = wantsUsage(request);
   }
 
-  /** Whether a chunk was written: the first one says whose turn it is. */
+  /** Reports whether a chunk was written; the first chunk carries the role. */
   get hasWritten(): boolean {
     return this.#hasWritten;
   }
@@ -80,12 +80,12 @@ export class ChunkWriter {
     return JSON.stringify({
       ...this.#head,
       choices: [{ index: 0, delta: whole, logprobs: null, finish_reason: reason }],
-      // OpenAI's API has the field in every chunk when it is asked for.
+      // When usage is requested, OpenAI's API has the field in every chunk.
       ...(this.#includeUsage && { usage: null }),
     });
   }
 
-  /** The chunk that tells what was used; none where the client did not ask for it. */
+  /** Returns the usage chunk; empty if the client did not request usage. */
   writeUsage(used: Used | undefined): string[] {
     if (!this.#includeUsage || !used) return [];
     return [JSON.stringify({ ...this.#head, choices: [], usage: toUsage(used) })];

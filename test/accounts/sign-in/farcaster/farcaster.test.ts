@@ -223,7 +223,7 @@ describe('the keys of the server', () => {
     try {
       const path = '/api/auth/farcaster/verify';
       const { status, body } = await call(away.url, 'POST', path, { body: { token } });
-      expect([status, body]).toEqual([503, { error: 'Farcaster is unavailable' }]);
+      expect([status, body]).toEqual([503, { error: 'Farcaster is unavailable: retry later' }]);
     } finally {
       await away.close();
     }
