@@ -67,7 +67,7 @@ export class ClonePayments {
   }
 }
 
-const PARENT_IS_GONE = 'The agent that it is to be a clone of is removed';
+const PARENT_IS_GONE = 'The parent agent of this clone has been removed';
 
 const TAKEN_BACK =
-  'The chain has taken its payment back; when it is there again, the same request tries again';
+  'A chain reorganisation removed the payment: repeat the same request once the payment is confirmed again';

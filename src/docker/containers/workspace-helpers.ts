@@ -30,7 +30,7 @@ const ofOneOwner = (most: number): number => Math.ceil(most / 4);
 /** Milliseconds that a helper that pushes stays idle after its caller has left. */
 const PUSH_IDLE_MS = 1_000;
 
-const NO_NETWORK = 'The agent has no network to push over: it has one as soon as it was started';
+const NO_NETWORK = 'The agent has no network to push over: start the agent once, then retry';
 
 /** Fraction of a helper's idle time after which an unused connection closes, before the helper ends. */
 const UNUSED_SHARE = 0.75;

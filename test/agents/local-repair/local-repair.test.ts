@@ -103,7 +103,7 @@ const tellings = (agentId: string) => told.push(agentId);
 const causes = () => journal.get('one')?.past.map(({ cause }) => cause);
 const isUp = () => journal.get('one')?.memory.state === 'running' && container.status === 'running';
 const isInCharge = () =>
-  lines.some((line) => line.includes('agents of this host are repaired here'));
+  lines.some((line) => line.includes('agents of this host are repaired locally'));
 
 test('an agent that may not start yet is started once it may', async () => {
   let refusals = 0;
@@ -116,7 +116,7 @@ test('an agent that may not start yet is started once it may', async () => {
   begin();
   await until(isUp);
   expect(causes()).toEqual(['host_returned', 'healthy']);
-  expect(lines.filter((line) => line.includes('cannot be repaired here yet'))).toHaveLength(1);
+  expect(lines.filter((line) => line.includes('cannot be repaired locally yet'))).toHaveLength(1);
 });
 
 test('nothing is done before the control plane was away for so long, nor once it is back', async () => {
@@ -142,7 +142,7 @@ test('what was left to its supervisor is looked at again when Docker is back', a
   container.id = 'another one';
   await known();
   begin();
-  await until(() => lines.some((line) => line.includes('is left as it is')));
+  await until(() => lines.some((line) => line.includes('waits for its supervisor')));
   container.id = 'container';
   events.push({ kind: 'lost', reason: 'gone' }, { kind: 'connected', lostAt: Date.now() });
   await until(isUp);
