@@ -1,14 +1,24 @@
 import http from 'node:http';
 import https from 'node:https';
-import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import {
+  BaseError,
+  BlockNotFoundError,
+  createPublicClient,
+  custom,
+  erc20Abi,
+  formatTransactionReceipt,
+  type CallParameters,
+  type EIP1193Parameters,
+  type Hex,
+  type PublicClient,
+} from 'viem';
 import * as z from 'zod';
 import { UnavailableError } from '../errors.js';
 import { strictCall, textOf, type StrictCall } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';
 import { keptFor } from '../kept-for.js';
 import { Turns, type Asker } from '../turns.js';
-import { blockAnswer, hexData, quantity, receiptAnswer } from './answers.js';
-import type { Block, Receipt } from './answers.js';
+import { ANSWERS, hexData, type Block, type Receipt } from './answers.js';
 
 /** For one question and its answer, in milliseconds. */
 const CALL_TIMEOUT_MS = 5_000;
@@ -77,18 +87,8 @@ export class NodeRefusalError extends Error {
   }
 }
 
-/** Code that is run as of a block, and leaves nothing behind. */
-export interface ChainCall {
-  /** The contract; without one `data` is a constructor, whose result counts. */
-  readonly to?: Hex;
-  /** Who asks, where that matters. */
-  readonly from?: Hex;
-  readonly data: Hex;
-  /** Most that it may take; as much as the node lets calls have unless said. */
-  readonly gas?: bigint;
-  /** The number of the block; the latest unless said. */
-  readonly block?: number | undefined;
-}
+/** Code that is run as of the latest block; without `to`, `data` is a constructor, whose result counts. */
+export type ChainCall = Pick<CallParameters, 'account' | 'data' | 'gas' | 'to'>;
 
 /** Where a node is. */
 interface NodePlace {
@@ -103,56 +103,63 @@ export type NodeAsker = Pick<Asker, 'owner' | 'isUrgent'>;
 /** Nobody's in particular. */
 const PLATFORM: NodeAsker = { owner: '', isUrgent: true };
 
+/** A request to a node by viem's client. */
+export type NodeRequest<T> = (client: PublicClient) => Promise<T>;
+
+type RpcRequest = Pick<EIP1193Parameters, 'method' | 'params'>;
+
 /** The connections to a node, which those share who ask it. */
 class NodeConnections {
   readonly #url: string | undefined;
   readonly #turns = new Turns(AT_ONCE, OF_ONE_OWNER);
   readonly #agent: http.Agent;
   /** Waits for nobody's turn: all others wait for it. */
-  readonly checkChain: () => Promise<void>;
+  readonly #checkChain: () => Promise<void>;
 
   constructor({ chainId, url }: NodePlace) {
     this.#url = url;
     const { Agent } = url?.startsWith('https:') ? https : http;
     this.#agent = new Agent({ keepAlive: true, timeout: IDLE_MS, maxFreeSockets: AT_ONCE });
-    this.checkChain = keptFor(CHAIN_KEPT_MS, async () => {
-      const id = await ofNode(this.#ask('eth_chainId', [], quantity));
-      if (id === chainId) return;
+    this.#checkChain = keptFor(CHAIN_KEPT_MS, async () => {
+      const id = await this.#ask({ method: 'eth_chainId' }).catch(throwAway);
+      if (Number(id) === chainId) return;
       throw new ChainAwayError({ cause: new Error('The node is of another chain') });
     });
   }
 
-  /** Asks in the turn of the owner. */
-  async ask<T>(
-    asker: NodeAsker,
-    method: string,
-    params: readonly unknown[],
-    answer: z.ZodType<T>,
-  ): Promise<T> {
-    if (this.#turns.waitingOf(asker.owner) >= MAX_WAITING) throw new ChainAwayError();
-    return this.#turns.run(asker, () => this.#ask(method, params, answer));
+  /**
+   * Returns a client whose requests wait for the owner's turn. It retries nothing, caches nothing and follows no
+   * contract to an address outside the chain (ERC-3668).
+   */
+  clientOf(asker: NodeAsker): PublicClient {
+    const request = async (rpc: RpcRequest) => {
+      await this.#checkChain();
+      if (this.#turns.waitingOf(asker.owner) >= MAX_WAITING) throw new ChainAwayError();
+      return this.#turns.run(asker, () => this.#ask(rpc));
+    };
+    const transport = custom({ request }, { retryCount: 0 });
+    return createPublicClient({ transport, cacheTime: 0, ccipRead: false });
   }
 
-  #ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
+  #ask(rpc: RpcRequest): Promise<unknown> {
     if (this.#url === undefined) return Promise.reject(new ChainAwayError());
-    const question = { jsonrpc: '2.0', id: 1, method, params };
-    return ask({ url: this.#url, agent: this.#agent }, question, answer);
+    return ask({ url: this.#url, agent: this.#agent }, rpc);
   }
 }
 
-/** A node of one chain, by JSON-RPC. */
+/** A node of one chain. */
 export class ChainNode {
   readonly chainId: number;
   readonly #place: NodePlace;
   readonly #connections: NodeConnections;
-  readonly #asker: NodeAsker;
+  readonly #client: PublicClient;
 
   /** @param connections, asker see `askedFor`. */
   constructor(place: NodePlace, connections = new NodeConnections(place), asker = PLATFORM) {
     this.chainId = place.chainId;
     this.#place = place;
     this.#connections = connections;
-    this.#asker = asker;
+    this.#client = connections.clientOf(asker);
   }
 
   /** The same node, asked for somebody: however many questions one owner has, those of others are not held up. */
@@ -160,118 +167,99 @@ export class ChainNode {
     return new ChainNode(this.#place, this.#connections, asker);
   }
 
+  /** @throws NodeRefusalError, ChainAwayError. It may have happened all the same. */
+  async ask<T>(request: NodeRequest<T>): Promise<T> {
+    try {
+      return await request(this.#client);
+    } catch (error) {
+      throw error instanceof BaseError ? ownErrorOf(error) : error;
+    }
+  }
+
+  /**
+   * Reads what any node of the chain answers.
+   *
+   * @throws ChainAwayError also where a contract is not there, or is another one: whoever asks can change neither.
+   */
+  read<T>(request: NodeRequest<T>): Promise<T> {
+    return this.ask(request).catch(throwAway);
+  }
+
   /** @throws CallRevertedError, ChainAwayError */
-  async call({ block, data, from, gas, to }: ChainCall): Promise<Hex> {
+  async call(call: ChainCall): Promise<Hex> {
     try {
-      const at = block === undefined ? 'latest' : `0x${block.toString(16)}`;
-      return await this.ask(
-        'eth_call',
-        [
-          {
-            ...(from && { from }),
-            ...(to && { to }),
-            ...(gas && { gas: `0x${gas.toString(16)}` }),
-            data,
-          },
-          at,
-        ],
-        hexData,
-      );
+      const { data = '0x' } = await this.ask((client) => client.call(call));
+      return data;
     } catch (error) {
-      if (!(error instanceof NodeRefusalError)) throw error;
-      if (error.isRevert) throw new CallRevertedError(error.message);
-      throw new ChainAwayError({ cause: error });
+      if (error instanceof NodeRefusalError && error.isRevert)
+        throw new CallRevertedError(error.message);
+      return throwAway(error);
     }
   }
 
-  /**
-   * Asks what has no method of its own here.
-   *
-   * @throws NodeRefusalError, ChainAwayError. It may have happened all the same.
-   */
-  async ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
-    await this.#connections.checkChain();
-    return this.#ask(method, params, answer);
-  }
-
-  /**
-   * The base units of a token that an address has, as of the latest block.
-   *
-   * @throws ChainAwayError also where there is no such token: whoever asks can change neither.
-   */
+  /** The base units of a token that an address has, as of the latest block. @throws ChainAwayError */
   async tokenBalance(token: Hex, owner: Hex): Promise<bigint> {
-    const call = { abi: erc20Abi, functionName: 'balanceOf' } as const;
-    return this.view(token, encodeFunctionData({ ...call, args: [owner] }), (data) =>
-      decodeFunctionResult({ ...call, data }),
-    );
-  }
-
-  /**
-   * What a contract that we know answers, as of the latest block or the one of a number.
-   *
-   * @throws ChainAwayError also where the contract is not there, or is another one.
-   */
-  async view<T>(contract: Hex, data: Hex, decode: (answer: Hex) => T, block?: number): Promise<T> {
-    try {
-      return decode(await this.call({ to: contract, data, block }));
-    } catch (error) {
-      throw error instanceof UnavailableError ? error : new ChainAwayError({ cause: error });
-    }
+    const call = { abi: erc20Abi, functionName: 'balanceOf', args: [owner] } as const;
+    return this.read((client) => client.readContract({ ...call, address: token }));
   }
 
   /** Undefined for a transaction that is not in a block, or not known. @throws ChainAwayError */
   async receipt(hash: Hex): Promise<Receipt | undefined> {
-    await this.#connections.checkChain();
-    const receipt = await this.#read('eth_getTransactionReceipt', [hash], receiptAnswer);
-    if (receipt && receipt.hash !== hash.toLowerCase()) {
+    const found = await this.read((client) =>
+      client.request({ method: 'eth_getTransactionReceipt', params: [hash] }),
+    );
+    if (!found) return undefined;
+    const { blockHash, blockNumber, logs, status, transactionHash } =
+      formatTransactionReceipt(found);
+    if (transactionHash !== hash.toLowerCase()) {
       throw new ChainAwayError({ cause: new Error('The node sent another receipt') });
     }
-    return receipt ?? undefined;
+    const succeeded = status === 'success';
+    return { hash: transactionHash, succeeded, blockHash, blockNumber: Number(blockNumber), logs };
   }
 
   /** Whether an address has code: a contract, or what the owner of a key has put there (EIP-7702). @throws ChainAwayError */
   async hasCode(address: Hex): Promise<boolean> {
-    await this.#connections.checkChain();
-    return (await this.#read('eth_getCode', [address, 'latest'], hexData)) !== '0x';
+    return (await this.read((client) => client.getCode({ address }))) !== undefined;
   }
 
   /** The block of a number; undefined while there is none. @throws ChainAwayError */
   async block(number: number): Promise<Block | undefined> {
-    await this.#connections.checkChain();
-    const asked = [`0x${number.toString(16)}`, false];
-    return (await this.#read('eth_getBlockByNumber', asked, blockAnswer)) ?? undefined;
+    const block = await this.read((client) =>
+      client.getBlock({ blockNumber: BigInt(number) }).catch((error: unknown): undefined => {
+        if (!(error instanceof BlockNotFoundError)) throw error;
+      }),
+    );
+    if (!block) return undefined;
+    const { hash, number: found, timestamp, transactions } = block;
+    return { hash, number: Number(found), timestamp: Number(timestamp), transactions };
   }
 
   /** The number of the latest block. @throws ChainAwayError */
   async blockNumber(): Promise<number> {
-    await this.#connections.checkChain();
-    return this.#read('eth_blockNumber', [], quantity);
-  }
-
-  /** A question that runs no contract: an error in answer to it is the node's. */
-  #read<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
-    return ofNode(this.#ask(method, params, answer));
-  }
-
-  #ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
-    return this.#connections.ask(this.#asker, method, params, answer);
+    // `getBlockNumber` keeps an answer of each client for ever.
+    return Number(await this.read((client) => client.request({ method: 'eth_blockNumber' })));
   }
 }
 
-/** An answer of which an error is the node's. */
-async function ofNode<T>(answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    throw error instanceof NodeRefusalError ? new ChainAwayError({ cause: error }) : error;
-  }
+/** Returns the error of this module that viem has wrapped; an error of viem's own is about the node's answer. */
+function ownErrorOf(error: BaseError): Error {
+  const isOwn = (each: unknown) =>
+    each instanceof ChainAwayError || each instanceof NodeRefusalError;
+  return error.walk(isOwn) ?? new ChainAwayError({ cause: error });
+}
+
+/** Throws a refusal as the node's own trouble. */
+function throwAway(error: unknown): never {
+  throw error instanceof NodeRefusalError ? new ChainAwayError({ cause: error }) : error;
 }
 
 /** How a node is reached. */
 type Reached = Required<Pick<StrictCall, 'url' | 'agent'>>;
 
-async function ask<T>(node: Reached, question: object, wanted: z.ZodType<T>): Promise<T> {
-  const text = await answerTo(node, question).catch((cause: unknown) => {
+async function ask(node: Reached, { method, params = [] }: RpcRequest): Promise<unknown> {
+  const request = { jsonrpc: '2.0', id: 1, method, params };
+  const text = await answerTo(node, request).catch((cause: unknown) => {
     throw new ChainAwayError({ cause });
   });
   const answer = rpcAnswer.safeParse(tryParseJson(text ?? ''));
@@ -280,8 +268,8 @@ async function ask<T>(node: Reached, question: object, wanted: z.ZodType<T>): Pr
     const { code, data } = answer.data.error;
     throw new NodeRefusalError(code, data);
   }
-  const result = wanted.safeParse(answer.data.result);
-  if (!result.success) throw noAnswer();
+  const result = ANSWERS.get(method)?.safeParse(answer.data.result);
+  if (!result?.success) throw noAnswer();
   return result.data;
 }
 

@@ -17,7 +17,7 @@ const FEES = 500;
 /** Where what the ledger tells of is. */
 export interface LedgerChain {
   /** Of the chain that the platform is paid on. */
-  readonly node: Pick<ChainNode, 'chainId' | 'tokenBalance' | 'view' | 'receipt'>;
+  readonly node: Pick<ChainNode, 'chainId' | 'tokenBalance' | 'read' | 'receipt'>;
   /** Undefined where nobody is paid. */
   readonly treasury: Hex | undefined;
 }

@@ -19,7 +19,7 @@ interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'stateOf'>;
   /** A node of the chain that deposits are on. */
-  readonly node: Pick<ChainNode, 'chainId' | 'view'>;
+  readonly node: Pick<ChainNode, 'chainId' | 'read'>;
 }
 
 /** How the opening of a session ends. Each step may be repeated, and done by several at once. */

@@ -40,7 +40,7 @@ interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
   /** A node of the chain that deposits are on. */
-  readonly node: Pick<ChainNode, 'chainId' | 'view' | 'blockNumber'>;
+  readonly node: Pick<ChainNode, 'chainId' | 'read' | 'blockNumber'>;
   /** Blocks that something is in, its own included, when it is final. */
   readonly confirmations: number;
   /** Whose call settles; undefined where nobody's does. */

@@ -1,7 +1,7 @@
-import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import { erc20Abi, type Hex } from 'viem';
 import { setBounded } from '../bounded-map.js';
 import { isAtLeast, plainDecimal, wholeTokens } from '../chain/amount.js';
-import { ChainNode } from '../chain/chain-node.js';
+import { ChainAwayError, ChainNode } from '../chain/chain-node.js';
 import type { ChainSettings } from '../chain/settings.js';
 import { UnavailableError } from '../errors.js';
 import { keptFor } from '../kept-for.js';
@@ -90,12 +90,10 @@ export class TokenGate {
 
   async #readDecimals(): Promise<number> {
     const { token, node } = this.#asked();
-    const call = { abi: erc20Abi, functionName: 'decimals' } as const;
-    return node.view(token, encodeFunctionData(call), (data) => {
-      const decimals = decodeFunctionResult({ ...call, data });
-      if (decimals > MAX_DECIMALS) throw new RangeError(`The token has ${decimals} decimals`);
-      return decimals;
-    });
+    const call = { address: token, abi: erc20Abi, functionName: 'decimals' } as const;
+    const decimals = await node.read((client) => client.readContract(call));
+    if (decimals <= MAX_DECIMALS) return decimals;
+    throw new ChainAwayError({ cause: new RangeError(`The token has ${decimals} decimals`) });
   }
 
   #asked(): { readonly token: Hex; readonly node: ChainNode } {
