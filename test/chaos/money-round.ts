@@ -178,7 +178,10 @@ class MoneyRound {
     const { chainId, token, treasury } = chain.local;
     const transactionHash = await chain.pay([transfer(token.address, treasury, CLONE_PRICE)]);
     const timestamp = await poll(
-      async () => (await chain.blockOf(transactionHash).catch(() => undefined))?.timestamp,
+      async () => {
+        await this.#rebroadcast();
+        return (await chain.blockOf(transactionHash).catch(() => undefined))?.timestamp;
+      },
       { timeoutMs: SETTLE_MS },
     );
     const request = {
@@ -199,6 +202,9 @@ class MoneyRound {
     this.#clone = { id, request };
   }
 
+  /** Rebroadcasts what a reorganisation has dropped, as the payer's wallet does; a failure is retried. */
+  #rebroadcast = (): Promise<void> => this.#site.chain.sendAgain().catch(() => undefined);
+
   /** @returns undefined while the chain does not know its payment. */
   async #requestClone(request: object): Promise<string | undefined> {
     const path = '/api/agents/clone';
@@ -212,6 +218,7 @@ class MoneyRound {
       return (await asked).clone.id;
     } catch (error) {
       if (!String(error).includes('PAYMENT_NOT_FOUND')) throw error;
+      await this.#rebroadcast();
       return undefined;
     }
   }

@@ -1,10 +1,10 @@
-import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex } from 'viem';
-import { setBounded } from '../../lib/bounded-map.js';
-import { isAtLeast, plainDecimal, wholeTokens } from '../../money/chain/amount.js';
-import { ChainNode } from '../../money/chain/chain-node.js';
-import type { ChainSettings } from '../../money/chain/settings.js';
-import { UnavailableError } from '../../lib/errors.js';
-import { keptFor } from '../../lib/kept-for.js';
+import { erc20Abi, type Hex } from 'viem';
+import { setBounded } from '../bounded-map.js';
+import { isAtLeast, plainDecimal, wholeTokens } from '../chain/amount.js';
+import { ChainAwayError, ChainNode } from '../chain/chain-node.js';
+import type { ChainSettings } from '../chain/settings.js';
+import { UnavailableError } from '../errors.js';
+import { keptFor } from '../kept-for.js';
 
 /** Milliseconds for which balances are cached: less than the 30 seconds that the API promises. */
 const KEPT_MS = 20_000;
@@ -90,13 +90,10 @@ export class TokenGate {
 
   async #readDecimals(): Promise<number> {
     const { token, node } = this.#asked();
-    const call = { abi: erc20Abi, functionName: 'decimals' } as const;
-    return node.view(token, encodeFunctionData(call), (data) => {
-      const decimals = decodeFunctionResult({ ...call, data });
-      if (decimals > MAX_DECIMALS)
-        throw new RangeError(`The token has ${decimals} decimals: configure another token`);
-      return decimals;
-    });
+    const call = { address: token, abi: erc20Abi, functionName: 'decimals' } as const;
+    const decimals = await node.read((client) => client.readContract(call));
+    if (decimals <= MAX_DECIMALS) return decimals;
+    throw new ChainAwayError({ cause: new RangeError(`The token has ${decimals} decimals`) });
   }
 
   #asked(): { readonly token: Hex; readonly node: ChainNode } {

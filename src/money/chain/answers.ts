@@ -1,10 +1,7 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
 
-/** Up to 13 hex digits; a longer number is no plausible count. */
-const QUANTITY = /^0x[\da-f]{1,13}$/i;
-
-// Each pattern is checked before the cast.
+// The pattern has matched, as viem's type of hex says.
 const hex = (pattern: RegExp) =>
   z
     .string()
@@ -14,11 +11,50 @@ const hex = (pattern: RegExp) =>
 export const hexData = hex(/^0x(?:[\da-f]{2})*$/i);
 const word = hex(/^0x[\da-f]{64}$/i);
 const address = hex(/^0x[\da-f]{40}$/i);
+/** A number of blocks, seconds, or a chain's id: a safe integer. */
+const count = hex(/^0x[\da-f]{1,13}$/i);
+/** A number of any size, such as a gas price. */
+const amount = hex(/^0x[\da-f]{1,64}$/i);
+const status = z.enum(['0x0', '0x1']);
 
-/** A number of blocks, seconds, or a chain id. */
-export const quantity = z.string().regex(QUANTITY).transform(Number);
+const receipt = z.object({
+  transactionHash: word,
+  status,
+  blockHash: word,
+  blockNumber: count,
+  logs: z.array(z.object({ address, topics: z.array(word), data: hexData })),
+});
 
-/** An event log that a contract emitted in a transaction; all in lower case. */
+const block = z.object({
+  hash: word,
+  number: count,
+  timestamp: count,
+  baseFeePerGas: amount.optional(),
+  transactions: z.array(word),
+});
+
+const simulated = z.object({
+  gasLimit: amount,
+  calls: z.array(z.object({ status, gasUsed: amount })),
+});
+
+/** The shape of each method's answer: viem passes on whatever a node sends, and a wrong answer costs money. */
+export const ANSWERS: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
+  ['eth_blockNumber', count],
+  ['eth_call', hexData],
+  ['eth_chainId', count],
+  ['eth_getBalance', amount],
+  ['eth_getBlockByNumber', block.nullable()],
+  ['eth_getCode', hexData],
+  ['eth_getTransactionByHash', z.object({}).nullable()],
+  ['eth_getTransactionCount', count],
+  ['eth_getTransactionReceipt', receipt.nullable()],
+  ['eth_maxPriorityFeePerGas', amount],
+  ['eth_sendRawTransaction', hexData],
+  ['eth_simulateV1', z.array(simulated)],
+]);
+
+/** An event that a contract has logged; all in lower case. */
 export interface Log {
   readonly address: Hex;
   readonly topics: readonly Hex[];
@@ -36,30 +72,12 @@ export interface Receipt {
   readonly logs: readonly Log[];
 }
 
-/** A block header. */
+/** A block. */
 export interface Block {
   readonly hash: Hex;
   readonly number: number;
   /** Unix seconds. */
   readonly timestamp: number;
+  /** Hashes. */
+  readonly transactions: readonly Hex[];
 }
-
-/** A node's answer for a receipt: null while the transaction is in no block. */
-export const receiptAnswer = z
-  .object({
-    transactionHash: word,
-    status: z.enum(['0x0', '0x1']),
-    blockHash: word,
-    blockNumber: quantity,
-    logs: z.array(z.object({ address, topics: z.array(word), data: hexData })),
-  })
-  .transform(({ transactionHash, status, ...others }): Receipt => ({
-    hash: transactionHash,
-    succeeded: status === '0x1',
-    ...others,
-  }))
-  .nullable();
-
-export const blockAnswer = z
-  .object({ hash: word, number: quantity, timestamp: quantity })
-  .nullable();

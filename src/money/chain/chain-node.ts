@@ -1,14 +1,24 @@
 import http from 'node:http';
 import https from 'node:https';
-import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import {
+  BaseError,
+  BlockNotFoundError,
+  createPublicClient,
+  custom,
+  erc20Abi,
+  formatTransactionReceipt,
+  type CallParameters,
+  type EIP1193Parameters,
+  type Hex,
+  type PublicClient,
+} from 'viem';
 import * as z from 'zod';
-import { UnavailableError } from '../../lib/errors.js';
-import { strictCall, textOf, type StrictCall } from '../../platform/http/strict-call.js';
-import { tryParseJson } from '../../lib/json.js';
-import { keptFor } from '../../lib/kept-for.js';
-import { Turns, type Asker } from '../../lib/turns.js';
-import { blockAnswer, hexData, quantity, receiptAnswer } from './answers.js';
-import type { Block, Receipt } from './answers.js';
+import { UnavailableError } from '../errors.js';
+import { strictCall, textOf, type StrictCall } from '../http/strict-call.js';
+import { tryParseJson } from '../json.js';
+import { keptFor } from '../kept-for.js';
+import { Turns, type Asker } from '../turns.js';
+import { ANSWERS, hexData, type Block, type Receipt } from './answers.js';
 
 /** Milliseconds for a request and its answer. */
 const CALL_TIMEOUT_MS = 5_000;
@@ -77,18 +87,8 @@ export class NodeRefusalError extends Error {
   }
 }
 
-/** A call that executes at a block without changing state. */
-export interface ChainCall {
-  /** The contract; without it, `data` is a constructor, and its result is returned. */
-  readonly to?: Hex;
-  /** The sender, if it matters. */
-  readonly from?: Hex;
-  readonly data: Hex;
-  /** Gas limit; the node's own by default. */
-  readonly gas?: bigint;
-  /** The block number; the latest by default. */
-  readonly block?: number | undefined;
-}
+/** Code that is run as of the latest block; without `to`, `data` is a constructor, whose result counts. */
+export type ChainCall = Pick<CallParameters, 'account' | 'data' | 'gas' | 'to'>;
 
 /** A node's chain and address. */
 interface NodePlace {
@@ -103,56 +103,63 @@ export type NodeAsker = Pick<Asker, 'owner' | 'isUrgent'>;
 /** The platform itself, without an owner. */
 const PLATFORM: NodeAsker = { owner: '', isUrgent: true };
 
-/** The connections to a node, shared by all its users. */
+/** A request to a node by viem's client. */
+export type NodeRequest<T> = (client: PublicClient) => Promise<T>;
+
+type RpcRequest = Pick<EIP1193Parameters, 'method' | 'params'>;
+
+/** The connections to a node, which those share who ask it. */
 class NodeConnections {
   readonly #url: string | undefined;
   readonly #turns = new Turns(AT_ONCE, OF_ONE_OWNER);
   readonly #agent: http.Agent;
-  /** Checks the node's chain id. Bypasses the queue, since all other requests wait for it. */
-  readonly checkChain: () => Promise<void>;
+  /** Waits for nobody's turn: all others wait for it. */
+  readonly #checkChain: () => Promise<void>;
 
   constructor({ chainId, url }: NodePlace) {
     this.#url = url;
     const { Agent } = url?.startsWith('https:') ? https : http;
     this.#agent = new Agent({ keepAlive: true, timeout: IDLE_MS, maxFreeSockets: AT_ONCE });
-    this.checkChain = keptFor(CHAIN_KEPT_MS, async () => {
-      const id = await ofNode(this.#ask('eth_chainId', [], quantity));
-      if (id === chainId) return;
-      throw new ChainAwayError({ cause: new Error('The node serves another chain') });
+    this.#checkChain = keptFor(CHAIN_KEPT_MS, async () => {
+      const id = await this.#ask({ method: 'eth_chainId' }).catch(throwAway);
+      if (Number(id) === chainId) return;
+      throw new ChainAwayError({ cause: new Error('The node is of another chain') });
     });
   }
 
-  /** Sends a request in the owner's turn. */
-  async ask<T>(
-    asker: NodeAsker,
-    method: string,
-    params: readonly unknown[],
-    answer: z.ZodType<T>,
-  ): Promise<T> {
-    if (this.#turns.waitingOf(asker.owner) >= MAX_WAITING) throw new ChainAwayError();
-    return this.#turns.run(asker, () => this.#ask(method, params, answer));
+  /**
+   * Returns a client whose requests wait for the owner's turn. It retries nothing, caches nothing and follows no
+   * contract to an address outside the chain (ERC-3668).
+   */
+  clientOf(asker: NodeAsker): PublicClient {
+    const request = async (rpc: RpcRequest) => {
+      await this.#checkChain();
+      if (this.#turns.waitingOf(asker.owner) >= MAX_WAITING) throw new ChainAwayError();
+      return this.#turns.run(asker, () => this.#ask(rpc));
+    };
+    const transport = custom({ request }, { retryCount: 0 });
+    return createPublicClient({ transport, cacheTime: 0, ccipRead: false });
   }
 
-  #ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
+  #ask(rpc: RpcRequest): Promise<unknown> {
     if (this.#url === undefined) return Promise.reject(new ChainAwayError());
-    const question = { jsonrpc: '2.0', id: 1, method, params };
-    return ask({ url: this.#url, agent: this.#agent }, question, answer);
+    return ask({ url: this.#url, agent: this.#agent }, rpc);
   }
 }
 
-/** A JSON-RPC node of a chain. */
+/** A node of one chain. */
 export class ChainNode {
   readonly chainId: number;
   readonly #place: NodePlace;
   readonly #connections: NodeConnections;
-  readonly #asker: NodeAsker;
+  readonly #client: PublicClient;
 
   /** @param connections, asker see `askedFor`. */
   constructor(place: NodePlace, connections = new NodeConnections(place), asker = PLATFORM) {
     this.chainId = place.chainId;
     this.#place = place;
     this.#connections = connections;
-    this.#asker = asker;
+    this.#client = connections.clientOf(asker);
   }
 
   /** Returns the same node for an owner, so that an owner's requests never hold up those of others. */
@@ -160,79 +167,55 @@ export class ChainNode {
     return new ChainNode(this.#place, this.#connections, asker);
   }
 
-  /**
-   * Runs a call at a block.
-   *
-   * @throws CallRevertedError, ChainAwayError
-   */
-  async call({ block, data, from, gas, to }: ChainCall): Promise<Hex> {
+  /** @throws NodeRefusalError, ChainAwayError. It may have happened all the same. */
+  async ask<T>(request: NodeRequest<T>): Promise<T> {
     try {
-      const at = block === undefined ? 'latest' : `0x${block.toString(16)}`;
-      return await this.ask(
-        'eth_call',
-        [
-          {
-            ...(from && { from }),
-            ...(to && { to }),
-            ...(gas && { gas: `0x${gas.toString(16)}` }),
-            data,
-          },
-          at,
-        ],
-        hexData,
-      );
+      return await request(this.#client);
     } catch (error) {
-      if (!(error instanceof NodeRefusalError)) throw error;
-      if (error.isRevert) throw new CallRevertedError(error.message);
-      throw new ChainAwayError({ cause: error });
+      throw error instanceof BaseError ? ownErrorOf(error) : error;
     }
   }
 
   /**
-   * Sends a request that has no method of its own here.
+   * Reads what any node of the chain answers.
    *
-   * @throws NodeRefusalError, ChainAwayError. The request may have taken effect anyway.
+   * @throws ChainAwayError also where a contract is not there, or is another one: whoever asks can change neither.
    */
-  async ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
-    await this.#connections.checkChain();
-    return this.#ask(method, params, answer);
+  read<T>(request: NodeRequest<T>): Promise<T> {
+    return this.ask(request).catch(throwAway);
   }
 
-  /**
-   * Returns an address's balance of a token in base units, as of the latest block.
-   *
-   * @throws ChainAwayError also if the token does not exist, since the caller can fix neither.
-   */
+  /** @throws CallRevertedError, ChainAwayError */
+  async call(call: ChainCall): Promise<Hex> {
+    try {
+      const { data = '0x' } = await this.ask((client) => client.call(call));
+      return data;
+    } catch (error) {
+      if (error instanceof NodeRefusalError && error.isRevert)
+        throw new CallRevertedError(error.message);
+      return throwAway(error);
+    }
+  }
+
+  /** The base units of a token that an address has, as of the latest block. @throws ChainAwayError */
   async tokenBalance(token: Hex, owner: Hex): Promise<bigint> {
-    const call = { abi: erc20Abi, functionName: 'balanceOf' } as const;
-    return this.view(token, encodeFunctionData({ ...call, args: [owner] }), (data) =>
-      decodeFunctionResult({ ...call, data }),
-    );
-  }
-
-  /**
-   * Returns the answer of a known contract, as of the latest block or a given one.
-   *
-   * @throws ChainAwayError also if the contract is missing or a different one.
-   */
-  async view<T>(contract: Hex, data: Hex, decode: (answer: Hex) => T, block?: number): Promise<T> {
-    try {
-      return decode(await this.call({ to: contract, data, block }));
-    } catch (error) {
-      throw error instanceof UnavailableError ? error : new ChainAwayError({ cause: error });
-    }
+    const call = { abi: erc20Abi, functionName: 'balanceOf', args: [owner] } as const;
+    return this.read((client) => client.readContract({ ...call, address: token }));
   }
 
   /** Returns a transaction's receipt; undefined if it is unknown or not in a block. @throws ChainAwayError */
   async receipt(hash: Hex): Promise<Receipt | undefined> {
-    await this.#connections.checkChain();
-    const receipt = await this.#read('eth_getTransactionReceipt', [hash], receiptAnswer);
-    if (receipt && receipt.hash !== hash.toLowerCase()) {
-      throw new ChainAwayError({
-        cause: new Error('The node sent the receipt of another transaction'),
-      });
+    const found = await this.read((client) =>
+      client.request({ method: 'eth_getTransactionReceipt', params: [hash] }),
+    );
+    if (!found) return undefined;
+    const { blockHash, blockNumber, logs, status, transactionHash } =
+      formatTransactionReceipt(found);
+    if (transactionHash !== hash.toLowerCase()) {
+      throw new ChainAwayError({ cause: new Error('The node sent another receipt') });
     }
-    return receipt ?? undefined;
+    const succeeded = status === 'success';
+    return { hash: transactionHash, succeeded, blockHash, blockNumber: Number(blockNumber), logs };
   }
 
   /**
@@ -240,47 +223,46 @@ export class ChainNode {
    * ChainAwayError
    */
   async hasCode(address: Hex): Promise<boolean> {
-    await this.#connections.checkChain();
-    return (await this.#read('eth_getCode', [address, 'latest'], hexData)) !== '0x';
+    return (await this.read((client) => client.getCode({ address }))) !== undefined;
   }
 
   /** Returns the block of a number; undefined if it does not exist yet. @throws ChainAwayError */
   async block(number: number): Promise<Block | undefined> {
-    await this.#connections.checkChain();
-    const asked = [`0x${number.toString(16)}`, false];
-    return (await this.#read('eth_getBlockByNumber', asked, blockAnswer)) ?? undefined;
+    const block = await this.read((client) =>
+      client.getBlock({ blockNumber: BigInt(number) }).catch((error: unknown): undefined => {
+        if (!(error instanceof BlockNotFoundError)) throw error;
+      }),
+    );
+    if (!block) return undefined;
+    const { hash, number: found, timestamp, transactions } = block;
+    return { hash, number: Number(found), timestamp: Number(timestamp), transactions };
   }
 
   /** Returns the number of the latest block. @throws ChainAwayError */
   async blockNumber(): Promise<number> {
-    await this.#connections.checkChain();
-    return this.#read('eth_blockNumber', [], quantity);
-  }
-
-  /** Sends a request that runs no contract, so an error in the answer is the node's fault. */
-  #read<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
-    return ofNode(this.#ask(method, params, answer));
-  }
-
-  #ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
-    return this.#connections.ask(this.#asker, method, params, answer);
+    // `getBlockNumber` keeps an answer of each client for ever.
+    return Number(await this.read((client) => client.request({ method: 'eth_blockNumber' })));
   }
 }
 
-/** Awaits an answer and attributes its errors to the node. */
-async function ofNode<T>(answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    throw error instanceof NodeRefusalError ? new ChainAwayError({ cause: error }) : error;
-  }
+/** Returns the error of this module that viem has wrapped; an error of viem's own is about the node's answer. */
+function ownErrorOf(error: BaseError): Error {
+  const isOwn = (each: unknown) =>
+    each instanceof ChainAwayError || each instanceof NodeRefusalError;
+  return error.walk(isOwn) ?? new ChainAwayError({ cause: error });
+}
+
+/** Throws a refusal as the node's own trouble. */
+function throwAway(error: unknown): never {
+  throw error instanceof NodeRefusalError ? new ChainAwayError({ cause: error }) : error;
 }
 
 /** URL and connections of a node. */
 type Reached = Required<Pick<StrictCall, 'url' | 'agent'>>;
 
-async function ask<T>(node: Reached, question: object, wanted: z.ZodType<T>): Promise<T> {
-  const text = await answerTo(node, question).catch((cause: unknown) => {
+async function ask(node: Reached, { method, params = [] }: RpcRequest): Promise<unknown> {
+  const request = { jsonrpc: '2.0', id: 1, method, params };
+  const text = await answerTo(node, request).catch((cause: unknown) => {
     throw new ChainAwayError({ cause });
   });
   const answer = rpcAnswer.safeParse(tryParseJson(text ?? ''));
@@ -289,8 +271,8 @@ async function ask<T>(node: Reached, question: object, wanted: z.ZodType<T>): Pr
     const { code, data } = answer.data.error;
     throw new NodeRefusalError(code, data);
   }
-  const result = wanted.safeParse(answer.data.result);
-  if (!result.success) throw noAnswer();
+  const result = ANSWERS.get(method)?.safeParse(answer.data.result);
+  if (!result?.success) throw noAnswer();
   return result.data;
 }
 

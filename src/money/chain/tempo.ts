@@ -1,4 +1,4 @@
-import { decodeFunctionResult, encodeFunctionData, parseAbi, zeroAddress, type Hex } from 'viem';
+import { parseAbi, zeroAddress, type Hex } from 'viem';
 import type { ChainNode } from './chain-node.js';
 
 /** The chain's own payment token, with 6 decimals. */
@@ -11,10 +11,9 @@ const feeManagerAbi = parseAbi(['function userTokens(address) view returns (addr
 
 /** Returns the token that an address pays fees in if a transaction names none. @throws ChainAwayError */
 export async function feeTokenOf(node: ChainNode, owner: Hex): Promise<Hex> {
-  const call = { abi: feeManagerAbi, functionName: 'userTokens' } as const;
-  const data = encodeFunctionData({ ...call, args: [owner] });
-  const chosen = await node.view(FEE_MANAGER, data, (answer) =>
-    decodeFunctionResult({ ...call, data: answer }),
+  const call = { abi: feeManagerAbi, functionName: 'userTokens', args: [owner] } as const;
+  const chosen = await node.read((client) =>
+    client.readContract({ ...call, address: FEE_MANAGER }),
   );
   return chosen === zeroAddress ? PATH_USD : (chosen.toLowerCase() as Hex);
 }

@@ -16,9 +16,9 @@ const FEES = 500;
 
 /** The chain data to compare with the ledger. */
 export interface LedgerChain {
-  /** A node of the chain on which the platform is paid. */
-  readonly node: Pick<ChainNode, 'chainId' | 'tokenBalance' | 'view' | 'receipt'>;
-  /** The treasury's address; undefined if no payee is configured. */
+  /** Of the chain that the platform is paid on. */
+  readonly node: Pick<ChainNode, 'chainId' | 'tokenBalance' | 'read' | 'receipt'>;
+  /** Undefined where nobody is paid. */
   readonly treasury: Hex | undefined;
 }
 

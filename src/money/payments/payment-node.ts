@@ -1,28 +1,10 @@
-import * as z from 'zod';
 import type { Hex } from 'viem';
-import { hexData } from '../chain/answers.js';
 import { ChainAwayError, NodeRefusalError, type ChainNode } from '../chain/chain-node.js';
 import { PATH_USD } from '../chain/tempo.js';
 import { isTempo } from './chains.js';
 import type { PaymentCall } from '../../types/payment.js';
 
-/** An integer of any size, such as a gas price. */
-const amount = z
-  .string()
-  .regex(/^0x[\da-f]{1,64}$/i)
-  .transform(BigInt);
-
-const latestBlock = z.object({ baseFeePerGas: amount });
-const blockOfHashes = z.object({ transactions: z.array(hexData) }).nullable();
-
-const simulation = z.array(
-  z.object({
-    gasLimit: amount,
-    calls: z.array(z.object({ status: z.enum(['0x0', '0x1']), gasUsed: amount })),
-  }),
-);
-
-/** Prices of a unit of gas: the block's base fee and the miner's priority fee. */
+/** What a unit of gas costs: the part of the block, and the miner's. */
 export interface Fees {
   readonly base: bigint;
   readonly priority: bigint;
@@ -37,9 +19,7 @@ const PRIORITY_FEE = 1_000_000_000n;
 /** Percent of the estimated gas to allow: state may change before the calls run. */
 const GAS_RESERVE_PERCENT = 120n;
 
-const inHex = (value: bigint): Hex => `0x${value.toString(16)}`;
-
-/** Requests to a node that payments need; all may throw a ChainAwayError. */
+/** What is asked of a node to make payments; all may throw a ChainAwayError. */
 export class PaymentNode {
   readonly #node: ChainNode;
 
@@ -55,8 +35,9 @@ export class PaymentNode {
 
   /** Returns the next nonce of an account, as of the newest block or an earlier one. */
   async nonceOf(address: Hex, block?: number): Promise<bigint> {
-    const at = block === undefined ? 'latest' : inHex(BigInt(block));
-    return this.#asked(this.#node.ask('eth_getTransactionCount', [address, at], amount));
+    const blockNumber = block === undefined ? undefined : BigInt(block);
+    const count = this.#node.read((client) => client.getTransactionCount({ address, blockNumber }));
+    return BigInt(await count);
   }
 
   /** Reports whether an address can pay for the gas at this price, in the chain's fee currency. */
@@ -64,20 +45,21 @@ export class PaymentNode {
     if (isTempo(this.#node.chainId)) {
       return (await this.#node.tokenBalance(PATH_USD, address)) >= (gas * maxFee) / FEE_PER_UNIT;
     }
-    const balance = this.#node.ask('eth_getBalance', [address, 'latest'], amount);
-    return (await this.#asked(balance)) >= gas * maxFee;
+    return (await this.#node.read((client) => client.getBalance({ address }))) >= gas * maxFee;
   }
 
   /** Reports whether the node has a transaction, mined or not. */
   async knows(hash: Hex): Promise<boolean> {
-    const found = this.#node.ask('eth_getTransactionByHash', [hash], z.unknown());
-    return (await this.#asked(found)) !== null;
+    const found = this.#node.read((client) =>
+      client.request({ method: 'eth_getTransactionByHash', params: [hash] }),
+    );
+    return (await found) !== null;
   }
 
   /** Sends a transaction to the node; false if the node rejects it, though it may still be mined. */
   async broadcast(raw: Hex): Promise<boolean> {
     try {
-      await this.#node.ask('eth_sendRawTransaction', [raw], hexData);
+      await this.#node.ask((client) => client.sendRawTransaction({ serializedTransaction: raw }));
       return true;
     } catch (error) {
       if (error instanceof NodeRefusalError) return false;
@@ -86,12 +68,15 @@ export class PaymentNode {
   }
 
   async fees(): Promise<Fees> {
-    const block = this.#node.ask('eth_getBlockByNumber', ['latest', false], latestBlock);
-    const tip = this.#node.ask('eth_maxPriorityFeePerGas', [], amount).catch((error: unknown) => {
-      if (error instanceof NodeRefusalError) return PRIORITY_FEE;
-      throw error;
-    });
-    const [{ baseFeePerGas: base }, priority] = await Promise.all([this.#asked(block), tip]);
+    const block = this.#node.read((client) => client.getBlock());
+    const tip = this.#node
+      .ask((client) => client.request({ method: 'eth_maxPriorityFeePerGas' }))
+      .then(BigInt, (error: unknown) => {
+        if (error instanceof NodeRefusalError) return PRIORITY_FEE;
+        throw error;
+      });
+    const [{ baseFeePerGas: base }, priority] = await Promise.all([block, tip]);
+    if (base === null) throw new ChainAwayError({ cause: new Error('A block has no base fee') });
     return { base, priority };
   }
 
@@ -107,36 +92,18 @@ export class PaymentNode {
     calls: readonly PaymentCall[],
     most?: bigint,
   ): Promise<bigint | undefined> {
-    // In the simulation each of several calls costs as much as its own transaction: more than together.
-    const isOne = calls.length === 1;
-    const asked = calls.map(({ to, data, value }) => ({
-      from,
-      to,
-      input: data,
-      value: inHex(value),
-      ...(isOne && most !== undefined && { gas: inHex(most) }),
-    }));
-    const simulated = [{ blockStateCalls: [{ calls: asked }] }, 'latest'];
-    const [block] = await this.#node.ask('eth_simulateV1', simulated, simulation);
-    if (!block?.calls.every(({ status }) => status === '0x1')) return undefined;
+    // Simulated, each of several takes what a transaction of its own does: more than they do together.
+    const gas = calls.length === 1 ? most : undefined;
+    const asked = calls.map((call) => ({ ...call, from, gas }));
+    const [block] = await this.#node.ask((client) =>
+      client.simulateBlocks({ blocks: [{ calls: asked }] }),
+    );
+    if (!block?.calls.every(({ status }) => status === 'success')) return undefined;
     const used = block.calls.reduce((sum, { gasUsed }) => sum + gasUsed, 0n);
     const reserved = (used * GAS_RESERVE_PERCENT) / 100n;
     return reserved < block.gasLimit ? reserved : block.gasLimit;
   }
 
-  /** Returns the hashes of a block's transactions; undefined if the node does not have the block. */
-  async hashesOf(block: number): Promise<readonly Hex[] | undefined> {
-    const asked = [inHex(BigInt(block)), false];
-    const found = this.#node.ask('eth_getBlockByNumber', asked, blockOfHashes);
-    return (await this.#asked(found))?.transactions;
-  }
-
-  /** Treats a node's refusal of a basic request as an unavailable node. */
-  async #asked<T>(answer: Promise<T>): Promise<T> {
-    try {
-      return await answer;
-    } catch (error) {
-      throw error instanceof NodeRefusalError ? new ChainAwayError({ cause: error }) : error;
-    }
-  }
+  /** The hashes of a block's transactions; undefined when the node does not have it. */
+  hashesOf = async (block: number) => (await this.#node.block(block))?.transactions;
 }

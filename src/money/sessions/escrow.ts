@@ -1,4 +1,4 @@
-import { decodeFunctionResult, encodeFunctionData, zeroAddress, type Hex } from 'viem';
+import { encodeFunctionData, zeroAddress, type Hex } from 'viem';
 import type { ChainNode } from '../chain/chain-node.js';
 import { escrowAbi } from '../chain/payment-escrow.js';
 import type { ChainSettings } from '../chain/settings.js';
@@ -92,15 +92,16 @@ export function openCall(
  * @throws ChainAwayError
  */
 export async function readHold(
-  node: Pick<ChainNode, 'view'>,
+  node: Pick<ChainNode, 'read'>,
   escrow: Hex,
   holdId: Hex,
   block?: number,
 ): Promise<EscrowHold | undefined> {
-  const call = { abi: escrowAbi, functionName: 'holds' } as const;
-  const data = encodeFunctionData({ ...call, args: [holdId] });
-  const decode = (answer: Hex) => decodeFunctionResult({ ...call, data: answer });
-  const [payer, amount, settled, expiry, closed] = await node.view(escrow, data, decode, block);
+  const call = { address: escrow, abi: escrowAbi, functionName: 'holds', args: [holdId] } as const;
+  const blockNumber = block === undefined ? undefined : BigInt(block);
+  const [payer, amount, settled, expiry, closed] = await node.read((client) =>
+    client.readContract({ ...call, blockNumber }),
+  );
   if (payer === zeroAddress) return undefined;
   return { amount, settled, expiresAt: new Date(Number(expiry) * 1_000), closed };
 }
@@ -128,11 +129,9 @@ export class Escrow {
    */
   async available(payer: Hex): Promise<bigint> {
     await this.#check();
-    const call = { abi: escrowAbi, functionName: 'available' } as const;
-    return this.#node.view(
-      this.terms.escrow,
-      encodeFunctionData({ ...call, args: [payer] }),
-      (data) => decodeFunctionResult({ ...call, data }),
+    const call = { abi: escrowAbi, functionName: 'available', args: [payer] } as const;
+    return this.#node.read((client) =>
+      client.readContract({ ...call, address: this.terms.escrow }),
     );
   }
 
@@ -144,10 +143,8 @@ export class Escrow {
     const { escrow, holdSeconds, operator, treasury } = this.terms;
     const wanted = { token: PATH_USD, operator, treasury, holdSeconds } as const;
     const says = async (functionName: keyof typeof wanted) => {
-      const call = { abi: escrowAbi, functionName } as const;
-      const answer = await this.#node.view(escrow, encodeFunctionData(call), (data) =>
-        decodeFunctionResult({ ...call, data }),
-      );
+      const call = { address: escrow, abi: escrowAbi, functionName } as const;
+      const answer = await this.#node.read((client) => client.readContract(call));
       return String(answer).toLowerCase() === String(wanted[functionName]) ? [] : [functionName];
     };
     const names = ['token', 'operator', 'treasury', 'holdSeconds'] as const;

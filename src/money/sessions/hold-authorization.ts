@@ -118,10 +118,10 @@ export class HoldSignature {
   async #askCode(): Promise<boolean> {
     const call = { abi: erc1271, functionName: 'isValidSignature' } as const;
     const data = encodeFunctionData({ ...call, args: [this.#hash, this.#signature] });
-    const [from, to] = [this.#escrow, this.#payer];
+    const [account, to] = [this.#escrow, this.#payer];
     try {
-      const answer = await this.#node.call({ from, to, data, gas: ESCROW_GAS });
-      // An address without a contract returns no data.
+      const answer = await this.#node.call({ account, to, data, gas: ESCROW_GAS });
+      // Where no contract is, nothing answers.
       return answer.length === 66 && decodeFunctionResult({ ...call, data: answer }) === IS_VALID;
     } catch (error) {
       if (error instanceof CallRevertedError) return false;

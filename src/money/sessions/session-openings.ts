@@ -18,8 +18,8 @@ export class SessionWaitsError extends Error {
 interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'stateOf'>;
-  /** A node of the chain that holds deposits. */
-  readonly node: Pick<ChainNode, 'chainId' | 'view'>;
+  /** A node of the chain that deposits are on. */
+  readonly node: Pick<ChainNode, 'chainId' | 'read'>;
 }
 
 /** Final steps of opening a session. Each step is idempotent and may run concurrently. */

@@ -1,7 +1,14 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import {
+  encodeErrorResult,
+  encodeFunctionData,
+  erc20Abi,
+  numberToHex,
+  parseAbi,
+  type Hex,
+} from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -41,6 +48,42 @@ async function receiptOf(hash: Hex): Promise<Receipt> {
   return receipt;
 }
 
+const HASH: Hex = `0x${'1'.repeat(64)}`;
+
+/** As a node sends the receipt of a transaction. */
+const receiptSent = {
+  transactionHash: HASH,
+  status: '0x1',
+  blockHash: HASH,
+  blockNumber: '0x1',
+  logs: [],
+};
+
+/** Of ERC-3668. */
+const offchainLookup = parseAbi([
+  'error OffchainLookup(address sender, string[] urls, bytes data, bytes4 callback, bytes extra)',
+]);
+
+/** A node that answers each method as it is given. */
+async function stubNode(answerTo: (method: string) => object) {
+  const paths: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    paths.push(request.url);
+    void text(request).then((body) => {
+      const { method } = JSON.parse(body) as { method: string };
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, ...answerTo(method) }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo; // TCP: never a string
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    ...{ url, paths, node: new ChainNode({ chainId: CHAIN_ID, url }) },
+    close: () => server.close(),
+  };
+}
+
 describe('a node', () => {
   test('knows what an address has of a token', async () => {
     const owner = newAddress();
@@ -64,6 +107,7 @@ describe('a node', () => {
       hash: receipt.blockHash,
       number: receipt.blockNumber,
       timestamp: expect.any(Number),
+      transactions: [hash],
     });
     expect(Math.abs(Date.now() / 1_000 - (block?.timestamp ?? 0))).toBeLessThan(24 * 60 * 60);
     expect(await node.blockNumber()).toBeGreaterThanOrEqual(receipt.blockNumber);
@@ -201,6 +245,38 @@ describe('a node', () => {
     } finally {
       server.close();
     }
+  });
+
+  test.each<[string, unknown, (stub: ChainNode) => Promise<unknown>]>([
+    ['a receipt', { ...receiptSent, status: null }, (stub) => stub.receipt(HASH)],
+    ['a receipt', { ...receiptSent, blockNumber: '1' }, (stub) => stub.receipt(HASH)],
+    ['a receipt', { ...receiptSent, logs: [{ data: '0x' }] }, (stub) => stub.receipt(HASH)],
+    ['a block', { hash: HASH, number: '0x1' }, (stub) => stub.block(1)],
+    ['a number', `0x${'f'.repeat(14)}`, (stub) => stub.blockNumber()],
+    ['the result of a call', '0x0', (stub) => stub.call({ to: PATH_USD, data: '0x' })],
+  ])(
+    'is away where it sends as %s what is none: %j',
+    { tags: 'attack' },
+    async (_, result, asking) => {
+      const stub = await stubNode((method) => ({
+        result: method === 'eth_chainId' ? numberToHex(CHAIN_ID) : result,
+      }));
+      await expect(asking(stub.node)).rejects.toThrow(ChainAwayError);
+      stub.close();
+    },
+  );
+
+  test('fetches no address that a contract names', { tags: 'attack' }, async () => {
+    const stub = await stubNode((method) => {
+      if (method === 'eth_chainId') return { result: numberToHex(CHAIN_ID) };
+      const args = [PATH_USD, [`${stub.url}/{data}`], '0x', '0x00000000', '0x'] as const;
+      const data = encodeErrorResult({ abi: offchainLookup, errorName: 'OffchainLookup', args });
+      return { error: { code: 3, message: 'execution reverted', data } };
+    });
+    await expect(stub.node.call({ to: PATH_USD, data: '0x' })).rejects.toThrow(CallRevertedError);
+    await expect(stub.node.tokenBalance(PATH_USD, PATH_USD)).rejects.toThrow(ChainAwayError);
+    expect(stub.paths).toEqual(['/', '/', '/']);
+    stub.close();
   });
 
   test('is away for the balance of what is no token', async () => {

@@ -77,7 +77,7 @@ test('what the ledger tells of is on chain, also before it is told of', async ()
   const node = new ChainNode({ chainId: CHAIN_ID, url: lab.chain.rpcUrl });
   const asked = {
     chainId: CHAIN_ID,
-    view: node.view.bind(node),
+    read: node.read.bind(node),
     receipt: node.receipt.bind(node),
     async tokenBalance(token: Hex, address: Hex) {
       const balance = await node.tokenBalance(token, address);

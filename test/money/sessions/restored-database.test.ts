@@ -1,12 +1,13 @@
-import { encodeFunctionResult, type Hex } from 'viem';
+import { createPublicClient, custom, encodeFunctionResult } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { anvilAccount } from '../../../dev/chain/accounts.js';
-import { escrowAbi } from '../../../src/money/chain/payment-escrow.js';
-import { balanceOf } from '../../../src/money/ledger/ledger.js';
-import { sessionAccount, spentAccount } from '../../../src/money/sessions/causes.js';
-import { beginClosing } from '../../../src/money/sessions/session-settlements.js';
-import { SessionOpenings } from '../../../src/money/sessions/session-openings.js';
-import { escrowCall } from '../../contracts/escrow-chain.js';
+import { anvilAccount } from '../../dev/chain/accounts.js';
+import type { NodeRequest } from '../../src/chain/chain-node.js';
+import { escrowAbi } from '../../src/chain/payment-escrow.js';
+import { balanceOf } from '../../src/ledger/ledger.js';
+import { sessionAccount, spentAccount } from '../../src/payment-sessions/causes.js';
+import { beginClosing } from '../../src/payment-sessions/session-settlements.js';
+import { SessionOpenings } from '../../src/payment-sessions/session-openings.js';
+import { escrowCall } from '../contracts/escrow-chain.js';
 import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
 
 let lab: SettlementLab;
@@ -79,10 +80,12 @@ test('of a hold that is over when it is written down nothing is debited, and it 
   for (const id of [closed, expired]) await restoreOpening(id);
   const result = [anvilAccount(8).address, 5n * ONE, 0n, 1n, false] as const;
   const answer = encodeFunctionResult({ abi: escrowAbi, functionName: 'holds', result });
+  const client = createPublicClient({
+    transport: custom({ request: () => Promise.resolve(answer) }),
+  });
   const node = {
     chainId: lab.node.chainId,
-    view: <T>(_contract: Hex, _data: Hex, decode: (answer: Hex) => T) =>
-      Promise.resolve(decode(answer)),
+    read: <T>(request: NodeRequest<T>) => request(client),
   };
   expect(await finish(closed)).toBe(true);
   expect(await new SessionOpenings({ ...lab.parts, node }).finish(expired)).toBe(true);

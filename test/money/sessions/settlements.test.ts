@@ -1,12 +1,13 @@
-import { encodeFunctionData, type Hex } from 'viem';
+import { createPublicClient, custom, encodeFunctionData, type Hex } from 'viem';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { anvilAccount } from '../../../dev/chain/accounts.js';
-import { escrowAbi } from '../../../src/money/chain/payment-escrow.js';
-import { PATH_USD } from '../../../src/money/chain/tempo.js';
-import { balanceOf, transfer } from '../../../src/money/ledger/ledger.js';
-import { closeAgedSessions } from '../../../src/money/sessions/aged-sessions.js';
-import { sessionAccount, spentAccount } from '../../../src/money/sessions/causes.js';
-import { Escrow } from '../../../src/money/sessions/escrow.js';
+import { anvilAccount } from '../../dev/chain/accounts.js';
+import type { NodeRequest } from '../../src/chain/chain-node.js';
+import { escrowAbi } from '../../src/chain/payment-escrow.js';
+import { PATH_USD } from '../../src/chain/tempo.js';
+import { balanceOf, transfer } from '../../src/ledger/ledger.js';
+import { closeAgedSessions } from '../../src/payment-sessions/aged-sessions.js';
+import { sessionAccount, spentAccount } from '../../src/payment-sessions/causes.js';
+import { Escrow } from '../../src/payment-sessions/escrow.js';
 import {
   beginClosing,
   settledBy,
@@ -279,7 +280,7 @@ test('the chain is asked where a settlement has failed that none has made good, 
   const nobody = () => Promise.reject(new Error('it is not to be asked'));
   const unasked = (chainId: number) => ({
     ...lab.parts,
-    node: { chainId, view: nobody, blockNumber: nobody },
+    node: { chainId, read: nobody, blockNumber: nobody },
   });
   const here = new SessionSettlements(unasked(lab.node.chainId));
   const elsewhere = new SessionSettlements(unasked(1));
@@ -300,8 +301,8 @@ test('the chain is asked where a settlement has failed that none has made good, 
 });
 
 /** Its opening waits while another chain is configured, and goes on with its own. */
-async function waitsElsewhere(id: string, view: typeof lab.node.view): Promise<void> {
-  const node = { chainId: 1, view };
+async function waitsElsewhere(id: string, read: typeof lab.node.read): Promise<void> {
+  const node = { chainId: 1, read };
   const elsewhere = new SessionOpenings({ ...lab.parts, node });
   await expect(elsewhere.finish(id)).rejects.toThrow(SessionWaitsError);
   expect(await lab.session(id)).toMatchObject({ state: 'opening' });
@@ -316,7 +317,7 @@ test('a session of another chain than the one that is configured waits to be ope
     `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
       WHERE id = '${id}'`,
   );
-  await waitsElsewhere(id, lab.node.view.bind(lab.node));
+  await waitsElsewhere(id, lab.node.read.bind(lab.node));
 });
 
 test('so does one whose hold was refused: its chain alone knows whether an earlier transaction has it', async () => {
@@ -446,11 +447,13 @@ test('a node of an older state takes nothing back of what is booked', async () =
   if (step.next !== 'payment') throw new Error('nothing was asked for');
   await failPayment(step.cause);
   await lab.settlements.settle(id, step.cause);
+  const older = createPublicClient({
+    transport: custom({ request: () => Promise.resolve(before) }),
+  });
   const node = {
     chainId: lab.node.chainId,
     blockNumber: () => lab.node.blockNumber(),
-    view: <T>(_contract: Hex, _data: Hex, decode: (answer: Hex) => T) =>
-      Promise.resolve(decode(before)),
+    read: <T>(request: NodeRequest<T>) => request(older),
   };
   await new SessionSettlements({ ...lab.parts, node }).request(id);
   expect(await lab.session(id)).toMatchObject({ settled: '2000000' });
