@@ -5,7 +5,7 @@ import type { AgentSupervisors } from '../src/agents/operations/supervisors.js';
 import { asApplicationFailure } from './failures.js';
 import { unchanged } from './watchdog.js';
 
-/** Between two looks at a payment, in milliseconds. */
+/** Milliseconds between two polls of a payment. */
 const LOOK_AGAIN_MS = 1_000;
 const CHAIN_AWAY_MS = 5_000;
 
@@ -15,13 +15,17 @@ export interface CloneActivityDependencies {
   readonly supervisors: Pick<AgentSupervisors, 'provision'>;
 }
 
-/** What makes clones of agents. Each is named by its row, and may be asked for again. */
+/**
+ * Creates the activities that clone agents. Each clone is named by its row, and each activity is
+ * idempotent.
+ */
 export function createCloneActivities({ payments, store, supervisors }: CloneActivityDependencies) {
   return {
     /**
-     * Waits until the payment is final: between two looks Temporal has it, not this worker.
+     * Waits until the payment is final. Between two polls Temporal holds the wait, so no worker slot is
+     * used.
      *
-     * @returns false when the clone is not to be made, or not any more.
+     * @returns false when the clone must not be created, or no longer.
      */
     awaitClonePayment: (id: string): Promise<boolean> =>
       asApplicationFailure(async () => {
@@ -29,7 +33,7 @@ export function createCloneActivities({ payments, store, supervisors }: CloneAct
         if (state === 'waiting') throw unchanged(LOOK_AGAIN_MS);
         return state === 'paid';
       }),
-    /** Has the clone's supervisor provision it, as any other agent's. */
+    /** Has the clone's supervisor provision the clone, like any other agent. */
     handOverClone: (id: string): Promise<void> =>
       asApplicationFailure(async () => {
         const handed = await store.handOver(id);

@@ -21,16 +21,16 @@ import {
 } from './docker-activity.js';
 import { withinBudget } from './time-budget.js';
 
-/** How long an agent is given to end by itself before it is killed. */
+/** Seconds that an agent has to end by itself before it is killed. */
 const STOP_GRACE_SECONDS = 10;
 
-/** A pull of some gigabytes over a slow line. */
+/** Time limit for pulling some gigabytes over a slow line. */
 const PULL_MS = 20 * 60_000;
 
-/** Its parent goes on running meanwhile. */
+/** Time limit for copying a parent's memory; the parent keeps running. */
 const COPY_MS = 30 * 60_000;
 
-/** A minute longer than the longest start. */
+/** Time limit for readiness: a minute longer than the longest start. */
 const READY_MS = 6 * 60_000;
 
 export interface ContainerActivityDependencies {
@@ -44,8 +44,8 @@ export interface ContainerActivityDependencies {
 }
 
 /**
- * What only the worker beside a Docker daemon can do. Every one of them may run again after it
- * happened and nobody heard: it adopts what is there.
+ * Creates the activities that only the worker next to a Docker daemon can run. Each may run again after a
+ * success that was not acknowledged: it adopts existing objects.
  */
 export function createContainerActivities(dependencies: ContainerActivityDependencies) {
   const { clones, docker, specs, turns, progress, volumes } = dependencies;
@@ -58,8 +58,8 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         await specs.recordImage(agent, image, version);
       },
       /**
-       * Makes the first volume of a clone, as a copy of its parent's, which goes on running. What an
-       * earlier provisioning has left of such a copy goes.
+       * Makes the first volume of a clone as a copy of its parent's, while the parent keeps running.
+       * Removes an incomplete copy that an earlier provisioning left.
        */
       async copyMemory(agent: AgentRef) {
         const original = await clones.originalOf(agent);
@@ -76,7 +76,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         );
         await clones.recordCopied(agent, madeBy);
       },
-      /** Waits without a turn: an agent that is long in coming up keeps none from others. */
+      /** Waits outside the owner's turn: an agent that starts slowly does not block other agents. */
       async awaitReady(agent: AgentRef) {
         const { containers } = docker;
         const gateway = await specs.gatewayOf(agent);
@@ -88,13 +88,13 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
 
     ...dockerCalls(turns.calls, {
       createNetwork: async (agent: AgentRef) => docker.networks.ensure(await specs.specOf(agent)),
-      /** Ports of no use to this agent, since networks of others have the subnets that go with them. */
+      /** Ports that this agent cannot use, since networks of other agents occupy the matching subnets. */
       takenPlaces: async ({ agentId }: AgentRef) =>
         specs.placesIn(await docker.networks.takenSubnets(agentId)),
       /**
-       * Adopts or makes the agent's first volume: that of a provisioning, and of nothing else.
+       * Adopts or makes the agent's first volume; only provisioning calls it.
        *
-       * @returns `to-be-copied` for that of a clone, which `copyMemory` makes.
+       * @returns `to-be-copied` for a clone's volume, which `copyMemory` makes.
        */
       async createVolume(agent: AgentRef): Promise<'there' | 'to-be-copied'> {
         const spec = await specs.specOf(agent);
@@ -105,20 +105,20 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         await docker.volumes.ensure(spec, madeBy);
         return 'there';
       },
-      /** Fails when the agent's memory is not there: what brings it up never makes one. */
+      /** Fails when the agent's memory is missing: starting an agent never makes a volume. */
       requireVolume: async (agent: AgentRef) => docker.volumes.require(await specs.memoryOf(agent)),
       createContainer: (agent: AgentRef) => createContainer(dependencies, agent),
       stopContainer: ({ agentId }: AgentRef) => docker.containers.stop(agentId, STOP_GRACE_SECONDS),
       removeContainer: ({ agentId }: AgentRef) => docker.containers.remove(agentId),
       removeNetwork: ({ agentId }: AgentRef) => docker.networks.remove(agentId),
-      /** Undoes `createVolume` of this run; a volume that was there before stays. */
+      /** Undoes `createVolume` of this run; an older volume stays. */
       async undoVolume(agent: AgentRef) {
         const run = runHere();
         await docker.volumes.removeMadeIn(await specs.memoryOf(agent), (maker) =>
           maker.startsWith(`${run}/`),
         );
       },
-      /** Removes all that operations have ever made for the agent. What else is there stays. */
+      /** Removes all volumes that operations ever made for the agent. Other volumes stay. */
       async removeVolume(agent: AgentRef) {
         const { agentId } = agent;
         const named = await volumes.of(agent);
@@ -128,7 +128,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
           named.map(({ name }) => name),
         );
         if (stay.length === 0) return;
-        Context.current().log.warn('volumes that are not known stay', { agentId, volumes: stay });
+        Context.current().log.warn('unknown volumes are kept', { agentId, volumes: stay });
       },
     }),
   };
@@ -136,7 +136,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
 
 export type ContainerActivities = ReturnType<typeof createContainerActivities>;
 
-/** Makes the agent's container, or finds it. */
+/** Creates the agent's container, or finds the existing one. */
 export async function createContainer(
   { docker, specs }: ContainerActivityDependencies,
   agent: AgentRef,
@@ -145,7 +145,7 @@ export async function createContainer(
   await specs.recordContainer(agent, id);
 }
 
-/** The image as it is in Docker, or else pulled, in the agent's turn. */
+/** Returns the agent's image from Docker, or pulls it in the agent's turn. */
 export async function obtainImage(
   { docker, turns }: ContainerActivityDependencies,
   agent: AgentRef,

@@ -12,33 +12,34 @@ import {
   withinBudget,
 } from './time-budget.js';
 
-/** Heartbeats in the time after which Temporal takes an activity for lost. */
+/** Heartbeats within the time after which Temporal considers an activity lost. */
 const PER_TIMEOUT = 5;
 
-/** Temporal's own for what has none: what somebody waits for has a smaller one. */
+/** Temporal's default priority; activities that somebody waits for have a smaller number. */
 const USUAL_PRIORITY = 3;
 
-/** Of what Docker does in seconds: all attempts at one step together. */
+/** Time limit for a Docker call that normally takes seconds: all attempts at one step together. */
 const CALL_MS = 5 * 60_000;
 
-/** The name of that budget. */
-export const DOCKERS_CALL = 'What Docker was asked for';
+/** The name of the budget for Docker calls; the subject of its error message. */
+export const DOCKERS_CALL = 'The Docker call';
 
-/** The workflow whose steps are repairs. */
+/** The workflow type whose steps are repairs. */
 const REPAIR = 'repairAgent';
 
-/** Of one step, one after the other: 5 minutes of pauses, as for what somebody waits for. */
+/** Most consecutive refusals of one step: 5 minutes of pauses, as for steps that somebody waits for. */
 const MAX_REFUSALS = 35;
 
-/** Under which they are counted. */
+/** The name under which refusals are counted. */
 export const REFUSALS = 'Refusals by Docker';
 
-/** For an activity that has none; only its cancellations are heard by heartbeats. */
+/** Timeout for an activity without a heartbeat timeout; its heartbeats only deliver cancellations. */
 const USUAL_TIMEOUT_MS = 10_000;
 
 /**
- * Heartbeats while the work runs, so that a killed worker is noticed within the activity's heartbeat
- * timeout. Each is a write of Temporal's, and how often they come follows from that timeout.
+ * Sends heartbeats while the work runs, so that a killed worker is noticed within the activity's
+ * heartbeat timeout. Each heartbeat is a database write in Temporal, so their interval follows from that
+ * timeout.
  */
 export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();
@@ -53,29 +54,29 @@ export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * What a volume that this activity makes says of its maker: the run that it is part of, and the
- * activity itself, which is the same in each of its attempts and no other's ever.
+ * Returns the maker label for a volume that this activity makes: the run and the activity's id, which is
+ * constant over attempts and unique to the activity.
  */
 export function makerHere(): string {
   const { activityId } = Context.current().info;
   return `${runHere()}/${activityId}`;
 }
 
-/** What all that is made in this run says of its maker begins with this. */
+/** Returns the prefix of the maker labels of everything made in this run. */
 export function runHere(): string {
   const { workflowExecution } = Context.current().info;
   if (!workflowExecution) throw new TypeError('not part of a run');
   return workflowExecution.runId;
 }
 
-/** Whether this is a step of a repair. */
+/** Reports whether this is a step of a repair. */
 export const isOfRepair = (): boolean => Context.current().info.workflowType === REPAIR;
 
-/** An activity in Docker: says that it is alive, and how it failed. */
+/** Runs an activity in Docker with heartbeats, and converts its failure for the workflow. */
 export const dockerActivity = <T>(work: () => Promise<T>): Promise<T> =>
   asApplicationFailure(() => heartbeating(work));
 
-/** Does the work for an agent in its owner's turn; what an operation asks for goes first. */
+/** Runs the work for an agent in its owner's turn; work that an operation requests goes first. */
 export function inTurn<T>(
   turns: Turns,
   { userId: owner }: AgentRef,
@@ -87,8 +88,8 @@ export function inTurn<T>(
 }
 
 /**
- * A Docker that hangs makes each attempt as long as it may be. So where the attempts are counted, which
- * is where somebody waits for the end, their time is bounded as well.
+ * Bounds the time of all attempts together if the attempts are limited, that is if somebody waits for the
+ * result. Otherwise a Docker that hangs would make each attempt as long as its timeout.
  */
 export function withinCallBudget<T>(work: () => Promise<T>): Promise<T> {
   const { maximumAttempts = 0 } = Context.current().info.retryPolicy ?? {};
@@ -97,8 +98,8 @@ export function withinCallBudget<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * What has no end waits for a Docker that is away for as long as that takes. One that is there and refuses
- * a step each time lets the step fail at some point: it would never end, and nobody be told.
+ * Limits consecutive refusals of a step without a deadline. Such a step waits as long as Docker is
+ * unavailable, but a Docker that answers and refuses each time would be retried silently forever.
  *
  * @throws LastingRefusalError
  */
@@ -118,17 +119,17 @@ type AgentActivities = Readonly<
   Record<string, (agent: AgentRef, ...args: never[]) => Promise<unknown>>
 >;
 
-/** Activities that all of them are in Docker. */
+/** Wraps activities all of which run in Docker. */
 export function dockerActivities<T extends Activities>(activities: T): T {
   const each = Object.entries(activities).map(([name, activity]) => [
     name,
     (...args: never[]) => dockerActivity(() => activity(...args)),
   ]);
-  // Each takes and answers what it did before.
+  // Each wrapper has the signature of its activity.
   return Object.fromEntries(each) as T;
 }
 
-/** Activities in Docker that are for one agent each, and take turns. */
+/** Wraps activities in Docker that serve one agent each, and runs them in turns. */
 export function dockerCalls<T extends AgentActivities>(turns: Turns, activities: T): T {
   const each = Object.entries(activities).map(([name, activity]) => [
     name,
@@ -137,6 +138,6 @@ export function dockerCalls<T extends AgentActivities>(turns: Turns, activities:
         inTurn(turns, agent, () => withinCallBudget(() => activity(agent, ...args))),
       ),
   ]);
-  // As above.
+  // Each wrapper has the signature of its activity.
   return Object.fromEntries(each) as T;
 }

@@ -25,7 +25,7 @@ import { SupersededError } from '../src/agents/watchdog/watchdog-transitions.js'
 import { RepairedLocallyError } from '../src/agents/local-repair/agent-guard.js';
 import { LastingRefusalError, TimeBudgetSpentError } from './time-budget.js';
 
-/** What another attempt cannot mend. */
+/** Permanent failures. */
 const FINAL = [
   AgentGoneError,
   AgentNotReadyError,
@@ -49,15 +49,15 @@ const FINAL = [
 ];
 
 /**
- * Runs an activity's work and tells its failure to the workflow with the error's class as its type,
- * as not retryable where another attempt cannot help.
+ * Runs an activity's work and converts its failure for the workflow: the error's class becomes the type,
+ * and a permanent failure is non-retryable.
  */
 export async function asApplicationFailure<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof Error) || error instanceof TemporalFailure) throw error;
-    // How a cancelled wait ends: Temporal knows it as such.
+    // A cancelled wait ends with an AbortError, which Temporal recognizes as a cancellation.
     if (error.name === 'AbortError') throw error;
     throw ApplicationFailure.create({
       message: reasonOf(error),
@@ -68,7 +68,7 @@ export async function asApplicationFailure<T>(work: () => Promise<T>): Promise<T
   }
 }
 
-/** Errors whose messages are ours, and may be told to an agent's owner. */
+/** Errors whose messages this project writes, so that they may be shown to an agent's owner. */
 const OURS = [
   ...FINAL,
   ChannelError,
@@ -79,7 +79,10 @@ const OURS = [
   StillThereError,
 ];
 
-/** What a library says can hold paths, statements and values: it is in the cause, for operators. */
+/**
+ * Hides a library's message, which can contain paths, SQL and values: it goes only into the cause, for
+ * operators.
+ */
 function reasonOf(error: Error): string {
   if (OURS.some((type) => error instanceof type)) return error.message;
   return 'The platform failed in this step (INTERNAL_ERROR)';

@@ -13,12 +13,12 @@ import { UNCHANGED, unchanged, type WatchdogActivities } from './watchdog.js';
 
 type Step = (agent: AgentRef, ...rest: never[]) => Promise<unknown>;
 
-/** Starts what was there when the agent ran last, and changes nothing else. */
+/** Starts the existing container of the last run, and changes nothing else. */
 const STARTS_EXISTING = 'startExisting' satisfies keyof StartActivities;
 
 type StepName = keyof (ContainerActivities & ReleaseActivities & StartActivities);
 
-/** Whether a step changes an agent's container, or what it runs on. */
+/** True for each step that changes an agent's container or its resources. */
 const CHANGES: Readonly<Record<Exclude<StepName, typeof STARTS_EXISTING>, boolean>> = {
   ensureImage: false,
   findImage: false,
@@ -42,17 +42,17 @@ const CHANGES: Readonly<Record<Exclude<StepName, typeof STARTS_EXISTING>, boolea
 };
 const CHANGING = new Set(Object.entries(CHANGES).flatMap(([name, does]) => (does ? [name] : [])));
 
-/** How soon to look again while the host repairs an agent by itself. */
+/** Milliseconds until the next probe while the host repairs an agent by itself. */
 const LOCAL_REPAIR_DELAY_MS = 2_000;
 
-/** What a supervisor tells its agent's host when it watches the agent. */
+/** Data that a supervisor passes to its agent's host when it watches the agent. */
 export interface Watching {
   readonly memory: WatchdogMemory;
-  /** The last change that the host made by itself and the supervisor has taken in. */
+  /** The last local change of the host that the supervisor has processed. */
   readonly takenIn: string | undefined;
 }
 
-/** Keeps the steps of supervisors and the host's own repairs apart, by the names of the steps. */
+/** Serializes the steps of supervisors with the host's own repairs, by the names of the steps. */
 export function guardSteps<T extends Readonly<Record<string, Step>>>(
   guard: AgentGuard,
   steps: T,
@@ -61,7 +61,7 @@ export function guardSteps<T extends Readonly<Record<string, Step>>>(
     if (name === STARTS_EXISTING) return [name, afterRepair(guard, step)];
     return [name, CHANGING.has(name) ? changing(guard, name, step) : step];
   });
-  // Each takes and answers what it did before.
+  // Each wrapper has the signature of its step.
   return Object.fromEntries(each) as T;
 }
 
@@ -81,7 +81,7 @@ function changing(guard: AgentGuard, name: string, step: Step): Step {
       const work = async () => {
         const answer = await step(agent, ...rest);
         if (name === 'startContainer') await guard.started(agentId);
-        // The last that there is of an agent.
+        // The last step in an agent's life.
         if (name === 'removeVolume' || name === 'undoVolume') await guard.forget(agentId);
         return answer;
       };
@@ -92,8 +92,8 @@ function changing(guard: AgentGuard, name: string, step: Step): Step {
 }
 
 /**
- * Tells supervisors what the host has done by itself, instead of what is to be seen, until they have
- * taken it in; and puts down for the host what supervisors watch.
+ * Reports local changes of the host to supervisors, instead of observations, until they have processed
+ * the changes; and records for the host the agents that supervisors watch.
  */
 export function guardWatchdog(
   guard: AgentGuard,
@@ -148,7 +148,7 @@ export function guardWatchdog(
     look: () => Promise<Observation>,
   ): Promise<Observation> {
     const told = toldOf(agentId, takenIn) ?? (await look());
-    // What was seen may be the doing of a repair that has begun meanwhile.
+    // The observation may show a repair that began during the probe.
     return toldOf(agentId, takenIn) ?? told;
   }
 

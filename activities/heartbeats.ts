@@ -4,7 +4,10 @@ import type { HostTurns } from '../src/agents/watchdog/host-turns.js';
 import type { HeartbeatSender } from '../src/agents/heartbeat/heartbeat-sender.js';
 import { asApplicationFailure } from './failures.js';
 
-/** Which agents a heartbeat asks. Run as local activities: short and idempotent. */
+/**
+ * Creates the activities that choose the agents a heartbeat goes to. Run as local activities: short and
+ * idempotent.
+ */
 export function createHeartbeatRecordActivities(sender: HeartbeatSender) {
   return {
     beginHeartbeat: sender.begin.bind(sender),
@@ -12,16 +15,19 @@ export function createHeartbeatRecordActivities(sender: HeartbeatSender) {
   };
 }
 
-/** Milliseconds that one waits for its turn before it is given up (`workflows/retries.ts`). */
+/** Milliseconds that a heartbeat waits for its turn before it is dropped (`workflows/retries.ts`). */
 const MAX_WAIT_MS = 5 * 60_000;
 
-/** What only the worker on the agent's host can do: its gateway listens on loopback. */
+/**
+ * Creates the activities that only the worker on the agent's host can run: the agent's gateway listens on
+ * loopback.
+ */
 export function createHeartbeatActivities(
   sender: Pick<HeartbeatSender, 'send'>,
   turns: Pick<HostTurns, 'heartbeats'>,
 ) {
   return {
-    /** Asks in the turn of the agent's owner: agents that hang hold up nobody else's. */
+    /** Sends the heartbeat in the turn of the agent's owner: agents that hang do not block other owners. */
     sendHeartbeat: (agent: AgentRef) =>
       asApplicationFailure(() => {
         const { cancellationSignal } = Context.current();

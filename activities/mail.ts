@@ -1,10 +1,10 @@
 import type { MailSender } from '../src/accounts/mail-delivery/mail-sender.js';
 import { asApplicationFailure } from './failures.js';
 
-/** What sends mails. Asked for again it sends one again that nobody heard of being sent. */
+/** Creates the activities that send mails. A retry sends a mail again if its sending was not acknowledged. */
 export function createMailActivities(mails: Pick<MailSender, 'send'>) {
   return {
-    /** The mail is named by its row: neither its address nor its token is in any history. */
+    /** Sends a mail named by its row, so that neither its address nor its token is in any workflow history. */
     deliverMail: (mailId: string) => asApplicationFailure(() => mails.send(mailId)),
   };
 }

@@ -9,7 +9,7 @@ import { releaseEndedHolds } from '../src/money/ledger/ended-holds.js';
 import { NO_AGENT, putInOutbox } from '../src/notifications/outbox.js';
 import { forgottenChains, type KnownChains } from '../src/money/payments/forgotten-chains.js';
 
-/** What a pass found; what differs is named by `check:ledger`. */
+/** The result of a pass; `check:ledger` lists the differences. */
 export type LedgerChecked = Omit<WholeReport, 'differences'> & { readonly differences: number };
 
 interface Parts {
@@ -18,22 +18,26 @@ interface Parts {
   readonly knownChains: KnownChains;
 }
 
-/** What looks after the ledger, for workflows on schedules. */
+/** Creates the activities with which scheduled workflows check the ledger. */
 export function createMoneyActivities({ chain, database, knownChains }: Parts) {
   return {
-    /** Short and idempotent. @returns how many were released. */
+    /**
+     * Releases ended holds; short and idempotent.
+     *
+     * @returns the number of released holds.
+     */
     releaseEndedHolds: () => releaseEndedHolds(database),
 
     /**
-     * Has operators told of a ledger that does not balance, and of what waits for chains that are not
-     * configured any more, once by each run that finds it so.
+     * Notifies operators of a ledger that does not balance, and of payments that wait for chains no
+     * longer configured: once in each run that finds them.
      */
     async checkWholeLedger(): Promise<LedgerChecked> {
       const { heartbeat, info, log } = Context.current();
       const { workflowExecution: run } = info;
       const report = await checkLedgerAndChain(database, chain, () => heartbeat());
-      // No difference: the next hour asks again.
-      if (report.isChainAway) log.warn('The ledger was checked, and the chain could not be asked');
+      // Not a difference: the next hourly run checks again.
+      if (report.isChainAway) log.warn('The ledger was checked, but the chain was unavailable');
       const differences = report.differences.length;
       const [platform, pass] = [database.asPlatform(), run?.runId ?? info.activityId];
       if (differences > 0) {

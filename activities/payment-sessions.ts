@@ -4,18 +4,24 @@ import type { SessionSettlements } from '../src/money/sessions/session-settlemen
 import { asApplicationFailure } from './failures.js';
 import { unchanged } from './watchdog.js';
 
-/** Between two looks at what is held for debits, in milliseconds. */
+/** Milliseconds between two polls of the holds for debits. */
 const LOOK_AGAIN_MS = 500;
 
-/** What sessions ask for where keys are opened. Each is named by its row, and may be asked for again. */
+/**
+ * Creates the hold activities of sessions on the workers that can open keys. Each session is named by its
+ * row, and each activity is idempotent.
+ */
 export function createSessionHoldActivities(holds: Pick<SessionHolds, 'request'>) {
   return {
-    /** @returns the cause of the payment that has the deposit held; undefined when there is none. */
+    /** @returns the cause of the payment that holds the deposit; undefined if none is made. */
     requestSessionHold: (id: string) => asApplicationFailure(() => holds.request(id)),
   };
 }
 
-/** What sessions ask for of the database and the chain: what has to wait is asked for again. */
+/**
+ * Creates the activities that open sessions in the database and on the chain. A step that has to wait is
+ * retried.
+ */
 export function createPaymentSessionActivities(openings: Pick<SessionOpenings, 'finish'>) {
   return {
     /** @returns false for a session that was not opened. */
@@ -26,20 +32,23 @@ export function createPaymentSessionActivities(openings: Pick<SessionOpenings, '
 export type SessionHoldActivities = ReturnType<typeof createSessionHoldActivities>;
 export type PaymentSessionActivities = ReturnType<typeof createPaymentSessionActivities>;
 
-/** What settles sessions: it asks for what is due, and writes down what came of it. */
+/** Creates the activities that settle sessions: they request the due payments and record the results. */
 export function createSettlementActivities(
   settlements: Pick<SessionSettlements, 'request' | 'hasNoDebits' | 'settle' | 'closeAged'>,
 ) {
   return {
     requestSettlement: (id: string) => asApplicationFailure(() => settlements.request(id)),
-    /** Waits for the end of all debits: between two looks Temporal has it, not this worker. */
+    /**
+     * Waits until all debits have ended. Between two polls Temporal holds the wait, so no worker slot is
+     * used.
+     */
     awaitDebits: (id: string): Promise<void> =>
       asApplicationFailure(async () => {
         if (!(await settlements.hasNoDebits(id))) throw unchanged(LOOK_AGAIN_MS);
       }),
     recordSettlement: (id: string, cause: string) =>
       asApplicationFailure(() => settlements.settle(id, cause)),
-    /** @returns how many are being closed from here on. */
+    /** @returns the number of sessions that this call begins to close. */
     closeAgedSessions: () => asApplicationFailure(() => settlements.closeAged()),
   };
 }

@@ -7,18 +7,18 @@ import { asApplicationFailure } from './failures.js';
 import { unchanged } from './watchdog.js';
 
 /**
- * Between two looks at what is on its way, in milliseconds: from so many after something was heard, each
- * time twice as long, up to so many.
+ * Milliseconds between two polls of payments in flight: `FIRST_LOOK_MS` after a notification, then
+ * doubled up to `LOOK_MS`.
  */
 const FIRST_LOOK_MS = 5;
 const LOOK_MS = 250;
 
-/** For how long a signer that has nothing to pay is still looked at: what comes then need not wait. */
+/** Milliseconds for which an idle signer is still polled, so that a new payment starts at once. */
 const LINGER_MS = 5_000;
 
 /**
- * For how long one that waits has a slot of the worker, in milliseconds: who pays comes by one as well, however
- * many wait, and between two times Temporal has them.
+ * Milliseconds that one wait keeps a worker slot, and the pause before its next turn in Temporal: payers
+ * need slots too, however many activities wait.
  */
 const WAIT_MS = 60_000;
 const AGAIN_MS = 1_000;
@@ -26,13 +26,13 @@ const AGAIN_MS = 1_000;
 export interface PaymentActivityDependencies {
   readonly signers: Pick<Signers, 'of'>;
   readonly watch: Pick<PaymentWatch, 'settled'>;
-  /** Of payments. */
+  /** Changes of the payments table. */
   readonly changes: TableChanges;
-  /** Milliseconds of one wait; 60,000 unless said. */
+  /** Milliseconds of one wait; 60,000 by default. */
   readonly waitMs?: number;
 }
 
-/** What makes payments. Any of it may be done again, and beside itself. */
+/** Creates the activities that make payments. Each is idempotent and may run concurrently with itself. */
 export function createPaymentActivities({
   changes,
   signers,
@@ -40,12 +40,12 @@ export function createPaymentActivities({
   watch,
 }: PaymentActivityDependencies) {
   return {
-    /** Pays what a signer has to pay, and returns when that is nothing any more. */
+    /** Makes the pending payments of a signer, and returns when none is left. */
     payAll: (signerId: string): Promise<void> =>
       asApplicationFailure(() =>
         heartbeating(async () => {
           const { cancellationSignal: signal, info } = Context.current();
-          // The owner that its run was started for.
+          // The owner for which the run was started.
           const signer = signers.of(signerId, info.priority?.fairnessKey);
           let idleSince: number | undefined;
           let [heard, waits] = [changes.count, FIRST_LOOK_MS];
@@ -61,7 +61,7 @@ export function createPaymentActivities({
         }),
       ),
 
-    /** Waits until a payment is final, however long that takes. */
+    /** Waits until a payment is final, without a time limit. */
     awaitPayment: (cause: string): Promise<SettledPayment> =>
       asApplicationFailure(() =>
         heartbeating(async () => {

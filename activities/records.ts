@@ -2,9 +2,12 @@ import type { SupervisorStore } from '../src/agents/operations/supervisor-store.
 import type { WatchdogSettings } from '../src/types/watchdog.js';
 import { asApplicationFailure } from './failures.js';
 
-/** What workflows write to the database. Run as local activities: short and idempotent. */
+/**
+ * Creates the activities with which workflows write to the database. Run as local activities: short and
+ * idempotent.
+ */
 export function createRecordActivities(records: SupervisorStore, settings: WatchdogSettings) {
-  /** What fails for good is told as such. */
+  /** Permanent failures are thrown as non-retryable. */
   const record =
     <Args extends unknown[], Answer>(write: (...args: Args) => Promise<Answer>) =>
     (...args: Args) =>
@@ -15,7 +18,7 @@ export function createRecordActivities(records: SupervisorStore, settings: Watch
     reservePort: record(records.reservePort.bind(records)),
     releasePort: record(records.releasePort.bind(records)),
     recordRunning: record(records.recordRunning.bind(records)),
-    /** Asked for whenever it matters, so that a change reaches supervisors that run for months. */
+    /** Read before every use, so that a change reaches supervisors that run for months. */
     watchdogSettings: () => Promise.resolve(settings),
     recordTransition: record(records.recordTransition.bind(records)),
     recordPast: record(records.recordPast.bind(records)),

@@ -10,20 +10,20 @@ import {
 } from './docker-activity.js';
 import { withinBudget } from './time-budget.js';
 
-/** The agent is down while its memory is copied. */
+/** Time limit for copying the memory, during which the agent is down. */
 const COPY_MS = 30 * 60_000;
 
 export interface ReleaseActivityDependencies extends ContainerActivityDependencies {
   readonly releases: ReleaseStore;
 }
 
-/** What replacing an agent's container or memory does on its Docker. All of it may run again. */
+/** Creates the activities that replace an agent's container or memory on its Docker. Each is idempotent. */
 export function createReleaseActivities(dependencies: ReleaseActivityDependencies) {
   const { docker, releases, specs, turns, volumes } = dependencies;
 
   return {
     ...dockerActivities({
-      /** Finds or pulls the image that the agent is to be updated to; false for the one it has. */
+      /** Finds or pulls the image of an update; returns false if the agent already runs that image. */
       async findImage(agent: AgentRef, operationId: string) {
         const { image } = await releases.replacementOf(agent, operationId);
         if (image === undefined || image === (await specs.imageOf(agent))) return false;
@@ -31,7 +31,7 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
         return true;
       },
 
-      /** Makes the volume that the operation gives the agent: empty, or a copy. */
+      /** Makes the agent's new volume for the operation: empty, or a copy. */
       async makeVolume(agent: AgentRef, operationId: string) {
         const { volume, copyOf } = await releases.replacementOf(agent, operationId);
         const spec = { ...(await specs.specOf(agent)), volume };
@@ -48,13 +48,13 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
     }),
 
     ...dockerCalls(turns.calls, {
-      /** Keeps the stopped container, so that the agent can go back to it. */
+      /** Keeps the stopped container, so that the agent can be rolled back to it. */
       retainContainer: ({ agentId }: AgentRef) => docker.containers.retain(agentId),
 
-      /** Goes back to the container that was set aside. */
+      /** Rolls back to the retained container. */
       restoreContainer: ({ agentId }: AgentRef) => docker.containers.restore(agentId),
 
-      /** Removes the volumes that its operations made and nobody uses any more. */
+      /** Removes the volumes that the agent's operations made and that are no longer used. */
       async removeLeftovers(agent: AgentRef) {
         const obsolete = (await volumes.of(agent)).filter((volume) => volume.obsolete);
         await docker.volumes.remove(agent.agentId, obsolete);
@@ -69,7 +69,10 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
 
 export type ReleaseActivities = ReturnType<typeof createReleaseActivities>;
 
-/** What it writes to the database. Run as local activities: short and idempotent. */
+/**
+ * Creates the activities with which a release writes to the database. Run as local activities: short and
+ * idempotent.
+ */
 export function createReleaseRecordActivities(releases: ReleaseStore) {
   return {
     recordUpdate: releases.recordUpdate.bind(releases),

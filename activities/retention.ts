@@ -3,16 +3,16 @@ import { Context } from '@temporalio/activity';
 import { RETAINED, type Retained } from '../src/retention/retained.js';
 import type { Retention } from '../src/retention/retention.js';
 
-/** Milliseconds after which no further batch is begun: the rest waits for the next pass. */
+/** Milliseconds after which no further batch is started: the remaining rows wait for the next pass. */
 const ENOUGH_MS = 5 * 60_000;
 
-/** What removes what is not kept any longer. Asked for again, it goes on. */
+/** Creates the activities that delete expired rows. A repeated call continues. */
 export function createRetentionActivities(retention: Retention) {
   return {
-    /** What is kept for a time only, in the order in which it is removed. */
+    /** The kinds of rows with an expiry, in the order of their deletion. */
     retainedKinds: (): Promise<readonly Retained[]> => Promise.resolve(RETAINED),
 
-    /** @returns how many rows were removed. */
+    /** Deletes expired rows of one kind in batches, and returns the number of deleted rows. */
     async removeOldRows(what: Retained): Promise<number> {
       const { cancellationSignal: signal, heartbeat } = Context.current();
       const began = Date.now();
@@ -23,7 +23,7 @@ export function createRetentionActivities(retention: Retention) {
         done += removed;
         if (removed === 0 || Date.now() - began > ENOUGH_MS) return done;
         heartbeat(done);
-        // As long again as the batch took: at least half of the database's time is for others.
+        // Pauses as long as the batch took: at least half of the database's time is left for other work.
         await delay(Date.now() - batchBegan, undefined, { signal });
       }
     },

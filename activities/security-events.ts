@@ -1,9 +1,9 @@
 import type { EventEffects } from '../src/accounts/security-events/apply-events.js';
 
-/** What security events ask for. Run as local activities: short and idempotent. */
+/** Creates the activities that apply security events. Run as local activities: short and idempotent. */
 export function createSecurityEventActivities(effects: Pick<EventEffects, 'apply'>) {
   return {
-    /** @returns what became of each event of the token. */
+    /** @returns the outcome of each event in the token. */
     applySecurityEvent: (id: string) => effects.apply(id),
   };
 }

@@ -1,12 +1,12 @@
 import type { SplitPayments } from '../src/money/splits/split-payments.js';
 import { asApplicationFailure } from './failures.js';
 
-/** What splits ask for. All of it is idempotent, and what has to wait is asked for again. */
+/** Creates the activities of splits. Each is idempotent, and a step that has to wait is retried. */
 export function createSplitActivities(
   splits: Pick<SplitPayments, 'request' | 'settle' | 'finish'>,
 ) {
   return {
-    /** Asks the chain what is in the wallet. @returns the causes of payments that are under way. */
+    /** Reads the wallet's balance from the chain. @returns the causes of payments in flight. */
     requestSplitPayments: (id: string) => asApplicationFailure(() => splits.request(id)),
     settleSplitPayment: (id: string, cause: string) =>
       asApplicationFailure(() => splits.settle(id, cause)),

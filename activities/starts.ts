@@ -10,32 +10,31 @@ import {
 import { createContainer, type ContainerActivityDependencies } from './containers.js';
 import { dockerCalls } from './docker-activity.js';
 
-/** What keeps a container from being started as it is, and not from being made again. */
+/** Failures for which the container must be created again instead of started. */
 const MAKE_ANEW = [ContainerMissingError, DockerRefusedError, PortTakenError];
 
 /**
- * A Docker daemon that was killed while it started a container may never start that one again,
- * because its runtime still has the first start; a new container in its place does start. So it does
- * where the container or its network was taken away, by hand or by a worker that died before it had made
- * another.
+ * A Docker daemon killed during a container's start may never start that container again, because its
+ * runtime still has the first start; a new container starts. A new one also helps when the container or
+ * its network was removed, by hand or by a worker that died.
  */
 const isToBeReplaced = (error: unknown): boolean =>
   error instanceof ContainerMissingError ||
   (error instanceof DockerRefusedError && (error.statusCode >= 500 || error.statusCode === 404));
 
 /**
- * What starts an agent, each in its turn, so that no more agents are starting at a time than their
- * host can bear. A turn ends when the agent is up, or has no more use for it; whether it came up is
- * for `awaitReady` to say.
+ * Creates the activities that start agents, in turns, so that no more agents start at a time than their
+ * host can bear. A turn ends when the agent is up or no longer needs the turn; `awaitReady` decides if
+ * the agent came up.
  */
 export function createStartActivities(dependencies: ContainerActivityDependencies) {
   const { docker, memorySizes, specs, turns, progress } = dependencies;
 
   return dockerCalls(turns.starts, {
-    /** @returns for how many milliseconds the container runs by now; 0 when it does not. */
+    /** Starts the container, and returns the milliseconds for which it has run by now; 0 if it does not run. */
     async startContainer(agent: AgentRef): Promise<number> {
       await memorySizes.requireRoom(agent);
-      // One that an attempt before this had begun to make may lack its files.
+      // A container that an earlier attempt began to create may lack its files.
       if (Context.current().info.attempt > 1) await finishMaking(agent);
       try {
         await docker.containers.start(agent.agentId);
@@ -50,11 +49,11 @@ export function createStartActivities(dependencies: ContainerActivityDependencie
       const container = await docker.containers.inspect(agent.agentId);
       return container?.status === 'running' ? runningForMs(container) : 0;
     },
-    /** Starts the container that is there. False when something of it has to be made first. */
+    /** Starts the existing container. Returns false if some part must be created first. */
     async startExisting(agent: AgentRef): Promise<boolean> {
       await docker.volumes.require(await specs.memoryOf(agent));
       await memorySizes.requireRoom(agent);
-      // One that has never run may lack its files: whoever made it may have died before they were put.
+      // A container that never ran may lack its files: its worker may have died before it copied them in.
       const container = await docker.containers.inspect(agent.agentId);
       if (container?.status === 'created') return false;
       try {

@@ -2,20 +2,20 @@ import { Context } from '@temporalio/activity';
 import { ensureSupervisors, type SupervisionParts } from '../src/agents/operations/supervision.js';
 import { dockerActivity } from './docker-activity.js';
 
-/** Ids that a line of the log, and the result of a pass, name. */
+/** Most ids in a log line and in the result of a pass. */
 const MAX_NAMED = 20;
 
-/** What a pass over a host found of its agents' supervisors; at most 20 ids of each are named. */
+/** The result of a pass over the supervisors of a host's agents, with at most 20 ids of each kind. */
 export type SupervisionFound = Awaited<
   ReturnType<ReturnType<typeof createSupervisionActivities>['ensureSupervisors']>
 >;
 
-/** What any worker does for the supervisors of a host's agents. */
+/** Creates the activities with which any worker maintains the supervisors of a host's agents. */
 export function createSupervisionActivities(parts: SupervisionParts) {
   return {
     /**
-     * Starts the supervisors anew that are not there or do not move, ends what is in their way, and tells
-     * who is not seen.
+     * Restarts missing and stuck supervisors, ends the workflows that block them, and reports agents that
+     * are not observed.
      */
     ensureSupervisors: (host: string) =>
       dockerActivity(async () => {
@@ -31,9 +31,9 @@ export function createSupervisionActivities(parts: SupervisionParts) {
             .createGauge(`agent_supervisors_${what}`, 'int', undefined, 'By the last pass')
             .set(length, { host });
         }
-        tell(missing, 'agents had no supervisor: it was started anew');
-        tell(stuck, 'supervisors could not go on: they were ended and started anew');
-        tell(blocked, 'repairs or provisionings could not go on: they were ended');
+        tell(missing, 'agents had no supervisor: it was restarted');
+        tell(stuck, 'supervisors were stuck: they were terminated and restarted');
+        tell(blocked, 'repairs or provisionings were stuck: they were terminated');
         tell(failed, 'supervisors could not be asked after');
         tell(unseen, 'agents were not seen for three check intervals');
         return {

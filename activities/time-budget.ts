@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 
-/** The time that all attempts at a step may take together is used up. */
+/** The time for all attempts at a step together is used up. */
 export class TimeBudgetSpentError extends Error {
   override readonly name = 'TimeBudgetSpentError';
 
@@ -9,7 +9,7 @@ export class TimeBudgetSpentError extends Error {
   }
 }
 
-/** Docker is there, and refuses a step each time. */
+/** Docker answers, but refuses a step each time. */
 export class LastingRefusalError extends Error {
   override readonly name = 'LastingRefusalError';
 
@@ -18,21 +18,24 @@ export class LastingRefusalError extends Error {
   }
 }
 
-/** What an attempt, and those before it, have used of each of the activity's budgets. */
+/** The time and counts that this and earlier attempts used of each of the activity's budgets. */
 interface Used {
-  /** Milliseconds by the budget's name, without what is under way. */
+  /** Milliseconds by the budget's name, without work in flight. */
   readonly ended: Map<string, number>;
   readonly underWay: Map<string, { readonly begunAt: number }>;
 }
 
-/** What heartbeats carry to the next attempt. */
+/** Heartbeat details for the next attempt. */
 interface Details {
   readonly usedMs?: Readonly<Record<string, number>>;
 }
 
 const used = new WeakMap<Context, Used>();
 
-/** To be sent with every heartbeat of this activity: the next attempt goes on from the last one's. */
+/**
+ * Returns the details for every heartbeat of this activity: the next attempt continues from the last
+ * heartbeat.
+ */
 export function budgetDetails(context: Context): Details {
   const { ended, underWay } = usedBy(context);
   const usedMs = Object.fromEntries(ended);
@@ -43,10 +46,10 @@ export function budgetDetails(context: Context): Details {
 }
 
 /**
- * Does the work within a time for all attempts together. What goes before it, such as the wait for a
- * turn, does not count.
+ * Runs the work within a time limit for all attempts together. Earlier phases, such as the wait for a
+ * turn, do not count.
  *
- * @param what for people, as the subject of a sentence; a budget of its own within the activity.
+ * @param what names the budget within the activity, and is the subject of the error message.
  * @param work ends soon after its signal has aborted.
  * @throws TimeBudgetSpentError
  */
@@ -78,7 +81,7 @@ export async function withinBudget<T>(
   }
 }
 
-/** Counts what has happened now, and in the attempts before, under a name that no budget has. */
+/** Counts an event over this and earlier attempts, under a name that no budget uses. */
 export function countUp(what: string): number {
   const context = Context.current();
   const { ended } = usedBy(context);
@@ -88,7 +91,7 @@ export function countUp(what: string): number {
   return count;
 }
 
-/** What was counted under that name does not count any more. */
+/** Resets the count under that name. */
 export function countAnew(what: string): void {
   const context = Context.current();
   if (usedBy(context).ended.delete(what)) context.heartbeat(budgetDetails(context));
@@ -97,7 +100,7 @@ export function countAnew(what: string): void {
 function usedBy(context: Context): Used {
   const known = used.get(context);
   if (known) return known;
-  // What an attempt before has sent, by this very module.
+  // Written by an earlier attempt of this module.
   const details = context.info.heartbeatDetails as Details | undefined;
   const made = { ended: new Map(Object.entries(details?.usedMs ?? {})), underWay: new Map() };
   used.set(context, made);

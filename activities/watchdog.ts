@@ -14,21 +14,21 @@ import { dockerCalls, heartbeating, isOfRepair, withinRefusals } from './docker-
 import { LastingRefusalError } from './time-budget.js';
 import { asApplicationFailure } from './failures.js';
 
-/** How soon to look again while a container starts, and while Docker does not answer. */
+/** Milliseconds to the next probe while a container starts, and while Docker does not answer. */
 const STARTING_DELAY_MS = 2_000;
 const DOCKER_AWAY_DELAY_MS = 10_000;
 
-/** A gateway that has just failed its health check gets this long to answer a second look. */
+/** Milliseconds that a gateway has to answer the second probe after it failed its health check. */
 const SECOND_LOOK_MS = 2_000;
 
 export interface WatchdogActivityDependencies extends ContainerActivityDependencies {
-  /** Milliseconds between two checks of a healthy agent. */
+  /** Milliseconds between two probes of a healthy agent. */
   readonly checkIntervalMs: number;
-  /** Milliseconds between two checks of an agent that is not well. */
+  /** Milliseconds between two probes of an agent that is not healthy. */
   readonly degradedCheckIntervalMs: number;
 }
 
-/** How the watchdog sees an agent, and what it does to one that is not well. */
+/** Creates the activities with which the watchdog observes agents and treats unhealthy ones. */
 export function createWatchdogActivities(dependencies: WatchdogActivityDependencies) {
   const { docker, specs, turns, progress, checkIntervalMs, degradedCheckIntervalMs } = dependencies;
   const eyes = { containers: docker.containers, progress };
@@ -37,12 +37,12 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
   return {
     /**
-     * Returns only when the agent's health is not `last` any more. As long as it is, the attempt
-     * fails and is retried after the interval: that leaves no event in the workflow's history.
+     * Returns only when the agent's health is no longer `last`. Until then the attempt fails and is
+     * retried after the interval, which leaves no event in the workflow's history.
      */
     async watchHealth(agent: AgentRef, last: ContainerHealth | null): Promise<Observation> {
       const seen = await (last === 'healthy' ? observeHealthy(agent) : observe(agent));
-      // Who was well and does not answer any more is not starting.
+      // An agent that was healthy and no longer answers is not starting.
       if (seen.health === 'starting' && last !== 'healthy') throw unchanged(STARTING_DELAY_MS);
       if (seen.health === last) {
         specs.recordSeen(agent, seen);
@@ -51,11 +51,11 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
       return seen;
     },
 
-    /** What is to be seen of the agent now. */
+    /** Returns the agent's current observation. */
     observeAgent: (agent: AgentRef): Promise<Observation> =>
       heartbeating(() => observe(agent, SECOND_LOOK_MS)),
 
-    /** Looks every few seconds, and returns when the agent's health is not `last` any more. */
+    /** Probes every few seconds, and returns when the agent's health is no longer `last`. */
     watchDegraded: (agent: AgentRef, last: ContainerHealth | null): Promise<Observation> =>
       heartbeating(async () => {
         const { cancellationSignal } = Context.current();
@@ -67,14 +67,14 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
         }
       }),
 
-    /** Keeps with a crash how the container ended and what it wrote last. */
+    /** Records with a crash how the container ended and its last output. */
     recordCrash: (agent: AgentRef, transitionId: string): Promise<void> =>
       asApplicationFailure(() =>
         keepCrash({ containers: docker.containers, specs }, agent, transitionId),
       ),
 
     ...dockerCalls(turns.calls, {
-      /** Kills the gateway, which is what the container runs. Missing or ended is well. */
+      /** Kills the gateway, which is the container's process. A missing or ended gateway is no error. */
       killGateway: ({ agentId }: AgentRef) => docker.containers.kill(agentId),
     }),
   };
@@ -86,7 +86,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     });
   }
 
-  /** The cheapest look, at an agent that is expected to be well: so nearly all of them are. */
+  /** Probes an agent that is expected to be healthy, as nearly all are: the cheapest probe. */
   async function observeHealthy(agent: AgentRef): Promise<Observation> {
     const { activityId, workflowExecution } = Context.current().info;
     const watch = `${workflowExecution?.runId}/${activityId}`;
@@ -103,12 +103,12 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     try {
       return await withinRefusals(() => limit(userId, observe));
     } catch (error) {
-      // Nothing will be seen of it any more, or Docker will not let it be seen.
+      // No observation is possible any more, or Docker refuses to give one.
       const isRefused = error instanceof LastingRefusalError;
       if (isRefused && !isOfRepair()) return refused(error);
       const isFinal = isRefused || error instanceof AgentGoneError;
       if (isFinal) return asApplicationFailure(() => Promise.reject(error));
-      // Nothing was seen: the last observation stands, with its time.
+      // No observation was made: the last one stands, with its time.
       throw unchanged(DOCKER_AWAY_DELAY_MS, error);
     }
   }
@@ -116,15 +116,18 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
 export type WatchdogActivities = ReturnType<typeof createWatchdogActivities>;
 
-/** What cannot be looked at for minutes is not well: it is told, and dealt with like that. */
+/**
+ * Returns an unhealthy observation for an agent that Docker has refused to inspect for minutes: the
+ * refusal is reported and treated like bad health.
+ */
 function refused({ message: reason }: LastingRefusalError): Observation {
   return { health: 'unhealthy', reason, observedAt: new Date().toISOString() };
 }
 
-/** The type of the failure that says: all is as it was. */
+/** The type of the failure that means "no change". */
 export const UNCHANGED = 'Unchanged';
 
-/** Nothing is to be told; look again after so many milliseconds. */
+/** Creates the failure that reports no change; the next attempt probes again after that many milliseconds. */
 export function unchanged(delayMs: number, cause?: unknown): ApplicationFailure {
   const failure = ApplicationFailure.create({
     message: cause instanceof Error ? cause.message : 'No change',
@@ -132,7 +135,7 @@ export function unchanged(delayMs: number, cause?: unknown): ApplicationFailure 
     category: ApplicationFailureCategory.BENIGN,
     nextRetryDelay: jittered(delayMs),
   });
-  // Where it was made says nothing, and to look it up costs as much as the whole check.
+  // The stack is useless here, and resolving it costs as much as the whole probe.
   failure.stack = '';
   return failure;
 }

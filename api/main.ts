@@ -26,7 +26,7 @@ async function main(): Promise<void> {
   const settings = loadSettings();
   const log = createLogger('api', settings.process);
   const { connectionOptions, namespace } = temporalConnection(settings.temporal);
-  // Lazy: an API without Temporal still answers what it can.
+  // Lazy: without Temporal, the API still serves requests that do not need it.
   const connection = Connection.lazy(connectionOptions);
   const database = new Database(settings.database.url, { maxConnections: 20 });
   const docker = configuredDocker(settings);
@@ -58,7 +58,7 @@ async function main(): Promise<void> {
       reportNotice(notice);
     }
     if (settings.accounts.firstIsAdmin) {
-      log.info('the first account on an empty database becomes the admin: ADMIN_EMAILS is not set');
+      log.info('ADMIN_EMAILS is not set: the first account on an empty database becomes the admin');
     }
     await services.workspace.clear().catch((error: unknown) => {
       log.warn({ err: error }, 'the workspace cannot be opened');

@@ -7,25 +7,25 @@ import { stopping } from './processes/stopping.js';
 
 const TIMEOUT_MS = 600_000;
 
-/** apt-get waits for nobody who reads its lists at the same time: it fails, and is run again. */
+/** apt-get does not wait for another process that holds the lock on its lists: it fails and is retried. */
 const TRIES = 6;
 const PAUSE_MS = 5_000;
 
-/** One at a time: they share a lock. */
+/** Runs are serialized: they share a lock. */
 let last: Promise<unknown> = Promise.resolve();
 
-/** Whether this is a machine on which packages of Debian can be installed. */
+/** Reports whether Debian packages can be installed on this machine. */
 export async function hasApt(): Promise<boolean> {
   return existsSync('/etc/debian_version') && (await findProgram('apt-get')) !== undefined;
 }
 
-/** Installs packages of Debian, one call after another. @throws what apt-get failed with. */
+/** Installs Debian packages, one call after another. @throws the failure of apt-get. */
 export function installPackages(
   packages: readonly string[],
   { pauseMs = PAUSE_MS }: { readonly pauseMs?: number } = {},
 ): Promise<void> {
   const installed = last.then(() => install(packages, pauseMs));
-  last = installed.catch(() => undefined); // whoever asked is told; the next one is not in their way
+  last = installed.catch(() => undefined); // The caller gets the failure; the next call is not affected.
   return installed;
 }
 

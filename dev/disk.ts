@@ -2,14 +2,14 @@ import { mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { DiskFailure } from './failure.js';
 
-/** PostgreSQL's empty cluster alone has a thousand. */
+/** Files to reserve: an empty PostgreSQL cluster alone has a thousand. */
 const NEEDED_FILES = 3_000;
 
 /**
- * Makes a folder, and finds out that it can be written and has room before anything depends on it:
- * what programs of others say about a full disk, if they say it, is hard to find among the rest.
+ * Makes a folder, and checks that it is writable and has room before anything depends on it: other
+ * programs' messages about a full disk are hard to find, or missing.
  *
- * @param variable names the folder for the person who is to choose another one.
+ * @param variable the setting that names the folder, for the error message.
  * @throws DiskFailure
  */
 export function requireRoom(variable: string, folder: string, bytes: number): void {
@@ -28,7 +28,7 @@ export function requireRoom(variable: string, folder: string, bytes: number): vo
       `The disk that holds ${folder} has only ${megabytes(free)} left: free ${megabytes(bytes)}, or set ${variable} to another disk.`,
     );
   }
-  // Some file systems make room for files as they go, and count none.
+  // Some file systems allocate inodes as needed and report none.
   if (files > 0 && ffree < NEEDED_FILES) {
     throw new DiskFailure(
       `The disk that holds ${folder} has room for only ${ffree} more files: remove some, or set ${variable} to another disk.`,
@@ -44,7 +44,7 @@ function unusable(variable: string, folder: string, cause: unknown): unknown {
       { cause },
     );
   }
-  // Making a folder and its parents on a read-only disk fails as if a parent were missing.
+  // A mkdir with parents on a read-only disk fails as if a parent were missing.
   const unwritable = code === 'EROFS' || code === 'EACCES' || code === 'EPERM';
   if (!unwritable && !(code === 'ENOENT' && syscall === 'mkdir')) return cause;
   return new DiskFailure(

@@ -4,26 +4,29 @@ import path from 'node:path';
 import { StartFailure } from './failure.js';
 import { loadSecrets } from './secrets.js';
 
-/** One that `npm start` has made on this machine, by the name that is on what it has on Docker. */
+/** An installation made by `npm start` on this machine, with the name that labels its Docker objects. */
 export interface Installation {
   readonly name: string;
   readonly dataDir: string;
 }
 
-/** One file for each, named like it, with its data folder: what that folder holds may go with it. */
+/**
+ * Returns the folder of the register: one file for each installation, with its name and data folder. It
+ * is outside the data folders, since it must outlast them.
+ */
 function register(): string {
   const state = process.env.XDG_STATE_HOME || path.join(homedir(), '.local', 'state');
   return path.join(state, 'agent-platform-service', 'installations');
 }
 
-/** Remembers whose data folder this is. @param name as kept in it. */
+/** Records which installation owns a data folder. @param name as stored in that folder. */
 export function rememberInstallation(dataDir: string, name: string): void {
   const folder = register();
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   writeFileSync(path.join(folder, name), path.resolve(dataDir), { mode: 0o600 });
 }
 
-/** Those whose data folder is there no more, or holds another one now. */
+/** Returns the installations whose data folder no longer exists, or now belongs to another installation. */
 export function goneInstallations(): Installation[] {
   const folder = register();
   if (!existsSync(folder)) return [];
@@ -41,7 +44,7 @@ function isGone({ name, dataDir }: Installation): boolean {
   try {
     return loadSecrets(dataDir).installation !== name;
   } catch (error) {
-    if (error instanceof StartFailure) return false; // damaged, and perhaps to be restored
+    if (error instanceof StartFailure) return false; // Damaged, and perhaps going to be restored.
     throw error;
   }
 }

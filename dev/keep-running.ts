@@ -8,16 +8,16 @@ const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
 const STEADY_MS = 60_000;
 
-/** Something that was started, and the process whose end means that it is gone. */
+/** A started service, and the process whose end means that the service is gone. */
 export interface Running {
   readonly process: ServerProcess;
   stop(): Promise<void>;
 }
 
 /**
- * Starts something, and starts it again whenever it dies, with growing pauses.
+ * Starts a service, and restarts it whenever it ends, with growing pauses.
  *
- * @returns what the first start gave, whose `stop` ends the one that runs by then.
+ * @returns the result of the first start; its `stop` ends the run that is current then.
  */
 export async function keepRunning<T extends Running>(
   name: string,
@@ -28,8 +28,8 @@ export async function keepRunning<T extends Running>(
 }
 
 /**
- * The same for what needs something that may come later: when the first start fails this says why,
- * and goes on trying.
+ * Works like `keepRunning` for a service whose requirements may appear later: if the first start fails,
+ * prints the reason and keeps retrying.
  */
 export async function keepTrying(
   name: string,
@@ -40,12 +40,12 @@ export async function keepTrying(
     first = await start();
   } catch (error) {
     stopping.signal.throwIfAborted();
-    say(`${name} does not start yet, and is tried again: ${describeFailure(error)}`);
+    say(`${name} does not start yet, retrying: ${describeFailure(error)}`);
   }
   return { stop: watchOver(name, start, first) };
 }
 
-/** Returns what ends it, whichever run of it that is by then. */
+/** Returns the function that ends the current run. */
 function watchOver(
   name: string,
   start: () => Promise<Running>,
@@ -63,7 +63,7 @@ function watchOver(
         const how = await current.process.ended;
         if (isOver()) return;
         if (performance.now() - since > STEADY_MS) delayMs = FIRST_DELAY_MS;
-        say(`${name} ${how}; starting it again (its log: ${current.process.logFile})`);
+        say(`${name} ${how}; restarting it (its log: ${current.process.logFile})`);
         current = undefined;
       }
       let told = '';
@@ -73,11 +73,11 @@ function watchOver(
         if (isOver()) return;
         try {
           current = await start();
-          say(`${name} is back.`);
+          say(`${name} runs again.`);
         } catch (error) {
           if (isOver()) return;
           const reason = describeFailure(error);
-          if (reason !== told) say(`${name} did not come back: ${reason}`);
+          if (reason !== told) say(`${name} could not be restarted: ${reason}`);
           told = reason;
         }
       }

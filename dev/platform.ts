@@ -27,25 +27,25 @@ import { withOwnSummarizer } from './own-summarizer.js';
 import { startService, type ServiceName } from './services.js';
 import { isSet, withoutPayer, type LauncherSettings } from './settings.js';
 
-/** What the summarizer is told: nothing that opens anything. */
+/** Environment variables for the summarizer; none of them is a secret. */
 const OF_THE_SUMMARIZER =
   /^(HOST|SUMMARIZER_PORT|OUTBOUND_ALLOW|ALLOWED_HOSTS|TRUSTED_PROXIES|RATE_LIMIT_REQUESTS|REDIS_URL|WEB_URL|BACKEND_URL|WEB_PORT|BACKEND_PORT|EXPOSE_DEVELOPMENT|TREASURY_ADDRESS|CHAIN_TESTNET|NODE_ENV|LOG_LEVEL)(_FILE)?$/;
 
-/** What is running, in the order it was started. */
+/** A running server or service, in the order of their starts. */
 export interface Started {
   readonly name: string;
   stop(): Promise<void>;
 }
 
-/** Starts servers and services one after the other and remembers what is to be stopped. */
+/** Starts servers and services one after the other, and records what must be stopped. */
 export class Platform {
-  /** The environment of all but the one that pays, complete once all servers are up. */
+  /** Environment of all processes but the paying one; complete once all servers are up. */
   readonly env: NodeJS.ProcessEnv;
   readonly #started: Started[] = [];
   #ownTemporal = false;
-  /** The database's owner, whom only migrations know. */
+  /** Credentials of the database's owner, only for migrations. */
   #owner: NodeJS.ProcessEnv;
-  /** The key that pays: who breaks into any other process must not find it. */
+  /** The key that signs payments: an attacker in any other process must not find it. */
   #payer: NodeJS.ProcessEnv;
 
   readonly #settings: LauncherSettings;
@@ -62,7 +62,7 @@ export class Platform {
     this.env = withMadeSecrets(serving, secrets);
   }
 
-  /** Brings up PostgreSQL, Temporal, the chain and Docker, beside each other. Returns the Docker engine. */
+  /** Starts PostgreSQL, Temporal, the chain and Docker concurrently. Returns the Docker engine. */
   async startServers(): Promise<Docker> {
     const ports = await chooseServerPorts(this.#settings.dataDir);
     const [docker] = await Promise.all([
@@ -74,7 +74,7 @@ export class Platform {
     return docker;
   }
 
-  /** Brings the schema up to date. */
+  /** Migrates the schema to the current version. */
   async migrate(): Promise<void> {
     const script = builtProgram('scripts', 'migrate.js');
     try {
@@ -88,7 +88,7 @@ export class Platform {
     }
   }
 
-  /** Links by which those whom ADMIN_EMAILS names become admins; empty when all of them are. */
+  /** Returns links with which the people in ADMIN_EMAILS become admins; empty if all of them are admins. */
   async adminLinks(): Promise<string> {
     if (this.#settings.accounts.adminEmails.length === 0) return '';
     const script = builtProgram('scripts', 'admin-links.js');
@@ -107,11 +107,14 @@ export class Platform {
     if (image !== undefined) this.env.AGENT_RUNTIME_IMAGE = image;
   }
 
-  /** Starts both workers, API, what answers agents' AI calls and the summarizer; each is started again when it dies. */
+  /**
+   * Starts both workers, the API, the proxy for agents' AI calls and the summarizer; each is restarted
+   * when it ends.
+   */
   async startServices(): Promise<void> {
     const start = (name: ServiceName) => () =>
       startService({ name, env: this.#envOf(name), runDir: this.#settings.runDir });
-    // Only workers cannot do without Temporal, which may be somewhere else and come up later.
+    // Only workers require Temporal, which may run elsewhere and start later.
     const keepWorker = this.#ownTemporal ? keepRunning : keepTrying;
     for (const name of ['worker', 'payments'] as const) {
       const worker = await keepWorker(name, start(name));
@@ -123,14 +126,17 @@ export class Platform {
     }
   }
 
-  /** Who breaks into any other process must not find the key that pays, and into the summarizer none at all. */
+  /**
+   * Returns a service's environment: only the payments worker gets the key that pays, and the summarizer
+   * gets no keys.
+   */
   #envOf(name: ServiceName): NodeJS.ProcessEnv {
     if (name === 'api') return withOwnSummarizer(this.env, this.#settings.http);
     if (name === 'payments') return { ...this.env, ...this.#payer };
     return name === 'summarizer' ? minimalEnvironment(OF_THE_SUMMARIZER, this.env) : this.env;
   }
 
-  /** Whether who registers next becomes the admin. */
+  /** Reports whether the next person to register becomes the admin. */
   async awaitsFirstAdmin(): Promise<boolean> {
     const { accounts, database: given } = this.#settings;
     const database = new Database(this.env.DATABASE_URL ?? given.url, { maxConnections: 1 });
@@ -141,7 +147,7 @@ export class Platform {
     }
   }
 
-  /** Stops everything, last started first, going on past what cannot be stopped. */
+  /** Stops everything, last started first; a failure to stop a part does not block the rest. */
   async stop(): Promise<void> {
     for (const each of this.#started.splice(0).reverse()) {
       try {
@@ -197,13 +203,16 @@ export class Platform {
     this.env.TEMPORAL_UI_URL ??= temporal.uiUrl;
   }
 
-  /** Accounts and all that is only read work without it, so its absence is told and borne. */
+  /**
+   * Returns Temporal's address. A missing Temporal is only reported: accounts and everything read-only
+   * work without it.
+   */
   async #findTemporal(): Promise<string | undefined> {
     try {
       return await findTemporalCli(this.#settings);
     } catch (error) {
       if (!(error instanceof StartFailure) || error instanceof DiskFailure) throw error;
-      say(`${error.message} Until then no agent is created or changed.`);
+      say(`${error.message} Until then no agent can be created or changed.`);
       return undefined;
     }
   }
@@ -241,21 +250,24 @@ export class Platform {
     }
   }
 
-  /** All but payments works without it, so its absence is told and borne. */
+  /**
+   * Reports whether anvil is installed. A missing anvil is only reported: everything but payments works
+   * without it.
+   */
   #hasAnvil(): boolean {
     try {
       anvilProgram();
       return true;
     } catch (error) {
       if (!(error instanceof StartFailure)) throw error;
-      say(`${error.message} Until then nothing is paid.`);
+      say(`${error.message} Until then no payments are made.`);
       return false;
     }
   }
 
-  /** What stays on an engine that others use as well, when a data folder is deleted. */
+  /** Reports objects of deleted data folders that remain on a Docker engine shared with others. */
   async #tellLeftovers(dockerHost: string): Promise<void> {
-    // Another name is kept elsewhere than in the data folder.
+    // A name from the environment is stored elsewhere, not in the data folder.
     if (this.env.INSTALLATION_ID === this.#secrets.installation) {
       rememberInstallation(this.#settings.dataDir, this.#secrets.installation);
     }
@@ -263,8 +275,8 @@ export class Platform {
       const things = await findLabelled(dockerHost, `${LABEL.installation}=${name}`);
       if (things.length === 0) continue;
       say(
-        `Docker has ${things.length} things of an installation that is gone (its data folder was ` +
-          `${dataDir}): npm run clean lists them, and removes them after asking.`,
+        `Docker has ${things.length} objects of a deleted installation (its data folder was ` +
+          `${dataDir}): npm run clean lists them, and removes them after confirmation.`,
       );
     }
   }
@@ -283,7 +295,7 @@ export class Platform {
     if (own === undefined) {
       await this.#tellLeftovers(docker.host).catch((error: unknown) => {
         say(
-          `What is left on Docker of earlier installations is not known: ${describeFailure(error)}`,
+          `Docker could not be checked for leftovers of earlier installations: ${describeFailure(error)}`,
         );
       });
       return docker;
@@ -295,7 +307,7 @@ export class Platform {
       name: 'Docker',
       stop: async () => {
         say(
-          'Stopping the agents and the Docker engine, which this start had started; they come back with the next start.',
+          'Stopping the agents and the Docker engine that this start had started; the next start starts them again.',
         );
         await kept.stop();
       },

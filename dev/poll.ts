@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Asks again and again until the answer is there; undefined once the time is over. */
+/** Calls `ask` until it returns a value; returns undefined when the time is over. */
 export async function poll<T>(
   ask: () => Promise<T | undefined>,
   { timeoutMs, everyMs = 50 }: { timeoutMs: number; everyMs?: number },

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { StartFailure } from './failure.js';
 
-/** Whether a listener could take this port now. */
+/** Reports whether a listener could bind this port now. */
 export async function isPortFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   const server = createServer();
   try {
@@ -15,7 +15,9 @@ export async function isPortFree(port: number, host = '127.0.0.1'): Promise<bool
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE' || code === 'EACCES') return false;
     if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-      throw new StartFailure(`HOST is ${host}, which is not an address of this machine.`);
+      throw new StartFailure(
+        `HOST is ${host}, which is not an address of this machine: set HOST to a local address.`,
+      );
     }
     throw error;
   } finally {
@@ -24,32 +26,35 @@ export async function isPortFree(port: number, host = '127.0.0.1'): Promise<bool
 }
 
 /**
- * Below what kernels give to whoever connects to somewhere or asks for any port: until a program listens on
- * the port that was found for it, seconds can pass. Also below the ports that tests give to agents.
+ * Below the ephemeral ports of kernels: seconds can pass until a program listens on the port chosen for
+ * it. Also below the ports that tests assign to agents.
  */
 const FIRST_FREE = 10_000;
 const FREE_PORTS = 10_000;
-/** What a process looks at before it comes to where another one began. */
+/** Number of ports that a process probes before it reaches another process's first one. */
 const LANE = 16;
 
-/** For as long nobody else finds a port that was found: its program has begun to listen by then. */
+/** Milliseconds for which a chosen port is reserved: by then its program has begun to listen. */
 const CLAIM_MS = 60_000;
 
 let looked = process.pid * LANE;
 
-/** The preferred port when it is free, else any free one that nobody on this machine found just before. */
+/**
+ * Returns the preferred port if free, else any free one that no other process on this machine has just
+ * chosen.
+ */
 export async function freePort(preferred?: number): Promise<number> {
   if (preferred !== undefined && (await isPortFree(preferred))) return preferred;
   for (let attempt = 0; attempt < FREE_PORTS; attempt++) {
     const port = FIRST_FREE + (looked++ % FREE_PORTS);
     if ((await claim(port)) && (await isPortFree(port))) return port;
   }
-  throw new StartFailure('This machine has no free loopback port.');
+  throw new StartFailure('This machine has no free loopback port: stop other programs and retry.');
 }
 
 /**
- * Keeps a port from other processes that look for one, by a socket that has no file and ends with this
- * process. Only Linux has such; elsewhere any port may be had.
+ * Reserves a port against other processes that search for one, with an abstract socket that has no file
+ * and ends with this process. Only Linux has such sockets; elsewhere every port counts as reserved.
  */
 async function claim(port: number): Promise<boolean> {
   if (process.platform !== 'linux') return true;
@@ -65,7 +70,7 @@ async function claim(port: number): Promise<boolean> {
   }
 }
 
-/** @throws StartFailure naming the variable that picks another port. */
+/** Requires that a port is free. @throws StartFailure naming the variable that sets another port. */
 export async function requirePort(variable: string, port: number, host: string): Promise<void> {
   if (port === 0 || (await isPortFree(port, host))) return;
   throw new StartFailure(`Port ${port} on ${host} is in use: set ${variable} to a free port.`);

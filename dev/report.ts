@@ -1,9 +1,9 @@
-/** One line for the person at the terminal. */
+/** Prints a line for the person at the terminal. */
 export function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Says what is being done, and how long it took; nothing about the time when it was quick. */
+/** Prints a step and, unless it was quick, how long it took. */
 export async function step<T>(what: string, work: () => Promise<T>): Promise<T> {
   const started = performance.now();
   say(`${what} ...`);

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The folder of package.json, whether this runs from the sources or from a build. */
+/** The folder of package.json, both for the sources and for a build. */
 export const projectRoot = findRoot(path.dirname(fileURLToPath(import.meta.url)));
 
-/** A program of the build that developers run. */
+/** Returns the path of a program in the developers' build. */
 export function builtProgram(...parts: readonly string[]): string {
   return path.join(projectRoot, 'dist-dev', ...parts);
 }

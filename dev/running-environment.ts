@@ -8,21 +8,22 @@ import { OWN_DATABASE } from './own-database.js';
 import { loadSecrets, withMadeSecrets } from './secrets.js';
 import { isSet, withoutPayer } from './settings.js';
 
-/** With that of the chain that runs beside, if one does. */
+/** Adds the environment of the local chain, if one runs. */
 function withChain(env: NodeJS.ProcessEnv, dataDir: string): NodeJS.ProcessEnv {
   const chain = isSet(env, 'CHAIN_RPC_URL') ? undefined : readLocalChain(dataDir);
   return chain ? withLocalChain(env, chain) : env;
 }
 
 /**
- * The environment of the product as `npm start` runs it with this data folder, for a program beside it.
+ * Returns the environment in which `npm start` runs the product with this data folder, for a program
+ * beside it.
  *
- * @throws StartFailure when nothing was started there yet.
+ * @throws StartFailure if no platform was started with the folder yet.
  */
 export function runningEnvironment(dataDir: string, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   if (!existsSync(path.join(dataDir, 'secrets.json'))) {
     if (isSet(env, 'DATABASE_URL')) return withoutPayer(env).serving;
-    throw new StartFailure(`There is no platform in ${dataDir} yet: npm start makes one.`);
+    throw new StartFailure(`There is no platform in ${dataDir} yet: create one with npm start.`);
   }
   const secrets = loadSecrets(dataDir);
   const made = withChain(withMadeSecrets(withoutPayer(env).serving, secrets), dataDir);

@@ -5,22 +5,22 @@ import { installationOf } from '../src/platform/secrets/key-ring.js';
 import { isSet } from './settings.js';
 import { StartFailure } from './failure.js';
 
-/** What the first start makes up, and every later one uses again. */
+/** Secrets that the first start generates and every later start reuses. */
 export interface Secrets {
   readonly internalApiKey: string;
   /** 32 bytes in base64. */
   readonly encryptionKey: string;
-  /** Names the installation on Docker. */
+  /** Name of the installation on Docker. */
   readonly installation: string;
   readonly postgresPassword: string;
   readonly ownerPassword: string;
   readonly servingPassword: string;
 }
 
-/** Where a data folder keeps them. */
+/** Returns the file in a data folder that holds the secrets. */
 export const secretsFile = (dataDir: string): string => path.join(dataDir, 'secrets.json');
 
-/** Reads `secrets.json` of the data folder; makes it, readable by its owner alone, when missing. */
+/** Reads `secrets.json` of the data folder; creates a missing one, readable only by its owner. */
 export function loadSecrets(dataDir: string): Secrets {
   const file = secretsFile(dataDir);
   if (existsSync(file)) return readSecrets(file);
@@ -38,7 +38,7 @@ export function loadSecrets(dataDir: string): Secrets {
   return secrets;
 }
 
-/** The environment with what it leaves to the start to make up. */
+/** Returns the environment with generated secrets for those not set. */
 export function withMadeSecrets(env: NodeJS.ProcessEnv, secrets: Secrets): NodeJS.ProcessEnv {
   const made = { ...env };
   if (!isSet(env, 'INTERNAL_API_KEY')) made.INTERNAL_API_KEY = secrets.internalApiKey;
@@ -50,13 +50,13 @@ export function withMadeSecrets(env: NodeJS.ProcessEnv, secrets: Secrets): NodeJ
 }
 
 function readSecrets(file: string): Secrets {
-  const damaged = `${file} is damaged: restore it, or delete DATA_DIR to begin anew.`;
+  const damaged = `${file} is damaged: restore it, or delete DATA_DIR to start over.`;
   let kept: Partial<Record<string, unknown>>;
   try {
     kept = JSON.parse(readFileSync(file, 'utf8')) as typeof kept;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    throw new StartFailure(damaged); // without the cause: it could quote a secret
+    throw new StartFailure(damaged); // Without the cause, which could quote a secret.
   }
   const read = (name: keyof Secrets): string => {
     const value = kept[name];

@@ -8,7 +8,7 @@ import { builtProgram, projectRoot } from './root.js';
 const READY_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 30_000;
 
-/** The product's processes, and what each of them runs. */
+/** The product's processes, with their programs. */
 const PROGRAMS = {
   worker: ['worker', 'main.js'],
   payments: ['worker', 'payments.js'],
@@ -26,9 +26,9 @@ export interface ServiceOptions {
 }
 
 /**
- * Runs a built program of the product as a child. It sends `{ready: true}` when it serves, or
- * `{problem: 'a sentence'}` when it cannot, and `{notice: 'a sentence'}` for whoever is at the terminal,
- * and ends itself when its channel to us closes.
+ * Runs a built program of the product as a child. It sends `{ready: true}` when it serves, `{problem: 'a
+ * sentence'}` when it cannot, and `{notice: 'a sentence'}` for the person at the terminal. It ends itself
+ * when its channel to the launcher closes.
  */
 export async function startService({ name, env, runDir }: ServiceOptions): Promise<Running> {
   let tell: (told: 'ready' | { problem: string }) => void = () => undefined;

@@ -10,7 +10,7 @@ import { projectRoot } from './root.js';
 
 const NEEDED_BYTES = 500_000_000;
 
-/** What only the launcher reads from the environment. */
+/** Settings that only the launcher reads. */
 export const launcherSettings = area(
   '`npm start`',
   () => ({
@@ -36,7 +36,8 @@ export const launcherSettings = area(
 export type LauncherSettings = ReturnType<typeof readSettings>;
 
 /**
- * Reads the environment before anything is started, with stand-ins for what the start makes.
+ * Reads the environment before anything is started, with placeholders for values that the start
+ * generates.
  *
  * @throws SettingsError with every problem.
  */
@@ -63,9 +64,9 @@ export function readSettings(env: Environment) {
 }
 
 /**
- * Takes the key that pays out of an environment, for the processes that are told whose it is instead.
+ * Splits the key that pays from an environment, for processes that get only its address.
  *
- * @returns it, and all else.
+ * @returns the paying part and the rest.
  * @throws SettingsError
  */
 export function withoutPayer(env: NodeJS.ProcessEnv): {
@@ -78,14 +79,15 @@ export function withoutPayer(env: NodeJS.ProcessEnv): {
   return { payer, serving: operator ? { ...others, OPERATOR_ADDRESS: operator.address } : others };
 }
 
-/** Whether a variable has a value, given as text or as the name of a file. */
+/** Reports whether a variable has a value, given as text or as the name of a file. */
 export function isSet(env: Environment, name: string): boolean {
   return Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim());
 }
 
-/** Makes the data folder, and finds out that it can hold what the servers write. */
+/** Creates the data folder, and checks that the servers can write to it. */
 export function makeDataDir(dataDir: string): void {
   requireRoom('DATA_DIR', dataDir, NEEDED_BYTES);
-  // Others may pass (PostgreSQL runs as another user when root starts it) but not look around.
+  // Other users may traverse the folder (PostgreSQL runs as another user if root starts it), but not list
+  // it.
   chmodSync(dataDir, 0o711);
 }

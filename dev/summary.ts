@@ -6,11 +6,12 @@ import { isSet, type LauncherSettings } from './settings.js';
 import { tour } from './tour.js';
 
 /**
- * What the person at the terminal reads once everything runs.
+ * Returns the text for the person at the terminal once everything runs.
  *
- * @param found.isFirst the key of the backend is shown once, and then where it is.
- * @param found.ownDocker the `DOCKER_HOST` of an engine of our own, which no `docker` would look for.
- * @param found.firstIsAdmin whether who registers next becomes the admin.
+ * @param found.isFirst true to show the backend's key, which is done once; later its place is shown.
+ * @param found.ownDocker the `DOCKER_HOST` of the launcher's own engine, which `docker` does not find by
+ *   default.
+ * @param found.firstIsAdmin true if the next person to register becomes the admin.
  */
 export function summary(
   { dataDir, http, runDir }: LauncherSettings,
@@ -39,7 +40,9 @@ export function summary(
       : []),
     `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, summarizer.log, worker.log, payments.log and those of the servers (LOG_LEVEL=debug says more)`,
     ...(firstIsAdmin
-      ? ['  first admin   who registers first: nobody has yet (ADMIN_EMAILS names others)']
+      ? [
+          '  first admin   the first person to register: no user exists yet (ADMIN_EMAILS names others)',
+        ]
       : []),
     '',
     'A tour, to paste into another terminal:',
@@ -55,6 +58,6 @@ export function summary(
   return lines.join('\n');
 }
 
-/** What a shell reads the key by. */
+/** Returns the shell expression that reads the key. */
 const keyIn = (dataDir: string): string =>
   `$(node -p "require('${secretsFile(dataDir)}').internalApiKey")`;

@@ -5,14 +5,17 @@ import { step } from './report.js';
 
 /** A program that only tests need. */
 interface TestProgram {
-  /** What it may be called; the first is that of the package. */
+  /** Possible names; the first is the package's. */
   readonly names: readonly [string, ...string[]];
-  /** Of Debian. */
+  /** Name of the Debian package. */
   readonly package: string;
   readonly purpose: string;
 }
 
-/** @returns its path; undefined when it cannot be had: the tests that need it say what to install. */
+/**
+ * @returns the path; undefined if it cannot be obtained: the tests that need it name the package to
+ *   install.
+ */
 export const obtainRedisServer = () =>
   obtain({
     names: ['redis-server'],
@@ -20,7 +23,10 @@ export const obtainRedisServer = () =>
     purpose: 'the tests of shared limits',
   });
 
-/** @returns its path; undefined when it cannot be had: the tests that need it say what to install. */
+/**
+ * @returns the path; undefined if it cannot be obtained: the tests that need it name the package to
+ *   install.
+ */
 export const obtainChromium = () =>
   obtain({
     names: ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'],
@@ -28,7 +34,7 @@ export const obtainChromium = () =>
     purpose: 'the tests of the pages',
   });
 
-/** Finds a program; where root can, it is installed when missing. */
+/** Finds a program; a missing one is installed if root can do so. */
 async function obtain(wanted: TestProgram): Promise<string | undefined> {
   const found = await find(wanted.names);
   if (found !== undefined || process.getuid?.() !== 0 || !(await hasApt())) return found;

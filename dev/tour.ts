@@ -1,12 +1,12 @@
-/** What the tour needs to know about this start. */
+/** Data about this start that the tour needs. */
 export interface TourFacts {
   readonly webUrl: string;
   readonly backendUrl: string;
 }
 
 /**
- * Commands to paste into another terminal, from an account to an agent that answers. Needs bash or
- * zsh, curl, Node and INTERNAL_API_KEY. README.md has the same, for the usual ports.
+ * Returns commands to paste into another terminal, from creating an account to an agent that answers.
+ * They need bash or zsh, curl, Node and INTERNAL_API_KEY. README.md has the commands for the usual ports.
  */
 export function tour({ webUrl, backendUrl }: TourFacts): string {
   return `# The tour

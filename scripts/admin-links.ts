@@ -1,4 +1,4 @@
-// Prints a link for each address of ADMIN_EMAILS that is no admin's yet.
+// Prints a link for each address in ADMIN_EMAILS whose owner is not an admin yet.
 import {
   ADMIN_LINK_MINUTES,
   ADMIN_LINK_PATH,

@@ -2,10 +2,10 @@ import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { projectRoot } from '../dev/root.js';
 
-/** As test files say it: of themselves, or of a test or a group of tests. */
+/** Marks of attack tests: for a whole file, or for a test or a group of tests. */
 const TAG = /@module-tag attack\b|\btags: 'attack'/;
 
-/** Test files, from the root of the project, with tests that play an attacker. */
+/** Returns the test files that contain attacks, as paths from the project's root. */
 export async function attackFiles(): Promise<string[]> {
   const names = await readdir(path.join(projectRoot, 'test'), { recursive: true });
   const tests = names.filter((name) => name.endsWith('.test.ts')).map((name) => `test/${name}`);

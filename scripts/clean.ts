@@ -12,7 +12,7 @@ import { say } from '../dev/report.js';
 
 process.exit(await main());
 
-/** Removes what installations whose data folder is gone have left on Docker, after asking. */
+/** Removes Docker objects of installations whose data folder is gone, after confirmation. */
 async function main(): Promise<number> {
   try {
     const docker = await findDocker();
@@ -36,16 +36,16 @@ async function clean(docker: string): Promise<number> {
   );
   for (const { name, dataDir, things } of leftovers) {
     if (things.length === 0) forgetInstallation(name);
-    else say(`Of the installation whose data folder was ${dataDir}:`);
+    else say(`Objects of the installation whose data folder was ${dataDir}:`);
     for (const thing of things) say(`  ${thing.kind} ${thing.name}`);
   }
   const found = leftovers.filter(({ things }) => things.length > 0);
   if (found.length === 0) {
-    say('Docker has nothing of an installation that is gone.');
+    say('Docker has no objects of a deleted installation.');
     return 0;
   }
   if (!(await agreed('Remove all of it, the memories of these agents included? (yes/no) '))) {
-    say('Nothing was removed.');
+    say('No object was removed.');
     return 1;
   }
   for (const { name, things } of found) {
@@ -59,7 +59,7 @@ async function clean(docker: string): Promise<number> {
   return 0;
 }
 
-/** Without anybody to answer it is a no. */
+/** Asks for confirmation; without a terminal the answer is no. */
 async function agreed(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));

@@ -7,10 +7,10 @@ import { projectRoot } from '../dev/root.js';
 
 const SOURCE = 'contracts/PaymentEscrow.sol';
 
-/** Where the product has what the source compiles to. */
+/** The product's file with the compiled contract. */
 export const COMPILED = path.join(projectRoot, 'src', 'money', 'chain', 'payment-escrow.ts');
 
-/** How the sources are formatted. */
+/** Format of the sources. */
 const style = z.object({ printWidth: z.number(), singleQuote: z.boolean() });
 
 const compiled = z.object({
@@ -29,7 +29,7 @@ const compiled = z.object({
     .default({}),
 });
 
-/** The module that has the contract's interface and code; takes seconds. */
+/** Compiles the contract into a module with its interface and code; takes seconds. */
 export async function compileEscrow(): Promise<string> {
   const input = {
     language: 'Solidity',
@@ -37,7 +37,7 @@ export async function compileEscrow(): Promise<string> {
     settings: {
       evmVersion: 'paris',
       optimizer: { enabled: true, runs: 200 },
-      // The same source gives the same code wherever it is compiled.
+      // Makes the code depend on the source only, not on the machine that compiles it.
       metadata: { bytecodeHash: 'none', appendCBOR: false },
       outputSelection: { [SOURCE]: { PaymentEscrow: ['abi', 'evm.bytecode.object'] } },
     },
@@ -61,7 +61,7 @@ export const escrowCode: Hex = '0x${contract.evm.bytecode.object}';
 
 const read = (file: string) => readFileSync(path.join(projectRoot, file), 'utf8');
 
-/** Sources of npm packages, which are what is imported. */
+/** Returns an imported source; all imports are from npm packages. */
 function importOf(file: string): { contents: string } | { error: string } {
   try {
     return { contents: read(path.join('node_modules', file)) };

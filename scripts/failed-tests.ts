@@ -9,10 +9,10 @@ import type {
   TestSuite,
 } from 'vitest/node';
 
-/** The file in which `scripts/test.ts` finds the lines again, by environment variable. */
+/** Environment variable with the file from which `scripts/test.ts` reads the failures. */
 export const FAILED_TESTS_FILE = 'FAILED_TESTS_FILE';
 
-/** Lines of one failure that are kept. */
+/** Most lines kept of one failure. */
 const DETAILS = 60;
 
 interface Thrown {
@@ -23,8 +23,8 @@ interface Thrown {
 }
 
 /**
- * Says of each failure one line when it happens, among what the others report, and keeps it for the end,
- * with what was thrown in the indented lines after it.
+ * Prints one line for each failure when it happens, between other reporters' output, and stores the line
+ * for the end, with the error in indented lines below it.
  */
 export default class FailedTests implements Reporter {
   onTestCaseResult(test: TestCase): void {
@@ -32,17 +32,17 @@ export default class FailedTests implements Reporter {
     if (state === 'failed') tell(test.module.relativeModuleId, test.fullName, errors);
   }
 
-  /** What failed in hooks. */
+  /** Reports failures in hooks. */
   onTestSuiteResult(suite: TestSuite): void {
     tellAny(suite.module.relativeModuleId, suite.fullName, suite.errors());
   }
 
-  /** What failed while the file was read, or in hooks of all of it. */
+  /** Reports failures at import, or in hooks of the whole file. */
   onTestModuleEnd(module: TestModule): void {
     tellAny(module.relativeModuleId, '', module.errors());
   }
 
-  /** What nobody caught. */
+  /** Reports uncaught errors. */
   onTestRunEnd(
     _modules: readonly TestModule[],
     unhandled: readonly SerializedError[],
@@ -66,7 +66,7 @@ function tell(file: string, name: string, errors: readonly Thrown[] | undefined)
   appendFileSync(path.resolve(kept), [line, ...indented.map((each) => `  ${each}`), ''].join('\n'));
 }
 
-/** `FAILED <file> > <name>: <first line of the message>` */
+/** Returns `FAILED <file> > <name>: <first line of the message>` */
 export function failedLine(file: string, name: string, error: Thrown | undefined): string {
   const message = error?.message ?? error?.name ?? 'without a message';
   const [first = ''] = message.trimStart().split('\n', 1);

@@ -1,8 +1,8 @@
-// Asks every operation of every listener for as long as FUZZ_MINUTES says, as test/fuzz does:
+// Sends requests to every operation of every listener for FUZZ_MINUTES, like test/fuzz:
 //
 //     FUZZ_MINUTES=10 FUZZ_SEED=1 npm run fuzz
 //
-// A run with the same seed asks the same.
+// A run with the same seed sends the same requests.
 import { run } from './bootstrap.mjs';
 
 process.env.FUZZ_MINUTES ??= '10';

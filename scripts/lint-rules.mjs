@@ -1,4 +1,4 @@
-/** Rules of the linter that are this project's own. */
+/** This project's own rules for the linter. */
 export default {
   meta: { name: 'own' },
   rules: {
@@ -22,7 +22,8 @@ export default {
           if (node.parent.source.value !== 'zod' || node.imported.name !== 'z') return;
           context.report({
             node,
-            message: 'import * as z: what of it is not used stays out of the programs.',
+            message:
+              'Write import * as z: the bundler then drops unused parts of it from the programs.',
           });
         },
       }),

@@ -71,7 +71,7 @@ function sourcesIn(room) {
       .filter((file) => /\.(ts|mjs)$/.test(file))
       .map((file) => path.join(room, file));
   } catch (error) {
-    if (error.code === 'ENOENT') return []; // a room that this state has not
+    if (error.code === 'ENOENT') return []; // This commit has no such folder.
     throw error;
   }
 }
@@ -82,7 +82,7 @@ function measure(file, part) {
   const lineOf = (position) => source.getLineAndCharacterOfPosition(position).line;
   const functions = [];
   const visit = (node) => {
-    // Blocks of tests are lists of tests, whatever their length.
+    // Test blocks are lists of tests, so their length does not count.
     if (ts.isFunctionLike(node) && node.body !== undefined && !isBlockOfTests(node)) {
       functions.push(lineOf(node.end) - lineOf(node.getStart(source)) + 1);
     }

@@ -1,4 +1,4 @@
-// Run as a program of its own, so that nothing that serves has the owner's address in its memory.
+// A separate program, so that no serving process has the database owner's URL in its memory.
 import { migrate, MigrationRefusedError } from '../src/platform/database/migrate.js';
 import { roleOf } from '../src/platform/database/roles.js';
 import { databaseSettings, migrationSettings } from '../src/platform/database/settings.js';

@@ -5,15 +5,15 @@ import { poll } from '../dev/poll.js';
 import { projectRoot } from '../dev/root.js';
 import { stopping } from '../dev/processes/stopping.js';
 
-/** What a group gets for ending by itself: a platform stops its servers one after the other. */
+/** Milliseconds that a group has to end by itself: a platform stops its servers one after the other. */
 const GRACE_MS = 60_000;
 
 /**
- * Runs a Node program, with all that it starts in a process group, which is asked to end when everything is
- * to, and then ended.
+ * Runs a Node program and its children in a process group; on shutdown the group is requested to end, and
+ * then killed.
  *
- * @param output the file that gets what it prints, instead of this terminal.
- * @returns the code that it ended with, once nothing of its group is left in that case.
+ * @param output the file for its output, instead of this terminal.
+ * @returns the exit code; on shutdown only once the group is empty.
  */
 export async function runGroup(
   args: readonly string[],
@@ -42,7 +42,7 @@ export async function runGroup(
   return code ?? 1;
 }
 
-/** @returns whether there is anybody in the group. */
+/** Sends a signal, and reports whether any process is in the group. */
 function signal(group: number, which: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-group, which);

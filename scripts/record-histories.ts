@@ -1,9 +1,9 @@
-// Records what test/workflows/replay.test.ts replays: the workflows' histories, from a Temporal
-// dev server and on agents that are fakes. To be run for each released change of a workflow:
+// Records the workflow histories that test/workflows/replay.test.ts replays, from a Temporal dev server
+// with fake agents. Run it for each released change of a workflow:
 //
 //     npm run record:histories
 //
-// The files are named by the day. Those that are there already are never written over.
+// The files are named by the day. Existing files are never overwritten.
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { History } from '@temporalio/common/lib/proto-utils.js';
@@ -43,7 +43,7 @@ import { projectRoot } from '../dev/root.js';
 import { readSettings } from '../dev/settings.js';
 
 const folder = path.join(projectRoot, 'test', 'workflows', 'histories');
-// Also the hour: a day may see more than one version.
+// With the hour, since a day may see more than one version.
 const day = new Date().toISOString().slice(0, 13);
 
 const lab = await WorkflowLab.open({ environment: devServer });
@@ -82,7 +82,7 @@ async function record(scenario: string, play: (typeof SCENARIOS)[string]): Promi
   }
 }
 
-/** Two pages, with an agent that does not answer. */
+/** Records a heartbeat with two pages and an agent that does not answer. */
 async function recordHeartbeat(): Promise<void> {
   const heartbeats = await HeartbeatLab.open(lab.environment, await bundleWorkflows());
   try {
@@ -157,7 +157,7 @@ async function recordMail(): Promise<void> {
   await keep('send-mail', 'sent', await historyOf(workflowId));
 }
 
-/** Somebody asks for another payment meanwhile. */
+/** Records payments, one of which is requested during the run. */
 async function recordPayments(): Promise<void> {
   let rounds = 0;
   const pay = async (wake: () => Promise<void>) => {
@@ -168,7 +168,7 @@ async function recordPayments(): Promise<void> {
   await keep('chain-signer', 'woken', await historyOf(workflowId));
 }
 
-/** Its payment is looked at twice. */
+/** Records a clone whose payment is polled twice. */
 async function recordClone(): Promise<void> {
   const looks: PaymentState[] = ['waiting', 'paid'];
   const activities = createCloneActivities({
@@ -182,9 +182,9 @@ async function recordClone(): Promise<void> {
   await keep('clone-agent', 'paid', await historyOf(workflowId));
 }
 
-/** Two areas, the first of which is not left at once. */
+/** Records a deletion with two areas, the first of which must be retried. */
 async function recordAccountDeletion(): Promise<void> {
-  // The lab's own workers would be asked as well.
+  // The lab's own workers would take tasks too.
   await lab.stopWorkers();
   let attempts = 0;
   await deleteAccount(lab.environment, await bundleWorkflows(), 'recorded', {
@@ -199,7 +199,7 @@ async function recordAccountDeletion(): Promise<void> {
   await keep('delete-account', 'whole', await historyOf(deleteAccountId('recorded')));
 }
 
-/** Two payments, the second of which fails. */
+/** Records a split of two payments, the second of which fails. */
 async function recordSplit(): Promise<void> {
   const ended = { hash: undefined, block: undefined, failure: undefined } as const;
   const { workflowId } = await splitRun(lab.environment, await bundleWorkflows(), {
@@ -216,7 +216,7 @@ async function recordSplit(): Promise<void> {
   await keep('pay-royalty-split', 'partial', await historyOf(workflowId));
 }
 
-/** Opened, and closed while a debit is under way. */
+/** Records a session that is opened, and closed with a debit in flight. */
 async function recordPaymentSession(): Promise<void> {
   const steps: SettlementStep[] = [
     { next: 'debits' },
@@ -245,7 +245,7 @@ async function recordPaymentSession(): Promise<void> {
   await keep('settle-payment-session', 'whole', await historyOf(workflowId));
 }
 
-/** Both versions of the workflow in the recipe for a change. */
+/** Records both versions of the workflow in the recipe for a change. */
 async function recordRecipe(): Promise<void> {
   const recipe = path.join(projectRoot, 'test', 'workflows', 'recipe', 'histories');
   const skipping = await timeSkipping();

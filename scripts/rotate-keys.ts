@@ -1,4 +1,4 @@
-// Puts every secret under the first key of ENCRYPTION_KEYS, while the platform runs.
+// Rewraps every secret under the first key of ENCRYPTION_KEYS, while the platform runs.
 import { Database } from '../src/platform/database/database.js';
 import { databaseSettings } from '../src/platform/database/settings.js';
 import { readAreas } from '../src/platform/environment/read.js';
@@ -7,7 +7,7 @@ import { SecretBox } from '../src/platform/secrets/secret-box.js';
 import { secretsSettings } from '../src/platform/secrets/settings.js';
 import { runScript } from '../src/run-script.js';
 
-/** Between two lines that tell how far it is. */
+/** Milliseconds between two progress lines. */
 const TELL_EVERY_MS = 5_000;
 
 await runScript(main);
@@ -26,7 +26,7 @@ async function main(): Promise<void> {
     console.log(`${rewrapped} secrets were put under key ${keys[0].id}. Left: ${left}.`);
     if (left === 0) return;
     console.log(
-      'What is left was sealed by a process that still has another key first, or under a key that ' +
+      'The remaining secrets were sealed by a process that still has another key first, or under a key that ' +
         'is not in ENCRYPTION_KEYS: see to that, and run this again before any key is dropped.',
     );
     process.exitCode = 1;

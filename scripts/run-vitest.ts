@@ -7,32 +7,32 @@ import { FAILED_TESTS_FILE } from './failed-tests.js';
 import { runGroup } from './process-group.js';
 import { addTests, countTests, type TestCounts } from './test-results.js';
 
-/** What is said of tests that ended without one of them having failed. */
+/** Lines of output shown if the run failed although no test failed. */
 const LAST_LINES = 100;
 
-/** How often CI is told how far the tests are. */
+/** Milliseconds between two progress lines in CI. */
 const TOLD_EVERY_MS = 120_000;
 
-/** Failed files that CI runs once more; when more have failed, it is not one test's bad moment. */
+/** Most failed files that CI repeats; if more failed, the cause is not one flaky test. */
 const REPEATED_FILES = 2;
 
-/** How vitest ended. */
+/** Results of a vitest run. */
 export interface Tested {
   readonly tests: TestCounts;
   /** A line for each failure, `FAILED <file> > <name>: <message>`. */
   readonly failed: readonly string[];
-  /** The same of what failed among the others and passed when its file was run once more. */
+  /** Failures, as lines, of tests that passed when their file was repeated. */
   readonly flaky: readonly string[];
   readonly code: number;
 }
 
 /**
- * Runs tests. In CI what they print is kept from the log, which is often kept in part: it gets what failed,
- * as it happens. Also there, a file or two that failed are run once more, one after the other: what
- * passes then is told, and fails nothing.
+ * Runs tests. In CI their output is kept out of the log, which is often truncated, except for failures as
+ * they happen. CI also repeats one or two failed files, one after the other: tests that pass then are
+ * reported as flaky, and do not fail the run.
  *
- * @param folder is given for reports, and is the caller's to remove.
- * @param args as vitest takes them.
+ * @param folder is for reports, and is removed by the caller.
+ * @param args as for vitest.
  */
 export async function runVitest(
   args: readonly string[],
@@ -46,7 +46,7 @@ export async function runVitest(
   if (code === 0 || files.length === 0 || stopping.signal.aborted) {
     return { tests: whole, failed, flaky: [], code };
   }
-  say(`Once more, one after the other: ${files.join(', ')}`);
+  say(`Repeating, one after the other: ${files.join(', ')}`);
   const options = args.filter((arg) => arg.startsWith('--'));
   const second = path.join(folder, 'second');
   const again = await runOnce([...options, '--no-file-parallelism', ...files], second, env);
@@ -57,7 +57,7 @@ export async function runVitest(
 
 const isCi = () => process.env.CI !== undefined;
 
-/** @returns none when too many have failed, or something that belongs to no file. */
+/** Returns the files to repeat; none if too many failed, or if a failure belongs to no file. */
 function filesToRepeat(failed: readonly string[]): readonly string[] {
   const files = new Set(failed.map((line) => /^FAILED (\S+\.test\.\w+)\b/.exec(line)?.[1] ?? ''));
   return files.has('') || files.size > REPEATED_FILES ? [] : [...files];
@@ -88,7 +88,7 @@ function lastOf(output: string): string {
   return readFileSync(output, 'utf8').split('\n').slice(-LAST_LINES).join('\n');
 }
 
-/** Says what is added to a file of failures, and every other minute that tests are still running. */
+/** Prints new lines of a file of failures, and every other minute that the tests still run. */
 class Follower {
   readonly #started = performance.now();
   readonly #timer = setInterval(() => this.#tell(), TOLD_EVERY_MS);
@@ -104,7 +104,7 @@ class Follower {
   #tell(): void {
     this.#tellFailures();
     const minutes = (performance.now() - this.#started) / 60_000;
-    say(`${minutes.toFixed(0)} minutes of tests`);
+    say(`tests have run for ${minutes.toFixed(0)} minutes`);
   }
 
   #tellFailures(): void {

@@ -17,13 +17,13 @@ const INTRODUCTION = `# Settings
 
 <!-- Made by \`npm run docs:settings\` of what each area declares in \`src/<area>/settings.ts\`. -->
 
-What you can set, as environment variables. All are read once at the start, and all problems are told
-in one report. With \`_FILE\` after its name, a variable names the file that holds its value, as suits
-secrets: \`ENCRYPTION_KEY_FILE=/run/secrets/encryption-key\`. \`npm start\` makes or starts what is
-required and not set.
+Settings of the platform, as environment variables. All are read once at the start, and all problems
+are reported together. With \`_FILE\` after its name, a variable names the file that holds its value,
+as suits secrets: \`ENCRYPTION_KEY_FILE=/run/secrets/encryption-key\`. \`npm start\` creates or starts
+required parts that are not set.
 `;
 
-/** The page that tells operators every variable. */
+/** Returns the page that documents every variable for operators. */
 export function settingsPage(): string {
   const sections = [...Object.values(AREAS), migrationSettings, launcherSettings].map(
     (area) => `## ${area.title}\n\n${table(area)}\n`,
@@ -31,7 +31,7 @@ export function settingsPage(): string {
   return [INTRODUCTION, ...sections].join('\n');
 }
 
-/** The variables that an area reads, those in groups too. */
+/** Returns the variables that an area reads, including those in groups. */
 export function variablesOf(area: Area, mode: Mode): Variable[] {
   const flat = (variables: Variables): Variable[] =>
     Object.values(variables).flatMap((each) => (each instanceof Variable ? [each] : flat(each)));

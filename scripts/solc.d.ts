@@ -1,7 +1,7 @@
-/** Of solc, which has no types: what is used here. */
+/** The parts of solc in use; it has no types of its own. */
 declare module 'solc' {
   const solc: {
-    /** Standard JSON in and out; `import` answers what a source imports, or why it cannot. */
+    /** Compiles standard JSON; `import` returns an imported source, or the reason why it cannot. */
     compile(
       input: string,
       callbacks: { import(path: string): { contents: string } | { error: string } },

@@ -1,11 +1,11 @@
 import { CATALOGUE, type CatalogueModel } from '../src/ai/routing/catalogue-data.js';
 
-/** Providers change rates and names some times a year. */
+/** Days after which figures are stale: providers change rates and names several times a year. */
 export const STALE_AFTER_DAYS = 90;
 
 const DAY_MS = 24 * 60 * 60_000;
 
-/** Models whose figures were looked up too long ago, and how many days. */
+/** Returns the models whose figures are stale, with the days since they were checked. */
 export function staleModels(
   now: number,
   models: readonly CatalogueModel[] = CATALOGUE,

@@ -11,11 +11,11 @@ import { makeDataDir, readSettings } from '../dev/settings.js';
 import { stopping } from '../dev/processes/stopping.js';
 import { summary } from '../dev/summary.js';
 
-/** A second Ctrl-C within this time is npm passing on the one that the terminal sent to all. */
+/** A second Ctrl-C within this time comes from npm, which forwards the terminal's. */
 const SAME_SIGNAL_MS = 1_000;
 
 process.exitCode = await main();
-process.exit(); // whatever still holds the event loop open has been told to end
+process.exit(); // The tasks that keep the event loop alive were already requested to end.
 
 async function main(): Promise<number> {
   const interrupted = onSignal();
@@ -44,7 +44,7 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   makeDataDir(dataDir);
   cleanups.push(await lockDataDir(dataDir, http.webUrl));
   if ((await endLeftovers(runDir, ['docker'])).length > 0) {
-    say('Ended what an earlier start had left running when it was killed.');
+    say('Ended processes that a killed start had left running.');
   }
   await requirePort('WEB_PORT', http.webPort, http.host);
   await requirePort('BACKEND_PORT', http.backendPort, http.host);
@@ -66,7 +66,7 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   say(summary(settings, platform.env, { isFirst, ownDocker, firstIsAdmin }));
 }
 
-/** Resolves with the first signal to end; a later one ends everything at once. */
+/** Resolves with the first signal to end; a later one kills everything at once. */
 function onSignal(): Promise<void> {
   let first: number | undefined;
   return new Promise((resolve) => {
@@ -76,7 +76,7 @@ function onSignal(): Promise<void> {
         stopping.abort();
         resolve();
       } else if (performance.now() - first > SAME_SIGNAL_MS) {
-        say('Ending everything at once.');
+        say('Killing everything at once.');
         void killAll().then(() => process.exit(1));
       }
     };

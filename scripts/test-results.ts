@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-/** What of vitest's JSON report is read here. */
+/** The members of vitest's JSON report in use. */
 interface VitestReport {
   readonly testResults: readonly {
     readonly name: string;
@@ -9,7 +9,7 @@ interface VitestReport {
   }[];
 }
 
-/** How the tests went. */
+/** Results of the tests. */
 export interface TestCounts {
   readonly passed: number;
   readonly failed: number;
@@ -18,10 +18,10 @@ export interface TestCounts {
 }
 
 /**
- * Counts what vitest reported; a file that failed to load counts as one failed test, and so does a report
- * that was not written.
+ * Counts the results that vitest reported; a file that failed to load counts as one failed test, and so
+ * does a missing report.
  *
- * @param except files, relative to where the tests were run, that are not counted.
+ * @param except files that are not counted, relative to the folder of the run.
  */
 export function countTests(reportFile: string, except: readonly string[] = []): TestCounts {
   if (!existsSync(reportFile)) return { passed: 0, failed: 1, skipped: [] };
@@ -44,7 +44,7 @@ export function countTests(reportFile: string, except: readonly string[] = []): 
   };
 }
 
-/** The tests of two runs. */
+/** Adds the counts of two runs. */
 export function addTests(some: TestCounts, others: TestCounts): TestCounts {
   return {
     passed: some.passed + others.passed,

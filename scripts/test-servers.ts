@@ -10,17 +10,17 @@ import { obtainChromium, obtainRedisServer } from '../dev/test-programs.js';
 import { say, step } from '../dev/report.js';
 
 export interface TestServerOptions {
-  /** Where all their state is. */
+  /** Folder of the servers' state. */
   readonly folder: string;
   readonly settings: LauncherSettings;
   readonly withDocker: boolean;
 }
 
 /**
- * Starts the servers that all test files share, beside each other.
+ * Starts the servers that all test files share, concurrently.
  *
- * @param stops gets what stops each, also when a later one fails to start.
- * @returns the environment in which the tests find them.
+ * @param stops gets the stop functions, also when a later server fails to start.
+ * @returns the environment with which the tests find the servers.
  */
 export async function startTestServers(
   { folder, settings, withDocker }: TestServerOptions,
@@ -47,7 +47,7 @@ async function startTestPostgres(folder: string, runDir: string, stops: (() => P
       runDir,
       port: await freePort(),
       password: randomBytes(16).toString('hex'),
-      // The data is thrown away, so nothing is lost by not waiting for the disk.
+      // The data is discarded afterwards, so waiting for the disk is useless.
       settings: { fsync: 'off', full_page_writes: 'off', max_connections: '300' },
     }),
   );

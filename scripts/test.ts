@@ -41,7 +41,7 @@ async function main(args: string[]): Promise<number> {
   const checking =
     filters.length === 0 && !isLong ? runChecks() : Promise.resolve({ passed: [], failed: [] });
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-test-'));
-  chmodSync(folder, 0o711); // root's PostgreSQL runs as another user, who must pass
+  chmodSync(folder, 0o711); // root's PostgreSQL runs as another user, who must traverse the folder.
   const cleanups: (() => Promise<void>)[] = [
     () => rm(folder, { recursive: true, force: true, maxRetries: 3 }),
     killAll,
@@ -57,11 +57,11 @@ async function main(args: string[]): Promise<number> {
     const { DOCKER_HOST: docker } = servers;
     if (docker !== undefined) {
       cleanups.push(async () => {
-        // Tests put it on all that they make; what another `npm test` has made has another value.
+        // Tests put this label on all that they create; another `npm test` uses another value.
         const remains = await findLabelled(docker, `test-suite=${suite}`);
         await removeLabelled(docker, remains);
         const { length } = remains;
-        if (length > 0) say(`Removed ${length} things that tests had left on the Docker engine.`);
+        if (length > 0) say(`Removed ${length} objects that tests had left on the Docker engine.`);
       });
     }
     cleanups.push(() => endServers(temporary));
@@ -69,7 +69,7 @@ async function main(args: string[]): Promise<number> {
     const projects = tiersOf({ isFast, isLong, isFiltered: filters.length > 0 });
     const options = projects.map((name) => `--project=${name}`);
     tested = await runVitest([...options, ...filters], folder, environment);
-    // What was not asked for was not skipped.
+    // Tests outside of the selection do not count as skipped.
     if (isAttack) tested = { ...tested, tests: { ...tested.tests, skipped: [] } };
   } catch (error) {
     if (!stopping.signal.aborted) say(describeFailure(error));
@@ -78,7 +78,7 @@ async function main(args: string[]): Promise<number> {
     try {
       await cleanup();
     } catch (error) {
-      say(`Cleaning up: ${describeFailure(error)}`);
+      say(`Clean-up failed: ${describeFailure(error)}`);
       tested = { ...tested, code: tested.code || 1 };
     }
   }
@@ -96,17 +96,17 @@ function tiersOf(run: {
   return run.isFiltered ? [] : NORMAL;
 }
 
-/** Ends the servers that tests have not come to end, by the records of them in the tests' folders. */
+/** Ends servers that tests left running, found by the records in the tests' folders. */
 async function endServers(temporary: string): Promise<void> {
   const found = await readdir(temporary, { recursive: true, withFileTypes: true });
   const records = found.filter(({ name }) => name.endsWith('.process.json'));
   for (const runDir of new Set(records.map(({ parentPath }) => parentPath))) {
     const ended = await endLeftovers(runDir);
-    if (ended.length > 0) say(`Ended what tests had left running: ${ended.join(', ')}.`);
+    if (ended.length > 0) say(`Ended servers that tests had left running: ${ended.join(', ')}.`);
   }
 }
 
-/** What has failed is said last of all, a line each, where whoever opens a long log looks. */
+/** Prints the failures last, a line each, where readers of a long log start. */
 function report(checks: Checked, { tests, failed, flaky, code }: Tested): number {
   for (const { name, output } of checks.failed) say(`${output}\nFailed: the check of ${name}`);
   for (const name of tests.skipped) say(`Skipped: ${name}`);

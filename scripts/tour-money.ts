@@ -1,4 +1,5 @@
-// Pays and is paid at the platform that `npm start` runs, showing every request: npm run tour:money, or a part of it: -- session, -- agents
+// Makes and receives payments on the platform that `npm start` runs, and shows every request: npm run
+// tour:money, or a part of it: -- session, -- agents
 import { spawnSync } from 'node:child_process';
 import { readLocalChain } from '../dev/chain/local-chain.js';
 import { StartFailure } from '../dev/failure.js';
@@ -15,14 +16,16 @@ async function main(): Promise<void> {
   const named = process.argv.slice(2);
   const unknown = named.find((name) => !PARTS.some((part) => part === name));
   if (unknown !== undefined) {
-    throw new StartFailure(`The tour has no part ${unknown}, but ${PARTS.join(' and ')}.`);
+    throw new StartFailure(
+      `The tour has no part ${unknown}: its parts are ${PARTS.join(' and ')}.`,
+    );
   }
   const parts = named.length === 0 ? PARTS : PARTS.filter((part) => named.includes(part));
   const { dataDir, http } = readSettings(process.env);
   const chain = readLocalChain(dataDir);
   if (!chain) {
     throw new StartFailure(
-      `There is no chain of its own in ${dataDir}: the tour is for npm start without CHAIN_RPC_URL.`,
+      `There is no local chain in ${dataDir}: the tour needs npm start without CHAIN_RPC_URL.`,
     );
   }
   const { backendUrl, internalApiKeys, webUrl } = http;
@@ -32,7 +35,7 @@ async function main(): Promise<void> {
     secretsFile: secretsFile(dataDir),
   }).go(parts);
 
-  say('\n# What was moved adds up\n\nnpm run check:ledger');
+  say('\n# The sums of all movements balance\n\nnpm run check:ledger');
   const program = ['--enable-source-maps', builtProgram('scripts', 'check-ledger.js')];
   process.exitCode = spawnSync(process.execPath, program, { stdio: 'inherit' }).status ?? 1;
 }

@@ -7,7 +7,10 @@ import { temporalCall } from './temporal-call.js';
 
 const CALL_TIMEOUT_MS = 10_000;
 
-/** What all wait for goes before what one owner pays, which has Temporal's usual one (3). */
+/**
+ * Priority of the platform's own payments, for which everybody waits, over payments of one owner with
+ * Temporal's default (3).
+ */
 const BEFORE_OTHERS: Priority = { priorityKey: 2 };
 
 /** The runs that make payments: one for each signer on each chain. */
@@ -19,9 +22,10 @@ export class ChainSigners {
   }
 
   /**
-   * Tells the signer's run that there is something to be paid.
+   * Notifies the signer's run of a new payment.
    *
-   * @param owner whose wallet it is; undefined for the platform's own, which opens and settles for everybody.
+   * @param owner the wallet's owner; undefined for the platform's own wallet, which opens and settles
+   *   sessions.
    * @throws UnavailableError
    */
   async wake(signerId: string, owner?: string): Promise<void> {

@@ -4,7 +4,7 @@ import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attribut
 
 const CALLS_TIMEOUT_MS = 10_000;
 
-/** Registers what runs are found by, where the namespace does not have it. */
+/** Registers the search attributes of runs that the namespace lacks. */
 export async function ensureSearchAttributes(
   connection: NativeConnection,
   namespace: string,

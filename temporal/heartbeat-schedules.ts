@@ -12,7 +12,7 @@ import { temporalCall } from './temporal-call.js';
 
 const CALL_TIMEOUT_MS = 10_000;
 
-/** Temporal's schedules of the users' heartbeats: one for each that is enabled. */
+/** Temporal's schedules of the users' heartbeats: one for each enabled heartbeat. */
 export class HeartbeatSchedules implements HeartbeatScheduler {
   readonly #client: Client;
 
@@ -21,7 +21,7 @@ export class HeartbeatSchedules implements HeartbeatScheduler {
   }
 
   /**
-   * Makes the user's schedule what the setting says. Again it changes nothing.
+   * Creates, updates or removes the user's schedule to match the setting. Idempotent.
    *
    * @throws UnavailableError
    */

@@ -7,7 +7,7 @@ import {
 import { PLATFORM_TASK_QUEUE } from '../workflows/ids.js';
 import type * as workflows from '../workflows/index.js';
 
-/** Every workflow there is, by name: what a schedule starts is checked against it. */
+/** All workflows by name, against which schedules are type-checked. */
 type Workflows = typeof workflows;
 
 /** A workflow with its arguments. */
@@ -18,29 +18,29 @@ type Start = {
   };
 }[keyof Workflows];
 
-/** A workflow that is started again and again. */
+/** A workflow that is started periodically. */
 export type Schedule = Start & {
   readonly id: string;
-  /** Of its runs, which have the time added to it; the schedule's own when left out. */
+  /** Workflow id of the runs, to which Temporal appends the time; the schedule's id by default. */
   readonly runId?: string;
   readonly everyMs: number;
-  /** Unix time that the intervals are counted from, 0 when left out. */
+  /** Unix time from which the intervals are counted; 0 by default. */
   readonly fromMs?: number;
-  /** Each run comes up to this much later, so that those of many do not come at once. */
+  /** Longest random delay of each run, so that the runs of many schedules do not coincide. */
   readonly jitterMs?: number;
   readonly overlap: ScheduleOverlapPolicy;
-  /** After this a run is ended, so that one that cannot come to its end is not in the next one's way. */
+  /** Milliseconds after which a run is terminated, so that a stuck run does not block the next. */
   readonly runTimeoutMs?: number;
 } & Pick<ScheduleOptions['action'], 'typedSearchAttributes'>;
 
-/** A run that was missed for longer, because Temporal was out, waits for the next one. */
+/** A run missed for longer, because Temporal was unavailable, is skipped. */
 const CATCHUP_WINDOW_MS = 60_000;
 
 /**
- * Makes the schedule, or makes the one that is there what it is to be. Again it changes nothing. One
- * that an operator has paused stays paused.
+ * Creates the schedule, or updates an existing one. Idempotent; a schedule that an operator has paused
+ * stays paused.
  *
- * @returns whether it is paused.
+ * @returns true if the schedule is paused.
  */
 export async function putSchedule(
   { schedule: schedules }: Client,

@@ -18,26 +18,26 @@ import { temporalCall } from './temporal-call.js';
 
 const CALL_TIMEOUT_MS = 10_000;
 
-/** How a run is to begin. */
+/** Start options of a run. */
 export interface RowStart {
-  /** Whose row it is: what runs for one owner keeps nothing of others waiting. */
+  /** The row's owner: runs for one owner do not delay those of other owners. */
   readonly owner?: string;
-  /** Milliseconds for which it does nothing yet. */
+  /** Milliseconds of delay before the run does any work. */
   readonly afterMs?: number;
 }
 
-/** The runs of one kind of rows: one at a time for each. */
+/** The runs for one kind of row: at most one at a time for each row. */
 export interface RowRuns {
   /**
-   * Starts the run of a row. While there is one, this changes nothing.
+   * Starts the run of a row. Changes nothing while a run is in progress.
    *
-   * @returns false when a row is to have one run in all, and has had it.
-   * @throws UnavailableError when Temporal cannot be reached: it may have been started.
+   * @returns false if the row may have only one run ever, and that run has ended.
+   * @throws UnavailableError when Temporal cannot be reached; the run may have been started.
    */
   start(id: string, how?: RowStart): Promise<boolean>;
 }
 
-/** Workflows whose one argument is the id of a row. */
+/** Workflows whose only argument is the id of a row. */
 type OfRow = {
   [Name in keyof typeof workflows]: Parameters<(typeof workflows)[Name]> extends [string]
     ? Name
@@ -47,7 +47,10 @@ type OfRow = {
 interface Kind {
   readonly workflow: OfRow;
   readonly workflowId: (id: string) => string;
-  /** Otherwise one that has ended is followed by another, as long as the row is handed over. */
+  /**
+   * True if a row has only one run ever; otherwise a new run may follow an ended one, each time the row
+   * is handed over.
+   */
   readonly isOnce?: true;
   readonly more?: (
     id: string,
@@ -78,7 +81,7 @@ const runsOf =
       }),
   });
 
-/** Each mail is sent by one run in all. */
+/** Each mail is sent by exactly one run. */
 export const mailRuns = runsOf({ workflow: 'sendMail', workflowId: sendMailId, isOnce: true });
 
 export const securityEventRuns = runsOf({

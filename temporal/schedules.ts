@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
 
 const CALL_TIMEOUT_MS = 10_000;
 
-/** What is to run regularly, whoever asks for it: users' heartbeats have schedules of their own. */
+/** Returns the periodic workflows, except users' heartbeats, which have their own schedules. */
 const schedulesOf = (host: string): readonly Schedule[] => [
   {
     id: reconcileHostId(host),
@@ -16,7 +16,7 @@ const schedulesOf = (host: string): readonly Schedule[] => [
     everyMs: 5 * MINUTE_MS,
     jitterMs: MINUTE_MS / 2,
     overlap: ScheduleOverlapPolicy.SKIP,
-    // A host whose worker is gone has its passes ended before the next one.
+    // If the host's worker is gone, each pass is terminated before the next one.
     runTimeoutMs: 4 * MINUTE_MS,
   },
   {
@@ -32,7 +32,7 @@ const schedulesOf = (host: string): readonly Schedule[] => [
     id: 'keep-money',
     workflow: 'keepMoney',
     args: [],
-    // What a process that died has held is free again within two minutes.
+    // Holds of a process that died are released within two minutes.
     everyMs: MINUTE_MS / 2,
     jitterMs: MINUTE_MS / 30,
     overlap: ScheduleOverlapPolicy.SKIP,
@@ -59,8 +59,8 @@ const schedulesOf = (host: string): readonly Schedule[] => [
 ];
 
 /**
- * Has everything run that runs regularly for this Docker host and for the platform, each once now but
- * for what an operator has paused. Again it changes nothing else.
+ * Creates the schedules of this Docker host and of the platform, and triggers each once, unless an
+ * operator has paused it. Otherwise idempotent.
  *
  * @throws UnavailableError
  */
@@ -75,9 +75,9 @@ export async function putSchedules(client: Client, host: string): Promise<void> 
 }
 
 /**
- * Makes those schedules that are not there any more, as when Temporal's store was lost.
+ * Creates missing schedules, as after a loss of Temporal's store.
  *
- * @returns whether any was missing.
+ * @returns true if any was missing.
  * @throws UnavailableError
  */
 export async function restoreSchedules(client: Client, host: string): Promise<boolean> {
@@ -98,7 +98,7 @@ export async function restoreSchedules(client: Client, host: string): Promise<bo
   return false;
 }
 
-/** Takes away what is scheduled for a Docker host that is gone. @throws UnavailableError */
+/** Removes the schedules of a Docker host that is gone. @throws UnavailableError */
 export async function removeSchedules(client: Client, host: string): Promise<void> {
   await temporalCall(client, CALL_TIMEOUT_MS, async () => {
     try {

@@ -30,34 +30,34 @@ import * as supervision from '../workflows/supervise-agent-messages.js';
 import { temporalCall } from './temporal-call.js';
 
 /**
- * How long a request waits for Temporal. The client's own retries end up to 5 s after
- * it, and the web API gives the backend 15 s in all.
+ * Milliseconds that a request waits for Temporal. The client's own retries end up to 5 s later, and the
+ * web API gives the backend 15 s in total.
  */
 const CALL_TIMEOUT_MS = 8_000;
 
 /**
- * A run's next step is made again and again when its code fails, or whoever makes it does not
- * come to its end. A queue that is long for a while is no reason to take it for stuck.
+ * Limits after which a run counts as stuck: its step is retried while its code fails or its worker does
+ * not finish. A queue that is long for a while must not count.
  */
 interface StuckAfter {
-  /** Of one step. */
+  /** Attempts at one step. */
   readonly attempts: number;
-  /** Since the step was first to be made. */
+  /** Milliseconds since the step was first scheduled. */
   readonly ms: number;
 }
 
 const STUCK: StuckAfter = { attempts: 5, ms: 120_000 };
 
 /**
- * The same of a part of a supervisor that moves: it would go on where it is once its code is mended, and
- * with its end what it was for has failed.
+ * Limits for a part of a supervisor that is not stuck: the part would continue once its code is fixed,
+ * and terminating it makes its operation fail.
  */
 const OWN_STUCK: StuckAfter = { attempts: 5, ms: 15 * 60_000 };
 
-/** The runs that a supervisor starts as parts of its own, one of each at a time. */
+/** Child workflows of a supervisor, at most one of each kind at a time. */
 const PARTS = [provisionAgentId, repairAgentId];
 
-/** As gRPC numbers it. */
+/** gRPC's status code. */
 const NOT_FOUND = 5;
 
 /** The agents' supervisors, as workflows. */
@@ -132,8 +132,8 @@ export class Supervisors implements AgentSupervisors {
   }
 
   /**
-   * Makes sure that the agent has a supervisor that moves: one that is missing is started, one that is
-   * stuck is ended first. The new one takes up what the database knows.
+   * Ensures that the agent has a supervisor that is not stuck: starts a missing one, and terminates a
+   * stuck one first. The new supervisor resumes from the database.
    *
    * @throws UnavailableError
    */
@@ -144,7 +144,7 @@ export class Supervisors implements AgentSupervisors {
       const { workflow } = this.#client;
       const workflowId = superviseAgentId(agent.agentId);
       if (found === 'stuck') {
-        await workflow.getHandle(workflowId, runId).terminate('It could not go on');
+        await workflow.getHandle(workflowId, runId).terminate('Stuck');
       }
       await workflow.start<typeof superviseAgent>('superviseAgent', {
         ...startOptions(agent),
@@ -164,11 +164,11 @@ export class Supervisors implements AgentSupervisors {
   }
 
   /**
-   * Ends parts of a supervisor that cannot go on: they never end by themselves, and their supervisor, or
-   * the one after it, waits for that. Those that an earlier one has left and that move were told to end
-   * with it.
+   * Terminates stuck parts of a supervisor: they never end by themselves, and block their supervisor or
+   * its successor. Parts that an earlier supervisor left and that are not stuck were already requested to
+   * end.
    *
-   * @returns whether there was any.
+   * @returns true if any part was terminated.
    * @throws UnavailableError
    */
   async endStuckParts(
@@ -181,12 +181,12 @@ export class Supervisors implements AgentSupervisors {
       for (const idOf of PARTS) {
         const part = await this.#describeRunning(idOf(agentId));
         if (!part || !isStuck(part, stuck)) continue;
-        // Asked after the part: whose it is has begun before it.
+        // Read after the part, whose supervisor must have started before it.
         const supervisor = await this.#describeRunning(superviseAgentId(agentId));
         const parent = part.raw.workflowExecutionInfo?.parentExecution?.runId ?? undefined;
         const isOwn = parent !== undefined && parent === supervisor?.runId;
         if (isOwn && !isStuck(part, ownStuck)) continue;
-        const why = isOwn ? 'It could not go on' : 'It could not go on, and its supervisor is gone';
+        const why = isOwn ? 'Stuck' : 'Stuck, and its supervisor is gone';
         await this.#client.workflow.getHandle(part.workflowId, part.runId).terminate(why);
         isAny = true;
       }
@@ -216,22 +216,22 @@ export class Supervisors implements AgentSupervisors {
     return (await this.#describeRunning(superviseAgentId(agentId))) !== undefined;
   }
 
-  /** Lets the supervisor read anew what should be, and look at its container at once. */
+  /** Makes the supervisor read the desired state again, and probe its container at once. */
   async checkNow(agent: Supervised): Promise<void> {
     await this.#signal(agent, supervision.checkNow, []);
   }
 
-  /** Tells that the agent's container has ended. */
+  /** Notifies the supervisor that the agent's container has ended. */
   async containerEnded(agent: Supervised, end: supervision.ContainerEnd): Promise<void> {
     await this.#signal(agent, supervision.containerEnded, [end]);
   }
 
-  /** Tells that Docker is back, and that the agent's container does not run. */
+  /** Notifies the supervisor that Docker is available again, and that the agent's container does not run. */
   async dockerReturned(agent: Supervised, back: supervision.DockerReturn): Promise<void> {
     await this.#signal(agent, supervision.dockerReturned, [back]);
   }
 
-  /** Ends what runs for an agent whose host is gone, where nothing could come to an end by itself. */
+  /** Terminates all runs for an agent whose host is gone: they could not end by themselves. */
   async abandon(agentId: string): Promise<void> {
     for (const idOf of [superviseAgentId, ...PARTS]) {
       await this.#call(async () => {
@@ -244,7 +244,7 @@ export class Supervisors implements AgentSupervisors {
     }
   }
 
-  /** Signals the supervisor; starts it where it is missing. */
+  /** Signals the supervisor, and starts a missing one. */
   async #signal<Args extends unknown[]>(
     agent: Supervised,
     signal: SignalDefinition<Args>,
@@ -287,13 +287,13 @@ function isStuck({ raw }: WorkflowExecutionDescription, { attempts, ms }: StuckA
   return (attempt ?? 0) >= attempts && Date.now() - since >= ms;
 }
 
-/** The id of the same operation, because of which an Update was refused. */
+/** Returns the id of the equal operation in flight because of which an Update was rejected. */
 export function operationUnderWay(error: unknown): string | undefined {
   const [id] = refusalOf(error, supervision.OPERATION_UNDER_WAY)?.details ?? [];
   return typeof id === 'string' ? id : undefined;
 }
 
-/** Why an Update was refused, if it was for a reason of this type. */
+/** Returns the failure with which an Update was rejected, if it is of this type. */
 function refusalOf(error: unknown, type: string): ApplicationFailure | undefined {
   if (!(error instanceof WorkflowUpdateFailedError)) return undefined;
   const { cause } = error;
@@ -314,7 +314,7 @@ function startOptions(
     taskQueue: PLATFORM_TASK_QUEUE,
     args: [{ agentId, userId, host, desired, provisioned }],
     staticSummary: `Agent ${name}`,
-    // Its activities inherit it: one owner's work does not keep that of others waiting.
+    // Inherited by the run's activities: the work of one owner does not delay that of others.
     priority: { fairnessKey: userId },
     typedSearchAttributes: [
       ...attributesOf({ agentId, userId }),

@@ -4,9 +4,9 @@ import { UnavailableError } from '../src/lib/errors.js';
 const UNREACHABLE = 'The workflow engine cannot be reached; try again';
 
 /**
- * Runs calls to Temporal that together end within the time: a request waits for them.
+ * Runs calls to Temporal with a common time limit: a request waits for them.
  *
- * @throws UnavailableError when it cannot be reached. What was asked for may have happened.
+ * @throws UnavailableError when Temporal cannot be reached. The calls may have succeeded.
  */
 export async function temporalCall<T>(
   client: Client,
@@ -23,7 +23,7 @@ export async function temporalCall<T>(
   }
 }
 
-/** The SDK's pauses between its own retries go on past its deadline by seconds. */
+/** Bounds a call, since the SDK's pauses between its own retries exceed its deadline by seconds. */
 async function bounded<T>(call: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const tooLate = new Promise<never>((_, reject) => {

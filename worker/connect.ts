@@ -4,14 +4,13 @@ import { UnavailableError } from '../src/lib/errors.js';
 import { jittered } from '../src/lib/jitter.js';
 import { pause } from '../src/lib/pause.js';
 
-/** Between two attempts at a connection. */
+/** Milliseconds between two attempts to connect. */
 const PAUSE_MS = 2_000;
 
 /**
  * Connects to Temporal.
  *
- * @throws UnavailableError, which says in a sentence instead of in the transport's own words that
- *   nobody is there.
+ * @throws UnavailableError with a readable sentence instead of the transport's error.
  */
 export async function connect(options: NativeConnectionOptions): Promise<NativeConnection> {
   try {
@@ -25,7 +24,7 @@ export async function connect(options: NativeConnectionOptions): Promise<NativeC
   }
 }
 
-/** The same as soon as somebody is there; undefined when the signal aborts first. */
+/** Connects as soon as Temporal answers; undefined if the signal aborts first. */
 export async function connectPatiently(
   options: NativeConnectionOptions,
   log: Logger,
@@ -36,7 +35,7 @@ export async function connectPatiently(
       return await connect(options);
     } catch (error) {
       if (!(error instanceof UnavailableError)) throw error;
-      log.warn(`${error.message}; it is tried again`);
+      log.warn(`${error.message}; retrying`);
       await pause(jittered(PAUSE_MS), signal);
     }
   }

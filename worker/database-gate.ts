@@ -10,23 +10,23 @@ import type { Database } from '../src/platform/database/database.js';
 import { jittered } from '../src/lib/jitter.js';
 import { pause } from '../src/lib/pause.js';
 
-/** Between two questions, and how long an answer may take. */
+/** Milliseconds between two probes, and for the answer to a probe. */
 const INTERVAL_MS = 2_000;
 const ANSWER_MS = 5_000;
 
-/** Tasks of each kind at a time, as many as the SDK has by itself. */
+/** Concurrent tasks of each kind, equal to the SDK's defaults. */
 const WORKFLOW_TASKS = 40;
 const ACTIVITY_TASKS = 100;
 
 /**
- * Open as long as this process reaches the database. A worker that reaches Temporal alone would take
- * workflows from those that could go on with them.
+ * A gate that is open while this process reaches the database. Without it, a worker that reaches only
+ * Temporal would take workflows from workers that can process them.
  */
 export class DatabaseGate {
   #isOpen = true;
   readonly #waiting = new Set<() => void>();
 
-  /** Asks the database again and again until the signal aborts. */
+  /** Probes the database until the signal aborts. */
   async keep(
     database: Pick<Database, 'ping'>,
     log: Logger,
@@ -44,7 +44,7 @@ export class DatabaseGate {
     return this.#isOpen;
   }
 
-  /** Resolves when something that was waited for may have come, or the signal has aborted. */
+  /** Resolves when an awaited change may have happened, or the signal has aborted. */
   change(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
@@ -57,7 +57,7 @@ export class DatabaseGate {
     });
   }
 
-  /** Lets those look again that wait for a change. */
+  /** Wakes all callers that wait for a change. */
   wake(): void {
     for (const wake of [...this.#waiting]) wake();
   }
@@ -66,12 +66,12 @@ export class DatabaseGate {
     if (this.#isOpen === (failure === undefined)) return;
     this.#isOpen = failure === undefined;
     if (failure) log.error({ err: failure }, 'no database: this worker takes no workflows');
-    else log.info('the database is back: this worker takes workflows again');
+    else log.info('the database is available again: this worker takes workflows again');
     this.wake();
   }
 }
 
-/** Takes work only while the gate is open. What has begun goes on. */
+/** Returns a tuner that takes tasks only while the gate is open. Running tasks continue. */
 export function gatedTuner(gate: DatabaseGate): WorkerTuner {
   return {
     workflowTaskSlotSupplier: new GatedSlots(gate, WORKFLOW_TASKS),
@@ -81,7 +81,7 @@ export function gatedTuner(gate: DatabaseGate): WorkerTuner {
   };
 }
 
-/** So many slots, which are given while the gate is open. */
+/** A fixed number of slots, granted while the gate is open. */
 export class GatedSlots<Info extends SlotInfo = SlotInfo> implements CustomSlotSupplier<Info> {
   readonly type = 'custom';
   #taken = 0;
@@ -110,7 +110,7 @@ export class GatedSlots<Info extends SlotInfo = SlotInfo> implements CustomSlotS
   }
 
   markSlotUsed(): void {
-    // Every one counts alike.
+    // All slots are equal.
   }
 
   releaseSlot(): void {
@@ -119,7 +119,7 @@ export class GatedSlots<Info extends SlotInfo = SlotInfo> implements CustomSlotS
   }
 }
 
-/** Why the database does not answer; undefined when it does. */
+/** Returns the reason why the database does not answer; undefined when it does. */
 async function answer(database: Pick<Database, 'ping'>): Promise<Error | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

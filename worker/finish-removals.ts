@@ -4,24 +4,24 @@ import type { Database } from '../src/platform/database/database.js';
 import { periodically } from '../src/platform/process/periodically.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two polls. */
 const INTERVAL_MS = 15_000;
 
-/** Agents of one look. */
+/** Agents in one page. */
 const PAGE = 200;
 
-/** Calls to Temporal at a time. */
+/** Concurrent calls to Temporal. */
 const limit = pLimit(20);
 
 interface FinishDependencies {
   readonly database: Database;
   readonly supervisors: Pick<Supervisors, 'abandon'>;
-  /** Takes away what is scheduled for a host. */
+  /** Removes the schedules of a host. */
   readonly removeSchedules: (host: string) => Promise<void>;
   readonly log: Logger;
 }
 
-/** Brings removals of hosts to their end, now and again and again until the signal aborts. */
+/** Finishes removals of hosts, at once and then periodically until the signal aborts. */
 export function finishRemovalsPeriodically(
   dependencies: FinishDependencies,
   signal: AbortSignal,
@@ -33,9 +33,8 @@ export function finishRemovalsPeriodically(
 }
 
 /**
- * Takes away what Temporal has of the hosts that operators have removed: schedules and the agents'
- * supervisors, which wait for a worker that does not come. Then the host is forgotten, and its name
- * is free.
+ * Removes the schedules of hosts that operators have removed, and the agents' supervisors, which wait for
+ * a worker that is gone. Then the host's row is deleted, and its name is free.
  */
 export async function finishRemovals({
   database,

@@ -5,8 +5,8 @@ import { pause } from '../src/lib/pause.js';
 import { HostEvents, type HostEventsDependencies } from './host-events.js';
 
 /**
- * Nobody knows what a worker that starts has missed: a crash, or the restart of the whole host. So
- * nothing counts that ended before. An agent that keeps on crashing is counted from here on.
+ * Start of the first outage: a worker that starts may have missed a crash or a restart of the host, so no
+ * container end before its start counts as a crash. Repeated crashes count from here.
  */
 const SINCE_EVER = 0;
 
@@ -14,13 +14,13 @@ const RESTART_PAUSE_MS = 5_000;
 
 export interface FollowDependencies extends HostEventsDependencies {
   readonly docker: HostEventsDependencies['docker'] & Pick<DockerHost, 'events'>;
-  /** Is told of every connection to Docker. */
+  /** Called on every connection to Docker. */
   readonly onConnected?: () => void;
 }
 
 /**
- * Tells the supervisors of this host's agents at once that a container ended, and that Docker
- * is back after it was away. Resolves when the signal has aborted and nothing is under way.
+ * Notifies the supervisors of this host's agents at once when a container ends, and when Docker is
+ * available again. Resolves when the signal has aborted and no work is in flight.
  */
 export async function followDocker(
   dependencies: FollowDependencies,
@@ -32,7 +32,7 @@ export async function followDocker(
     try {
       await follow(dependencies, hostEvents, signal);
     } catch (error) {
-      dependencies.log.error({ err: error }, 'Docker cannot be followed, and is tried again');
+      dependencies.log.error({ err: error }, "Docker's events cannot be followed, retrying");
       await pause(jittered(RESTART_PAUSE_MS), signal);
     }
   }
@@ -47,11 +47,11 @@ async function follow(
   for await (const event of docker.events(signal)) {
     switch (event.kind) {
       case 'lost':
-        log.warn({ reason: event.reason }, 'Docker cannot be heard');
+        log.warn({ reason: event.reason }, "Docker's events are interrupted");
         hostEvents.dockerLost();
         break;
       case 'connected':
-        log.info('Docker is heard');
+        log.info("Docker's events are received");
         onConnected?.();
         hostEvents.dockerReturned(
           event.lostAt === undefined ? SINCE_EVER : event.lostAt - ENGINE_SHUTDOWN_MS,

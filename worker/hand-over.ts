@@ -5,29 +5,29 @@ import type { ToldTable } from '../src/platform/database/row-changes.js';
 import { pause } from '../src/lib/pause.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
-/** Between two looks where nothing is heard. */
+/** Milliseconds between two polls without a notification. */
 const INTERVAL_MS = 1_000;
 
-/** Rows that one look takes up at a time. */
+/** Most rows in one batch. */
 const MAX_TOGETHER = 100;
 
-/** Calls to Temporal at a time, of one kind of rows. */
+/** Concurrent calls to Temporal for one kind of row. */
 const MAX_CALLS = 20;
 
-/** Rows each of which is to have a run; all have `due_at`, and are due when they are written. */
+/** A kind of row with one run each; all have a `due_at`, and are due when they are inserted. */
 export interface Handed {
   readonly table: ToldTable;
   readonly key: 'id' | 'user_id';
-  /** In SQL, which of them are still to be done. */
+  /** SQL condition for rows that are not finished. */
   readonly open: string;
-  /** After which those that are still open are handed over again, in case that a run was lost or ended. */
+  /** Interval after which unfinished rows are handed over again, in case their run was lost or ended. */
   readonly again: '20 seconds' | '30 seconds' | '1 minute' | '5 minutes';
-  /** In SQL, whose a row is, where some owners may have many more than others. */
+  /** SQL expression for a row's owner, if some owners may have many more rows than others. */
   readonly owner?: string;
   readonly start: (id: string, owner: string | undefined) => Promise<unknown>;
-  /** Milliseconds for which those that were heard of are left to others; none unless said. */
+  /** Milliseconds for which newly notified rows are left to other processes; 0 by default. */
   readonly patienceMs?: number;
-  /** What the log says when they cannot be handed over. */
+  /** Log line for a failed handover. */
   readonly failure: string;
 }
 
@@ -36,7 +36,7 @@ interface Parts {
   readonly log: Logger;
 }
 
-/** Hands rows over as soon as they are there, again and again until the signal aborts. */
+/** Hands rows over as soon as they are inserted, until the signal aborts. */
 export function handOverPeriodically(
   { database, log }: Parts,
   handed: Handed,
@@ -52,10 +52,10 @@ export function handOverPeriodically(
 }
 
 /**
- * Hands the rows that are due to their runs, each by one process alone, however many do so at once.
+ * Hands due rows to their runs. Each row is locked by one process, however many processes run this.
  *
- * @returns how many it took up.
- * @throws what one of them could not be handed over for, when it was tried with all: those are due again.
+ * @returns the number of rows.
+ * @throws the first failure, after all rows were tried; the failed rows are due again.
  */
 export async function handOver(
   database: Database,

@@ -6,7 +6,7 @@ import type { ChainSigners } from '../temporal/chain-signers.js';
 import type { RowRuns } from '../temporal/row-runs.js';
 import type { Handed } from './hand-over.js';
 
-/** Mails that were asked for. After a day they are given up. */
+/** Requested mails; dropped after a day. */
 export const mails = (database: Database, runs: RowRuns): Handed => ({
   table: 'mails',
   key: 'id',
@@ -14,12 +14,12 @@ export const mails = (database: Database, runs: RowRuns): Handed => ({
   again: '5 minutes',
   failure: 'mail is not handed over yet, which is tried again',
   async start(id) {
-    // Its run has ended without a word: somebody has ended it.
+    // Its run ended without settling the mail, because it was terminated.
     if (!(await runs.start(id))) await settleMail(database, id);
   },
 });
 
-/** What the identity provider has told of, until it is applied. */
+/** Events from the identity provider, until they are applied. */
 export const securityEvents = (runs: RowRuns): Handed => ({
   table: 'risc_events',
   key: 'id',
@@ -29,7 +29,7 @@ export const securityEvents = (runs: RowRuns): Handed => ({
   start: (id) => runs.start(id),
 });
 
-/** Accounts that their owners delete: a row goes with the account. */
+/** Accounts that their owners delete: a row is deleted with its account. */
 export const accountDeletions = (runs: RowRuns): Handed => ({
   table: 'account_deletions',
   key: 'user_id',
@@ -39,10 +39,10 @@ export const accountDeletions = (runs: RowRuns): Handed => ({
   start: (userId) => runs.start(userId, { owner: userId }),
 });
 
-/** For how long payments are left to a run that pays already, and claims them: it need not be woken. */
+/** Milliseconds for which payments are left to a paying run, which claims them without being woken. */
 const CLAIMING_MS = 25;
 
-/** What is to be paid, until it is: the run of whoever signs says that it has it. */
+/** Pending payments, until the signer's run acknowledges them. */
 export const payments = (database: Database, signers: Pick<ChainSigners, 'wake'>): Handed => ({
   table: 'payments',
   key: 'id',
@@ -50,13 +50,13 @@ export const payments = (database: Database, signers: Pick<ChainSigners, 'wake'>
   again: '1 minute',
   failure: 'payments are not handed over yet, which is tried again',
   patienceMs: CLAIMING_MS,
-  // Of a wallet that two accounts have imported it is whose key is opened.
+  // For a wallet that two accounts have imported, the account whose key is opened.
   owner: `(SELECT user_id FROM wallets WHERE address = payments.signer AND sealed_key IS NOT NULL
             ORDER BY created_at, id LIMIT 1)`,
   start: async (id, owner) => signers.wake(await signerOf(database, id), owner),
 });
 
-/** Clones whose payment is not known to be final yet. */
+/** Clones whose payment is not yet known to be final. */
 export const clones = (runs: RowRuns): Handed => ({
   table: 'clones',
   key: 'id',
@@ -67,7 +67,7 @@ export const clones = (runs: RowRuns): Handed => ({
   start: (id, owner) => runs.start(id, { owner }),
 });
 
-/** Splits of which not all is paid that can be. One that is retried just when its run ends waits longer. */
+/** Splits with payments that can still be made. A retry just when the run ends waits longer. */
 export const royaltySplits = (runs: RowRuns): Handed => ({
   table: 'royalty_splits',
   key: 'id',
@@ -79,12 +79,12 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
 });
 
 /**
- * For how long the run of a session leaves it to whoever waits for it (`SessionHaste`), in milliseconds: beside
- * that, it would only take its time.
+ * Milliseconds for which a session's run leaves the work to the request that waits (`SessionHaste`): run
+ * concurrently, it would only slow the request down.
  */
 const HASTE_MS = 1_000;
 
-/** Payment sessions that are being opened or closed, or of which something is to be settled. */
+/** Payment sessions that are being opened or closed, or that have debits to settle. */
 export const paymentSessions = (database: Database, runs: RowRuns): Handed => ({
   table: 'payment_sessions',
   key: 'id',

@@ -11,17 +11,20 @@ import type { Database } from '../src/platform/database/database.js';
 import { UnavailableError } from '../src/lib/errors.js';
 import { pause } from '../src/lib/pause.js';
 
-/** Calls to Temporal at a time. */
+/** Concurrent calls to Temporal. */
 const AT_ONCE = 20;
 
-/** Between two attempts, as long as PostgreSQL or Temporal are away; half of it is by chance. */
+/**
+ * Milliseconds between two attempts while PostgreSQL or Temporal is unavailable; half of the pause is
+ * random.
+ */
 const FIRST_PAUSE_MS = 500;
 const LAST_PAUSE_MS = 5_000;
 
-/** Nothing is to be told: something new ends the pause. */
+/** Milliseconds of the pause without pending events; a new event ends it. */
 const IDLE_MS = 24 * 60 * 60_000;
 
-/** Ends that nobody could be told of yet, one for each agent: more than a host has agents. */
+/** Most ends of containers not yet delivered, one for each agent: more than a host has agents. */
 const MAX_ENDS = 10_000;
 
 export interface HostEventsDependencies {
@@ -29,32 +32,32 @@ export interface HostEventsDependencies {
   readonly supervisors: Pick<Supervisors, 'containerEnded' | 'dockerReturned'>;
   readonly docker: Pick<DockerHost, 'available' | 'containers'>;
   readonly log: Logger;
-  /** The Docker host that this worker stands beside. */
+  /** The Docker host that this worker runs next to. */
   readonly host: string;
 }
 
-/** Docker that is back. */
+/** A return of Docker. */
 interface Return {
-  /** Unix milliseconds: what ended since then did so because of it. */
+  /** Unix milliseconds since when ended containers ended because Docker was unavailable. */
   readonly awayFrom: number;
-  /** Ids of the agents whose supervisors have heard of it. */
+  /** Ids of the agents whose supervisors were notified. */
   readonly told: Set<string>;
-  /** Of those that could not be told yet. */
+  /** Ids of the agents whose supervisors could not be notified yet. */
   readonly untold: Set<string>;
 }
 
 /**
- * What a Docker host's agents' supervisors have to hear, kept until they have, however long
- * PostgreSQL or Temporal are away. First comes that Docker is back: what ended while it was away was
- * not the agents' doing, so no end is told before that.
+ * Events for the supervisors of a Docker host's agents, kept until delivered, however long PostgreSQL or
+ * Temporal is unavailable. The return of Docker is delivered first: containers that ended while Docker
+ * was unavailable did not crash.
  */
 export class HostEvents {
   #return: Return | undefined;
   /** The last end of each agent's container. */
   readonly #ends = new Map<string, ContainerDeath>();
-  /** Aborted once a return of Docker was told everywhere. */
+  /** Aborted once a return of Docker was delivered to all supervisors. */
   readonly #told = new AbortController();
-  /** Aborted when there is something new, and at the end. */
+  /** Aborted on a new event, and at the end. */
   #awake = new AbortController();
 
   readonly #dependencies: HostEventsDependencies;
@@ -65,23 +68,25 @@ export class HostEvents {
   }
 
   /**
-   * Waits until the supervisors have heard that Docker is there, which a worker that starts finds out
-   * first, and no longer than that: whoever looks at containers before takes for crashed what the
-   * restart of the machine has ended.
+   * Waits, at most `ms`, until the supervisors were notified of the first connection to Docker. A
+   * supervisor that probes earlier would take containers ended by a restart of the machine for crashed.
    */
   async untilTold(ms: number, signal: AbortSignal): Promise<void> {
     if (this.#told.signal.aborted) return;
     await pause(ms, AbortSignal.any([signal, this.#told.signal]));
   }
 
-  /** Docker cannot be heard any more. What has just ended did so with it: its return tells of that. */
+  /**
+   * Drops pending ends when Docker's events are interrupted: those containers ended with Docker, and its
+   * return reports that.
+   */
   dockerLost(): void {
     this.#ends.clear();
   }
 
-  /** @param awayFrom Unix milliseconds. */
+  /** Records that Docker is available again. @param awayFrom Unix milliseconds. */
   dockerReturned(awayFrom: number): void {
-    // One that was not told everywhere began earlier.
+    // A return that was not delivered everywhere began earlier.
     const since = Math.min(awayFrom, this.#return?.awayFrom ?? Number.POSITIVE_INFINITY);
     this.#return = { awayFrom: since, told: new Set(), untold: new Set() };
     this.#awake.abort();
@@ -92,7 +97,7 @@ export class HostEvents {
     this.#awake.abort();
   }
 
-  /** Tells all there is and what comes, until the signal aborts. */
+  /** Delivers pending and new events until the signal aborts. */
   async tell(signal: AbortSignal): Promise<void> {
     const { log } = this.#dependencies;
     signal.addEventListener('abort', () => this.#awake.abort(), { once: true });
@@ -101,11 +106,14 @@ export class HostEvents {
       let pauseMs = IDLE_MS;
       try {
         await this.#tellWhatThereIs();
-        if (failures > 0) log.info({ failures }, 'what Docker told of agents was passed on');
+        if (failures > 0) log.info({ failures }, "Docker's events for agents were delivered");
         failures = 0;
       } catch (error) {
         if (failures === 0) {
-          log.warn({ err: error }, 'what Docker tells of agents cannot be passed on, and is kept');
+          log.warn(
+            { err: error },
+            "Docker's events for agents could not be delivered, and are kept",
+          );
         }
         const longest = Math.min(FIRST_PAUSE_MS * 2 ** failures++, LAST_PAUSE_MS);
         pauseMs = longest * (0.5 + Math.random() / 2);
@@ -114,7 +122,7 @@ export class HostEvents {
     }
   }
 
-  /** @throws the first failure, when all else is told. */
+  /** Delivers pending events. @throws the first failure, after all were tried. */
   async #tellWhatThereIs(): Promise<void> {
     const back = this.#return;
     const failures = back ? await this.#tellReturn(back) : [];
@@ -125,7 +133,7 @@ export class HostEvents {
     failures.push(
       ...(await this.#each([...this.#ends.values()], async (death) => {
         const { agentId } = death;
-        // Its supervisor has to hear of the return first; what is newer is told next.
+        // Its supervisor must be notified of the return first; newer events are delivered next.
         const mayHear = !back?.untold.has(agentId) && (!this.#return || this.#return === back);
         if (!mayHear || this.#ends.get(agentId) !== death) return;
         await this.#tellEnd(death);
@@ -135,7 +143,7 @@ export class HostEvents {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** @returns why some could not be told. */
+  /** Returns the failures to notify supervisors of a return. */
   async #tellReturn(back: Return): Promise<unknown[]> {
     const { database, docker, host, supervisors } = this.#dependencies;
     const { awayFrom, told, untold } = back;
@@ -145,7 +153,7 @@ export class HostEvents {
     for await (const agents of agentsToRun(database, host, awayFrom)) {
       const ended = agents.filter(({ id }) => !running.has(id) && !told.has(id));
       const failed = await this.#each(ended, async (agent) => {
-        if (this.#return !== back) return; // it was away once more, and is told of that next
+        if (this.#return !== back) return; // Docker was unavailable once more; that return is delivered next.
         untold.add(agent.id);
         await supervisors.dockerReturned(supervisedOf(agent), { awayFrom });
         untold.delete(agent.id);
@@ -158,7 +166,7 @@ export class HostEvents {
 
   async #tellEnd({ agentId, userId, containerId, cause, exitCode, at }: ContainerDeath) {
     const { database, docker, host, log, supervisors } = this.#dependencies;
-    // A Docker daemon that shuts down takes no more calls, and then ends its containers.
+    // A Docker daemon in its shutdown refuses calls, and then ends its containers.
     if (!(await docker.available())) throw new UnavailableError('Docker does not answer');
     const agent = await findAgent(database.asUser(userId), agentId);
     if (agent?.host !== host || agent.desired !== 'running' || agent.startedAt === null) return;
@@ -166,7 +174,7 @@ export class HostEvents {
     log.info({ agentId, cause, exitCode }, 'a container has ended');
   }
 
-  /** Does so for each of them, also when one fails. @returns why some did. */
+  /** Runs the work for all elements, even if some fail, and returns the failures. */
   async #each<T>(all: readonly T[], work: (each: T) => Promise<void>): Promise<unknown[]> {
     const done = await Promise.allSettled(all.map((each) => this.#limit(work, each)));
     return done.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));

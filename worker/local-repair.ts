@@ -24,14 +24,14 @@ export const LOCAL_REPAIR_TIMES: LocalRepairTimes = {
   grace: STARTUP_GRACE_MS,
 };
 
-/** The way to Temporal. */
+/** A connection to Temporal. */
 interface ConnectedTemporal {
   readonly connection: NativeConnection;
   readonly namespace: string;
   readonly supervisors: Pick<Supervisors, 'checkNow'>;
 }
 
-/** The same, undefined until Temporal has been reached for the first time. */
+/** The connection, undefined until Temporal was reached for the first time. */
 export interface TemporalAtHand {
   connected: ConnectedTemporal | undefined;
 }
@@ -42,12 +42,12 @@ export interface LocalRepairParts {
   readonly docker: DockerHost;
   readonly log: Logger;
   readonly atHand: TemporalAtHand;
-  /** Whether the agents that the journal names are this engine's, as far as can be known. */
+  /** Reports whether the agents in the journal belong to this engine, as far as is known. */
   readonly mayAct?: () => boolean;
   readonly times?: LocalRepairTimes;
 }
 
-/** What keeps this host's agents up while Temporal or PostgreSQL cannot be reached. */
+/** Opens the repair that keeps this host's agents running while Temporal or PostgreSQL is unavailable. */
 export async function openLocalRepair(parts: LocalRepairParts) {
   const {
     atHand,
@@ -90,10 +90,10 @@ export async function openLocalRepair(parts: LocalRepairParts) {
     },
   });
   return {
-    /** What the activities of this host share with it. */
+    /** State shared with the activities of this host. */
     shared: { guard, turns, progress },
     knowsAgents: journal.entries().length > 0,
-    /** Until the signal aborts and nothing is under way. */
+    /** Resolves when the signal has aborted and no repair is in flight. */
     async run(signal: AbortSignal): Promise<void> {
       await Promise.all([reach.watch(signal), repair.run(signal)]);
       await journal.settled();
@@ -101,9 +101,12 @@ export async function openLocalRepair(parts: LocalRepairParts) {
   };
 }
 
-/** Asks for what Temporal has to look up: a frontend alone brings no workflow forward. */
+/**
+ * Probes with a call that Temporal's history service must answer: a frontend alone cannot advance
+ * workflows.
+ */
 async function askTemporal(at: ConnectedTemporal | undefined, timeoutMs: number): Promise<void> {
-  if (!at) throw new Error('there is no connection yet');
+  if (!at) throw new Error('not connected yet');
   const { connection, namespace } = at;
   await connection.withDeadline(Date.now() + timeoutMs, () =>
     connection.workflowService.describeNamespace({ namespace }),

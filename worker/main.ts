@@ -19,11 +19,11 @@ import { runTogether } from './run-together.js';
 import { installRuntime } from './temporal-runtime.js';
 import { builtWorkflows } from './workflow-code.js';
 
-/** For the last lines of the log. */
+/** Milliseconds for the last lines of the log. */
 const EXIT_AFTER_MS = 5_000;
 
 await runProcess(main);
-// What holds the process open now has nothing left to do.
+// Open handles have no work left.
 setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();
 
 async function main(): Promise<void> {
@@ -56,11 +56,11 @@ async function main(): Promise<void> {
     log,
   });
   const atHand: TemporalAtHand = { connected: undefined };
-  // First of all: whose name it is, for what the host does by itself.
+  // The lease on the host's name comes first: local repairs depend on it.
   await lease.report();
   const leasing = lease.keep(stop.signal);
-  leasing.catch(() => stop.abort()); // thrown to whoever waits for it
-  // And then: Temporal may be away, and agents down, since the machine has started.
+  leasing.catch(() => stop.abort()); // Thrown to whoever waits for the lease.
+  // Local repair comes second: Temporal may be unavailable, and agents down, since the machine started.
   const mayAct = () => !lease.isDoubtful;
   const local = await openLocalRepair({ settings, database, docker, log, atHand, mayAct });
   const repairing = local.run(stop.signal);

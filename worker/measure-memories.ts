@@ -9,20 +9,20 @@ import { ConflictError, UnavailableError } from '../src/lib/errors.js';
 import { jittered } from '../src/lib/jitter.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
-/** Between two looks at the host's free disk. */
+/** Milliseconds between two checks of the host's free disk space. */
 const TICK_MS = 10_000;
 
-/** Between two measurements of a memory; and where little is free, or nobody knows how much. */
+/** Milliseconds between two measurements of a memory; the shorter period if free space is low or unknown. */
 const PERIOD_MS = 10 * 60_000;
 const CAREFUL_PERIOD_MS = 3 * 60_000;
 
-/** The same while the disk is being filled. */
+/** Milliseconds between two measurements while the disk is filling up. */
 const HURRIED_PERIOD_MS = 20_000;
 
-/** The share of what is free by which it falls before memories are measured early. */
+/** Drop of free space, as a share, that triggers early measurements. */
 const FALL = 0.1;
 
-/** Memories that are read from the database at a time. */
+/** Memories read from the database at a time. */
 const PAGE = 64;
 
 export interface MeasuringParts {
@@ -34,7 +34,7 @@ export interface MeasuringParts {
   readonly log: Logger;
 }
 
-/** Keeps the memories of a host's agents within their bound, until the signal aborts. */
+/** Keeps the memories of a host's agents within their limit, until the signal aborts. */
 export function measureMemories(parts: MeasuringParts, signal: AbortSignal): Promise<void> {
   const { docker, log } = parts;
   const pace = new MeasuringPace();
@@ -45,18 +45,18 @@ export function measureMemories(parts: MeasuringParts, signal: AbortSignal): Pro
     try {
       await measureDue(parts, jittered(pace.periodAt(await docker.disk.space())), signal);
     } catch (error) {
-      // Without its engine no agent writes.
+      // Without its engine no agent can write.
       if (!(error instanceof DockerUnavailableError)) throw error;
     }
   }
 }
 
-/** How old a measurement may be, by what happens to the host's disk. */
+/** The greatest age of a measurement, depending on the host's free disk space. */
 export class MeasuringPace {
-  /** What was free when all memories were last measured in a hurry, or more since. */
+  /** Free bytes at the last hurried measurement of all memories, or the highest value since. */
   #free: number | undefined;
 
-  /** Milliseconds. */
+  /** Returns the period in milliseconds. */
   periodAt(space: DiskSpace | undefined): number {
     if (!space) return CAREFUL_PERIOD_MS;
     this.#free = Math.max(this.#free ?? 0, space.free);
@@ -66,18 +66,18 @@ export class MeasuringPace {
   }
 }
 
-/** Measures what is due, and stops whose memory is full. */
+/** Measures due memories, and stops agents whose memory is full. */
 export async function measureDue(
   { database, supervisors, memorySizes, host, log }: MeasuringParts,
   olderThanMs: number,
   signal: AbortSignal,
 ): Promise<void> {
   const began = Date.now();
-  // What was measured since this began is not due again, however long it takes.
+  // Memories measured since the start of this call are not due again, however long the call takes.
   const due = () => memorySizes.due(host, olderThanMs + Date.now() - began, PAGE);
   for (let memories = await due(); memories.length > 0; memories = await due()) {
     for (const { agentId, volume } of await memorySizes.measure(memories)) {
-      log.warn({ agentId, volume }, 'a memory takes more than could be counted');
+      log.warn({ agentId, volume }, 'a memory is larger than could be counted');
     }
     await stopAllFull();
     if (signal.aborted) return;
@@ -89,10 +89,10 @@ export async function measureDue(
       const { id: agentId } = agent;
       try {
         await stopFull({ database, supervisors }, agent, reason);
-        log.warn({ agentId, reason }, 'an agent is stopped, because its memory is full');
+        log.warn({ agentId, reason }, 'an agent is stopped because its memory is full');
       } catch (error) {
         if (!(error instanceof ConflictError || error instanceof UnavailableError)) throw error;
-        log.info({ agentId, err: error }, 'an agent whose memory is full is stopped later');
+        log.info({ agentId, err: error }, 'an agent with a full memory could not be stopped yet');
       }
     }
   }

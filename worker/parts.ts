@@ -41,10 +41,10 @@ import { sendNotifications } from './send-notifications.js';
 import { serveHost } from './serve-host.js';
 import { tellTurns } from './tell-turns.js';
 
-/** Agents are looked at without events of their Docker where none can be had for so long. */
+/** Milliseconds after which agents are probed even without events from their Docker. */
 const FIRST_EVENTS_MS = 30_000;
 
-/** What this process does once it has reached Temporal, beside what it did before. */
+/** Dependencies of the parts that start once Temporal was reached. */
 export interface ConnectedWorker extends WorkerDependencies {
   readonly client: Client;
   readonly lease: HostLease;
@@ -52,7 +52,7 @@ export interface ConnectedWorker extends WorkerDependencies {
   readonly log: Logger;
 }
 
-/** What any worker does, whichever host it stands beside. */
+/** Returns the parts that every worker runs, independent of its host. */
 export function platformParts(worker: ConnectedWorker): Part[] {
   const { client, connection, database, gate, log, namespace, services, settings, supervisors } =
     worker;
@@ -95,7 +95,7 @@ export function platformParts(worker: ConnectedWorker): Part[] {
   ];
 }
 
-/** What it does beside its Docker host, as long as the host's name is its own. */
+/** Returns the parts for the worker's Docker host, while it owns the lease on the host's name. */
 export function hostParts(worker: ConnectedWorker): Part[] {
   const { database, docker, hostEgress, lease, log, services, settings, supervisors } = worker;
   const { host } = settings.agents;
@@ -135,7 +135,10 @@ export function hostParts(worker: ConnectedWorker): Part[] {
   ];
 }
 
-/** What runs since before Temporal was reached: it ends with the others, and they with it. */
+/**
+ * Returns a part that has run since before Temporal was reached; it ends with all other parts, and they
+ * end with it.
+ */
 export const alreadyRunning = (
   name: string,
   running: Promise<void>,

@@ -4,14 +4,14 @@ import { createPaymentActivities } from '../activities/payments.js';
 import type { PaymentServices } from '../src/payment-services.js';
 import { PAYMENTS_TASK_QUEUE } from '../workflows/ids.js';
 
-/** Signers that pay, and those who wait for payments: nearly all of them only wait. */
+/** Concurrent activities: paying signers, and waits for payments, which are nearly all of them. */
 const MAX_ACTIVITIES = 5_000;
 
-/** How long what is under way may go on when the worker is told to end: it goes on elsewhere. */
+/** Time for activities in flight when the worker must end; they are retried on another worker. */
 const SHUTDOWN_GRACE = '1 second';
 const SHUTDOWN_FORCE = '20 seconds';
 
-/** Cancellations are heard by heartbeats; held back, they would take as long as the timeout. */
+/** Cancellations are delivered with heartbeats; throttled ones would take as long as the timeout. */
 const HEARTBEAT_THROTTLE = '5 seconds';
 
 export interface PaymentWorkerDependencies {
@@ -20,7 +20,7 @@ export interface PaymentWorkerDependencies {
   readonly services: PaymentServices;
 }
 
-/** The worker that makes payments: the only one that has the operator's key. */
+/** Creates the worker that makes payments: the only one with the operator's key. */
 export const createPaymentWorker = ({
   connection,
   namespace,

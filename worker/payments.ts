@@ -14,19 +14,16 @@ import { createPaymentWorker } from './payment-worker.js';
 import { runTogether, runWorkers } from './run-together.js';
 import { installRuntime } from './temporal-runtime.js';
 
-/*
- * The process that makes payments. It is one of its own because of what it has, which no other one does:
- * the operator's key.
- */
+/* The process that makes payments. It is separate because it is the only one with the operator's key. */
 
-/** Between two looks at whether what was final still is, in milliseconds. */
+/** Milliseconds between two checks that final payments are still on chain. */
 const RESTORE_MS = 5_000;
 
-/** For the last lines of the log. */
+/** Milliseconds for the last lines of the log. */
 const EXIT_AFTER_MS = 5_000;
 
 await runProcess(main);
-// What holds the process open now has nothing left to do.
+// Open handles have no work left.
 setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();
 
 async function main(): Promise<void> {
@@ -63,7 +60,7 @@ async function main(): Promise<void> {
             periodically(
               {
                 everyMs: RESTORE_MS,
-                failure: 'nobody knows whether payments are still on chain',
+                failure: 'payments could not be checked against the chain',
                 log,
                 work: () => services.signers.restore(),
               },

@@ -45,38 +45,38 @@ import {
 import { gatedTuner, type DatabaseGate } from './database-gate.js';
 import type { WorkflowCode } from './workflow-code.js';
 
-/** How long running activities may go on when the worker is told to end, and then are cut off. */
+/** Time for running activities when the worker must end, before they are cancelled and then cut off. */
 const SHUTDOWN_GRACE = '10 seconds';
 const SHUTDOWN_FORCE = '20 seconds';
 
-/** Cancellations are heard by heartbeats; held back, they would take as long as the timeout. */
+/** Cancellations are delivered with heartbeats; throttled ones would take as long as the timeout. */
 const HEARTBEAT_THROTTLE = '2 seconds';
 
 /**
- * Runs that are kept in memory, at a third of a megabyte each. Nothing happens in nearly all of the
- * supervisors: one that is called replays its history, which is short.
+ * Runs cached in memory, at a third of a megabyte each. Nearly all supervisors are idle, and replaying
+ * one's short history is cheap.
  */
 const MAX_CACHED_WORKFLOWS = 500;
 
-/** Calls to Temporal at a time. */
+/** Concurrent calls to Temporal. */
 const limit = pLimit(20);
 
 /**
- * Steps of agents on one host that are under way, those included that only watch or wait for their
- * turn: more than a host has agents. What works in Docker takes turns (`HostTurns`).
+ * Concurrent steps of one host's agents, including those that only watch or wait for their turn: more
+ * than a host has agents. Work in Docker takes turns (`HostTurns`).
  */
 const MAX_STEPS = 20_000;
 
 /**
- * Starts that wait in the worker for their turn; the rest waits in Temporal, where it costs nothing.
- * More than one owner has agents, so that nobody waits behind all of another's.
+ * Starts that wait in the worker for their turn; the rest wait in Temporal at no cost. More than one
+ * owner has agents, so that no owner waits behind all agents of another.
  */
 const MAX_STARTS = 200;
 
-/** Heartbeats that wait in the worker for their turn; the rest waits in Temporal. */
+/** Heartbeats that wait in the worker for their turn; the rest wait in Temporal. */
 const MAX_HEARTBEATS = 1_000;
 
-/** Mails on their way at a time. */
+/** Concurrent mails. */
 const MAX_MAILS = 20;
 
 export interface WorkerDependencies {
@@ -88,7 +88,7 @@ export interface WorkerDependencies {
   readonly supervisors: Supervisors;
   readonly database: Database;
   readonly docker: DockerHost;
-  /** Between the supervisors' steps and what the host repairs by itself. */
+  /** Serializes the supervisors' steps with the host's own repairs. */
   readonly guard: AgentGuard;
   readonly turns: HostTurns;
   readonly progress: StartProgress;
@@ -96,19 +96,19 @@ export interface WorkerDependencies {
   readonly gate: DatabaseGate;
 }
 
-/** What the workers need that may run anywhere. */
+/** Dependencies of the workers that may run anywhere. */
 export type PlatformDependencies = Omit<
   WorkerDependencies,
   'docker' | 'guard' | 'turns' | 'progress'
 >;
 
-/** The workers of this process: those of the platform, and those of the Docker host beside it. */
+/** Creates the workers of this process: those of the platform, and those of the local Docker host. */
 export async function createWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const workers = [createPlatformWorkers(dependencies), createHostWorkers(dependencies)];
   return (await Promise.all(workers)).flat();
 }
 
-/** The worker of the workflows and their records, and that of mails: they may run anywhere. */
+/** Creates the worker for workflows and records, and the one for mails: both may run anywhere. */
 export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
   const { accountDeletions, code, database, gate, services, settings, supervisors } = dependencies;
   const { heartbeats, mails, releases, retention, securityEvents, supervisorStore } = services;
@@ -154,8 +154,8 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
 }
 
 /**
- * The one beside the host's Docker daemon, the one that starts the host's agents, and the one that
- * asks them.
+ * Creates the worker next to the host's Docker daemon, the one that starts the host's agents, and the one
+ * that sends them heartbeats.
  */
 export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { docker, guard, progress, services, settings, supervisors, turns } = dependencies;

@@ -13,18 +13,21 @@ export interface PrepareDependencies {
   readonly connection: NativeConnection;
   readonly client: Client;
   readonly namespace: string;
-  /** The Docker host that this worker stands beside. */
+  /** The Docker host that this worker runs next to. */
   readonly host: string;
   readonly log: Logger;
 }
 
-/** What Temporal is asked for once, and what a failure means to operators. */
+/** A request to Temporal that must succeed once, and the log line for its failure. */
 interface Wish {
   readonly attempt: () => Promise<void>;
   readonly refused: string;
 }
 
-/** @returns whether they are there; why not is told. A managed Temporal may not let them be made. */
+/**
+ * Creates the search attributes, and reports whether they exist; a failure is logged. A managed Temporal
+ * may not allow creating them.
+ */
 export function prepareSearchAttributes(dependencies: PrepareDependencies): Promise<boolean> {
   const { connection, log, namespace } = dependencies;
   return fulfil(log, {
@@ -36,8 +39,8 @@ export function prepareSearchAttributes(dependencies: PrepareDependencies): Prom
 }
 
 /**
- * Has the search attributes and the schedules made, as often as it takes, until the signal aborts:
- * whatever else the worker does goes on meanwhile.
+ * Creates the search attributes and the schedules, with retries until the signal aborts, beside the
+ * worker's other parts.
  *
  * @param pausesMs the first and the longest pause between two attempts.
  */
@@ -69,14 +72,14 @@ export async function prepareTemporal(
   }
 }
 
-/** What Temporal had and has lost is made again: the passes over the host above all. */
+/** Restores search attributes and schedules that Temporal has lost, above all the passes over the host. */
 async function restore(dependencies: PrepareDependencies): Promise<void> {
   const { client, host, log } = dependencies;
   await prepareSearchAttributes(dependencies);
   await fulfil(log, {
     async attempt() {
       if (!(await restoreSchedules(client, host))) return;
-      log.error('Temporal had lost its schedules: they were made again');
+      log.error('Temporal had lost its schedules: they were created again');
     },
     refused: 'The schedules could not be looked after, and are the next time',
   });

@@ -17,26 +17,26 @@ import { Operation } from '../src/platform/database/tables/agents.js';
 import { UnavailableError } from '../src/lib/errors.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
-/** Between two passes, at most. */
+/** Most milliseconds between two passes. */
 const INTERVAL_MS = 15_000;
 
-/** A request that is older than this was not carried on by whoever wrote it down. */
+/** Seconds after which a request counts as abandoned by the process that stored it. */
 const ABANDONED_SECONDS = 15;
 
-/** How often to make sure that what has begun is still under way. */
+/** Seconds between two checks that a running operation is still in progress. */
 const RUNNING_SECONDS = 60;
 
-/** Operations that are taken up together; the next ones follow when these are settled. */
+/** Most operations in a batch; the next batch follows when all of them are settled. */
 const MAX_AT_ONCE = 200;
 
-/** Calls to Temporal at a time. */
+/** Most concurrent calls to Temporal. */
 const limit = pLimit(20);
 
-/** What an operation fails of whose supervisor's run was closed. */
+/** Error of a started operation whose supervisor run was closed. */
 export const SUPERVISOR_ENDED =
   'Its supervisor was ended before it was done; the agent is as it was left';
 
-/** The same of one that had not begun. */
+/** Error of an operation that had not started when its supervisor run was closed. */
 export const NEVER_BEGUN = 'Its supervisor was ended before it began; the agent is as it was';
 
 export interface RecoverDependencies {
@@ -50,10 +50,9 @@ export interface RecoverDependencies {
 }
 
 /**
- * Settles the operations that are open and that nobody may be about, each by itself:
- * provisionings and removals that were not carried to Temporal are handed over, other requests that
- * no supervisor has, and whose askers were told that they failed, are taken back, and what was under
- * way, or had been admitted, in a run that is closed has failed.
+ * Settles open operations that may be abandoned, each independently: sends provisionings and removals to
+ * Temporal, withdraws other requests that no supervisor has (their clients got an error), and marks
+ * admitted or running operations of a closed run as failed.
  */
 export async function recoverOperations(
   { database, supervisors, services, log }: RecoverDependencies,
@@ -75,11 +74,11 @@ export async function recoverOperations(
     } catch (error) {
       const what = { agentId, operation: kind, operationId: id };
       if (error instanceof UnavailableError) log.info(what, 'an operation waits for Temporal');
-      else log.warn({ ...what, err: error }, 'an operation could not be settled: tried again');
+      else log.warn({ ...what, err: error }, 'an operation could not be settled: will retry');
     }
   }
 
-  /** Answers what was done. */
+  /** Settles an operation and returns the action taken, for the log. */
   async function settle(operation: OperationRow): Promise<string | undefined> {
     const { id, kind, requestedAt, status } = operation;
     const tenant = database.asUser(operation.userId);
@@ -94,7 +93,7 @@ export async function recoverOperations(
     const supervised = supervisedOf(agent);
     if (status === 'running') {
       if (await supervisors.isAbout(supervised, id)) return undefined;
-      // What is new of the agent was complete when its row named it: it stays, and nothing is lost.
+      // The new release was complete when its row named it, so keeping it loses no data.
       await services.releases.keepRelease(supervised, id);
       const failed = { id, kind, status: 'failed', error: SUPERVISOR_ENDED } as const;
       await services.supervisorStore.finishOperation(supervised, failed);
@@ -108,22 +107,22 @@ export async function recoverOperations(
       await supervisors.request(supervised, kind, id, requestedAt);
       return 'handed a removal over';
     }
-    // A supervisor without a worker is late.
+    // The supervisor has the request, but its worker is late.
     if (await supervisors.knows(supervised, id, requestedAt)) return undefined;
-    // Asked after it was admitted, so its supervisor had it, and was ended.
+    // The operation was admitted, so its supervisor had it and was closed.
     if (operation.admittedAt !== null) {
       const hasFailed = await failAdmitted(tenant, operation, NEVER_BEGUN);
       return hasFailed ? 'failed a request whose supervisor was ended' : undefined;
     }
-    // Unless it has begun, or was admitted, in this moment.
+    // Fails if the operation was started or admitted concurrently.
     const isWithdrawn = await withdrawOperation(tenant, id);
     return isWithdrawn ? 'took a request back that no supervisor has' : undefined;
   }
 }
 
 /**
- * Asks again for the removals that failed or were cancelled: after a minute, and then each time after
- * as long as it has been tried already, a day at most. Who wanted them is in the audit log.
+ * Requests again the removals that failed or were cancelled: after a minute, then each time after as long
+ * as the attempts have lasted so far, at most a day. The audit log names the requester.
  */
 async function resumeRemovals(database: Database): Promise<void> {
   await database.asPlatform().transaction(async (db) => {
@@ -145,10 +144,7 @@ async function resumeRemovals(database: Database): Promise<void> {
   });
 }
 
-/**
- * The open operations that were looked at longest ago. Each goes to one pass alone, however many
- * workers make one.
- */
+/** Claims the open operations that were checked longest ago, so that each goes to one worker's pass only. */
 function claim(database: Database): Promise<OperationRow[]> {
   return database.asPlatform().query<OperationRow>(
     `WITH claimed AS (
@@ -165,7 +161,7 @@ function claim(database: Database): Promise<OperationRow[]> {
   );
 }
 
-/** Does so now, and again and again, one pass after the other, until the signal aborts. */
+/** Recovers operations now and then periodically, one pass at a time, until the signal aborts. */
 export function recoverPeriodically(
   dependencies: RecoverDependencies,
   signal: AbortSignal,

@@ -3,18 +3,18 @@ import type { RuntimeImages } from '../src/docker/containers/runtime-images.js';
 import type { Database } from '../src/platform/database/database.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two passes. */
 const INTERVAL_MS = 60 * 60_000;
 
 interface ImageRemoval {
   readonly database: Database;
   readonly docker: { readonly images: Pick<RuntimeImages, 'removeUnused'> };
-  /** What new agents run. */
+  /** Image of new agents. */
   readonly usual: string;
   readonly log: Logger;
 }
 
-/** Removes pulled images that no agent runs or goes back to, until the signal aborts. */
+/** Removes pulled images that no agent runs or may roll back to, periodically until the signal aborts. */
 export function removeImagesPeriodically(
   removal: ImageRemoval,
   signal: AbortSignal,
@@ -25,11 +25,15 @@ export function removeImagesPeriodically(
 
   async function work(): Promise<void> {
     const removed = await removeImages(removal);
-    if (removed.length > 0) log.info({ images: removed }, 'removed images without use');
+    if (removed.length > 0) log.info({ images: removed }, 'unused images removed');
   }
 }
 
-/** @returns the names that were removed. */
+/**
+ * Removes unused images.
+ *
+ * @returns the names of the removed images.
+ */
 export async function removeImages({ database, docker, usual }: ImageRemoval): Promise<string[]> {
   const agents = await database.asPlatform().query<{ image: string }>(
     `SELECT DISTINCT image FROM

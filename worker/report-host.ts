@@ -10,7 +10,10 @@ import { jittered } from '../src/lib/jitter.js';
 import { pause } from '../src/lib/pause.js';
 import { untilAborted } from './run-together.js';
 
-/** Between two reports; a host whose Docker has come back is to be used soon. */
+/**
+ * Milliseconds between two reports; shorter while Docker is down, so that a recovered host is soon used
+ * again.
+ */
 const INTERVAL_MS = 10_000;
 const DOCKER_AWAY_INTERVAL_MS = 2_000;
 
@@ -23,27 +26,27 @@ export interface HostReporting {
     HostReport,
     'engineAvailable' | 'engineId' | 'disk' | 'egress' | 'userNamespaces'
   >;
-  /** What its agents' containers are to be run by; Docker's default when left out. */
+  /** Container runtime for agents; default: Docker's own default. */
   readonly runtime?: string | undefined;
-  /** How the host keeps its agents' networks. */
+  /** State of the egress filter of the agents' networks. */
   readonly egress?: (() => EgressState) | undefined;
-  /** The engine whose name this one takes over. */
+  /** Id of the engine from which this engine takes over the host's name. */
   readonly takeoverFrom?: string | undefined;
   readonly log: Logger;
 }
 
-/** Docker does not have what agents are to be run by, and by anything less they are not. */
+/** The configured container runtime is missing from Docker; agents must not run with a weaker one. */
 export class RuntimeMissingError extends Error {
   constructor(runtime: string, has: readonly string[]) {
     super(
-      `Docker has no runtime "${runtime}", by which AGENT_CONTAINER_RUNTIME has agents run, but ` +
-        `${has.join(', ')}: install it and name it in Docker's daemon.json`,
+      `Docker lacks the runtime "${runtime}" that AGENT_CONTAINER_RUNTIME requires; it has only ` +
+        `${has.join(', ')}: install the runtime and name it in Docker's daemon.json`,
     );
     this.name = 'RuntimeMissingError';
   }
 }
 
-/** The worker's word for its host, and with it the lease of the host's name. */
+/** The worker's reports on its host, which also hold the lease of the host's name. */
 export class HostLease {
   readonly #reporting: HostReporting;
   readonly #waiting = new Set<() => void>();
@@ -57,10 +60,10 @@ export class HostLease {
   }
 
   /**
-   * Writes the host down. A report that does not come through is made up for by the next.
+   * Stores a report on the host. After a failed report the next one catches up.
    *
-   * @throws HostTakenError when its name is another engine's.
-   * @throws RuntimeMissingError when its agents cannot be run as they are to be.
+   * @throws HostTakenError if another engine has the host's name.
+   * @throws RuntimeMissingError if the required container runtime is missing.
    */
   async report(): Promise<void> {
     const { database, docker, host, log, takeoverFrom } = this.#reporting;
@@ -81,19 +84,19 @@ export class HostLease {
     } catch (error) {
       this.#isDoubtful = error instanceof HostTakenError;
       if (error instanceof HostTakenError || error instanceof RuntimeMissingError) throw error;
-      log.warn({ err: error }, 'the host could not be written down');
+      log.warn({ err: error }, "the host's report could not be stored");
     }
     if (!this.#isHeld) return;
     for (const tell of this.#waiting) tell();
     this.#waiting.clear();
   }
 
-  /** The database answers, and does not say that the name is this engine's. */
+  /** Reports whether the database answered without confirming that this engine has the host's name. */
   get isDoubtful(): boolean {
     return this.#isDoubtful;
   }
 
-  /** Writes the host down again and again, until the signal aborts. @throws as `report` */
+  /** Stores reports periodically until the signal aborts. @throws as `report` */
   async keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await pause(jittered(this.#intervalMs), signal);
@@ -112,7 +115,7 @@ export class HostLease {
     throw new RuntimeMissingError(runtime, this.#engine.runtimes);
   }
 
-  /** Resolves when the name is this engine's, or the signal has aborted. */
+  /** Resolves when this engine has the host's name, or the signal has aborted. */
   async held(signal: AbortSignal): Promise<void> {
     if (this.#isHeld) return;
     const held = new Promise<void>((resolve) => this.#waiting.add(resolve));

@@ -1,39 +1,39 @@
 import { setMaxListeners } from 'node:events';
 import type { Worker } from '@temporalio/worker';
 
-/** One of the things that this process does, until the signal aborts. */
+/** A task of this process that runs until the signal aborts. */
 export interface Part {
-  /** For the sentence that tells of its failure. */
+  /** Name of the part for its failure message. */
   readonly name: string;
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** A part has failed, or ended without having been told to. */
+/** A part failed, or ended before the signal aborted. */
 export class PartFailedError extends Error {
   constructor(part: string, cause: unknown) {
     const reason = cause instanceof Error ? cause.message : 'it ended by itself';
-    super(`The worker ends, because its part "${part}" has failed: ${reason}`, { cause });
+    super(`The worker ends because its part "${part}" has failed: ${reason}`, { cause });
     this.name = 'PartFailedError';
   }
 }
 
 /**
- * Runs all parts until the signal aborts. A process that does half of its work looks well and is not:
- * so when one part ends, the others are told to.
+ * Runs all parts until the signal aborts. When one part ends, the others are aborted too: a process doing
+ * half its work would seem healthy.
  *
  * @throws PartFailedError of the first part that failed, once all have ended.
  */
 export async function runTogether(parts: readonly Part[], stop: AbortSignal): Promise<void> {
   const ending = new AbortController();
   const signal = AbortSignal.any([stop, ending.signal]);
-  setMaxListeners(0, signal); // every part listens, and whatever it waits for
+  setMaxListeners(0, signal); // every part adds listeners, and so do its waits
   const failures: PartFailedError[] = [];
   const run = async (part: Part) => {
     try {
       await part.run(signal);
       if (!signal.aborted) failures.push(new PartFailedError(part.name, undefined));
     } catch (error) {
-      // One of parts of its own says it better.
+      // The error of a nested part is more specific.
       const isTold = error instanceof PartFailedError;
       failures.push(isTold ? error : new PartFailedError(part.name, error));
     } finally {
@@ -45,8 +45,8 @@ export async function runTogether(parts: readonly Part[], stop: AbortSignal): Pr
 }
 
 /**
- * Runs Temporal's workers until the signal aborts. They are made only now, because a worker that
- * never ran keeps its connection open.
+ * Runs Temporal's workers until the signal aborts. Creates them only now, because a worker that never ran
+ * keeps its connection open.
  */
 export async function runWorkers(
   make: () => Promise<readonly Worker[]>,
@@ -75,7 +75,7 @@ async function runWorker(worker: Worker, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** For a part that works by timers of its own. */
+/** Resolves when the signal aborts; for a part driven by its own timers. */
 export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();

@@ -4,13 +4,13 @@ import { UnavailableError } from '../src/lib/errors.js';
 import type { HeartbeatScheduler, SetHeartbeat } from '../src/agents/heartbeat/heartbeats.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two passes. */
 const INTERVAL_MS = 15_000;
 
-/** Milliseconds between two looks for schedules that are lost. */
+/** Milliseconds between two checks for lost schedules. */
 const LOST_INTERVAL_MS = 60 * 60_000;
 
-/** The rest waits for the next pass. */
+/** Most schedules of one pass; the rest wait for the next. */
 const MAX_AT_ONCE = 200;
 
 interface HeartbeatScheduling {
@@ -19,7 +19,7 @@ interface HeartbeatScheduling {
   readonly log: Logger;
 }
 
-/** Lets the schedules follow the settings, now and again and again until the signal aborts. */
+/** Updates the schedules to match the settings, now and periodically until the signal aborts. */
 export function scheduleHeartbeatsPeriodically(
   scheduling: HeartbeatScheduling,
   signal: AbortSignal,
@@ -39,10 +39,10 @@ export function scheduleHeartbeatsPeriodically(
 }
 
 /**
- * Lets the schedules follow those settings that they are not known to follow. Nothing of the
- * database is held while Temporal is asked.
+ * Updates the schedules that may differ from their settings. Holds no database lock during calls to
+ * Temporal.
  *
- * @throws UnavailableError when Temporal cannot be reached: the rest waits for the next pass.
+ * @throws UnavailableError if Temporal is unreachable: the rest waits for the next pass.
  */
 export async function scheduleHeartbeats({
   database,
@@ -69,8 +69,8 @@ export async function scheduleHeartbeats({
 }
 
 /**
- * A heartbeat that has not come for twice its interval may have no schedule any more, as when
- * Temporal's store was lost: it is made again, which changes nothing where it is there.
+ * Marks heartbeats missing for twice their interval to be scheduled again: their schedule may be lost,
+ * for example with Temporal's store. Scheduling is idempotent.
  */
 export async function noticeLost(database: Database): Promise<void> {
   await database.asPlatform().query(
@@ -81,8 +81,8 @@ export async function noticeLost(database: Database): Promise<void> {
 }
 
 /**
- * What was applied is the setting still, or else the schedule has to follow once more: what another
- * worker has made of it since, this one may have overwritten.
+ * Marks a schedule as applied if the setting is unchanged; otherwise it must be applied again, because
+ * this worker may have overwritten another worker's update.
  */
 async function noteScheduled(
   database: Database,

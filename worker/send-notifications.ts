@@ -2,11 +2,11 @@ import { jittered } from '../src/lib/jitter.js';
 import { sendDue, type OutboxParts } from '../src/notifications/outbox.js';
 import { pause } from '../src/lib/pause.js';
 
-/** Between two looks into the outbox, and after one that failed. */
+/** Milliseconds between two polls of the outbox, and after a failed one. */
 const INTERVAL_MS = 1_000;
 const FAILED_INTERVAL_MS = 10_000;
 
-/** Tells operators what waits for it, again and again until the signal aborts. */
+/** Notifies operators of the messages in the outbox, periodically until the signal aborts. */
 export async function sendNotifications(parts: OutboxParts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     let intervalMs = INTERVAL_MS;

@@ -16,13 +16,13 @@ interface ServeHost {
   readonly docker: DockerHost;
   readonly lease: Pick<HostLease, 'held'>;
   readonly log: Logger;
-  /** The program by which agents' workspaces are reached; that of the build when left out. */
+  /** Loader of the program that accesses agents' workspaces; default: the build's program. */
   readonly helper?: () => Promise<string>;
 }
 
 /**
- * Serves chat, logs, statistics and files of this host's agents to API processes elsewhere, where that is
- * wanted, until the signal aborts.
+ * Serves chat, logs, statistics and files of this host's agents to API processes on other hosts, if
+ * configured, until the signal aborts.
  *
  * @throws HostListenError
  */
@@ -44,7 +44,7 @@ export async function serveHost(
   const names = new Set([...settings.http.ownNames, new URL(wanted.url).hostname]);
   const listener = new HostListener({ id, host, secrets, names, agentsNetwork, log });
   await listener.listen(wanted.address, wanted.port);
-  log.info({ at: wanted.url }, 'this host is served to API processes elsewhere');
+  log.info({ at: wanted.url }, 'serving this host to API processes on other hosts');
   try {
     await untilAborted(signal);
   } finally {

@@ -7,7 +7,7 @@ const INTERVAL_MS = 5_000;
 
 const KINDS: readonly (keyof HostTurns)[] = ['calls', 'starts', 'pulls', 'copies', 'heartbeats'];
 
-/** Tells Prometheus how much of a host's work goes on and waits, by kind, until the signal aborts. */
+/** Exports to Prometheus how many tasks of a host run and wait, by kind, until the signal aborts. */
 export async function tellTurns(
   turns: HostTurns,
   meter: MetricMeter,

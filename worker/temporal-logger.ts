@@ -9,7 +9,7 @@ const LEVELS = {
   ERROR: 'error',
 } as const;
 
-/** Puts the Temporal SDK's own log lines, and those of workflows, into ours. */
+/** Returns a logger that sends the log lines of the Temporal SDK and of workflows to ours. */
 export function temporalLogger(log: Logger): DefaultLogger {
   const level: LogLevel = log.isLevelEnabled('debug') ? 'DEBUG' : 'INFO';
   return new DefaultLogger(level, (entry) => {

@@ -2,18 +2,18 @@ import { Runtime, type LogExporterConfig, type MetricsExporterConfig } from '@te
 import type { Logger } from 'pino';
 import { temporalLogger } from './temporal-logger.js';
 
-/** What the SDK's native side has to say goes to its logger, and not past it to the terminal. */
+/** Routes native SDK logs to the SDK's logger instead of the terminal. */
 export const NATIVE_LOGGING: LogExporterConfig = {
   filter: { core: 'WARN', other: 'ERROR' },
   forward: {},
 };
 
 /**
- * Installs the Temporal SDK's one runtime of this process: what it logs goes into our log, and what
- * it measures is served to Prometheus. Where nothing can be served, the agents are looked after all
- * the same, and the log says why.
+ * Installs the process's only Temporal SDK runtime: its logs go to ours, its metrics are served to
+ * Prometheus. If the metrics cannot be served, the worker logs why and continues.
  *
- * @param metricsAddress address and port, as in `WORKER_METRICS_LISTEN`; nothing is served without.
+ * @param metricsAddress address and port, as in `WORKER_METRICS_LISTEN`; if missing, no metrics are
+ *   served.
  */
 export function installRuntime(log: Logger, metricsAddress?: string): void {
   const install = (metrics?: MetricsExporterConfig) => {
@@ -27,12 +27,12 @@ export function installRuntime(log: Logger, metricsAddress?: string): void {
   try {
     install(metricsAt(metricsAddress));
   } catch (error) {
-    log.warn({ err: error, address: metricsAddress }, "the worker's metrics are not served");
+    log.warn({ err: error, address: metricsAddress }, 'worker metrics cannot be served');
     install();
   }
 }
 
-/** Named as Prometheus has it: seconds, and `_total` for what only grows. */
+/** Naming rules of Prometheus: seconds as unit, and `_total` for counters. */
 const metricsAt = (bindAddress: string) => ({
   prometheus: {
     bindAddress,

@@ -5,10 +5,9 @@ import type { WorkerOptions } from '@temporalio/worker';
 export type WorkflowCode = Pick<WorkerOptions, 'workflowBundle'>;
 
 /**
- * The bundle that the build made of the workflows, beside the folder of this file, or of the bundle that this
- * is in.
+ * Returns the workflow bundle that the build made, beside the folder of this file or of its bundle.
  *
- * @throws Error when it is missing.
+ * @throws Error if it is missing.
  */
 export function builtWorkflows(): WorkflowCode {
   const codePath = fileURLToPath(new URL('../workflow-bundle.js', import.meta.url));

@@ -3,10 +3,10 @@ import type { EventOutcome } from '../src/types/security-events.js';
 import { proxyRecords } from './records.js';
 
 /**
- * Applies what one token of the identity provider told, as soon as the database can be reached.
+ * Applies a security event token of the identity provider, as soon as the database is available.
  *
  * @param id of its row.
- * @returns what became of each of its events.
+ * @returns the outcome of each event.
  */
 export async function applySecurityEvent(id: string): Promise<readonly EventOutcome[]> {
   return proxyRecords<SecurityEventActivities>().applySecurityEvent(id);

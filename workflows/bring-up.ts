@@ -6,22 +6,22 @@ import { containersTaskQueue, startsTaskQueue } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** How many ports, each with its subnet, are tried when they turn out to be taken on the host. */
+/** Most ports, each with its subnet, that are tried if they are taken on the host. */
 const MAX_PLACES = 20;
 
 export interface BringUpOptions {
   /**
-   * Of a provisioning, which makes the agent's memory as well: called once the agent has a port,
-   * before anything is made on Docker.
+   * Set by a provisioning, which also creates the memory: called once the agent has a port, before any
+   * change in Docker.
    */
   readonly provisions?: () => void;
-  /** Wait for Docker for as long as it is away, instead of failing after minutes. */
+  /** True to wait for Docker without limit, instead of failing after minutes. */
   readonly endless?: boolean;
 }
 
 /**
- * Makes what is missing of an agent's container, starts it, and waits until it answers. A memory that
- * is missing is never made, but by a provisioning: that fails, and `isMemoryMissing` tells it.
+ * Creates the missing parts of an agent's container, starts it, and waits until the agent answers. Only a
+ * provisioning creates a memory; otherwise a missing one is a failure that `isMemoryMissing` recognizes.
  */
 export async function bringUp(agent: AgentRef, options: BringUpOptions = {}): Promise<void> {
   await startUp(agent, options);
@@ -29,8 +29,8 @@ export async function bringUp(agent: AgentRef, options: BringUpOptions = {}): Pr
 }
 
 /**
- * Brings up again what ran before its Docker was away. All agents of the host come at once, so
- * what is still there is no more than started.
+ * Starts an agent that ran before its Docker went down. All agents of the host return at once, so
+ * containers that exist are only started.
  */
 export async function bringBack(agent: AgentRef): Promise<void> {
   const taskQueue = startsTaskQueue(agent.host);
@@ -50,10 +50,10 @@ async function awaitRunning(agent: AgentRef): Promise<void> {
 }
 
 /**
- * Makes what is missing of an agent's container and starts it. A port or subnet that is taken on
- * the host means the next one. Nothing is undone here.
+ * Creates the missing parts of an agent's container and starts it. If the port or subnet is taken on the
+ * host, the next one is tried. Undoes nothing on failure.
  *
- * @returns for how many milliseconds the container runs by now.
+ * @returns the container's uptime in milliseconds.
  */
 export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Promise<number> {
   const taskQueue = containersTaskQueue(agent.host);
@@ -77,7 +77,7 @@ export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Pr
   for (let tried = 1; ; tried++) {
     const summary = `port ${port}`;
     try {
-      // Docker looks for a container's network only when it starts it.
+      // The container may be created beside its network: Docker needs the network only at the start.
       await allSettled([
         docker.createNetwork.executeWithOptions({ summary }, [agent]),
         prepared.then(() => docker.createContainer(agent)),
@@ -89,7 +89,7 @@ export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Pr
       log.warn(`${taken} is taken on the host`, { port });
       await docker.removeContainer(agent);
       await docker.removeNetwork(agent);
-      // One look tells which subnets are taken; ports have to be tried.
+      // Docker lists all subnets in use at once; ports must be tried.
       const passedOver = taken === 'subnet' ? await docker.takenPlaces(agent) : [];
       port = await record.reservePort(agent, port, passedOver);
     }
@@ -97,19 +97,19 @@ export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Pr
 
   async function makeMemory(): Promise<void> {
     if ((await docker.createVolume(agent)) !== 'to-be-copied') return;
-    // It is copied by containers of the image.
+    // Containers of the image copy the memory.
     await imageThere;
     await copy.copyMemory(agent);
   }
 }
 
-/** Waits for all, also when one fails: what is to be undone must not be under way. */
+/** Waits for all steps even if one fails: a step in flight cannot be undone. */
 async function allSettled(steps: readonly Promise<unknown>[]): Promise<void> {
   const failure = (await Promise.allSettled(steps)).find((step) => step.status === 'rejected');
   if (failure) throw failure.reason;
 }
 
-/** What something of somebody else's holds: the port, or the subnet that belongs to it. */
+/** Returns which of the two is taken on the host: the port, or its subnet. */
 function whatIsTaken(error: unknown): 'port' | 'subnet' | undefined {
   const cause = error instanceof Error ? error.cause : undefined;
   if (!(cause instanceof ApplicationFailure)) return undefined;

@@ -1,4 +1,4 @@
 import { defineSignal } from '@temporalio/workflow';
 
-/** There is something to be paid. */
+/** Wakes the signer because a payment is queued. */
 export const wakeSignal = defineSignal('wake');

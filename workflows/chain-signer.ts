@@ -4,7 +4,7 @@ import { wakeSignal } from './chain-signer-messages.js';
 import { PAYMENTS_TASK_QUEUE } from './ids.js';
 import * as retries from './retries.js';
 
-/** Pays what one signer has to pay on one chain, and ends when that is nothing any more. */
+/** Makes all payments of one signer on one chain, and ends when none are left. */
 export async function chainSigner(signerId: string): Promise<void> {
   let isWoken = true;
   setHandler(wakeSignal, () => {

@@ -2,7 +2,7 @@ import { proxyActivities } from '@temporalio/workflow';
 import type { LedgerChecked, MoneyActivities } from '../activities/money.js';
 import * as retries from './retries.js';
 
-/** Proves once that the ledger balances; operators are told when it does not. */
+/** Checks once that the ledger balances; operators are notified if it does not. */
 export async function checkLedger(): Promise<LedgerChecked> {
   return proxyActivities<MoneyActivities>(retries.ledgerCheck).checkWholeLedger();
 }

@@ -3,11 +3,11 @@ import type { CloneActivities } from '../activities/clones.js';
 import * as retries from './retries.js';
 
 /**
- * Makes a clone of an agent, once its payment is final: from then on it is an agent like any other,
- * whose supervisor provisions it, the copy of its parent's memory included.
+ * Creates the clone of an agent once its payment is final. Its supervisor then provisions it like any
+ * other agent, including a copy of the parent's memory.
  *
- * @param cloneId that of the clone's agent, and of its row.
- * @returns false when it is not made: its row says why.
+ * @param cloneId id of the clone, and of its row.
+ * @returns false if the clone was not created; its row says why.
  */
 export async function cloneAgent(cloneId: string): Promise<boolean> {
   const payment = proxyActivities<CloneActivities>(retries.untilOver);

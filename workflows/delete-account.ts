@@ -3,9 +3,8 @@ import type { AccountDeletionActivities } from '../activities/account-deletion.j
 import * as retries from './retries.js';
 
 /**
- * Deletes an account that its owner has closed: each area in turn leaves it, however long that takes,
- * and then it is erased. Which areas there are is asked of the worker, so that a new one needs no
- * change here.
+ * Deletes a closed account: each area removes its data in turn, however long that takes, then the account
+ * is erased. The worker lists the areas, so a new area needs no change here.
  */
 export async function deleteAccount(userId: string): Promise<void> {
   const steps = proxyActivities<AccountDeletionActivities>(retries.accountDeletion);

@@ -5,7 +5,7 @@ import {
   TimeoutFailure,
 } from '@temporalio/common';
 
-/** What a step's or a child's failure came from. */
+/** Returns the innermost cause of a step's or a child's failure. */
 export function innermostFailure(error: unknown): unknown {
   let innermost: unknown = error;
   while (
@@ -17,7 +17,7 @@ export function innermostFailure(error: unknown): unknown {
   return innermost;
 }
 
-/** The sentence that a person is told: that of the innermost failure. */
+/** Returns the message of the innermost failure, which users see. */
 export function failureReason(error: unknown): string {
   const innermost = innermostFailure(error);
   if (innermost instanceof TimeoutFailure) {
@@ -28,10 +28,10 @@ export function failureReason(error: unknown): string {
   return innermost instanceof Error ? innermost.message : 'Unknown failure';
 }
 
-/** The type of the failure of what Docker has refused for as long as that is tried. */
+/** Failure type of a call that Docker refused in every attempt. */
 const LASTING_REFUSAL = 'LastingRefusalError';
 
-/** Whether a step failed because Docker is there and refuses it, each time. */
+/** Reports whether a step failed because Docker answered and refused each attempt. */
 export function isRefusal(error: unknown): boolean {
   const failure = innermostFailure(error);
   return failure instanceof ApplicationFailure && failure.type === LASTING_REFUSAL;

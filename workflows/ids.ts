@@ -1,65 +1,62 @@
-/** The task queue of the workflows and of what touches only the database. */
+/** Task queue of workflows, and of activities that use only the database. */
 export const PLATFORM_TASK_QUEUE = 'platform';
 
-/** The task queue that only the worker on this Docker host serves. */
+/** Task queue that only the worker on this Docker host serves. */
 export const containersTaskQueue = (host: string): string => `containers-${host}`;
 
 /**
- * The task queue of what starts agents on this Docker host. They wait for their turn: on a queue of
- * their own they keep no stop and no repair waiting.
+ * Task queue for starts of agents on this Docker host. They wait for their turn, so a queue of their own
+ * keeps stops and repairs from waiting.
  */
 export const startsTaskQueue = (host: string): string => `starts-${host}`;
 
 /**
- * The task queue of what asks the agents on this Docker host. Answers may take a minute: on a queue
- * of their own they keep no call to Docker waiting.
+ * Task queue for heartbeats of the agents on this Docker host. Answers may take a minute, so a queue of
+ * their own keeps calls to Docker from waiting.
  */
 export const heartbeatsTaskQueue = (host: string): string => `heartbeats-${host}`;
 
-/**
- * The task queue of what sends mails. A server that keeps them waiting keeps nothing else: it is a queue
- * of their own.
- */
+/** Task queue for sending mails, separate because a slow mail server may block it. */
 export const MAIL_TASK_QUEUE = 'mail';
 
-/** The task queue of what makes payments on chains: only its worker has the operator's key. */
+/** Task queue for payments on chains; only its worker has the operator's key. */
 export const PAYMENTS_TASK_QUEUE = 'payments';
 
-/** The one run that signs for an address on a chain: `signerId` names both. */
+/** Id of the only run that signs for an address on a chain; `signerId` names both. */
 export const chainSignerId = (signerId: string): string => `chain-signer-${signerId}`;
 
-/** The one supervisor of an agent: a second one cannot be started under the same id. */
+/** Id of an agent's supervisor; Temporal permits only one run under an id. */
 export const superviseAgentId = (agentId: string): string => `supervise-agent-${agentId}`;
 
-/** The provisioning that an operation of the supervisor runs. */
+/** Id of the provisioning that a supervisor's operation runs. */
 export const provisionAgentId = (agentId: string): string => `provision-agent-${agentId}`;
 
-/** The repair that an agent's supervisor runs: one at a time. */
+/** Id of the repair that an agent's supervisor runs: one at a time. */
 export const repairAgentId = (agentId: string): string => `repair-agent-${agentId}`;
 
-/** The run that applies what one token of the identity provider told: `id` is that of its row. */
+/** Id of the run that applies a security event token of the identity provider; `id` is its row's. */
 export const applySecurityEventId = (id: string): string => `risc-${id}`;
 
-/** The run that pays a split: `id` is that of its row. */
+/** Id of the run that pays a split; `id` is its row's. */
 export const payRoyaltySplitId = (id: string): string => `royalty-split-${id}`;
 
-/** The run of a payment session: `id` is that of its row. */
+/** Id of a payment session's run; `id` is its row's. */
 export const settlePaymentSessionId = (id: string): string => `payment-session-${id}`;
 
-/** The schedule that reconciles a Docker host, and its runs, which have the time added to it. */
+/** Id of the schedule that reconciles a Docker host; its runs have the time appended. */
 export const reconcileHostId = (host: string): string => `reconcile-${host}`;
 
-/** The schedule of a user's heartbeat. */
+/** Id of the schedule of a user's heartbeat. */
 export const heartbeatScheduleId = (userId: string): string => `heartbeat-${userId}`;
 
-/** One heartbeat of a user's agents; the schedule adds the time to it. */
+/** Id of a heartbeat of a user's agents; the schedule appends the time. */
 export const sendHeartbeatsId = (userId: string): string => `send-heartbeats-${userId}`;
 
-/** The run that sends a mail. */
+/** Id of the run that sends a mail. */
 export const sendMailId = (mailId: string): string => `send-mail-${mailId}`;
 
-/** The run that makes a clone of an agent: `id` is the clone's own. */
+/** Id of the run that clones an agent; `id` is the clone's. */
 export const cloneAgentId = (id: string): string => `clone-agent-${id}`;
 
-/** The deletion of an account: one, however often it is asked for. */
+/** Id of an account's deletion: one run, however often it is requested. */
 export const deleteAccountId = (userId: string): string => `delete-account-${userId}`;

@@ -1,10 +1,10 @@
 import { CancellationScope, condition } from '@temporalio/workflow';
 
 /**
- * Does what can be given up for something more urgent. When that comes up first, the work is
- * cancelled, its end is waited for, and nothing is returned.
+ * Runs work that may be given up for something more urgent. In that case the work is cancelled and
+ * awaited, and the result is undefined.
  *
- * @throws what the work throws, unless it was given up.
+ * @throws the work's error, unless it was given up.
  */
 export async function interruptible<T>(
   isUrgent: () => boolean,

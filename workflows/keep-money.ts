@@ -3,13 +3,13 @@ import type { SettlementActivities } from '../activities/payment-sessions.js';
 import { proxyRecords } from './records.js';
 
 export interface MoneyKept {
-  /** Holds past their end, which are free again. */
+  /** Expired holds that were released. */
   readonly released: number;
-  /** Payment sessions that are closed because of their age. */
+  /** Payment sessions closed because of their age. */
   readonly aged: number;
 }
 
-/** One pass over what is held, and for whom; what it does not come to is left to the next. */
+/** Makes one pass over holds and payment sessions; the next pass handles the rest. */
 export async function keepMoney(): Promise<MoneyKept> {
   const money = proxyRecords<
     MoneyRecordActivities & Pick<SettlementActivities, 'closeAgedSessions'>

@@ -2,11 +2,11 @@ import type { HousekeepingActivities } from '../activities/housekeeping.js';
 import { proxyRecords } from './records.js';
 
 export interface UsageKept {
-  /** Sums of calls that were added to those of their days. */
+  /** Usage sums that were added to their daily totals. */
   readonly rolledUp: number;
 }
 
-/** One pass over usage; what it does not come to is left to the next. */
+/** Makes one pass over usage records; the next pass handles the rest. */
 export async function keepUsage(): Promise<UsageKept> {
   const usage = proxyRecords<HousekeepingActivities>();
   return { rolledUp: await usage.rollUpUsage() };

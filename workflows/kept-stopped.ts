@@ -9,12 +9,12 @@ import * as retries from './retries.js';
 import type { Wakeups } from './wakeups.js';
 import type { WatchdogStates } from './watchdog-states.js';
 
-/** Whether what should not run was taken away, or why that cannot be done. */
+/** Result of stopping an agent: done, or the reason why it failed. */
 type Stopped = { readonly isDone: true } | { readonly isDone: false; readonly reason: string };
 
 /** Keeps an agent stopped that should not run. */
 export class KeptStopped {
-  /** Docker refuses to stop it, which is told. */
+  /** True once Docker has refused to stop the agent and the refusal is recorded. */
   #isRefused = false;
 
   readonly #agent: AgentRef;
@@ -31,19 +31,19 @@ export class KeptStopped {
     this.#docker = proxyActivities({ ...retries.endlessDockerCall, taskQueue });
   }
 
-  /** An operation has the container: what was refused before does not count any more. */
+  /** Clears an earlier refusal, because an operation now controls the container. */
   forget(): void {
     this.#isRefused = false;
   }
 
   /**
-   * Waits for as long as it is known to be stopped and nothing is heard of it. When somebody has looked at
-   * it, it is stopped.
+   * Waits while the agent is known to be stopped and no signal arrives; stops the agent when a signal
+   * requests a check.
    */
   async keep(provisioned: boolean, isStale: () => boolean): Promise<void> {
     const wakeups = this.#wakeups;
     wakeups.isInterrupted = false;
-    // A stop has failed, or nobody was there to hear how it ended.
+    // A stop failed, or its result was lost.
     const isUnstopped = provisioned && this.#states.memory.state !== 'stopped';
     const isDue = isUnstopped && !this.#isRefused;
     if (!isDue) await condition(() => wakeups.isUrgent);
@@ -53,13 +53,13 @@ export class KeptStopped {
     if (!isWoken && !isDue) return;
     const stopped = await this.#stop(provisioned);
     if (stopped?.isDone && isUnstopped) await this.#tell('stopped', 'stopped', null);
-    // One that never ran has failed already, and says why.
+    // An agent that never ran has a failed provisioning, which gives the reason.
     if (stopped?.isDone === false && provisioned && !this.#isRefused) {
       await this.#tell('running', 'stop_refused', stopped.reason);
     }
   }
 
-  /** Undefined when something else goes before it. */
+  /** Stops the agent, or undoes its provisioning; returns undefined if something more urgent came first. */
   async #stop(provisioned: boolean): Promise<Stopped | undefined> {
     try {
       return await interruptible(
@@ -71,14 +71,14 @@ export class KeptStopped {
       );
     } catch (error) {
       if (isCancellation(error) || !(provisioned || isRefusal(error))) throw error;
-      // It is tried again when somebody has looked at the agent.
+      // Retried at the next check of the agent.
       const reason = failureReason(error);
-      log.warn('what should not run cannot be taken away', { reason });
+      log.warn('an agent that should not run could not be stopped', { reason });
       return { isDone: false, reason };
     }
   }
 
-  /** Tells how it went to stop what should not run; once, since it is tried with each look. */
+  /** Records the result of a stop; only once for refusals, because each check retries the stop. */
   async #tell(
     state: 'stopped' | 'running',
     cause: 'stopped' | 'stop_refused',
@@ -88,7 +88,7 @@ export class KeptStopped {
     this.#isRefused = cause === 'stop_refused';
   }
 
-  /** Takes away what a failed provisioning could not. A volume stays: the next one adopts it. */
+  /** Removes what a failed provisioning could not. A volume stays: the next provisioning adopts it. */
   async #undoProvisioning(): Promise<void> {
     await this.#docker.removeContainer(this.#agent);
     await this.#docker.removeNetwork(this.#agent);

@@ -1,10 +1,10 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { innermostFailure } from './failure-reason.js';
 
-/** The type of the failure of what needs an agent's memory, when that is not there. */
+/** Failure type of a step that needs the agent's memory when it is missing. */
 export const MEMORY_MISSING = 'MemoryMissingError';
 
-/** Whether something failed because the agent's memory is missing: no other attempt can help. */
+/** Reports whether a failure was caused by a missing memory, in which case no retry can help. */
 export function isMemoryMissing(error: unknown): boolean {
   const failure = innermostFailure(error);
   return failure instanceof ApplicationFailure && failure.type === MEMORY_MISSING;

@@ -18,22 +18,22 @@ import * as retries from './retries.js';
 import { attributesOf } from './search-attributes.js';
 import type { Watchdog } from './watchdog.js';
 
-/** What an operation has to know of its agent. */
+/** An operation's view of its agent. */
 export interface OperationScene {
   readonly agent: AgentRef;
   readonly operationId: string;
   readonly desired: 'running' | 'stopped';
-  /** Whether it has ever run. */
+  /** True if the agent has ever run. */
   readonly provisioned: boolean;
-  /** The watchdog's state before the operation. */
+  /** Watchdog state before the operation. */
   readonly before: WatchdogState;
-  /** Repairs agents by itself, and for an operation. */
+  /** The watchdog, which repairs agents automatically and for operations. */
   readonly watchdog: Pick<Watchdog, 'memory' | 'runRepair'>;
 }
 
 type Steps = (scene: OperationScene) => Promise<void>;
 
-/** What each kind of operation does; what else there is to it, `OPERATIONS` says. */
+/** Steps of each kind of operation; all other properties are in `OPERATIONS`. */
 export const OPERATION_STEPS: Readonly<Record<OperationKind, Steps>> = {
   provision: start,
   start,
@@ -60,7 +60,7 @@ export const OPERATION_STEPS: Readonly<Record<OperationKind, Steps>> = {
   },
 };
 
-/** What runs and is not well would be taken for what was asked for. */
+/** States of an agent that may run without being well: a start must not count as done already. */
 const UNWELL: readonly WatchdogState[] = ['degraded', 'repairing', 'crash_loop'];
 
 async function start({ agent, provisioned, before, watchdog }: OperationScene): Promise<void> {
@@ -73,7 +73,7 @@ async function repair({ agent, provisioned, watchdog }: OperationScene): Promise
   if (!provisioned) return provision(agent, watchdog);
   const record = proxyRecords();
   const outcome = await watchdog.runRepair(await record.watchdogSettings(), retries.ASKED_FOR);
-  // What the host has done by itself, the next look tells.
+  // If the host has repaired the agent itself, the next check shows its state.
   if (outcome.repaired || outcome.overtaken) return;
   const { memoryIsMissing, reason } = outcome;
   throw ApplicationFailure.nonRetryable(
@@ -82,7 +82,7 @@ async function repair({ agent, provisioned, watchdog }: OperationScene): Promise
   );
 }
 
-/** Runs the provisioning as a child of its own: it undoes what it did when it fails. */
+/** Runs the provisioning as a child workflow, which undoes its steps if it fails. */
 async function provision(agent: AgentRef, { memory }: Pick<Watchdog, 'memory'>): Promise<void> {
   await executeChild(provisionAgent, {
     workflowId: provisionAgentId(agent.agentId),

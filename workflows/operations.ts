@@ -37,42 +37,42 @@ import type { Watchdog } from './watchdog.js';
 interface Operation {
   readonly id: string;
   readonly kind: OperationKind;
-  /** Cancelled when a deletion takes over. */
+  /** Cancelled when a deletion preempts the operation. */
   readonly scope: CancellationScope;
 }
 
-/** How an operation ended. */
+/** The result of an operation. */
 interface Outcome {
   readonly status: 'succeeded' | 'failed' | 'cancelled';
   readonly error: string | null;
-  /** It failed, and the agent is as it was before. */
+  /** True if the operation failed and left the agent as before. */
   readonly unharmed?: boolean;
   readonly memoryIsMissing?: boolean;
 }
 
-/** An operation that was carried out, whose end is to be put down. */
+/** A finished operation whose end is still to be recorded. */
 interface Carried {
   readonly operation: Operation;
-  /** How the agent was when it began. */
+  /** Watchdog state when the operation began. */
   readonly before: WatchdogState;
   readonly outcome: Outcome;
 }
 
-/** How often the end of an operation is put down until recovery is left to tell of it. */
+/** Most attempts to record an operation's end before it is left to recovery. */
 const MAX_ENDINGS = 5;
 
-/** What is known of an agent beside what its watchdog knows. */
+/** State of an agent that its watchdog does not hold. */
 type AgentState = Pick<SuperviseAgentInput, 'desired' | 'provisioned'>;
 
-/** The operations on one agent: lets them in, and runs one at a time while the watchdog pauses. */
+/** Operations on one agent: admits them, and runs one at a time while the watchdog pauses. */
 export class Operations {
   #state: AgentState;
   #agentIsGone = false;
   #current: Operation | undefined;
   #ending: Carried | undefined;
-  /** How often that was tried. */
+  /** Attempts to record the end so far. */
   #endings = 0;
-  /** At most three: what was asked for, the provisioning, and the deletion that takes over. */
+  /** At most three: a requested operation, the provisioning, and the deletion that preempts them. */
   readonly #pending: Operation[] = [];
 
   readonly #agent: AgentRef;
@@ -83,7 +83,7 @@ export class Operations {
     this.#agent = agent;
     this.#watchdog = watchdog;
     this.#state = { desired, provisioned };
-    // Before the others: what came together with it is judged by it.
+    // First, because requests that arrive together with a provisioning are admitted according to it.
     setHandler(provisionRequested, ({ operationId }) => this.#queue('provision', operationId));
     for (const kind of REQUESTED_KINDS) this.#handle(kind);
     setHandler(openOperations, () =>
@@ -93,17 +93,17 @@ export class Operations {
     );
   }
 
-  /** Goes on from what the database knows. */
+  /** Loads the agent's state from the database. */
   takeUp({ desired, provisioned }: AgentState): void {
     this.#state = { desired, provisioned };
   }
 
-  /** For the next run. */
+  /** Returns the state for the next run. */
   get state(): AgentState {
     return this.#state;
   }
 
-  /** Whether the agent is no more. */
+  /** Reports whether the agent has been removed. */
   get agentIsGone(): boolean {
     return this.#agentIsGone;
   }
@@ -142,15 +142,15 @@ export class Operations {
     }
   }
 
-  /** Answers at once: how it goes stands in the `operations` table. */
+  /** Answers at once; the `operations` table shows the progress. */
   #accept(kind: RequestedKind, operationId: string): OperationAdmitted {
-    // Only what preempts gets here while something runs.
+    // While an operation runs, only a preempting one passes the validator.
     for (const preempted of [this.#current, ...this.#pending]) preempted?.scope.cancel();
     this.#queue(kind, operationId);
     return { operationId };
   }
 
-  /** Lets an operation follow what is under way; one that is known already is not another one. */
+  /** Queues an operation, unless it is queued or running already. */
   #queue(kind: OperationKind, id: string): void {
     if ([this.#current, ...this.#pending].some((known) => known?.id === id)) return;
     const operation = { id, kind, scope: new CancellationScope() };
@@ -161,8 +161,8 @@ export class Operations {
   }
 
   /**
-   * What brings the agent up is not given up for a request that was withdrawn meanwhile: it would begin
-   * anew, and the agent be down for longer.
+   * Interrupts a start of the agent only once the operation is recorded as begun: a withdrawn request
+   * must not restart the start and prolong the downtime.
    */
   async #interruptOnceBegun(operation: Operation): Promise<void> {
     const { id, kind } = operation;
@@ -172,8 +172,8 @@ export class Operations {
       const answer = await this.#record.beginOperation(this.#agent, { id, kind, runId });
       isWithdrawn = answer === 'withdrawn';
     } catch (error) {
-      // Whoever runs it next meets the same, and answers for it.
-      log.warn('an operation cannot be begun yet', { kind, reason: failureReason(error) });
+      // The run of the operation will meet the same error and handle it.
+      log.warn('an operation cannot begin yet', { kind, reason: failureReason(error) });
     }
     const place = this.#pending.indexOf(operation);
     if (place < 0) return;
@@ -182,8 +182,8 @@ export class Operations {
   }
 
   /**
-   * Runs what waits longest to its end. One that has been withdrawn meanwhile changes nothing. What was
-   * carried out, and could not be put down as ended, comes first.
+   * Runs the oldest pending operation to its end; a withdrawn one changes nothing. First records the end
+   * of a previous operation if that failed.
    */
   async runNext(): Promise<void> {
     const operation = this.#ending ? undefined : this.#pending.shift();
@@ -197,17 +197,17 @@ export class Operations {
       const before = this.#watchdog.memory.state;
       if (operation.scope.consideredCancelled || (await this.#begins(operation))) {
         const outcome = await this.#carryOut(operation, before);
-        // From here on the next operation is let in; it begins when this one is put down as ended.
+        // The next operation is admitted from here on, but starts only when this one's end is recorded.
         this.#ending = { operation, before, outcome };
         this.#endings = 0;
       }
     } finally {
-      // However it ended: what is not under way must not keep others out.
+      // In every case, so that an ended operation does not block others.
       this.#current = undefined;
     }
   }
 
-  /** Begins the operation; one that can be neither begun nor refused waits on. */
+  /** Begins the operation; if it can be neither begun nor refused, it stays pending. */
   async #begins(operation: Operation): Promise<boolean> {
     try {
       return await this.#begin(operation);
@@ -217,7 +217,7 @@ export class Operations {
     }
   }
 
-  /** Puts the operation down as begun. Only then does it change anything here. */
+  /** Records the operation as begun, and only then changes state here. */
   async #begin({ id, kind }: Operation): Promise<boolean> {
     const asked = operationRules(kind).desired ?? this.#state.desired;
     const desired = asked === 'running' ? 'running' : 'stopped';
@@ -228,7 +228,7 @@ export class Operations {
       this.#agentIsGone = answer === 'gone';
       return false;
     }
-    // Also when it then fails: what is left of an agent that was to be removed does not start again.
+    // Kept even if the operation fails: a partly removed agent must not start again.
     this.#state = { ...this.#state, desired };
     this.#watchdog.pause(transition);
     return true;
@@ -249,7 +249,7 @@ export class Operations {
       return { status: 'succeeded', error: null };
     } catch (failure) {
       const reason = failureReason(failure);
-      // What fails while it is being cancelled would not have been let finish either.
+      // A failure during cancellation counts as cancelled, since the step would not have finished.
       const status = isCancellation(failure) || scope.consideredCancelled ? 'cancelled' : 'failed';
       log.warn('operation did not succeed', { kind, status, reason });
       const error = status === 'failed' ? reason : null;
@@ -262,14 +262,14 @@ export class Operations {
     }
   }
 
-  /** Where something newer is known of the agent, it is tried again from what that is. */
+  /** Records the end of an operation; if the database has newer state of the agent, reloads it and retries. */
   async #end({ operation: { id, kind }, before, outcome }: Carried): Promise<void> {
     const { desired } = operationRules(kind);
     const { status, error } = outcome;
     if (status === 'succeeded') {
       this.#agentIsGone = desired === 'deleted';
       if (desired === 'running') this.#state = { ...this.#state, provisioned: true };
-      // That the container ended is what was asked for.
+      // The container's end was requested, so its signals are dropped.
       if (desired === 'stopped') this.#watchdog.dismissWakeups();
     }
     const transition = this.#endOf(kind, before, outcome);
@@ -279,7 +279,7 @@ export class Operations {
     this.#endings += 1;
     const isLast = this.#endings === MAX_ENDINGS;
     try {
-      // Also when the supervisor itself was cancelled: nobody else tells how the operation ended.
+      // Not cancellable with the supervisor: no other process records the operation's end.
       await CancellationScope.nonCancellable(() =>
         this.#record.finishOperation(this.#agent, { id, kind, ...outcome, transition }),
       );
@@ -290,17 +290,17 @@ export class Operations {
     this.#ending = undefined;
   }
 
-  /** What an operation changes for the watchdog when it begins. */
+  /** Returns the watchdog's transition at the start of an operation. */
   #beginning(kind: OperationKind, desired: AgentState['desired']): WatchdogTransition | undefined {
     const { watchdog: effect, desired: asked } = operationRules(kind);
     if (!effect || desired === 'stopped') return undefined;
     const state = this.#state.provisioned ? effect.begins : 'starting';
-    // Who asks for an agent that runs takes it into their own hands: its crashes are forgotten.
+    // A requested start resets the crash count.
     const cleared = asked === 'running' ? { crashes: [], repairAttempts: 0 } : undefined;
     return this.#watchdog.transitionTo(state, 'operation', null, cleared);
   }
 
-  /** What the end of an operation changes for the watchdog. */
+  /** Returns the watchdog's transition at the end of an operation. */
   #endOf(
     kind: OperationKind,
     before: WatchdogState,

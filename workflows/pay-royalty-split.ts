@@ -7,11 +7,11 @@ import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
 /**
- * Pays what of a split is not paid, and waits until each payment is final. All that it knows stands in
- * rows: begun anew at any moment it goes on with what is left.
+ * Pays the unpaid parts of a split and waits until all payments are final. All state is in rows, so a new
+ * run continues with the rest.
  *
  * @param id of its row.
- * @returns what became of it; undefined when it is no more.
+ * @returns the split's status; undefined if it no longer exists.
  */
 export async function payRoyaltySplit(id: string): Promise<SplitStatus | undefined> {
   const { requestSplitPayments } = proxyActivities<SplitActivities>(retries.recordsAnywhere);

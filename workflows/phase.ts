@@ -1,7 +1,7 @@
 import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
 import { AGENT_PHASE } from './search-attributes.js';
 
-/** Shows operators what is going on with an agent, and why. */
+/** Shows operators the phase of an agent and its reason. */
 export function showPhase(
   phase: string,
   desired: 'running' | 'stopped',

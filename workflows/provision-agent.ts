@@ -14,7 +14,7 @@ import { containersTaskQueue } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** The failure of the whole, after everything was undone. Its details name what could not be. */
+/** Failure type of a provisioning whose steps were undone. The details name the steps that could not be. */
 export const PROVISIONING_FAILED = 'ProvisioningFailed';
 
 interface Compensation {
@@ -23,14 +23,14 @@ interface Compensation {
 }
 
 export interface ProvisionAgentInput extends AgentRef {
-  /** Of what the watchdog remembers since the operation has begun. */
+  /** Version of the watchdog's memory since the operation began. */
   readonly version: number;
 }
 
 /**
- * From a reserved name to a container that answers: a saga. Each compensation stands before its
- * step, because a step that failed may still have happened. They run last-in-first-out, cannot be
- * cancelled, and go on past one that fails.
+ * Provisions an agent, from a reserved name to a container that answers, as a saga. Each compensation is
+ * registered before its step, because a failed step may have taken effect. Compensations run
+ * last-in-first-out, cannot be cancelled, and continue past a failure.
  */
 export async function provisionAgent({ version, ...agent }: ProvisionAgentInput): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
@@ -53,7 +53,7 @@ export async function provisionAgent({ version, ...agent }: ProvisionAgentInput)
   } catch (error) {
     const cancelled = isCancellation(error) || CancellationScope.current().consideredCancelled;
     const leftOver = await CancellationScope.nonCancellable(() => undoAll(compensations));
-    // A step that fails when it is cancelled is a cancellation all the same.
+    // A step that fails during cancellation counts as cancelled.
     if (cancelled) throw isCancellation(error) ? error : new CancelledFailure('Cancelled');
     throw ApplicationFailure.create({
       type: PROVISIONING_FAILED,
@@ -65,7 +65,7 @@ export async function provisionAgent({ version, ...agent }: ProvisionAgentInput)
   }
 }
 
-/** Runs what undoes the steps, newest first. Returns the names of those that failed. */
+/** Runs the compensations, newest first, and returns the names of those that failed. */
 async function undoAll(compensations: readonly Compensation[]): Promise<string[]> {
   const failed: string[] = [];
   for (const compensation of [...compensations].reverse()) {

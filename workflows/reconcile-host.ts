@@ -5,17 +5,17 @@ import { containersTaskQueue } from './ids.js';
 import * as retries from './retries.js';
 
 export interface HostReconciled {
-  /** How many supervisors were started anew, and the agents that nobody has seen. */
+  /** Numbers of restarted supervisors and of agents that no supervisor has observed. */
   readonly supervisors: SupervisionFound;
-  /** Agents that were not as they should be, and whose supervisors were told to look. */
+  /** Number of agents that were not in their desired state; their supervisors were signalled. */
   readonly drifted: number;
-  /** Ids of removed agents of which something was left; what the next pass finds too, it removes. */
+  /** Ids of removed agents with leftovers in Docker; leftovers found again by the next pass are removed. */
   readonly orphans: readonly string[];
 }
 
 /**
- * One pass over a Docker host: what runs against what should, the supervisors themselves first, since
- * that needs no Docker. Its schedule starts it.
+ * Makes one pass over a Docker host that compares actual with desired state; supervisors first, since
+ * they need no Docker. Started by a schedule.
  */
 export async function reconcileHost(host: string): Promise<HostReconciled> {
   const docker = proxyActivities<ReconcileActivities>({
@@ -24,7 +24,7 @@ export async function reconcileHost(host: string): Promise<HostReconciled> {
   });
   const platform = proxyActivities<SupervisionActivities>(retries.reconciliation);
   const supervisors = await platform.ensureSupervisors(host);
-  // Of the last pass that came to its end, by way of the schedule; undefined in the first one.
+  // Result of the last completed pass of the schedule; undefined in the first one.
   const before = workflowInfo().lastResult as HostReconciled | undefined;
   const drifted = await docker.wakeDrifted();
   const orphans = await docker.removeOrphans(before?.orphans ?? []);

@@ -11,8 +11,8 @@ import { failureReason } from './failure-reason.js';
 import * as retries from './retries.js';
 
 /**
- * What a workflow reads and writes in the database. The worker that has the workflow does it at
- * once; where it cannot reach the database, any other worker does, for as long as it takes.
+ * Returns the database activities of a workflow. The workflow's own worker runs them at once as local
+ * activities; if it cannot reach the database, any worker runs them, with unlimited retries.
  */
 export function proxyRecords<Records = RecordActivities>(): Records {
   const here = proxyLocalActivities<UntypedActivities>(retries.records);
@@ -24,20 +24,20 @@ export function proxyRecords<Records = RecordActivities>(): Records {
         return await here[name]?.(...args);
       } catch (error) {
         if (isCancellation(error) || isFinal(error)) throw error;
-        log.warn('another worker is asked to write it down', {
+        log.warn('local database access failed: handing the activity to any worker', {
           name,
           reason: failureReason(error),
         });
         return anywhere[name]?.(...args);
       }
     };
-  // Of each activity there is one function, with that activity's own arguments and answer.
+  // Each property is the function of one activity, with that activity's arguments and result.
   return new Proxy({}, { get: (_, name) => record(String(name)) }) as Records;
 }
 
-/** Whether no other attempt would help, wherever it is made. */
+/** Reports whether no retry on any worker can succeed. */
 function isFinal(error: unknown): boolean {
-  // What fails where it is asked for comes as it is, what is asked elsewhere as the cause.
+  // A local activity throws its failure itself, a remote one as the cause.
   const failure = error instanceof ActivityFailure ? error.cause : error;
   return failure instanceof ApplicationFailure && failure.nonRetryable === true;
 }

@@ -4,20 +4,20 @@ import type { Retained } from '../src/retention/retained.js';
 import { failureReason } from './failure-reason.js';
 import * as retries from './retries.js';
 
-/** Rows that were removed; of what could not be removed, nothing. */
+/** Numbers of removed rows by kind, without the kinds whose removal failed. */
 export type OldRemoved = Partial<Record<Retained, number>>;
 
-/** One pass over what is kept for a time only; what it does not come to is left to the next. */
+/** Makes one pass over data past its retention time; the next pass handles the rest. */
 export async function removeOld(): Promise<OldRemoved> {
   const records = proxyActivities<RetentionActivities>(retries.retention);
   const removed: OldRemoved = {};
-  // Asked for, so that one more of them is no change of this workflow.
+  // Requested from the worker, so that a new kind does not change this workflow.
   for (const what of await records.retainedKinds()) {
     try {
       removed[what] = await records.removeOldRows(what);
     } catch (error) {
       if (isCancellation(error)) throw error;
-      log.warn('what is old was not removed', { what, reason: failureReason(error) });
+      log.warn('removal of old data failed', { what, reason: failureReason(error) });
     }
   }
   return removed;

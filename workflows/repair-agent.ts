@@ -17,13 +17,13 @@ import { isMemoryMissing } from './memory-missing.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** Spec 3: between killing the gateway and starting it, and between that and the verification. */
+/** Spec 3: pause between killing the gateway and starting it, and between the start and the verification. */
 const PAUSE = '5 seconds';
 const STARTUP_GRACE_MS = 30_000;
 
 export interface RepairAgentInput extends AgentRef {
   readonly memory: WatchdogMemory;
-  /** By an operation, which fails where Docker is away for long; the watchdog waits for it. */
+  /** True for a repair by an operation, which fails if Docker is down for long; the watchdog's repair waits. */
   readonly isAskedFor?: boolean;
   readonly settings: Pick<
     WatchdogSettings,
@@ -37,23 +37,22 @@ export interface RepairAgentInput extends AgentRef {
 
 export interface RepairOutcome {
   readonly repaired: boolean;
-  /** The agent's host has repaired it by itself meanwhile: a look tells how it is. */
+  /** True if the agent's host repaired the agent itself in the meantime; a check shows its state. */
   readonly overtaken: boolean;
   readonly attempts: number;
-  /** When the last attempt began, in Unix milliseconds. */
+  /** Start of the last attempt, in Unix milliseconds. */
   readonly lastAttempt: number;
-  /** When starts failed, in Unix milliseconds: each counts as a crash. */
+  /** Times of failed starts in Unix milliseconds; each counts as a crash. */
   readonly failedStarts: readonly number[];
-  /** Why the last attempt failed. */
+  /** Reason why the last attempt failed. */
   readonly reason: string | null;
-  /** No further attempt was made, because none could help. */
+  /** True if attempts ended because the memory is missing and no retry can help. */
   readonly memoryIsMissing: boolean;
 }
 
 /**
- * Kills the gateway, starts it again and verifies that it is well; tries that so often. The
- * supervisor runs it, one at a time, and cancels it for what is more urgent: whatever it leaves,
- * the supervisor takes up.
+ * Kills the gateway, starts it and verifies the agent's health, up to the configured attempts. The
+ * supervisor runs one repair at a time, cancels it for urgent work, and handles whatever state it leaves.
  */
 export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcome> {
   const { memory, settings, isAskedFor = false, ...agent } = input;
@@ -109,7 +108,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
     if (memoryIsMissing || attempt >= settings.maxRepairAttempts) return outcome(false);
   }
 
-  /** Why the agent is not well, after as many checks as a start is given; null when it is. */
+  /** Checks the agent until the start's failure threshold; returns why it is not well, or null if it is. */
   async function verify(summary: string): Promise<string | null> {
     for (let check = 1; ;) {
       const seen = await eyes.observeAgent.executeWithOptions(
@@ -118,7 +117,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
       );
       isOvertaken = seen.past !== undefined;
       if (seen.health === 'healthy' || isOvertaken) return null;
-      // It is still at it, which is no failure, and goes on for minutes at most.
+      // A start in progress is not a failure; it takes minutes at most.
       const isStarting = seen.health === 'starting';
       const isLast = check >= settings.startupFailureThreshold || seen.health === 'stopped';
       if (isLast && !isStarting) return seen.reason ?? 'The agent does not answer';

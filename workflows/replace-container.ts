@@ -16,14 +16,14 @@ import { isMemoryMissing, MEMORY_MISSING } from './memory-missing.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** The type of the failure after which the agent is as it was before. */
+/** Failure type of an operation that left the agent as before. */
 export const AGENT_UNHARMED = 'AgentUnharmed';
 
 export interface Replacement {
   readonly agent: AgentRef;
   readonly operationId: string;
   readonly desired: 'running' | 'stopped';
-  /** Whether it has ever run. */
+  /** True if the agent has ever run. */
   readonly provisioned: boolean;
 }
 
@@ -33,11 +33,11 @@ type ReplacingKind = Extract<
 >;
 
 /**
- * Replaces an agent's image, configuration or memory, and goes back to what it was when it then does
- * not come up. What the operation brings stands in the database. The memory from before is never
- * written to by what is new, but for a configuration: that gets the memory as it is.
+ * Replaces an agent's image, configuration or memory as stored for the operation, and rolls back if the
+ * agent does not start. New containers never write to the old memory, except after `configure`, which
+ * keeps it.
  *
- * Can be cancelled at any point by a deletion, which takes away all that is left.
+ * A deletion can cancel the replacement at any point; it removes all leftovers.
  */
 export async function replaceContainer(
   kind: ReplacingKind,
@@ -53,7 +53,7 @@ export async function replaceContainer(
   const copy = proxyActivities<ReleaseActivities>({ ...retries.volumeCopy, taskQueue });
   const isUp = provisioned && desired === 'running';
 
-  // Before anything is touched: what cannot be had is no reason to stop an agent.
+  // Checked first: an agent is not stopped for an image that cannot be pulled.
   if (kind === 'update' && !(await findsImage())) return;
   if (!isUp && operationRules(kind).whileDown === 'noted') {
     return kind === 'update' ? record.recordUpdate(agent, operationId) : undefined;
@@ -84,7 +84,10 @@ export async function replaceContainer(
     }
   }
 
-  /** Without a memory only what brings another one goes on; what begins anew, only without. */
+  /**
+   * Reports whether the agent has a memory. A missing memory is an error, except for operations that
+   * replace it; creating an agent's memory afresh requires that it is missing.
+   */
   async function findsMemory(): Promise<boolean> {
     try {
       await docker.requireVolume(agent);
@@ -100,7 +103,7 @@ export async function replaceContainer(
 
   async function rollBack(reason: string): Promise<never> {
     log.warn('rolling back', { kind, reason });
-    // First: whatever brings the agent up from here on brings up what it was before.
+    // Rolled back first, so that any later start uses the previous release.
     await record.rollBackRelease(agent, operationId);
     let failure: unknown;
     try {
@@ -120,18 +123,18 @@ export async function replaceContainer(
     throw unharmed(`${reason}; the agent was rolled back to what it was before`);
   }
 
-  /** What cannot be removed now goes with the next replacement, or with the agent. */
+  /** Removes leftovers; any that remain are removed with the next replacement, or with the agent. */
   async function removeLeftovers(): Promise<void> {
     try {
       await docker.removeLeftovers(agent);
     } catch (error) {
       if (isCancelled(error)) throw error;
-      log.warn('leftovers of a replacement are still there', { reason: failureReason(error) });
+      log.warn('leftovers of a replacement could not be removed', { reason: failureReason(error) });
     }
   }
 }
 
-/** Whether the agent is as it was before the operation that failed. */
+/** Reports whether a failed operation left the agent as before. */
 export function isUnharmed(error: unknown): boolean {
   return error instanceof ApplicationFailure && error.type === AGENT_UNHARMED;
 }
@@ -139,6 +142,6 @@ export function isUnharmed(error: unknown): boolean {
 const unharmed = (reason: string): ApplicationFailure =>
   ApplicationFailure.nonRetryable(reason, AGENT_UNHARMED);
 
-/** What fails while it is being cancelled would not have been let finish either. */
+/** Reports whether an error counts as a cancellation: a step that fails during one would not have finished. */
 const isCancelled = (error: unknown): boolean =>
   isCancellation(error) || CancellationScope.current().consideredCancelled;

@@ -1,8 +1,8 @@
 import type { ActivityOptions, LocalActivityOptions, Priority } from '@temporalio/common';
 
 /**
- * Somebody waits for it: before what the platform does by itself, which has Temporal's usual one (3).
- * Among equals Temporal is fair to the owners, by the key that supervisors are started with.
+ * Priority of requested work, ahead of the platform's own work with Temporal's default (3). At equal
+ * priority Temporal is fair to owners, by the fairness key of their supervisors.
  */
 export const ASKED_FOR: Priority = { priorityKey: 2 };
 
@@ -20,21 +20,16 @@ export const records: LocalActivityOptions = {
   retry: { initialInterval: '250 milliseconds', maximumAttempts: 6 },
 };
 
-/**
- * The same, asked by any worker: nothing can be told truthfully without the database, so this goes on
- * until one of them reaches it.
- */
+/** Database activities on any worker, retried without limit: no result can be reported without the database. */
 export const recordsAnywhere: ActivityOptions = {
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', maximumInterval: '10 seconds' },
 };
 
 /**
- * Short calls to Docker: retried past a restart of it, for 5 minutes, and then told as a failure. The
- * attempts are the bound, so that the time in a queue does not count; where Docker hangs the activity
- * ends after 5 minutes of them (`activities/docker-activity.ts`). The
- * heartbeat finds a worker that was killed; a cancellation waits for the call, since what is to be
- * undone must not be under way.
+ * Short calls to Docker, retried for 5 minutes to survive its restart; attempts are counted, so queue
+ * time is not. If Docker hangs, `activities/docker-activity.ts` ends the activity after 5 minutes. The
+ * heartbeat detects a killed worker; a cancellation waits, because a call in flight cannot be undone.
  */
 export const dockerCall: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
@@ -49,9 +44,8 @@ export const dockerCall: ActivityOptions = {
 };
 
 /**
- * The same for the watchdog, whom nobody waits for: a Docker daemon that is away is no fault of the
- * agent's, so this goes on until it is back; or until Docker has refused it 35 times
- * (`activities/docker-activity.ts`).
+ * Docker calls of the watchdog, retried until Docker is back, because no client waits and the agent is
+ * not at fault, or until Docker has refused 35 times (`activities/docker-activity.ts`).
  */
 export const endlessDockerCall: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
@@ -61,20 +55,20 @@ export const endlessDockerCall: ActivityOptions = {
 };
 
 /**
- * The start of an agent, in its turn: the wait for that is part of it, so the timeout is one that
- * nothing comes near. The work itself bounds each call, and gives its turn back after 60 s.
+ * Start of an agent in its turn. The timeout includes the wait and is never reached in practice; the
+ * activity limits each call, and releases its turn after 60 s.
  */
 export const agentStart: ActivityOptions = { ...dockerCall, startToCloseTimeout: '1 day' };
 
-/** The same for the watchdog, until Docker is back. */
+/** Start of an agent by the watchdog, retried until Docker is back. */
 export const endlessAgentStart: ActivityOptions = {
   ...endlessDockerCall,
   startToCloseTimeout: '1 day',
 };
 
 /**
- * A pull may take long, and waits for its turn: the activity bounds it by 20 minutes over all
- * attempts, so the timeout is one that nothing comes near.
+ * Pull of an image, which may be slow and waits for its turn. The activity limits it to 20 minutes over
+ * all attempts; the timeout is never reached in practice.
  */
 export const imageCall: ActivityOptions = {
   startToCloseTimeout: '1 day',
@@ -85,8 +79,8 @@ export const imageCall: ActivityOptions = {
 };
 
 /**
- * Waits 60 s from the container's start, wherever the worker that waits was restarted, and up to 5
- * minutes for what makes progress.
+ * Wait of 60 s from the container's start, across restarts of the worker, and up to 5 minutes while the
+ * start makes progress.
  */
 export const readinessWait: ActivityOptions = {
   startToCloseTimeout: '6 minutes',
@@ -97,8 +91,8 @@ export const readinessWait: ActivityOptions = {
 };
 
 /**
- * Taking away what is left of an agent goes on until it is gone, however long Docker is out; where that is
- * there and refuses it, it has failed after half an hour.
+ * Removal of an agent's leftovers, retried for as long as Docker is down; fails after half an hour of
+ * refusals.
  */
 export const removal: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
@@ -107,7 +101,10 @@ export const removal: ActivityOptions = {
   priority: ASKED_FOR,
 };
 
-/** Undoing a failed provisioning: 10 minutes, because the failure has to be told at some point. */
+/**
+ * Compensation of a failed provisioning: limited to 10 minutes, because the failure must be reported
+ * eventually.
+ */
 export const compensation: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',
@@ -120,8 +117,8 @@ export const compensation: ActivityOptions = {
 };
 
 /**
- * A check that is retried by `nextRetryDelay` as long as nothing changed, which leaves no event in
- * the history. The interval may not be below that delay, and nothing may end the retries.
+ * A check retried with `nextRetryDelay` while nothing changes, which adds no events to the history. The
+ * interval must not be below that delay, and the retries must not be limited.
  */
 export const healthWatch: ActivityOptions = {
   startToCloseTimeout: '45 seconds',
@@ -129,7 +126,7 @@ export const healthWatch: ActivityOptions = {
   retry: { initialInterval: '2 seconds', backoffCoefficient: 1, maximumInterval: '1 day' },
 };
 
-/** A look at an agent that may not be well: it waits for a Docker daemon that is away. */
+/** A check of an agent that may be unhealthy; waits until Docker is available. */
 export const look: ActivityOptions = {
   startToCloseTimeout: '30 seconds',
   heartbeatTimeout: '10 seconds',
@@ -137,12 +134,12 @@ export const look: ActivityOptions = {
   retry: { initialInterval: '1 second', backoffCoefficient: 1, maximumInterval: '1 minute' },
 };
 
-/** The same for an operation, whose end has to be told at some point. */
+/** A check for an operation, limited because its end must be reported eventually. */
 export const boundedLook: ActivityOptions = { ...look, scheduleToCloseTimeout: '6 minutes' };
 
 /**
- * Looks every few seconds until something changes, a day at a time. There may be a thousand of them
- * for days: a killed worker's are missed for as long as between two checks of a healthy agent.
+ * Checks every few seconds until the state changes, a day at a time. A thousand may run for days; a
+ * killed worker is detected as slowly as between two checks of a healthy agent.
  */
 export const degradedWatch: ActivityOptions = {
   startToCloseTimeout: '1 day',
@@ -151,7 +148,7 @@ export const degradedWatch: ActivityOptions = {
   retry: { initialInterval: '1 second', backoffCoefficient: 1, maximumInterval: '1 minute' },
 };
 
-/** What is good to know of a crash, and not worth holding up its repair for. */
+/** Optional details of a crash, for which its repair must not wait long. */
 export const crashReport: ActivityOptions = {
   startToCloseTimeout: '5 seconds',
   scheduleToCloseTimeout: '10 seconds',
@@ -159,8 +156,8 @@ export const crashReport: ActivityOptions = {
 };
 
 /**
- * A question to an agent may have cost tokens, whatever became of it: it is never asked again. Its wait
- * for a turn in the worker, 5 minutes, is part of it.
+ * A heartbeat request to an agent, never retried because any attempt may have cost tokens. The timeout
+ * includes up to 5 minutes for its turn in the worker.
  */
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '5 minutes',
@@ -168,7 +165,7 @@ export const heartbeat: ActivityOptions = {
   retry: { maximumAttempts: 1 },
 };
 
-/** The same for copying a memory: 30 minutes over all attempts. */
+/** Copy of a memory: 30 minutes over all attempts. */
 export const volumeCopy: ActivityOptions = {
   startToCloseTimeout: '1 day',
   heartbeatTimeout: '10 seconds',
@@ -177,42 +174,42 @@ export const volumeCopy: ActivityOptions = {
   priority: ASKED_FOR,
 };
 
-/** A pass over a host: what it does not come to is left to the next. */
+/** A pass over a host; the next pass handles the rest. */
 export const reconciliation: ActivityOptions = {
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '2 seconds', maximumAttempts: 3 },
 };
 
-/** What is old is removed in batches, for minutes: what it does not come to is left to the next pass. */
+/** Removal of old rows in batches, for minutes; the next pass handles the rest. */
 export const retention: ActivityOptions = {
   startToCloseTimeout: '10 minutes',
   heartbeatTimeout: '1 minute',
   retry: { initialInterval: '10 seconds', maximumAttempts: 3 },
 };
 
-/** The ledger is read page by page, for minutes: what cannot be read is left to the next pass. */
+/** A check of the ledger page by page, for minutes; the next pass handles what could not be read. */
 export const ledgerCheck: ActivityOptions = {
   startToCloseTimeout: '10 minutes',
   heartbeatTimeout: '1 minute',
   retry: { initialInterval: '10 seconds', maximumAttempts: 3 },
 };
 
-/** A mail is offered to its server for a day, the time in the queue included. */
+/** A mail, retried for a day, queue time included. */
 export const mail: ActivityOptions = {
   startToCloseTimeout: '2 minutes',
   scheduleToCloseTimeout: '1 day',
   retry: { initialInterval: '10 seconds', maximumInterval: '15 minutes' },
 };
 
-/** What an account leaves is waited for as long as it takes: a Docker host may be away for days. */
+/** Deletion of an account's data, retried without limit: a Docker host may be down for days. */
 export const accountDeletion: ActivityOptions = {
   startToCloseTimeout: '10 minutes',
   heartbeatTimeout: '30 seconds',
   retry: { initialInterval: '1 second', backoffCoefficient: 1.5, maximumInterval: '1 minute' },
 };
 
-/** Payments are made as long as it takes, a day at a time: a node may be away for as long. */
+/** Payments, a day at a time without limit: a node may be down that long. */
 export const paying: ActivityOptions = {
   startToCloseTimeout: '1 day',
   heartbeatTimeout: '30 seconds',
@@ -220,15 +217,15 @@ export const paying: ActivityOptions = {
 };
 
 /**
- * One look at what ends without us, a clone's payment or a session's debits: it is retried for as long as
- * that is not over, by its own delay.
+ * A check of a process that others end, such as a clone's payment or a session's debits; retried with its
+ * own delay until the end.
  */
 export const untilOver: ActivityOptions = {
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 };
 
-/** Telling another workflow what the database has already: it goes on until that was heard. */
+/** A message to another workflow about data already in the database, retried until delivered. */
 export const handingOver: ActivityOptions = {
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },

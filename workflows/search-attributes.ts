@@ -1,13 +1,13 @@
 import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
 import type { AgentRef } from '../src/types/agent-ref.js';
 
-/** What an operator can filter runs by in the Temporal UI. */
+/** Search attributes by which operators filter runs in the Temporal UI. */
 export const AGENT_ID = defineSearchAttributeKey('AgentId', 'KEYWORD');
 export const AGENT_OWNER = defineSearchAttributeKey('AgentOwner', 'KEYWORD');
 /** The supervisor's phase: `provisioning`, `running`, `stopped`, `error`, `deleting` and so on. */
 export const AGENT_PHASE = defineSearchAttributeKey('AgentPhase', 'KEYWORD');
 
-/** Of a run that is about one agent. */
+/** Search attributes of a run for one agent. */
 export const attributesOf = ({
   agentId,
   userId,

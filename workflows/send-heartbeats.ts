@@ -6,19 +6,19 @@ import { heartbeatsTaskQueue } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** Agents of one user that are asked at a time. */
+/** Most agents of one user that are called at a time. */
 const AT_ONCE = 5;
 
 export interface SendHeartbeatsInput {
   readonly userId: string;
-  /** When the setting was made that the schedule follows, as ISO 8601. */
+  /** Time of the setting that the schedule follows, in ISO 8601. */
   readonly setAt: string;
-  /** Where a new run of the same heartbeat goes on, and what it has counted. */
+  /** Position at which a new run of the same heartbeat continues, and its counts so far. */
   readonly after?: string;
   readonly counted?: HeartbeatCount;
 }
 
-/** How a heartbeat went, in numbers of agents. `skipped` are those that had stopped meanwhile. */
+/** Numbers of agents by result of a heartbeat; `skipped` counts those that stopped before their turn. */
 export interface HeartbeatCount {
   readonly answered: number;
   readonly skipped: number;
@@ -26,14 +26,14 @@ export interface HeartbeatCount {
 }
 
 /**
- * One heartbeat: asks each running agent of the user, a page of them in each run so that no history
- * grows long. An agent that does not answer is not asked twice, and keeps no other from being asked.
+ * Sends one heartbeat to each running agent of the user, one page of agents per run to limit the history.
+ * A failed agent is not retried and does not keep others waiting.
  */
 export async function sendHeartbeats(input: SendHeartbeatsInput): Promise<HeartbeatCount> {
   const { userId, setAt, after } = input;
   const record = proxyRecords<HeartbeatRecordActivities>();
   const count = { ...(input.counted ?? { answered: 0, skipped: 0, failed: 0 }) };
-  // The schedule may be older than the setting.
+  // The schedule may be older than the setting, and then this run does nothing.
   if (after === undefined && !(await record.beginHeartbeat(userId, setAt))) return count;
   const { agents, next } = await record.runningAgents(userId, after ?? '');
   const waiting = [...agents];

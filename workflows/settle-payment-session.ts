@@ -10,16 +10,16 @@ import { PAYMENTS_TASK_QUEUE } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** Steps of one run: each is a few events of its history. */
+/** Most steps of a run; each adds a few events to its history. */
 const MAX_STEPS = 20;
 
 /**
- * Does for a payment session what is to be done on chain now: has its deposit held, settles what is due,
- * and ends it when it is being closed. All that it knows stands in rows: begun anew at any moment it goes
- * on with what is left, and it is begun again when something is due again.
+ * Makes the chain transactions that a payment session needs now: holds its deposit, settles debits,
+ * closes it. All state is in rows, so a new run continues with the rest; one is started whenever
+ * something is due.
  *
  * @param id of its row.
- * @returns what it is then; undefined when it is not there.
+ * @returns the session's state; undefined if it does not exist.
  */
 export async function settlePaymentSession(id: string): Promise<PaymentSessionState | undefined> {
   if (!(await openSession(id))) return 'failed';
@@ -42,7 +42,7 @@ export async function settlePaymentSession(id: string): Promise<PaymentSessionSt
   return continueAsNew<typeof settlePaymentSession>(id);
 }
 
-/** Has the deposit held, once it is asked for and final. */
+/** Holds the deposit once the session requests it, and waits until the hold is final. */
 async function openSession(id: string): Promise<boolean> {
   const { requestSessionHold } = proxyActivities<SessionHoldActivities>({
     ...retries.recordsAnywhere,

@@ -6,7 +6,7 @@ import { repairAgentId } from './ids.js';
 import { repairAgent, type RepairOutcome } from './repair-agent.js';
 import { attributesOf } from './search-attributes.js';
 
-/** Runs a repair as a child of its own, so that operators see each. */
+/** Runs a repair as a child workflow, so that operators see each one. */
 export function startRepair(
   agent: AgentRef,
   memory: WatchdogMemory,

@@ -4,81 +4,84 @@ import type { Observation } from '../src/agents/watchdog/observation.js';
 import type { RequestedKind } from '../src/types/operation-kinds.js';
 import type { DeathCause, WatchdogMemory } from '../src/types/watchdog.js';
 
-/** The request of one operation. Its input, if any, stands in the `operations` table. */
+/** A request for one operation; its input, if any, is in the `operations` table. */
 export interface OperationRequest {
   readonly operationId: string;
 }
 
-/** The operation will begin, unless it is taken back. */
+/** Confirmation that the operation will run, unless it is withdrawn. */
 export interface OperationAdmitted {
   readonly operationId: string;
 }
 
 export interface SuperviseAgentInput extends AgentRef {
   readonly desired: 'running' | 'stopped';
-  /** Whether it has ever run. If not, a start is a provisioning. */
+  /** True if the agent has ever run; otherwise a start is a provisioning. */
   readonly provisioned: boolean;
-  /** The last observation, so that a new run tells only what changed. */
+  /** The last observed health, so that a new run reports only changes. */
   readonly observed?: Observation['health'];
-  /** What the watchdog remembers. Without it a supervisor takes up what the database knows. */
+  /** The watchdog's memory; if missing, the supervisor loads it from the database. */
   readonly watchdog?: WatchdogMemory;
-  /** What was heard, and not looked into yet. */
+  /** Signals not handled yet. */
   readonly wakeups?: KeptWakeups;
 }
 
-/** What a supervisor was told by signals, as it goes from run to run. */
+/** Signals that a supervisor passes from run to run. */
 export interface KeptWakeups {
   readonly checkNow?: boolean;
   readonly ended?: ContainerEnd;
   readonly returned?: DockerReturn;
 }
 
-/** A container has ended. A hint: what is there now decides. */
+/** The end of a container. Only a hint: the container's present state decides. */
 export interface ContainerEnd {
   readonly containerId: string;
   readonly cause: DeathCause;
-  /** Null when Docker does not say it. */
+  /** Exit code; null if Docker does not report it. */
   readonly exitCode: number | null;
-  /** Unix milliseconds, by Docker's clock. */
+  /** Time in Unix milliseconds, by Docker's clock. */
   readonly at: number;
 }
 
-/** Docker, or the whole host, was away. */
+/** The return of Docker, or of the whole host, after an outage. */
 export interface DockerReturn {
-  /** Unix milliseconds. What ended since then did so because of that, and did not crash. */
+  /**
+   * Start of the outage in Unix milliseconds. Containers that ended since then were stopped by it and did
+   * not crash.
+   */
   readonly awayFrom: number;
-  /** An operation has brought the agent up since it was heard; whether it is still up, a look tells. */
+  /** True if an operation has started the agent since the signal; a check shows whether it is still up. */
   readonly isMet?: boolean;
 }
 
-/** The Update by which an operation is asked for. */
+/** Defines the Update that requests an operation. */
 export function operationUpdate(kind: RequestedKind) {
   return defineUpdate<OperationAdmitted, [OperationRequest]>(kind);
 }
 
 /**
- * A new agent is to be provisioned. A signal, so that whoever creates an agent waits for no worker; it
- * may come again, and after other requests.
+ * Requests the provisioning of a new agent. A signal, so that the creation waits for no worker; it may
+ * arrive twice, and after other requests.
  */
 export const provisionRequested = defineSignal<[OperationRequest]>('provisionRequested');
 
-/** Something is not as it should be: read anew what should be, and look at the container now. */
+/** Reports a deviation: reload the desired state and check the container now. */
 export const checkNow = defineSignal('checkNow');
 
-/** The host's worker has heard from Docker that the container ended. */
+/** Reports that the container ended, according to Docker's events on the host. */
 export const containerEnded = defineSignal<[ContainerEnd]>('containerEnded');
 
-/** Docker is back, and the container does not run. */
+/** Reports that Docker is back and the container is not running. */
 export const dockerReturned = defineSignal<[DockerReturn]>('dockerReturned');
 
-/** Ids of the operations that the supervisor has heard of, and that are not put down as ended. */
+/** Ids of the operations that the supervisor has received and not recorded as ended. */
 export const openOperations = defineQuery<string[]>('openOperations');
 
 /**
- * The type of the failure that names, as its detail, the operation under way which is the same. As a
- * refusal, because these leave no event: an operation may be asked for a thousand times while it runs.
+ * Failure type that names the same operation in flight as its detail. A rejected Update, because
+ * rejections add no event: clients may repeat a request a thousand times.
  */
 export const OPERATION_UNDER_WAY = 'OperationUnderWay';
 
-/** The type of the failure that refuses an operation while another one runs. */
+/** Failure type that rejects an operation while a different one runs. */
 export const OPERATION_CONFLICT = 'OperationConflict';

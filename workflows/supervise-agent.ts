@@ -15,19 +15,19 @@ import { proxyRecords } from './records.js';
 import type { SuperviseAgentInput } from './supervise-agent-messages.js';
 import { Watchdog } from './watchdog.js';
 
-/** Far below where Temporal ends a run (51,200), so that a replay stays quick. */
+/** Far below Temporal's limit (51,200 events), so that a replay stays fast. */
 const MAX_HISTORY_EVENTS = 500;
 
-/** Before a supervisor goes on after a failure that nobody had reckoned with. */
+/** Milliseconds before a supervisor continues after an unexpected failure. */
 const FIRST_PAUSE_MS = 1_000;
 const LAST_PAUSE_MS = 60_000;
 
 /**
- * The one supervisor of one agent, for as long as the agent lives: the only writer of its
- * container. Operations reach it as Updates and run one at a time; in between it watches.
+ * Supervises one agent for its lifetime, as the only writer of its container. Operations arrive as
+ * Updates and run one at a time; between them it watches the agent.
  *
- * Nothing but its cancellation and the end of the agent ends it: whatever fails, it takes up what the
- * database knows, and goes on from there.
+ * Only cancellation or the agent's removal ends it: after any failure it reloads its state from the
+ * database and continues.
  */
 export async function superviseAgent(input: SuperviseAgentInput): Promise<void> {
   const { agentId, userId, host } = input;
@@ -39,7 +39,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
   let isGone = false;
   for (let failures = 0; !isGone && !operations.agentIsGone;) {
     try {
-      // What brings the loop here is answered first: in a replay it may come with what was before.
+      // Handlers run first, because a replay may deliver their messages together with earlier ones.
       await condition(allHandlersFinished);
       if (watchdog.isStale) {
         isGone = !(await takeUp());
@@ -50,14 +50,14 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     } catch (error) {
       const isCancelled = CancellationScope.current().consideredCancelled;
       if (error instanceof ContinueAsNew || isCancelled) throw error;
-      log.error('the supervisor has failed, and goes on', { reason: failureReason(error) });
+      log.error('the supervisor has failed and continues', { reason: failureReason(error) });
       watchdog.mistrust();
       await sleep(Math.min(FIRST_PAUSE_MS * 2 ** failures++, LAST_PAUSE_MS));
     }
   }
   await condition(allHandlersFinished);
 
-  /** Goes on from what the database knows of the agent. False when it is no more. */
+  /** Loads the agent's state from the database; returns false if the agent no longer exists. */
   async function takeUp(): Promise<boolean> {
     const known = await record.takeUp(agent);
     if (!known) return false;
@@ -66,7 +66,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     return true;
   }
 
-  /** Takes the next step. */
+  /** Performs the next step. */
   async function goOn(): Promise<void> {
     const { desired, provisioned } = operations.state;
     const isLong = workflowInfo().historyLength > MAX_HISTORY_EVENTS;

@@ -1,8 +1,8 @@
 import type { ContainerEnd, DockerReturn, KeptWakeups } from './supervise-agent-messages.js';
 
-/** What a supervisor has heard, and has not acted on. */
+/** Signals that a supervisor has received and not handled yet. */
 export class Wakeups {
-  /** An operation waits: it ends a watch, and a repair. */
+  /** True if a pending operation interrupts a watch or a repair. */
   isInterrupted = false;
   looksNow: boolean;
   ended: ContainerEnd | undefined;
@@ -14,7 +14,7 @@ export class Wakeups {
     this.returned = before?.returned;
   }
 
-  /** For the next run. */
+  /** Returns the signals for the next run. */
   get state(): KeptWakeups {
     return {
       ...(this.looksNow && { checkNow: true }),
@@ -23,7 +23,7 @@ export class Wakeups {
     };
   }
 
-  /** Whether a signal asks for a look. */
+  /** Reports whether a signal requests a check. */
   get isWoken(): boolean {
     return this.looksNow || this.ended !== undefined || this.returned !== undefined;
   }
@@ -32,17 +32,17 @@ export class Wakeups {
     return this.isInterrupted || this.isWoken;
   }
 
-  /** Whether something has come up that goes before any look. */
+  /** Reports whether work that precedes any check is pending. */
   get isPressed(): boolean {
     return this.isInterrupted || this.returned !== undefined;
   }
 
-  /** An operation has brought up what Docker's absence may have ended. */
+  /** Records that an operation has restarted the agent after Docker's outage. */
   meetReturn(): void {
     if (this.returned) this.returned = { ...this.returned, isMet: true };
   }
 
-  /** What was heard until now does not count any more. */
+  /** Drops all signals received so far. */
   dismiss(): void {
     this.looksNow = false;
     this.ended = undefined;

@@ -9,10 +9,10 @@ import type {
 import { showPhase } from './phase.js';
 import { proxyRecords } from './records.js';
 
-/** The states that the watchdog of one agent goes through, each written down. */
+/** State transitions of one agent's watchdog, each of them recorded. */
 export class WatchdogStates {
   memory: WatchdogMemory;
-  /** Of the start that is under way. */
+  /** Failed checks of the start in progress. */
   failedChecks = 0;
 
   readonly #agent: AgentRef;
@@ -23,7 +23,7 @@ export class WatchdogStates {
     this.memory = memory;
   }
 
-  /** The change to another state; whoever asks for it writes it down and applies it. */
+  /** Returns the transition to another state; the caller records and applies it. */
   transitionTo(
     state: WatchdogState,
     cause: WatchdogCause,
@@ -36,7 +36,7 @@ export class WatchdogStates {
     return { id: changeId(version), from: this.memory.state, cause, reason, memory };
   }
 
-  /** Goes to another state, of an agent that should run unless said. */
+  /** Applies and records a transition; `desired` defaults to running. */
   async go(
     state: WatchdogState,
     cause: WatchdogCause,
@@ -52,15 +52,15 @@ export class WatchdogStates {
 }
 
 /**
- * A run's random numbers are the same when a workflow task is lost with what it has written down, such as
- * when its worker dies; the next one knows that, and what it goes on to write has a higher version.
+ * Returns an id that includes the version: a run repeats its random numbers if a workflow task is lost
+ * after it wrote to the database, for example with its worker; later writes have a higher version.
  */
 function changeId(version: number): string {
   const id = uuid4();
   return id.slice(0, -12) + version.toString(16).padStart(12, '0');
 }
 
-/** What is remembered of an agent with which nothing has happened yet. */
+/** Returns the initial memory of an agent's watchdog. */
 export function nothingYet(desired: 'running' | 'stopped'): WatchdogMemory {
   return {
     version: 0,

@@ -37,27 +37,27 @@ import {
 import { Wakeups } from './wakeups.js';
 import { WatchdogStates, nothingYet } from './watchdog-states.js';
 
-/** Why an agent is starting for longer than usual, for those who wait for it. */
+/** Reason shown for a slow start of an agent. */
 const BROUGHT_UP = 'Docker is back: the agent is brought up in its turn';
 
-/** What goes from run to run. */
+/** State that passes from run to run. */
 type WatchdogInput = Pick<SuperviseAgentInput, 'desired' | 'observed' | 'watchdog' | 'wakeups'>;
 
 /**
- * Watches one agent that should run, and mends it. It goes from state to state (spec 3), one step
- * at a time; in between, it pauses for an operation, or the supervisor continues as new.
+ * Watches one agent that should run, and repairs it. Moves from state to state (spec 3), one step at a
+ * time; between steps it pauses for an operation, or the supervisor continues as new.
  */
 export class Watchdog {
-  /** The health that was seen last; undefined when it has to be looked at anew. */
+  /** The last observed health; undefined if the agent must be checked again. */
   #observed: ContainerHealth | undefined;
-  /** What is remembered may not be what the database knows. */
+  /** True if the memory may differ from the database. */
   #isStale: boolean;
-  /** How the container came to its end that was judged last. */
+  /** Cause of the container's last end that was judged. */
   #death: DeathCause | undefined;
   #repairs = false;
-  /** The last change by the agent's host that was taken in; what comes again changes nothing. */
+  /** Id of the last applied transition by the agent's host; repeated ones are ignored. */
   #takenIn: string | undefined;
-  /** An operation has the container. */
+  /** True while an operation controls the container. */
   #isPaused = false;
 
   readonly #agent: AgentRef;
@@ -88,7 +88,7 @@ export class Watchdog {
       this.#isStale = true;
     });
     setHandler(containerEnded, (end) => {
-      // What operations and repairs do to the container is intended; afterwards a look tells.
+      // Operations and repairs stop the container on purpose, so only a check afterwards counts.
       if (this.#repairs || this.#isPaused) this.#wakeups.looksNow = true;
       else this.#wakeups.ended = end;
     });
@@ -101,42 +101,42 @@ export class Watchdog {
     return this.#states.memory;
   }
 
-  /** For the next run: what is remembered, what was seen, and what was heard meanwhile. */
+  /** Returns the state for the next run: memory, observed health and pending signals. */
   get state(): Pick<WatchdogInput, 'observed' | 'watchdog' | 'wakeups'> {
     const { isWoken, state: wakeups } = this.#wakeups;
     const observed = this.#observed && { observed: this.#observed };
     return { watchdog: this.memory, ...observed, ...(isWoken && { wakeups }) };
   }
 
-  /** Whether what the database knows is to be taken up before anything else is done. */
+  /** Reports whether the state must be reloaded from the database before the next step. */
   get isStale(): boolean {
     return this.#isStale;
   }
 
-  /** Something has failed that should not: what is remembered may not be what is true. */
+  /** Marks the memory as possibly wrong, after an unexpected failure. */
   mistrust(): void {
     this.#isStale = true;
     this.#isPaused = false;
   }
 
-  /** Goes on from what the database knows. */
+  /** Loads the state from the database. */
   takeUp({ desired, watchdog }: SupervisedState): void {
     this.#isStale = false;
     this.#states.memory = watchdog ?? nothingYet(desired);
   }
 
-  /** Whether the step under way may be one that brings the agent up. */
+  /** Reports whether the current step may be a start of the agent. */
   get isBringingUp(): boolean {
     const { state } = this.memory;
     return state === 'repairing' || state === 'starting';
   }
 
-  /** Ends the step under way, for an operation that waits. */
+  /** Interrupts the current step for a pending operation. */
   interrupt(): void {
     this.#wakeups.isInterrupted = true;
   }
 
-  /** An operation has begun: what happens to the container from here on is its doing. */
+  /** Pauses for an operation, which causes all changes to the container from now on. */
   pause(transition: WatchdogTransition | undefined): void {
     this.#wakeups.dismiss();
     this.#isPaused = true;
@@ -144,7 +144,10 @@ export class Watchdog {
     if (transition) this.#states.memory = transition.memory;
   }
 
-  /** The operation has left the agent like this; undefined when it has to be looked at. */
+  /**
+   * Resumes after an operation. @param observed the health that the operation left; undefined if the
+   * agent must be checked.
+   */
   resume(observed: ContainerHealth | undefined, transition: WatchdogTransition | undefined): void {
     this.#isPaused = false;
     this.#observed = observed;
@@ -152,22 +155,22 @@ export class Watchdog {
     if (observed === 'healthy') this.#wakeups.meetReturn();
   }
 
-  /** What was heard until now does not count any more. */
+  /** Drops all signals received so far. */
   dismissWakeups(): void {
     this.#wakeups.dismiss();
   }
 
-  /** The change to another state; whoever asks for it writes it down and applies it. */
+  /** Returns the transition to another state; the caller records and applies it. */
   transitionTo(...change: Parameters<WatchdogStates['transitionTo']>): WatchdogTransition {
     return this.#states.transitionTo(...change);
   }
 
-  /** Waits as long as the agent should not run. */
+  /** Waits for as long as the agent should not run. */
   keepStopped(provisioned: boolean): Promise<void> {
     return this.#keptStopped.keep(provisioned, () => this.#isStale);
   }
 
-  /** Takes the next step with an agent that should run; returns when an operation waits. */
+  /** Performs the next step with an agent that should run; returns when an operation is pending. */
   async watch(): Promise<void> {
     this.#wakeups.isInterrupted = false;
     if (this.#wakeups.returned) return this.#comeBack(this.#wakeups.returned);
@@ -190,7 +193,7 @@ export class Watchdog {
     if (seen && !(await this.#isGivenTime(seen))) await this.#judge(seen);
   }
 
-  /** Whether a start that does not answer is looked at once more, after a while, before it has failed. */
+  /** Reports whether an unanswered start gets another check after a pause before it counts as failed. */
   async #isGivenTime({ health }: Observation): Promise<boolean> {
     if (health !== 'unhealthy' || this.memory.state !== 'starting') return false;
     const settings = await this.#record.watchdogSettings();
@@ -199,7 +202,7 @@ export class Watchdog {
     return true;
   }
 
-  /** Repairs an agent that is still not well, or waits for it to recover where that is switched off. */
+  /** Repairs an unhealthy agent, or waits for it to recover if automatic repair is off. */
   async #mend(): Promise<void> {
     const agent = this.#agent;
     const settings = await this.#record.watchdogSettings();
@@ -209,7 +212,7 @@ export class Watchdog {
           this.#degradedWatch.watchDegraded(agent, this.#observed ?? null, this.#takenIn),
         );
     if (!seen) return;
-    // That it had ended was counted when it was degraded for it, by whichever supervisor.
+    // The container's end was counted when the agent became degraded, possibly by an earlier supervisor.
     const hasEnded = seen.health === 'stopped' && this.#observed !== undefined;
     if (seen.health === 'healthy' || (hasEnded && this.#observed !== 'stopped')) {
       return this.#judge(seen);
@@ -218,7 +221,10 @@ export class Watchdog {
     if (settings.autoRepair) await this.#repair(settings, seen);
   }
 
-  /** What a look finds, or a signal asks to look for. Nothing when something else is more urgent. */
+  /**
+   * Returns the observation of a check, or of one that a signal requests; undefined if something is more
+   * urgent.
+   */
   async #look(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
     const isUrgent = () => this.#wakeups.isUrgent;
     let seen = isUrgent() ? undefined : await interruptible(isUrgent, patiently);
@@ -230,16 +236,16 @@ export class Watchdog {
         () => this.#wakeups.isPressed,
         () => this.#eyes.observeAgent(this.#agent, this.#takenIn),
       );
-      // A look that gave way to an operation is taken again, unless that has begun.
+      // A check interrupted by an operation is repeated, unless the operation has begun.
       if (seen) this.#wakeups.ended = undefined;
       if (seen?.past) return this.#takeIn(seen.past);
-      // Docker's events tell a stop from a kill; only its record of a container is sure of an
-      // end for want of memory.
+      // Docker's events distinguish a stop from a kill, but only its record of the container proves an
+      // out-of-memory kill.
       if (seen?.health === 'stopped' && end) {
         return { ...seen, death: seen.death === 'oom' ? 'oom' : end.cause };
       }
       if (seen?.health === 'starting' && this.memory.state === 'running') {
-        // It ended, and somebody else has started it.
+        // The container ended and was started by someone else.
         await this.#states.go('starting', end?.cause ?? 'unhealthy', seen.reason);
         return undefined;
       }
@@ -247,7 +253,7 @@ export class Watchdog {
     return seen?.past ? this.#takeIn(seen.past) : seen;
   }
 
-  /** Takes over what the agent's host did by itself while nobody here could. */
+  /** Applies the transitions that the agent's host made while no supervisor was available. */
   async #takeIn(past: readonly PastTransition[]): Promise<undefined> {
     const last = past.at(-1);
     const settings = await this.#record.watchdogSettings();
@@ -277,7 +283,7 @@ export class Watchdog {
     }
   }
 
-  /** Counts a crash; at the threshold the agent is left alone until somebody takes it up. */
+  /** Counts a crash; at the threshold the agent is left alone until a user or operator starts it. */
   async #crash(cause: WatchdogCause, reason: string | null): Promise<void> {
     const settings = await this.#record.watchdogSettings();
     const { crashes, isLoop } = countCrash(this.memory.crashes, Date.now(), settings);
@@ -288,13 +294,13 @@ export class Watchdog {
       await this.#crashReport.recordCrash(this.#agent, id, { ...this.memory, state });
     } catch (error) {
       if (isCancellation(error)) throw error;
-      log.warn('nothing more was found out about a crash', { reason: failureReason(error) });
+      log.warn('details of a crash could not be recorded', { reason: failureReason(error) });
     }
     if (isLoop) await this.#states.go('crash_loop', cause, reason);
   }
 
   async #repair(settings: WatchdogSettings, seen: Observation): Promise<void> {
-    // Only when it was judged may it have been known how it ended.
+    // The cause of the end may have been known only when the end was judged.
     const death = seen.death && (this.#death ?? seen.death);
     await this.#states.go('repairing', death ?? 'unhealthy', seen.reason);
     try {
@@ -308,14 +314,14 @@ export class Watchdog {
       else await this.#states.go('crash_loop', 'repair_failed', outcome.reason);
     } catch (error) {
       if (isCancellation(error)) throw error;
-      // That of a supervisor before this one comes to its end first.
+      // The repair of an earlier supervisor must end first.
       if (error instanceof WorkflowExecutionAlreadyStartedError) throw error;
-      // The run itself was ended by somebody.
+      // The repair run itself was ended from outside.
       await this.#states.go('crash_loop', 'repair_failed', failureReason(error));
     }
   }
 
-  /** Runs the repair as a child of its own, so that operators see each attempt. */
+  /** Runs the repair as a child workflow, so that operators see each attempt. */
   async runRepair(settings: WatchdogSettings, priority?: Priority): Promise<RepairOutcome> {
     this.#repairs = true;
     try {
@@ -334,7 +340,7 @@ export class Watchdog {
     }
   }
 
-  /** Docker was away: what ended meanwhile has not crashed, and is brought up again. */
+  /** Restarts the agent after Docker's outage; its end then was no crash. */
   async #comeBack(back: DockerReturn): Promise<void> {
     this.#wakeups.dismiss();
     this.#observed = undefined;
@@ -367,12 +373,12 @@ export class Watchdog {
       if (isCancellation(error)) throw error;
       const reason = failureReason(error);
       if (isMemoryMissing(error)) return this.#loseMemory(reason);
-      // Whatever it has led to is looked at next, and judged as it is found.
-      log.warn('an agent did not come up again', { reason });
+      // The next check judges the resulting state.
+      log.warn("an agent did not start again after Docker's outage", { reason });
     }
   }
 
-  /** Left alone until an operator gives it a memory. */
+  /** Leaves the agent alone until an operator gives it a memory. */
   async #loseMemory(reason: string | null): Promise<void> {
     await this.#states.go('crash_loop', 'memory_missing', reason);
   }

@@ -5,17 +5,17 @@ import { bearerOf } from './bearer-token.js';
 import { bearer } from './bearer.js';
 import type { InternalCaller } from './internal-key.js';
 
-/** How it is known who is an admin. */
+/** Lookups that decide who is an administrator. */
 export interface Admins {
-  /** Whether this is an admin's account. */
+  /** Reports whether the account belongs to an administrator. */
   readonly isAdmin: (userId: string) => Promise<boolean>;
-  /** Whether the address is an admin's, of whom a trusted caller says that it is theirs. */
+  /** Reports whether the address, vouched for by a trusted caller, belongs to an administrator. */
   readonly isAdminEmail: (email: string) => boolean;
 }
 
 /**
- * An administrator (spec 5.5): an admin's API key, or the internal key. The latter alone is the operator;
- * where it speaks for an account that one decides, and where it names an address alone, ADMIN_EMAILS.
+ * Administrator (spec 5.5): an admin's API key, or the internal key. The internal key alone means the
+ * operator; with a user id, that account decides; with only an address, ADMIN_EMAILS decides.
  */
 export const admin = configurableAuthentication<Admins, InternalCaller | ApiKeyCaller>({
   name: 'admin',
@@ -32,7 +32,7 @@ export const admin = configurableAuthentication<Admins, InternalCaller | ApiKeyC
       if (bearerOf(presented.request) === undefined) return undefined;
       const found = await byBearer(presented);
       if (found && (await isAdmin(found.caller))) return found;
-      throw new ForbiddenError('Administrators alone may do this', 'ADMIN_REQUIRED');
+      throw new ForbiddenError('Administrator access required', 'ADMIN_REQUIRED');
     };
   },
 });

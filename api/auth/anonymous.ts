@@ -1,6 +1,6 @@
 import { authentication, type Identity, type AuthenticationRequest } from './authentication.js';
 
-/** Nobody in particular, or a request whose endpoint does not ask who it is. */
+/** An unidentified caller, or any caller of an endpoint without authentication. */
 export interface AnonymousCaller {
   readonly kind: 'anonymous';
 }
@@ -13,7 +13,7 @@ export function anonymousIdentity({
   return { caller: ANONYMOUS, tenant: 'none', scope: `anonymous:${clientAddress}` };
 }
 
-/** Nobody has to say who they are. */
+/** No authentication required. */
 export const anonymous = authentication<AnonymousCaller>({
   name: 'none',
   schemes: [],

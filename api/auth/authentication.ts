@@ -1,77 +1,83 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Whoever calls, as a handler sees them. */
+/** The caller as a handler sees it. */
 export interface Caller {
   readonly kind: string;
 }
 
-/** Whose rows a caller sees: those of one user, everybody's, or nobody's. */
+/** The rows that a caller sees: one user's, all users', or none. */
 export type TenantOfCaller = { readonly userId: string } | 'platform' | 'none';
 
-/** Who a request was found to be from. */
+/** The result of authenticating a request. */
 export interface Identity<C extends Caller = Caller> {
   readonly caller: C;
   readonly tenant: TenantOfCaller;
-  /** Whose an `Idempotency-Key` is: two callers with the same key never meet. */
+  /** Namespace of `Idempotency-Key`: the same key in two scopes never collides. */
   readonly scope: string;
-  /** Keeps the first answer to an `Idempotency-Key` itself, so that it is not kept here as well. */
+  /**
+   * True if the caller stores the first answer to an `Idempotency-Key` itself; no answer is stored here
+   * then.
+   */
   readonly keepsAnswer?: boolean;
 }
 
-/** What a request is authenticated by. */
+/** The parts of a request that authentication reads. */
 export interface AuthenticationRequest {
   readonly request: IncomingMessage;
   readonly clientAddress: string;
-  /** As it came; undefined where there is none, and for every way that headers prove. */
+  /** The raw body; undefined without a body, and for all authentication by headers. */
   readonly body: Buffer | undefined;
 }
 
 type Found<C extends Caller> = Identity<C> | undefined;
 
-/** Finds out who calls; undefined for whoever does not prove it, who is answered with 401. */
+/** Identifies the caller; undefined without valid proof, which is answered with 401. */
 export type Authenticate<C extends Caller> = (
   request: AuthenticationRequest,
 ) => Found<C> | Promise<Found<C>>;
 
-/** A security scheme of OpenAPI. */
+/** An OpenAPI security scheme. */
 export type SecurityScheme = Readonly<Record<string, string>>;
 
 interface Description {
   readonly name: string;
-  /** Any one of these opens the endpoint: what stands in one is needed together. */
+  /** Alternatives, each of which opens the endpoint; all schemes within one entry are required together. */
   readonly schemes: readonly Readonly<Record<string, SecurityScheme>>[];
-  /** Whether nothing at all opens it too. */
+  /** True if requests without credentials are let in too. */
   readonly optional?: boolean;
-  /** Error statuses that it adds to its endpoints. */
+  /** Error statuses that this authentication adds to its endpoints. */
   readonly errors: readonly number[];
-  /** Those that it adds where something is changed. */
+  /** Error statuses that it adds to endpoints that change something. */
   readonly errorsOfChanges?: readonly number[] | undefined;
-  /** What proves it; headers unless said. Before that nothing of a body is read. */
+  /**
+   * The part of the request that holds the proof; default `headers`. With `headers`, the body is read
+   * only after authentication.
+   */
   readonly proof?: 'headers' | 'body';
 }
 
-/** A way to authenticate: what an endpoint names as its `auth`. */
+/** An authentication method, named by an endpoint as its `auth`. */
 export interface Authentication<C extends Caller = Caller> extends Description {
-  /** Makes it ready for a listener, which has configured what needs that. */
+  /** Prepares this method for a listener, with the listener's configuration. */
   prepare(configs: AuthenticationConfigs): Authenticate<C>;
 }
 
-/** Whom a handler can meet under a way. */
+/** The callers that a handler can get from an authentication method. */
 export type CallerOf<A> = A extends Authentication<infer C> ? C : never;
 
-/** A way that a listener configures: with a key, or with what callers are looked up in. */
+/** An authentication method that the listener configures, with a key or with a lookup of callers. */
 export interface ConfigurableAuthentication<Config, C extends Caller> extends Authentication<C> {
-  /** For the list of a listener. */
+  /** Returns the configured method, for the listener's `authenticate` list. */
   with(config: Config): AuthenticationConfig;
 }
 
-/** A way, and how a listener configures it. */
+/** An authentication method with a listener's configuration for it. */
 export interface AuthenticationConfig {
   readonly way: Authentication;
   readonly config: unknown;
 }
 
-/** How a listener configures the ways that its endpoints name. */
+/** A listener's configurations of the authentication methods that its endpoints name. */
 export class AuthenticationConfigs {
   readonly #configs: ReadonlyMap<Authentication, unknown>;
 
@@ -79,16 +85,20 @@ export class AuthenticationConfigs {
     this.#configs = new Map(configs.map(({ way, config }) => [way, config]));
   }
 
-  /** @throws TypeError for a way that the listener does not have: its endpoints could not work. */
+  /**
+   * Returns the listener's configuration of an authentication method.
+   *
+   * @throws TypeError if the listener does not configure the method: its endpoints could not work.
+   */
   of<Config>(way: ConfigurableAuthentication<Config, Caller>): Config {
     if (!this.#configs.has(way))
       throw new TypeError(`the listener does not authenticate by ${way.name}`);
-    // Only the way's own `with` has put it there.
+    // Safe cast: only the method's own `with` stores its configuration.
     return this.#configs.get(way) as Config;
   }
 }
 
-/** Declares a way that a listener configures. */
+/** Declares an authentication method that needs a listener's configuration. */
 export function configurableAuthentication<Config, C extends Caller>(
   way: Description & { prepare(config: Config, configs: AuthenticationConfigs): Authenticate<C> },
 ): ConfigurableAuthentication<Config, C> {
@@ -100,7 +110,7 @@ export function configurableAuthentication<Config, C extends Caller>(
   return configurable;
 }
 
-/** Declares a way that needs nothing, or is made of others. */
+/** Declares an authentication method that needs no configuration of its own. */
 export function authentication<C extends Caller>(way: Authentication<C>): Authentication<C> {
   return way;
 }

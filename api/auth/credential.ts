@@ -6,7 +6,7 @@ import {
 } from './authentication.js';
 import { bearerOf } from './bearer-token.js';
 
-/** Something that a request has to show: where it stands, as OpenAPI says it and as it is read. */
+/** A credential that a request must carry: its OpenAPI scheme and its reader. */
 interface Shown {
   readonly scheme: SecurityScheme;
   readonly of: (request: IncomingMessage) => string | undefined;
@@ -18,7 +18,7 @@ export const bearerToken = (description: string): Shown => ({
   of: bearerOf,
 });
 
-/** A header of its own, whose name is in lower case. */
+/** A credential in its own header; the name is in lower case. */
 export const header = (name: string): Shown => ({
   scheme: { type: 'apiKey', in: 'header', name },
   of({ headers }) {
@@ -27,12 +27,12 @@ export const header = (name: string): Shown => ({
   },
 });
 
-/** Finds what it is that a request shows, by all of it. */
+/** Finds the caller by all credentials of a request. */
 type Finder<Names extends string, Found> = (
   shown: Readonly<Record<Names, string>>,
 ) => Promise<Found | undefined>;
 
-/** A way by which callers show what a user has given them: they see that user's rows. */
+/** Declares authentication by credentials that a user issued; callers see that user's rows. */
 export function credential<
   const Name extends string,
   Names extends string,
@@ -44,21 +44,21 @@ export function credential<
 }: {
   readonly name: Name;
   readonly shows: Readonly<Record<Names, Shown>>;
-  /** What tells one from another; no secret. */
+  /** Identifies the credential in scopes and logs; not secret. */
   readonly idOf: (found: Found) => string;
 }): ConfigurableAuthentication<Finder<Names, Found>, Found & { readonly kind: Name }> {
   const parts = Object.entries<Shown>(shows);
   return configurableAuthentication({
     name,
     schemes: [Object.fromEntries(parts.map(([part, { scheme }]) => [part, scheme]))],
-    // Too many may wait to be looked up.
+    // 503: the queue for lookups is full.
     errors: [401, 503],
     prepare:
       (find: Finder<Names, Found>) =>
       async ({ request }) => {
         const shown = parts.map(([part, { of }]) => [part, of(request)] as const);
         if (shown.some(([, value]) => value === undefined)) return undefined;
-        // Its keys are those of `shows`, and none is undefined.
+        // Safe cast: the keys are those of `shows`, and no value is undefined here.
         const found = await find(Object.fromEntries(shown) as Record<Names, string>);
         if (found === undefined) return undefined;
         return {

@@ -5,10 +5,10 @@ import { sameSecret } from './bearer-token.js';
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Guards a signed-in browser against requests that another site makes it send: those need the
- * session's own token, which only our site can read.
+ * Guards browser sessions against cross-site requests: these need the session's CSRF token, which only
+ * our site can read.
  *
- * @param publicUrl where people reach this listener, when a proxy hides that from `Host`.
+ * @param publicUrl the listener's public URL, if a proxy hides it from `Host`.
  */
 export function csrfGuard(publicUrl: string | undefined) {
   const publicHost = publicUrl === undefined ? undefined : new URL(publicUrl).host;
@@ -21,7 +21,10 @@ export function csrfGuard(publicUrl: string | undefined) {
   };
 }
 
-/** A sibling subdomain (`same-site`) counts as elsewhere too: agents are served on such. */
+/**
+ * Reports whether another site sent the request. Sibling subdomains (`same-site`) count as other sites:
+ * agents are served on them.
+ */
 function isFromElsewhere(request: IncomingMessage, publicHost: string | undefined): boolean {
   const site = request.headers['sec-fetch-site'];
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return true;

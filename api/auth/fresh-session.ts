@@ -2,21 +2,24 @@ import { ForbiddenError } from '../../src/lib/errors.js';
 import { configurableAuthentication } from './authentication.js';
 import { session, type SessionCaller } from './session.js';
 
-/** For how long after signing in a session is fresh. */
+/** How long a session stays fresh after signing in. */
 export interface Freshness {
-  /** Milliseconds. */
   readonly maxAgeMs: number;
 }
 
-/** @throws ForbiddenError with `REAUTHENTICATION_REQUIRED` when it is too long since they signed in. */
+/**
+ * Checks that the session is fresh.
+ *
+ * @throws ForbiddenError with `REAUTHENTICATION_REQUIRED` if the sign-in is older than `maxAgeMs`.
+ */
 export function requireFresh({ signedInAt }: SessionCaller, { maxAgeMs }: Freshness): void {
   if (Date.now() - signedInAt.getTime() <= maxAgeMs) return;
   throw new ForbiddenError('Please sign in again first', 'REAUTHENTICATION_REQUIRED');
 }
 
 /**
- * A session of somebody who has signed in just now: for what a stolen one must not reach. Signing in
- * again, in any way, makes one.
+ * A session of a recent sign-in, for actions that a stolen session must not reach. Signing in again by
+ * any method makes a fresh session.
  */
 export const freshSession = configurableAuthentication<Freshness, SessionCaller>({
   name: 'fresh-session',

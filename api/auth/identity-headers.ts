@@ -1,18 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import { BadRequestError } from '../../src/lib/errors.js';
 
-/** No column takes a longer one. */
+/** Length of the database columns for user ids. */
 const MAX_USER_ID = 255;
 
-/** Who a request says that it speaks for, which counts only from those who may say so. */
+/** The identity that a request claims; valid only from callers that may speak for others. */
 export interface ClaimedIdentity {
   /** From `x-user-id`, `x-user-email` and `x-user-role`; absent without `x-user-id`. */
   readonly user:
     | { readonly id: string; readonly email?: string; readonly role?: string }
     | undefined;
-  /** From `x-user-email`, also where nobody says whose it is. */
+  /** From `x-user-email`, even without `x-user-id`. */
   readonly email: string | undefined;
-  /** From `x-user-plan`, as it came. */
+  /** From `x-user-plan`, unparsed. */
   readonly plan: string | undefined;
   /** From `x-billing-subscription-id`. */
   readonly subscriptionId: string | undefined;

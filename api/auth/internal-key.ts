@@ -4,17 +4,17 @@ import { configurableAuthentication, type Identity } from './authentication.js';
 import { bearerOf, keyMatcher } from './bearer-token.js';
 import { readIdentityHeaders, type ClaimedIdentity } from './identity-headers.js';
 
-/** A holder of the internal key, who may speak for a user. */
+/** A holder of the internal key, which may speak for a user. */
 export interface InternalCaller extends ClaimedIdentity {
   readonly kind: 'internal';
 }
 
-/** Header by which the web API says who keeps the answer to an `Idempotency-Key`. */
+/** Header by which the web API says which side stores the answer to an `Idempotency-Key`. */
 export const ANSWER_KEPT_BY = 'x-answer-kept-by';
 
 /**
- * The operator's key, for an area or a single endpoint (`requireAuth` of spec 5.3); while it is changed, two.
- * Whoever holds one sees everything, or what the user sees that they name.
+ * The operator's key (`requireAuth` of spec 5.3), or two keys during a rotation. Its holder sees all
+ * rows, or only those of the user that it names.
  */
 export const internalKey = configurableAuthentication<readonly string[], InternalCaller>({
   name: 'internal',
@@ -32,7 +32,7 @@ export const internalKey = configurableAuthentication<readonly string[], Interna
   },
 });
 
-/** Who a request that has shown the internal key is from. */
+/** Returns the identity of a request that carries the internal key. */
 export function internalIdentity(request: IncomingMessage): Identity<InternalCaller> {
   const claimed = readIdentityHeaders(request);
   const { user } = claimed;

@@ -9,7 +9,7 @@ import { bearer } from './bearer.js';
 import { readIdentityHeaders, type ClaimedIdentity } from './identity-headers.js';
 import type { InternalCaller } from './internal-key.js';
 
-/** Who a caller without a key says to be, where such headers are believed. */
+/** A caller without a key whose identity headers are trusted. */
 export interface ClaimedCaller extends ClaimedIdentity {
   readonly kind: 'claimed';
 }
@@ -19,12 +19,12 @@ LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
 /**
- * The internal key or a user's API key; without a key whoever the headers say, where those are
- * believed, or nobody. A claim shows no rows.
+ * The internal key or a user's API key. Without a key: the identity in the headers if those are trusted,
+ * else anonymous. A claimed identity sees no rows.
  */
 export const optionalBearer = configurableAuthentication<
   {
-    /** Whether a caller without a key, on this machine, is who its headers say. */
+    /** Reports whether the identity headers of a keyless caller on this machine are trusted. */
     readonly believesLoopback: () => Promise<boolean>;
   },
   InternalCaller | ApiKeyCaller | ClaimedCaller | AnonymousCaller
@@ -51,7 +51,7 @@ export const optionalBearer = configurableAuthentication<
   },
 });
 
-/** From this machine, and not by way of a proxy on it. */
+/** Reports whether a request comes from this machine and not through a proxy on it. */
 function isDirectLoopback({ headers, socket }: IncomingMessage): boolean {
   if (headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined) return false;
   return inNetworks(LOOPBACK, plainAddress(socket.remoteAddress ?? ''));

@@ -3,7 +3,10 @@ import { authentication } from './authentication.js';
 import { bearerOf } from './bearer-token.js';
 import { session, type SessionCaller } from './session.js';
 
-/** A session where there is one. Who shows a bearer is nobody here: no key is a session. */
+/**
+ * A session, or anonymous without a session. A bearer token makes the caller anonymous: no key is a
+ * session.
+ */
 export const optionalSession = authentication<SessionCaller | AnonymousCaller>({
   name: 'optional-session',
   schemes: session.schemes,

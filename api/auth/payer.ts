@@ -8,32 +8,32 @@ import type { SessionCaller } from './session.js';
 const sessionId = header('x-session-id');
 const walletAddress = header('x-wallet-address');
 
-/** Who shows the id of a payment session. */
+/** A caller with the id of a payment session. */
 export interface PaymentSessionCaller {
   readonly kind: 'payment-session';
   readonly session: PayingSession;
 }
 
-/** Who shows nothing that could pay. */
+/** A caller without any means of payment. */
 export interface NoPayer {
   readonly kind: 'anonymous';
-  /** Whether it was meant to be a payment session. */
+  /** True if the request carried an invalid payment session. */
   readonly showsSession: boolean;
 }
 
-/** What is shown of a payment session. */
+/** The payment session credentials of a request. */
 export interface ShownPaymentSession {
   readonly token: string;
-  /** In whatever case it was written. */
+  /** In any letter case. */
   readonly address: string;
 }
 
 type FindSession = (shown: ShownPaymentSession) => Promise<PayingSession | undefined>;
 
 /**
- * Whoever pays: by a payment session, or a person by their credits. Nobody is refused for showing
- * nothing that pays: what they are told of it is the endpoint's. An `Idempotency-Key` is the session's or
- * the person's, however they sign in, and means nothing of anybody else.
+ * The payer: a payment session, or a person's credits. Callers without either are let in; the endpoint
+ * answers them. An `Idempotency-Key` belongs to the session or to the person, whatever their sign-in;
+ * anonymous keys are ignored.
  */
 export const payer = configurableAuthentication<
   FindSession,

@@ -5,17 +5,17 @@ import { authentication } from './authentication.js';
 import { bearerOf } from './bearer-token.js';
 import { session, type Person, type SessionCaller } from './session.js';
 
-/** A person's program, which does what they do but for their keys, sessions and account. */
+/** A person's program: may do everything but manage keys, sessions and the account. */
 export interface ProgramCaller extends Person {
   readonly kind: 'api-key';
   readonly keyId: string;
 }
 
-/** Whose limits count for somebody: administrators have the highest plan's. */
+/** The plan whose limits apply; administrators get the highest plan. */
 export const planOfPerson = ({ plan, user }: Person): Plan | undefined =>
   user.isAdmin ? 'network' : plan;
 
-/** A person, by the session of their browser, or by an API key, beside which no cookie is looked at. */
+/** A person, by browser session or by API key. With an API key, cookies are ignored. */
 export const person = authentication<SessionCaller | ProgramCaller>({
   name: 'person',
   schemes: [...session.schemes, ...apiKey.schemes],
@@ -37,7 +37,7 @@ export const person = authentication<SessionCaller | ProgramCaller>({
   },
 });
 
-/** The same where nobody has to say who they are; a bearer that is no key is refused. */
+/** A person, or anonymous without credentials; an invalid bearer token is rejected. */
 export const optionalPerson = authentication<SessionCaller | ProgramCaller | AnonymousCaller>({
   name: 'optional-person',
   schemes: person.schemes,

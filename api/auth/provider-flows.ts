@@ -4,25 +4,25 @@ import type { ProviderKind } from '../../src/types/sign-in-methods.js';
 import { SecretUnreadableError, type SecretBox } from '../../src/platform/secrets/secret-box.js';
 import { tokenHash } from '../../src/platform/secrets/token-hash.js';
 
-/** How long somebody may take at a provider. */
+/** Time to complete a sign-in at a provider. */
 const FLOW_SECONDS = 10 * 60;
 
-/** Flows that one browser has at a time: what a request carries has an end. */
+/** Concurrent flows per browser, to bound the size of the cookie header. */
 const MAX_FLOWS = 5;
 
 const RANDOM_BYTES = 32;
 
-/** A sign-in that was begun, as the browser keeps it until the provider sends it back. */
+/** A sign-in in progress, stored in the browser until the provider sends it back. */
 export interface ProviderFlow extends SignInSecrets {
-  /** Milliseconds since 1970, after which it is over. */
+  /** Expiry, in milliseconds since 1970. */
   readonly until: number;
-  /** The session whose account is to be linked; without one somebody signs in. */
+  /** The session whose account is to be linked; absent for a sign-in. */
   readonly link?: { readonly userId: string; readonly sessionId: string };
 }
 
 /**
- * Sign-ins under way at one provider. Each is in a cookie of its own, sealed, so that two tabs both
- * work, nothing is stored for visitors, and an answer is taken from the browser alone that asked.
+ * Sign-ins in progress at one provider. Each has its own sealed cookie: parallel tabs work, nothing is
+ * stored for visitors, and only the browser that began a flow can complete it.
  */
 export class ProviderFlows {
   readonly #context: string;
@@ -30,10 +30,10 @@ export class ProviderFlows {
   readonly #secrets: SecretBox;
   readonly #secure: boolean;
 
-  /** @param secure false only where HTTP is plain. */
+  /** @param secure false only for plain HTTP. */
   constructor(kind: ProviderKind, secrets: SecretBox, secure: boolean) {
     this.#context = `sign-in-flow:${kind}`;
-    // With that prefix, browsers let no neighbouring host set one.
+    // The `__Host-` prefix keeps sibling hosts from setting the cookie.
     this.#prefix = `${secure ? '__Host-' : ''}sign-in-${kind}-`;
     this.#secrets = secrets;
     this.#secure = secure;
@@ -50,7 +50,7 @@ export class ProviderFlows {
     };
   }
 
-  /** The `Set-Cookie` values that keep a flow, and forget the oldest when there are too many. */
+  /** Returns the `Set-Cookie` values that store a flow and evict the oldest flows over the limit. */
   keep(flow: ProviderFlow, cookies: string | undefined): string[] {
     const begun = this.#cookies(cookies).slice(0, 1 - MAX_FLOWS);
     const sealed = this.#secrets.seal(JSON.stringify(flow), this.#context);
@@ -60,7 +60,7 @@ export class ProviderFlows {
     ];
   }
 
-  /** The flow of that state, if this browser has begun it. Two cookies of its name are none. */
+  /** Returns the flow with that state if this browser began it. Two cookies of the same name count as none. */
   find(state: string, cookies: string | undefined): ProviderFlow | undefined {
     const name = this.#nameOf(state);
     const [found, ...more] = this.#cookies(cookies).filter((each) => each[0] === name);
@@ -69,14 +69,14 @@ export class ProviderFlows {
     return flow?.state === state && flow.until > Date.now() ? flow : undefined;
   }
 
-  /** The `Set-Cookie` value that ends a flow. */
+  /** Returns the `Set-Cookie` value that removes a flow. */
   end(state: string): string {
     return this.#serialize(this.#nameOf(state), '', 0);
   }
 
   #open(sealed: string): ProviderFlow | undefined {
     try {
-      // Nobody else seals in this context.
+      // Safe cast: only this class seals values in this context.
       return JSON.parse(this.#secrets.open(sealed, this.#context)) as ProviderFlow;
     } catch (error) {
       if (error instanceof SecretUnreadableError) return undefined;

@@ -9,21 +9,30 @@ import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { ProviderFlow } from './provider-flows.js';
 import type { SignInRequest } from './sign-in.js';
 
-/** A request that begins a flow, or that the provider has sent a browser back with. */
+/** A request that begins a flow, or that returns from the provider. */
 export interface ProviderRequest extends SignInRequest {
   readonly step: 'begin' | 'answer';
-  /** Of an answer: undefined when this browser has begun none of that state. */
+  /** For `answer`: the flow that this browser began with the state; undefined if there is none. */
   readonly flow: ProviderFlow | undefined;
-  /** Of an answer: the session that the browser has. */
+  /** For `answer`: the browser's session. */
   readonly sessionId?: string | undefined;
   readonly origin: RequestOrigin;
 }
 
-/** What is made of who somebody has proven to be. */
+/** Handlers for a proven identity. */
 export interface ProviderOutcomes {
-  /** @throws IdentityRefusedError */
+  /**
+   * Signs in by a proven identity.
+   *
+   * @throws IdentityRefusedError
+   */
   signIn(applicant: Applicant, origin: RequestOrigin): Promise<SignInProof>;
-  /** @returns where the browser goes then. @throws IdentityRefusedError */
+  /**
+   * Links a proven identity to an account.
+   *
+   * @returns the location to redirect to.
+   * @throws IdentityRefusedError
+   */
   link(
     account: NonNullable<ProviderFlow['link']>,
     applicant: Applicant,
@@ -32,8 +41,8 @@ export interface ProviderOutcomes {
 }
 
 /**
- * Sign-in at somebody else: redirects there, succeeds with a proof, or fails with an `IdentityRefusedError`.
- * An answer to a flow that links redirects as well: nobody is signed in by it.
+ * Creates the strategy for sign-in at a provider: redirects there, succeeds with a proof, or fails with
+ * an `IdentityRefusedError`. Completing a link flow redirects too and signs nobody in.
  */
 export function providerStrategy(provider: SignInProvider, outcomes: ProviderOutcomes): Strategy {
   async function next(request: ProviderRequest): Promise<SignInProof | { location: string }> {
@@ -42,7 +51,7 @@ export function providerStrategy(provider: SignInProvider, outcomes: ProviderOut
     if (step === 'begin') return { location: (await provider.authorizationUrl(flow)).href };
     const { code, error, iss } = query;
     const isAnswered = typeof code === 'string' && error === undefined;
-    // The account of one is never linked in the session of another.
+    // A link flow must end in the session that began it.
     const isTheirs = flow.link === undefined || flow.link.sessionId === sessionId;
     if (!isAnswered || !isTheirs) throw new IdentityRefusedError('AuthFailed');
     const answer = { code, iss: typeof iss === 'string' ? iss : undefined };
@@ -55,7 +64,7 @@ export function providerStrategy(provider: SignInProvider, outcomes: ProviderOut
     override readonly name = provider.kind;
 
     override authenticate(this: StrategyCreated<Strategy>, request: unknown): void {
-      // Passport hands on what `SignIn` was asked with; its types know Express alone.
+      // Passport passes on the request of `SignIn`; its types only allow Express requests.
       next(request as ProviderRequest).then(
         (next) => ('location' in next ? this.redirect(next.location) : this.success(next)),
         (error: unknown) => {

@@ -3,25 +3,29 @@ export const SESSION_SECONDS = 30 * 24 * 60 * 60;
 
 const MAX_TOKEN_LENGTH = 256;
 
-/** The `Set-Cookie` value that signs a browser in. @param secure false only where HTTP is plain. */
+/**
+ * Returns the `Set-Cookie` value that signs a browser in.
+ *
+ * @param secure false only for plain HTTP.
+ */
 export function serializeSessionCookie(token: string, secure: boolean): string {
   return cookie(token, SESSION_SECONDS, secure);
 }
 
-/** The `Set-Cookie` value that signs a browser out. */
+/** Returns the `Set-Cookie` value that signs a browser out. */
 export function clearSessionCookie(secure: boolean): string {
   return cookie('', 0, secure);
 }
 
 function cookie(value: string, maxAge: number, secure: boolean): string {
-  // Without a domain: agents are on names below ours, or beside it.
+  // No `Domain`: agents are served on subdomains and sibling hosts.
   const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax`;
   return `${SESSION_COOKIE}=${value}; ${attributes}${secure ? '; Secure' : ''}`;
 }
 
 /**
- * The session token in a `Cookie` header. Two of them are none: somebody else, such as a neighbouring
- * host, has set one of them.
+ * Returns the session token of a `Cookie` header. Two session cookies count as none: another party, such
+ * as a sibling host, set one of them.
  */
 export function readSessionCookie(header: string | undefined): string | undefined {
   if (header === undefined) return undefined;

@@ -7,34 +7,34 @@ import { bearerOf } from './bearer-token.js';
 import { csrfGuard } from './csrf.js';
 import { readSessionCookie, SESSION_COOKIE } from './session-cookie.js';
 
-/** A person who calls. */
+/** A caller that is a person. */
 export interface Person {
   readonly user: SignedInUser;
-  /** The plan that the user is on, if any. */
+  /** The user's plan, if any. */
   readonly plan: Plan | undefined;
 }
 
 /** A signed-in person. */
 export interface SessionCaller extends Person {
   readonly kind: 'session';
-  /** The session's, which opens nothing. */
+  /** The session's id; not a credential. */
   readonly sessionId: string;
-  /** When they proved who they are. */
+  /** Time of the sign-in. */
   readonly signedInAt: Date;
-  /** What `x-csrf-token` must say on a state-changing request from another site. */
+  /** The value that `x-csrf-token` must have on a state-changing request from another site. */
   readonly csrfToken: string;
 }
 
 export interface Sessions {
   /** Finds an unexpired session by its token. */
   find(token: string): Promise<Omit<SessionCaller, 'kind'> | undefined>;
-  /** Where people reach the listener: its origin counts as our own site. */
+  /** The listener's public URL; its origin counts as same-origin. */
   readonly publicUrl?: string | undefined;
 }
 
 /**
- * The session cookie of a browser; a change asked for from another site needs its CSRF token too. Where a
- * bearer is shown the cookie is not looked at, and a user's API key does not do.
+ * A browser's session cookie; state-changing requests from another site also need its CSRF token. With a
+ * bearer token the cookie is ignored, and a user's API key is rejected.
  */
 export const session = configurableAuthentication<Sessions, SessionCaller>({
   name: 'session',
@@ -47,7 +47,7 @@ export const session = configurableAuthentication<Sessions, SessionCaller>({
       const { request } = presented;
       if (bearerOf(request) !== undefined) {
         if ((await byKey(presented)) === undefined) return undefined;
-        throw new ForbiddenError('An API key does not do here: sign in', 'SESSION_REQUIRED');
+        throw new ForbiddenError('API keys are not accepted here: sign in', 'SESSION_REQUIRED');
       }
       const token = readSessionCookie(request.headers.cookie);
       const found = token === undefined ? undefined : await sessions.find(token);

@@ -3,7 +3,7 @@ import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { SignInProof } from '../../src/accounts/accounts/sign-in.js';
 import type { ClientNetworks } from '../../src/platform/http/client-networks.js';
 
-/** What a strategy reads; passport's own types want all of Express. */
+/** The request properties that strategies read; passport's own types require an Express request. */
 export interface SignInRequest {
   readonly body?: unknown;
   readonly from: ClientNetworks;
@@ -11,7 +11,7 @@ export interface SignInRequest {
   readonly query: Readonly<Record<string, unknown>>;
 }
 
-/** What a strategy made of a request. */
+/** The result of running a strategy on a request. */
 export type SignInOutcome =
   | { readonly kind: 'proven'; readonly proof: SignInProof }
   | { readonly kind: 'refused'; readonly why: unknown }
@@ -21,7 +21,7 @@ type Middleware = (request: SignInRequest, response: object, next: (error: Error
 
 type Told = (error: Error | null, proof?: SignInProof | false, why?: unknown) => void;
 
-/** The ways to sign in: passport's strategies, by their names. */
+/** The passport strategies for signing in, by name. */
 export class SignIn {
   readonly #passport = new passport.Passport();
 
@@ -29,28 +29,32 @@ export class SignIn {
     for (const strategy of strategies) this.#passport.use(strategy);
   }
 
-  /** @returns undefined when the strategy refuses. */
+  /**
+   * Signs in by a strategy that does not redirect.
+   *
+   * @returns undefined if the strategy rejects the request.
+   */
   async by(strategy: string, request: SignInRequest): Promise<SignInProof | undefined> {
     const outcome = await this.attempt(strategy, request);
     return outcome.kind === 'proven' ? outcome.proof : undefined;
   }
 
-  /** By a strategy that may send the browser elsewhere. */
+  /** Runs a strategy that may redirect the browser. */
   attempt(strategy: string, request: SignInRequest): Promise<SignInOutcome> {
     return new Promise((resolve, reject) => {
       const told: Told = (error, proof, why) => {
         if (error) reject(error);
         else resolve(proof ? { kind: 'proven', proof } : { kind: 'refused', why });
       };
-      // Passport types its middleware as `any`, since that depends on the framework.
+      // Passport types its middleware as `any`, because the type depends on the framework.
       const run = this.#passport.authenticate(strategy, { session: false }, told) as Middleware;
-      // Of its own objects it makes what Express has: one of each for each request.
+      // Passport adds Express methods to these objects, so each run gets fresh copies.
       run({ ...request }, redirectable(resolve), reject);
     });
   }
 }
 
-/** A response as far as passport uses one: to redirect. */
+/** Returns the part of a response that passport uses to redirect. */
 function redirectable(resolve: (outcome: SignInOutcome) => void) {
   let location = '';
   return {

@@ -6,15 +6,20 @@ import type { ShownWallet } from '../../src/accounts/accounts/wallet-proofs.js';
 import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { SignInRequest } from './sign-in.js';
 
-/** @returns undefined when it is not proven. @throws IdentityRefusedError for a wallet that opens nothing. */
+/**
+ * Verifies a wallet's proof.
+ *
+ * @returns undefined if the proof is invalid.
+ * @throws IdentityRefusedError if the wallet may not sign in.
+ */
 type Verify = (shown: ShownWallet, origin: RequestOrigin) => Promise<SignInProof | undefined>;
 
 const shownWallet = z.object({ address: z.string(), message: z.string(), signature: z.string() });
 
-/** Sign-in by a message that a wallet has signed. */
+/** Sign-in by a message signed by a wallet. */
 export class WalletStrategy extends Strategy {
   override readonly name = 'wallet';
-  // No #private: passport runs an object that only inherits from this one.
+  // No #private: passport calls methods on an object that inherits from this instance.
   private readonly verify: Verify;
 
   constructor(verify: Verify) {
@@ -23,7 +28,7 @@ export class WalletStrategy extends Strategy {
   }
 
   override authenticate(request: object): void {
-    // Passport hands on what `SignIn` was asked with; its types know Express alone.
+    // Passport passes on the request of `SignIn`; its types only allow Express requests.
     const { body, origin } = request as SignInRequest;
     const shown = shownWallet.safeParse(body);
     if (!shown.success) return this.fail(400);

@@ -14,13 +14,13 @@ import { requestedBy } from './requested-by.js';
 
 const ofAgent = area({ tag: 'Agents', auth: internalKey, params: agentIdParams, errors: [404] });
 
-/** `GET /api/agents/:id/messages|stats|token` (spec 4.15). */
+/** Creates `GET /api/agents/:id/messages|stats|token` (spec 4.15). */
 export function agentViewEndpoints({ settings, directory, secrets }: BackendDependencies) {
   return [
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id/messages',
-      summary: 'What was said to and by an agent, oldest first',
+      summary: "List an agent's messages, oldest first",
       query: z.object(messagesQuery),
       responses: { 200: z.strictObject({ messages: z.array(messageItem) }) },
       async handler({ params, query, tenant }) {
@@ -32,7 +32,7 @@ export function agentViewEndpoints({ settings, directory, secrets }: BackendDepe
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id/stats',
-      summary: 'What an agent uses now',
+      summary: 'Current resource usage of an agent',
       errors: [502, 503],
       responses: {
         200: z.strictObject({
@@ -51,7 +51,7 @@ export function agentViewEndpoints({ settings, directory, secrets }: BackendDepe
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id/token',
-      summary: "The token of an agent's gateway; every reading is audited",
+      summary: "Read an agent's gateway token; every read is audited",
       responses: {
         200: z.strictObject({ id: z.string(), token: z.string(), websocketUrl: z.string() }),
       },

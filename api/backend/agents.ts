@@ -24,7 +24,7 @@ import { requestedBy } from './requested-by.js';
 const agents = area({ tag: 'Agents', auth: internalKey });
 const ofAgent = area({ tag: 'Agents', auth: internalKey, params: agentIdParams, errors: [404] });
 
-/** Of a new agent: what is no part of its configuration but of what it is comes with that too. */
+/** A new agent's configuration, which also carries properties of the agent itself. */
 const newAgentConfig = agentConfig.pipe(
   z.looseObject({
     plan: z.string().optional(),
@@ -33,7 +33,7 @@ const newAgentConfig = agentConfig.pipe(
   }),
 );
 
-/** `/api/agents` of the backend (spec 4.7). */
+/** Creates the backend's `/api/agents` endpoints (spec 4.7). */
 export function agentEndpoints({ ai, settings, deployments, operations }: BackendDependencies) {
   return [
     agents({
@@ -74,7 +74,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id',
-      summary: 'One agent in full',
+      summary: 'Get an agent with all details',
       responses: { 200: agentDetail },
       async handler({ params, tenant }) {
         const agent = await getAgent(tenant, params.id);
@@ -97,7 +97,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
           aiProvider,
           subdomain: agent.subdomain,
           status: agent.status,
-          message: isAsked ? updatedMessage(agent.desired) : 'Nothing was to be changed',
+          message: isAsked ? updatedMessage(agent.desired) : 'No changes requested',
         },
         runHeader(run),
       );

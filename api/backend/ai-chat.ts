@@ -18,13 +18,13 @@ import type { BackendDependencies } from './dependencies.js';
 
 const PATH = '/api/ai/chat';
 
-/** `POST /api/ai/chat` (spec 4.8). */
+/** Creates `POST /api/ai/chat` (spec 4.8). */
 export function aiChatEndpoints({ ai, settings }: BackendDependencies) {
   return [
     endpoint({
       method: 'POST',
       path: PATH,
-      summary: 'Chat completion; as server-sent events when asked for',
+      summary: 'Complete a chat; streams server-sent events on request',
       tag: 'AI',
       auth: optionalBearer,
       headers: z.object({ accept: z.string().optional() }),
@@ -61,7 +61,7 @@ export function aiChatEndpoints({ ai, settings }: BackendDependencies) {
   ];
 }
 
-/** The contract knows no 502 here. */
+/** Maps a failure to a status of the contract, which has no 502 here. */
 function chatRefusal({ refusal, attempts }: NoAnswerError, { isAdmin }: Entitlement): ServiceError {
   const { cause, code, facts, message } = refusal;
   const status = refusal instanceof BadGatewayError ? 500 : refusal.status;
@@ -91,7 +91,7 @@ async function* chatEvents(
       data: present(call, streaming, content, streaming.usage(), entitlement),
     };
   } catch (error) {
-    // The status has been sent: what went wrong can only be told as an event.
+    // The status is already sent, so an error can only be reported as an event.
     if (!(error instanceof ProviderError)) throw error;
     yield { event: 'error', data: { error: 'The answer broke off' } };
   }

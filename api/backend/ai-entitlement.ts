@@ -5,13 +5,13 @@ import { PaymentRequiredError } from '../../src/lib/errors.js';
 import type { CallerOf } from '../auth/authentication.js';
 import type { optionalBearer } from '../auth/optional-bearer.js';
 
-/** Who calls the AI API without saying who. */
+/** User id of unidentified callers of the AI API. */
 const ANONYMOUS_USER = 'anonymous';
 
 type AiCaller = CallerOf<typeof optionalBearer>;
 
 /**
- * What a caller of the AI API may use: their plan has to be paid for by a subscription.
+ * Returns the entitlement of a caller of the AI API; the plan needs an active subscription.
  *
  * @throws PaymentRequiredError `PLAN_REQUIRED` or `SUBSCRIPTION_REQUIRED`.
  */
@@ -25,10 +25,10 @@ export function aiEntitlement(caller: AiCaller, adminEmails: readonly string[]):
 }
 
 /**
- * What the plan of a caller of the AI API has. A key's owner is judged by their own subscription,
- * whatever the headers say; whoever may speak for others, by what the headers say of those.
+ * Returns the entitlement by plan of a caller of the AI API. An API key counts with its owner's own
+ * subscription; callers that may speak for others count with the headers they send.
  *
- * @throws PaymentRequiredError `PLAN_REQUIRED`, or `SUBSCRIPTION_REQUIRED` for one that has ended.
+ * @throws PaymentRequiredError `PLAN_REQUIRED`, or `SUBSCRIPTION_REQUIRED` if the subscription has ended.
  */
 export function planEntitlement(caller: AiCaller, adminEmails: readonly string[]): Entitlement {
   switch (caller.kind) {
@@ -40,7 +40,7 @@ export function planEntitlement(caller: AiCaller, adminEmails: readonly string[]
     case 'internal':
     case 'claimed': {
       const { email, plan, user } = caller;
-      // The web API says it of each user whether the address is proved.
+      // The web API sends for each user whether the address is verified.
       const isProved = user?.role !== 'user';
       const admin = email !== undefined && isProved && isAdminEmail(email, { adminEmails });
       return entitled(user?.id ?? ANONYMOUS_USER, admin, isPlan(plan) ? plan : undefined);

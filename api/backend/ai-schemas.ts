@@ -18,7 +18,7 @@ export const chatBody = z.object({
   stream: z.boolean().optional(),
 });
 
-/** For administrators alone. */
+/** Included for administrators only. */
 const attempts = z.array(
   z.strictObject({
     provider: z.string(),

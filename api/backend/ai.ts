@@ -18,7 +18,7 @@ const aiApi = area({ tag: 'AI', auth: anonymous });
 
 const counts = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, z.number()]));
 
-/** `/api/ai/*` but for the chat (spec 4.8). */
+/** Creates the `/api/ai/*` endpoints except the chat (spec 4.8). */
 export function aiEndpoints({ ai, settings }: BackendDependencies) {
   const items = MODELS.map((entry) => presentModelItem(entry, ai.router.available(entry)));
   const itemsOf = (provider: string) => items.filter((item) => item.provider === provider);
@@ -27,7 +27,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
     aiApi({
       method: 'GET',
       path: '/api/ai/health',
-      summary: 'Whether the AI providers can be reached',
+      summary: 'Report whether the AI providers are reachable',
       responses: {
         200: z.strictObject({
           status: z.enum(['healthy', 'degraded']),
@@ -50,7 +50,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
     aiApi({
       method: 'GET',
       path: '/api/ai/models',
-      summary: 'All models, with a count for each provider',
+      summary: 'List all models, with a count per provider',
       responses: {
         200: z.strictObject({
           models: z.array(modelItem),
@@ -90,7 +90,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
     aiApi({
       method: 'POST',
       path: '/api/ai/models/select',
-      summary: 'The model that a kind of task is given to',
+      summary: 'Select the model for a kind of task',
       auth: bearer,
       body: z.object({ taskType: taskType.default('general') }),
       responses: {
@@ -103,7 +103,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
       errors: [404],
       handler({ body, caller }) {
         const [first] = routeFor(body.taskType, planOf(caller));
-        if (!first) throw new NotFoundError('No model is available for this');
+        if (!first) throw new NotFoundError('No model is available for this task');
         const { provider, model } = first;
         return reply(200, {
           model: { id: `${provider}/${model}`, provider },
@@ -115,7 +115,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
     aiApi({
       method: 'POST',
       path: '/api/ai/estimate-cost',
-      summary: 'What so many tokens of a model cost',
+      summary: 'Calculate the cost of a number of tokens of a model',
       auth: bearer,
       body: z.object({
         model: z.string().min(1).max(200),
@@ -143,7 +143,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
     }),
   ];
 
-  /** Nothing configured is nothing to select from. */
+  /** Returns the candidate routes for a task; none if no provider is configured. */
   function routeFor(task: string, plan: Plan) {
     try {
       return ai.router.forTask(task, plan);
@@ -154,7 +154,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
   }
 }
 
-/** To select is not to use: without a plan all models are looked at. */
+/** Returns the plan to select models by. Selecting is not using: without a plan, all models are candidates. */
 function planOf(caller: CallerOf<typeof bearer>): Plan {
   const isAdmin = caller.kind === 'api-key' && caller.isAdmin;
   return !isAdmin && isPlan(caller.plan) ? caller.plan : 'network';

@@ -3,12 +3,12 @@ import { waitForOperation } from '../../src/agents/operations/operations.js';
 import type { TenantDatabase } from '../../src/platform/database/database.js';
 import { reply } from '../http/reply.js';
 
-/** Header that leads an operator to the run (on the backend only). */
+/** Returns the header that names the Temporal run for operators (backend only). */
 export function runHeader(run: string | undefined): Record<string, string> {
   return run === undefined ? {} : { 'X-Temporal-Run': run };
 }
 
-/** Answers how far an operation is, after as long as the request wants to wait. */
+/** Answers with an operation's state, after waiting for its end as long as the request allows. */
 export async function answerOperation(
   request: {
     readonly tenant: TenantDatabase;

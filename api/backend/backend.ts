@@ -30,7 +30,7 @@ import { undergroundWalletEndpoints } from './underground-wallets.js';
 import { splitEndpoints } from './splits.js';
 import { usageEndpoints } from './usage.js';
 
-/** Every endpoint of the backend API. */
+/** Creates all endpoints of the backend API. */
 export function backendEndpoints(dependencies: BackendDependencies) {
   return [
     ...agentEndpoints(dependencies),
@@ -55,7 +55,10 @@ export function backendEndpoints(dependencies: BackendDependencies) {
   ];
 }
 
-/** The backend API: the internal key, or a user's API key where an endpoint takes one. */
+/**
+ * Creates the backend API: authenticated by the internal key, or by a user's API key on endpoints that
+ * accept one.
+ */
 export function createBackend(dependencies: BackendDependencies): Listener {
   const { settings, database, log, refusals, secrets } = dependencies;
   const keys = new ApiKeyLookup(database, settings.accounts, log);
@@ -74,7 +77,7 @@ export function createBackend(dependencies: BackendDependencies): Listener {
         isAdminEmail: (email) => isAdminEmail(email, settings.accounts),
       }),
       optionalBearer.with({
-        // Where agents reach what listens on loopback, nobody is believed for being there.
+        // If agents can reach loopback listeners, headers from loopback are not trusted.
         believesLoopback: async () =>
           settings.ai.trustHeaders === 'loopback' && (await isGuarded()),
       }),

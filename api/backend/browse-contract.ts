@@ -7,14 +7,14 @@ import { area } from '../http/area.js';
 import type { ConcurrencyLimit } from '../http/under-way.js';
 
 /*
- * The file explorer (spec 4.14), which the web API has under the same paths: declared here without its
- * handlers, for both sides.
+ * File explorer endpoints (spec 4.14), declared without handlers because the web API serves them under
+ * the same paths.
  */
 
-/** Milliseconds that the slowest of them may take. */
+/** Timeout of the slowest endpoint, in milliseconds. */
 export const BROWSE_MS = 45_000;
 
-/** Each may hold megabytes of an answer. */
+/** Each request may hold an answer of several megabytes in memory. */
 export const FILES_AT_ONCE: ConcurrencyLimit = { name: 'files', max: 8, most: 100 };
 
 const browse = area({
@@ -27,7 +27,7 @@ const agentId = z
   .string()
   .max(64)
   .optional()
-  .describe('Whose workspace; none is the folder of the operators');
+  .describe("The agent whose workspace to use; the operators' folder if omitted");
 const ofWorkspace = { agentId };
 
 const whole = (least: number, usual: number) => z.coerce.number().int().min(least).default(usual);
@@ -39,18 +39,18 @@ const entry = {
   truncated: z.literal(true).optional(),
 };
 
-/** Level by level, because there are only so many: who reads the document needs no references. */
+/** Expanded level by level, as the depth is bounded: the OpenAPI document then needs no references. */
 const node = (levels: number): z.ZodType<TreeNode> =>
   levels === 0
     ? z.strictObject(entry)
     : z.strictObject({ ...entry, children: z.array(node(levels - 1)).optional() });
 
-const path = z.string().describe('Relative to the workspace, with slashes');
+const path = z.string().describe('Path relative to the workspace, with slashes');
 
 export const browseTree = browse.declare({
   method: 'GET',
   path: '/api/browse/tree',
-  summary: 'Files and folders, folders first; at most 4 levels and 10,000 entries',
+  summary: 'List files and folders, folders first; at most 4 levels and 10,000 entries',
   query: z.object({ ...ofWorkspace, depth: whole(1, DEFAULT_DEPTH) }),
   responses: { 200: z.strictObject({ ok, root: node(MAX_DEPTH) }) },
 });
@@ -58,7 +58,7 @@ export const browseTree = browse.declare({
 export const browseRead = browse.declare({
   method: 'GET',
   path: '/api/browse/read',
-  summary: 'A file of at most 1 MB: text, or base64 of what is none',
+  summary: 'Read a file of at most 1 MB, as text, or as base64 if it is not text',
   query: z.object({ ...ofWorkspace, path }),
   responses: {
     200: z.strictObject({
@@ -75,7 +75,7 @@ export const browseRead = browse.declare({
 export const browseWrite = browse.declare({
   method: 'POST',
   path: '/api/browse/write',
-  summary: 'Write a file whole, and the folders on the way to it',
+  summary: 'Write a whole file and create its missing parent folders',
   body: z.object({ ...ofWorkspace, path, content: z.string() }),
   responses: { 200: z.strictObject({ ok, path: z.string(), size: z.number() }) },
 });
@@ -83,7 +83,7 @@ export const browseWrite = browse.declare({
 export const browseGitStatus = browse.declare({
   method: 'GET',
   path: '/api/browse/git-status',
-  summary: 'What differs from the last commit',
+  summary: 'List the changes since the last commit',
   query: z.object(ofWorkspace),
   responses: {
     200: z.union([
@@ -110,7 +110,7 @@ export const browseGitStatus = browse.declare({
 export const browseGitDiff = browse.declare({
   method: 'GET',
   path: '/api/browse/git-diff',
-  summary: 'How it differs, of one path or all; at most 1 MB each',
+  summary: 'Diff of one path or of all changes; at most 1 MB each',
   query: z.object({ ...ofWorkspace, path: path.optional() }),
   responses: {
     200: z.strictObject({
@@ -125,7 +125,7 @@ export const browseGitDiff = browse.declare({
 export const browseGitLog = browse.declare({
   method: 'GET',
   path: '/api/browse/git-log',
-  summary: 'The last commits, newest first; at most 100',
+  summary: 'List the last commits, newest first; at most 100',
   query: z.object({ ...ofWorkspace, limit: whole(1, DEFAULT_LOG) }),
   responses: {
     200: z.strictObject({
@@ -146,7 +146,7 @@ export const browseGitLog = browse.declare({
 export const browseGitSync = browse.declare({
   method: 'POST',
   path: '/api/browse/git-sync',
-  summary: 'Commit all that differs, and push it to origin',
+  summary: 'Commit all changes and push the commit to origin',
   idempotent: true,
   body: z.object({ ...ofWorkspace, message: z.string().max(MAX_MESSAGE).optional() }),
   responses: {
@@ -156,12 +156,12 @@ export const browseGitSync = browse.declare({
       pushed: z.boolean(),
       hash: z.string().nullable(),
       message: z.string(),
-      pushError: z.string().optional().describe('Why what was committed is not pushed'),
+      pushError: z.string().optional().describe('Why the push of the commit failed'),
     }),
   },
 });
 
-/** All of them. */
+/** All endpoints of the file explorer. */
 export const BROWSE = [
   browseTree,
   browseRead,

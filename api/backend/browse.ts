@@ -24,16 +24,20 @@ interface Asked {
   readonly tenant: TenantDatabase;
 }
 
-/** `/api/browse/*` (spec 4.14). */
+/** Creates the `/api/browse/*` endpoints (spec 4.14). */
 export function browseEndpoints({ database, directory, settings, workspace }: BackendDependencies) {
   const isOperator = async (caller: Asked['caller']) => {
-    // A key speaks for a user, and opens the workspaces of their agents alone.
+    // An API key speaks for a user, so it only opens the workspaces of that user's agents.
     if (caller.kind === 'api-key') return false;
     if (caller.user) return isAdminById(database, caller.user.id, settings.accounts);
     return caller.email === undefined || isAdminEmail(caller.email, settings.accounts);
   };
 
-  /** @throws BadRequestError, NotFoundError */
+  /**
+   * Returns the workspace of the agent, or the operators' folder without an agent.
+   *
+   * @throws BadRequestError, NotFoundError
+   */
   const workspaceOf = async (asked: Asked, agentId: string | undefined): Promise<Files> => {
     if (agentId !== undefined) {
       const { host, userId } = await getAgent(asked.tenant, agentId);

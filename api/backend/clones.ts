@@ -8,13 +8,13 @@ import type { BackendDependencies } from './dependencies.js';
 
 const terms = area({ tag: 'Clones', auth: anonymous });
 
-/** `GET|POST /api/agents/clone` of the backend (spec 4.7). */
+/** Creates the backend's `GET|POST /api/agents/clone` (spec 4.7). */
 export function cloneEndpoints({ clones, settings }: BackendDependencies) {
   return [
     terms({
       method: 'GET',
       path: '/api/agents/clone',
-      summary: 'What a clone costs, and whether it can be paid for now',
+      summary: 'Get the price of a clone, and whether clones can be paid for now',
       responses: { 200: cloneTerms },
       handler: async () => reply(200, await presentTerms(clones, settings.chain)),
     }),

@@ -31,8 +31,8 @@ import {
 import { DEPLOYMENT_LIMIT } from './limits.js';
 
 /*
- * The endpoints of the backend that the web API calls: declared here without their handlers, for
- * both sides.
+ * Backend endpoints that the web API calls, declared without handlers so that both sides share the
+ * declaration.
  */
 
 export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).declare({
@@ -56,7 +56,7 @@ export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).decla
 export const cloneAgent = area({ tag: 'Clones', auth: bearer }).declare({
   method: 'POST',
   path: '/api/agents/clone',
-  summary: 'Clone an agent, for a payment in pathUSD that was made before',
+  summary: 'Clone an agent, paid for by an earlier payment in pathUSD',
   idempotent: true,
   body: cloneBody,
   responses: { 202: cloneAnswer },
@@ -68,7 +68,8 @@ const ofAgent = area({ tag: 'Agents', auth: internalKey, params: agentIdParams, 
 export const updateAgent = ofAgent.declare({
   method: 'PUT',
   path: '/api/agents/:id',
-  summary: 'Change plan, AI provider or configuration; a running agent restarts with them',
+  summary:
+    "Change an agent's plan, AI provider or configuration; a running agent restarts with the change",
   idempotent: true,
   body: z.object({
     plan: z.string().optional(),
@@ -95,11 +96,11 @@ export const deleteAgent = area({
 }).declare({
   method: 'DELETE',
   path: '/api/agents/:id',
-  summary: 'Remove an agent and all that belongs to it, whatever it is doing',
+  summary: 'Remove an agent and all its data, even during another operation',
   responses: { 200: z.strictObject({ id: z.string(), deleted: z.literal(true) }) },
 });
 
-/** What is done to an agent: it is answered with how far that is after `wait`. */
+/** Shared declaration of operations on an agent; the answer is the operation's state after `wait`. */
 const operation = {
   idempotent: true,
   query: waitQuery,
@@ -108,7 +109,7 @@ const operation = {
   errors: [402, 409, 503],
 };
 
-/** Those that take no more than their name: one for each such line of the table of operations. */
+/** Operations without parameters: one endpoint for each such line of the table of operations. */
 export const PLAIN_OPERATIONS = PLAIN_KINDS.map((kind) => ({
   kind,
   declared: ofAgent.declare({
@@ -123,7 +124,7 @@ export const updateRuntime = ofAgent.declare({
   ...operation,
   method: 'POST',
   path: '/api/agents/:id/update',
-  summary: 'Update an agent; it goes back by itself when that fails',
+  summary: 'Update an agent; rolls back on failure',
   body: updateBody,
 });
 
@@ -131,7 +132,7 @@ export const restoreMemory = ofAgent.declare({
   ...operation,
   method: 'POST',
   path: '/api/agents/:id/restore',
-  summary: 'Give an agent an archived memory; the present one is archived',
+  summary: "Restore an agent's memory from an archive; the current memory is archived",
   body: restoreBody,
 });
 
@@ -139,7 +140,7 @@ export const setSkill = ofAgent.declare({
   ...operation,
   method: 'PUT',
   path: '/api/agents/:id/skills/:skill',
-  summary: 'Change one skill in the configuration of an agent; goes back when that fails',
+  summary: "Change one skill in an agent's configuration; rolls back on failure",
   params: agentIdParams.extend({ skill: skillName }),
   body: z.object(skillSettings).refine(changesSkill, NO_SKILL_CHANGE),
 });
@@ -148,7 +149,7 @@ export const setCredential = ofAgent.declare({
   ...operation,
   method: 'PUT',
   path: '/api/agents/:id/credentials/:name',
-  summary: "Set or remove an environment variable of an agent's tools; goes back when it fails",
+  summary: "Set or remove an environment variable of an agent's tools; rolls back on failure",
   params: agentIdParams.extend({ name: credentialName }),
   body: z.object({ value: credentialValue }),
 });
@@ -156,19 +157,19 @@ export const setCredential = ofAgent.declare({
 export const agentArchives = ofAgent.declare({
   method: 'GET',
   path: '/api/agents/:id/archives',
-  summary: 'The archived memories of an agent, newest first',
+  summary: "List an agent's archived memories, newest first",
   responses: { 200: archiveList },
 });
 
 export const agentOperations = ofAgent.declare({
   method: 'GET',
   path: '/api/agents/:id/operations',
-  summary: 'What was done to an agent, newest first',
+  summary: "List an agent's operations, newest first",
   query: historyQuery,
   responses: { 200: operationList },
 });
 
-/** What the web API offers to the owner of an agent as it is. */
+/** Operations that the web API offers unchanged to an agent's owner. */
 export const FOR_OWNERS = [
   ...PLAIN_OPERATIONS.map(({ declared }) => declared),
   updateRuntime,
@@ -178,26 +179,29 @@ export const FOR_OWNERS = [
 export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({
   method: 'PUT',
   path: '/api/heartbeat',
-  summary: "Set how often a user's running agents are asked; what is left out stays",
+  summary: "Set the heartbeat interval of a user's running agents; omitted fields stay unchanged",
   body: heartbeatChange,
   responses: { 200: heartbeatSet },
   errors: [404],
 });
 
-/** The agent with whose container a page ends. */
+/** Cursor of a page: the agent of its last container. */
 const AGENT_ID = z.tuple([z.string()]);
 
 export const runtimeInstances = area({ tag: 'Runtime', auth: internalKey }).declare({
   method: 'GET',
   path: '/api/runtime/instances',
-  summary: 'The containers of agents on all Docker hosts that can be reached',
+  summary: 'List the agent containers on all reachable Docker hosts',
   query: z.object({
-    stats: z.enum(['true', 'false']).default('false').describe('With what each uses now'),
+    stats: z
+      .enum(['true', 'false'])
+      .default('false')
+      .describe("Include each container's current resource usage"),
     ...pageQuery(AGENT_ID, MAX_PAGE, DEFAULT_PAGE),
   }),
   responses: {
     200: z.strictObject({
-      count: z.number().describe('On this page'),
+      count: z.number().describe('Number of containers on this page'),
       instances: z.array(
         z.strictObject({
           id: z.string().describe("The agent's id"),
@@ -206,10 +210,15 @@ export const runtimeInstances = area({ tag: 'Runtime', auth: internalKey }).decl
           status: z.string(),
           image: z.string(),
           createdAt: z.iso.datetime(),
-          stats: containerStats.nullable().describe('null unless asked for and running'),
+          stats: containerStats
+            .nullable()
+            .describe('null unless requested and the container is running'),
         }),
       ),
-      unreachable: z.array(z.string()).optional().describe('Hosts whose containers are not listed'),
+      unreachable: z
+        .array(z.string())
+        .optional()
+        .describe('Hosts that could not be reached and whose containers are missing'),
     }),
   },
 });

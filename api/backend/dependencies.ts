@@ -4,7 +4,7 @@ import type { Database } from '../../src/platform/database/database.js';
 import type { ApiServices } from '../../src/services.js';
 import type { Settings } from '../../src/settings.js';
 
-/** What the backend API's endpoints work with; each takes what it needs of it. */
+/** Services that the backend API's endpoints use; each endpoint picks its own. */
 export interface BackendDependencies extends ApiServices {
   readonly settings: Settings;
   readonly database: Database;

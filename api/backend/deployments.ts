@@ -13,7 +13,7 @@ import { requestedBy } from './requested-by.js';
 
 const subscriptions = area({ tag: 'Deployments', auth: internalKey });
 
-/** `POST /api/deployments`, and the grant of a plan (spec 4.7). */
+/** Creates `POST /api/deployments` and the endpoint that grants plans (spec 4.7). */
 export function deploymentEndpoints({ settings, database, deployments }: BackendDependencies) {
   return [
     deployAgent.handledBy(async (request) => {
@@ -38,7 +38,7 @@ export function deploymentEndpoints({ settings, database, deployments }: Backend
       async handler(request) {
         const { body, caller } = request;
         if (!isPlan(body.plan)) throw noPlan(body.plan);
-        // Who speaks for one user reaches nobody else's plan.
+        // A caller that speaks for a user may only change that user's plan.
         if (caller.user && caller.user.id !== body.userId) {
           throw new NotFoundError('User not found');
         }

@@ -6,12 +6,12 @@ import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
 
-/** Milliseconds for which an answer of Docker's is given to all who ask: anybody may. */
+/** Milliseconds to cache Docker's answer, because the endpoint is open to anyone. */
 const KEEP_MS = 1_000;
 
 const health = area({ tag: 'Health', auth: anonymous });
 
-/** `GET /health`, and the registration heartbeat (spec 4.11). */
+/** Creates `GET /health` and the registration heartbeat (spec 4.11). */
 export function healthEndpoints({ settings, database, docker }: BackendDependencies) {
   const look = keptFor(KEEP_MS, async () => {
     const available = await docker.available();
@@ -21,7 +21,7 @@ export function healthEndpoints({ settings, database, docker }: BackendDependenc
     health({
       method: 'GET',
       path: '/health',
-      summary: 'Whether the backend serves, and can reach a container engine',
+      summary: 'Report whether the backend is healthy and reaches a container engine',
       responses: {
         200: z.strictObject({
           status: z.literal('ok'),
@@ -32,10 +32,14 @@ export function healthEndpoints({ settings, database, docker }: BackendDependenc
             .strictObject({
               total: z.number().describe('Bytes'),
               free: z.number().describe('Bytes'),
-              low: z.boolean().describe('Below AGENT_HOST_DISK_FLOOR: no new agents there'),
+              low: z
+                .boolean()
+                .describe('True below AGENT_HOST_DISK_FLOOR: the host gets no new agents'),
             })
             .nullable()
-            .describe("Where this process's container engine keeps volumes; null when not known"),
+            .describe(
+              "Disk of this process's container engine that holds volumes; null if unknown",
+            ),
         }),
       },
       async handler() {
@@ -53,7 +57,7 @@ export function healthEndpoints({ settings, database, docker }: BackendDependenc
     health({
       method: 'POST',
       path: '/api/heartbeat',
-      summary: 'Registration heartbeat of an installation',
+      summary: 'Receive the registration heartbeat of an installation',
       body: z.object({ userId: z.string().max(255).optional() }).optional(),
       responses: { 200: z.strictObject({ success: z.literal(true), timestamp: z.iso.datetime() }) },
       async handler({ body }) {

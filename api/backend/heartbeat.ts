@@ -4,7 +4,7 @@ import { setHeartbeat } from './contract.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requestedBy } from './requested-by.js';
 
-/** How often a user's running agents are asked; what the web API's heartbeat stands on. */
+/** Creates the endpoints for a user's heartbeat; the web API's heartbeat endpoints call them. */
 export function heartbeatEndpoints({ heartbeats }: Pick<BackendDependencies, 'heartbeats'>) {
   return [
     setHeartbeat.handledBy(async (request) => {

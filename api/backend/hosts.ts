@@ -16,26 +16,34 @@ const hostItem = z.strictObject({
   id: z.string(),
   status: z
     .enum(HOST_STATUSES)
-    .describe('Only a ready host gets new agents; a silent one has not been heard of for 45 s'),
-  capacity: z.number().describe('Most agents on it'),
-  agents: z.number().describe('Agents on it, those that are being removed included'),
+    .describe('Only a ready host gets new agents; a silent host has not reported for 45 s'),
+  capacity: z.number().describe('Maximum number of agents on the host'),
+  agents: z.number().describe('Agents on the host, including agents being removed'),
   free: z.number(),
-  cordoned: z.boolean().describe('Whether an operator keeps new agents away'),
-  seenAt: z.iso.datetime().describe('When its worker was last heard of'),
-  engineId: z.string().nullable().describe("Docker's own id of the engine that has the name"),
-  url: z.string().nullable().describe('Where API processes reach its worker; null: not at all'),
+  cordoned: z.boolean().describe('True if an operator excluded the host from new agents'),
+  seenAt: z.iso.datetime().describe("Time of the worker's last report"),
+  engineId: z.string().nullable().describe("Docker's id of the engine with this host name"),
+  url: z
+    .string()
+    .nullable()
+    .describe("URL at which API processes reach the host's worker; null if it has none"),
   diskFree: z
     .number()
     .nullable()
-    .describe('Bytes free where its engine keeps volumes; null when not known'),
+    .describe("Free bytes on the disk that holds the engine's volumes; null if unknown"),
   network: z
     .enum(EGRESS_STATUSES)
-    .describe('guarded: its agents reach the public internet and the AI listener alone'),
-  networkReason: z.string().nullable().describe('Why it is not, or what else there is to say'),
+    .describe('guarded: agents reach only the public internet and the AI listener'),
+  networkReason: z
+    .string()
+    .nullable()
+    .describe('Why the network is not guarded, or another remark'),
   userNamespaces: z
     .boolean()
     .nullable()
-    .describe('Whether root and users of its containers are nobody on it; null when not known'),
+    .describe(
+      'True if container users, root included, have no privileges on the host; null if unknown',
+    ),
 });
 
 const hosts = area({ tag: 'Hosts', auth: admin });
@@ -46,14 +54,14 @@ const ofHost = area({
   errors: [403, 404, 409],
 });
 
-/** `/api/hosts`: where agents are, where the next ones go, and what operators do about it. */
+/** Creates the `/api/hosts` endpoints: list, cordon, uncordon, drain and remove hosts. */
 export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database' | 'hosts'>) {
   const { database, hosts: operations } = dependencies;
   return [
     hosts({
       method: 'GET',
       path: '/api/hosts',
-      summary: 'The Docker hosts, and what is on each',
+      summary: 'List the Docker hosts with the load of each',
       responses: { 200: z.array(hostItem) },
       async handler() {
         return reply(200, (await hostDetails(database)).map(presentHost));
@@ -62,7 +70,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
     ofHost({
       method: 'POST',
       path: '/api/hosts/:id/cordon',
-      summary: 'Keep new agents away from a host; those on it run on',
+      summary: 'Cordon a host: it gets no new agents, and its agents keep running',
       responses: { 200: z.strictObject({ id: z.string(), cordoned: z.literal(true) }) },
       async handler(request) {
         const { id } = request.params;
@@ -74,7 +82,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
     ofHost({
       method: 'POST',
       path: '/api/hosts/:id/uncordon',
-      summary: 'Let new agents come to a host again',
+      summary: 'Uncordon a host: it gets new agents again',
       responses: { 200: z.strictObject({ id: z.string(), cordoned: z.literal(false) }) },
       async handler(request) {
         const { id } = request.params;
@@ -86,7 +94,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
     ofHost({
       method: 'POST',
       path: '/api/hosts/:id/drain',
-      summary: 'Cordon a host and stop its agents, 200 a call; their memories stay',
+      summary: 'Drain a host: cordon it and stop its agents, 200 per call; memories are kept',
       responses: {
         202: z.strictObject({
           id: z.string(),
@@ -94,8 +102,8 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
           began: z.array(z.strictObject({ agentId: z.string(), operationId: z.string() })),
           refused: z
             .array(z.strictObject({ agentId: z.string(), error: z.string() }))
-            .describe('Agents that could not be told to stop now: call it again'),
-          remaining: z.number().describe('Agents that no stop was begun for yet: call it again'),
+            .describe('Agents that could not be requested to stop: call again'),
+          remaining: z.number().describe('Agents whose stop has not begun: call again'),
         }),
       },
       async handler(request) {
@@ -108,8 +116,15 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
     ofHost({
       method: 'DELETE',
       path: '/api/hosts/:id',
-      summary: 'Remove a host that will not come back; says first what is lost with it',
-      query: z.object({ confirm: z.string().max(64).optional().describe("The host's id") }),
+      summary:
+        'Remove a host that will not come back; without `confirm`, only lists the data that would be lost',
+      query: z.object({
+        confirm: z
+          .string()
+          .max(64)
+          .optional()
+          .describe("The host's id, to confirm the loss of data"),
+      }),
       responses: { 202: z.strictObject({ id: z.string(), status: z.literal('removing') }) },
       async handler(request) {
         const { id } = request.params;
@@ -122,7 +137,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
 }
 
 function requireOperator({ user }: InternalCaller): void {
-  if (user) throw new ForbiddenError('Hosts are for the operator alone');
+  if (user) throw new ForbiddenError('Hosts are only available to the operator');
 }
 
 const presentHost = (host: HostDetail): z.infer<typeof hostItem> => ({

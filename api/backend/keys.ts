@@ -4,13 +4,13 @@ import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { presentValidKey, validKey } from '../views/valid-key.js';
 
-/** `POST /api/validate-key` (spec 4.5): whose a key is, for services that are shown one. */
+/** Creates `POST /api/validate-key` (spec 4.5), for services that receive an API key. */
 export function keyEndpoints() {
   return [
     endpoint({
       method: 'POST',
       path: '/api/validate-key',
-      summary: 'Whose an API key is, and what it opens',
+      summary: 'Validate an API key',
       tag: 'API keys',
       auth: apiKey,
       responses: { 200: z.strictObject(validKey) },

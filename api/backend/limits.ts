@@ -2,7 +2,7 @@ import type { RateLimit, WideLimit } from '../http/rate-limit.js';
 
 const windowMs = 60_000;
 
-/** Of everything below `/api/` (spec 8). */
+/** Rate limit of all endpoints below `/api/` (spec 8). */
 export const GENERAL_LIMIT: WideLimit = {
   name: 'general',
   max: 120,
@@ -11,7 +11,7 @@ export const GENERAL_LIMIT: WideLimit = {
   below: '/api/',
 };
 
-/** Of everything below `/api/ai/` (spec 8). */
+/** Rate limit of all endpoints below `/api/ai/` (spec 8). */
 export const AI_LIMIT: WideLimit = {
   name: 'ai',
   max: 30,
@@ -20,7 +20,7 @@ export const AI_LIMIT: WideLimit = {
   below: '/api/ai/',
 };
 
-/** Of one user's splits. */
+/** Rate limit of one user's splits. */
 export const SPLITS_LIMIT: RateLimit = {
   name: 'splits-of-user',
   max: 60,
@@ -28,7 +28,7 @@ export const SPLITS_LIMIT: RateLimit = {
   message: 'Too many requests, please slow down.',
 };
 
-/** Of deployments (spec 8). */
+/** Rate limit of deployments (spec 8). */
 export const DEPLOYMENT_LIMIT: RateLimit = {
   name: 'deployments',
   max: 5,

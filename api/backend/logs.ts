@@ -26,7 +26,7 @@ const logLine = z.strictObject({
   line: z.string(),
 });
 
-/** `/api/logs/:agentId/*` (decision 21). */
+/** Creates the `/api/logs/:agentId/*` endpoints (decision 21). */
 export function logEndpoints(dependencies: BackendDependencies) {
   const { directory, secrets } = dependencies;
   const live = new LiveLogs();
@@ -34,7 +34,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
     logs({
       method: 'GET',
       path: '/api/logs/:agentId/stream',
-      summary: 'Follow the log of an agent; resumes after Last-Event-ID or cursor',
+      summary: "Stream an agent's log; resumes after Last-Event-ID or cursor",
       query: z.object({ cursor: cursorText.optional() }),
       headers: z.object({ 'last-event-id': cursorText.optional() }),
       responses: { 200: 'stream' },
@@ -53,7 +53,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
     logs({
       method: 'GET',
       path: '/api/logs/:agentId/history',
-      summary: 'The last lines of a log, or those that follow a cursor',
+      summary: "Read the last lines of an agent's log, or the lines after a cursor",
       query: z.object({
         limit: z.coerce.number().int().min(1).max(1_000).default(100),
         cursor: cursorText.optional(),
@@ -83,7 +83,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
     logs({
       method: 'GET',
       path: '/api/logs/:agentId/active',
-      summary: 'The open streams of a log',
+      summary: "List the open streams of an agent's log",
       responses: {
         200: z.strictObject({
           streams: z.array(
@@ -103,7 +103,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
     logs({
       method: 'POST',
       path: '/api/logs/:agentId/stop',
-      summary: 'End a stream of a log',
+      summary: "Close a stream of an agent's log",
       body: z.object({ streamId: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true), streamId: z.string() }) },
       async handler({ body, params: { agentId }, tenant }) {
@@ -115,7 +115,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
   ];
 }
 
-/** Refuses a cursor while it still can be a 400: a stream that has begun has its status. */
+/** Rejects an invalid cursor with 400 while the status is not sent yet. */
 async function checkCursor(
   host: HostAccess,
   agentId: string,
@@ -129,7 +129,7 @@ async function refusingCursor<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof InvalidCursorError) throw new BadRequestError('cursor is not valid');
+    if (error instanceof InvalidCursorError) throw new BadRequestError('cursor is invalid');
     throw error;
   }
 }

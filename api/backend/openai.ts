@@ -18,16 +18,16 @@ const PATH = '/v1/chat/completions';
 
 const openAi = area({ tag: 'AI', auth: bearer, errorForm: OPENAI_ERRORS, errors: [402] });
 
-/** What OpenAI's clients send where their user did not choose. */
+/** The model name that OpenAI clients send if their user chose none. */
 const AUTO = 'auto';
 
-/** The OpenAI-compatible endpoints (decision 22), for programs with a user's API key. */
+/** Creates the OpenAI-compatible endpoints (decision 22), for programs with a user's API key. */
 export function openAiEndpoints({ ai, settings }: BackendDependencies) {
   return [
     openAi({
       method: 'POST',
       path: PATH,
-      summary: "Chat completion in OpenAI's format, streaming or whole",
+      summary: "Complete a chat in OpenAI's format, streaming or not",
       limitOfCaller: aiCallLimit(settings.http),
       atOnce: AI_CALLS_AT_ONCE,
       body: completionBody,
@@ -49,7 +49,7 @@ export function openAiEndpoints({ ai, settings }: BackendDependencies) {
     openAi({
       method: 'GET',
       path: '/v1/models',
-      summary: "The models that the caller may name, in OpenAI's format",
+      summary: "List the models available to the caller, in OpenAI's format",
       responses: { 200: modelList },
       handler({ caller }) {
         const { plan } = aiEntitlement(caller, settings.accounts.adminEmails);

@@ -15,7 +15,7 @@ import {
 import type { BackendDependencies } from './dependencies.js';
 import { requestedBy } from './requested-by.js';
 
-/** What is done to an agent, the history of it, and the archives to restore from. */
+/** Creates the endpoints for operations on an agent, its history, and its archived memories. */
 export function operationEndpoints({ operations }: Pick<BackendDependencies, 'operations'>) {
   return [
     ...PLAIN_OPERATIONS.map(({ kind, declared }) =>

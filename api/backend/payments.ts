@@ -20,10 +20,14 @@ const time = z.iso.datetime();
 const transaction = z.strictObject({
   hash: z.string(),
   nonce: z.string(),
-  purpose: z.enum(['pay', 'cancel', 'fill']).describe('cancel: takes the nonce, and pays nothing'),
-  active: z.boolean().describe('false: replaced, though it may still be mined'),
-  refused: z.boolean().describe('Whether the node would not have it when it was last offered'),
-  maxFee: z.string().describe('Most that a unit of gas may cost'),
+  purpose: z.enum(['pay', 'cancel', 'fill']).describe('cancel: uses up the nonce without paying'),
+  active: z
+    .boolean()
+    .describe('false: replaced by a newer transaction, though it may still be mined'),
+  refused: z
+    .boolean()
+    .describe('True if the node rejected the transaction when it was last submitted'),
+  maxFee: z.string().describe('Maximum fee per unit of gas'),
   signedAt: time,
   broadcastAt: time.nullable(),
   finalAt: time.nullable(),
@@ -37,28 +41,32 @@ const payment = z.strictObject({
   state: z.enum(PAYMENT_STATES),
   failure: z.enum(PAYMENT_FAILURES).nullable(),
   nonce: z.string().nullable(),
-  hash: z.string().nullable().describe('Of what was mined, else of the newest transaction'),
+  hash: z.string().nullable().describe('Hash of the mined transaction, else of the newest one'),
   block: z.number().nullable(),
-  attempts: z.number().describe('How often nothing could be signed for it'),
+  attempts: z.number().describe('Failed attempts to sign a transaction for the payment'),
   requestedAt: time,
   settledAt: time.nullable(),
-  ageSeconds: z.number().describe('From when it was asked for until it was settled, or now'),
-  transactions: z.array(transaction).describe('All that was signed for it, oldest first'),
+  ageSeconds: z
+    .number()
+    .describe('Seconds from the request until the payment was settled, or until now'),
+  transactions: z
+    .array(transaction)
+    .describe('All transactions signed for the payment, oldest first'),
 });
 
-/** `GET /api/underground/payments`: what is paid on chains, and how it stands. */
+/** Creates `GET /api/underground/payments`, which lists on-chain payments and their states. */
 export function paymentEndpoints() {
   return [
     payments({
       method: 'GET',
       path: PATH,
-      summary: 'Payments on chains, with their nonces and transactions; the newest first',
+      summary: 'List on-chain payments with their nonces and transactions, newest first',
       query: z.object({ state: z.enum(PAYMENT_STATES).optional(), ...page }),
       responses: { 200: z.strictObject({ payments: z.array(payment) }) },
       async handler({ caller, query, tenant }) {
-        if (caller.user) throw new ForbiddenError('Payments are for the operator alone');
+        if (caller.user) throw new ForbiddenError('Payments are only available to the operator');
         const { cursor: after, limit, state } = query;
-        // One more than asked for tells whether there is a next page.
+        // One extra row shows whether there is a next page.
         const found = await listPayments(tenant, { state, after, limit: limit + 1 });
         const shown = found.slice(0, limit);
         const last = found.length > limit ? shown.at(-1) : undefined;

@@ -3,7 +3,7 @@ import type { Requester } from '../../src/platform/audit/requester.js';
 import type { ApiKeyCaller } from '../auth/api-key.js';
 import type { InternalCaller } from '../auth/internal-key.js';
 
-/** Who asks: a user by their key, or the one that the caller speaks for, or the operator. */
+/** Returns the requester: the API key's user, the user that the caller speaks for, or the operator. */
 export function requestedBy({
   caller,
   tenant,

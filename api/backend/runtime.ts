@@ -12,13 +12,13 @@ import type { BackendDependencies } from './dependencies.js';
 
 const runtime = area({ tag: 'Runtime', auth: internalKey });
 
-/** `/api/runtime/*`: the runtime's version, and the containers that run it. */
+/** Creates the `/api/runtime/*` endpoints: the runtime's version, and the containers that run it. */
 export function runtimeEndpoints({ directory, settings }: BackendDependencies) {
   return [
     runtime({
       method: 'GET',
       path: '/api/runtime/version',
-      summary: 'The runtime that new agents get',
+      summary: 'Get the runtime version of new agents',
       auth: anonymous,
       responses: { 200: z.strictObject({ version: z.string() }) },
       handler: () => reply(200, { version: settings.agents.runtimeVersion }),
@@ -44,7 +44,7 @@ export function runtimeEndpoints({ directory, settings }: BackendDependencies) {
     runtime({
       method: 'GET',
       path: '/api/runtime/instances/:id/stats',
-      summary: "What an agent's container uses now",
+      summary: "Current resource usage of an agent's container",
       params: agentIdParams,
       responses: {
         200: z.strictObject({

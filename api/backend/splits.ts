@@ -30,19 +30,19 @@ const ofSplit = area({ tag: 'Underground', auth: bearer, params: splitIdParams, 
 
 type Asking = Parameters<typeof requestedBy>[0];
 
-/** Splits of an agent's money (spec 4.10). */
+/** Creates the endpoints for splitting an agent's money (spec 4.10). */
 export function splitEndpoints({ database, splits: royaltySplits }: BackendDependencies) {
   return [
     splits({
       method: 'POST',
       path: PATH,
-      summary: "Pay several from an agent's wallet, by shares",
+      summary: "Pay several recipients from an agent's wallet, by shares",
       idempotent: true,
       limitOfCaller: SPLITS_LIMIT,
       body: z.object({
         userId: id,
         agentId: id,
-        fromAddress: chainAddress.describe("The agent's wallet, whose key is kept here"),
+        fromAddress: chainAddress.describe("The agent's wallet, whose key the platform holds"),
         name: splitName,
         ...splitParts,
       }),
@@ -57,7 +57,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
     splits({
       method: 'GET',
       path: PATH,
-      summary: "A user's splits, newest first",
+      summary: "List a user's splits, newest first",
       query: z.object({ userId: id, ...splitPage }),
       responses: { 200: z.strictObject({ splits: z.array(splitItem) }) },
       errors: [404],
@@ -73,7 +73,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
     ofSplit({
       method: 'GET',
       path: `${PATH}/:id`,
-      summary: 'A split, and how far each payout is',
+      summary: 'Get a split with the state of each payout',
       responses: { 200: splitItem },
       async handler({ params, tenant }) {
         return reply(200, presentSplit(await getSplit(tenant, params.id)));
@@ -82,7 +82,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
     ofSplit({
       method: 'POST',
       path: `${PATH}/:id/retry`,
-      summary: 'Go on with what of a split was not paid',
+      summary: 'Resume a split: retry its unpaid payouts',
       idempotent: true,
       responses: { 202: splitQueued },
       errors: [409, 429],
@@ -93,7 +93,11 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
     }),
   ];
 
-  /** Whoever speaks for a user is asked for nobody else's. @throws NotFoundError */
+  /**
+   * Returns the requester of a user's split; a caller that speaks for a user only reaches that user.
+   *
+   * @throws NotFoundError for another user.
+   */
   function requestedFor(request: Asking, userId: string): Requester {
     const { tenant } = request;
     if (tenant.userId !== undefined && tenant.userId !== userId) {

@@ -19,7 +19,7 @@ const provided = z.strictObject({
   userId: z.string(),
 });
 
-/** Wallets of agents (spec 4.10). */
+/** Creates the endpoints for agents' wallets (spec 4.10). */
 export function undergroundWalletEndpoints({
   agentWallets,
   usdc,
@@ -28,7 +28,8 @@ export function undergroundWalletEndpoints({
     wallets({
       method: 'POST',
       path: '/api/underground/wallets',
-      summary: "An agent's wallet: a new one that is kept here, or the one that it brings",
+      summary:
+        "Create a wallet for an agent, held by the platform, or register the agent's own wallet",
       idempotent: true,
       body: z
         .object({
@@ -57,7 +58,7 @@ export function undergroundWalletEndpoints({
     wallets({
       method: 'GET',
       path: '/api/underground/wallets/:address/balance',
-      summary: 'What a wallet of a user, or of one of their agents, has of USDC',
+      summary: "USDC balance of a wallet of a user or of one of the user's agents",
       params: z.object({ address: chainAddress }),
       query: z.object({ userId: z.string().min(1).max(256) }),
       responses: {

@@ -18,30 +18,30 @@ const PATH = '/api/usage';
 const usage = area({ tag: 'Usage', auth: internalKey });
 
 const MAX_DAYS = 366;
-/** Rows of one answer: a report that is cut off early by default would only be added up wrongly. */
+/** Rows per answer, also the default: clients would add up a report that was cut off earlier. */
 const MAX_ROWS = 1_000;
 
-/** Days until today (UTC), today included. */
+/** Number of days (UTC) up to and including today. */
 const days = (usual: number) => wholeNumber('days', { most: MAX_DAYS, usual });
 
-// The database takes no NUL.
+// PostgreSQL text cannot store NUL.
 const storable = z.string().regex(/^[^\0]*$/);
 
 const agentId = storable.min(1).max(255);
 
-/** The row that a page of the summary ends with. */
+/** Cursor of the summary: the last row of a page. */
 const summaryPosition = z.tuple([z.iso.date(), storable, storable, storable]);
 
 /**
- * `GET /api/usage/*` (spec 4.13): of the user that the caller speaks for, or of all. Exact as of the
- * request, also for calls that no pass has added to their day yet.
+ * Creates the `GET /api/usage/*` endpoints (spec 4.13), for the user that the caller speaks for or for
+ * all. Exact at the time of the request: calls not yet added to their day are included.
  */
 export function usageEndpoints() {
   return [
     usage({
       method: 'GET',
       path: `${PATH}/summary`,
-      summary: 'What was used, by day, agent and model; the last day first',
+      summary: 'Usage by day, agent and model, newest day first',
       query: z.object({
         days: days(30),
         ...pageQuery(summaryPosition, MAX_ROWS),
@@ -53,7 +53,7 @@ export function usageEndpoints() {
           limit: limit + 1,
           after: cursor && placeOf(cursor),
         };
-        // One more than asked for tells whether there is a next page.
+        // One extra row shows whether there is a next page.
         const found = await usageSummary(tenant, lastDays(query.days, new Date()), page);
         const rows = found.slice(0, limit);
         const last = found.length > limit ? rows.at(-1) : undefined;
@@ -74,7 +74,7 @@ export function usageEndpoints() {
     usage({
       method: 'GET',
       path: `${PATH}/by-agent/:agentId`,
-      summary: 'What an agent used of each model; what cost most first',
+      summary: "An agent's usage by model, highest cost first",
       params: z.object({ agentId }),
       query: z.object({ days: days(30) }),
       responses: { 200: z.array(perModelOfAgent) },
@@ -90,7 +90,7 @@ export function usageEndpoints() {
     usage({
       method: 'GET',
       path: `${PATH}/by-model`,
-      summary: 'What was used of each model; what cost most first',
+      summary: 'Usage by model, highest cost first',
       query: z.object({ days: days(30) }),
       responses: { 200: z.array(perModel) },
       async handler({ query, tenant }) {
@@ -104,7 +104,7 @@ export function usageEndpoints() {
     usage({
       method: 'GET',
       path: `${PATH}/daily`,
-      summary: 'What was used on each day with calls; the first day first',
+      summary: 'Usage by day, for days with calls, oldest day first',
       query: z.object({ days: days(7) }),
       responses: { 200: z.array(perDay) },
       async handler({ query, tenant }) {
@@ -123,7 +123,7 @@ export function usageEndpoints() {
     usage({
       method: 'GET',
       path: `${PATH}/tools`,
-      summary: 'What tools were called: none, as calls of tools are not recorded',
+      summary: 'Tool calls: always empty, because tool calls are not recorded',
       query: z.object({ days: days(7), agentId: agentId.optional() }),
       responses: { 200: z.array(ofTool) },
       handler: () => reply(200, []),

@@ -21,8 +21,8 @@ const PATH = '/v1/chat/completions';
 const agentAi = area({ tag: 'AI', auth: agentToken, errorForm: OPENAI_ERRORS });
 
 /**
- * The OpenAI-compatible endpoints for agents (decision 22): they hold no provider key. What they
- * use is their owner's.
+ * Creates the OpenAI-compatible endpoints for agents (decision 22), which hold no provider key. Usage
+ * counts for the agent's owner.
  */
 export function agentAiEndpoints({
   ai,
@@ -35,7 +35,7 @@ export function agentAiEndpoints({
     agentAi({
       method: 'POST',
       path: PATH,
-      summary: "Chat completion by the agent's model",
+      summary: "Complete a chat with the agent's model",
       body: completionBody,
       limitOfCaller: aiCallLimit(settings.http),
       atOnce: AI_CALLS_AT_ONCE,
@@ -56,7 +56,7 @@ export function agentAiEndpoints({
     agentAi({
       method: 'GET',
       path: '/v1/models',
-      summary: 'The one model that agents name',
+      summary: 'List the only model name that agents use',
       responses: { 200: modelList },
       handler: () => reply(200, { object: 'list', data: [presentModel(AGENT_MODEL, 'platform')] }),
     }),

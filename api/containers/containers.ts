@@ -9,7 +9,7 @@ import { agentToken } from '../auth/agent-token.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { agentAiEndpoints } from './ai.js';
 
-/** What the agents' listener works with. */
+/** Dependencies of the listener for agents. */
 export interface ContainersDependencies {
   readonly settings: Settings;
   readonly database: Database;
@@ -18,7 +18,7 @@ export interface ContainersDependencies {
   readonly refusals?: Pick<Refusals, 'note'>;
 }
 
-/** The one listener that agents' containers can reach. Nothing else of ours is on it. */
+/** Creates the listener for agents, the only listener that agents' containers can reach. */
 export function createContainersListener(dependencies: ContainersDependencies): Listener {
   const { settings, database, log, refusals } = dependencies;
   const agents = new AgentCallerLookup(database, settings.accounts);

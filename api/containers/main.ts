@@ -13,9 +13,7 @@ import { ListenError, type Listening } from '../http/server.js';
 import { createMetricsListener } from '../metrics/metrics.js';
 import { serveAgents } from './serve-agents.js';
 
-/*
- * The process that answers agents' AI calls: however busy those keep it, the APIs go on beside it.
- */
+/* Runs the process that answers agents' AI calls, separate so that their load cannot slow the APIs. */
 
 await runProcess(main);
 

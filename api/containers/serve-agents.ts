@@ -6,10 +6,10 @@ import type { DockerHost } from '../../src/docker/containers/docker-host.js';
 import { ListenError, type Listening } from '../http/server.js';
 import { createContainersListener, type ContainersDependencies } from './containers.js';
 
-/** Between two attempts to listen where containers can reach us, while Docker is out. */
+/** Milliseconds between attempts to listen on Docker's bridge while Docker is unavailable. */
 const RETRY_MS = 5_000;
 
-/** The listener for agents cannot be where it was configured. */
+/** The listener for agents could not bind to its configured address. */
 export class AgentsNotServedError extends Error {
   constructor(cause: ListenError) {
     super(`${cause.message}: set AGENT_AI_PORT to a free port, for the agents' AI calls`, {
@@ -20,10 +20,10 @@ export class AgentsNotServedError extends Error {
 }
 
 /**
- * Serves agents on Docker's bridge. That is there only once Docker is: without one this
- * goes on trying in the background.
+ * Serves agents on Docker's bridge. The bridge needs a running Docker: until then, retries in the
+ * background.
  *
- * @throws AgentsNotServedError when the address is taken.
+ * @throws AgentsNotServedError if the address is in use.
  */
 export async function serveAgents(
   dependencies: ContainersDependencies & { readonly docker: DockerHost },
@@ -37,13 +37,13 @@ export async function serveAgents(
   const attempt = async () => {
     const host = settings.agents.aiHost ?? (await bridgeAddress(docker));
     listening = await createContainersListener(dependencies).listen(host, settings.agents.aiPort);
-    log.info({ url: listening.url }, 'agents are served');
+    log.info({ url: listening.url }, 'serving agents');
   };
   const attemptLater = () => {
     if (closed) return;
     timer = setTimeout(() => {
       attempting = attempt().catch((error: unknown) => {
-        if (!(error instanceof ContainerError)) log.error({ err: error }, 'agents are not served');
+        if (!(error instanceof ContainerError)) log.error({ err: error }, 'serving agents failed');
         attemptLater();
       });
     }, RETRY_MS);
@@ -53,7 +53,7 @@ export async function serveAgents(
   } catch (error) {
     if (error instanceof ListenError) throw new AgentsNotServedError(error);
     if (!(error instanceof ContainerError)) throw error;
-    log.warn({ reason: error.message }, 'agents are not served yet');
+    log.warn({ reason: error.message }, 'agents are not served yet: retrying');
     attemptLater();
   }
   return {
@@ -66,7 +66,7 @@ export async function serveAgents(
   };
 }
 
-/** Without a wait for a Docker daemon that does not answer at all. */
+/** Checks availability first, because a Docker daemon that hangs would block the request. */
 async function bridgeAddress(docker: DockerHost): Promise<string> {
   if (await docker.available()) return docker.bridgeAddress();
   throw new DockerUnavailableError('The container engine does not answer');

@@ -3,9 +3,8 @@ import type { Logger } from 'pino';
 import { whenClosed } from './when-closed.js';
 
 /**
- * Logs one line when the answer is out or the client is gone: who asked, from where, for what. It names
- * the declared path, never the requested one, because ids, queries, headers and bodies are nobody's
- * business in a log.
+ * Logs one line when the answer is sent or the client has disconnected. It names the declared path, not
+ * the requested one: ids, queries, headers and bodies must not reach the log.
  */
 export function watchAccess(
   ctx: RouterContext,
@@ -14,7 +13,7 @@ export function watchAccess(
     readonly arrival: {
       readonly requestId: string;
       readonly clientAddress: string;
-      /** A user's, a key's or an agent's id, once it is known. */
+      /** Id of the user, key or agent, once authenticated. */
       readonly caller?: string;
     };
   },

@@ -4,12 +4,12 @@ import type { RateLimit, Taken } from './rate-limit.js';
 
 const WINDOW_MS = 60_000;
 
-/** Addresses that are counted; beyond, the one that has asked for nothing for longest is forgotten. */
+/** Maximum number of tracked addresses; beyond it, the least recently active address is evicted. */
 const MAX_ADDRESSES = 200_000;
 
 /**
- * What one address may ask of a listener in all, whatever it is. For each request it costs one look
- * into this process's memory, so it is shared with no other process. All windows end together.
+ * Limits all requests of one address to a listener. Counted in this process's memory and not shared, so
+ * that each request costs one map lookup. All windows end together.
  */
 export class AddressGuard {
   readonly #limit: RateLimit;
@@ -17,7 +17,7 @@ export class AddressGuard {
   readonly #counts = new Map<string, number>();
   #endsAt = 0;
 
-  /** @param now milliseconds that never go back. */
+  /** @param now a monotonic clock, in milliseconds. */
   constructor(perMinute: number, now: () => number = () => performance.now()) {
     this.#limit = {
       name: 'address',
@@ -28,7 +28,11 @@ export class AddressGuard {
     this.#now = now;
   }
 
-  /** @returns undefined when the request may go on. */
+  /**
+   * Counts a request of the address.
+   *
+   * @returns undefined if the request is within the limit.
+   */
   refuse(address: string): Taken | undefined {
     const now = this.#now();
     if (now >= this.#endsAt) {

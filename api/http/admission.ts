@@ -15,17 +15,17 @@ export interface AdmissionOptions {
   readonly limiter: Limiter;
   readonly database: Database | undefined;
   readonly server: Server;
-  /** Is told of every key that opens nothing. */
+  /** Called for every invalid key. */
   readonly onKeyRefused: (address: string) => void;
 }
 
-/** A request that may be handled, and who it is from. */
+/** An admitted request, and its caller. */
 interface Admitted {
   readonly request: HandlerRequest;
   readonly identity: Identity;
 }
 
-/** Lets requests in to their handlers: limits, authentication, body, validation, in this order. */
+/** Admits requests to their handlers: checks limits, authentication, body and validation, in this order. */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #bodies: BodyMemory;
@@ -35,14 +35,20 @@ export class Admission {
     this.#bodies = new BodyMemory(options.server.bounds);
   }
 
-  /** @throws TooManyRequestsError for a request beyond what an address may ask in all. */
+  /**
+   * Applies the overall limit of the client's address.
+   *
+   * @throws TooManyRequestsError over the limit.
+   */
   guard(ctx: ArrivalContext, { clientAddress }: Arrival): void {
     heed(this.#options.limiter.guard(clientAddress), ctx);
   }
 
   /**
-   * @param passed what other limits have said of the request.
-   * @throws TooManyRequestsError for a request beyond one of the limits.
+   * Counts a request in the limits.
+   *
+   * @param passed the verdict of limits that were checked before.
+   * @throws TooManyRequestsError if the request exceeds a limit.
    */
   async count(
     limits: readonly RateLimit[],
@@ -55,7 +61,11 @@ export class Admission {
     return verdict;
   }
 
-  /** @throws ServiceError by which it is refused. */
+  /**
+   * Authenticates and validates a request.
+   *
+   * @throws ServiceError if the request is rejected.
+   */
   async admit(plan: Plan, ctx: ArrivalContext, arrival: Arrival): Promise<Admitted> {
     const { clientAddress, requestId, search } = arrival;
     const { bodyFormat, endpoint } = plan;
@@ -104,7 +114,11 @@ export class Admission {
     return readBody(ctx.req, bodyFormat, { isAnonymous, paceBytes, paceMs, makeRoom });
   }
 
-  /** @throws UnauthorizedError, or what the way to authenticate refuses by. */
+  /**
+   * Identifies the caller.
+   *
+   * @throws UnauthorizedError, or the error of the authentication method.
+   */
   async #authenticate(plan: Plan, shown: AuthenticationRequest): Promise<Identity> {
     try {
       const found = plan.authenticate(shown);
@@ -120,7 +134,7 @@ export class Admission {
   }
 }
 
-/** Whose memory it is: all that a user's keys, sessions and agents send is that user's. */
+/** The owner that body memory is charged to: one user's keys, sessions and agents share an owner. */
 const ownerOf = ({ scope, tenant }: Identity): string =>
   typeof tenant === 'string' ? scope : `user:${tenant.userId}`;
 

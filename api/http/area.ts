@@ -10,7 +10,7 @@ import type {
   TypedDeclaration,
 } from './endpoint.js';
 
-/** What endpoints of one area have in common. */
+/** The properties that all endpoints of an area share. */
 interface Shared<C extends Caller, P extends z.ZodType> extends Pick<
   Declaration,
   'tag' | 'errors' | 'limit' | 'limitOfCaller' | 'atOnce' | 'errorForm'
@@ -19,7 +19,7 @@ interface Shared<C extends Caller, P extends z.ZodType> extends Pick<
   readonly params?: P;
 }
 
-/** What one of them says for itself; its errors are added to those of the area. */
+/** The properties of a single endpoint; its errors are added to the area's. */
 interface Own<
   C extends Caller,
   R extends Responses,
@@ -47,7 +47,7 @@ interface Own<
   readonly responses: R;
 }
 
-/** A declaration that still wants its handler, for those who call the endpoint as well. */
+/** A declaration without a handler, which can also be used to call the endpoint. */
 export interface Declared<
   C extends Caller,
   R extends Responses,
@@ -71,7 +71,7 @@ interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
   >(
     own: Own<C, R, P, Q, H, B> & { readonly handler: Handler<C, R, P, Q, H, B> },
   ): Endpoint;
-  /** Declares it without its handler. */
+  /** Declares an endpoint without its handler. */
   declare<
     const R extends Responses,
     C extends Caller = AreaCaller,
@@ -86,7 +86,10 @@ interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
 
 type AnyOwn = Omit<Declaration, 'tag' | 'auth'> & Partial<Pick<Declaration, 'auth'>>;
 
-/** Endpoints that have the same tag, way to authenticate and so on say only what differs. */
+/**
+ * Creates an area: endpoints that share a tag, an authentication method and so on only declare the
+ * differences.
+ */
 export function area<C extends Caller, P extends z.ZodType = None>(
   shared: Shared<C, P>,
 ): Area<C, P> {
@@ -106,6 +109,6 @@ export function area<C extends Caller, P extends z.ZodType = None>(
     ...complete(own),
     handler,
   });
-  // Only types tell the handler of one declaration from that of another.
+  // Safe cast: handlers of different declarations differ only in their types.
   return Object.assign(area, { declare }) as unknown as Area<C, P>;
 }

@@ -3,14 +3,14 @@ import type Koa from 'koa';
 import type { Endpoint } from './endpoint.js';
 import type { Answer } from './presenter.js';
 
-/** What is known of a request before its endpoint is asked, and what becomes of it. */
+/** The state of a request, from its arrival to its answer. */
 export interface Arrival {
   readonly path: string;
   readonly search: string;
   readonly requestId: string;
   readonly clientAddress: string;
   endpoint?: Endpoint;
-  /** Once it is known. */
+  /** Set once known. */
   caller?: string;
   answer?: Answer;
 }

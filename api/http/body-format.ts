@@ -5,34 +5,36 @@ import { refuseUnstorable } from './storable.js';
 import { validator } from './validation.js';
 import { hasMoreValues } from './value-count.js';
 
-/** Spec section 8: every larger body is refused, unless its endpoint takes more. */
+/** Size limit of bodies unless the endpoint allows more (spec 8). */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Of somebody who has not shown who they are, and has no use for more. */
+/** Size limit of bodies from unauthenticated callers, who need no more. */
 export const MAX_ANONYMOUS_BYTES = 16 * 1024;
 
-/** Values in JSON: a megabyte of as many costs 10 ms of this process, of more than that 100. */
+/** Maximum number of JSON values: 1 MB with that many takes 10 ms to process; with more, up to 100 ms. */
 const MAX_VALUES = 50_000;
-/** Less JSON than that cannot have so many that it matters. */
+/** Smaller JSON is not counted: it cannot hold enough values to matter. */
 const FEW_BYTES = 64 * 1024;
 
-/** How the body of a request comes, and what a handler gets of it. */
+/** The encoding of a request body, and its parser. */
 export interface BodyFormat<Output = unknown> {
-  /** Content types that it takes; any, when none are named. */
+  /** Accepted content types; empty accepts any. */
   readonly types: readonly string[];
   readonly maxBytes: number;
-  /** The same for those who have not shown who they are, where it is another. */
+  /** `maxBytes` for unauthenticated callers, if different. */
   readonly maxAnonymousBytes?: number;
-  /** For the OpenAPI document. */
+  /** Schema for the OpenAPI document. */
   readonly schema: z.ZodType;
   /**
-   * @param bytes undefined when the request had no body.
-   * @throws BadRequestError in a sentence that names the fault.
+   * Parses a body.
+   *
+   * @param bytes undefined if the request has no body.
+   * @throws BadRequestError with a sentence that names the fault.
    */
   read(bytes: Buffer | undefined, contentType: string): Output | Promise<Output>;
 }
 
-/** What a handler gets of a declared body: a schema stands for JSON. */
+/** The type of a declared body for handlers; a plain schema means JSON. */
 export type BodyOf<B> = B extends z.ZodType
   ? z.output<B>
   : B extends BodyFormat<infer Output>
@@ -43,13 +45,17 @@ export function formatOf(body: z.ZodType | BodyFormat): BodyFormat {
   return 'safeParse' in body ? jsonBody(body) : body;
 }
 
-/** @param maxAnonymousBytes for an endpoint that anybody may send more. */
+/**
+ * Declares a JSON body.
+ *
+ * @param maxAnonymousBytes for endpoints that accept larger bodies from unauthenticated callers.
+ */
 export function jsonBody<S extends z.ZodType>(
   schema: S,
   maxAnonymousBytes = MAX_ANONYMOUS_BYTES,
 ): BodyFormat<z.output<S>> {
   const check = validator(schema, 'body');
-  // So that a missing body is told as the field that is missing, where one is.
+  // A missing body is validated as `{}`, so that the error names the missing field.
   const noBody = schema.safeParse(undefined).success ? undefined : {};
   return {
     types: ['application/json'],
@@ -60,7 +66,7 @@ export function jsonBody<S extends z.ZodType>(
   };
 }
 
-/** A body as it came, byte for byte: what a signature is checked against. */
+/** Declares a raw body, passed on byte for byte, as signature checks need it. */
 export function rawBody(...types: readonly string[]): BodyFormat<Buffer> {
   return {
     types,
@@ -70,7 +76,7 @@ export function rawBody(...types: readonly string[]): BodyFormat<Buffer> {
   };
 }
 
-/** A body of text that is no JSON, such as `application/jwt`. */
+/** Declares a text body that is not JSON, such as `application/jwt`. */
 export function textBody<S extends z.ZodType<unknown, string>>(
   schema: S,
   ...types: readonly string[]

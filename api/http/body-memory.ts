@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Shares, type Release } from '../../src/lib/shares.js';
 import { whenClosed } from './when-closed.js';
 
-/** Bytes of bodies in this process, from when they come until their requests are answered. */
+/** Bytes of request bodies in this process's memory, from arrival until the request is answered. */
 export class BodyMemory {
   readonly #bytes: Shares;
 
@@ -11,9 +11,10 @@ export class BodyMemory {
   }
 
   /**
-   * Makes room for what comes of a body, until its request is answered.
+   * Reserves memory for the incoming body of a request, until the request is answered.
    *
-   * @returns what throws TooManyRequestsError when the owner, or all together, would have too many.
+   * @returns a function that reserves more bytes, or throws TooManyRequestsError over the owner's or the
+   *   total limit.
    */
   roomFor(owner: string, response: ServerResponse): (bytes: number) => void {
     const taken: Release[] = [];

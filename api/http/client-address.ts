@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv4, isIPv6, type BlockList } from 'node:net';
 
-/** The address of the client behind a request, as plain IPv4 or IPv6. */
+/** Reads the address of the client behind a request, as plain IPv4 or IPv6. */
 export type AddressReader = (request: IncomingMessage) => string;
 
 /**
- * Reads clients' addresses. `X-Forwarded-For` counts from its right end, and only as far as those
- * who wrote it are trusted: the proxies named, and whoever else the listener believes.
+ * Creates the reader of client addresses. `X-Forwarded-For` is read from its right end, as long as the
+ * sender is a trusted proxy or is trusted by the listener.
  */
 export function addressReader(
   trustedProxies: BlockList,
@@ -31,7 +31,7 @@ export function addressReader(
   };
 }
 
-/** An IPv4 address that came as IPv6 (`::ffff:127.0.0.1`) is the IPv4 address; no zone index. */
+/** Converts an IPv4-mapped IPv6 address (`::ffff:127.0.0.1`) to IPv4 and strips the zone index. */
 export function plainAddress(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   return mapped ?? address.split('%', 1)[0] ?? '';

@@ -1,15 +1,15 @@
 import type { Declaration } from './endpoint.js';
 
 /**
- * The error statuses of one that asks others for its answer: theirs, and that they cannot be reached.
- * That they refuse our own key is no fault of the caller's.
+ * Returns the error statuses of an endpoint that calls other endpoints: theirs, plus 502 if they are
+ * unreachable. Their rejection of our own key is no fault of the caller's.
  */
 export function errorsOf(...asked: readonly Declaration[]): readonly number[] {
   const theirs = asked.flatMap((declared) => [...errorStatuses(declared)]);
   return [...theirs.filter((status) => status !== 401 && status !== 403), 502];
 }
 
-/** The error statuses of an endpoint: those it lists and those that follow from its declaration. */
+/** Returns the error statuses of an endpoint: the listed ones and those implied by its declaration. */
 export function errorStatuses(endpoint: Declaration): Set<number> {
   const { auth, method } = endpoint;
   const statuses = new Set([...(endpoint.errors ?? []), 421, 429, 500]);

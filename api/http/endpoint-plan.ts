@@ -10,19 +10,19 @@ import { limitsOf, type RateLimit, type WideLimit } from './rate-limit.js';
 import { refuseUnstorable } from './storable.js';
 import { validator } from './validation.js';
 
-/** An endpoint with everything prepared that does not depend on the request. */
+/** An endpoint with all state that does not depend on the request. */
 export interface Plan {
   readonly endpoint: Endpoint;
   readonly limits: readonly RateLimit[];
-  /** Those that count who was found to call. */
+  /** Limits counted by authenticated caller. */
   readonly limitsOfCaller: readonly RateLimit[];
   readonly presenter: Presenter;
   readonly authenticate: Authenticate<Caller>;
   readParams(params: Readonly<Record<string, string>>): unknown;
-  /** @param search what follows the `?`. */
+  /** @param search the query string after the `?`. */
   readQuery(search: string): unknown;
   readHeaders(headers: IncomingHttpHeaders): unknown;
-  /** Undefined when it takes no body. */
+  /** Undefined if the endpoint takes no body. */
   readonly bodyFormat: BodyFormat | undefined;
 }
 

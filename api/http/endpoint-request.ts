@@ -20,7 +20,7 @@ export interface RequestParts {
   readonly clientAddress: string;
 }
 
-/** What a handler gets. What few handlers ask for is made when it is asked for. */
+/** The request as handlers see it; rarely used properties are computed lazily. */
 export class HandlerRequest implements EndpointRequest {
   readonly params: unknown;
   readonly query: unknown;
@@ -54,7 +54,7 @@ export class HandlerRequest implements EndpointRequest {
     return (this.#signal ??= goneSignal(this.#parts.response));
   }
 
-  /** As it came. */
+  /** Returns the raw header. */
   get idempotencyKey(): string | string[] | undefined {
     return this.#parts.incoming.headers['idempotency-key'];
   }
@@ -71,13 +71,13 @@ export class HandlerRequest implements EndpointRequest {
   }
 }
 
-/** The endpoint's name where requests to it are stored. */
+/** The route's name in stored answers. */
 export const routeOf = ({ method, path }: Endpoint): string => `${method} ${path}`;
 
 function tenantOf(tenant: TenantOfCaller, database: Database | undefined): TenantDatabase {
   if (database === undefined) throw new TypeError('this listener has no database');
   if (tenant === 'platform') return database.asPlatform();
-  // No user has the empty id, so this tenant sees nothing.
+  // No user has an empty id, so this tenant sees no rows.
   return database.asUser(tenant === 'none' ? '' : tenant.userId);
 }
 
@@ -90,6 +90,6 @@ function goneSignal(response: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-/** What stands for a request that brings this `Idempotency-Key`, however often it comes. */
+/** Deterministic id of a request with this `Idempotency-Key`, the same for every repetition. */
 export const idempotencyIdOf = (scope: string, route: string, key: string): string =>
   uuidOf([scope, route, key]);

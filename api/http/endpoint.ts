@@ -9,7 +9,7 @@ import type { BodyFormat, BodyOf } from './body-format.js';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** What one status answers with: JSON of a schema, or what its word says. */
+/** The body of one status: JSON of a schema, or the kind named by the string. */
 export type ResponseBody =
   | z.ZodType
   | 'stream'
@@ -21,7 +21,7 @@ export type ResponseBody =
 
 export type Responses = Readonly<Record<number, ResponseBody>>;
 
-/** A body is only read, so a handler may hand over what it must not change itself. */
+/** A body type with everything read-only, so that handlers may return shared data. */
 type Immutable<T> = T extends readonly (infer Element)[]
   ? readonly Immutable<Element>[]
   : T extends object
@@ -44,7 +44,7 @@ type ReplyWith<Status extends number, Body> = Body extends z.ZodType
       ? ReplyWith<Status, Json> | StreamReply<Status>
       : never;
 
-/** Everything a handler may return, given the statuses that its endpoint declares. */
+/** The replies that a handler may return, by the statuses that its endpoint declares. */
 export type ReplyTo<R extends Responses> = {
   [Status in keyof R & number]: ReplyWith<Status, R[Status]>;
 }[keyof R & number];
@@ -62,76 +62,75 @@ export interface EndpointRequest<
   readonly headers: Headers;
   readonly body: Body;
   readonly caller: C;
-  /** The database as this caller may see it; an anonymous caller sees no tenant's rows. */
+  /** The database as the caller sees it; an anonymous caller sees no tenant's rows. */
   readonly tenant: TenantDatabase;
   readonly requestId: string;
-  /** The client's address, proxies taken into account. */
+  /** The client's address, with trusted proxies resolved. */
   readonly clientAddress: string;
-  /** Aborts when the client goes away before it was answered. */
+  /** Aborts if the client disconnects before the answer. */
   readonly signal: AbortSignal;
   /**
-   * A UUID that stays the same when the caller repeats the request with its `Idempotency-Key`, and
-   * is random without one: made into ids, it makes a repetition meet what the first try left.
+   * A UUID that is stable for repetitions with the same `Idempotency-Key`, and random without a key. Ids
+   * derived from it let a repetition find the rows of the first attempt.
    */
   readonly idempotencyId: string;
   /**
-   * Keeps the answer for the caller's `Idempotency-Key` in a transaction of the platform's, so that it
-   * is there if and only if what it tells of is. Undefined without a key. Resolves to false where a
-   * repetition has taken the request over: the transaction is to be given up.
+   * Stores the answer for the `Idempotency-Key` within a platform transaction, atomic with its changes;
+   * undefined without a key. Resolves to false if a repetition has claimed the request: roll back then.
    */
   readonly keepAnswer: KeepReply | undefined;
 }
 
 type KeepReply = (db: Statements, reply: ReplyTo<Responses>) => Promise<boolean>;
 
-/** How an endpoint words its errors. */
+/** The format of an endpoint's errors. */
 export interface ErrorForm {
   readonly schema: z.ZodType;
-  /** @returns the body, given what it is elsewhere. */
+  /** @returns the body in this format, given the default one. */
   of(error: ErrorAnswer): unknown;
 }
 
-/** What is declared of an endpoint. */
+/** The declaration of an endpoint. */
 export interface Declaration {
   readonly method: Method;
-  /** Literal segments and `:name` parameters, as in `/api/agents/:id`. */
+  /** Literal segments and `:name` parameters, for example `/api/agents/:id`. */
   readonly path: string;
   readonly summary: string;
-  /** The area it belongs to: groups endpoints in the reference page. */
+  /** The group of the endpoint on the reference page. */
   readonly tag: string;
   readonly auth: Authentication;
-  /** Takes `Idempotency-Key`. */
+  /** True if the endpoint accepts `Idempotency-Key`. */
   readonly idempotent?: boolean | undefined;
   readonly params?: z.ZodType | undefined;
   readonly query?: z.ZodType | undefined;
   /** Lower-case names; not strict, because every request carries other headers too. */
   readonly headers?: z.ZodType | undefined;
-  /** A schema takes JSON. */
+  /** The format of the body; a plain schema means JSON. */
   readonly body?: z.ZodType | BodyFormat | undefined;
   readonly responses: Responses;
-  /** Statuses that the handler may fail with, beside those that follow from the declaration. */
+  /** Error statuses of the handler, in addition to those implied by the declaration. */
   readonly errors?: readonly number[] | undefined;
-  /** How often a client may call it, and what shares the limit with it. */
+  /** Rate limits by client address; limits with the same name are shared. */
   readonly limit?: Limits | undefined;
-  /** The same of whoever was found to call, from wherever; the operator's own programs are not counted. */
+  /** Rate limit by authenticated caller, from any address; the operator's own programs are not counted. */
   readonly limitOfCaller?: RateLimit | undefined;
-  /** How many of a user's requests may be under way at a time; the operator's own are not counted. */
+  /** Limit of a user's requests in flight; the operator's own are not counted. */
   readonly atOnce?: ConcurrencyLimit | undefined;
-  /** Where a foreign contract has another form than `{error: <text>}`. */
+  /** The error format of a foreign contract, if not `{error: <text>}`. */
   readonly errorForm?: ErrorForm | undefined;
 }
 
-/** A declared endpoint as the listener, the OpenAPI document and walking tests see it. */
+/** A declared endpoint for the listener, the OpenAPI document and tests over all endpoints. */
 export interface Endpoint extends Declaration {
   handler(request: EndpointRequest): ReplyTo<Responses> | Promise<ReplyTo<Responses>>;
 }
 
-/** The schema of a part that requests do not have. */
+/** The schema of an absent part of a request. */
 export type None = z.ZodUndefined;
 
 export type BodySchema = z.ZodType | BodyFormat;
 
-/** A declaration with the types that its schemas give to a handler. */
+/** A declaration with the types that its schemas imply for the handler. */
 export interface TypedDeclaration<
   C extends Caller,
   R extends Responses,
@@ -148,7 +147,7 @@ export interface TypedDeclaration<
   readonly responses: R;
 }
 
-/** Answers a request that passed all that is declared. */
+/** Answers a request that passed all declared checks. */
 export type Handler<
   C extends Caller,
   R extends Responses,
@@ -161,8 +160,8 @@ export type Handler<
 ) => ReplyTo<R> | Promise<ReplyTo<R>>;
 
 /**
- * Declares one endpoint. Validation, authentication, limits, the response check and the OpenAPI
- * document all follow from this declaration.
+ * Declares an endpoint. Validation, authentication, limits, the response check and the OpenAPI document
+ * all derive from the declaration.
  */
 export function endpoint<
   C extends Caller,
@@ -173,8 +172,8 @@ export function endpoint<
   B extends BodySchema = None,
 >(
   declared: TypedDeclaration<C, R, P, Q, H, B> & {
-    // A method, whose request may be narrower than that of any endpoint: the listener only ever
-    // calls it with what the declaration's own schemas and way to authenticate have produced.
+    // Method syntax, so that the handler's request may be narrower: the listener only passes values
+    // produced by the declaration's own schemas and authentication.
     handler(
       ...request: Parameters<Handler<C, R, P, Q, H, B>>
     ): ReturnType<Handler<C, R, P, Q, H, B>>;

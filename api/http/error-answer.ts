@@ -5,15 +5,15 @@ import { StillRunningError } from '../../src/platform/idempotency/kept-answers.j
 export interface ErrorAnswer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
-  /** Seconds after which to come again. */
+  /** Seconds to wait before a retry. */
   readonly retryAfter?: number;
-  /** In place of those of our own limits. */
+  /** Headers that replace those of our own limits. */
   readonly limitHeaders?: Readonly<Record<string, string>>;
 }
 
-/** What the caller is told about an error. Of an unknown one nothing but where to find it. */
+/** Returns the answer for an error; an unknown error only reveals its request id. */
 export function errorAnswer(thrown: unknown, requestId: string): ErrorAnswer {
-  // Who was let in before their account was closed.
+  // The account was deleted after the caller was authenticated.
   const error = isOfDeletedAccount(thrown) ? new UnauthorizedError() : thrown;
   if (!(error instanceof ServiceError)) {
     return { status: 500, body: { error: 'Internal server error', requestId } };

@@ -10,12 +10,12 @@ import { hashRequest, readIdempotencyKey, type OncePerKey } from './idempotency.
 import { CLIENT_LEFT, errorJson, jsonAnswer, type Answer } from './presenter.js';
 
 export interface HandlingOptions {
-  /** Undefined where no endpoint takes `Idempotency-Key`. */
+  /** Undefined if no endpoint accepts `Idempotency-Key`. */
   readonly idempotency: OncePerKey | undefined;
   readonly log: Logger;
 }
 
-/** Has requests handled that were let in, and makes answers of what handlers return and throw. */
+/** Runs the handlers of admitted requests, and converts their results and errors to answers. */
 export class Handling {
   readonly #options: HandlingOptions;
 
@@ -23,7 +23,7 @@ export class Handling {
     this.#options = options;
   }
 
-  /** Has a request handled, or repeats the answer that its `Idempotency-Key` has already got. */
+  /** Runs the handler once, or returns the stored answer of the `Idempotency-Key`. */
   once(plan: Plan, request: HandlerRequest, identity: Identity): Promise<Answer> {
     const { endpoint } = plan;
     const { idempotency } = this.#options;
@@ -44,18 +44,18 @@ export class Handling {
     );
   }
 
-  /** The answer to what has failed, in the form that the endpoint has for errors. */
+  /** Returns the answer for an error, in the endpoint's error format. */
   failed(error: unknown, requestId: string, endpoint?: Endpoint): Answer {
     return errorJson(endpoint, this.#told(error, requestId));
   }
 
-  /** Always ends in an answer: whoever keeps it for a repetition relies on that. */
+  /** Runs the handler and never throws: storing the answer for repetitions relies on that. */
   async #handle(plan: Plan, request: HandlerRequest): Promise<Answer> {
     const { endpoint, presenter } = plan;
     try {
       return presenter.present(await endpoint.handler(request));
     } catch (error) {
-      // Nobody is there to be answered, and that is all that went wrong.
+      // The client disconnected, and this caused the error.
       if (request.signal.aborted && error === request.signal.reason) {
         return jsonAnswer(CLIENT_LEFT, {});
       }
@@ -65,7 +65,7 @@ export class Handling {
     }
   }
 
-  /** Not every error of the domain may come from every endpoint: that is declared as well. */
+  /** Checks that the endpoint declares the error: domain errors must be declared too. */
   #refused({ endpoint, presenter }: Plan, error: ServiceError, requestId: string): Answer {
     try {
       return presenter.presentError(this.#told(error, requestId));
@@ -74,7 +74,7 @@ export class Handling {
     }
   }
 
-  /** The answer to an error, after the log has got what the caller must not see. */
+  /** Logs the details that the caller must not see, and returns the answer for the error. */
   #told(error: unknown, requestId: string): ErrorAnswer {
     const answer = errorAnswer(error, requestId);
     if (answer.status >= 500) {

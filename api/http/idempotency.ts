@@ -10,12 +10,12 @@ import type {
 import { CLIENT_LEFT, JSON_TYPE, type Answer } from './presenter.js';
 
 /**
- * Keeps an answer in a transaction of the platform's: false where another run has the key by now, or
- * where it is none that is kept.
+ * Stores an answer in a platform transaction. False if another run has claimed the key, or if the answer
+ * is of a kind that is not stored.
  */
 export type KeepAnswer = (db: Statements, answer: Answer) => Promise<boolean>;
 
-/** Runs `work` once for each identity, and gives its answer to every repetition. */
+/** Runs `work` once per identity, and returns its answer for every repetition. */
 export type OncePerKey = (
   identity: RequestIdentity,
   work: (keep: KeepAnswer) => Promise<Answer>,
@@ -34,18 +34,18 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
   );
 }
 
-/** A digest of what makes two requests the same one. */
+/** Returns a digest of the request, equal for repetitions. */
 export function hashRequest(params: unknown, query: unknown, body: unknown): string {
   return createHash('sha256')
     .update(JSON.stringify([params, query, body], asJson))
     .digest('hex');
 }
 
-/** An amount of money is a bigint by then, which JSON has no form for. */
+/** Amounts of money are bigints here, which JSON cannot encode. */
 const asJson = (_: string, value: unknown): unknown =>
   typeof value === 'bigint' ? `${value}n` : value;
 
-/** Answers a repetition with what is kept of the first answer. */
+/** Answers repetitions with the stored first answer. */
 export function idempotency(answers: KeptAnswers): OncePerKey {
   return async (identity, work) => {
     const begun = ({ keep }: EarlyKeeper) =>
@@ -66,8 +66,8 @@ export function idempotency(answers: KeptAnswers): OncePerKey {
 }
 
 /**
- * Only what a table of texts can give again as it was. What is tried again is what failed, what was in
- * conflict with something that passes, what was not paid for, what is to come again, and what nobody waited for.
+ * Returns the storable part of an answer: only text can be replayed. Failures, passing conflicts, unpaid,
+ * rate-limited and abandoned requests are not stored, so that they can be retried.
  */
 function whatIsKept({ body, contentType, headers, status }: Answer): KeptAnswer | undefined {
   const isPassing = PASSING.has(status) || status >= 500;
@@ -75,7 +75,7 @@ function whatIsKept({ body, contentType, headers, status }: Answer): KeptAnswer 
   if (body !== undefined && (typeof body !== 'string' || contentType !== JSON_TYPE)) {
     return undefined;
   }
-  // A cookie belongs to the browser that got it, and is not handed out a second time.
+  // Cookies belong to the browser that received them and are not replayed.
   const kept = Object.entries(headers ?? {}).filter(([name]) => !/^set-cookie$/i.test(name));
   return { status, headers: Object.fromEntries(kept), body };
 }

@@ -5,20 +5,26 @@ import { MemoryCounters } from './memory-counters.js';
 import { RedisCounters } from './redis-counters.js';
 import type { Count, Counters, RateLimit, Taken } from './rate-limit.js';
 
-/** What the limits say of a request: headers for its answer, and a refusal if it is refused. */
+/** The verdict of the limits: headers for the answer, and the refusal, if any. */
 export interface Verdict {
   readonly headers: Readonly<Record<string, string>>;
   readonly refusal: string | undefined;
-  /** What the limit says that the headers are of. */
+  /** The count that the headers describe. */
   readonly tightest: Count;
 }
 
 export interface Limiter {
-  /** What one address may ask in all. @returns undefined when the request may go on. */
+  /**
+   * Applies the overall limit of one address.
+   *
+   * @returns undefined if the request is within the limit.
+   */
   guard(address: string): Verdict | undefined;
   /**
-   * @param client an address, or whoever was found to call.
-   * @returns undefined when there are no limits.
+   * Counts a request in the limits.
+   *
+   * @param client an address, or the authenticated caller.
+   * @returns undefined without limits.
    */
   check(
     limits: readonly RateLimit[],
@@ -27,11 +33,11 @@ export interface Limiter {
   close(): Promise<void>;
 }
 
-/** Counts in Redis when several processes share the limits, in memory otherwise. */
+/** Creates the limiter: counts in Redis if several processes share the limits, in memory otherwise. */
 export function createLimiter(options: {
   readonly name: string;
   readonly redisUrl: string | undefined;
-  /** Requests of one address a minute. */
+  /** Requests per minute from one address. */
   readonly perAddress: number;
   readonly log: Logger;
 }): Limiter {
@@ -58,11 +64,11 @@ export function createLimiter(options: {
   };
 }
 
-/** The tightest limit speaks: the least remaining, and of equals the longest to wait for. */
+/** Orders by tightness: least remaining first; among equals, the longest wait. */
 const byTightness = (a: Count, b: Count): number =>
   a.remaining - b.remaining || b.resetMs - a.resetMs;
 
-/** Of two verdicts on one request the one to be told: a refusal, else that of the tighter limit. */
+/** Returns the verdict to report: a refusal, else the one of the tighter limit. */
 export function tighterOf(passed: Verdict | undefined, then: Verdict): Verdict {
   if (passed === undefined || then.refusal !== undefined) return then;
   return byTightness(passed.tightest, then.tightest) <= 0 ? passed : then;

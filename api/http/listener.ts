@@ -19,33 +19,33 @@ import { referencePages } from './reference-page.js';
 import { Server, type Bounds, type Listening } from './server.js';
 
 export interface ListenerOptions {
-  /** Names it in logs and in the keys of its limits: `web`, `backend`. */
+  /** Identifies the listener in logs and rate limit keys: `web`, `backend`. */
   readonly name: string;
-  /** Heads its OpenAPI document. */
+  /** The title of the OpenAPI document. */
   readonly title: string;
   readonly endpoints: readonly Endpoint[];
-  /** Without the pages that document them: where strangers' programs call. */
+  /** True to omit the documentation pages, for listeners that outside programs call. */
   readonly undocumented?: boolean;
-  /** Beside those that its endpoints name. */
+  /** Rate limits in addition to those of the endpoints. */
   readonly limits: readonly WideLimit[];
-  /** The ways to authenticate that its endpoints name, configured. */
+  /** The configured authentication methods that the endpoints name. */
   readonly authenticate: readonly AuthenticationConfig[];
-  /** Whose `X-Forwarded-For` counts, beside that of trusted proxies. */
+  /** Reports whether to trust the peer's `X-Forwarded-For`, in addition to trusted proxies. */
   readonly believesForwarded?: (request: IncomingMessage) => boolean;
-  /** Without one its endpoints have no `tenant`, and take no `Idempotency-Key`. */
+  /** Without a database, endpoints have no `tenant` and accept no `Idempotency-Key`. */
   readonly database?: Database;
-  /** Tells the audit log of keys that open nothing. */
+  /** Writes rejected keys to the audit log. */
   readonly refusals?: Pick<Refusals, 'note'>;
-  /** Seals the kept answers of endpoints that take `Idempotency-Key`. */
+  /** Encrypts the stored answers of endpoints that accept `Idempotency-Key`. */
   readonly secrets?: SecretBox;
   readonly log: Logger;
   readonly settings: Pick<
     HttpSettings,
     'ownNames' | 'production' | 'trustedProxies' | 'redisUrl' | 'requestsPerMinute'
   >;
-  /** What a request's `Host` may name, beside what the settings say. */
+  /** Accepted values of `Host`, in addition to those in the settings. */
   readonly alsoNamed?: readonly string[];
-  /** Networks (CIDR) whose connections are dropped unanswered, such as those of agents. */
+  /** Networks (CIDR) whose connections are dropped without an answer, such as those of agents. */
   readonly refuseFrom?: readonly string[];
   /** For tests. */
   readonly bounds?: Partial<Bounds>;
@@ -54,14 +54,14 @@ export interface ListenerOptions {
 export interface Listener {
   readonly app: Koa;
   /**
-   * Starts to serve; port 0 takes a free one.
+   * Starts to serve; port 0 picks a free port.
    *
-   * @throws ListenError in one sentence, for example when the port is taken.
+   * @throws ListenError with a one-sentence reason, for example if the port is in use.
    */
   listen(host: string, port: number): Promise<Listening>;
 }
 
-/** Builds the Koa application that serves these endpoints, and its OpenAPI document beside them. */
+/** Builds the Koa application that serves the endpoints and their OpenAPI document. */
 export function createListener(options: ListenerOptions): Listener {
   const { database, endpoints, limits, name, settings } = options;
   const log = options.log.child({ listener: name });
@@ -82,9 +82,9 @@ export function createListener(options: ListenerOptions): Listener {
 
   const app = new Koa();
   app.on('error', (error: unknown) => {
-    // A client that leaves in the middle of a stream is not a fault of ours.
-    if (clientLeft(error)) log.debug('the client went away');
-    else log.error({ error: describeError(error) }, 'a response could not be completed');
+    // A client that disconnects during a stream is not our error.
+    if (clientLeft(error)) log.debug('client disconnected');
+    else log.error({ error: describeError(error) }, 'sending a response failed');
   });
   const middleware = pipeline({
     endpoints: options.undocumented

@@ -1,22 +1,22 @@
 import type { ClientNetworks } from '../../src/platform/http/client-networks.js';
 import { countedClient, type Counters, type RateLimit, type Taken } from './rate-limit.js';
 
-/** One limit's clients. Windows are equally long, so the map's order is the order of expiry. */
+/** The windows of one limit, by client. All last equally long, so that map order is expiry order. */
 type Windows = Map<string, { count: number; endsAt: number }>;
 
 const MAX_CLIENTS_PER_LIMIT = 50_000;
 
-/** Counts in this process. Synchronous from the check to the count, and therefore exact. */
+/** Counts in this process. Exact, because check and count run synchronously. */
 export class MemoryCounters implements Counters {
   readonly #windowsByLimit = new Map<string, Windows>();
   readonly #now: () => number;
 
-  /** @param now milliseconds that never go back. */
+  /** @param now a monotonic clock, in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /** How many windows are held, over all limits. */
+  /** Returns the number of windows over all limits. */
   get size(): number {
     let size = 0;
     for (const windows of this.#windowsByLimit.values()) size += windows.size;
@@ -67,7 +67,7 @@ export class MemoryCounters implements Counters {
     }
   }
 
-  /** When full, the client whose window ends first is forgotten: memory stays bounded. */
+  /** Adds a window. At capacity, evicts the window that ends first, to bound memory. */
   #add(windows: Windows, client: string, window: { count: number; endsAt: number }): void {
     if (windows.size >= MAX_CLIENTS_PER_LIMIT) {
       for (const oldest of windows.keys()) {

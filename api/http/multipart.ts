@@ -8,9 +8,9 @@ import { validator } from './validation.js';
 
 const TYPE = 'multipart/form-data';
 
-/** A file of a form, in memory: its form bounds it. */
+/** An uploaded file, in memory; the form limits its size. */
 export interface UploadedFile {
-  /** As the client calls it; never a path. */
+  /** The client's name for the file; not a path. */
   readonly name: string;
   readonly contentType: string;
   readonly bytes: Buffer;
@@ -22,11 +22,11 @@ interface Form {
 }
 
 /**
- * A form with files, each of which comes once.
+ * Declares a multipart form with files, each sent once.
  *
- * @param form.files the content types of each file, by the name of its field.
- * @param form.maxBytes of the whole body.
- * @param form.maxParts fields and files together.
+ * @param form.files the accepted content types of each file, by field name.
+ * @param form.maxBytes maximum size of the whole body.
+ * @param form.maxParts maximum number of fields and files together.
  */
 export function multipartBody<S extends z.ZodObject, const F extends string>(form: {
   readonly fields: S;
@@ -48,7 +48,8 @@ export function multipartBody<S extends z.ZodObject, const F extends string>(for
       if (bytes === undefined) throw new BadRequestError('body is required');
       const sent = await parseForm(bytes, contentType, maxParts);
       for (const name of sent.files.keys()) {
-        if (!Object.hasOwn(files, name)) throw new BadRequestError(`${name} is not known here`);
+        if (!Object.hasOwn(files, name))
+          throw new BadRequestError(`${name} is not a field of this form`);
       }
       for (const [name, types] of wanted) {
         const file = sent.files.get(name);
@@ -61,7 +62,7 @@ export function multipartBody<S extends z.ZodObject, const F extends string>(for
       refuseUnstorable([sent.fields, fileNames], 'body');
       return {
         fields: checkFields(sent.fields),
-        // Each that is declared was found above.
+        // Safe cast: the loop above found every declared file.
         files: Object.fromEntries(sent.files) as Record<F, UploadedFile>,
       };
     },
@@ -82,13 +83,13 @@ function parseForm(bytes: Buffer, contentType: string, maxParts: number): Promis
         limits: { parts: maxParts, fieldSize: bytes.length, headerPairs: 20, headerSize: 8_192 },
       });
     } catch (error) {
-      // Without a boundary there is nothing to look for.
+      // The multipart parser throws if the content type has no boundary.
       return malformed(error);
     }
     parser.on('field', (name, value) => fields.push([name, value]));
     parser.on('file', (field, stream, name, _encoding, type) => {
       const chunks: Buffer[] = [];
-      if (begun.has(field)) reject(new BadRequestError(`${field} must be one file`));
+      if (begun.has(field)) reject(new BadRequestError(`${field} must be sent only once`));
       begun.add(field);
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
       stream.once('error', malformed);

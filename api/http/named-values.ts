@@ -1,13 +1,13 @@
-/** Values by their names: of a query, or of a form. */
+/** Values of a query or a form, by name. */
 export type NamedValues = Record<string, string | string[]>;
 
-/** A name that comes more than once gets a list, which a schema for one value refuses. */
+/** Groups pairs by name; a repeated name gets a list, which the schema for a single value rejects. */
 export function byName(pairs: Iterable<readonly [string, string]>): NamedValues {
   const values = new Map<string, string | string[]>();
   for (const [name, value] of pairs) {
     const known = values.get(name);
     values.set(name, known === undefined ? value : [known, value].flat());
   }
-  // fromEntries defines and does not assign: a name may well be __proto__.
+  // Object.fromEntries defines properties and never calls setters, so `__proto__` is safe as a name.
   return Object.fromEntries(values);
 }

@@ -36,11 +36,11 @@ const RATE_LIMIT_HEADERS: Json = {
 
 const TEXT: Json = { type: 'string' };
 
-const LOCATION: Json = { Location: { description: 'Where to go', schema: TEXT } };
+const LOCATION: Json = { Location: { description: 'URL to go to', schema: TEXT } };
 
 const RETRY_AFTER: Json = { 'Retry-After': seconds('Seconds to wait') };
 
-/** The OpenAPI 3.1 document of a listener, made from nothing but its declarations. */
+/** Builds the OpenAPI 3.1 document of a listener, purely from its declarations. */
 export function openApiDocument(listener: {
   readonly title: string;
   readonly endpoints: readonly Endpoint[];
@@ -85,7 +85,10 @@ function operationOf(endpoint: Endpoint, limits: readonly WideLimit[]): Json {
   };
 }
 
-/** As inputs: what clients send, and answers as handlers return them, before any default. */
+/**
+ * Converts a schema to JSON Schema by its input types: request bodies as sent, answers as returned by
+ * handlers, before defaults.
+ */
 function jsonSchemaOf(schema: z.ZodType): Json {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
     io: 'input',
@@ -97,7 +100,7 @@ function jsonSchemaOf(schema: z.ZodType): Json {
 function requestBodyOf({ schema, types }: BodyFormat): Json {
   const content = { schema: jsonSchemaOf(schema) };
   return {
-    // A body that is missing is read as one that is empty.
+    // A missing body is validated as an empty one.
     required: ![undefined, {}].some((none) => schema.safeParse(none).success),
     content: Object.fromEntries(
       (types.length > 0 ? types : ['*/*']).map((type) => [type, content]),
@@ -121,7 +124,7 @@ function parametersOf({ path, params, query, headers, idempotent }: Endpoint): J
     name: 'Idempotency-Key',
     in: 'header',
     required: false,
-    description: 'Repeating a request with its key gives the first answer again.',
+    description: 'Repeating a request with the same key returns the first answer.',
     schema: { type: 'string', minLength: 1, maxLength: 255 },
   };
   return [

@@ -6,10 +6,10 @@ export const MAX_PAGE = 200;
 
 const MAX_CURSOR_LENGTH = 2_000;
 
-/** Where a page ends, and the next one goes on: of what kind is the list's own affair. */
+/** The position after which the next page starts; its fields depend on the list. */
 type Position = readonly string[];
 
-/** A whole number in a query: `usual` where it is left out. */
+/** Parses a whole number in a query; defaults to `usual`. */
 export function wholeNumber(
   name: string,
   { least = 1, most, usual }: { readonly least?: number; readonly most: number; usual: number },
@@ -22,12 +22,12 @@ export function wholeNumber(
     .default(usual);
 }
 
-/** What most lists are ordered by: a time, and of equal ones an id. */
+/** The usual sort order of lists: time, then id. */
 const TIME_AND_ID = z.tuple([z.iso.datetime(), z.string()]);
 
 /**
- * `limit` and `cursor`, to be spread into a list's query schema. A handler gets the cursor as the
- * position that it stands for; any that no page has named is refused.
+ * Returns `limit` and `cursor`, to be spread into a list's query schema. Handlers get the cursor decoded
+ * to a position; a malformed cursor is rejected.
  */
 export function pageQuery<P extends z.ZodType<Position>>(position: P, max = MAX_PAGE, usual = max) {
   return {
@@ -39,21 +39,21 @@ export function pageQuery<P extends z.ZodType<Position>>(position: P, max = MAX_
       .transform((cursor, context): z.output<P> => {
         const read = position.safeParse(tryParseJson(Buffer.from(cursor, 'base64url').toString()));
         if (read.success) return read.data;
-        context.addIssue({ code: 'custom', message: 'cursor is not valid' });
+        context.addIssue({ code: 'custom', message: 'cursor is invalid' });
         return z.NEVER;
       })
       .optional(),
   };
 }
 
-/** The same of an ordinary list. */
+/** The paging parameters of an ordinary list. */
 export const page = pageQuery(TIME_AND_ID, MAX_PAGE, DEFAULT_PAGE);
 
 /**
- * The `Link` header that names the next page, or no header on the last one.
+ * Returns the `Link` header for the next page, or no header on the last page.
  *
- * @param query of the list, all of which but the cursor is repeated in the link.
- * @param next where this page ends; undefined on the last one.
+ * @param query the list's query; the link repeats it with a new cursor.
+ * @param next the position at the end of this page; undefined on the last page.
  */
 export function nextPageLink(
   path: string,

@@ -28,8 +28,8 @@ export interface PipelineOptions extends AdmissionOptions, HandlingOptions {
 }
 
 /**
- * The way of every request: request id, access log, security headers, name, rate limit, authentication,
- * body, validation, tenant, handler, presenter. What is refused costs nothing of what comes after it.
+ * Builds the middleware: request id, access log, security headers, host, rate limit, authentication,
+ * body, validation, tenant, handler, presenter. A rejected request skips all later steps.
  */
 export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   const { log, server } = options;
@@ -38,11 +38,11 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   const router = routerOf(options, admission, handling);
 
   const arrive: Koa.Middleware = async (koaContext, next) => {
-    // The router, which comes next, adds what it has found to the same context.
+    // The router, which runs next, extends the same context.
     const ctx = koaContext as ArrivalContext;
     const requestId = readRequestId(ctx.req.headers['x-request-id']);
     const arrival: Arrival = {
-      // As the router reads it: a limit must not see another path than the endpoint's.
+      // The path as the router reads it: limits and endpoints must see the same path.
       path: ctx.path,
       search: ctx.querystring,
       requestId,
@@ -61,9 +61,9 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     sendAnswer(ctx, result, server);
   };
 
-  /** Lets the router find the endpoint, and says what there is if there is none. */
+  /** Runs the router, and returns the endpoint's answer, or an error if no endpoint matches. */
   async function answer(ctx: ArrivalContext, arrival: Arrival, next: Koa.Next): Promise<Answer> {
-    // The router hands on what it cannot decode; nothing declared here is spelt like that.
+    // The router passes on malformed paths; no declared path needs such encoding.
     if (isDecodable(arrival.path)) {
       ctx.state.arrival = arrival;
       await next();
@@ -71,7 +71,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     }
     admission.guard(ctx, arrival);
     await admission.count(limitsOf(arrival, options.limits), ctx, arrival.clientAddress);
-    if (ctx.state.arrival === undefined) throw new BadRequestError('The path is not valid');
+    if (ctx.state.arrival === undefined) throw new BadRequestError('The request path is not valid');
     const methods = (ctx.matched ?? []).flatMap((layer) => layer.methods);
     if (methods.length === 0) throw new NotFoundError();
     return wrongMethod(methods, ctx.method);
@@ -80,17 +80,19 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   return [arrive, router.routes() as Koa.Middleware];
 }
 
-/** Leads requests to the endpoints' handlers. */
+/** Creates the router that dispatches requests to the endpoints' handlers. */
 function routerOf(options: PipelineOptions, admission: Admission, handling: Handling) {
   const underWay = new UnderWay();
-  // Exactly as declared: what a limit sees is what a handler gets, so no second spelling of a path
-  // escapes its limits.
+  // Strict matching: limits and handlers see the same path, so that no alternative spelling bypasses a
+  // limit.
   const router = new Router<ArrivalContext['state']>({ strict: true, sensitive: true });
-  // Literal paths first, so that they win over parameters: `/api/agents/clone` over `:id`.
+  // Literal paths first, so that `/api/agents/clone` matches before `/api/agents/:id`.
   const literalFirst = options.endpoints.toSorted((a, b) => parameters(a) - parameters(b));
   for (const endpoint of literalFirst) {
     if (endpoint.idempotent && options.idempotency === undefined) {
-      throw new TypeError(`${routeOf(endpoint)} takes Idempotency-Key: its listener needs secrets`);
+      throw new TypeError(
+        `${routeOf(endpoint)} accepts Idempotency-Key: its listener needs \`secrets\``,
+      );
     }
     const plan = planOf(endpoint, options);
     router.register(endpoint.path, [endpoint.method], async (ctx: ArrivalContext) => {

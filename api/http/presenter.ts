@@ -5,17 +5,17 @@ import type { Endpoint, ReplyTo, ResponseBody, Responses } from './endpoint.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { AnyReply, ReplyHeaders } from './reply.js';
 
-/** What goes over the wire. */
+/** The answer as sent to the client. */
 export interface Answer {
   readonly status: number;
   readonly headers: ReplyHeaders | undefined;
   readonly contentType: string | undefined;
-  /** The name that a browser saves it under. */
+  /** The file name for a download. */
   readonly attachment?: string | undefined;
   readonly body: string | Buffer | Readable | undefined;
 }
 
-/** The status, in the access log alone, of a request whose client went away before its answer. */
+/** Status in the access log (never sent) if the client disconnected before the answer. */
 export const CLIENT_LEFT = 499;
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -25,22 +25,26 @@ export function jsonAnswer(status: number, body: unknown, headers?: ReplyHeaders
   return { status, headers, contentType: JSON_TYPE, body: JSON.stringify(body) };
 }
 
-/** @param endpoint undefined while it is not known. */
+/**
+ * Builds the answer for an error.
+ *
+ * @param endpoint undefined if the request failed before routing.
+ */
 export function errorJson(endpoint: Endpoint | undefined, error: ErrorAnswer): Answer {
   const body = endpoint?.errorForm?.of(error) ?? error.body;
   return jsonAnswer(error.status, body, retryHeaders(error));
 }
 
-/** Clients look for it where HTTP has it. */
+/** Returns `Retry-After` with the limit headers: clients expect the delay in that header. */
 function retryHeaders({ limitHeaders, retryAfter }: ErrorAnswer): ReplyHeaders | undefined {
   if (retryAfter === undefined) return limitHeaders;
   return { ...limitHeaders, 'Retry-After': String(retryAfter) };
 }
 
-/** An answer that its endpoint does not declare: a defect, shown outside production. */
+/** An answer that the endpoint does not declare: a defect, thrown outside production. */
 export class UndeclaredAnswerError extends Error {
   constructor(route: string, problems: readonly string[]) {
-    super(`${route} answered what it does not declare: ${problems.join('; ')}`);
+    super(`${route} sent an undeclared answer: ${problems.join('; ')}`);
     this.name = 'UndeclaredAnswerError';
   }
 }
@@ -51,9 +55,9 @@ export interface Presenter {
 }
 
 /**
- * Turns what handlers return and throw into answers, and holds them against the declaration.
+ * Converts handlers' results and errors to answers, and checks them against the declaration.
  *
- * @param errors the error statuses that the endpoint may answer.
+ * @param errors the error statuses that the endpoint may answer with.
  */
 export function presenter(
   endpoint: Endpoint,
@@ -64,7 +68,7 @@ export function presenter(
 
   function undeclared(problems: readonly string[]): void {
     if (!options.production) throw new UndeclaredAnswerError(route, problems);
-    options.log.error({ route, problems }, 'an answer differs from its declaration');
+    options.log.error({ route, problems }, 'answer differs from its declaration');
   }
 
   function checkJson(status: number, body: unknown): void {
@@ -137,7 +141,7 @@ function isPair(declared: ResponseBody): declared is readonly [z.ZodType, 'strea
   return Array.isArray(declared);
 }
 
-/** Names the field and the fault; never the value, which may be anybody's data. */
+/** Names the field and the problem; never the value, which may be personal data. */
 function nameOf(issue: z.core.$ZodIssue): string {
   const keys = issue.code === 'unrecognized_keys' ? issue.keys : [];
   return `${issue.code} at ${[...issue.path, ...keys].map(String).join('.') || '(body)'}`;

@@ -1,26 +1,26 @@
 import type { ClientNetworks } from '../../src/platform/http/client-networks.js';
 
-/** At most `max` requests of one client within `windowMs`, counted from the first of them. */
+/** At most `max` requests per client within `windowMs`, counted from the client's first request. */
 export interface RateLimit {
-  /** Unique within a listener. */
+  /** Name, unique within a listener. */
   readonly name: string;
-  /** Counts a whole site (the /48 of an IPv6 address) as one client; one host unless said. */
+  /** `site` counts a whole site (the /48 of an IPv6 address) as one client; default: a single host. */
   readonly by?: 'site';
   readonly max: number;
   readonly windowMs: number;
-  /** The error text of a refusal. */
+  /** The error text for rejected requests. */
   readonly message: string;
 }
 
-/** A limit on all that is asked of a listener below a path, whether it is there or not. */
+/** A limit on all requests below a path, including paths without an endpoint. */
 export interface WideLimit extends RateLimit {
   readonly below: string;
 }
 
-/** One, or several that all hold. */
+/** One limit, or several that all apply. */
 export type Limits = RateLimit | readonly RateLimit[];
 
-/** The limits that an endpoint's requests count in. */
+/** Returns the limits that count an endpoint's requests. */
 export function limitsOf(
   { limit = [], path }: { readonly limit?: Limits | undefined; readonly path: string },
   wide: readonly WideLimit[],
@@ -28,22 +28,22 @@ export function limitsOf(
   return [...wide.filter(({ below }) => path.startsWith(below)), ...[limit].flat()];
 }
 
-/** What one limit says of one request. */
+/** The count of one limit after a request. */
 export interface Count {
   readonly limit: RateLimit;
-  /** Requests that are left in the window after this one. */
+  /** Requests left in the window. */
   readonly remaining: number;
   /** Milliseconds until the window ends. */
   readonly resetMs: number;
 }
 
-/** The outcome for all limits of a request together: it counts in all of them, or in none. */
+/** The outcome of all limits of a request: all of them count it, or none does. */
 export interface Taken {
   readonly refused: boolean;
   readonly counts: readonly Count[];
 }
 
-/** Counts requests. Implementations admit exactly `max`, however many come at once. */
+/** Counts requests. Implementations admit exactly `max`, even for concurrent requests. */
 export interface Counters {
   take(client: ClientNetworks, limits: readonly RateLimit[]): Taken | Promise<Taken>;
   close(): Promise<void>;

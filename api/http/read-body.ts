@@ -2,22 +2,25 @@ import type { IncomingMessage } from 'node:http';
 import { BadRequestError, ServiceError } from '../../src/lib/errors.js';
 import { MAX_ANONYMOUS_BYTES, MAX_BODY_BYTES, type BodyFormat } from './body-format.js';
 
-/** What is asked of whoever sends a body. */
+/** The bounds for reading a body. */
 export interface BodyBounds {
-  /** They have not shown who they are. */
+  /** True if the sender is not authenticated. */
   readonly isAnonymous: boolean;
-  /** So many bytes have to come in so many milliseconds. */
+  /** Minimum pace: `paceBytes` must arrive within `paceMs`. */
   readonly paceBytes: number;
   readonly paceMs: number;
-  /** Makes room for what has come. @throws ServiceError when there is none. */
+  /**
+   * Reserves memory for received bytes.
+   *
+   * @throws ServiceError if the memory is exhausted.
+   */
   readonly makeRoom: (bytes: number) => void;
 }
 
 /**
- * Reads the bytes of a body, or `undefined` when the request has none.
+ * Reads the bytes of a body, or `undefined` if the request has none.
  *
- * @param format undefined when the endpoint takes no body: its size is still checked, its content
- *   not.
+ * @param format undefined if the endpoint takes no body: the size is still checked, the content is not.
  */
 export async function readBody(
   request: IncomingMessage,
@@ -59,7 +62,10 @@ function tooLarge(maxBytes: number): ServiceError {
   return new ServiceError(413, `Request body is too large (at most ${most})`);
 }
 
-/** A client that leaves half way makes no sense of an answer, so its error just ends the request. */
+/**
+ * Reads the whole body. If the client disconnects, the error just ends the request: no answer can reach
+ * the client.
+ */
 function readAll(
   request: IncomingMessage,
   maxBytes: number,
@@ -71,17 +77,18 @@ function readAll(
     let sizeBefore = 0;
     const pace = setInterval(() => {
       if (size - sizeBefore < paceBytes)
-        refuse(new BadRequestError('Request body comes too slowly'));
+        refuse(new BadRequestError('Request body arrives too slowly: send it faster'));
       sizeBefore = size;
     }, paceMs);
     const refuse = (error: unknown) => {
       clearInterval(pace);
-      // What still comes is thrown away: the server bounds how much, and for how long.
+      // Discards the rest of the body; the server limits its size and duration.
       request.off('data', onData);
       request.resume();
       reject(error instanceof Error ? error : new Error('unknown', { cause: error }));
     };
-    const endedEarly = () => refuse(new BadRequestError('Request body ended early'));
+    const endedEarly = () =>
+      refuse(new BadRequestError('Request body is incomplete: the connection ended early'));
     const onData = (chunk: Buffer) => {
       size += chunk.length;
       if (size > maxBytes) return refuse(tooLarge(maxBytes));

@@ -4,9 +4,9 @@ import type { ClientNetworks } from '../../src/platform/http/client-networks.js'
 import { countedClient, type Counters, type RateLimit, type Taken } from './rate-limit.js';
 
 /**
- * Looks at all limits of a request, then counts in all of them or in none: one round trip, and
- * atomic, so that any number of processes together admit exactly `max`. Answers 1 for a refusal,
- * then a count and the milliseconds left for each limit.
+ * Checks all limits of a request, then counts in all or none: one atomic round trip, so that all
+ * processes together admit exactly `max`. Returns 1 if rejected, then count and milliseconds left per
+ * limit.
  */
 const TAKE = `
 local counts, refused = {}, false
@@ -32,14 +32,14 @@ const RETRY_AFTER_MS = 1_000;
 interface Options {
   readonly url: string;
   readonly namespace: string;
-  /** Counts for this process alone while Redis does not answer. */
+  /** Per-process counters while Redis is unavailable. */
   readonly memory: Counters;
   readonly log: Logger;
 }
 
 /**
- * Counts in Redis. While it does not answer, each process counts for itself: a client then gets at
- * most the limit once more from each process, which is better than nobody getting anything.
+ * Counts in Redis. While Redis is unavailable, each process counts alone: a client then gets up to one
+ * more limit per process, which beats rejecting everybody.
  */
 export class RedisCounters implements Counters {
   readonly #options: Options;
@@ -77,7 +77,7 @@ export class RedisCounters implements Counters {
 
   async #takeShared(client: ClientNetworks, limits: readonly RateLimit[]): Promise<Taken> {
     const { namespace } = this.#options;
-    // The braces keep all keys of a request on one node of a Redis cluster.
+    // The braces (hash tag) place all keys of a request on one Redis Cluster node.
     const keys = limits.map(
       (limit) =>
         `limit:{${client.site}}:${countedClient(client, limit)}:${namespace}:${limit.name}`,
@@ -85,7 +85,7 @@ export class RedisCounters implements Counters {
     const bounds = limits.flatMap(({ max, windowMs }) => [max, windowMs]);
     const result = await this.#redis.eval(TAKE, keys.length, ...keys, ...bounds);
     if (!isNumbers(result) || result.length !== 1 + 2 * limits.length) {
-      throw new TypeError('Redis answered a count in an unknown form');
+      throw new TypeError('Redis returned a count in an unknown format');
     }
     const counts = limits.map((limit, index) => {
       const [count = limit.max, resetMs = limit.windowMs] = result.slice(1 + 2 * index);
@@ -99,13 +99,13 @@ export class RedisCounters implements Counters {
     if (this.#failing) return;
     this.#failing = true;
     const reason = error instanceof Error ? error.message : String(error);
-    this.#options.log.warn({ reason }, 'Redis does not answer: limits count in this process alone');
+    this.#options.log.warn({ reason }, 'Redis is unavailable: limits count in this process only');
   }
 
   #recovered(): void {
     if (!this.#failing) return;
     this.#failing = false;
-    this.#options.log.info('Redis answers again: limits are shared');
+    this.#options.log.info('Redis is available again: limits are shared');
   }
 }
 

@@ -8,7 +8,7 @@ import { endpoint, type Endpoint } from './endpoint.js';
 import { html } from '../../src/lib/html.js';
 import { fileReply, htmlReply, reply } from './reply.js';
 
-/** The page's own scripts and styles, and nothing from anywhere else. */
+/** Content security policy of the page: only its own scripts and styles. */
 const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -27,7 +27,7 @@ const START = Buffer.from(
   `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#reference', deepLinking: true });\n`,
 );
 
-/** `/openapi.json`, and a page at `/docs` that shows it. They are not part of the document. */
+/** Creates `/openapi.json` and the page `/docs` that shows it. Neither is part of the document. */
 export function referencePages(
   document: () => Readonly<Record<string, unknown>>,
   title: string,

@@ -7,36 +7,36 @@ interface Head<Status extends number> {
   readonly headers: ReplyHeaders | undefined;
 }
 
-/** An answer whose body is sent as JSON, or that has none. */
+/** An answer with a JSON body, or without a body. */
 export interface Reply<Status extends number = number, Body = unknown> extends Head<Status> {
   readonly kind: 'json';
   readonly body: Body;
 }
 
-/** An answer whose body comes piece by piece. */
+/** An answer with a streamed body. */
 export interface StreamReply<Status extends number = number> extends Head<Status> {
   readonly kind: 'stream';
-  /** Text is all of it: it goes out as it is. */
+  /** A string is the complete body and is sent unchanged. */
   readonly source: Readable | AsyncIterable<string | Uint8Array> | string;
   readonly contentType: string;
 }
 
-/** An answer that is a file. */
+/** An answer with a file. */
 export interface FileReply<Status extends number = number> extends Head<Status> {
   readonly kind: 'file';
   readonly content: Readable | Buffer;
   readonly contentType: string;
-  /** To be saved under; without one a browser may show it. */
+  /** File name for the download; undefined lets the browser display the file. */
   readonly name: string | undefined;
 }
 
-/** A page for people. */
+/** An answer with an HTML page. */
 export interface HtmlReply<Status extends number = number> extends Head<Status> {
   readonly kind: 'html';
   readonly html: string;
 }
 
-/** An answer that sends a browser elsewhere. */
+/** An answer that redirects the browser. */
 export interface RedirectReply<Status extends number = number> extends Head<Status> {
   readonly kind: 'redirect';
   readonly location: string;
@@ -54,7 +54,7 @@ export function reply(status: number, body?: unknown, headers?: ReplyHeaders): R
   return { kind: 'json', status, body, headers };
 }
 
-/** Answers with a body that is read as fast as the client takes it, and left when it goes. */
+/** Answers with a stream, read at the client's pace and destroyed when the client disconnects. */
 export function streamReply<const Status extends number>(
   status: Status,
   source: StreamReply['source'],
@@ -64,7 +64,11 @@ export function streamReply<const Status extends number>(
   return { kind: 'stream', status, source, contentType, headers };
 }
 
-/** @param file.name what it is to be saved under. */
+/**
+ * Answers with a file.
+ *
+ * @param file.name the name to save it under.
+ */
 export function fileReply<const Status extends number>(
   status: Status,
   file: {
@@ -78,7 +82,11 @@ export function fileReply<const Status extends number>(
   return { kind: 'file', status, content, contentType, name, headers };
 }
 
-/** @param html whose every part from elsewhere is escaped already. */
+/**
+ * Answers with an HTML page.
+ *
+ * @param html a page in which all inserted values are already escaped.
+ */
 export function htmlReply<const Status extends number>(
   status: Status,
   html: string,
@@ -87,7 +95,11 @@ export function htmlReply<const Status extends number>(
   return { kind: 'html', status, html, headers };
 }
 
-/** @param location a URL, or a path of our own. */
+/**
+ * Redirects the browser.
+ *
+ * @param location a URL, or a path on this listener.
+ */
 export function redirect<const Status extends 301 | 302 | 303 | 307 | 308>(
   status: Status,
   location: string,

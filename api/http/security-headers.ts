@@ -3,12 +3,12 @@ import { Socket } from 'node:net';
 import helmet from 'koa-helmet';
 import Koa from 'koa';
 
-/** An API's answers are data: nothing in them may run, load or be framed. */
+/** API answers are data: their content must not run, load or be framed. */
 const API_POLICY = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] };
 
 /**
- * Helmet's headers. They are the same for every request, so helmet runs once, against a response
- * that is never sent.
+ * Computes helmet's headers. They are equal for all requests, so helmet runs once against a response that
+ * is never sent.
  */
 async function helmetHeaders(): Promise<ReadonlyArray<readonly [string, string]>> {
   const request = new IncomingMessage(new Socket());
@@ -24,5 +24,5 @@ async function helmetHeaders(): Promise<ReadonlyArray<readonly [string, string]>
   ];
 }
 
-/** What every answer carries; an answer of its own headers can replace them. */
+/** Headers of every answer; an answer's own headers override them. */
 export const SECURITY_HEADERS = await helmetHeaders();

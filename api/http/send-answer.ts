@@ -3,14 +3,14 @@ import type Koa from 'koa';
 import type { Answer } from './presenter.js';
 import type { Server } from './server.js';
 
-/** Sends an answer; one that comes piece by piece goes on after that. */
+/** Sends an answer; a streamed body continues after this returns. */
 export function sendAnswer(ctx: Koa.Context, answer: Answer, server: Server): void {
   const { status, headers, contentType, attachment, body } = answer;
   server.watch(ctx.res);
   const stream = body instanceof Readable ? body : undefined;
   const isHead = ctx.method === 'HEAD';
   if (isHead) stream?.destroy();
-  // First the body, because Koa derives a status and a type from it.
+  // The body comes first, because setting it makes Koa derive a status and a type.
   ctx.body = (isHead && stream ? null : body) ?? null;
   ctx.status = status;
   if (attachment !== undefined) ctx.attachment(attachment);

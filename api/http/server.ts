@@ -8,13 +8,16 @@ import { whenClosed } from './when-closed.js';
 export interface Listening {
   readonly url: string;
   readonly port: number;
-  /** Stops accepting, lets what is under way end (at most 10 s; streams 2 s), then cuts the rest. */
+  /**
+   * Stops accepting, lets requests in flight finish (at most 10 s; streams 2 s), then destroys the
+   * remaining connections.
+   */
   close(): Promise<void>;
 }
 
-/** A listener could not start; the message says why in one sentence. */
+/** A failure to start a listener; the message gives the reason in one sentence. */
 export class ListenError extends Error {
-  /** @param code the system's, such as `EADDRINUSE`. */
+  /** @param code the system's error code, for example `EADDRINUSE`. */
   constructor(
     readonly code: string,
     readonly host: string,
@@ -30,31 +33,31 @@ const REASONS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'the port is taken by another program',
   EACCES: 'this port needs more rights',
   EADDRNOTAVAIL: 'this machine does not have that address',
-  ENOTFOUND: 'that name has no address',
+  ENOTFOUND: 'the host name has no address',
 };
 
 const CLOSE_MS = 10_000;
 const STREAM_GRACE_MS = 2_000;
 const IDLE_SWEEP_MS = 100;
 
-/** What a listener puts up with. */
+/** Limits on a listener's clients. */
 export interface Bounds {
-  /** Milliseconds for the head of a request, from the end of the one before. */
+  /** Milliseconds to receive the head of a request, from the end of the previous one. */
   readonly headersMs: number;
-  /** Milliseconds for all of a request. */
+  /** Milliseconds to receive a whole request. */
   readonly requestMs: number;
-  /** Milliseconds in which so many bytes of a body have to come. */
+  /** Minimum pace of a body: `paceBytes` must arrive within `paceMs` milliseconds. */
   readonly paceMs: number;
   readonly paceBytes: number;
-  /** Bytes of bodies in memory, of all requests under way and of those of one owner. */
+  /** Maximum bytes of bodies in memory, for all requests in flight and for those of one owner. */
   readonly bodiesBytes: number;
   readonly bodiesBytesOfOwner: number;
-  /** Milliseconds for the rest of a body that nobody wants, once its answer is out, and its bytes. */
+  /** Milliseconds and bytes allowed for the unread rest of a body after the answer is sent. */
   readonly unwantedMs: number;
   readonly unwantedBytes: number;
-  /** Milliseconds for a client to take anything of its answer. */
+  /** Milliseconds that a client may go without reading any of its answer. */
   readonly stalledMs: number;
-  /** Connections at a time. */
+  /** Maximum number of concurrent connections. */
   readonly connections: number;
   readonly connectionsOfAddress: number;
 }
@@ -73,27 +76,27 @@ const BOUNDS: Bounds = {
   connectionsOfAddress: 512,
 };
 
-/** Milliseconds between two looks at who has taken too long. */
+/** Milliseconds between checks for timeouts. */
 const CHECK_MS = 1_000;
 const UNWANTED_CHECK_MS = 50;
 
 interface Options {
   readonly refuseFrom: readonly string[];
-  /** Behind whose addresses are many clients. */
+  /** Addresses that stand for many clients, exempt from the limit for a single address. */
   readonly trustedProxies: BlockList;
   readonly bounds?: Partial<Bounds> | undefined;
   readonly log: Logger;
   readonly onClosed: () => Promise<void>;
 }
 
-/** The socket side of a listener: starting, refusing networks, and an orderly end. */
+/** The socket side of a listener: start, refused networks, and graceful shutdown. */
 export class Server {
   readonly bounds: Bounds;
   readonly #refused = new BlockList();
   readonly #streams = new Set<Readable>();
-  /** Requests under way on each connection. */
+  /** Requests in flight, by connection. */
   readonly #busy = new Map<Socket, number>();
-  /** Connections of each address. */
+  /** Number of connections, by address. */
   readonly #ofAddress = new Map<string, number>();
   #stopping = false;
   readonly #options: Options;
@@ -108,17 +111,17 @@ export class Server {
     }
   }
 
-  /** True once close was called: answers then ask for their connection to end. */
+  /** Reports whether close was called; answers then request their connections to end. */
   get closing(): boolean {
     return this.#stopping;
   }
 
-  /** Cuts off a client that takes nothing of its answer for too long. */
+  /** Disconnects a client that stops reading its answer for too long. */
   watch(response: http.ServerResponse): void {
     response.setTimeout(this.bounds.stalledMs, () => response.destroy());
   }
 
-  /** A stream that is being sent; one without an end would otherwise hold up closing. */
+  /** Registers a stream in flight; an endless stream would otherwise block closing. */
   track(stream: Readable): void {
     this.#streams.add(stream);
     stream.once('close', () => this.#streams.delete(stream));
@@ -160,8 +163,8 @@ export class Server {
   }
 
   /**
-   * Lets a connection in, of an address as many as it may have. When there are too many in all, one
-   * on which nothing is asked makes room.
+   * Admits a connection within the limit of its address. At the overall limit, the oldest idle connection
+   * is dropped.
    */
   #admit(socket: Socket): void {
     const address = plainAddress(socket.remoteAddress ?? '');
@@ -181,7 +184,7 @@ export class Server {
     });
   }
 
-  /** The one that has been open for longest. */
+  /** Drops the idle connection that has been open longest. */
   #dropOneIdle(): boolean {
     for (const [socket, requests] of this.#busy) {
       if (requests > 0) continue;
@@ -193,8 +196,8 @@ export class Server {
   }
 
   /**
-   * What still comes of a body after its answer is thrown away, so that the sender gets to read the
-   * answer; whoever does not come to an end is cut off.
+   * Discards the rest of a body after its answer, so that the sender can read the answer; disconnects a
+   * sender that exceeds the limits.
    */
   #discard(request: http.IncomingMessage): void {
     if (request.complete) return;
@@ -202,7 +205,7 @@ export class Server {
     const { unwantedBytes, unwantedMs } = this.bounds;
     const bytesBefore = socket.bytesRead;
     const since = performance.now();
-    // What comes is nowhere to be seen but in the socket's figures.
+    // Discarded bytes only show in the socket's counters.
     const looking = setInterval(() => {
       const tooMany = socket.bytesRead - bytesBefore > unwantedBytes;
       if (tooMany || performance.now() - since > unwantedMs) socket.destroy();
@@ -215,11 +218,11 @@ export class Server {
     const endStreams = setTimeout(() => {
       for (const stream of this.#streams) stream.destroy();
     }, STREAM_GRACE_MS);
-    // Connections that idle after their last request, or never sent one, would hold up closing.
+    // Idle connections, used or unused, would block closing.
     const endIdle = setInterval(() => this.#dropIdle(), IDLE_SWEEP_MS);
     const cutRest = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
     await new Promise<void>((resolve) => {
-      // It fails only when the server is closed already, which is what is wanted.
+      // Fails only if the server is closed already, which is fine.
       server.close(() => resolve());
     });
     clearInterval(endIdle);
@@ -239,7 +242,7 @@ function addressOf(server: http.Server): AddressInfo {
   return address;
 }
 
-/** Every-address hosts cannot be called; loopback reaches them. */
+/** Returns a host that clients can connect to: loopback in place of an all-interfaces address. */
 function hostInUrl(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';

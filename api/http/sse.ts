@@ -2,15 +2,15 @@ import { Readable } from 'node:stream';
 import { jittered } from '../../src/lib/jitter.js';
 import { streamReply, type StreamReply } from './reply.js';
 
-/** One server-sent event. */
+/** A server-sent event. */
 export interface ServerEvent {
   readonly id?: string;
   readonly event?: string;
-  /** Text is sent as it is, anything else as JSON. */
+  /** Strings are sent unchanged, anything else as JSON. */
   readonly data?: unknown;
 }
 
-/** Whether a caller asks for its answer as events, by `Accept`. */
+/** Reports whether the `Accept` header requests the answer as events. */
 export function wantsEvents({ accept }: { readonly accept?: string | undefined }): boolean {
   return accept?.includes('text/event-stream') === true;
 }
@@ -19,9 +19,9 @@ const HEARTBEAT_MS = 15_000;
 const HEARTBEAT = ': heartbeat\n\n';
 
 /**
- * Answers 200 with events as they come, as fast as the client takes them, and a comment every 15 s
- * so that nothing on the way takes the connection for dead. The source is left when the client
- * goes: a source that waits for something should also watch the request's signal.
+ * Answers 200 with events at the client's pace, plus a comment every 15 s to keep idle connections open.
+ * The source ends when the client disconnects; a source that waits should also watch the request's
+ * signal.
  *
  * @param heartbeatMs for tests.
  */
@@ -30,7 +30,7 @@ export function eventStream(
   heartbeatMs = HEARTBEAT_MS,
 ): StreamReply<200> {
   const source = events[Symbol.asyncIterator]();
-  // A heartbeat makes the stream ask for more while the last question is still open.
+  // A heartbeat makes the stream call `read` while the previous read is still pending.
   let pulling = false;
 
   const stream = new Readable({
@@ -56,11 +56,11 @@ export function eventStream(
     },
   });
   const heartbeat = setInterval(() => {
-    // A client that does not even take the events needs no heartbeat on top of them.
+    // No heartbeat for a client that is not even reading its events.
     if (stream.readableLength === 0) stream.push(HEARTBEAT);
   }, jittered(heartbeatMs));
   heartbeat.unref();
-  // A generator that was never begun would not do what it has to do at its end.
+  // Starts the generator: its `finally` would not run otherwise.
   stream.read(0);
 
   return streamReply(200, stream, 'text/event-stream; charset=utf-8', {
@@ -68,7 +68,11 @@ export function eventStream(
   });
 }
 
-/** @throws TypeError for an id or event name of more than one line, which would forge events. */
+/**
+ * Encodes an event.
+ *
+ * @throws TypeError for a multi-line id or event name, which could forge events.
+ */
 export function encodeEvent({ id, event, data }: ServerEvent): string {
   let frame = '';
   if (id !== undefined) frame += `id: ${oneLine(id)}\n`;

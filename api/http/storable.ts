@@ -3,8 +3,8 @@ import { BadRequestError } from '../../src/lib/errors.js';
 const MAX_DEPTH = 100;
 
 /**
- * PostgreSQL stores neither NUL nor half a surrogate pair, and deep nesting overflows the stack of
- * whatever walks it later: such input is refused here, once, for every endpoint.
+ * Rejects input that cannot be stored: PostgreSQL takes neither NUL nor lone surrogates, and deep nesting
+ * overflows the stack of later code. Checked once here for all endpoints.
  */
 export function refuseUnstorable(input: unknown, part: string): void {
   let level: unknown[] = [input];
@@ -26,7 +26,7 @@ export function refuseUnstorable(input: unknown, part: string): void {
 }
 
 function refuseText(text: string, part: string): void {
-  // With the `u` flag, \p{Surrogate} matches only surrogates without their other half.
+  // With the `u` flag, \p{Surrogate} only matches lone surrogates.
   if (text.includes('\0') || /\p{Surrogate}/u.test(text)) {
     throw new BadRequestError(`${part} contains a character that cannot be stored`);
   }

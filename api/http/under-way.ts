@@ -2,27 +2,27 @@ import type { ServerResponse } from 'node:http';
 import { Shares } from '../../src/lib/shares.js';
 import { whenClosed } from './when-closed.js';
 
-/** At most so many requests of one user under way at a time, of all endpoints that name it. */
+/** A limit on one user's requests in flight, shared by all endpoints that name it. */
 export interface ConcurrencyLimit {
-  /** Unique within a listener. */
+  /** Name, unique within a listener. */
   readonly name: string;
   readonly max: number;
-  /** Of all users together, in this process; without a bound unless said. */
+  /** Limit for all users together in this process; unlimited by default. */
   readonly most?: number;
-  /** Which of them count, by what was asked; all unless said. */
+  /** Reports whether a request with this query counts; by default all do. */
   readonly counts?: (query: unknown) => boolean;
 }
 
-/** Who has how many requests under way in this process. */
+/** Requests in flight in this process, by limit and user. */
 export class UnderWay {
-  /** By the names of their limits. */
+  /** Counts, by limit name. */
   readonly #shares = new Map<string, Shares>();
 
   /**
-   * Counts work for a user until it is done and its answer is out or its client gone: neither a client
-   * that leaves nor a handler that hands over a stream ends it alone.
+   * Runs work for a user and counts it until it is done and its answer is sent or the client has
+   * disconnected: a disconnect or the start of a stream alone does not end it.
    *
-   * @throws TooManyRequestsError when the user has as many already.
+   * @throws TooManyRequestsError if the user is at the limit.
    */
   async run<T>(
     limit: ConcurrencyLimit,

@@ -4,13 +4,14 @@ import { fieldName } from '../../src/lib/field-name.js';
 
 type Issue = Parameters<z.core.$ZodErrorMap>[0];
 
-/** Checks one part of a request; the sentence it throws names the field. */
+/** Validates one part of a request; errors name the field. */
 export type Validator<Output = unknown> = (input: unknown) => Output;
 
 /**
- * @param part what a fault is called that lies in no single field: `body`, `query`, ...
+ * Creates the validator of a request part. A schema's own `error` text takes precedence over the
+ * generated sentences: the contract fixes some texts.
  *
- * A schema's own `error` text wins over the sentences made here: some are fixed by the contract.
+ * @param part the name for faults outside any single field: `body`, `query`, ...
  */
 export function validator<S extends z.ZodType>(schema: S, part: string): Validator<z.output<S>> {
   const options = { error: (issue: Issue) => describeIssue(issue, part) };
@@ -21,14 +22,14 @@ export function validator<S extends z.ZodType>(schema: S, part: string): Validat
   };
 }
 
-/** One readable sentence, made from what the issue is and never from zod's own text. */
+/** Describes an issue in one readable sentence, without zod's own text. */
 export function describeIssue(issue: Issue, part: string): string {
   const field = fieldName(issue.path ?? [], part);
   switch (issue.code) {
     case 'invalid_type':
       if (issue.input === undefined) return `${field} is required`;
       if (part === 'query' && Array.isArray(issue.input)) return `${field} must be given once`;
-      return `${field} must be ${TYPES[issue.expected] ?? `of type ${issue.expected}`}`;
+      return `${field} must be ${TYPES[issue.expected] ?? `a value of type ${issue.expected}`}`;
     case 'too_small':
       return tooSmall(issue, field);
     case 'too_big':

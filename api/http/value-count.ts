@@ -5,9 +5,9 @@ const OPEN_BRACKET = 0x5b;
 const OPEN_BRACE = 0x7b;
 
 /**
- * Whether JSON has more values than so many, without parsing it; an empty list counts as two. What
- * it costs to parse, to walk and to check goes by their number: 1 MB of empty lists costs fifty times
- * what 1 MB of text does.
+ * Reports whether JSON holds more than `most` values, without parsing it; an empty list counts as two.
+ * The cost of parsing depends on their number: 1 MB of empty lists costs fifty times as much as 1 MB of
+ * text.
  */
 export function hasMoreValues(json: Buffer, most: number): boolean {
   let values = 1;
@@ -22,7 +22,7 @@ export function hasMoreValues(json: Buffer, most: number): boolean {
   return false;
 }
 
-/** Where the quote is that ends the text which begins at another. */
+/** Returns the position of the closing quote of the string that opens at `begin`. */
 function endOfText(json: Buffer, begin: number): number {
   for (let at = begin; ;) {
     at = json.indexOf(QUOTE, at + 1);

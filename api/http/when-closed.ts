@@ -1,16 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** What each response is waited for with. */
+/** Callbacks, by response. */
 const waiting = new WeakMap<ServerResponse, (() => void)[]>();
 
-/** What closes the responses of a connection that are not closed yet. */
+/** Close callbacks of a connection's open responses. */
 const open = new WeakMap<Socket, Set<() => void>>();
 
 /**
- * Calls `then` when an answer is out or its client gone; never for a response that is closed already.
- * All who wait share one listener: beside those that Node adds to send a stream, one for each of them
- * would look like a leak, and Node would say so.
+ * Calls `then` when an answer is sent or its client disconnects; never for a closed response. All
+ * callbacks share one listener: separate ones would exceed Node's limit and log a leak warning.
  */
 export function whenClosed(response: ServerResponse, then: () => void): void {
   const known = waiting.get(response);
@@ -26,7 +25,10 @@ export function whenClosed(response: ServerResponse, then: () => void): void {
   response.once('close', close);
 }
 
-/** An answer that waits behind another one is not told by Node when its connection ends. */
+/**
+ * Tracks a connection's responses, because Node does not notify a pipelined response when its connection
+ * closes.
+ */
 function openOn(socket: Socket): Set<() => void> {
   const known = open.get(socket);
   if (known) return known;

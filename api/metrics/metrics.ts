@@ -7,7 +7,7 @@ import { endpoint } from '../http/endpoint.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { streamReply } from '../http/reply.js';
 
-/** What Prometheus scrapes, on a port of its own: it is nobody's business but the operator's. */
+/** Creates the Prometheus metrics listener, on its own port because only the operator may read metrics. */
 export function createMetricsListener(dependencies: {
   readonly settings: Settings;
   readonly database: Database;
@@ -23,7 +23,7 @@ export function createMetricsListener(dependencies: {
       endpoint({
         method: 'GET',
         path: '/metrics',
-        summary: "Figures in Prometheus's text format",
+        summary: "Metrics in Prometheus's text format",
         tag: 'Metrics',
         auth: anonymous,
         responses: { 200: 'stream' },

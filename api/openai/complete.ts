@@ -10,7 +10,7 @@ import { streamReply, type StreamReply } from '../http/reply.js';
 import { eventStream, type ServerEvent } from '../http/sse.js';
 import type { CompletionBody } from './completion-schemas.js';
 
-/** Who completes what, and on whose account. */
+/** A completion to run: the request, and the account that pays. */
 export interface CompletionOrder {
   readonly entitlement: Entitlement;
   readonly agentId: string | null;
@@ -26,12 +26,12 @@ export function callOf({ entitlement, ...order }: CompletionOrder): Call {
 }
 
 /**
- * What a body asks for: all of it may be passed on.
+ * Returns the provider request for a body; it only holds supported parameters.
  *
- * @throws UnsupportedError for what is not.
+ * @throws UnsupportedError for any other parameter.
  */
 export function requestOf({ model: _model, stream, ...rest }: CompletionBody): ChatBody {
-  // Null says nothing.
+  // A null parameter means that it is unset.
   const { max_tokens: most, max_completion_tokens: mostCompletion, ...others } = rest;
   const request = supportedRequest(others);
   return {
@@ -43,9 +43,9 @@ export function requestOf({ model: _model, stream, ...rest }: CompletionBody): C
 }
 
 /**
- * Answers as OpenAI's API does: the provider's answer as it came, or its chunks as they come.
+ * Answers like OpenAI's API: with the provider's answer unchanged, or with its chunks as a stream.
  *
- * @throws ServiceError when nobody answers.
+ * @throws ServiceError if no provider answers.
  */
 export async function complete(
   completions: Completions,
@@ -69,8 +69,10 @@ async function* openAiEvents(chunks: AsyncGenerator<string>): AsyncGenerator<Ser
     for await (const data of chunks) yield { data };
     yield { data: '[DONE]' };
   } catch (error) {
-    // The status has been sent: what went wrong can only be told as an event.
+    // The status is already sent, so an error can only be reported as an event.
     if (!(error instanceof ProviderError)) throw error;
-    yield { data: { error: { message: 'The answer broke off', type: error.failure } } };
+    yield {
+      data: { error: { message: 'The answer was interrupted: retry', type: error.failure } },
+    };
   }
 }

@@ -1,22 +1,22 @@
 import * as z from 'zod';
 
 const MAX_MODEL_LENGTH = 200;
-/** Answers to one request, each of which is paid for. */
+/** Maximum number of choices per request; each choice is paid for. */
 const MAX_ANSWERS = 8;
-/** No model gives more in one answer. */
+/** Upper bound; no model generates more in one answer. */
 const MAX_OUTPUT_TOKENS = 1_000_000;
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 
 export const maxTokens = z.number().int().min(1).max(MAX_OUTPUT_TOKENS);
 
-/** A message of OpenAI's chat completions; what else is in it is looked at in the domain. */
+/** A message of OpenAI's chat completions; the domain validates the remaining properties. */
 const message = z.looseObject({
   role: z.enum(ROLES),
   content: z.union([z.string(), z.array(z.looseObject({ type: z.string() })), z.null()]).optional(),
 });
 
-/** The body of `POST /v1/chat/completions`: only what we act on is looked at. */
+/** The body of `POST /v1/chat/completions`: only properties that we use are validated. */
 export const completionBody = z.looseObject({
   model: z.string().min(1).max(MAX_MODEL_LENGTH).optional(),
   messages: z.array(message).min(1),
@@ -28,7 +28,7 @@ export const completionBody = z.looseObject({
 
 export type CompletionBody = z.output<typeof completionBody>;
 
-/** OpenAI's whole answer, as the provider gave it. */
+/** OpenAI's non-streamed answer, as sent by the provider. */
 export const completionAnswer = z.looseObject({ choices: z.array(z.looseObject({})) });
 
 /** OpenAI's list of models. */

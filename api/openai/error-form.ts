@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { ErrorForm } from '../http/endpoint.js';
 
-/** What OpenAI's own API calls its errors, for clients that tell them apart by that. */
+/** Returns OpenAI's error type for a status, because clients distinguish errors by it. */
 function typeOf(status: number): string {
   if (status >= 500) return 'server_error';
   switch (status) {
@@ -18,7 +18,7 @@ function typeOf(status: number): string {
   }
 }
 
-/** Errors as OpenAI's clients read them: an object, where ours elsewhere are a text. */
+/** Errors in OpenAI's format: `error` is an object and not a text. */
 export const OPENAI_ERRORS: ErrorForm = {
   schema: z.object({
     error: z.looseObject({

@@ -3,12 +3,12 @@ import type { RateLimit } from '../http/rate-limit.js';
 import type { ConcurrencyLimit } from '../http/under-way.js';
 
 /**
- * AI calls of one user under way, by all keys and agents: each holds a connection to a provider. In all so
- * many that those which go on when their clients have left find one as well.
+ * Limits a user's AI calls in flight, over all keys and agents: each holds a provider connection. The
+ * total leaves connections for calls that continue after their clients disconnect.
  */
 export const AI_CALLS_AT_ONCE: ConcurrencyLimit = { name: 'ai-calls', max: 200, most: 900 };
 
-/** AI calls of one key, agent or user. */
+/** Rate limit of AI calls by key, agent or user. */
 export const aiCallLimit = ({ aiCallsPerMinute: max }: HttpSettings): RateLimit => ({
   name: 'ai-calls',
   max,

@@ -10,9 +10,7 @@ import { loadSummarizerSettings } from '../../src/settings.js';
 import type { Listening } from '../http/server.js';
 import { createSummarizer } from './summarizer.js';
 
-/*
- * The process that reads pages of strangers. It has nothing that these could want: no database, no key.
- */
+/* Runs the process that reads untrusted pages, without database access or keys that they could steal. */
 
 await runProcess(main);
 
@@ -26,7 +24,7 @@ async function main(): Promise<void> {
   try {
     const listener = createSummarizer({ pages, http, chain, log });
     listening = await listener.listen(http.host, http.summarizerPort);
-    log.info({ url: listening.url }, 'pages are read');
+    log.info({ url: listening.url }, 'web summarizer is ready');
     if (process.send === undefined) console.log(`The summarizer is at ${listening.url}`);
     reportReady();
     await ended;

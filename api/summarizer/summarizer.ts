@@ -11,11 +11,11 @@ import { createListener, type Listener, type ListenerOptions } from '../http/lis
 import type { RateLimit } from '../http/rate-limit.js';
 import { reply } from '../http/reply.js';
 
-/** Of its answers, not of the product. */
+/** Version of the answers, not of the product. */
 const VERSION = '1.0';
 const SERVICE = 'web-summarizer';
 
-/** What the summarizer works with. */
+/** Dependencies of the summarizer. */
 export interface SummarizerDependencies {
   readonly pages: Pages;
   readonly http: HttpSettings;
@@ -23,7 +23,7 @@ export interface SummarizerDependencies {
   readonly log: Logger;
 }
 
-/** Of reading pages, as of all of the backend. */
+/** Rate limit for reading pages, equal to the backend's general limit. */
 const PAGES_LIMIT: RateLimit = {
   name: 'pages',
   max: 120,
@@ -31,7 +31,7 @@ const PAGES_LIMIT: RateLimit = {
   message: 'Too many requests, please slow down.',
 };
 
-/** Reads pages of the internet for whoever asks. It needs nothing of the platform: no database, no Docker. */
+/** Creates the listener that reads internet pages for any caller. Needs neither database nor Docker. */
 export function createSummarizer(
   dependencies: SummarizerDependencies,
   options: Pick<ListenerOptions, 'bounds'> = {},
@@ -57,22 +57,22 @@ const body = jsonBody(
       url: z
         .string({ error: 'url required' })
         .refine((url) => url.trim() !== '', { error: 'url required' })
-        .describe('http or https; other addresses than public ones are refused'),
+        .describe('http or https URL of a public address; all others are rejected'),
     },
     { error: 'url required' },
   ),
   MAX_BODY_BYTES,
 );
 
-const fetched = { url: z.string().describe('As it was given'), fetchedAt: z.iso.datetime() };
+const fetched = { url: z.string().describe('URL as requested'), fetchedAt: z.iso.datetime() };
 
-/** Spec 4.4, and `POST /api/read`. */
+/** Creates the endpoints of spec 4.4, and `POST /api/read`. */
 export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
   return [
     summarizer({
       method: 'GET',
       path: '/',
-      summary: 'What this is, and where its paid form is',
+      summary: 'Describe the service and its paid endpoints',
       responses: {
         200: z.strictObject({
           service: z.literal(SERVICE),
@@ -81,7 +81,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
           payment: z.strictObject({
             network: z.string(),
             currency: z.string(),
-            payTo: z.string().nullable().describe('null where nobody is paid'),
+            payTo: z.string().nullable().describe('Payment address; null if payments are off'),
             note: z.string(),
           }),
         }),
@@ -89,9 +89,9 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
       handler: () =>
         reply(200, {
           service: SERVICE,
-          description: 'Reads pages of the web: their main content, links, images and metadata.',
+          description: 'Reads web pages: main content, links, images and metadata.',
           endpoints: {
-            'GET /health': 'Whether it serves',
+            'GET /health': 'Report whether the service is healthy',
             'POST /api/summarize': 'Title, description, headings and first paragraphs of {url}',
             'POST /api/extract': 'Links, images and metadata of {url}',
             'POST /api/read': 'The whole main content of {url}, as text and as Markdown',
@@ -107,7 +107,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
     summarizer({
       method: 'GET',
       path: '/health',
-      summary: 'Whether it serves',
+      summary: 'Report whether the service is healthy',
       responses: {
         200: z.strictObject({
           status: z.literal('ok'),
@@ -120,7 +120,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
     reader({
       method: 'POST',
       path: '/api/summarize',
-      summary: 'What a page is about: title, description, headings and first paragraphs',
+      summary: 'Summarize a page: title, description, headings and first paragraphs',
       body,
       responses: {
         200: z.strictObject({
@@ -128,8 +128,8 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
           title: z.string(),
           description: z.string(),
           headings: z.array(z.string()).max(20).describe('h1 to h3'),
-          paragraphs: z.array(z.string()).max(10).describe('Of the main content'),
-          wordCount: z.int().describe('Of all that the page says'),
+          paragraphs: z.array(z.string()).max(10).describe('Paragraphs of the main content'),
+          wordCount: z.int().describe('Words on the whole page'),
         }),
       },
       async handler({ body: { url }, clientAddress: client, signal }) {
@@ -143,7 +143,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
     reader({
       method: 'POST',
       path: '/api/extract',
-      summary: 'Links, images and metadata of a page',
+      summary: 'List the links, images and metadata of a page',
       body,
       responses: {
         200: z.strictObject({
@@ -152,7 +152,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
           images: z.array(z.strictObject({ src: z.string(), alt: z.string().max(100) })).max(20),
           meta: z
             .record(z.string(), z.string())
-            .describe('`og:*`, `twitter:*` and `description`, names in lower case'),
+            .describe('`og:*`, `twitter:*` and `description`; names in lower case'),
         }),
       },
       async handler({ body: { url }, clientAddress: client, signal }) {
@@ -163,19 +163,19 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
     reader({
       method: 'POST',
       path: '/api/read',
-      summary: 'The whole main content of a page',
+      summary: 'Read the full main content of a page',
       body,
       responses: {
         200: z.strictObject({
           ...fetched,
-          finalUrl: z.string().describe('After all redirects'),
+          finalUrl: z.string().describe('URL after all redirects'),
           title: z.string(),
           byline: z.string().nullable(),
-          published: z.string().nullable().describe('As the page says it'),
+          published: z.string().nullable().describe('Publication date as stated by the page'),
           language: z.string().nullable(),
           siteName: z.string().nullable(),
           description: z.string(),
-          wordCount: z.int().describe('Of the main content'),
+          wordCount: z.int().describe('Words in the main content'),
           text: z.string(),
           markdown: z.string(),
         }),

@@ -4,7 +4,7 @@ import { CREDENTIAL_NAME, isReservedName } from '../../src/agents/credentials/cr
 
 const MAX_VALUE_BYTES = 8 * 1024;
 
-/** A skill by its key in the runtime's configuration, on both listeners. */
+/** Key of a skill in the runtime's configuration, for both listeners. */
 export const skillName = z
   .string()
   .regex(
@@ -12,7 +12,7 @@ export const skillName = z
     'skill must begin with a letter or digit, and have at most 64 letters, digits, ".", "_" and "-"',
   );
 
-/** What is to become of a skill; to be spread into a body's schema. */
+/** Changes to a skill, to be spread into a body's schema. */
 export const skillSettings = {
   enabled: z.boolean().optional(),
   config: z
@@ -21,13 +21,13 @@ export const skillSettings = {
     .describe("Replaces the skill's own settings"),
 };
 
-/** To be held against a body with skill settings. */
+/** Reports whether a body changes the skill; for `refine`. */
 export const changesSkill = (body: { readonly enabled?: unknown; readonly config?: unknown }) =>
   body.enabled !== undefined || body.config !== undefined;
 
 export const NO_SKILL_CHANGE = 'enabled or config is required';
 
-/** An environment variable for an agent's tools, on both listeners. */
+/** Name of an environment variable for an agent's tools, for both listeners. */
 export const credentialName = z
   .string()
   .regex(

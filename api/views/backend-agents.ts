@@ -26,16 +26,16 @@ export const agentDetail = z.strictObject({
   statusReason: z
     .string()
     .nullable()
-    .describe('Why the status is `error`, or the platform has stopped it'),
+    .describe('Reason for status `error`, or for a stop by the platform'),
   desired: z.enum(['running', 'stopped']),
-  host: z.string().describe('The Docker host that it is on'),
-  observedAt: z.iso.datetime().nullable().describe('When the status was last seen to be so'),
+  host: z.string().describe("The agent's Docker host"),
+  observedAt: z.iso.datetime().nullable().describe('Time at which the status was last observed'),
   watchdog: watchdogView,
   startedAt: z.iso.datetime().nullable(),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
   plan: z.enum(PLANS),
-  model: z.string().describe('The one that is really asked'),
+  model: z.string().describe('The model in actual use'),
   aiProvider: z.string(),
   subdomain: z.string(),
   url: z.string(),
@@ -44,7 +44,7 @@ export const agentDetail = z.strictObject({
   failedVersion: z
     .string()
     .nullable()
-    .describe('The version that an update rolled back from, unless it has come up since'),
+    .describe('Version that failed to start and was rolled back, unless it has started since'),
   verified: z.boolean(),
   verificationType: z.string().nullable(),
   attestationUid: z.string().nullable(),
@@ -73,7 +73,11 @@ export function presentListItem(agent: ListedAgent, settings: AgentSettings) {
   };
 }
 
-/** @param model the one that is really asked. */
+/**
+ * Returns an agent's details.
+ *
+ * @param model the model in actual use.
+ */
 export function presentDetail(agent: AgentRow, model: string, settings: AgentSettings) {
   return {
     id: agent.id,

@@ -8,7 +8,7 @@ import { amountText, DECIMALS, formatAmount, formattedAmount } from '../../src/t
 import type { ChainSettings } from '../../src/money/chain/settings.js';
 import { agentStatus } from './backend-agents.js';
 
-/** More is no lineage of anybody's. */
+/** Upper bound; no real lineage is longer. */
 const MAX_GENERATION = 1_000_000;
 
 const address = z.string().regex(/^0x[\da-fA-F]{40}$/, ofField('must be 0x and 40 hex digits'));
@@ -23,7 +23,7 @@ export const cloneBody = z.object({
     .min(1)
     .max(MAX_GENERATION)
     .default(1)
-    .describe("The parent's; the clone's is one more"),
+    .describe("Generation of the parent; the clone's is one higher"),
   paymentProof: z.object({
     transactionHash: z
       .string()
@@ -33,17 +33,17 @@ export const cloneBody = z.object({
         (units) => units >= CLONE_PRICE,
         ofField(`must be at least ${formatAmount(CLONE_PRICE)}`),
       )
-      .meta({ description: 'What was paid, of pathUSD' }),
+      .meta({ description: 'Amount paid, in pathUSD' }),
     currency: z.literal(CLONE_CURRENCY),
     chainId: z.number().int(),
     from: address,
     to: address,
-    timestamp: z.number().min(0).describe('Unix seconds, of about when it was paid'),
+    timestamp: z.number().min(0).describe('Approximate time of the payment, in Unix seconds'),
     signature: z
       .string()
       .regex(/^0x(?:[\da-fA-F]{2}){1,4096}$/, ofField('must be hex'))
       .optional()
-      .describe('By `from`, where that is no linked wallet'),
+      .describe('Signature by `from`, required unless `from` is a linked wallet'),
   }),
 });
 
@@ -73,16 +73,16 @@ export const presentClone = ({ agent, clone }: Cloned) => ({
   },
 });
 
-/** What a client has to know to pay for a clone. */
+/** The terms that a client needs to pay for a clone. */
 export const cloneTerms = z.strictObject({
   status: z.literal('ok'),
   chainId: z.number(),
   currency: z.literal(CLONE_CURRENCY),
   token: z.string(),
   decimals: z.number(),
-  treasury: z.string().nullable().describe('Who is to be paid; null where nobody can be'),
+  treasury: z.string().nullable().describe('Address to pay; null if clones cannot be paid for'),
   price: formattedAmount,
-  confirmations: z.number().describe('Blocks until a payment is final, its own included'),
+  confirmations: z.number().describe('Blocks until a payment is final, including its own block'),
   chain: z.enum(['available', 'unavailable']),
 });
 

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 
 export const containerStats = z.strictObject({
-  cpuPercent: z.number().describe('100 is one core fully used'),
+  cpuPercent: z.number().describe('CPU usage; 100 is one core fully used'),
   memoryBytes: z.number(),
   memoryLimitBytes: z.number(),
   networkReceivedBytes: z.number(),

@@ -10,7 +10,7 @@ import { voucherAnswer, presentVoucher } from './vouchers.js';
 import { holdSecondsOf, type PaymentSessionSettings } from '../../src/money/sessions/settings.js';
 import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/money/sessions/terms.js';
 
-/** What prices are in, whichever dollars pay them. */
+/** Currency of prices, whichever dollars pay them. */
 const PRICED_IN = 'USD';
 
 const CURRENCIES = { session: 'pathUSD', credits: 'USD' } as const satisfies Record<
@@ -18,16 +18,19 @@ const CURRENCIES = { session: 'pathUSD', credits: 'USD' } as const satisfies Rec
   string
 >;
 
-/** What a wallet has to know to pay by a session. */
+/** The terms that a wallet needs to pay by a session. */
 const paymentTerms = z.strictObject({
   chainId: z.number(),
   network: z.string(),
   token: z.string(),
   decimals: z.number(),
-  escrow: z.string().nullable().describe('Holds deposits; null where none can be made'),
+  escrow: z
+    .string()
+    .nullable()
+    .describe('Address of the escrow contract for deposits; null if deposits are not possible'),
   operator: z.string().nullable(),
   treasury: z.string().nullable(),
-  holdSeconds: z.number().describe('From a hold until its payer can take back what is left'),
+  holdSeconds: z.number().describe('Seconds from a hold until the payer can withdraw the rest'),
   minDeposit: formattedAmount,
   maxDeposit: formattedAmount,
 });
@@ -48,7 +51,7 @@ export const presentPaymentTerms = (
   maxDeposit: formatAmount(MAX_DEPOSIT),
 });
 
-/** What is sold, and how to pay for it. */
+/** The actions on offer, and how to pay for them. */
 export const gatewayOffer = z.strictObject({
   plugins: z.array(
     z.strictObject({
@@ -79,7 +82,10 @@ export const presentAction = ({
 export const gatewayOrder = z.object({
   plugin: z.string().min(1).max(64),
   action: z.string().min(1).max(64),
-  input: z.record(z.string(), z.unknown()).default({}).describe('As `GET` has it of the action'),
+  input: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .describe('Input of the action, as described by `GET`'),
 });
 
 export const gatewayAnswer = z.strictObject({
@@ -91,7 +97,7 @@ export const gatewayAnswer = z.strictObject({
     amount: formattedAmount,
     currency: z.enum(Object.values(CURRENCIES)),
     voucher: voucherAnswer.optional(),
-    remaining: formattedAmount.describe('What can be spent yet'),
+    remaining: formattedAmount.describe('Amount left to spend'),
   }),
 });
 
@@ -112,7 +118,7 @@ export function presentServed(
   };
 }
 
-/** Why nothing was sold, and what can be done about it. */
+/** The reason why an action was not sold, and how to fix it. */
 export const paymentRefusal = z.strictObject({
   error: z.string(),
   code: z.enum([
@@ -145,7 +151,7 @@ export function presentRefusal(
   return { ...refused, price: formatAmount(price), remaining: formatAmount(remaining) };
 }
 
-/** For who shows nothing that could pay. */
+/** The refusal for callers without any means of payment. */
 export const presentUnpaid = (
   { price }: GatewayAction,
   payment: z.input<typeof paymentTerms>,

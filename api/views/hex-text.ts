@@ -3,14 +3,14 @@ import * as z from 'zod';
 import { ofField } from '../../src/lib/field-name.js';
 
 /**
- * Bytes as a caller writes them; handlers have them in lower case.
+ * Hexadecimal bytes; handlers get them in lower case.
  *
- * @param form from `0x` to the end.
- * @param error is told after the name of the field.
+ * @param form pattern from `0x` to the end.
+ * @param error the error text that follows the field's name.
  */
 export const hexText = (form: RegExp, error: string) =>
   z
     .string()
     .regex(form, ofField(error))
-    // Its form was just looked at.
+    // Safe cast: the pattern was checked above.
     .transform((text) => text.toLowerCase() as Hex);

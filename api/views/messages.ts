@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { MessageRow } from '../../src/platform/database/models.js';
 import { page } from '../http/pagination.js';
 
-/** A message of a conversation, as both listeners show it. */
+/** A message of a conversation, for both listeners. */
 export const messageItem = z.strictObject({
   id: z.string(),
   conversation: z.string(),
@@ -14,7 +14,7 @@ export const messageItem = z.strictObject({
 
 export const conversationName = z.string().min(1).max(128);
 
-/** To be spread into a query schema. */
+/** Filters, to be spread into a query schema. */
 export const messagesQuery = {
   conversation: conversationName.optional(),
   limit: page.limit,

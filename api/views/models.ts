@@ -2,17 +2,17 @@ import * as z from 'zod';
 import type { ModelEntry } from '../../src/ai/routing/catalogue.js';
 import { PROVIDER_NAMES } from '../../src/ai/completion/provider-names.js';
 
-/** A model as it is listed (spec 2). */
+/** A model in a list (spec 2). */
 export const modelItem = z.strictObject({
   id: z.string(),
   name: z.string(),
   provider: z.enum(PROVIDER_NAMES),
   description: z.string(),
   tags: z.array(z.string()),
-  inputCost: z.number().describe('US dollars for a million tokens'),
-  outputCost: z.number().describe('US dollars for a million tokens'),
+  inputCost: z.number().describe('US dollars per million tokens'),
+  outputCost: z.number().describe('US dollars per million tokens'),
   contextWindow: z.number().describe('Tokens'),
-  available: z.boolean().describe('Whether its provider is configured'),
+  available: z.boolean().describe("True if the model's provider is configured"),
 });
 
 export function presentModelItem(entry: ModelEntry, available: boolean): z.infer<typeof modelItem> {

@@ -10,7 +10,7 @@ import { reply } from '../http/reply.js';
 import type { ConcurrencyLimit } from '../http/under-way.js';
 import { presentTransition, watchdogTransition } from './watchdog.js';
 
-/** Longest time that `?wait=` holds an answer (decision 2). */
+/** Maximum seconds that `?wait=` holds an answer (decision 2). */
 const MAX_WAIT_SECONDS = 60;
 
 export const waitQuery = z.object({
@@ -19,16 +19,16 @@ export const waitQuery = z.object({
   ),
 });
 
-/** Operations that one user waits for: each holds a connection, and asks the database now and then. */
+/** Limits a user's waiting requests: each holds a connection and polls the database. */
 export const WAITS_AT_ONCE: ConcurrencyLimit = {
   name: 'waits',
   max: 50,
-  // Each asks the database twice a second.
+  // Each waiting request polls the database twice a second.
   most: 500,
   counts: (query) => isObject(query) && Number(query.wait) > 0,
 };
 
-/** What a lifecycle call answers, on both listeners. */
+/** The answer of a lifecycle call, for both listeners. */
 export const operationAnswer = z.strictObject({
   id: z.string(),
   operation: z.string(),
@@ -39,7 +39,7 @@ export const operationAnswer = z.strictObject({
 
 export const historyQuery = z.object(page);
 
-/** What was done to an agent, and what the watchdog did, on both listeners. */
+/** An agent's operations and watchdog changes, for both listeners. */
 export const operationList = z.strictObject({
   operations: z.array(
     z.strictObject({
@@ -51,10 +51,10 @@ export const operationList = z.strictObject({
       finishedAt: z.iso.datetime().nullable(),
     }),
   ),
-  transitions: z.array(watchdogTransition).describe("The watchdog's changes, newest first"),
+  transitions: z.array(watchdogTransition).describe('State changes of the watchdog, newest first'),
 });
 
-/** One page of an agent's history, and the link to the next one. */
+/** Returns a page of an agent's history, with the link to the next page. */
 export async function answerHistory(
   tenant: TenantDatabase,
   agentId: string,
@@ -85,16 +85,16 @@ function presentOperation(operation: OperationRow) {
   };
 }
 
-/** What an update is to, on both listeners. */
+/** The body of an update, for both listeners. */
 export const updateBody = z.object({
   version: z
     .string()
     .regex(IMAGE_TAG, 'version must be the tag of an image')
     .optional()
-    .describe('One of those that the operator allows; without one, what new agents run'),
+    .describe('One of the versions that the operator allows; default: the version of new agents'),
 });
 
-/** What is to be restored, on both listeners. */
+/** The body of a restore, for both listeners. */
 export const restoreBody = z.object({ archiveId: z.string().max(64) });
 
 /** An agent's archived memories, on both listeners. */
@@ -102,7 +102,9 @@ export const archiveList = z.strictObject({
   archives: z.array(
     z.strictObject({
       id: z.string(),
-      reason: z.enum(['reset-memory', 'restore']).describe('What put it away'),
+      reason: z
+        .enum(['reset-memory', 'restore'])
+        .describe('The operation that archived the memory'),
       createdAt: z.iso.datetime(),
     }),
   ),

@@ -7,24 +7,29 @@ import { presentVoucher, voucherAnswer } from './vouchers.js';
 
 /** A payment session (spec 2). */
 export const paymentSessionItem = z.strictObject({
-  id: z.string().describe('Debits it; all but its end is masked for those whose it is not'),
+  id: z
+    .string()
+    .describe('Token for debits; masked except for its end unless the caller owns the session'),
   userAddress: z.string(),
   deposit: formattedAmount,
-  spent: formattedAmount.describe('What was delivered for it'),
+  spent: formattedAmount.describe('Value of delivered actions'),
   remaining: formattedAmount,
   vouchers: z
     .array(voucherAnswer)
-    .describe('What is not settled on chain yet, oldest first: the latest 1,000'),
+    .describe('Debits not yet settled on chain, oldest first; at most the latest 1,000'),
   status: z.enum(['active', 'settling', 'closed']),
   createdAt: z.number().describe('Unix milliseconds'),
-  lastSettledAt: z.number().nullable().describe('Unix milliseconds; null before the first time'),
+  lastSettledAt: z
+    .number()
+    .nullable()
+    .describe('Unix milliseconds; null before the first settlement'),
 });
 
 /**
- * Of one that was opened.
+ * Returns the view of a payment session.
  *
- * @param token in full, where whoever asks may have it.
- * @param details of this session, and maybe of others.
+ * @param token in full, if the caller may see it.
+ * @param details details of this session, possibly among those of other sessions.
  */
 export function presentPaymentSession(
   session: PaymentSessionRow,

@@ -20,10 +20,10 @@ const NOBODY = `0x${'0'.repeat(40)}`;
 
 const share = z
   .number()
-  // The sum is not looked at where one of them is none.
+  // The sum is only checked if each share is valid.
   .min(0, { abort: true })
   .max(100, { abort: true })
-  .describe('A percentage with at most four decimals')
+  .describe('Percentage with at most four decimals')
   .transform(parseShare)
   .pipe(z.bigint(ofField('must have at most four decimals')));
 
@@ -39,7 +39,7 @@ const recipients = z
   )
   .min(1)
   .max(MAX_RECIPIENTS)
-  .describe('Whose shares add up to exactly 100')
+  .describe('Recipients whose shares add up to exactly 100')
   .refine((all) => new Set(all.map(({ address }) => address)).size === all.length, {
     error: 'recipients must be different addresses',
   })
@@ -47,7 +47,7 @@ const recipients = z
     error: 'shares must add up to exactly 100',
   });
 
-/** What of a split its name, amount and recipients say, to be spread into a body. */
+/** Name, amount and recipients of a split, to be spread into a body. */
 export const splitName = z
   .string()
   .trim()
@@ -66,14 +66,14 @@ export const splitIdParams = z.object({
   id: z.string().regex(/^[1-9]\d{0,14}$/, { error: 'id must be the number of a split' }),
 });
 
-/** Fewer at a time than elsewhere: each has up to a hundred payouts. */
+/** Smaller pages than elsewhere: each split has up to 100 payouts. */
 export const splitPage = pageQuery(z.tuple([splitIdParams.shape.id]), 50);
 
-/** What the answer to whoever asks for a split says. */
+/** The answer to the request for a split. */
 export const splitQueued = z.strictObject({
   success: z.literal(true),
   splitId: z.number(),
-  status: z.enum(SPLIT_STATUSES).describe('`queued`; of a repetition, how it stands now'),
+  status: z.enum(SPLIT_STATUSES).describe('`queued`; for a repeated request, the current status'),
 });
 
 export const splitItem = z.strictObject({
@@ -83,8 +83,11 @@ export const splitItem = z.strictObject({
   totalAmount: formattedAmount,
   fromAddress: z.string(),
   createdAt: z.iso.datetime(),
-  completedAt: z.iso.datetime().nullable().describe('When nothing was left under way'),
-  error: z.string().optional().describe('Why not all was paid'),
+  completedAt: z.iso
+    .datetime()
+    .nullable()
+    .describe('Time at which the last payout left the in-flight state'),
+  error: z.string().optional().describe('Why some payouts failed'),
   payouts: z.array(
     z.strictObject({
       address: z.string(),
@@ -92,7 +95,7 @@ export const splitItem = z.strictObject({
       amount: formattedAmount,
       status: z
         .enum(PAYOUT_STATUSES)
-        .describe('From `sent` on it may have been paid; a share of nothing is `skipped`'),
+        .describe('From `sent` on, the payout may have been paid; a payout of 0 is `skipped`'),
       transaction: z.string().nullable(),
     }),
   ),

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { TokenUsage } from '../../src/ai/completion/completion.js';
 
-/** What a call used, as OpenAI's API spells it. */
+/** Token usage of a call, with OpenAI's field names. */
 export const usageItem = z.strictObject({
   prompt_tokens: z.number(),
   completion_tokens: z.number(),

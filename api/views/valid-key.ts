@@ -3,19 +3,21 @@ import type { ApiKeyHolder } from '../../src/accounts/accounts/api-key-lookup.js
 import { FEATURES, planFeatures } from '../../src/accounts/accounts/plan-features.js';
 import { PLANS } from '../../src/types/plans.js';
 
-/** What is told of a valid key; to be spread into an answer's schema. */
+/** The answer for a valid key, to be spread into an answer's schema. */
 export const validKey = {
   valid: z.literal(true),
   userId: z.string(),
   plan: z
     .enum(PLANS)
     .nullable()
-    .describe('Null without an active subscription; an admin has network'),
-  features: z.array(z.enum(FEATURES)).describe('More may come: skip unknown ones'),
+    .describe('Null without an active subscription; `network` for an admin'),
+  features: z
+    .array(z.enum(FEATURES))
+    .describe('Features of the plan; clients must ignore unknown values'),
 };
 
 export function presentValidKey(holder: Pick<ApiKeyHolder, 'isAdmin' | 'plan' | 'userId'>) {
-  // Admins have what the highest plan has.
+  // Admins get the features of the highest plan.
   const plan = holder.isAdmin ? 'network' : holder.plan;
   const { userId } = holder;
   return { valid: true, userId, plan: plan ?? null, features: planFeatures(plan) } as const;

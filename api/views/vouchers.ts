@@ -1,12 +1,12 @@
 import * as z from 'zod';
 import { formatAmount, formattedAmount } from '../../src/types/money.js';
 
-/** A debit of a payment session, as its wallet sees it. */
+/** A debit of a payment session, as shown to its wallet. */
 export const voucherAnswer = z.strictObject({
   id: z.string(),
   sequence: z.number().int(),
   amount: formattedAmount,
-  cumulative: formattedAmount.describe('What was delivered up to it, itself included'),
+  cumulative: formattedAmount.describe('Total delivered, up to and including this debit'),
   plugin: z.string(),
   action: z.string(),
   createdAt: z.number().describe('Unix milliseconds'),
@@ -15,7 +15,7 @@ export const voucherAnswer = z.strictObject({
 export interface PresentedVoucher {
   readonly id: string;
   readonly sequence: number;
-  /** Base units. */
+  /** Amounts in base units. */
   readonly amount: bigint;
   readonly cumulative: bigint;
   readonly plugin: string;

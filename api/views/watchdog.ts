@@ -3,16 +3,16 @@ import { WATCHDOG_CAUSES, WATCHDOG_STATES, crashesWithin } from '../../src/types
 import type { AgentSettings } from '../../src/agents/lifecycle/settings.js';
 import type { AgentRow, WatchdogTransitionRow } from '../../src/platform/database/models.js';
 
-/** What the watchdog makes of an agent (decision 17), on both listeners. */
+/** The watchdog's view of an agent (decision 17), for both listeners. */
 export const watchdogView = z.strictObject({
   state: z.enum(WATCHDOG_STATES),
   since: z.iso.datetime(),
   crashesInWindow: z.number().int(),
-  repairAttempts: z.number().int().describe('Attempts of the last repair'),
-  lastRepair: z.iso.datetime().nullable().describe('When its last attempt began'),
+  repairAttempts: z.number().int().describe('Number of attempts in the last repair'),
+  lastRepair: z.iso.datetime().nullable().describe('Time at which the last repair attempt began'),
 });
 
-/** One change of the watchdog's state, on both listeners. */
+/** A state change of the watchdog, for both listeners. */
 export const watchdogTransition = z.strictObject({
   id: z.string(),
   from: z.enum(WATCHDOG_STATES),
@@ -26,11 +26,11 @@ export const watchdogTransition = z.strictObject({
       lastLines: z.array(z.string()),
     })
     .nullable()
-    .describe('How the container ended, and what it wrote last'),
+    .describe('Exit of the container, with the end of its log'),
   at: z.iso.datetime(),
 });
 
-/** An agent that never ran is as its creation left it. */
+/** Returns the watchdog's view of an agent; an agent that never ran shows the initial values. */
 export function presentWatchdog(
   agent: AgentRow,
   { watchdog: { crashLoopWindowMs } }: Pick<AgentSettings, 'watchdog'>,

@@ -13,7 +13,7 @@ export const agentStatus = z.enum(['provisioning', 'running', 'stopped', 'error'
 export const agentItem = z.strictObject({
   id: z.string(),
   name: z.string(),
-  model: z.string().describe('The one that is really asked'),
+  model: z.string().describe('The model in actual use'),
   status: agentStatus,
   websocketUrl: z.string(),
   createdAt: z.iso.datetime(),
@@ -21,9 +21,9 @@ export const agentItem = z.strictObject({
 });
 
 export const agentDetail = agentItem.extend({
-  statusReason: z.string().nullable().describe('Why the status is `error`'),
+  statusReason: z.string().nullable().describe('Reason for status `error`'),
   desired: z.enum(['running', 'stopped']),
-  observedAt: z.iso.datetime().nullable().describe('When the status was last seen to be so'),
+  observedAt: z.iso.datetime().nullable().describe('Time at which the status was last observed'),
   watchdog: watchdogView,
   startedAt: z.iso.datetime().nullable(),
   plan: z.enum(PLANS),
@@ -40,10 +40,14 @@ const STATUS: Readonly<Record<AgentStatus, z.infer<typeof agentStatus>>> = {
   error: 'error',
 };
 
-/** The backend's status word in the web API's. */
+/** The web API's word for a status of the backend. */
 export const webStatus = (status: AgentStatus) => STATUS[status];
 
-/** @param model the one that is really asked. */
+/**
+ * Returns an agent as a list item.
+ *
+ * @param model the model in actual use.
+ */
 export function presentItem(
   agent: Pick<ListedAgent, PresentedField>,
   model: string,
@@ -62,7 +66,11 @@ export function presentItem(
 
 type PresentedField = 'id' | 'name' | 'status' | 'subdomain' | 'port' | 'createdAt' | 'updatedAt';
 
-/** @param model the one that is really asked. */
+/**
+ * Returns an agent's details.
+ *
+ * @param model the model in actual use.
+ */
 export function presentDetail(
   agent: AgentRow,
   model: string,

@@ -30,12 +30,12 @@ const signedInUser = z.strictObject({
   isAdmin: z.boolean(),
 });
 
-/** In the audit log, in the place of what was typed and is no address. */
+/** Audit log subject if the entered text is not an address. */
 const NO_ADDRESS = '(no address)';
 
 const accounts = area({ tag: 'Accounts', auth: anonymous });
 
-/** Registration and sign-in by password (spec 4.1). */
+/** Creates the endpoints for registration and sign-in by password (spec 4.1). */
 export function accountEndpoints({ settings, database, refusals }: WebDependencies) {
   const signIn = new SignIn([
     passwordStrategy((shown) => verifyPassword(database, shown, settings.accounts)),
@@ -45,7 +45,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
     accounts({
       method: 'POST',
       path: '/api/register',
-      summary: 'Create an account; nobody is signed in by it',
+      summary: 'Create an account, without signing in',
       idempotent: true,
       headers: z.object({ 'user-agent': z.string().optional() }),
       body: z.object({
@@ -61,7 +61,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
           .string()
           .max(200)
           .optional()
-          .describe('Left empty: a field that people do not see'),
+          .describe('Honeypot: leave empty; hidden from people'),
       }),
       limit: LIMITS.register,
       responses: {
@@ -107,7 +107,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
         const made = proof && (await createSession(database, proof, signInPlace(request)));
         if (!made) {
           const email = normalizeEmail(body.email);
-          // Some type their password there, which is nobody's to keep.
+          // Some users type their password here, so only a valid address is logged.
           const subject = isEmail(email) ? email : NO_ADDRESS;
           refusals.note({ action: 'sign-in.failed', subject, address });
           throw new UnauthorizedError('Invalid email or password');
@@ -123,7 +123,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
     accounts({
       method: 'GET',
       path: '/api/auth/session',
-      summary: 'Who is signed in, with the CSRF token for requests from other sites',
+      summary: 'Get the signed-in user, with the CSRF token for cross-site requests',
       auth: optionalSession,
       responses: {
         200: z.strictObject({ user: signedInUser.nullable(), csrfToken: z.string().optional() }),
@@ -137,7 +137,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
     accounts({
       method: 'GET',
       path: ADMIN_LINK_PATH,
-      summary: 'Become an admin, by the link for your address',
+      summary: 'Become an admin, by the link mailed to your address',
       auth: session,
       query: z.object({ token: z.string().max(64) }),
       limit: LIMITS.signIn,

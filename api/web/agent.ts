@@ -51,22 +51,22 @@ const action = z.discriminatedUnion(
 const interaction = z.strictObject({
   agentId: z.string(),
   status: agentStatus,
-  actions: z.array(z.enum(ACTIONS)).describe('What can be done now'),
+  actions: z.array(z.enum(ACTIONS)).describe('Actions that are possible now'),
   skills: z
     .array(z.strictObject({ name: z.string(), enabled: z.boolean() }))
-    .describe('Those that the configuration names'),
+    .describe("Skills in the agent's configuration"),
   credentials: z.array(z.strictObject({ name: z.string(), updatedAt: z.iso.datetime() })),
 });
 
 const conversationBegun = z.strictObject({
   agentId: z.string(),
-  conversation: z.string().describe('For the `chat` that begins it'),
+  conversation: z.string().describe('Conversation for the first `chat`'),
   createdAt: z.iso.datetime(),
 });
 
 const interactions = area({ tag: 'Chat', auth: person, errors: [404], limit: LIMITS.chat });
 
-/** `GET|POST /api/agent` (spec 4.15). */
+/** Creates `GET|POST /api/agent` (spec 4.15). */
 export function agentInteractionEndpoints(dependencies: WebDependencies) {
   const { backend } = dependencies;
 
@@ -74,7 +74,7 @@ export function agentInteractionEndpoints(dependencies: WebDependencies) {
     interactions({
       method: 'GET',
       path: '/api/agent',
-      summary: 'What can be done with an agent now, and what it works with',
+      summary: 'List the actions that an agent can run now, with its skills and credentials',
       query: z.object({ agentId }),
       responses: { 200: interaction },
       async handler({ query, tenant }) {
@@ -96,7 +96,8 @@ export function agentInteractionEndpoints(dependencies: WebDependencies) {
     interactions({
       method: 'POST',
       path: '/api/agent',
-      summary: 'Ask an agent, begin a conversation, change a skill, or set a credential',
+      summary:
+        'Send a message to an agent, begin a conversation, change a skill, or set a credential',
       idempotent: true,
       headers: z.object({ accept: z.string().optional() }),
       query: waitQuery,

@@ -32,7 +32,10 @@ const ofAgent = area({
   limit,
 });
 
-/** `/api/agents` of the web API (spec 4.7): the caller's own, read here, changed by the backend. */
+/**
+ * Creates the web API's `/api/agents` endpoints (spec 4.7) for the caller's own agents: reads here,
+ * changes through the backend.
+ */
 export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
   const forward = forwarder(backend, {
     limit,
@@ -42,7 +45,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
     agents({
       method: 'GET',
       path: '/api/agents',
-      summary: 'List your agents; an empty list when nobody is signed in',
+      summary: 'List your agents; empty without signing in',
       query: z.object(page),
       responses: {
         200: z.strictObject({
@@ -66,7 +69,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id',
-      summary: 'One agent in full',
+      summary: 'Get an agent with all details',
       responses: { 200: z.strictObject({ agent: agentDetail, status: z.literal('ok') }) },
       async handler({ caller, params, tenant }) {
         const agent = await getAgent(tenant, params.id);
@@ -77,7 +80,8 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
     ofAgent({
       method: 'PUT',
       path: '/api/agents/:id',
-      summary: 'Change plan, AI provider or configuration; a running agent restarts with them',
+      summary:
+        "Change an agent's plan, AI provider or configuration; a running agent restarts with the change",
       idempotent: true,
       body: updateAgent.body,
       responses: {
@@ -98,7 +102,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id/config',
-      summary: "An agent's configuration",
+      summary: "Get an agent's configuration",
       responses: { 200: z.strictObject({ id: z.string(), config: configuration }) },
       async handler({ params, tenant }) {
         const agent = await getAgent(tenant, params.id);

@@ -8,7 +8,7 @@ import { ANSWER_KEPT_BY } from '../auth/internal-key.js';
 import type { Person } from '../auth/session.js';
 import type { Declaration, None, Responses, TypedDeclaration } from '../http/endpoint.js';
 
-/** Spec 8: the bound of a call for a deployment, and so of every other. */
+/** Timeout of every backend call: the limit of spec 8 for deployments. */
 const CALL_TIMEOUT_MS = 15_000;
 
 const LIMIT_HEADERS = [
@@ -18,7 +18,7 @@ const LIMIT_HEADERS = [
   'Retry-After',
 ] as const;
 
-/** On whose behalf, and from where, the backend is called. */
+/** The user on whose behalf the backend is called, and the user's address. */
 export interface OnBehalfOf {
   readonly caller: Person;
   readonly clientAddress: string;
@@ -30,7 +30,7 @@ type Part<Name extends string, S extends z.ZodType> = S extends None
   ? unknown
   : { readonly [N in Name]: z.input<S> };
 
-/** What an endpoint is sent. */
+/** The parts of a request to an endpoint. */
 type Sent<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = Part<'params', P> &
   Part<'body', B> & { readonly query?: z.output<Q> } & Keeping;
 
@@ -42,24 +42,24 @@ interface AnySent extends Keeping {
 
 interface Keeping {
   /**
-   * Our own endpoint keeps the answer, and the backend does not as well. For what does no harm when
-   * the backend is asked once more under the same id, also while it is still at the first time.
+   * True if our own endpoint stores the answer and the backend must not. Only for calls that the backend
+   * may run twice under the same id, even concurrently.
    */
   readonly keepsAnswer?: boolean;
-  /** Milliseconds until it is given up, where the usual ones are too few. */
+  /** Timeout in milliseconds, if the usual one is too short. */
   readonly takesMs?: number;
-  /** Gives it up as well. */
+  /** Aborts the call, in addition to the timeout. */
   readonly signal?: AbortSignal;
 }
 
-/** What an endpoint answers when it does as it is asked. */
+/** The body of an endpoint's successful answer. */
 type Success<R extends Responses> = {
   [Status in keyof R & (200 | 201 | 202)]: R[Status] extends z.ZodType
     ? z.output<R[Status]>
     : never;
 }[keyof R & (200 | 201 | 202)];
 
-/** The web API's way to the backend: HTTP, with the internal key and the identity headers. */
+/** The web API's client of the backend: HTTP with the internal key and identity headers. */
 export class BackendClient {
   readonly #url: string;
   readonly #internalApiKey: string | undefined;
@@ -70,11 +70,10 @@ export class BackendClient {
   }
 
   /**
-   * Calls an endpoint of the backend for a signed-in user.
+   * Calls a backend endpoint for a signed-in user.
    *
-   * @throws ServiceError with the backend's own status, text and facts where it refuses,
-   *   BadGatewayError when it cannot be reached or answers what it should not. Any other error is a
-   *   fault of our own.
+   * @throws ServiceError with the backend's status, text and details if it rejects the call;
+   *   BadGatewayError if it is unreachable or its answer is invalid. Any other error is our own defect.
    */
   call<
     C extends Caller,
@@ -88,11 +87,11 @@ export class BackendClient {
     endpoint: TypedDeclaration<C, R, P, Q, H, B>,
     sent: Sent<P, Q, B>,
   ): Promise<Success<R>> {
-    // What the endpoint's own schema has read.
+    // Safe cast: the endpoint's own schema has parsed the answer.
     return this.forward(on, endpoint, sent) as Promise<Success<R>>;
   }
 
-  /** The same, for those who do not look at what they send and get. */
+  /** Forwards a call untyped, for callers that do not read its contents. */
   async forward(on: OnBehalfOf, endpoint: Declaration, sent: AnySent): Promise<unknown> {
     const { method } = endpoint;
     const { body, keepsAnswer, query, signal, takesMs = CALL_TIMEOUT_MS + waitMs(query) } = sent;
@@ -107,7 +106,7 @@ export class BackendClient {
         'x-user-role': user.isAdmin ? 'admin' : 'user',
         'x-forwarded-for': on.clientAddress,
         'x-request-id': on.requestId,
-        // A call that is repeated because its answer was not heard happens once.
+        // Makes the call idempotent: a retry after a lost answer runs only once.
         ...(method !== 'GET' && { 'idempotency-key': on.idempotencyId }),
         ...(keepsAnswer && { [ANSWER_KEPT_BY]: 'caller' }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
@@ -120,28 +119,30 @@ export class BackendClient {
     if (response.ok) {
       const read = readKnown(successOf(endpoint).schema, parsed);
       if (read.success) return read.data;
-      throw new BadGatewayError('The backend gave an unexpected answer', { cause: read.error });
+      throw new BadGatewayError('The backend sent an invalid answer: retry later', {
+        cause: read.error,
+      });
     }
     throw refusal(response, parsed);
   }
 }
 
 /**
- * Sends what is complete, so that nothing but the way to the backend can fail here: a request that
- * could not even be made is a fault of our own.
+ * Sends a complete request, so that only the connection to the backend can fail here: failing to build a
+ * request is our own defect.
  *
- * @throws BadGatewayError when the backend cannot be reached, breaks off, or is too slow.
+ * @throws BadGatewayError if the backend is unreachable, disconnects, or is too slow.
  */
 async function exchange(request: Request): Promise<{ response: Response; text: string }> {
   try {
     const response = await fetch(request);
     return { response, text: await response.text() };
   } catch (error) {
-    throw new BadGatewayError('The backend is unavailable', { cause: error });
+    throw new BadGatewayError('The backend is unavailable: retry later', { cause: error });
   }
 }
 
-/** The one answer of JSON that says that all went well. */
+/** Returns the endpoint's only successful JSON answer. */
 export function successOf({ path, responses }: Declaration): {
   readonly status: number;
   readonly schema: z.ZodType;
@@ -150,13 +151,10 @@ export function successOf({ path, responses }: Declaration): {
     const schema = responses[status];
     if (typeof schema === 'object' && 'safeParse' in schema) return { status, schema };
   }
-  throw new TypeError(`${path} has no answer that could be read`);
+  throw new TypeError(`${path} declares no readable answer`);
 }
 
-/**
- * Reads an answer without what the schema does not know: a backend may be newer than its caller, as
- * it is while both are being upgraded.
- */
+/** Parses an answer and drops unknown fields: during an upgrade, the backend may be newer than the web API. */
 function readKnown(schema: z.ZodType, answer: unknown) {
   const read = schema.safeParse(answer);
   const unknown = read.error?.issues.filter((issue) => issue.code === 'unrecognized_keys') ?? [];
@@ -187,20 +185,20 @@ function textsOf(values: unknown): [string, string][] {
     .map(([name, value]) => [name, String(value)]);
 }
 
-/** How much longer than usual the answer may take, because it was asked to wait. */
+/** Returns the additional milliseconds allowed for an answer, from the query's `wait`. */
 function waitMs(query: unknown): number {
   const asked = typeof query === 'object' && query !== null && 'wait' in query ? query.wait : 0;
   return Number(asked) * 1_000;
 }
 
-/** The backend's refusal, as our own answer. That our key is refused is no fault of the caller. */
+/** Converts the backend's rejection to our answer. Rejection of our own key is no fault of the caller's. */
 function refusal({ headers, status }: Response, body: unknown): ServiceError {
   const againMs = retryAfterMs(headers);
-  // A call that we gave up on is still at work there.
+  // The backend is still running a call that timed out here.
   if (status === 409 && againMs !== undefined) return new StillRunningError(againMs / 1_000);
   const isOfOurKey = status === 401 || (status === 403 && !isCoded(body));
   if (isOfOurKey || !isErrorBody(body)) {
-    return new BadGatewayError(`The backend answered with ${status}`);
+    return new BadGatewayError(`The backend answered with status ${status}`);
   }
   const { error, requestId: _requestId, code: shown, ...facts } = body;
   const code = typeof shown === 'string' ? shown : undefined;
@@ -208,7 +206,7 @@ function refusal({ headers, status }: Response, body: unknown): ServiceError {
   return new ServiceError(status, error, code, facts);
 }
 
-/** What the backend says of its limit, in place of what ours would say of another one. */
+/** Returns the backend's limit headers, which replace those of our own limits. */
 function limitHeaders(headers: Headers): Readonly<Record<string, string>> {
   if (!headers.has('retry-after')) return {};
   return Object.fromEntries(
@@ -219,7 +217,7 @@ function limitHeaders(headers: Headers): Readonly<Record<string, string>> {
   );
 }
 
-/** A refusal that has a code is about what is asked for. */
+/** An error with a code is about the request, not about our key. */
 const isCoded = (body: unknown): boolean => isObject(body) && typeof body.code === 'string';
 
 function isErrorBody(body: unknown): body is { error: string } & Record<string, unknown> {

@@ -1,8 +1,8 @@
 import { isbot } from 'isbot';
 
 /**
- * Decision 9: a request that says it is a program, or says nothing, or has filled in the field that
- * people do not see.
+ * Detects automated requests (decision 9): the user agent names a program or is missing, or the hidden
+ * field is filled in.
  */
 export function looksAutomated(userAgent: string | undefined, hiddenField?: string): boolean {
   return !userAgent || isbot(userAgent) || Boolean(hiddenField);

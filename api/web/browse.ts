@@ -11,7 +11,10 @@ import { LIMITS } from './limits.js';
 
 const withAgent = z.object({ agentId: z.string() });
 
-/** The backend's `/api/browse/*` (spec 4.14) for who is signed in: it decides whose files those are. */
+/**
+ * Creates the backend's `/api/browse/*` endpoints (spec 4.14) for signed-in users; the backend decides on
+ * access.
+ */
 export function browseEndpoints({ backend }: WebDependencies) {
   return BROWSE.map((declared: Declaration) => {
     const { atOnce, body, idempotent, method, path, query, responses, summary, tag } = declared;
@@ -21,7 +24,8 @@ export function browseEndpoints({ backend }: WebDependencies) {
       limit: LIMITS.agents,
       errors: errorsOf(declared),
       async handler(request) {
-        // The backend hears of the person alone. A key opens nothing of the operators', an administrator's neither.
+        // The backend only sees the person, so this is checked here: an API key never opens the
+        // operators' folder, not even an administrator's key.
         const asked = withAgent.safeParse(method === 'GET' ? request.query : request.body);
         if (request.caller.kind === 'api-key' && !asked.success) {
           throw new BadRequestError('agentId required');

@@ -12,7 +12,7 @@ import type { WebDependencies } from './dependencies.js';
 
 const MAX_MESSAGE_LENGTH = 100_000;
 
-/** What an agent is asked; to be spread into a body's schema. */
+/** A message to an agent, to be spread into a body's schema. */
 export const chatQuestion = {
   agentId: z.string().max(64),
   message: z.string().min(1).max(MAX_MESSAGE_LENGTH),
@@ -41,9 +41,9 @@ interface Asked {
 }
 
 /**
- * Asks an agent, and answers whole or, where that is asked for, as server-sent events.
+ * Sends a message to an agent, and answers at once or, on request, as server-sent events.
  *
- * @throws PaymentRequiredError for somebody without a plan, and what else asking throws.
+ * @throws PaymentRequiredError for a user without a plan, and any error of the chat.
  */
 export async function answerChat(
   { chats }: Pick<WebDependencies, 'chats'>,
@@ -60,7 +60,7 @@ export async function answerChat(
 
 async function lastOf(turn: AsyncIterable<TurnEvent>): Promise<Told> {
   for await (const event of turn) if (event.kind === 'done') return event.message;
-  throw new TypeError('a turn ends with its message');
+  throw new TypeError('a turn must end with its message');
 }
 
 async function* serverEvents(
@@ -73,7 +73,7 @@ async function* serverEvents(
       else yield { event: 'done', data: presentAnswer(event.message, agentId) };
     }
   } catch (error) {
-    // The status has been sent: what went wrong can only be told as an event.
+    // The status is already sent, so an error can only be reported as an event.
     if (!(error instanceof ServiceError)) throw error;
     yield { event: 'error', data: { error: error.message } };
   }

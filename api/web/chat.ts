@@ -11,13 +11,13 @@ import { LIMITS } from './limits.js';
 
 const chat = area({ tag: 'Chat', auth: person, errors: [404], limit: LIMITS.chat });
 
-/** `GET|POST /api/chat` (decision 18). */
+/** Creates `GET|POST /api/chat` (decision 18). */
 export function chatEndpoints(dependencies: WebDependencies) {
   return [
     chat({
       method: 'GET',
       path: '/api/chat',
-      summary: 'What was said to and by an agent, oldest first',
+      summary: "List an agent's messages, oldest first",
       query: z.object({ agentId: z.string().max(64), ...messagesQuery }),
       responses: { 200: z.strictObject({ messages: z.array(messageItem) }) },
       async handler({ query: { agentId, ...page }, tenant }) {
@@ -29,7 +29,7 @@ export function chatEndpoints(dependencies: WebDependencies) {
     chat({
       method: 'POST',
       path: '/api/chat',
-      summary: 'Ask an agent; as server-sent events when asked for',
+      summary: 'Send a message to an agent; streams server-sent events on request',
       idempotent: true,
       headers: z.object({ accept: z.string().optional() }),
       body: z.object(chatQuestion),

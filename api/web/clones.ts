@@ -12,14 +12,14 @@ import { LIMITS } from './limits.js';
 
 const terms = area({ tag: 'Clones', auth: anonymous, limit: LIMITS.agents });
 
-/** `GET|POST /api/agents/clone` (spec 4.7). */
+/** Creates `GET|POST /api/agents/clone` (spec 4.7). */
 export function cloneEndpoints({ backend, clones, settings }: WebDependencies) {
   const { method, path, summary, tag, idempotent, body, responses } = cloneAgent;
   return [
     terms({
       method: 'GET',
       path: '/api/agents/clone',
-      summary: 'What a clone costs, and whether it can be paid for now',
+      summary: 'Get the price of a clone, and whether clones can be paid for now',
       responses: { 200: cloneTerms },
       handler: async () => reply(200, await presentTerms(clones, settings.chain)),
     }),

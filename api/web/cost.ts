@@ -35,40 +35,44 @@ const dashboard = z.strictObject({
         cost,
         calls: z.number(),
         avgCostPerCall: cost,
-        model: z.string().describe('The one that most of it was paid for'),
+        model: z.string().describe('The model with the highest cost'),
       }),
     )
-    .describe('What cost most first'),
+    .describe('Highest cost first'),
   daily: z
     .array(z.strictObject({ date: z.iso.date(), cost, tokens: z.number() }))
-    .describe('Every day of the period (UTC), the first one first'),
+    .describe('Every day of the period (UTC), oldest first'),
   modelBreakdown: z
     .array(
       z.strictObject({
         model: z.string(),
-        percent: z.number().describe('Of the whole cost; together 100, or 0 where that is 0'),
+        percent: z
+          .number()
+          .describe('Share of the total cost; all add up to 100, or are 0 if the total is 0'),
         cost,
       }),
     )
-    .describe('What cost most first'),
-  isMockData: z.boolean().describe('Sample figures, for one who has never made a call'),
+    .describe('Highest cost first'),
+  isMockData: z
+    .boolean()
+    .describe('True for sample figures, shown to users who have never made a call'),
   message: z.string().optional(),
 });
 
-/** `GET /api/dashboard/cost` (spec 4.13). */
+/** Creates `GET /api/dashboard/cost` (spec 4.13). */
 export function costEndpoints({ log }: Pick<WebDependencies, 'log'>) {
   return [
     endpoint({
       method: 'GET',
       path: '/api/dashboard/cost',
-      summary: 'What your AI calls cost, by agent, day and model',
+      summary: 'Cost of your AI calls by agent, day and model',
       tag: 'Usage',
       auth: person,
       query: z.object({
         period: z
           .enum(['7d', '30d', 'mtd'])
           .default('7d')
-          .describe('The last 7 or 30 days with today, or this month until today (UTC)'),
+          .describe('The last 7 or 30 days including today, or this month up to today (UTC)'),
       }),
       responses: { 200: dashboard },
       async handler({ query: { period }, tenant }) {
@@ -83,7 +87,7 @@ export function costEndpoints({ log }: Pick<WebDependencies, 'log'>) {
   ];
 }
 
-/** Its failures have lines of their own in the log, fixed by the contract with the tools they name. */
+/** Logs failures in the lines that the contract fixes, including the names of tools. */
 async function loggingFailures<T>(log: Logger, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

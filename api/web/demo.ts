@@ -25,18 +25,18 @@ const PATH = '/api/demo/chat';
 /** Spec 4.6 and 8. */
 const MAX_TOKENS = 1_024;
 const MAX_ENTRY_LENGTH = 4_000;
-/** The contract has none; what strangers have read is paid for all the same. */
+/** Our own limit, absent from the contract: the input of anonymous visitors costs money too. */
 const MAX_MESSAGE_LENGTH = 32_000;
 const MAX_ENTRIES = 50;
 
-/** On whose account the demo is: it has the quota of a `label` subscriber. */
+/** The account of the demo, with the quota of a `label` subscriber. */
 const DEMO = { userId: 'demo', plan: 'label', isAdmin: false } as const;
 
-/** What others than the visitor are said to have said is left out, and may be anything. */
+/** Only the visitor's own entries are validated; all others are dropped. */
 const entry = z
   .object({
     role: z.string(),
-    content: z.unknown().optional().describe('Text, where `role` is `user`'),
+    content: z.unknown().optional().describe('Text if `role` is `user`'),
   })
   .refine(({ role, content }) => role !== 'user' || typeof content === 'string', {
     path: ['content'],
@@ -45,7 +45,7 @@ const entry = z
 
 const demo = area({ tag: 'Demo', auth: anonymous, limit: LIMITS.demo });
 
-/** The keyless demo chat (spec 4.6). */
+/** Creates the keyless demo chat (spec 4.6). */
 export function demoEndpoints({ ai }: WebDependencies) {
   const shares = new DemoShares();
   const models = demoModels((each) => ai.router.available(each));
@@ -53,7 +53,7 @@ export function demoEndpoints({ ai }: WebDependencies) {
     demo({
       method: 'GET',
       path: PATH,
-      summary: 'What the demo chat offers',
+      summary: 'Describe the demo chat and list its models',
       responses: {
         200: z.strictObject({
           models: z.array(
@@ -67,13 +67,13 @@ export function demoEndpoints({ ai }: WebDependencies) {
         reply(200, {
           models: models.map(({ id, name, provider }) => ({ id, name, provider })),
           mode: 'demo',
-          message: 'A demo without an account: short answers, and only so many a minute.',
+          message: 'Demo without an account: short answers, and a limited number per minute.',
         }),
     }),
     demo({
       method: 'POST',
       path: PATH,
-      summary: 'Ask a model without an account',
+      summary: 'Send a message to a model, without an account',
       body: jsonBody(
         z.object({
           message: z
@@ -101,7 +101,7 @@ export function demoEndpoints({ ai }: WebDependencies) {
       errors: [429, 503],
       async handler({ body, clientAddress, signal }) {
         const asked = body.model === undefined ? models[0] : findDemoModel(body.model);
-        if (!asked) throw new BadRequestError('model must be one of those that GET lists');
+        if (!asked) throw new BadRequestError('model must be one of those listed by GET');
         const messages: ChatMessage[] = [
           ...said(body.conversation ?? []),
           { role: 'user', content: body.message },
@@ -126,7 +126,8 @@ export function demoEndpoints({ ai }: WebDependencies) {
             done: true,
           });
         } catch (error) {
-          // Who leaves before the answer is there may have had it made; nobody else has used anything.
+          // A failed call used nothing, unless the client disconnected: the answer may have been
+          // generated then.
           if (!signal.aborted) settle(0);
           if (error instanceof TooManyRequestsError) throw tooMany();
           if (!(error instanceof NoAnswerError)) throw error;
@@ -137,7 +138,7 @@ export function demoEndpoints({ ai }: WebDependencies) {
     }),
   ];
 
-  /** The demo may ask for what it lists, whatever plan has it. */
+  /** Returns the route to a model on the demo's list, whatever its plan. */
   function routeTo(id: string) {
     try {
       return ai.router.forModel(id, 'network');
@@ -148,13 +149,13 @@ export function demoEndpoints({ ai }: WebDependencies) {
   }
 }
 
-/** Tokens of a call, of which the answer then tells the real number. */
+/** Estimated tokens of a call, replaced by the actual number after the answer. */
 const estimate = (messages: readonly ChatMessage[]): number =>
   Math.ceil(JSON.stringify(messages).length / 4) + MAX_TOKENS;
 
 const tooMany = () => new TooManyRequestsError('Too many requests');
 
-/** What the visitor said before; what is said to be a model's answer is not taken from them. */
+/** Returns the visitor's own earlier messages; a visitor could forge answers of the model. */
 function said(conversation: readonly z.infer<typeof entry>[]): ChatMessage[] {
   const texts = conversation.flatMap(({ role, content }) =>
     role === 'user' && typeof content === 'string' && content !== '' ? [content] : [],

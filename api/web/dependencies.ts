@@ -4,7 +4,7 @@ import type { ApiServices } from '../../src/services.js';
 import type { Settings } from '../../src/settings.js';
 import type { BackendClient } from './backend-client.js';
 
-/** What the web API's endpoints work with. It reaches containers and workflows by the backend only. */
+/** Services that the web API's endpoints use. Containers and workflows are only reached through the backend. */
 export interface WebDependencies extends Pick<
   ApiServices,
   | 'ai'

@@ -16,7 +16,7 @@ export const INVALID_FARCASTER_TOKEN = 'Invalid Farcaster token';
 
 const BODY = {
   token: z.string().min(1).max(8_192),
-  gate: z.boolean().optional().describe("Whether to look for the platform's token as well"),
+  gate: z.boolean().optional().describe("True to check for the platform's token as well"),
 };
 
 const proven = z.strictObject({
@@ -27,16 +27,16 @@ const proven = z.strictObject({
   tokenGating: gateAnswer
     .nullable()
     .optional()
-    .describe('With `gate`: of the wallet that the proof names; null where it names none'),
+    .describe('With `gate`: result for the wallet in the proof; null if the proof names no wallet'),
 });
 
-/** An endpoint's account of itself, for who looks at it in a browser. */
+/** Creates the endpoint that describes another one, for people who open its URL in a browser. */
 function described(path: string, description: string, token: string) {
   const body = { token, gate: 'true, optional: looks for the platform token as well' };
   return farcaster({
     method: 'GET',
     path,
-    summary: `What \`POST ${path}\` is for`,
+    summary: `Describe \`POST ${path}\``,
     responses: {
       200: z.strictObject({
         endpoint: z.string(),
@@ -52,7 +52,7 @@ function described(path: string, description: string, token: string) {
 const VERIFY = '/api/auth/farcaster/verify';
 const REFRESH = '/api/auth/farcaster/refresh';
 
-/** Proof of a Farcaster account, which signs nobody in (spec 4.1). */
+/** Creates the endpoints that prove a Farcaster account without signing in (spec 4.1). */
 export function farcasterEndpoints({
   farcaster: service,
   tokenGate,
@@ -69,7 +69,7 @@ export function farcasterEndpoints({
     farcaster({
       ...common,
       path: VERIFY,
-      summary: 'Prove a Farcaster account; nobody is signed in by it',
+      summary: 'Prove a Farcaster account, without signing in',
       async handler({ body }) {
         const identity = await service.quickAuth.verify(body.token);
         if (!identity) throw new UnauthorizedError(INVALID_FARCASTER_TOKEN);
@@ -82,10 +82,10 @@ export function farcasterEndpoints({
       ...common,
       path: REFRESH,
       summary:
-        'A new token for the last one, which is not good any more; until 30 days after the proof',
+        'Replace a token by a new one and invalidate the old one; up to 30 days after the proof',
       async handler({ body }) {
         const identity = await service.tokens.find(body.token);
-        // First what may fail: the token is good again then.
+        // The step that may fail comes first, so that the token stays valid on failure.
         const gating = identity && (await gatingOf(identity, body.gate));
         const made = identity && (await service.tokens.refresh(body.token));
         if (!made) throw new UnauthorizedError(INVALID_FARCASTER_TOKEN);
@@ -94,7 +94,7 @@ export function farcasterEndpoints({
     }),
   ];
 
-  /** Of the wallet that the server has named: what callers name proves nothing. */
+  /** Checks the wallet named by the server: a wallet named by the caller proves nothing. */
   async function gatingOf({ address }: FarcasterIdentity, isAsked = false) {
     if (!isAsked) return undefined;
     return address === undefined ? null : checkProvenAddress(tokenGate, address);

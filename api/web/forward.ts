@@ -7,14 +7,14 @@ import type { RateLimit } from '../http/rate-limit.js';
 import { reply } from '../http/reply.js';
 import { successOf, type BackendClient } from './backend-client.js';
 
-/** An endpoint of the backend that is about one thing of the caller's. */
+/** A backend endpoint for a single resource of the caller's. */
 type Forwarded = Declaration & { readonly params?: z.ZodType<{ readonly id: string }> | undefined };
 
 /**
- * Makes endpoints that hand a signed-in user's requests on to the backend's endpoints of the same
- * method and path, and their answers back.
+ * Creates endpoints that forward a signed-in user's requests to the backend endpoints of the same method
+ * and path.
  *
- * @param options.owned throws for what is not the caller's; the backend is not asked then.
+ * @param options.owned throws unless the resource belongs to the caller; the backend is not called then.
  */
 export function forwarder(
   backend: BackendClient,

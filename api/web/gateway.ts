@@ -31,7 +31,7 @@ const REMAINING = 'X-Session-Remaining';
 
 const sold = area({ tag: 'Gateway', auth: anonymous, limit: LIMITS.gateway });
 
-/** `GET|POST /api/v1/gateway` (spec 4.9, 4.15). */
+/** Creates `GET|POST /api/v1/gateway` (spec 4.9, 4.15). */
 export function gatewayEndpoints({ database, gateway, settings }: WebDependencies) {
   const debits = new SessionDebits(database, settings.paymentSessions);
   const payment = presentPaymentTerms(settings.chain, settings.paymentSessions);
@@ -42,7 +42,7 @@ export function gatewayEndpoints({ database, gateway, settings }: WebDependencie
     sold({
       method: 'GET',
       path: PATH,
-      summary: 'What is sold, for how much, and how to pay',
+      summary: 'List the actions on offer, their prices, and how to pay',
       responses: { 200: gatewayOffer },
       handler: async () =>
         reply(200, { plugins: (await gateway.catalogue.list()).map(presented), payment }),
@@ -88,7 +88,7 @@ export function gatewayEndpoints({ database, gateway, settings }: WebDependencie
   }
 }
 
-/** Makes something of an action when it is first asked for. */
+/** Returns a factory that caches its result per action. */
 function madeOnce<Made>(make: (action: GatewayAction) => Made): (action: GatewayAction) => Made {
   const made = new WeakMap<GatewayAction, Made>();
   return (action) => {
@@ -100,7 +100,7 @@ function madeOnce<Made>(make: (action: GatewayAction) => Made): (action: Gateway
   };
 }
 
-/** Credits are not told of in a header. */
+/** The balance header is only for sessions, not for credits. */
 const remainingOf = ({ method }: Purse, remaining: bigint | undefined) =>
   method === 'session' && remaining !== undefined
     ? { [REMAINING]: formatAmount(remaining) }

@@ -6,13 +6,13 @@ import { reply } from '../http/reply.js';
 
 const bytes = z.number().describe('Bytes');
 
-/** `GET /api/health` (spec 4.11). */
+/** Creates `GET /api/health` (spec 4.11). */
 export function healthEndpoints() {
   return [
     endpoint({
       method: 'GET',
       path: '/api/health',
-      summary: 'How busy the machine is',
+      summary: 'Report the load of the machine',
       tag: 'Health',
       auth: anonymous,
       responses: {

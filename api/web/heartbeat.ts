@@ -16,13 +16,13 @@ import type { WebDependencies } from './dependencies.js';
 const PATH = '/api/heartbeat';
 const heartbeats = area({ tag: 'Heartbeat', auth: person });
 
-/** `GET|POST|DELETE /api/heartbeat` (spec 4.11): read here, set by the backend. */
+/** Creates `GET|POST|DELETE /api/heartbeat` (spec 4.11): read here, set by the backend. */
 export function heartbeatEndpoints({ backend }: WebDependencies) {
   return [
     heartbeats({
       method: 'GET',
       path: PATH,
-      summary: 'How often your running agents are asked, and when next',
+      summary: "Get the interval of your running agents' heartbeats, and the next time",
       responses: { 200: z.strictObject({ heartbeat: heartbeatView, message: z.string() }) },
       async handler({ caller, tenant }) {
         const heartbeat = presentHeartbeat(await readHeartbeat(tenant, caller.user.id));
@@ -32,7 +32,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
     heartbeats({
       method: 'POST',
       path: PATH,
-      summary: 'Set how often your running agents are asked; what is left out stays',
+      summary: "Set the interval of your running agents' heartbeats; omitted fields stay unchanged",
       body: heartbeatChange,
       responses: { 200: heartbeatSet.extend({ message: z.string() }) },
       errors: errorsOf(setHeartbeat),
@@ -44,7 +44,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
     heartbeats({
       method: 'DELETE',
       path: PATH,
-      summary: 'Set your heartbeat back to the default, which is off',
+      summary: 'Reset your heartbeat to the default (off)',
       responses: { 200: z.strictObject({ success: z.literal(true), message: z.string() }) },
       errors: errorsOf(setHeartbeat),
       async handler(request) {

@@ -16,7 +16,7 @@ const PATH = '/api/settings/identities';
 
 const identities = area({ tag: 'Accounts', auth: session });
 
-/** An identity as answers show it. */
+/** An identity as shown in answers. */
 export const identityItem = z.strictObject({
   id: z.string(),
   kind: z.enum(IDENTITY_KINDS),
@@ -25,13 +25,13 @@ export const identityItem = z.strictObject({
   lastUsedAt: z.iso.datetime().nullable(),
 });
 
-/** What an account is linked to. */
+/** Creates the endpoints for an account's linked identities. */
 export function identityEndpoints({ log, providers, secrets }: WebDependencies) {
   return [
     identities({
       method: 'GET',
       path: PATH,
-      summary: 'What your account is linked to, oldest first',
+      summary: 'List your linked identities, oldest first',
       responses: { 200: z.strictObject({ identities: z.array(identityItem) }) },
       async handler({ caller, tenant }) {
         const found = await listIdentities(tenant, caller.user.id);
@@ -42,7 +42,7 @@ export function identityEndpoints({ log, providers, secrets }: WebDependencies) 
       method: 'DELETE',
       path: `${PATH}/:id`,
       summary:
-        'Unlink one of them, but for the last way to sign in; who signed in by its kind is signed out, but for you',
+        'Unlink an identity, except the last way to sign in; ends all other sessions that were opened by its kind',
       auth: freshSession,
       params: z.object({ id: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
@@ -51,9 +51,9 @@ export function identityEndpoints({ log, providers, secrets }: WebDependencies) 
         const origin = { address, requestId };
         const by = { userId: caller.user.id, sessionId: caller.sessionId };
         const unlinked = await unlinkIdentity(tenant, by, params.id, origin);
-        // What we have forgotten stays good there, for nobody, when it cannot be revoked.
+        // If revoking fails, the token stays valid at the provider, but our copy is deleted.
         await revokeRefreshToken(secrets, providers.google, unlinked).catch((error: unknown) =>
-          log.warn({ err: error, identityId: unlinked.id }, 'a refresh token was not revoked'),
+          log.warn({ err: error, identityId: unlinked.id }, 'refresh token revocation failed'),
         );
         return reply(200, { success: true });
       },
@@ -61,7 +61,7 @@ export function identityEndpoints({ log, providers, secrets }: WebDependencies) 
   ];
 }
 
-/** Makes such an answer. */
+/** Returns an identity as shown in answers. */
 export function presentIdentity({ createdAt, id, kind, label, lastUsedAt }: ListedIdentity) {
   return {
     id,

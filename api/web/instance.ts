@@ -28,13 +28,13 @@ const usage = z.strictObject({
   processes: z.number(),
 });
 
-/** `GET /api/instance/:userId` and `/stats`: all of a user's agents together. */
+/** Creates `GET /api/instance/:userId` and `/stats`, which combine all of a user's agents. */
 export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
   return [
     instance({
       method: 'GET',
       path: '/api/instance/:userId',
-      summary: "A user's agents and plan",
+      summary: "Get a user's agents and plan",
       responses: {
         200: z.strictObject({
           userId: z.string(),
@@ -60,7 +60,7 @@ export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
     instance({
       method: 'GET',
       path: '/api/instance/:userId/stats',
-      summary: "What a user's agents use now",
+      summary: "Current resource usage of a user's agents",
       responses: {
         200: z.strictObject({
           userId: z.string(),
@@ -106,7 +106,7 @@ const presentUsage = ({ cpuPercent, memoryBytes, processes }: z.infer<typeof usa
   processes,
 });
 
-/** Another user's instance is not told apart from none. */
+/** Rejects another user's id exactly like an unknown one. */
 function requireOwn(caller: Person, userId: string): void {
   if (caller.user.id !== userId) throw new NotFoundError();
 }

@@ -33,7 +33,7 @@ const keyItem = z.strictObject({
   name: z.string(),
   keyPreview: z.string(),
   createdAt: z.iso.datetime(),
-  lastUsed: z.iso.datetime().nullable().describe('To the minute; null until the key is used'),
+  lastUsed: z.iso.datetime().nullable().describe('Accurate to the minute; null if never used'),
 });
 
 function presentKey({ id, name, keyPreview, createdAt, lastUsed }: ApiKey) {
@@ -46,14 +46,14 @@ function presentKey({ id, name, keyPreview, createdAt, lastUsed }: ApiKey) {
   };
 }
 
-/** `/api/keys` (spec 4.5): the keys by which the caller's programs call. */
+/** Creates the `/api/keys` endpoints (spec 4.5) for the API keys of the caller's programs. */
 export function keyEndpoints({ database, log, refusals, settings }: WebDependencies) {
   const validator = new ApiKeyValidator(database, settings.accounts, log);
   return [
     keys({
       method: 'POST',
       path: `${PATH}/validate`,
-      summary: 'Whose an API key is that you were shown, and what it opens',
+      summary: 'Validate an API key',
       body: z.object({ apiKey: z.string({ error: 'apiKey required' }) }),
       responses: {
         200: z.strictObject({
@@ -89,7 +89,7 @@ export function keyEndpoints({ database, log, refusals, settings }: WebDependenc
     keys({
       method: 'POST',
       path: PATH,
-      summary: 'Make an API key; this answer alone shows it',
+      summary: 'Create an API key; only this answer shows it',
       idempotent: true,
       body: z.object({
         name: z
@@ -105,7 +105,7 @@ export function keyEndpoints({ database, log, refusals, settings }: WebDependenc
         201: z.strictObject({
           id: z.string(),
           name: z.string(),
-          key: z.string().describe('For `Authorization: Bearer`'),
+          key: z.string().describe('Value for `Authorization: Bearer`'),
           createdAt: z.iso.datetime(),
         }),
       },
@@ -125,7 +125,7 @@ export function keyEndpoints({ database, log, refusals, settings }: WebDependenc
     ofKey({
       method: 'GET',
       path: `${PATH}/:id`,
-      summary: 'One of your API keys',
+      summary: 'Get one of your API keys',
       responses: { 200: keyItem },
       async handler({ params, tenant }) {
         return reply(200, presentKey(await getApiKey(tenant, params.id)));
@@ -134,7 +134,7 @@ export function keyEndpoints({ database, log, refusals, settings }: WebDependenc
     ofKey({
       method: 'DELETE',
       path: `${PATH}/:id`,
-      summary: 'Delete an API key, which opens nothing from then on',
+      summary: 'Delete an API key; it is rejected from then on',
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       async handler({ caller, params, requestId, tenant }) {
         await deleteApiKey(tenant, { userId: caller.user.id, requestId }, params.id);

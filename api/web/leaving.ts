@@ -11,14 +11,14 @@ import { LIMITS } from './limits.js';
 
 const leaving = area({ tag: 'Accounts', auth: freshSession });
 
-/** What people take with them, and the end of their account. */
+/** Creates the endpoints for exporting and deleting an account. */
 export function leavingEndpoints({ settings, database }: WebDependencies) {
   const secure = settings.accounts.sessionCookieSecure;
   return [
     leaving({
       method: 'GET',
       path: '/api/settings/export',
-      summary: 'All that there is of your account, without secrets, as a file of JSON',
+      summary: 'Export all data of your account, without secrets, as a JSON file',
       limit: LIMITS.export,
       atOnce: { name: 'export', max: 1 },
       responses: { 200: 'file' },
@@ -38,7 +38,7 @@ export function leavingEndpoints({ settings, database }: WebDependencies) {
     leaving({
       method: 'DELETE',
       path: '/api/settings',
-      summary: 'Delete your account, with all of its agents; `confirm` is its address',
+      summary: "Delete your account and all its agents; `confirm` is the account's email address",
       body: z.object({ confirm: z.string().min(1).max(254) }),
       limit: LIMITS.signIn,
       responses: { 202: z.strictObject({ status: z.literal('deleting') }) },

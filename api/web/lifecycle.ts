@@ -9,7 +9,7 @@ import type { WebDependencies } from './dependencies.js';
 import { forwarder } from './forward.js';
 import { LIMITS } from './limits.js';
 
-/** The backend's lifecycle calls, behind a check of ownership (decision 2). */
+/** Creates the backend's lifecycle endpoints behind a check of ownership (decision 2). */
 export function lifecycleEndpoints({ backend }: WebDependencies) {
   const forward = forwarder(backend, {
     limit: LIMITS.agents,

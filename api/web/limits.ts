@@ -1,26 +1,26 @@
 import type { Limits, RateLimit } from '../http/rate-limit.js';
 
-/** Requests of one client a minute where the contract (spec 8) states no number. */
+/** Requests per client and minute if the contract (spec 8) states no number. */
 const UNSTATED = 10;
 
 const HOUR_MS = 60 * 60_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** The web API's rates (spec 8). */
+/** The web API's rate limits (spec 8). */
 export const LIMITS = {
   agents: perMinute('agents', 100),
-  /** Both ways to ask agents share it, so that neither is a way around the other's. */
+  /** Shared by both chat endpoints, so that neither bypasses the limit. */
   chat: perMinute('chat', 60),
   gateway: perMinute('gateway', 100),
   instance: perMinute('instance', 30),
   register: unstated('register'),
-  /** All that has mail sent to an address that was typed in. */
+  /** Limit for all endpoints that send mail to an entered address. */
   mail: unstated('mail'),
   resetPassword: unstated('reset-password'),
   settings: perMinute('settings', 60),
-  /** Of one user: each may bring two mails. */
+  /** Limit per user: each change may send two mails. */
   settingsOfUser: { ...perMinute('settings-of-user', 30), windowMs: HOUR_MS },
-  /** Of all that is tried, beside what `SignInLimits` says of those that fail. */
+  /** Limit for all attempts; `SignInLimits` limits the failed ones. */
   signIn: [
     perMinute('sign-in', 60),
     { ...perMinute('sign-in-site', 120), by: 'site' },
@@ -30,12 +30,12 @@ export const LIMITS = {
     perMinute('wallets', 60),
     { ...perMinute('wallets-site', 120), by: 'site' },
   ] satisfies Limits,
-  /** An opening costs the operator a transaction, and holds the request for seconds. */
+  /** Opening a session costs the operator a transaction, and holds the request for seconds. */
   paymentSessions: [
     perMinute('payment-sessions', 100),
     { ...perMinute('payment-sessions-site', 200), by: 'site' },
   ] satisfies Limits,
-  /** Not those of signing in: who links their wallets can still come back by them. */
+  /** Separate from sign-in, so that linking wallets does not use up the limit for signing in. */
   walletLink: [
     perMinute('wallet-link', 20),
     { ...perMinute('wallet-link-site', 40), by: 'site' },
@@ -48,22 +48,22 @@ export const LIMITS = {
     perMinute('token-gating', 30),
     { ...perMinute('token-gating-site', 60), by: 'site' },
   ] satisfies Limits,
-  /** Those of a day because a wallet is made in no time, and has an account when it has signed in. */
+  /** With a daily limit, because wallets are free to create and each sign-in creates an account. */
   walletSignIn: [
     perMinute('wallet-sign-in', 60),
     { ...perMinute('wallet-sign-in-site', 120), by: 'site' },
     { ...perMinute('wallet-sign-in-day', 500), windowMs: DAY_MS },
     { ...perMinute('wallet-sign-in-site-day', 1_000), windowMs: DAY_MS, by: 'site' },
   ] satisfies Limits,
-  /** The identity provider's, from a few addresses: those of a bad day. */
+  /** Limit for the identity provider, which has few addresses and many events on a bad day. */
   securityEvents: perMinute('security-events', 600),
   export: perMinute('export', UNSTATED),
   demo: { ...perMinute('demo', UNSTATED), message: 'Too many requests' },
-  /** To hash a key by bcrypt takes a thread some 70 ms. */
+  /** Hashing a key with bcrypt takes a thread about 70 ms. */
   newKeys: perMinute('keys', UNSTATED),
-  /** The same of one user, from wherever. */
+  /** New keys per user, from any address. */
   newKeysOfUser: perMinute('keys-of-user', 60),
-  /** What users have paid, from wherever: each has up to a hundred payouts. */
+  /** Splits per user, from any address: each has up to 100 payouts. */
   splitsOfUser: perMinute('splits-of-user', 60),
 };
 
@@ -71,7 +71,7 @@ function perMinute(name: string, max: number): RateLimit {
   return { name, max, windowMs: 60_000, message: 'Too many requests, please slow down.' };
 }
 
-/** Where strangers make us store or send something. */
+/** Creates the limits of endpoints by which anonymous clients make us store or send data. */
 function unstated(name: string): Limits {
   return [
     perMinute(name, UNSTATED),

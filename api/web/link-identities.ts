@@ -14,7 +14,7 @@ import { NOT_SIGNED_BY_WALLET, walletProof } from './wallet.js';
 
 const links = area({ tag: 'Accounts', auth: freshSession, errors: [409, 503] });
 
-/** Linking what a request itself proves to the account of the session. */
+/** Creates the endpoints that link an identity, proven by the request itself, to the session's account. */
 export function linkEndpoints(dependencies: WebDependencies) {
   const { farcaster, settings, wallets } = dependencies;
 
@@ -32,7 +32,7 @@ export function linkEndpoints(dependencies: WebDependencies) {
     links({
       method: 'POST',
       path: '/api/settings/identities/wallet',
-      summary: 'Link a wallet, by a message that it has signed: you can sign in by it',
+      summary: 'Link a wallet by a message that it signed; you can then sign in with it',
       body: walletProof,
       limit: LIMITS.walletLink,
       responses: { 201: identityItem },

@@ -12,21 +12,25 @@ import { LIMITS } from './limits.js';
 
 const links = area({ tag: 'Accounts', auth: anonymous });
 
-/** Long enough for every token. */
+/** Upper bound for the length of all tokens. */
 const token = z.string().min(1).max(64);
 
-/** @throws UnavailableError in production without a mail server. */
+/**
+ * Checks that mail can be sent.
+ *
+ * @throws UnavailableError in production without a mail server.
+ */
 export function requireMail({ available }: Pick<MailSettings, 'available'>): void {
   if (!available) throw new UnavailableError('Mail is not configured');
 }
 
-/** What is asked for by mail, and what the links in mails lead to. */
+/** Creates the endpoints that send mails with links, and the endpoints behind those links. */
 export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
   return [
     links({
       method: 'POST',
       path: '/api/auth/forgot-password',
-      summary: 'Have a link mailed to set a new password; the answer is the same for every address',
+      summary: 'Mail a link to set a new password; the answer is the same for every address',
       body: z.object({ email: z.string().max(254) }),
       limit: LIMITS.mail,
       responses: { 200: z.strictObject({ ok: z.literal(true), message: z.string() }) },
@@ -41,7 +45,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
     links({
       method: 'POST',
       path: '/api/auth/reset-password',
-      summary: 'Set a new password by the token of a mail; nobody is signed in by it',
+      summary: 'Set a new password by the token of a mail, without signing in',
       body: z.object({ token, password: z.string().min(8).max(1024) }),
       limit: LIMITS.resetPassword,
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },
@@ -53,7 +57,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
     links({
       method: 'POST',
       path: '/api/auth/verify-email',
-      summary: 'Confirm your address, or the one that it is to become, by the token of a mail',
+      summary: 'Confirm your address, or your new address, by the token of a mail',
       auth: session,
       body: z.object({ token }),
       limit: LIMITS.signIn,
@@ -67,7 +71,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
     links({
       method: 'POST',
       path: '/api/auth/verify-email/resend',
-      summary: 'Have the link mailed once more that confirms your address',
+      summary: 'Mail the link that confirms your address again',
       auth: session,
       limit: LIMITS.mail,
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },

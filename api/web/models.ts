@@ -6,13 +6,13 @@ import { modelItem, presentModelItem } from '../views/models.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 
-/** `GET /api/models`: the models on offer, and which of them the user's plan has. */
+/** Creates `GET /api/models`: the models on offer, and whether the user's plan includes each. */
 export function modelEndpoints({ ai }: Pick<WebDependencies, 'ai'>) {
   return [
     endpoint({
       method: 'GET',
       path: '/api/models',
-      summary: 'The models, and which of them your plan has',
+      summary: 'List the models, and whether your plan includes each',
       tag: 'AI',
       auth: person,
       responses: {

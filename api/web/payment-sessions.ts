@@ -18,7 +18,7 @@ const SESSIONS = '/api/wallet/sessions';
 
 const paymentSessions = area({ tag: 'Payment sessions', auth: optionalSession });
 
-/** The largest that 64 bits hold. */
+/** The maximum of an unsigned 64-bit number. */
 const MAX_DEADLINE = 2n ** 64n - 1n;
 
 const NOTE =
@@ -33,27 +33,29 @@ const authorization = z.object({
     .refine((value) => value <= MAX_DEADLINE, ofField('must be a time'))
     .describe('Unix seconds, at most one hour ahead'),
   signature: hexText(/^0x(?:[\da-fA-F]{2}){1,4096}$/, 'must be hex').describe(
-    "EIP-712, by the wallet's key or as ERC-1271 has it",
+    "EIP-712 signature by the wallet's key or by ERC-1271",
   ),
 });
 
 const closedSession = z.strictObject({
   session: paymentSessionItem,
-  settled: formattedAmount.describe('What the treasury has had of the deposit'),
-  refunded: formattedAmount.describe('What the wallet has back of it: nothing before it is closed'),
-  transactions: z.array(z.string()).describe('Hashes of what has settled it, oldest first'),
+  settled: formattedAmount.describe('Part of the deposit that the treasury has received'),
+  refunded: formattedAmount.describe(
+    'Part of the deposit returned to the wallet; 0 before the session is closed',
+  ),
+  transactions: z.array(z.string()).describe('Hashes of the settling transactions, oldest first'),
 });
 
 const noStore = { 'Cache-Control': 'no-store' };
 
-/** What wallets have held for what they buy (spec 4.9). */
+/** Creates the endpoints for payment sessions: deposits that wallets hold for purchases (spec 4.9). */
 export function paymentSessionEndpoints({
   database,
   paymentSessions: sessions,
 }: Pick<WebDependencies, 'database' | 'paymentSessions'>) {
   const details = (found: readonly { readonly id: string }[]) =>
     detailsOf(database.asPlatform(), found);
-  /** Whoever has the id of a session may do what its wallet may. */
+  /** The id authorizes: its holder may do anything that the session's wallet may. */
   const find = async (token: string) => {
     const session = await findPaymentSession(database, { token });
     if (!session || session.openedAt === null) throw new NotFoundError('Session not found');
@@ -64,7 +66,7 @@ export function paymentSessionEndpoints({
       method: 'POST',
       path: SESSIONS,
       summary:
-        'Open a payment session with what the wallet lets be held of its escrow, or find the one that it has',
+        "Open a payment session by a hold on the wallet's escrow balance, or return its open session",
       limit: LIMITS.paymentSessions,
       body: z.object({
         address: chainAddress,
@@ -72,10 +74,10 @@ export function paymentSessionEndpoints({
           .refine((units) => units >= MIN_DEPOSIT && units <= MAX_DEPOSIT, {
             error: 'deposit must be from 1.00 to 100.00',
           })
-          .describe('pathUSD, from 1.00 to 100.00'),
+          .describe('Deposit in pathUSD, from 1.00 to 100.00'),
         authorization: authorization
           .optional()
-          .describe('Not needed for a wallet that is kept here for whoever is signed in'),
+          .describe('Not needed for a wallet of the signed-in user whose key the platform holds'),
       }),
       responses: {
         200: z.strictObject({ session: paymentSessionItem, note: z.string() }),
@@ -99,7 +101,7 @@ export function paymentSessionEndpoints({
     paymentSessions({
       method: 'GET',
       path: SESSIONS,
-      summary: 'The last 50 payment sessions of a wallet, or the one of an id',
+      summary: "List a wallet's last 50 payment sessions, or get the session of an id",
       limit: LIMITS.wallets,
       query: z.object({ address: chainAddress.optional(), sessionId: z.string().optional() }),
       responses: {
@@ -111,7 +113,7 @@ export function paymentSessionEndpoints({
       errors: [404],
       async handler({ caller, query: { address, sessionId: token } }) {
         if ((address === undefined) === (token === undefined)) {
-          throw new BadRequestError('Give either address or sessionId');
+          throw new BadRequestError('Provide either address or sessionId');
         }
         if (address !== undefined) {
           const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
@@ -131,7 +133,7 @@ export function paymentSessionEndpoints({
     paymentSessions({
       method: 'DELETE',
       path: SESSIONS,
-      summary: 'Close a payment session: what was delivered is settled, the rest is given back',
+      summary: 'Close a payment session: delivered actions are settled, and the rest is refunded',
       limit: LIMITS.wallets,
       query: z.object({ sessionId: z.string().min(1, { error: 'sessionId required' }) }),
       responses: { 200: closedSession, 202: closedSession },

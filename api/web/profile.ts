@@ -26,7 +26,7 @@ const profileItem = z.strictObject({
     id: z.string(),
     name: z.string(),
     email: z.string(),
-    pendingEmail: z.string().nullable().describe('What `email` becomes when it is confirmed'),
+    pendingEmail: z.string().nullable().describe('The new value of `email`, once confirmed'),
     isAdmin: z.boolean(),
     emailVerified: z.boolean(),
     hasPassword: z.boolean(),
@@ -46,7 +46,7 @@ const change = z
       .max(MAX_NAME_LENGTH)
       .refine(isVisible, { error: `name ${NOT_VISIBLE}` })
       .optional(),
-    email: z.string().max(254).optional().describe('Needs a session that has just signed in'),
+    email: z.string().max(254).optional().describe('Changing it requires a recent sign-in'),
   })
   .refine(({ email, name }) => email !== undefined || name !== undefined, {
     error: 'name or email is required',
@@ -56,7 +56,7 @@ const present = ({ createdAt, ...user }: Profile, { plan, user: { isAdmin } }: S
   user: { ...user, isAdmin, plan: plan ?? null, createdAt: createdAt.toISOString() },
 });
 
-/** `/api/settings` (spec 4.1): a user's own profile. */
+/** Creates the `/api/settings` endpoints (spec 4.1) for a user's own profile. */
 export function profileEndpoints({ database, settings }: WebDependencies) {
   const changed = async (caller: SessionCaller, body: ProfileChange, origin: RequestOrigin) => {
     if (body.email !== undefined) {
@@ -82,7 +82,7 @@ export function profileEndpoints({ database, settings }: WebDependencies) {
       profile({
         method,
         path: PATH,
-        summary: 'Change your name, or your address once you confirm it by mail',
+        summary: 'Change your name, or your address, which changes once you confirm it by mail',
         body: change,
         limit: LIMITS.settings,
         limitOfCaller: LIMITS.settingsOfUser,

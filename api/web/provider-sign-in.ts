@@ -21,13 +21,13 @@ import { redirect, type RedirectReply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 import { signInPlace, type signInHeaders } from './sign-in-place.js';
 
-/** Longer than any provider's. */
+/** Upper bound; no provider sends a longer code. */
 const MAX_CODE_LENGTH = 4096;
 
-/** What is of another form is as if it were not there: a browser is always sent on. */
+/** An invalid value counts as absent: the browser must always be redirected. */
 const shortText = z.string().max(MAX_CODE_LENGTH).optional().catch(undefined);
 
-/** What a browser brings back from a provider. */
+/** The query with which a provider sends a browser back. */
 export const answerQuery = z.object({
   code: shortText,
   state: shortText,
@@ -43,14 +43,14 @@ interface Asking {
   readonly requestId: string;
 }
 
-/** A request by which a browser comes back from a provider. */
+/** A request of a browser that returns from a provider. */
 interface Answering extends Asking {
   readonly caller: SessionCaller | AnonymousCaller;
   readonly headers: z.output<typeof signInHeaders>;
   readonly query: z.output<typeof answerQuery>;
 }
 
-/** Sign-in at one provider, and linking to it: the browser is sent there, and comes back. */
+/** Sign-in at one provider, and linking to it: redirects the browser there, and handles its return. */
 export class ProviderSignIn {
   readonly #kind: ProviderKind;
   readonly #prefix: string;
@@ -58,7 +58,7 @@ export class ProviderSignIn {
   readonly #flows: ProviderFlows;
   readonly #signIn: SignIn;
 
-  /** @param prefix how the error values begin that people are told. */
+  /** @param prefix the prefix of the error codes shown to people. */
   constructor(
     kind: ProviderKind,
     prefix: string,
@@ -74,9 +74,10 @@ export class ProviderSignIn {
   }
 
   /**
-   * @param account to be linked; without one, whoever comes back is signed in.
-   * @returns where the browser is sent, and with which cookies; undefined when the provider cannot be
-   *   asked.
+   * Begins a flow.
+   *
+   * @param account the account to link; without it, the flow signs in.
+   * @returns the redirect and its cookies; undefined if the provider is unavailable.
    */
   async begin(request: Asking, account?: Parameters<ProviderFlows['begin']>[0]) {
     const { clientAddress: address, headers, requestId } = request;
@@ -92,12 +93,12 @@ export class ProviderSignIn {
       return { location: outcome.location, cookies: this.#flows.keep(flow, headers.cookie) };
     } catch (error) {
       const { log } = this.#dependencies;
-      log.error({ err: error, kind: this.#kind }, 'a sign-in at a provider cannot begin');
+      log.error({ err: error, kind: this.#kind }, 'beginning a sign-in at a provider failed');
       return undefined;
     }
   }
 
-  /** Signs in, or links, who comes back; sends the browser on in any case. */
+  /** Completes a flow: signs in or links. Always redirects the browser. */
   async end(request: Answering): Promise<RedirectReply<302>> {
     const { caller, clientAddress: address, headers, query, requestId } = request;
     const { database, log, refusals, settings } = this.#dependencies;
@@ -123,25 +124,26 @@ export class ProviderSignIn {
         return redirect(302, outcome.location, { 'Set-Cookie': ended });
       }
       if (outcome.kind === 'refused') {
-        // The one way in which the strategy fails.
+        // Safe cast: the strategy only fails with this error.
         const { cause, failure } = outcome.why as IdentityRefusedError;
-        if (cause !== undefined) log.warn({ err: cause, kind, failure }, 'a sign-in was refused');
+        if (cause !== undefined) log.warn({ err: cause, kind, failure }, 'sign-in refused');
         return failed(failure);
       }
-      // One flow opens one session, whoever comes with its answer how often.
+      // The session id derives from the state, so that a flow opens only one session even if its answer
+      // is replayed.
       const place = { ...signInPlace(request), sessionId: sessionIdOf(state) };
       const made = await createSession(database, outcome.proof, place);
       if (made === undefined) return failed('AuthFailed');
       const cookie = serializeSessionCookie(made.token, settings.accounts.sessionCookieSecure);
       return redirect(302, '/dashboard', { 'Set-Cookie': [cookie, ...ended] });
     } catch (error) {
-      log.error({ err: error, kind }, 'a sign-in at a provider failed');
+      log.error({ err: error, kind }, 'sign-in at a provider failed');
       return failed('AuthError');
     }
   }
 }
 
-/** What becomes of an identity that is proven. */
+/** Returns the handlers for a proven identity. */
 function outcomesOf(
   kind: ProviderKind,
   { database, secrets, settings }: Dependencies,
@@ -163,7 +165,7 @@ function outcomesOf(
   };
 }
 
-/** Back to the page for signing in, which says what went wrong. */
+/** A redirect to the sign-in page, which shows the error. */
 export const toLogin = (
   prefix: string,
   failure: string,

@@ -16,7 +16,10 @@ const accounts = area({ tag: 'Accounts', auth: anonymous, limit: LIMITS.signIn }
 
 const flowHeaders = z.object({ cookie: z.string().optional() });
 
-/** Sign-in at the identity provider and at the code host, and linking to them (spec 4.1). */
+/**
+ * Creates the endpoints for sign-in at the identity provider and the code host, and for linking to them
+ * (spec 4.1).
+ */
 export function providerEndpoints(dependencies: WebDependencies) {
   const { providers } = dependencies;
   return [
@@ -25,7 +28,11 @@ export function providerEndpoints(dependencies: WebDependencies) {
   ];
 }
 
-/** @param prefix how the error values begin that people are told. */
+/**
+ * Creates the endpoints of one provider.
+ *
+ * @param prefix the prefix of the error codes shown to people.
+ */
 function endpointsOf(
   kind: ProviderKind,
   prefix: 'Idp' | 'Codehost',
@@ -37,7 +44,7 @@ function endpointsOf(
     accounts({
       method: 'GET',
       path: `/api/auth/${kind}`,
-      summary: `Sign in at the ${NAMES[kind]}: sends the browser there`,
+      summary: `Sign in at the ${NAMES[kind]}: redirects the browser there`,
       headers: flowHeaders,
       responses: { 302: 'redirect' },
       async handler(request) {
@@ -50,7 +57,7 @@ function endpointsOf(
     accounts({
       method: 'GET',
       path: `/api/auth/${kind}/callback`,
-      summary: `Back from the ${NAMES[kind]}: signs in or links, and sends the browser on`,
+      summary: `Return from the ${NAMES[kind]}: signs in or links, then redirects the browser`,
       auth: optionalSession,
       headers: signInHeaders,
       query: answerQuery,
@@ -61,7 +68,7 @@ function endpointsOf(
     accounts({
       method: 'POST',
       path: `/api/settings/identities/${kind}`,
-      summary: `Link your account at the ${NAMES[kind]}: where to send the browser`,
+      summary: `Get the URL at which to link your account at the ${NAMES[kind]}`,
       auth: freshSession,
       headers: flowHeaders,
       responses: { 200: z.strictObject({ url: z.string() }) },
@@ -70,7 +77,8 @@ function endpointsOf(
         if (signIn === undefined) throw new UnavailableError(`No ${NAMES[kind]} is configured`);
         const { sessionId, user } = request.caller;
         const begun = await signIn.begin(request, { userId: user.id, sessionId });
-        if (begun === undefined) throw new BadGatewayError(`The ${NAMES[kind]} does not answer`);
+        if (begun === undefined)
+          throw new BadGatewayError(`The ${NAMES[kind]} does not answer: retry later`);
         return reply(200, { url: begun.location }, { 'Set-Cookie': begun.cookies });
       },
     }),

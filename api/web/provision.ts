@@ -21,7 +21,7 @@ const provisioned = agentItem.omit({ updatedAt: true });
 
 const provisioning = area({ tag: 'Agents', auth: person, limit: LIMITS.agents });
 
-/** `GET|POST /api/agents/provision` (spec 4.7). */
+/** Creates `GET|POST /api/agents/provision` (spec 4.7). */
 export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
   return [
     provisioning({
@@ -48,13 +48,13 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
     provisioning({
       method: 'POST',
       path: '/api/agents/provision',
-      summary: 'Provision an agent; it is created at once and comes up in the background',
+      summary: 'Provision an agent; it is created at once and starts in the background',
       idempotent: true,
       body: z.object({
         name: agentName,
         model: z.enum(AGENT_MODELS).optional(),
         config: z.record(z.string(), z.unknown()).optional(),
-        // Spec 5: that is no plan is told with the status of all that needs one.
+        // Spec 5: the free plan must pass validation, to be rejected with the status for a missing plan.
         tier: z
           .enum([...TIERS, FREE_PLAN], { error: `tier must be one of ${TIERS.join(', ')}` })
           .optional(),
@@ -100,7 +100,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
   ];
 }
 
-/** Spec 4.7: the cap that the backend tells with 402 is a 429 here. */
+/** Converts the backend's 402 for the agent limit to 429 (spec 4.7). */
 async function asAgentLimit<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();

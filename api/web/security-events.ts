@@ -10,7 +10,7 @@ import { LIMITS } from './limits.js';
 
 const PATH = '/api/security/risc';
 
-/** A signed token in the compact form, which is ASCII. What is none is refused where it is checked. */
+/** A signed token in compact (ASCII) form; the verification rejects any other text. */
 const token: BodyFormat<string> = {
   types: [],
   maxBytes: 64 * 1024,
@@ -20,7 +20,7 @@ const token: BodyFormat<string> = {
 
 const securityEvents = area({ tag: 'Security events', auth: anonymous });
 
-/** What the identity provider tells of accounts (spec 4.2 and 6). */
+/** Creates the receivers of the identity provider's account events (spec 4.2 and 6). */
 export function securityEventEndpoints({ settings, securityEvents: events }: WebDependencies) {
   const receiver = (path: string, summary: string, matching: EventMatching) =>
     securityEvents({
@@ -37,7 +37,7 @@ export function securityEventEndpoints({ settings, securityEvents: events }: Web
       },
     });
   return [
-    receiver(PATH, 'Tell of what happened to an account at the identity provider', 'subject'),
+    receiver(PATH, 'Report a security event of an account at the identity provider', 'subject'),
     receiver(
       '/api/auth/google/risc',
       'The same, as it was before: accounts are found by their address alone',
@@ -46,7 +46,7 @@ export function securityEventEndpoints({ settings, securityEvents: events }: Web
     securityEvents({
       method: 'GET',
       path: PATH,
-      summary: 'Which security events are taken, and where',
+      summary: 'List the supported security events and their endpoint',
       responses: {
         200: z.strictObject({
           status: z.enum(['active', 'not_configured']),

@@ -27,7 +27,7 @@ const sessionItem = z.strictObject({
   current: z.boolean(),
   method: z.enum(SIGN_IN_METHODS),
   createdAt: z.iso.datetime(),
-  lastSeenAt: z.iso.datetime().describe('To the minute'),
+  lastSeenAt: z.iso.datetime().describe('Accurate to the minute'),
   expiresAt: z.iso.datetime(),
   userAgent: z.string().nullable(),
   address: z.string().nullable(),
@@ -46,14 +46,14 @@ function presentSession(row: ListedSession, current: string) {
   };
 }
 
-/** A user's own sessions, and the password that opens them. */
+/** Creates the endpoints for a user's own sessions and password. */
 export function sessionEndpoints({ settings, database }: WebDependencies) {
   const secure = settings.accounts.sessionCookieSecure;
   return [
     sessions({
       method: 'GET',
       path: PATH,
-      summary: 'Where you are signed in, the session used last first',
+      summary: 'List your sessions, most recently used first',
       responses: { 200: z.strictObject({ sessions: z.array(sessionItem) }) },
       async handler({ caller, tenant }) {
         const found = await listSessions(tenant, caller.user.id);
@@ -63,7 +63,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
     sessions({
       method: 'DELETE',
       path: PATH,
-      summary: 'Sign out everywhere but here',
+      summary: 'End all of your other sessions',
       responses: {
         200: z.strictObject({ success: z.literal(true), ended: z.number().int() }),
       },
@@ -88,7 +88,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
     sessions({
       method: 'POST',
       path: '/api/settings/password',
-      summary: 'Change your password; all other sessions end',
+      summary: 'Change your password; ends all other sessions',
       headers: signInHeaders,
       body: z.object({
         currentPassword: z
@@ -96,7 +96,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
           .min(1)
           .max(1024)
           .optional()
-          .describe('Left out where there is none yet, which needs a session that is fresh'),
+          .describe('Omit if no password is set, which then requires a recent sign-in'),
         newPassword: z.string().min(8).max(1024),
       }),
       limit: LIMITS.signIn,

@@ -2,13 +2,13 @@ import * as z from 'zod';
 import type { SignInPlace } from '../../src/accounts/accounts/sessions.js';
 import { readSessionCookie } from '../auth/session-cookie.js';
 
-/** What an endpoint that signs in reads of a request's headers. */
+/** The headers that endpoints for signing in read. */
 export const signInHeaders = z.object({
   cookie: z.string().optional(),
   'user-agent': z.string().optional(),
 });
 
-/** From where a request signs in, and which session it brings. */
+/** Returns the place that a request signs in from, and the session that it carries. */
 export function signInPlace({
   clientAddress,
   headers,

@@ -29,7 +29,7 @@ const skills = area({ tag: 'Skills', auth: person });
 const bookingId = z.string().trim().min(1).max(255);
 
 const wanted = {
-  agentId: z.string().max(64).describe('Whose wallet pays'),
+  agentId: z.string().max(64).describe('The agent whose wallet pays'),
   name: splitName.optional(),
   ...splitParts,
 };
@@ -43,13 +43,13 @@ type Asking = Pick<
   'caller' | 'idempotencyId' | 'requestId' | 'tenant'
 >;
 
-/** What users split from their agents' wallets, and settle of bookings (spec 4.15). */
+/** Creates the endpoints for splits from users' agent wallets, and for settling bookings (spec 4.15). */
 export function splitEndpoints({ splits }: WebDependencies) {
   return [
     skills({
       method: 'POST',
       path: INSTANT,
-      summary: "Pay several from your agent's wallet, by shares",
+      summary: "Pay several recipients from your agent's wallet, by shares",
       idempotent: true,
       limitOfCaller: LIMITS.splitsOfUser,
       body: z.object(wanted),
@@ -60,7 +60,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
     skills({
       method: 'GET',
       path: INSTANT,
-      summary: 'Your splits that settle no booking, newest first',
+      summary: 'List your splits without a booking, newest first',
       query: z.object(splitPage),
       responses: { 200: z.strictObject({ splits: z.array(splitItem) }) },
       async handler(request) {
@@ -72,7 +72,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
     skills({
       method: 'POST',
       path: SETTLEMENT,
-      summary: 'The same for a booking, which is settled once: repeated, it answers with the first',
+      summary: 'Settle a booking by a split; idempotent: a repetition returns the first settlement',
       idempotent: true,
       limitOfCaller: LIMITS.splitsOfUser,
       body: z.object({ ...wanted, bookingId }),
@@ -83,7 +83,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
     skills({
       method: 'GET',
       path: SETTLEMENT,
-      summary: 'Your settlements of bookings, newest first',
+      summary: 'List your settlements of bookings, newest first',
       query: z.object(splitPage),
       responses: { 200: z.strictObject({ settlements: z.array(settlementItem) }) },
       async handler(request) {
@@ -97,7 +97,12 @@ export function splitEndpoints({ splits }: WebDependencies) {
     }),
   ];
 
-  /** @throws NotFoundError for an agent that is not the caller's, or has no wallet that is kept here. */
+  /**
+   * Requests a split from an agent's wallet.
+   *
+   * @throws NotFoundError if the agent is not the caller's, or has no wallet whose key the platform
+   *   holds.
+   */
   async function pay(request: Asking, body: Wanted): Promise<QueuedSplit> {
     const { caller, idempotencyId, requestId, tenant } = request;
     const { agentId, name, ...parts } = body;
@@ -116,7 +121,7 @@ interface PageAsked extends Pick<Asking, 'caller' | 'tenant'> {
   readonly query: { readonly limit: number; readonly cursor?: readonly [string] };
 }
 
-/** The caller's splits, newest first: those that settle bookings, or the others. */
+/** Returns a page of the caller's splits, newest first, with or without a booking. */
 function pageOf({ caller, query, tenant }: PageAsked, { settling }: { settling: boolean }) {
   const { limit, cursor } = query;
   return listSplits(tenant, { userId: caller.user.id, settling, limit, before: cursor?.[0] });

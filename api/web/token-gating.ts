@@ -16,23 +16,24 @@ const asked = z.object({
   address: chainAddress.optional(),
 });
 
-/** How a check for the platform's token came out. */
+/** The result of a check for the platform's token. */
 export const gateAnswer = z.strictObject({
-  verified: z.boolean().describe('`holds` and `proven`'),
+  verified: z.boolean().describe('True if both `holds` and `proven` are true'),
   holds: z.boolean(),
-  proven: z.boolean().describe('Whether the address is linked to who asks'),
+  proven: z.boolean().describe('True if the address is linked to the caller'),
   address: z.string().nullable(),
-  balance: z.string().describe('Whole tokens in decimals'),
+  balance: z.string().describe('Balance in whole tokens, with decimals'),
   threshold: z.string(),
   token: z.string(),
   chainId: z.number().int(),
 });
 
-/** Who holds the platform's token (spec 4.1). */
+/** Creates the endpoints that check for the platform's token (spec 4.1). */
 export function tokenGatingEndpoints({ tokenGate }: WebDependencies) {
   const common = {
     path: PATH,
-    summary: "Whether an address, or else your wallets, hold enough of the platform's token",
+    summary:
+      "Check whether an address, or by default your wallets, hold enough of the platform's token",
     limit: LIMITS.tokenGating,
     responses: { 200: gateAnswer },
     errors: [503],

@@ -24,7 +24,7 @@ import { balancesAnswer, balancesOf } from './wallet-balances.js';
 
 const wallets = area({ tag: 'Wallets', auth: session, limit: LIMITS.wallets });
 
-/** Where wallets at the provider, and those whose keys are brought, are said to be. */
+/** Networks reported for provider wallets and imported wallets. */
 const PROVIDER_NETWORKS = ['base', 'base-sepolia'];
 const IMPORTED_NETWORK = 'base-sepolia';
 
@@ -70,7 +70,7 @@ type Parts = Pick<WebDependencies, 'chain' | 'usdc' | 'userWallets' | 'walletPro
   readonly settings: Pick<Settings, 'chain'>;
 };
 
-/** Wallets of users (spec 4.9). */
+/** Creates the endpoints for users' wallets (spec 4.9). */
 export function userWalletEndpoints(parts: Parts) {
   return [
     ...ownWalletEndpoints(parts),
@@ -79,14 +79,17 @@ export function userWalletEndpoints(parts: Parts) {
   ];
 }
 
-/** A wallet whose key the platform keeps, and what is known of whichever a user has. */
+/**
+ * Creates the endpoints for a wallet whose key the platform holds, and for the details of a user's wallet
+ * of any sort.
+ */
 function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider }: Parts) {
   return [
     wallets({
       method: 'GET',
       path: '/api/wallet',
       summary:
-        'What the chain says of an address; without one, your wallet, or how to have one at the wallet provider',
+        'Get the on-chain balances of an address; without an address, of your wallet, or how to create one at the wallet provider',
       auth: optionalSession,
       query: z.object({ address: chainAddress.optional() }),
       responses: { 200: z.union([balancesAnswer, agenticWallet, ownWallet, noWallet]) },
@@ -124,7 +127,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
     wallets({
       method: 'POST',
       path: '/api/wallet',
-      summary: 'Make your wallet (`create`), or see what is known of it (`get_seed`)',
+      summary: 'Create your wallet (`create`), or get its public details (`get_seed`)',
       idempotent: true,
       body: z.object({ action: z.string().describe('`create`, `get_seed` or `export_seed`') }),
       responses: { 200: z.union([created, seed]) },
@@ -143,7 +146,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
             return reply(200, { address: wallet.address, network, createdAt, warning: WARNING });
           }
           case 'export_seed':
-            throw new ForbiddenError('Keys of wallets are not exported');
+            throw new ForbiddenError('Wallet keys cannot be exported');
           default:
             throw new BadRequestError('Invalid action');
         }
@@ -152,7 +155,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
     wallets({
       method: 'GET',
       path: '/api/wallet/address',
-      summary: 'The address of your wallet, of whichever sort',
+      summary: 'Get the address of your wallet, of any sort',
       auth: optionalSession,
       responses: {
         200: z.union([
@@ -185,14 +188,14 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
   ];
 }
 
-/** A wallet at the wallet provider. */
+/** Creates the endpoints for wallets at the wallet provider. */
 function providerWalletEndpoints({ userWallets, walletProvider }: Parts) {
   return [
     wallets({
       method: 'POST',
       path: '/api/wallet/create',
       summary:
-        'Make your wallet at the wallet provider, or find it: the mailbox of your account opens it',
+        "Create or find your wallet at the wallet provider; access is by your account's mailbox",
       idempotent: true,
       body: z.object({ email: z.string().min(1) }),
       responses: {
@@ -220,13 +223,13 @@ function providerWalletEndpoints({ userWallets, walletProvider }: Parts) {
   ];
 }
 
-/** A wallet whose key its user brings. */
+/** Creates the endpoints for imported wallets. */
 function broughtWalletEndpoints({ userWallets }: Parts) {
   return [
     wallets({
       method: 'GET',
       path: '/api/wallet/walletprov',
-      summary: 'What wallets can be brought',
+      summary: 'Describe the wallets that can be imported',
       auth: anonymous,
       responses: {
         200: z.strictObject({
@@ -241,7 +244,7 @@ function broughtWalletEndpoints({ userWallets }: Parts) {
     wallets({
       method: 'POST',
       path: '/api/wallet/walletprov',
-      summary: 'Bring the private key of a wallet, or have a new one made; neither is ever shown',
+      summary: 'Import a wallet by its private key, or generate a new key; the key is never shown',
       idempotent: true,
       body: z
         .object({ privateKey: z.string().optional().describe('0x and 64 hex digits') })

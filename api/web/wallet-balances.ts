@@ -8,22 +8,26 @@ import { walletBalances, type TokenBalance } from '../../src/money/chain/wallet-
 import { formatAmount } from '../../src/types/money.js';
 
 const balanceOfToken = z.strictObject({
-  address: z.string().describe("The token's contract"),
-  balance: z.string().describe('Whole ones, with six decimals'),
+  address: z.string().describe("Address of the token's contract"),
+  balance: z.string().describe('Balance in whole tokens, with six decimals'),
   balanceRaw: z.string().describe('Base units'),
 });
 
-/** What the chain says of an address (spec 4.9). */
+/** The on-chain balances of an address (spec 4.9). */
 export const balancesAnswer = z.strictObject({
   address: z.string(),
   chain: z.string(),
   chainId: z.number().int(),
   testnet: z.boolean(),
-  feeToken: balanceOfToken.describe('What it pays fees with'),
+  feeToken: balanceOfToken.describe('The token in which the address pays fees'),
   pathUsd: balanceOfToken,
 });
 
-/** What anybody may know of a wallet. @throws ChainUnreadableError */
+/**
+ * Returns the public balances of a wallet.
+ *
+ * @throws ChainUnreadableError
+ */
 export async function balancesOf(
   node: ChainNode,
   { chainId, testnet }: Pick<ChainSettings, 'chainId' | 'testnet'>,

@@ -17,17 +17,17 @@ const wallets = area({ tag: 'Accounts', auth: anonymous });
 
 export const NOT_SIGNED_BY_WALLET = 'The wallet has not signed this';
 
-/** A wallet's proof, as `WalletProofs` takes it. */
+/** A wallet's proof, the input of `WalletProofs`. */
 export const walletProof = z.object({
   address: z.string().max(64),
-  message: z.string().max(4_096).describe('EIP-4361, with a nonce of `/api/auth/nonce`'),
+  message: z.string().max(4_096).describe('EIP-4361 message with a nonce from `/api/auth/nonce`'),
   signature: z
     .string()
     .max(8_192)
-    .describe('In hex: 65 bytes of a key, or what ERC-1271 and ERC-6492 have'),
+    .describe("Hexadecimal: a key's 65-byte signature, or an ERC-1271 or ERC-6492 signature"),
 });
 
-/** Sign-in by wallet (spec 4.1). */
+/** Creates the endpoints for signing in by wallet (spec 4.1). */
 export function walletEndpoints({
   settings,
   database,
@@ -47,7 +47,7 @@ export function walletEndpoints({
     wallets({
       method,
       path: '/api/auth/nonce',
-      summary: 'A nonce for a wallet to sign: good once, and for 10 minutes',
+      summary: 'Get a nonce for a wallet to sign; valid once, for 10 minutes',
       limit: LIMITS.nonce,
       responses: {
         200: z.strictObject({ nonce: z.string(), expiresAt: z.iso.datetime() }),
@@ -64,7 +64,7 @@ export function walletEndpoints({
     wallets({
       method: 'POST',
       path: '/api/wallet-auth',
-      summary: 'Sign in by a message that your wallet has signed; the first time makes an account',
+      summary: 'Sign in by a message signed by your wallet; the first sign-in creates an account',
       headers: signInHeaders,
       body: walletProof,
       limit: LIMITS.walletSignIn,

@@ -40,7 +40,7 @@ import { tokenGatingEndpoints } from './token-gating.js';
 import { userWalletEndpoints } from './user-wallets.js';
 import { walletEndpoints } from './wallet.js';
 
-/** Every endpoint of the web API. */
+/** Creates all endpoints of the web API. */
 export function webEndpoints(dependencies: WebDependencies) {
   return [
     ...accountEndpoints(dependencies),
@@ -77,7 +77,7 @@ export function webEndpoints(dependencies: WebDependencies) {
   ];
 }
 
-/** The web API: session cookie. */
+/** Creates the web API, authenticated by session cookie or API key. */
 export function createWeb(dependencies: WebDependencies): Listener {
   const { settings, database, log, refusals, secrets } = dependencies;
   const uses = new LastUses('session', database, log);

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { personOf, personPage } from './person-page.js';
 
-/** Somebody there, as the API tells of them. */
+/** A user of the code host, as its API describes them. */
 export interface CodeHostUser {
   readonly id: number;
   readonly login: string;
@@ -16,21 +16,21 @@ export interface TestCodeHost {
   readonly url: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Answers the API's requests with this status, when it is set. */
+  /** HTTP status with which the API answers every request, if set. */
   down?: number | undefined;
-  /** Codes and tokens that it has given away. */
+  /** Codes and tokens that the code host has issued. */
   readonly issued: readonly string[];
-  /** Where a browser is sent in which somebody consents. */
+  /** Returns the URL to which a browser is redirected when the user consents. */
   consent(authorizationUrl: string, user: CodeHostUser): URL;
   close(): Promise<void>;
 }
 
 const AUTHORIZE = '/login/oauth/authorize';
 
-/** Status, media type, body, and where a browser is sent. */
+/** Status, media type, body, and the redirect URL. */
 type Answer = readonly [number, string, string, string?];
 
-/** Somebody who has said on the page who they are: the same number for the same address. */
+/** Returns the user who was entered on the page: the same id for the same address. */
 function userOf(form: string): CodeHostUser {
   const { email, verified } = personOf(form);
   const id = createHash('sha256').update(email).digest().readUInt32BE();
@@ -45,9 +45,10 @@ interface Code {
 }
 
 /**
- * GitHub's sign-in and API, as far as they are used, in the form in which GitHub answers.
+ * Starts a stand-in of GitHub's sign-in and API, for the endpoints in use, with GitHub's response
+ * formats.
  *
- * @param options.port any free one, when it is left out.
+ * @param options.port any free port by default.
  */
 export async function startCodeHost({ port: wanted = 0 } = {}): Promise<TestCodeHost> {
   const [clientId, clientSecret] = ['Iv1.platform', 'secret-of-the-platform-at-the-code-host'];
@@ -55,7 +56,7 @@ export async function startCodeHost({ port: wanted = 0 } = {}): Promise<TestCode
   const tokens = new Map<string, CodeHostUser>();
   const issued: string[] = [];
 
-  /** Its errors come with 200. */
+  /** Answers like GitHub, which returns its OAuth errors with status 200. */
   function exchange(form: URLSearchParams): Record<string, string> {
     if (form.get('client_id') !== clientId || form.get('client_secret') !== clientSecret) {
       return {
@@ -108,7 +109,7 @@ export async function startCodeHost({ port: wanted = 0 } = {}): Promise<TestCode
     const user = tokens.get(/^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '');
     if (!user) return json(401, { message: 'Bad credentials', status: '401' });
     const { emails, id, login, name = null } = user;
-    // The address of the profile is what people show: it proves nothing.
+    // The profile's address is what users choose to show: it proves nothing.
     if (path === '/user') return json(200, { login, id, name, email: 'shown@elsewhere.test' });
     if (path === '/user/emails') {
       return json(
@@ -125,7 +126,7 @@ export async function startCodeHost({ port: wanted = 0 } = {}): Promise<TestCode
     });
   });
   await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo; // TCP: never a string
+  const { port } = server.address() as AddressInfo; // TCP: never a string.
   const host: TestCodeHost = {
     ...{ url: `http://127.0.0.1:${port}`, clientId, clientSecret, issued },
     consent(authorizationUrl, user) {

@@ -5,22 +5,22 @@ import { exportJWK, generateKeyPair, type CryptoKey, type JWK, type JWTPayload }
 import { Provider, type KoaContextWithOIDC } from 'oidc-provider';
 import { personOf, personPage } from './person-page.js';
 
-/** What the provider says of somebody. */
+/** Claims of the provider about a person. */
 export interface Person {
   readonly email?: string | undefined;
   readonly email_verified?: unknown;
   readonly name?: string | undefined;
 }
 
-/** What stands between the provider and the platform, and says something else. */
+/** Forged answers that tests put in the place of the provider's own. */
 export interface Forging {
-  /** In the place of the ID token that the provider has made. */
+  /** Replacement for the ID token that the provider made. */
   idToken?: ((claims: JWTPayload) => Promise<string> | string) | undefined;
-  /** Over what the provider says of itself. */
+  /** Overrides for the provider's discovery document. */
   discovery?: Readonly<Record<string, unknown>> | undefined;
-  /** Keys by which it says that it signs, instead of its own. */
+  /** Published signing keys, instead of the provider's own. */
   keys?: readonly JWK[] | undefined;
-  /** Status of all that is asked, where it is not asked. */
+  /** HTTP status with which every request is answered, if set. */
   down?: number | undefined;
 }
 
@@ -28,40 +28,37 @@ export interface TestIdentityProvider {
   readonly issuerUrl: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** By which it signs. */
+  /** The signing key. */
   readonly key: {
     readonly kid: string;
     readonly privateKey: CryptoKey;
     readonly publicKey: CryptoKey;
   };
   readonly forging: Forging;
-  /** Paths that were asked, in order. */
+  /** Requested paths, in order. */
   readonly asked: readonly string[];
-  /** Tokens that it has given away. */
+  /** Tokens that the provider has issued. */
   readonly issued: readonly string[];
-  /** Values of `token` that it was asked to revoke. */
+  /** Values of `token` in revocation requests. */
   readonly revoked: readonly string[];
-  /**
-   * What a browser does there in which somebody signs in and consents: answers where it is sent to
-   * then.
-   */
+  /** Signs a person in and consents, as a browser would. Returns the URL of the redirect that follows. */
   consent(authorizationUrl: string, subject: string, person: Person): Promise<URL>;
   close(): Promise<void>;
 }
 
 const KID = 'of-the-provider';
 
-/** Where it says by which keys it signs its security events. */
+/** Path of the document that names the signing keys of security events. */
 export const RISC_CONFIGURATION = '/.well-known/risc-configuration';
 const EVENT_KEYS = '/event-keys';
 
 /**
- * A certified OpenID provider in this process, over plain HTTP on loopback.
+ * Starts a certified OpenID provider in this process, over plain HTTP on loopback.
  *
- * @param redirectUri where it may send browsers back to.
- * @param options.inUserinfo whether it tells of people at the userinfo endpoint alone.
- * @param options.port any free one, when it is left out.
- * @param options.eventKeys by which it signs its security events.
+ * @param redirectUri the URL to which browsers may be redirected.
+ * @param options.inUserinfo true if only the userinfo endpoint describes people.
+ * @param options.port any free port by default.
+ * @param options.eventKeys keys that sign the provider's security events.
  */
 export async function startIdentityProvider(
   redirectUri: string,
@@ -86,7 +83,7 @@ export async function startIdentityProvider(
 
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo; // TCP: never a string
+  const { port } = server.address() as AddressInfo; // TCP: never a string.
   const issuerUrl = `http://127.0.0.1:${port}`;
   const provider = new Provider(issuerUrl, {
     clients: [
@@ -98,7 +95,7 @@ export async function startIdentityProvider(
         token_endpoint_auth_method: 'client_secret_post',
       },
     ],
-    // Its types know other members of a key than the library that makes it.
+    // The provider's types list other members of a key than the library that makes the key.
     jwks: { keys: [jwk] },
     cookies: { keys: ['a key of tests'] },
     claims: { email: ['email', 'email_verified'], profile: ['name'] },
@@ -107,7 +104,7 @@ export async function startIdentityProvider(
       devInteractions: { enabled: false },
       revocation: { enabled: true, allowedPolicy: () => true },
     },
-    // Named, because it complains of its defaults.
+    // Set explicitly, because the provider warns about its defaults.
     ttl: {
       ...{ AccessToken: 600, Grant: 600, IdToken: 600 },
       ...{ Interaction: 600, RefreshToken: 600, Session: 600 },
@@ -119,7 +116,10 @@ export async function startIdentityProvider(
     }),
   });
 
-  /** Who a test says it is, or a person on the page that they see; undefined while they only see it. */
+  /**
+   * Returns the person that a test names, or who was entered on the page; undefined while the page is
+   * only shown.
+   */
   async function whoIsThere(ctx: KoaContextWithOIDC): Promise<string | undefined> {
     const named = ctx.get('x-person');
     if (named !== '') return named;

@@ -2,11 +2,11 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { JWK } from 'jose';
 
-/** What stays of the stand-ins from one start to the next, so that accounts stay linked to them. */
+/** State of the stand-ins that is kept over restarts, so that accounts stay linked to them. */
 export interface KeptAccounts {
-  /** On loopback. */
+  /** Ports on loopback. */
   readonly ports: StandInPorts;
-  /** By which the identity provider signs its security events, with its secret part. */
+  /** The private key with which the identity provider signs its security events. */
   readonly eventKey: JWK;
 }
 
@@ -18,11 +18,11 @@ export interface StandInPorts {
 
 const fileIn = (dataDir: string) => path.join(dataDir, 'dev-accounts.json');
 
-/** @returns undefined where there have been no stand-ins yet. */
+/** Reads the kept state. @returns undefined if no stand-ins have run yet. */
 export function readKept(dataDir: string): KeptAccounts | undefined {
   const file = fileIn(dataDir);
   if (!existsSync(file)) return undefined;
-  return JSON.parse(readFileSync(file, 'utf8')) as KeptAccounts; // as written below
+  return JSON.parse(readFileSync(file, 'utf8')) as KeptAccounts; // Written below.
 }
 
 export function keep(dataDir: string, kept: KeptAccounts): void {

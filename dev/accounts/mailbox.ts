@@ -3,35 +3,35 @@ import type { AddressInfo } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 import { poll } from '../poll.js';
 
-/** A mail as its server has taken it. */
+/** A mail as the server received it. */
 export interface ReceivedMail {
   readonly to: string;
   readonly from: string;
-  /** As it was sent: headers and both parts. */
+  /** The mail as it was sent: headers and both parts. */
   readonly raw: string;
   readonly text: string;
   readonly html: string;
 }
 
-/** A mail server that keeps what it takes, for who signs in. */
+/** A mail server that keeps received mails, for people who sign in. */
 export interface Mailbox {
-  /** For `SMTP_URL`. */
+  /** The value for `SMTP_URL`. */
   readonly url: string;
   readonly host: string;
   readonly port: number;
   readonly mails: readonly ReceivedMail[];
-  /** What it answers the next mails with, instead of taking them: a number each. */
+  /** SMTP codes with which the server refuses the next mails: one code for each mail. */
   readonly refusals: number[];
-  /** Waits until so many mails have come to the address. @returns the last one of them. */
+  /** Waits until `count` mails for the address were received. @returns the last of them. */
   mailTo(address: string, count?: number): Promise<ReceivedMail>;
   close(): Promise<void>;
 }
 
 /**
- * On loopback, where nothing is encrypted.
+ * Starts the mail server on loopback, without encryption.
  *
- * @param options.port any free one, when it is left out.
- * @param options.onMail is told of each mail that it takes.
+ * @param options.port any free port by default.
+ * @param options.onMail is called with each received mail.
  */
 export async function startMailbox({
   port: wanted = 0,
@@ -48,7 +48,7 @@ export async function startMailbox({
     allowInsecureAuth: true,
     onAuth({ username, password: shown }, _session, callback) {
       if (username === 'platform' && shown === password) callback(null, { user: username });
-      else callback(new Error('Not this one'));
+      else callback(new Error('This mail is refused'));
     },
     onData(stream, { envelope }, callback) {
       const chunks: Buffer[] = [];
@@ -85,14 +85,15 @@ export async function startMailbox({
         timeoutMs: 60_000,
         everyMs: 50,
       });
-      if (!last) throw new Error(`${come().length} mails have come to ${address}, not ${count}`);
+      if (!last)
+        throw new Error(`${come().length} mails were received for ${address}, not ${count}`);
       return last;
     },
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }
 
-/** One of a mail's two parts, without its encoding for the way. */
+/** Returns one of a mail's two parts, without its transfer encoding. */
 function part(raw: string, type: 'plain' | 'html'): string {
   const [, rest = ''] = raw.split(new RegExp(`Content-Type: text/${type}[^]*?\r\n\r\n`, 'i'));
   const [encoded = ''] = rest.split(/\r\n--/);
@@ -102,7 +103,7 @@ function part(raw: string, type: 'plain' | 'html'): string {
   return Buffer.from(bytes, 'latin1').toString().replace(/\r\n/g, '\n');
 }
 
-/** The token of the link in what a mail says. */
+/** Returns the token of the link in a mail's text. */
 export function tokenIn({ text }: { readonly text: string }): string {
   const token = /\?token=([\w-]{43})\n/.exec(text)?.[1];
   if (token === undefined) throw new Error(`There is no link in:\n${text}`);

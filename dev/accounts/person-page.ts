@@ -1,6 +1,6 @@
 import { html } from '../../src/lib/html.js';
 
-/** On which somebody says to a stand-in of a provider who they are: no password is asked for. */
+/** The page on which a person enters their identity for a stand-in provider: it has no password field. */
 export const personPage = (provider: string): string =>
   html`<!doctype html>
     <html lang="en">
@@ -19,7 +19,7 @@ export const personPage = (provider: string): string =>
       </body>
     </html>`.text;
 
-/** Who they say they are. */
+/** Returns the person entered on the page. */
 export function personOf(form: string): { readonly email: string; readonly verified: boolean } {
   const fields = new URLSearchParams(form);
   return { email: fields.get('email') ?? '', verified: fields.has('verified') };

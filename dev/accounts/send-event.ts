@@ -7,10 +7,10 @@ import { CLIENT_ID, issuerOf } from './stand-ins.js';
 const TIMEOUT_MS = 30_000;
 
 /**
- * Tells the platform of a security event, signed as the stand-in of the identity provider signs them.
+ * Sends the platform a security event, signed like those of the stand-in identity provider.
  *
- * @param asked the event's type, the person's address at the provider, and a reason where there is one.
- * @throws StartFailure when it is not taken.
+ * @param asked the event's type, the person's address at the provider, and a reason if any.
+ * @throws StartFailure when the platform does not accept it.
  */
 export async function sendEvent(
   { dataDir, webUrl }: { readonly dataDir: string; readonly webUrl: string },
@@ -18,12 +18,12 @@ export async function sendEvent(
 ): Promise<void> {
   if (!isEventType(type) || email === undefined) {
     const types = Object.keys(EVENT_TYPES).join(', ');
-    throw new StartFailure(`Say which event, and whose address. Events are ${types}.`);
+    throw new StartFailure(`Name an event and an address. Events are ${types}.`);
   }
   const kept = readKept(dataDir);
   if (!kept) {
     throw new StartFailure(
-      `No identity provider has run on ${dataDir}: start npm run dev:accounts, or set DATA_DIR as the platform has it.`,
+      `No identity provider has run on ${dataDir}: start npm run dev:accounts, or set DATA_DIR to the platform's data folder.`,
     );
   }
   const claims = eventClaims({
@@ -41,13 +41,13 @@ export async function sendEvent(
     signal: AbortSignal.timeout(TIMEOUT_MS),
   }).catch((cause: unknown) => {
     throw new StartFailure(
-      `No platform answers at ${webUrl}: start npm run dev:accounts, or set WEB_PORT or WEB_URL as the platform has it.`,
+      `No platform answers at ${webUrl}: start npm run dev:accounts, or set WEB_PORT or WEB_URL to the platform's.`,
       { cause },
     );
   });
   const said = await response.text();
   if (response.status !== 202) {
-    throw new StartFailure(`The platform did not take the event: ${response.status} ${said}`);
+    throw new StartFailure(`The platform did not accept the event: ${response.status} ${said}`);
   }
 }
 

@@ -7,7 +7,7 @@ import { RISC_CONFIGURATION, startIdentityProvider } from './identity-provider.j
 import { keep, readKept, type KeptAccounts, type StandInPorts } from './kept-accounts.js';
 import { startMailbox, type ReceivedMail } from './mailbox.js';
 
-/** What the identity provider calls the platform. */
+/** The platform's client id at the identity provider. */
 export const CLIENT_ID = 'the-platform';
 
 export const issuerOf = ({ ports }: KeptAccounts): string =>
@@ -15,22 +15,22 @@ export const issuerOf = ({ ports }: KeptAccounts): string =>
 
 const USUAL_PORTS: StandInPorts = { mail: 3025, identityProvider: 3026, codeHost: 3027 };
 
-/** Whatever is free. */
+/** Any free ports. */
 export const ANY_PORTS: StandInPorts = { mail: 0, identityProvider: 0, codeHost: 0 };
 
 /** Stand-ins for the mail server, the identity provider and the code host. */
 export interface StandIns {
-  /** Of a platform that uses them. */
+  /** Environment of a platform that uses the stand-ins. */
   readonly env: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
 /**
- * Starts them in this process. They let everybody in who says who they are.
+ * Starts the stand-ins in this process. They accept any identity without a password.
  *
- * @param platform.dataDir of the platform, whose address is `webUrl`.
- * @param ports at the first start; later ones take the same, and others where something has taken them.
- * @throws StartFailure when a platform runs on the data folder, whose addresses stay as they are.
+ * @param platform.dataDir the data folder of the platform at `webUrl`.
+ * @param ports ports for the first start; later starts reuse them, or take others if they are in use.
+ * @throws StartFailure when a platform runs on the data folder, whose addresses cannot change then.
  */
 export async function startStandIns(
   { dataDir, webUrl }: { readonly dataDir: string; readonly webUrl: string },

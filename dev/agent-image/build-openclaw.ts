@@ -18,33 +18,33 @@ import { installRuntime, type RuntimePackages } from './install-runtime.js';
 import { placeOfStrangers, Stranger } from './stranger.js';
 import { openClawRootfs } from './openclaw-rootfs.js';
 
-/** How long its registry may take to answer before the image is built here. */
+/** Milliseconds that the official registry may take to answer before the image is built here. */
 const REGISTRY_TIMEOUT_MS = 8_000;
 
-/** Name of the image that is built here. */
+/** Name of the image built here. */
 const BUILT_IMAGE = `${NO_REGISTRY}/openclaw`;
 
-/** The packages beside the archive that is made of them. */
+/** Bytes of disk for the packages and the archive made of them. */
 const NEEDED_BYTES = 2_000_000_000;
 
-/** Raise this when the way the image is put together changes. */
+/** Version of the build: increase it when the way the image is built changes. */
 const RECIPE = 1;
 
 export interface AgentImageOptions {
   readonly docker: Docker;
   /** The OpenClaw release, such as `2026.9.6`. */
   readonly version: string;
-  /** The name of its official image, when it has a digest or is not the usual one. */
+  /** The name of the official image, if it has a digest or is not the usual one. */
   readonly official?: string;
-  /** Where the built image is kept for other engines and clones. */
+  /** Folder that caches the built image for other engines and clones. */
   readonly cacheDir: string;
   /** Called for each step that takes a while. */
   readonly log: (line: string) => void;
 }
 
 /**
- * The image that new agents run: the official one if the engine has it or its registry answers,
- * else one built here from npm packages and programs of this machine, with no image registry.
+ * Returns the image that new agents run: the official one if the engine has it or its registry answers,
+ * else one built here from npm packages and programs of this machine, without an image registry.
  *
  * @returns the tag of an image on the engine.
  * @throws ImageUnavailableError when it can be neither pulled nor built.
@@ -74,7 +74,7 @@ export async function ensureAgentImage(options: AgentImageOptions): Promise<stri
 }
 
 interface Recipe extends RuntimePackages {
-  /** Fingerprint of everything that decides what is in the image. */
+  /** Fingerprint of everything that determines the image's content. */
   readonly key: string;
 }
 
@@ -90,7 +90,7 @@ async function readRecipe(): Promise<Recipe> {
   return { folder, version, key };
 }
 
-/** Programs are taken from this machine, so the engine must run what this machine runs. */
+/** Reports whether the engine runs programs of this machine, from which the image is built. */
 async function canBuild(docker: Docker): Promise<boolean> {
   const { Arch: arch, Os: os } = await docker.version();
   const same = { x64: 'amd64', arm64: 'arm64' }[process.arch as string] === arch;
@@ -109,7 +109,7 @@ function instructions(version: string): string[] {
   ];
 }
 
-/** The image's files as one archive in the cache, made if it is not there. */
+/** Returns the image's files as one archive in the cache, and makes a missing archive. */
 async function ensureArchive(options: AgentImageOptions, recipe: Recipe): Promise<string> {
   const cache = path.join(options.cacheDir, 'agent-image');
   const archive = path.join(cache, `openclaw-${recipe.version}-${recipe.key}.tar`);
@@ -129,7 +129,7 @@ async function ensureArchive(options: AgentImageOptions, recipe: Recipe): Promis
     options.log('putting the image together');
     const rootfs = await openClawRootfs(installed);
     await rootfs.writeTo(createWriteStream(draft));
-    // Renamed when complete: a crash, or two at once, never leave half an archive.
+    // Renamed when complete: neither a crash nor two builds at once leave an incomplete archive.
     await rename(draft, archive);
     return archive;
   } finally {

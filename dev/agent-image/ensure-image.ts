@@ -1,4 +1,4 @@
-// Run as a program of its own, so that what builds the image does not stay in the launcher's memory.
+// A separate program, so that memory used to build the image does not stay with the launcher.
 import { agentSettings } from '../../src/agents/lifecycle/settings.js';
 import { ImageUnavailableError } from '../../src/docker/containers/container-errors.js';
 import { runtimeImages } from '../../src/docker/containers/image-name.js';

@@ -7,12 +7,12 @@ import type { Stranger } from './stranger.js';
 
 const run = promisify(execFile);
 
-/** Bound for one npm installation over a slow line. */
+/** Time limit of one npm installation over a slow line. */
 const INSTALL_TIMEOUT_MS = 15 * 60_000;
 const CONFIG_TIMEOUT_MS = 60_000;
 
 export interface RuntimePackages {
-  /** Folder with `package.json` and `package-lock.json` of the runtime. */
+  /** Folder with the runtime's `package.json` and `package-lock.json`. */
   readonly folder: string;
   /** The OpenClaw release that the lock pins. */
   readonly version: string;
@@ -26,10 +26,10 @@ export interface InstalledRuntime {
 }
 
 /**
- * Installs the pinned runtime and its Node from npm into a folder, verified by the lock's hashes.
- * No package's install script runs, except the runtime's own clean-up of its package.
+ * Installs the pinned runtime and its Node from npm into a folder, verified by the lock's hashes. No
+ * package's install script runs, except the runtime's own clean-up of its package.
  *
- * @param stranger in whose folder, and as whom.
+ * @param stranger the folder and user of the installation.
  */
 export async function installRuntime(
   packages: RuntimePackages,
@@ -42,7 +42,7 @@ export async function installRuntime(
   const nodePackage = `node-linux-${process.arch}`;
   const nodeFolder = path.join(stranger.folder, 'node');
   const runtimeFolder = path.join(stranger.folder, 'runtime');
-  // All that we write, before anything runs that could put something else in its place.
+  // All our files are written before any fetched program runs, which could replace them.
   await mkdir(nodeFolder);
   await mkdir(runtimeFolder);
   await writeLockOf(nodePackage, packages.folder, nodeFolder);
@@ -59,13 +59,13 @@ export async function installRuntime(
   const node = path.join(nodeFolder, 'node_modules', nodePackage, 'bin', 'node');
 
   log(`installing openclaw ${packages.version} from npm: about half a minute`);
-  // With the runtime's Node: npm leaves out native addons that the Node it runs on is too old for.
+  // Uses the runtime's Node: npm omits native addons for which the Node that runs npm is too old.
   const options = { cwd: runtimeFolder, env, timeout: INSTALL_TIMEOUT_MS };
   await stranger.run(node, [npm, ...INSTALL], options);
   const modules = path.join(runtimeFolder, 'node_modules');
   const openclaw = path.join(modules, 'openclaw');
-  // It removes the package's mark "not yet set up", which the runtime would trip over when started
-  // on a read-only root; it touches nothing outside of its package.
+  // The script removes the package's mark "not yet set up", at which the runtime would fail on a
+  // read-only root. It touches nothing outside its package.
   await stranger.run(node, ['scripts/postinstall-bundled-plugins.mjs'], {
     cwd: openclaw,
     timeout: INSTALL_TIMEOUT_MS,
@@ -81,7 +81,7 @@ const INSTALL = [
   ...['--os=linux', `--cpu=${process.arch}`, '--libc=glibc'],
 ];
 
-/** How npm reaches its registry, of what is set where only its user can read it. */
+/** npm settings for reaching its registry, from files that only its user can read. */
 const REGISTRY = ['registry', 'proxy', 'https-proxy', 'noproxy', 'cafile', 'strict-ssl'];
 
 async function registryOf(npm: string): Promise<Record<string, string>> {
@@ -95,7 +95,7 @@ async function registryOf(npm: string): Promise<Record<string, string>> {
   );
 }
 
-/** Makes a package of one dependency with the version and hash of the runtime's lock. */
+/** Writes a package with one dependency, at the version and hash of the runtime's lock. */
 async function writeLockOf(name: string, from: string, to: string): Promise<void> {
   const text = await readFile(path.join(from, 'package-lock.json'), 'utf8');
   const { packages } = JSON.parse(text) as { packages: Record<string, { version: string }> };
@@ -111,11 +111,11 @@ async function writeLockOf(name: string, from: string, to: string): Promise<void
   await writeFile(path.join(to, 'package-lock.json'), JSON.stringify(lock));
 }
 
-/** The npm that started us, or the one on this machine. */
+/** Returns the npm that started this process, or the one on this machine. */
 async function findNpm(): Promise<string> {
   const starter = process.env.npm_execpath;
   if (starter !== undefined && path.basename(starter) === 'npm-cli.js') return starter;
   const program = await findProgram('npm');
-  if (program === undefined) throw new Error('npm is not on this machine');
+  if (program === undefined) throw new Error('npm is not installed on this machine');
   return realpath(program);
 }

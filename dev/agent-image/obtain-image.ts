@@ -4,23 +4,23 @@ import { DiskFailure } from '../failure.js';
 import { say } from '../report.js';
 import { builtProgram, projectRoot } from '../root.js';
 
-/** What it reads of the settings, and what npm is told. */
+/** Environment variables for the image program: settings that it reads, and npm's. */
 const OF_THE_IMAGE =
   /^(DOCKER_HOST|CACHE_DIR|AGENT_RUNTIME_VERSION|AGENT_VERSIONS|NODE_ENV|npm_.+)$/i;
 
 interface Told {
   readonly line?: string;
   readonly image?: string;
-  /** Why it cannot be had. */
+  /** The reason why no image could be obtained. */
   readonly problem?: string;
-  /** Why the start cannot go on. */
+  /** The reason why the start cannot continue. */
   readonly failure?: string;
 }
 
 /**
- * The image for new agents, pulled or built where it is missing.
+ * Returns the image for new agents, pulled or built if missing.
  *
- * @returns undefined when it cannot be had; says why.
+ * @returns undefined when it cannot be obtained; the reason is printed.
  * @throws DiskFailure when there is no room to make it.
  */
 export async function obtainAgentImage(
@@ -39,7 +39,7 @@ export async function obtainAgentImage(
     runDir,
     ipc: true,
     onMessage: (message) => {
-      const told = message as Told; // ensure-image.ts sends nothing else
+      const told = message as Told; // ensure-image.ts sends no other messages.
       if (told.line !== undefined) say(`  ${told.line}`);
       image ??= told.image;
       problem ??= told.problem;
@@ -50,7 +50,7 @@ export async function obtainAgentImage(
   if (failure !== undefined) throw new DiskFailure(failure);
   if (image === undefined) {
     say(`No image for agents: ${problem ?? lastLines(work.logFile)}`);
-    say('Until then no agent can be created: set AGENT_RUNTIME_IMAGE, or start again.');
+    say('Until then no agent can be created: set AGENT_RUNTIME_IMAGE, or restart.');
   }
   return image;
 }

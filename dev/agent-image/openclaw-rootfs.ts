@@ -7,7 +7,7 @@ import { Rootfs } from '../images/rootfs.js';
 
 const run = promisify(execFile);
 
-/** What an agent finds to work with: taken from this machine, left out where it has none. */
+/** Programs for agents: copied from this machine, omitted if it lacks them. */
 const USERLAND = (
   'sh bash ls cat cp mv rm mkdir rmdir ln touch chmod pwd echo printf test true false env sleep ' +
   'date head tail wc sort uniq cut tr tee xargs basename dirname realpath readlink stat du df ' +
@@ -22,7 +22,7 @@ const REQUIRED = ['sh', 'ls', 'cat', 'grep', 'sed', 'find', 'tar'];
 
 const CERTIFICATES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt'];
 
-/** Everything that is in the image: Node, OpenClaw, a shell and its tools, certificates. */
+/** Returns all files of the image: Node, OpenClaw, a shell and its tools, certificates. */
 export async function openClawRootfs(installed: InstalledRuntime): Promise<Rootfs> {
   const rootfs = new Rootfs();
   addBaseLayout(rootfs);
@@ -35,7 +35,7 @@ export async function openClawRootfs(installed: InstalledRuntime): Promise<Rootf
   return rootfs;
 }
 
-/** Source maps, and the Node that came as a package: its binary is in place already. */
+/** Reports whether a file is a source map, or part of the packaged Node, whose binary is already in place. */
 function isNotNeeded(relativePath: string): boolean {
   return /^(node-linux-|\.package-lock\.json)/.test(relativePath) || relativePath.endsWith('.map');
 }
@@ -44,11 +44,12 @@ async function addUserland(rootfs: Rootfs): Promise<void> {
   for (const name of USERLAND) {
     const program = await findProgram(name);
     if (program !== undefined) await addProgram(rootfs, program, `/usr/bin/${name}`);
-    else if (REQUIRED.includes(name)) throw new Error(`This machine has no ${name} for the image`);
+    else if (REQUIRED.includes(name))
+      throw new Error(`This machine has no ${name}, which the image needs`);
   }
 }
 
-/** git runs its own helpers, `git-remote-https` among them, from a folder. */
+/** Adds git and the folder of its helpers, such as `git-remote-https`. */
 async function addGit(rootfs: Rootfs): Promise<void> {
   const git = await findProgram('git');
   if (git === undefined) return;

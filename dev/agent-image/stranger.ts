@@ -7,28 +7,27 @@ import { minimalEnvironment } from '../processes/minimal-environment.js';
 
 const execute = promisify(execFile);
 
-/** What systemd takes its users for a while from: within what every user namespace has. */
+/** First of the user ids that systemd uses for transient users: every user namespace includes them. */
 const FIRST_UID = 61_184;
 const LAST_UID = 65_519;
 
 const SHORT_MS = 30_000;
 
-/** Root's own folders are closed to others; this one is on a disk, where `/tmp` may be memory. */
+/** Root's own folders are closed to other users; this one is on a disk, while `/tmp` may be in memory. */
 const OPEN_TO_ALL = '/var/tmp';
 
 const isRoot = (): boolean => process.getuid?.() === 0;
 
-/** Where strangers have their folders, of somebody whose own place is this one. */
+/** Returns the folder that holds the folders of strangers; `own` is the caller's own place. */
 export const placeOfStrangers = (own: string): string =>
   isRoot() ? (process.env.TMPDIR ?? OPEN_TO_ALL) : own;
 
 /**
- * Runs programs that were fetched from elsewhere, in a folder that is made for them. For root they run as a
- * user without a name, who owns nothing else and whose processes all end with `end`; for anybody else, as
- * who starts them.
+ * Runs programs that were downloaded, in a folder made for them. Under root they run as a user without a
+ * name, who owns nothing else and whose processes all end with `end`; otherwise as the caller.
  */
 export class Stranger {
-  /** What the programs may write to; `end` has to come before what they wrote is read. */
+  /** The folder that the programs may write to; call `end` before reading their files. */
   readonly folder: string;
   readonly #place: string;
   readonly #uid: number | undefined;
@@ -40,7 +39,7 @@ export class Stranger {
     this.folder = path.join(place, 'work');
   }
 
-  /** To be removed by `remove`. */
+  /** Makes a stranger; remove it with `remove`. */
   static async make(own: string): Promise<Stranger> {
     const place = await mkdtemp(path.join(placeOfStrangers(own), 'aps-image-'));
     await chmod(place, 0o711);
@@ -52,12 +51,12 @@ export class Stranger {
     return stranger;
   }
 
-  /** Gives it a file or folder; only as long as it has not run anything. */
+  /** Gives the stranger a file or folder; allowed only before its first program runs. */
   async own(file: string): Promise<void> {
     if (this.#uid !== undefined) await chown(file, this.#uid, this.#uid);
   }
 
-  /** Runs a script of ours by this process's Node. */
+  /** Runs one of our scripts with this process's Node. */
   runNode(args: readonly string[], options: ExecFileOptions & { timeout: number }) {
     return this.run(this.#node, args, options);
   }
@@ -79,7 +78,7 @@ export class Stranger {
     return stdout;
   }
 
-  /** npm's program, where it can be read: a copy of it when it is in a folder that is closed to others. */
+  /** Returns npm's program in a readable place: a copy if its folder is closed to other users. */
   async reachable(npm: string): Promise<string> {
     if (await this.#canRun([npm, '--version'])) return npm;
     const own = path.join(this.#place, 'npm');
@@ -88,14 +87,14 @@ export class Stranger {
     return path.join(own, path.relative(folder, npm));
   }
 
-  /** Ends all that it still runs: from then on nothing changes in its folder. */
+  /** Ends all programs that the stranger still runs: afterwards nothing changes in its folder. */
   async end(): Promise<void> {
     if (this.#uid === undefined) return;
     await this.runNode(['-e', "process.kill(-1, 'SIGKILL')"], {
       cwd: '/',
       timeout: SHORT_MS,
     }).catch((error: unknown) => {
-      // There was nothing to end.
+      // No process was left to end.
       if (!(error as { stderr?: string }).stderr?.includes('ESRCH')) throw error;
     });
   }
@@ -116,19 +115,19 @@ export class Stranger {
       await this.runNode(args, { cwd: '/', timeout: SHORT_MS });
       return true;
     } catch {
-      return false; // closed to it, whatever the reason
+      return false; // Not accessible, for any reason.
     }
   }
 }
 
-/** A user that no process runs as. */
+/** Returns a user id under which no process runs. */
 async function freeUid(): Promise<number> {
   const processes = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry));
   const owners = await Promise.all(
     processes.map((pid) =>
       stat(`/proc/${pid}`).then(
         ({ uid }) => uid,
-        () => 0, // it has ended
+        () => 0, // The process has ended.
       ),
     ),
   );

@@ -4,9 +4,9 @@ import { StartFailure } from '../failure.js';
 const NAMES: Readonly<Record<string, string>> = { x64: 'amd64' };
 
 /**
- * The program of anvil's npm package itself, so that it is ended without one in between.
+ * Returns the program in anvil's npm package, so that it can be stopped without a wrapper process.
  *
- * @throws StartFailure where npm has none for this machine.
+ * @throws StartFailure if npm has none for this machine.
  */
 export function anvilProgram(): string {
   const require = createRequire(import.meta.url);

@@ -9,32 +9,32 @@ import { ChainState } from './chain-state.js';
 const READY_TIMEOUT_MS = 60_000;
 
 /**
- * A block for each transaction at once, and one a minute so that time goes on. A block a second would
- * add 140 MB a day to what anvil writes out every second. Nobody asks for what was before the latest
- * block, which anvil would keep in files that nobody removes.
+ * One block for each transaction, and one a minute so that time advances; a block a second would add 140
+ * MB a day to the state that anvil writes every second. History before the latest block is unused, and
+ * anvil would keep it in files that are never removed.
  */
 const BLOCKS = ['--mixed-mining', '--block-time=60'];
 const NO_HISTORY = '--prune-history';
 
 export interface AnvilOptions {
-  /** Folder of the state; made when missing, kept afterwards. */
+  /** Folder of the state; created if missing, and kept. */
   readonly stateDir: string;
   /** Folder of the log and the process record. */
   readonly runDir: string;
   readonly port: number;
   readonly chainId: number;
-  /** Whether its blocks can be reorganised, for which it needs what was before them. */
+  /** True if blocks may be reorganised, which requires older state. */
   readonly keepsHistory?: boolean;
 }
 
-/** A chain of one's own on loopback. */
+/** A local chain on loopback. */
 export interface Anvil {
   readonly rpcUrl: string;
   readonly process: ServerProcess;
   stop(): Promise<void>;
 }
 
-/** Starts a chain, as it was when it was last written out: a second before it was killed at most. */
+/** Starts a chain from its last written state: at most a second older than the moment it was killed. */
 export async function startAnvil(options: AnvilOptions): Promise<Anvil> {
   const program = anvilProgram();
   const state = new ChainState(options.stateDir);
@@ -58,7 +58,7 @@ export async function startAnvil(options: AnvilOptions): Promise<Anvil> {
   let told = '';
   const endKeeping = state.keepOn((error) => {
     const reason = describeFailure(error);
-    if (reason !== told) say(`The state of the chain could not be kept: ${reason}`);
+    if (reason !== told) say(`The state of the chain could not be saved: ${reason}`);
     told = reason;
   });
   void server.ended.then(endKeeping);
@@ -83,7 +83,7 @@ async function isReady(node: ChainNode): Promise<'ready' | undefined> {
     await node.blockNumber();
     return 'ready';
   } catch (error) {
-    if (error instanceof ChainAwayError) return undefined; // not listening yet
+    if (error instanceof ChainAwayError) return undefined; // Not listening yet.
     throw error;
   }
 }

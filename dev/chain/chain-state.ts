@@ -6,9 +6,8 @@ import { tryParseJson } from '../../src/lib/json.js';
 const KEEP_EVERY_MS = 500;
 
 /**
- * The file that anvil writes its state to once a second. It does so in place: whoever kills it in the
- * middle of that leaves a part of a file, with which it does not start. So the last whole one is kept
- * beside it.
+ * The file to which anvil writes its state once a second, in place: a kill during a write leaves a
+ * truncated file, with which anvil does not start. So the last complete file is kept next to it.
  */
 export class ChainState {
   readonly file: string;
@@ -24,15 +23,15 @@ export class ChainState {
     this.#kept = path.join(folder, 'state.kept.json');
   }
 
-  /** Makes the folder, and puts a whole file in the place of a part of one. */
+  /** Makes the folder, and replaces a truncated file with the last complete one. */
   async restore(): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     if (!existsSync(this.file) || isWhole(await readFile(this.file))) return;
     if (existsSync(this.#kept)) await copyFile(this.#kept, this.file);
-    else await rm(this.file); // ended before it had written any
+    else await rm(this.file); // anvil ended before it had written any state.
   }
 
-  /** Keeps the file as it is now, if it is whole and another one. */
+  /** Copies the current file, if it is complete and has changed. */
   async keep(): Promise<void> {
     if (!existsSync(this.file)) return;
     const now = await readFile(this.file);
@@ -42,7 +41,7 @@ export class ChainState {
     this.#last = now;
   }
 
-  /** Keeps it from now on. @returns what ends that. */
+  /** Copies the file regularly from now on. @returns the function that stops the copying. */
   keepOn(onError: (error: unknown) => void): () => void {
     let busy = false;
     const timer = setInterval(() => {

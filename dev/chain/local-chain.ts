@@ -25,21 +25,21 @@ import { poll } from '../poll.js';
 import { isSet } from '../settings.js';
 import { anvilAccount, anvilKey, FUNDED } from './accounts.js';
 
-/** Makes contracts at addresses that are known before: salt and code are all that it takes. */
+/** Deploys contracts at addresses known in advance: they depend only on salt and code. */
 const CREATE2_DEPLOYER: Hex = '0x4e59b44847b379578588920ca78fbf26c0b4956c';
 const NO_SALT: Hex = `0x${'0'.repeat(64)}`;
 
-/** Another of the chain's tokens: nobody has it for pathUSD, and no fees are paid in it. */
+/** Another token of the chain: it is not traded for pathUSD, and pays no fees. */
 const USDC: Hex = '0x20c0000000000000000000000000000000000002';
 const DECIMALS = 6;
 
-/** Those after the ones that have money: what they have is what came to them. */
+/** The accounts after the funded ones: all their money was paid to them. */
 const [TREASURY, OPERATOR] = [anvilKey(FUNDED), anvilKey(FUNDED + 1)];
 
-/** A million, for the operator's fees. */
+/** A million tokens, for the operator's fees. */
 const OPERATOR_MONEY = 1_000_000_000_000n;
 
-/** More than any of this takes. */
+/** More gas than any of these transactions takes. */
 const GAS = 20_000_000n;
 const MINED_TIMEOUT_MS = 60_000;
 
@@ -58,16 +58,16 @@ const described = z.object({
   accounts: z.array(account),
 });
 
-/** The chain of a data folder, for people and programs beside the platform: its `chain.json`. */
+/** The contents of a data folder's `chain.json`: its chain, for people and programs beside the platform. */
 export type LocalChain = z.output<typeof described>;
 
-/** Who is paid, and who signs what the platform pays. */
+/** The account that is paid, and the account that signs the platform's payments. */
 export interface Parties {
   readonly treasury: Hex;
   readonly operator: { readonly address: Hex; readonly privateKey: Hex };
 }
 
-/** Those of an environment, or else those of a chain of one's own. */
+/** Returns the parties of an environment, or else those of a local chain. */
 export const partiesOf = ({
   treasury,
   operator,
@@ -76,19 +76,19 @@ export const partiesOf = ({
   operator: operator && 'privateKey' in operator ? operator : OPERATOR,
 });
 
-/** Where the chain of a data folder is told of. */
+/** Returns the file that describes the chain of a data folder. */
 export const chainFile = (dataDir: string): string => path.join(dataDir, 'chain.json');
 
-/** Undefined where no chain has been started. @throws StartFailure */
+/** Reads the chain of a data folder; undefined if none was started. @throws StartFailure */
 export function readLocalChain(dataDir: string): LocalChain | undefined {
   const file = chainFile(dataDir);
   if (!existsSync(file)) return undefined;
   const read = described.safeParse(tryParseJson(readFileSync(file, 'utf8')));
   if (read.success) return read.data;
-  throw new StartFailure(`${file} is damaged: delete it, and npm start makes it anew.`);
+  throw new StartFailure(`${file} is damaged: delete it, and npm start creates it again.`);
 }
 
-/** An environment with what it leaves to the chain of a data folder. */
+/** Returns an environment in which the data folder's chain fills in unset variables. */
 export function withLocalChain(env: NodeJS.ProcessEnv, chain: LocalChain): NodeJS.ProcessEnv {
   const ofUsdc = {
     USDC_RPC_URL: chain.rpcUrl,
@@ -101,20 +101,20 @@ export function withLocalChain(env: NodeJS.ProcessEnv, chain: LocalChain): NodeJ
     TREASURY_ADDRESS: chain.treasury,
     ESCROW_ADDRESS: chain.escrow,
     OPERATOR_ADDRESS: chain.operator,
-    // Where it is on another chain, nothing of this one is true of it.
+    // If USDC is on another chain, none of this chain's values apply.
     ...(!isSet(env, 'USDC_CHAIN_ID') && !isSet(env, 'USDC_RPC_URL') && ofUsdc),
   };
   const missing = Object.entries(left).filter(([name]) => !isSet(env, name));
   return { ...env, ...Object.fromEntries(missing) };
 }
 
-/** Where another chain is used: what is told of ours would mislead. */
+/** Removes `chain.json` if another chain is used: the description of the local one would mislead. */
 export const forgetLocalChain = (dataDir: string): Promise<void> =>
   rm(chainFile(dataDir), { force: true });
 
 /**
- * Makes of a chain what the platform needs: a first block of today, an operator who can pay fees, and the
- * escrow. What is there stays as it is. Tells in `chain.json` what is where.
+ * Prepares a chain for the platform: a first block of today, an operator who can pay fees, and the
+ * escrow. Existing parts stay as they are. Writes the addresses to `chain.json`.
  */
 export async function furnish(
   chain: { readonly rpcUrl: string; readonly chainId: number; readonly dataDir: string },
@@ -126,16 +126,16 @@ export async function furnish(
   const client = createPublicClient({ transport });
   const node = new ChainNode({ chainId, url: rpcUrl });
 
-  // The genesis block is of another time than the rest.
+  // The genesis block has another time than the rest.
   if ((await client.getBlockNumber()) === 0n) {
     await createTestClient({ mode: 'anvil', transport }).mine({ blocks: 1 });
   }
   const first = createWalletClient({ account: anvilAccount(0), transport });
   const send = async (to: Hex, data: Hex) => {
     const hash = await first.sendTransaction({ to, data, gas: GAS, chain: null });
-    // Asked for until it is there: viem's own wait looks once a block, and there may be no other block.
+    // Polled until it exists: viem's own wait checks once per block, and there may be no other block.
     const receipt = await poll(() => node.receipt(hash), { timeoutMs: MINED_TIMEOUT_MS });
-    if (!receipt?.succeeded) throw new Error(`The transaction ${hash} was not made, or reverted`);
+    if (!receipt?.succeeded) throw new Error(`The transaction ${hash} was not mined, or reverted`);
   };
 
   const money = { address: PATH_USD, abi: erc20Abi } as const;

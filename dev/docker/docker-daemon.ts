@@ -25,23 +25,23 @@ const READY_TIMEOUT_MS = 60_000;
 const AGENT_STOP_SECONDS = 30;
 const STOP_TIMEOUT_MS = (AGENT_STOP_SECONDS + 30) * 1_000;
 
-/** A Docker engine of our own. */
+/** A Docker engine that `npm start` runs. */
 export interface DockerDaemon {
-  /** Its DOCKER_HOST. */
+  /** The engine's DOCKER_HOST. */
   readonly host: string;
   readonly process: ServerProcess;
   stop(): Promise<void>;
 }
 
-/** Starts `dockerd` as root on Linux, or takes over the one that a killed start left behind. */
+/** Starts `dockerd` as root on Linux, or adopts the engine that a killed start left running. */
 export async function startDockerDaemon(dataDir: string, runDir: string): Promise<DockerDaemon> {
   const { execRoot, host } = dockerDaemonPlace(dataDir);
-  // Whoever answers at a socket in there is root's engine.
+  // An engine that answers at a socket in this folder is trusted as root's.
   await ensureOwnFolder(execRoot);
 
   const leftover = await readRecord(runDir, 'docker');
   if (leftover && (await answers(host))) {
-    say('Taking over the Docker engine that an earlier start left running.');
+    say('Adopting the Docker engine that an earlier start left running.');
     const daemon = adoptProcess(leftover, 'docker', runDir);
     return { host, process: daemon, stop: () => stopDaemon(daemon, execRoot) };
   }
@@ -50,29 +50,31 @@ export async function startDockerDaemon(dataDir: string, runDir: string): Promis
   await refuseNextToAnother();
   const dockerd = (await findProgram('dockerd')) ?? (await installDocker());
   const namespaces = await withRemappedUser(await chooseUserNamespaces(dataDir));
-  say('Starting a Docker engine of our own: this is root on Linux, and none was found ...');
-  if (!namespaces.on) say(`Agents share this machine's users: ${namespaces.why}.`);
+  say('Starting a Docker engine: this is root on Linux, and no engine was found ...');
+  if (!namespaces.on) say(`Agents run under this machine's user ids: ${namespaces.why}.`);
   const start = async (remapped: boolean) => {
     const daemon = await launch(dataDir, runDir, { dockerd, remapped });
     return { daemon, outcome: await outcomeOf(daemon, host) };
   };
   let { daemon, outcome } = await start(namespaces.on);
   if (outcome !== 'ready' && cannotReadNetworks(daemon.logFile)) {
-    say('The Docker engine was killed while it changed a network: starting it without them ...');
+    say(
+      'The Docker engine was killed while it changed a network: starting it without its networks ...',
+    );
     await forgetNetworks(dataDir);
     ({ daemon, outcome } = await start(namespaces.on));
   }
   if (outcome === 'ended') ({ daemon, outcome } = await startAgain(namespaces, start));
   if (outcome !== 'ready') {
     const why = lastLines(daemon.logFile);
-    // What its containers hold open stays where it is, for the next start to find them.
+    // Files that the engine's containers hold open are kept, for the next start to find.
     await daemon.stop(STOP_TIMEOUT_MS);
     throw new StartFailure(`dockerd does not start; the end of ${daemon.logFile}:\n${why}`);
   }
   return { host, process: daemon, stop: () => stopDaemon(daemon, execRoot) };
 }
 
-/** Without that user Docker has no ids to give. */
+/** Makes the user without which Docker has no ids to assign. */
 async function withRemappedUser(namespaces: UserNamespaces): Promise<UserNamespaces> {
   if (!namespaces.on) return namespaces;
   try {
@@ -81,13 +83,13 @@ async function withRemappedUser(namespaces: UserNamespaces): Promise<UserNamespa
   } catch (cause) {
     const why = `the user of containers cannot be made (${lastWords(cause)})`;
     if (!namespaces.kept) return { on: false, why };
-    throw new StartFailure(`There are data of user namespaces, but ${why}.`, { cause });
+    throw new StartFailure(`The Docker data need user namespaces, but ${why}.`, { cause });
   }
 }
 
 interface LaunchOptions {
   readonly dockerd: string;
-  /** Whether users of containers are others than this machine's. */
+  /** True if users in containers have other ids than this machine's users. */
   readonly remapped: boolean;
 }
 
@@ -107,7 +109,7 @@ async function launch(
       `--exec-root=${path.join(execRoot, 'exec')}`,
       `--pidfile=${path.join(execRoot, 'docker.pid')}`,
       `--host=${host}`,
-      // How long agents have to end when the engine does.
+      // Seconds that agents have to end when the engine stops.
       `--shutdown-timeout=${AGENT_STOP_SECONDS}`,
       ...(remapped ? ['--userns-remap=default'] : []),
     ],
@@ -115,7 +117,7 @@ async function launch(
   });
 }
 
-/** How the start of an engine went; `slow` when it is still at it. */
+/** The outcome of an engine's start; `slow` while it still runs. */
 export type StartOutcome = 'ready' | 'ended' | 'slow';
 
 async function outcomeOf(daemon: ServerProcess, host: string): Promise<StartOutcome> {
@@ -127,8 +129,8 @@ async function outcomeOf(daemon: ServerProcess, host: string): Promise<StartOutc
 }
 
 /**
- * Starts an engine that has ended once more, as it was: that may have been by chance. Only when it ends
- * again is it started without users of its own, and never where it was no more than slow.
+ * Starts an engine that ended once more in the same way, since the end may have been by chance. Only if
+ * it ends again, it is started without user namespaces; never if it was only slow.
  */
 export async function startAgain<T extends { readonly outcome: StartOutcome }>(
   namespaces: UserNamespaces,
@@ -136,14 +138,16 @@ export async function startAgain<T extends { readonly outcome: StartOutcome }>(
 ): Promise<T> {
   const started = await start(namespaces.on);
   if (started.outcome !== 'ended' || !namespaces.on || namespaces.kept) return started;
-  say("The Docker engine does not start with users of its own: agents share this machine's.");
+  say(
+    "The Docker engine does not start with user namespaces: agents run under this machine's user ids.",
+  );
   return start(false);
 }
 
-/** Where the engine of this data folder keeps what lives as long as it runs, and its address. */
+/** Returns the folder of the engine's runtime state for this data folder, and the engine's address. */
 export function dockerDaemonPlace(dataDir: string): { execRoot: string; host: string } {
-  // A unix socket's path is limited to about 100 bytes and a clone may be anywhere, so not there; and
-  // not in /tmp, where anybody can be first.
+  // Outside the clone, because a unix socket's path is limited to about 100 bytes; and outside `/tmp`,
+  // where any user could create the folder first.
   const name = createHash('sha256').update(path.resolve(dataDir)).digest('hex').slice(0, 12);
   const execRoot = `/run/aps-docker-${name}`;
   return { execRoot, host: `unix://${execRoot}/docker.sock` };
@@ -155,7 +159,7 @@ async function stopDaemon(daemon: ServerProcess, execRoot: string): Promise<void
   await rm(execRoot, { recursive: true, force: true });
 }
 
-/** Two engines on one network overwrite each other's firewall rules. */
+/** Refuses to start next to another engine: two on one network overwrite each other's firewall rules. */
 async function refuseNextToAnother(): Promise<void> {
   const network = await readlink('/proc/self/ns/net');
   for (const pid of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {
@@ -165,18 +169,18 @@ async function refuseNextToAnother(): Promise<void> {
       const args = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
       const host = args.join(' ').match(/(?:unix|tcp):\/\/[^ ]+/)?.[0] ?? 'its address';
       throw new StartFailure(
-        `Another Docker engine runs here (process ${pid}), and two would disturb each other: set DOCKER_HOST=${host} to use it.`,
+        `Another Docker engine runs here (process ${pid}), and the two would disturb each other: set DOCKER_HOST=${host} to use it.`,
       );
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      if (code !== 'ENOENT' && code !== 'ESRCH') throw error; // that process has ended meanwhile
+      if (code !== 'ENOENT' && code !== 'ESRCH') throw error; // The process has ended in between.
     }
   }
 }
 
 async function installDocker(): Promise<string> {
   if (!(await hasApt())) {
-    throw new StartFailure('No Docker engine is installed: install one, then start again.');
+    throw new StartFailure('No Docker engine is installed: install one, then restart.');
   }
   await step(
     "Installing Debian's docker.io with apt-get (MANAGE_DOCKER=never forbids it)",
@@ -191,6 +195,7 @@ async function installDocker(): Promise<string> {
     },
   );
   const dockerd = await findProgram('dockerd');
-  if (dockerd === undefined) throw new StartFailure('docker.io was installed, but has no dockerd.');
+  if (dockerd === undefined)
+    throw new StartFailure('docker.io was installed, but contains no dockerd.');
   return dockerd;
 }

@@ -7,18 +7,15 @@ import { engineFolders } from './user-namespaces.js';
 
 const LOG_LINES = 200;
 
-/** Where dockerd 20.10 ends for good when it was killed while it took a network away. */
+/** The place where dockerd 20.10 crashes at every start, if it was killed while it removed a network. */
 const UNREADABLE = 'libnetwork.(*controller).reservePools';
 
-/** Whether the engine could not start because of the networks that it has written down. */
+/** Reports whether the engine could not start because of its stored networks. */
 export function cannotReadNetworks(logFile: string): boolean {
   return lastLines(logFile, LOG_LINES).includes(UNREADABLE);
 }
 
-/**
- * Takes away what an engine that does not run has written down of its networks, and their bridges,
- * which would lead nowhere. Agents get their networks anew.
- */
+/** Removes the network records of a stopped engine, and their unused bridges. Agents get new networks. */
 export async function forgetNetworks(dataDir: string): Promise<void> {
   const folders = await engineFolders(dataDir);
   const files = folders.map((folder) => path.join(folder, 'network', 'files', 'local-kv.db'));
@@ -27,10 +24,10 @@ export async function forgetNetworks(dataDir: string): Promise<void> {
 
 async function forgetThoseIn(file: string): Promise<void> {
   const written = await readFile(file, 'latin1');
-  // What Docker wrote in between may be damaged: names are taken wherever they stand.
+  // Docker's file may be damaged, so bridge names are searched as text.
   const names = written.match(/(?<="BridgeName":")(?!docker0")[^"\s/]{1,15}(?=")/g) ?? [];
   for (const bridge of new Set(names)) {
-    // Gone, or never made.
+    // The bridge is gone, or was never made.
     await run('ip', ['link', 'delete', bridge], { timeout: 10_000 }).catch(() => undefined);
   }
   await rm(file);

@@ -5,9 +5,12 @@ import { minimalEnvironment } from '../processes/minimal-environment.js';
 import { run } from '../processes/run.js';
 const PING_TIMEOUT_MS = 3_000;
 
-/** An engine that answers: the DOCKER_HOST of DOCKER_HOST, the usual sockets or the CLI's context. */
+/**
+ * Returns the address of an engine that answers: of the variable DOCKER_HOST, the usual sockets or the
+ * CLI's context.
+ */
 export async function findDocker(): Promise<string | undefined> {
-  // Who names an engine wants that one: no other is looked for.
+  // If DOCKER_HOST is set, no other engine is searched.
   const named = process.env.DOCKER_HOST?.trim();
   if (named) return (await answers(named)) ? named : undefined;
   for (const host of usualHosts()) if (await answers(host)) return host;
@@ -15,7 +18,7 @@ export async function findDocker(): Promise<string | undefined> {
   return current !== undefined && (await answers(current)) ? current : undefined;
 }
 
-/** Whether a Docker engine answers at this DOCKER_HOST. */
+/** Reports whether a Docker engine answers at this DOCKER_HOST. */
 export async function answers(host: string): Promise<boolean> {
   const target = pingTarget(host);
   if (target === undefined) return false;
@@ -25,7 +28,7 @@ export async function answers(host: string): Promise<boolean> {
       resolve(response.statusCode === 200);
     });
     ping.on('timeout', () => ping.destroy());
-    ping.on('error', () => resolve(false)); // nobody there, or not for this user
+    ping.on('error', () => resolve(false)); // Not listening, or not accessible to this user.
     ping.end();
   });
 }
@@ -37,7 +40,7 @@ function pingTarget(host: string) {
   if (url.protocol === 'tcp:' || url.protocol === 'http:') {
     return { host: url.hostname, port: url.port || 2375 };
   }
-  return undefined; // ssh and TLS are the CLI's business, not ours
+  return undefined; // ssh and TLS are left to the CLI.
 }
 
 function usualHosts(): string[] {
@@ -63,6 +66,6 @@ async function contextHost(): Promise<string | undefined> {
     });
     return host.trim() || undefined;
   } catch {
-    return undefined; // no CLI, or one without contexts
+    return undefined; // No CLI, or a CLI without contexts.
   }
 }

@@ -1,17 +1,17 @@
 import { connectDocker } from '../../src/docker/containers/docker-client.js';
 
-/** Bound of each call, in milliseconds. */
+/** Time limit of each call, in milliseconds. */
 const TIMEOUT_MS = 30_000;
 
-/** Something on a Docker engine. */
+/** A labelled object on a Docker engine. */
 export interface Labelled {
   readonly kind: 'container' | 'network' | 'volume';
-  /** That of a volume is its name. */
+  /** The id; a volume's name. */
   readonly id: string;
   readonly name: string;
 }
 
-/** What carries a label, `name=value`, in the order in which it can be removed. */
+/** Returns the objects with a label `name=value`, in an order in which they can be removed. */
 export async function findLabelled(dockerHost: string, label: string): Promise<Labelled[]> {
   const docker = connectDocker(dockerHost);
   const filters = JSON.stringify({ label: [label] });
@@ -32,7 +32,7 @@ export async function findLabelled(dockerHost: string, label: string): Promise<L
   ];
 }
 
-/** Removes it for good. */
+/** Removes an object permanently. */
 export async function removeLabelled(
   dockerHost: string,
   found: readonly Labelled[],

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { runToEnd } from '../processes/run.js';
 
-/** Unmounts what an engine that was killed has left mounted in a folder; else the folder stays. */
+/** Unmounts mounts that a killed engine left in a folder; they would keep it from being removed. */
 export async function unmountWithin(folder: string): Promise<void> {
   const mounts = await readFile('/proc/self/mounts', 'utf8');
   for (const line of mounts.split('\n').reverse()) {

@@ -2,21 +2,23 @@ import { describeFailure } from '../failure.js';
 import { startDockerDaemon, type DockerDaemon } from './docker-daemon.js';
 import { findDocker } from './find-docker.js';
 
-/** The Docker engine to use; without one, why not. */
+/** The Docker engine to use, or the reason why there is none. */
 export type Docker =
   | { readonly host: string; readonly own: DockerDaemon | undefined }
   | { readonly host: undefined; readonly missing: string };
 
 export interface DockerOptions {
-  /** Where an engine of our own keeps images, containers and volumes. */
+  /** Folder in which an engine of our own keeps images, containers and volumes. */
   readonly dataDir: string;
   readonly runDir: string;
-  /** Whether an engine may be installed and started here. */
+  /** True if an engine may be installed and started here. */
   readonly manage: boolean;
 }
 
-/** Finds a Docker engine, or starts one where that is possible and allowed. Never throws: what
- * needs containers says that there are none, and the rest of the platform works. */
+/**
+ * Finds a Docker engine, or starts one where possible and allowed. Never throws: features with containers
+ * report that Docker is missing, and the rest of the platform works.
+ */
 export async function obtainDocker({ dataDir, runDir, manage }: DockerOptions): Promise<Docker> {
   const host = await findDocker();
   if (host !== undefined) return { host, own: undefined };

@@ -1,14 +1,14 @@
 import { lstat, mkdir } from 'node:fs/promises';
 import { StartFailure } from '../failure.js';
 
-/** Others may pass, because a container's processes do, but neither look around nor write. */
+/** Container processes of other users may traverse the folder, but neither list nor write it. */
 const MODE = 0o711;
 const WRITABLE_BY_OTHERS = 0o022;
 
 /**
- * Makes a folder that root is going to trust, or finds one that it has made before.
+ * Makes a folder that root is going to trust, or finds one that it made before.
  *
- * @throws StartFailure when what is there is a link, or is or may be written by somebody else.
+ * @throws StartFailure when the folder is a link, or belongs to or is writable by another user.
  */
 export async function ensureOwnFolder(folder: string): Promise<void> {
   try {
@@ -16,10 +16,10 @@ export async function ensureOwnFolder(folder: string): Promise<void> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
-  const found = await lstat(folder); // of a link, what it is and not what it leads to
+  const found = await lstat(folder); // Describes a link itself, not its target.
   const isOwn = found.isDirectory() && found.uid === process.getuid?.();
   if (isOwn && (found.mode & WRITABLE_BY_OTHERS) === 0) return;
   throw new StartFailure(
-    `${folder} is not a folder that this user alone writes to, so what is in it is not trusted: remove it.`,
+    `${folder} is not a folder that only this user can write to, so its contents are not trusted: remove it.`,
   );
 }

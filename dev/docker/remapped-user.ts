@@ -4,14 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../processes/run.js';
 import { stopping } from '../processes/stopping.js';
 
-/** The user whose subordinate ids Docker gives to containers, by its own name for it. */
+/** The user whose subordinate ids Docker assigns to containers, under Docker's own name for it. */
 const USER = 'dockremap';
 
-/** As many ids as Docker itself takes, from the same one on. */
+/** First and number of ids, the same as Docker's own defaults. */
 const FIRST_ID = 100_000;
 const IDS = 65_536;
 
-/** The programs wait for each other's locks, for seconds, and then fail. */
+/** Time limits and attempts: the programs wait seconds for each other's locks, and then fail. */
 const TIMEOUT_MS = 60_000;
 const TRIES = 20;
 const PAUSE_MS = 1_000;
@@ -19,16 +19,16 @@ const PAUSE_MS = 1_000;
 type Command = readonly [program: string, ...args: string[]];
 
 interface Options {
-  /** Where users are written down. */
+  /** Folder of the user database. */
   readonly etc?: string;
   readonly pauseMs?: number;
 }
 
 /**
- * Makes the user and its ids where there are none. Docker would, with its start: of two engines that start
- * at a time one then finds the user half made, and does not start.
+ * Makes the user and its ids if missing. Docker would do so at its start, but if two engines start at the
+ * same time, one of them finds an incomplete user and does not start.
  *
- * @throws what `useradd` or `usermod` failed with, each time.
+ * @throws the failure of `useradd` or `usermod`, if every attempt fails.
  */
 export async function ensureRemappedUser({
   etc = '/etc',
@@ -41,14 +41,14 @@ export async function ensureRemappedUser({
     try {
       await run(program, args, { timeout: TIMEOUT_MS });
     } catch (error) {
-      // Somebody else may be at it, and have done it when it is looked at again.
+      // Another process may be making the user, and be done at the next check.
       if (++failures === TRIES) throw error;
       await sleep(pauseMs, undefined, { signal: stopping.signal });
     }
   }
 }
 
-/** What is to be run for the next thing that is missing; undefined when all is there. */
+/** Returns the command that makes the next missing part; undefined when all is complete. */
 async function nextStep(etc: string): Promise<Command | undefined> {
   const read = (name: string) => readFile(path.join(etc, name), 'utf8').catch(() => '');
   const [users, uids, gids] = await Promise.all(['passwd', 'subuid', 'subgid'].map(read));
@@ -65,7 +65,7 @@ async function nextStep(etc: string): Promise<Command | undefined> {
 
 const names = (file = '') => file.split('\n').some((line) => line.startsWith(`${USER}:`));
 
-/** The first id after each range of a file such as `/etc/subuid`. */
+/** Returns the first id after each range of a file such as `/etc/subuid`. */
 function endsOfRanges(file = ''): number[] {
   return file
     .split('\n')

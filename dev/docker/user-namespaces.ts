@@ -4,22 +4,25 @@ import path from 'node:path';
 import { StartFailure } from '../failure.js';
 import { findProgram } from '../processes/find-program.js';
 
-/** With these Docker makes a user whose subordinate ids containers get, where there is none. */
+/** Programs with which Docker makes a missing user for the subordinate ids of containers. */
 const PROGRAMS = ['useradd', 'usermod'];
 
-/** What Docker, within its folder, calls the data of containers that have one range of ids. */
+/** The name within Docker's folder of the data of containers that share a range of ids. */
 const REMAPPED = /^\d+\.\d+$/;
 
-/** How the engine of a data folder runs containers; `kept` when it has data that are reached in no other way. */
+/**
+ * The user namespace mode of a data folder's engine; `kept` if existing data can be reached in no other
+ * mode.
+ */
 export type UserNamespaces =
   | { readonly on: true; readonly kept: boolean }
   | { readonly on: false; readonly why: string };
 
 /**
- * Whether containers get a namespace of users: root and the users in them are then nobody on this machine.
- * Docker keeps the data of both kinds apart, so what there is of either decides.
+ * Decides whether containers get a user namespace, in which root and other users are unprivileged on this
+ * machine. Docker keeps the data of the two modes apart, so existing data decide.
  *
- * @throws StartFailure when there are data of containers with one, and none can be had any more.
+ * @throws StartFailure when existing data need a user namespace, and none is available any more.
  */
 export async function chooseUserNamespaces(dataDir: string): Promise<UserNamespaces> {
   if (existsSync(path.join(dataDir, 'volumes'))) {
@@ -29,12 +32,12 @@ export async function chooseUserNamespaces(dataDir: string): Promise<UserNamespa
   const obstacle = await obstacleTo(dataDir);
   if (obstacle === undefined) return { on: true, kept };
   if (kept) {
-    throw new StartFailure(`${dataDir} has data of user namespaces, but ${obstacle}.`);
+    throw new StartFailure(`${dataDir} holds data that need user namespaces, but ${obstacle}.`);
   }
   return { on: false, why: obstacle };
 }
 
-/** The folders in which an engine of this data folder may have written something down. */
+/** Returns the folders in which an engine of this data folder may have stored records. */
 export async function engineFolders(dataDir: string): Promise<string[]> {
   return [dataDir, ...(await remappedData(dataDir))];
 }
@@ -54,10 +57,10 @@ async function obstacleTo(dataDir: string): Promise<string | undefined> {
   if (!/^\s*0\s+0\s+4294967295\s*$/.test(ids)) return 'this machine is in one itself';
   const programs = await Promise.all(PROGRAMS.map(findProgram));
   if (programs.includes(undefined)) return `${PROGRAMS.join(' and ')} are not on this machine`;
-  // Their root is somebody else, and has to come through.
+  // Root in a container is another user on this machine, and must be able to traverse these folders.
   for (let folder = path.resolve(dataDir); folder !== path.dirname(folder);) {
     folder = path.dirname(folder);
-    const found = await stat(folder).catch(() => undefined); // still to be made
+    const found = await stat(folder).catch(() => undefined); // Not created yet.
     if (found && (found.mode & 0o001) === 0) return `${folder} is closed to others`;
   }
   return undefined;

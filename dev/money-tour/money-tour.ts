@@ -10,12 +10,12 @@ import { Payer, transfer } from './payer.js';
 import { SessionTour } from './session-tour.js';
 import { Terminal, type Asked } from './terminal.js';
 
-/** Where the platform is, and who may do what there. */
+/** The platform's address, chain and keys for the tour. */
 export interface MoneyTourFacts {
   readonly webUrl: string;
   readonly backendUrl: string;
   readonly internalApiKey: string;
-  /** Where a shell finds that. */
+  /** The file from which a shell reads the key. */
   readonly secretsFile: string;
   readonly chain: LocalChain;
 }
@@ -35,15 +35,15 @@ const split = z.object({
   payouts: z.array(z.object({ transaction: hex.nullable() })),
 });
 
-/** What is split, in base units. */
+/** The amount to split, in base units. */
 const SPLIT = 3n * ONE;
 
-/** What it is made of: what a wallet buys by itself, and what somebody's agents pay. */
+/** Parts of the tour: purchases of a wallet without an account, and payments of a user's agents. */
 export const PARTS = ['session', 'agents'] as const;
 
 export type Part = (typeof PARTS)[number];
 
-/** One person with an account of the chain, who pays and is paid until the ledger balances. */
+/** A person with an account of the chain, who pays and is paid until the ledger balances. */
 export class MoneyTour {
   readonly #facts: MoneyTourFacts;
   readonly #terminal = new Terminal();
@@ -53,18 +53,19 @@ export class MoneyTour {
   constructor(facts: MoneyTourFacts) {
     this.#facts = facts;
     const { accounts } = facts.chain;
-    // The first one is whose money the start has given away.
+    // Skips the first account: `npm start` spends its money.
     const taken = accounts[randomInt(1, accounts.length)];
-    if (!taken) throw new StartFailure('The chain has no accounts with money.');
+    if (!taken)
+      throw new StartFailure('The chain has no accounts with money: restart it with npm start.');
     this.#payer = new Payer(facts.chain, taken, this.#terminal);
   }
 
-  /** Every tour of an installation is another person's. @throws StartFailure */
+  /** Runs the tour; each tour of an installation is another person's. @throws StartFailure */
   async go(parts: readonly Part[] = PARTS): Promise<void> {
     const { chain, internalApiKey, secretsFile } = this.#facts;
     this.#terminal.hide('INTERNAL_API_KEY', internalApiKey);
     say(`The account ${this.#payer.address} of ${chain.network} at ${chain.rpcUrl} pays.`);
-    say('What is shown can be sent again from a shell with');
+    say('To send the shown requests again from a shell, set');
     say(`export INTERNAL_API_KEY=$(node -p "require('${secretsFile}').internalApiKey")`);
 
     if (parts.includes('session')) {
@@ -112,7 +113,7 @@ export class MoneyTour {
   async #clone(parentAgentId: string): Promise<string> {
     const terminal = this.#terminal;
     const { chainId } = this.#facts.chain;
-    terminal.heading('What a clone costs; its payment, and then itself');
+    terminal.heading('The price of a clone, its payment, and the clone');
     const offer = await terminal.ask(this.#web('GET', '/api/agents/clone'));
     const { price, token, treasury } = terms.parse(offer.body);
     const { blockNumber, hash } = await this.#payer.send([transfer(token, treasury, ONE)]);
@@ -161,9 +162,10 @@ export class MoneyTour {
       (found) => ['completed', 'partial', 'failed'].includes(split.parse(found).status),
     );
     const { payouts, status } = split.parse(body);
-    if (status !== 'completed') throw new StartFailure('The tour ends here: not all were paid.');
+    if (status !== 'completed')
+      throw new StartFailure('The tour ends here: not every recipient was paid.');
     for (const hash of new Set(payouts.map(({ transaction }) => transaction))) {
-      say(`transaction ${hash} has paid them`);
+      say(`transaction ${hash} paid the recipients`);
     }
     for (const { address } of recipients) {
       const balance = await this.#payer.node.tokenBalance(usdc.address, address);

@@ -18,7 +18,7 @@ import type { Terminal } from './terminal.js';
 
 const MINED_TIMEOUT_MS = 60_000;
 
-/** An account of the chain with money, whose key everybody knows. */
+/** An account of the chain with money, whose key is public. */
 export class Payer {
   readonly address: Hex;
   readonly node: ChainNode;
@@ -34,12 +34,12 @@ export class Payer {
     this.node = new ChainNode({ chainId: chain.chainId, url: chain.rpcUrl });
   }
 
-  /** Signs that so much may be held of its deposit: nothing is sent. */
+  /** Signs that the given amount of the account's deposit may be held; sends nothing. */
   sign(domain: HoldDomain, hold: Hold): Promise<Hex> {
     return signTypedData({ ...holdTypedData(domain, hold), privateKey: this.#privateKey });
   }
 
-  /** Sends calls in one transaction, and waits until it is in a block. @throws StartFailure */
+  /** Sends calls in one transaction, and waits for its block. @throws StartFailure */
   async send(calls: readonly PaymentCall[]): Promise<Receipt> {
     const node = new PaymentNode(this.node);
     const [gas, nonce, fees] = await Promise.all([
@@ -48,7 +48,9 @@ export class Payer {
       node.fees(),
     ]);
     if (gas === undefined) {
-      throw new StartFailure(`The chain would revert it: has ${this.address} enough left?`);
+      throw new StartFailure(
+        `The transaction would revert: check that ${this.address} has enough money left.`,
+      );
     }
     const { raw, hash } = await signTransaction(
       { signer: this.#privateKey, feePayer: undefined },
@@ -60,13 +62,13 @@ export class Payer {
     const body = { jsonrpc: '2.0', id: 1, method: 'eth_sendRawTransaction', params: [raw] };
     await this.#terminal.ask({ method: 'POST', url: this.#chain.rpcUrl, body });
     const receipt = await poll(() => this.node.receipt(hash), { timeoutMs: MINED_TIMEOUT_MS });
-    if (!receipt?.succeeded) throw new StartFailure(`The transaction ${hash} has failed.`);
+    if (!receipt?.succeeded) throw new StartFailure(`The transaction ${hash} failed.`);
     say(`transaction ${hash} is in block ${receipt.blockNumber}`);
     return receipt;
   }
 }
 
-/** The call that sends base units of a token. */
+/** Returns the call that sends base units of a token. */
 export const transfer = (token: Hex, to: Hex, amount: bigint): PaymentCall => ({
   to: token,
   data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to, amount] }),

@@ -11,22 +11,25 @@ import { send, type Asked, type Terminal, type Told } from './terminal.js';
 const SESSIONS = '/api/wallet/sessions';
 const GATEWAY = '/api/v1/gateway';
 
-/** Purchases that are shown whole; of the others, a line for so many. */
+/** Number of purchases shown in full, and of further purchases for each progress line. */
 const SHOWN = 3;
 const PROGRESS = 100;
 
-/** Of this machine, so that it is as many clients as it takes: each may ask 100 times a minute. */
+/** Number of loopback addresses, each of which counts as a client: a client may send 100 requests a minute. */
 const CLIENTS = 15;
 
-/** Purchases that may fail, as where a machine has too much to do, and the pause after one. */
+/** Most failed purchases, for example on an overloaded machine, and milliseconds of the pause after each. */
 const MOST_FAILED = 10;
 const FAILED_MS = 1_000;
 
-/** Requests that open a session: each waits for a while, and then tells to ask again. */
+/**
+ * Most requests to open a session, and seconds between them: each waits for a while, and is then answered
+ * with a request to retry.
+ */
 const OPENING_TRIES = 10;
 const OPENING_S = 5;
 
-/** A minute, unless the answer says how long to wait. */
+/** Default pause in seconds, if a rate limited answer has no `Retry-After`. */
 const FULL_S = 60;
 
 const hex = z.templateLiteral(['0x', z.string()]);
@@ -46,7 +49,7 @@ const closed = z.object({
   transactions: z.array(hex),
 });
 
-/** Somebody without an account of the platform, whose wallet pays for what it asks. */
+/** A person without an account of the platform, whose wallet pays for each request. */
 export class SessionTour {
   readonly #webUrl: string;
   readonly #payer: Payer;
@@ -58,7 +61,7 @@ export class SessionTour {
     this.#terminal = terminal;
   }
 
-  /** Opens a session, spends all of it, and closes it. @throws StartFailure */
+  /** Opens a session, spends its whole deposit, and closes it. @throws StartFailure */
   async go(): Promise<void> {
     const { deposit, deposited } = await this.#deposit();
     const sessionId = await this.#open(deposit);
@@ -66,13 +69,13 @@ export class SessionTour {
     await this.#close(sessionId);
   }
 
-  /** @returns how much, and the transaction that has put it in the escrow. */
+  /** Deposits the minimum in the escrow, and returns the amount and the transaction. */
   async #deposit(): Promise<{ deposit: string; deposited: Hex }> {
-    this.#terminal.heading('What is sold and how to pay, and a deposit in the escrow');
+    this.#terminal.heading('The offer, the way to pay, and a deposit in the escrow');
     const { body } = await this.#terminal.ask(this.#request('GET', GATEWAY));
     const { escrow, minDeposit, token } = offer.parse(body).payment;
     const amount = parseAmount(minDeposit);
-    if (amount === undefined) throw new StartFailure(`${minDeposit} is no amount.`);
+    if (amount === undefined) throw new StartFailure(`${minDeposit} is not an amount.`);
     const { hash } = await this.#payer.send([
       {
         to: token,
@@ -90,11 +93,11 @@ export class SessionTour {
     return { deposit: minDeposit, deposited: hash };
   }
 
-  /** @returns what debits it. */
+  /** Opens a session, and returns the id with which purchases debit it. */
   async #open(deposit: string): Promise<string> {
     const terminal = this.#terminal;
     terminal.heading(
-      'A payment session: the wallet is told what to sign, signs it, and asks again',
+      'A payment session: the wallet gets a message to sign, signs it, and sends the request again',
     );
     const wanted = { address: this.#payer.address, deposit };
     const { body } = await this.#ask(wanted);
@@ -104,14 +107,17 @@ export class SessionTour {
     return id;
   }
 
-  /** With what the wallet signs for it: anew when it takes longer than a request waits. */
+  /**
+   * Sends the wallet's signature with the request; signs again if opening takes longer than a request
+   * waits.
+   */
   async #ask(wanted: { readonly address: Hex; readonly deposit: string }): Promise<Told> {
     const terminal = this.#terminal;
     for (let tries = 1; ; tries += 1) {
       const told = await terminal.askAnyway(this.#request('POST', SESSIONS, wanted));
       const asked = unsigned.safeParse(told.body);
       if (!asked.success) {
-        throw new StartFailure('The tour ends here: that says nothing that could be signed.');
+        throw new StartFailure('The tour ends here: the answer has no message to sign.');
       }
       const { domain, message } = asked.data.typedData;
       const { deadline, nonce } = message;
@@ -125,17 +131,17 @@ export class SessionTour {
       const answer = await terminal.askAnyway(request);
       if (answer.status < 300) return answer;
       if (answer.status !== 503) {
-        throw new StartFailure('The tour ends here: no session is opened.');
+        throw new StartFailure('The tour ends here: no session was opened.');
       }
       await delay(secondsOf(answer, OPENING_S) * 1_000);
     }
   }
 
-  /** Until nothing is left of it. */
+  /** Buys until the session's deposit is spent. */
   async #spend(sessionId: string, hash: Hex): Promise<void> {
     const terminal = this.#terminal;
     terminal.heading(
-      'What the deposit has moved, bought again and again until the session is empty',
+      'The transfers of the deposit, bought again and again until the session is empty',
     );
     const order = { plugin: 'chain', action: 'transfers', input: { hash } };
     const headers = { 'x-session-id': sessionId, 'x-wallet-address': this.#payer.address };
@@ -149,38 +155,41 @@ export class SessionTour {
       const told = bought < SHOWN ? await terminal.askAnyway(asked) : await send(asked);
       if (told.status === 200) {
         bought += 1;
-        if (bought === SHOWN) say('\nand again, of which the last answer is shown');
+        if (bought === SHOWN) say('\nmore purchases follow; only the last answer is shown');
         if (bought % PROGRESS === 0) say(`${bought} bought, ${leftOf(told)} pathUSD left`);
       } else if (told.status === 429) {
         await this.#becomeAnother(clients, told);
       } else if (told.status >= 500 && failed < MOST_FAILED) {
         failed += 1;
-        say('that has failed, and costs nothing: again');
+        say('the purchase failed and costs nothing: retrying');
         await delay(FAILED_MS);
       } else {
         if (bought >= SHOWN) terminal.show(asked, told);
         if (told.status === 402) return;
-        throw new StartFailure('The tour ends here: that cannot be bought.');
+        throw new StartFailure('The tour ends here: the purchase was rejected.');
       }
     }
   }
 
-  /** Whoever has asked too often asks no more for a minute: somebody else does, or all wait. */
+  /**
+   * Switches to another client address, since a rate limited one must pause for a minute; waits if none
+   * is left.
+   */
   async #becomeAnother(clients: (string | undefined)[], told: Told): Promise<void> {
     if (clients.length > 1) {
       clients.shift();
-      say(`a client's 100 a minute are over: ${clients[0]} goes on`);
+      say(`rate limit of 100 a minute reached: continuing as ${clients[0]}`);
       return;
     }
     const seconds = secondsOf(told, FULL_S);
-    say(`a client's 100 a minute are over: on in ${seconds} s`);
+    say(`rate limit of 100 a minute reached: continuing in ${seconds} s`);
     await delay(seconds * 1_000);
   }
 
-  /** Addresses to ask from; undefined for the one that this system has. */
+  /** Returns the source addresses for requests; undefined for the system's default address. */
   #clients(): (string | undefined)[] {
     const { hostname } = new URL(this.#webUrl);
-    // Elsewhere only the first of a loopback network's addresses can be used without more ado.
+    // Other systems need configuration to use more than the first address of the loopback network.
     if (process.platform !== 'linux' || !hostname.startsWith('127.')) return [undefined];
     return Array.from({ length: CLIENTS }, (_, index) => `127.0.0.${index + 1}`);
   }
@@ -192,16 +201,17 @@ export class SessionTour {
       this.#request('DELETE', `${SESSIONS}?sessionId=${sessionId}`),
       (found) => closed.parse(found).session.status === 'closed',
     );
-    for (const hash of closed.parse(body).transactions) say(`transaction ${hash} has settled it`);
+    for (const hash of closed.parse(body).transactions)
+      say(`transaction ${hash} settled the session`);
   }
 
-  /** Signed by no cookie: none is needed. */
+  /** Builds a request without a cookie: none is needed. */
   #request(method: Asked['method'], path: string, body?: unknown): Asked {
     return { method, url: `${this.#webUrl}${path}`, body };
   }
 }
 
-/** Until it is to be asked again. */
+/** Seconds to wait before a retry. */
 const secondsOf = ({ headers }: Told, unlessSaid: number): number =>
   Number(headers['retry-after']) || unlessSaid;
 

@@ -7,34 +7,34 @@ import { say } from '../report.js';
 
 const TIMEOUT_MS = 60_000;
 
-/** Between two looks at what goes on, and for how long it may. */
+/** Milliseconds between two polls, and of polling in total. */
 const LOOK_MS = 1_000;
 const LOOKED_MS = 5 * 60_000;
 
-/** A request over HTTP. */
+/** An HTTP request. */
 export interface Asked {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** Of this machine, from which it is sent; as the system has it unless said. */
+  /** Local address from which the request is sent; chosen by the system by default. */
   readonly from?: string;
 }
 
-/** What came back. */
+/** The answer to a request. */
 export interface Told {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** Undefined for what is no JSON. */
+  /** The parsed body; undefined if it is not JSON. */
   readonly body: unknown;
 }
 
-/** Sends requests, and shows them as a person would send them, with what comes back. */
+/** Sends requests, and shows them as shell commands with their answers. */
 export class Terminal {
-  /** By what a shell knows them: they are not for everybody who sees the screen. */
+  /** Shell variables that hold secrets, by their values: secrets are not shown on the screen. */
   readonly #variables = new Map<string, string>();
 
-  /** From here on the value is shown by the variable that has it. */
+  /** Shows the value as its shell variable from now on. */
   hide(variable: string, value: string): void {
     this.#variables.set(value, variable);
   }
@@ -43,14 +43,14 @@ export class Terminal {
     say(`\n# ${line}`);
   }
 
-  /** Shows it, sends it, and shows the answer. @throws StartFailure unless the answer is a good one. */
+  /** Shows a request, sends it, and shows the answer. @throws StartFailure unless the answer is a success. */
   async ask(asked: Asked): Promise<Told> {
     const told = await this.askAnyway(asked);
     if (told.status < 300) return told;
-    throw new StartFailure('The tour ends here: that is no answer that it can go on with.');
+    throw new StartFailure('The tour ends here: the answer is an error.');
   }
 
-  /** The same whatever the answer is. */
+  /** Works like `ask`, but accepts every answer. */
   async askAnyway(asked: Asked): Promise<Told> {
     say(`\n${this.#curlOf(asked)}`);
     const told = await send(asked);
@@ -58,16 +58,16 @@ export class Terminal {
     return told;
   }
 
-  /** Shows what was sent before, with what came back. */
+  /** Shows an earlier request with its answer. */
   show(asked: Asked, told: Told): void {
     say(`\n${this.#curlOf(asked)}`);
     this.#show(told);
   }
 
   /**
-   * Shows it, and sends it again and again until the answer is the one that is waited for.
+   * Shows a request, and repeats it until its answer is the expected one.
    *
-   * @param isThere throws for one that it will not become.
+   * @param isThere throws if the expected answer can no longer come.
    */
   async until(asked: Asked, isThere: (body: unknown) => boolean): Promise<Told> {
     say(`\n${this.#curlOf(asked)}   # until it is done`);
@@ -76,7 +76,7 @@ export class Terminal {
       const told = await send(asked);
       const isOver = told.status >= 300 || performance.now() > deadline;
       if (isOver || isThere(told.body)) this.#show(told);
-      if (isOver) throw new StartFailure('The tour ends here: that does not come to its end.');
+      if (isOver) throw new StartFailure('The tour ends here: the request did not finish in time.');
       if (isThere(told.body)) return told;
       await delay(LOOK_MS);
     }
@@ -109,10 +109,10 @@ export class Terminal {
   }
 }
 
-/** As a shell reads it whole. */
+/** Quotes a word for the shell. */
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 
-/** Sends it, and shows nothing. */
+/** Sends a request, and shows nothing. */
 export async function send({ body, from, headers, method, url }: Asked): Promise<Told> {
   const sent = httpRequest(url, {
     method,

@@ -12,11 +12,11 @@ const DAC_OVERRIDE = 1n << 1n;
 const DAC_READ_SEARCH = 1n << 2n;
 const SETPCAP = 1n << 8n;
 
-/** How to run PostgreSQL's programs, which refuse to run as root. */
+/** The way to run PostgreSQL's programs, which refuse to run as root. */
 export interface PostgresUser {
-  /** Gives a file or folder to the user that PostgreSQL runs as. */
+  /** Changes the owner of a file or folder to the user that PostgreSQL runs as. */
   own(file: string): void;
-  /** The command line to spawn, and the ids to spawn it with. */
+  /** Returns the command line to spawn, and the ids to spawn it with. */
   command(
     program: string,
     args: readonly string[],
@@ -29,7 +29,7 @@ export interface PostgresUser {
 }
 
 /**
- * The caller, or for root a system user `postgres`, which is made when missing.
+ * Returns the caller, or for root a system user `postgres`, which is created if missing.
  *
  * @param places files that PostgreSQL must be able to reach.
  */
@@ -42,10 +42,12 @@ export async function postgresUser(places: readonly string[]): Promise<PostgresU
   if (await canReach(places, uid, gid)) {
     return { own, command: (command, args) => ({ command, args, uid, gid }) };
   }
-  // A clone in /root: root's home is closed to others, so PostgreSQL gets the right to pass, only.
+  // For a clone in /root, which is closed to others: PostgreSQL gets only the capability to traverse
+  // folders.
   const right = await rightToPass(places[0] ?? '');
   const grant = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
-  // Its programs ask access(2) for each other, which forgets the rights of other users than root.
+  // PostgreSQL's programs check each other with access(2), which ignores the capabilities of users other
+  // than root.
   grant.push('--securebits=+no_setuid_fixup');
   grant.push(
     `--inh-caps=-all,+${right}`,
@@ -66,22 +68,28 @@ async function findUser(): Promise<{ uid: number; gid: number } | undefined> {
     ]);
     return { uid: Number(uid), gid: Number(gid) };
   } catch (error) {
-    if (exitCodeOf(error) === 1) return undefined; // no such user
+    if (exitCodeOf(error) === 1) return undefined; // No such user.
     throw error;
   }
 }
 
 async function makeUser(): Promise<{ uid: number; gid: number }> {
-  say('PostgreSQL refuses to run as root: making the system user "postgres" for it.');
+  say('PostgreSQL refuses to run as root: creating the system user "postgres" for it.');
   try {
     await run('useradd', ['--system', '--user-group', '--no-create-home', 'postgres'], TIMEOUT);
   } catch (cause) {
-    throw new StartFailure('Making the user "postgres" failed: start as another user than root.', {
-      cause,
-    });
+    throw new StartFailure(
+      'The user "postgres" could not be created: start as a user other than root.',
+      {
+        cause,
+      },
+    );
   }
   const user = await findUser();
-  if (user === undefined) throw new StartFailure('The user "postgres" could not be made.');
+  if (user === undefined)
+    throw new StartFailure(
+      'The user "postgres" could not be created: start as a user other than root.',
+    );
   return user;
 }
 
@@ -97,7 +105,7 @@ async function canReach(places: readonly string[], uid: number, gid: number): Pr
   }
 }
 
-/** Containers may lack the narrow right to search every folder but have the wider one. */
+/** Returns a capability to traverse folders: containers may lack the narrow one but have the wider one. */
 async function rightToPass(place: string): Promise<'dac_read_search' | 'dac_override'> {
   const unreachable = `The user "postgres" cannot reach ${place}: clone to a folder that is open to it, such as /srv, or start as another user than root.`;
   const setpriv = (process.env.PATH ?? '').split(':').map((folder) => path.join(folder, 'setpriv'));

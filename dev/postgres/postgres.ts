@@ -10,32 +10,32 @@ import { identify } from '../processes/process-identity.js';
 import { endProcess, lastLines, startProcess, type ServerProcess } from '../processes/process.js';
 import { findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.js';
 import { postgresUser, type PostgresUser } from './postgres-user.js';
-const READY_TIMEOUT_MS = 60_000; // recovery after a crash reads the log of the last minutes
+const READY_TIMEOUT_MS = 60_000; // Crash recovery reads the log of the last minutes.
 
 export interface PostgresOptions {
-  /** Folder of the cluster; made when missing, kept afterwards. */
+  /** Folder of the cluster; created if missing, and kept. */
   readonly dataDir: string;
   /** Folder of the log and the process record. */
   readonly runDir: string;
   readonly port: number;
-  /** Password of the superuser `postgres`; that of the first start counts. */
+  /** Password of the superuser `postgres`, set by the first start. */
   readonly password: string;
   /** Further server settings. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Those of the npm package, when none are named. */
+  /** Paths of PostgreSQL's programs; by default those of the npm package. */
   readonly binaries?: PostgresBinaries;
 }
 
 /** An embedded PostgreSQL on loopback. */
 export interface Postgres {
   readonly port: number;
-  /** Address of the superuser's own database. */
+  /** URL of the superuser's own database. */
   readonly superuserUrl: string;
   readonly process: ServerProcess;
   stop(): Promise<void>;
 }
 
-/** Starts PostgreSQL on its data folder, making that first when it is missing. */
+/** Starts PostgreSQL on its data folder, and creates a missing folder first. */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const binaries = options.binaries ?? (await findPostgresBinaries());
   const user = await postgresUser([binaries.postgres, options.dataDir]);
@@ -56,7 +56,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
     env: { ...minimalEnvironment(), LC_ALL: 'C' },
     cwd: '/',
     runDir: options.runDir,
-    stopSignal: 'SIGINT', // a fast shutdown: SIGTERM would wait for every client
+    stopSignal: 'SIGINT', // A fast shutdown: SIGTERM would wait for every client.
   });
   const stop = () => server.stop(20_000);
 
@@ -82,7 +82,8 @@ async function createCluster(
   options: PostgresOptions,
   user: PostgresUser,
 ): Promise<void> {
-  // Made beside and then renamed, so that a start that was cut short leaves no half a cluster.
+  // Created under a temporary name and then renamed, so that an interrupted start leaves no incomplete
+  // cluster.
   const fresh = `${options.dataDir}.new`;
   const passwordFile = `${options.dataDir}.password`;
   rmSync(fresh, { recursive: true, force: true });
@@ -109,7 +110,7 @@ async function createCluster(
     });
   } catch (cause) {
     rmSync(fresh, { recursive: true, force: true });
-    throw new StartFailure(`PostgreSQL could not make its data folder: ${lastWords(cause)}`, {
+    throw new StartFailure(`PostgreSQL could not create its data folder: ${lastWords(cause)}`, {
       cause,
     });
   } finally {
@@ -118,7 +119,7 @@ async function createCluster(
   renameSync(fresh, options.dataDir);
 }
 
-/** After a kill its lock names a process that is gone, or by now another program's. */
+/** Removes a lock left by a kill: its pid belongs to no process, or by now to another program. */
 async function clearStaleLock(dataDir: string): Promise<void> {
   const lock = path.join(dataDir, 'postmaster.pid');
   if (!existsSync(lock)) return;
@@ -135,7 +136,7 @@ async function programOf(pid: number): Promise<string> {
 
 async function isReady(url: string): Promise<'ready' | undefined> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
-  client.on('error', () => undefined); // the query below rejects as well
+  client.on('error', () => undefined); // The query below rejects as well.
   try {
     await client.connect();
     await client.query('select 1');
@@ -144,10 +145,10 @@ async function isReady(url: string): Promise<'ready' | undefined> {
     const { code } = error as { code?: string };
     if (code === '28P01') {
       throw new StartFailure(
-        'The password kept in DATA_DIR does not fit its PostgreSQL: restore secrets.json, or delete DATA_DIR to begin anew.',
+        'The password stored in DATA_DIR does not match its PostgreSQL: restore secrets.json, or delete DATA_DIR to start over.',
       );
     }
-    return undefined; // not yet: refused, or starting up
+    return undefined; // Not ready: connection refused, or still starting.
   } finally {
     await client.end().catch(() => undefined);
   }

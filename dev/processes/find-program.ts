@@ -3,7 +3,7 @@ import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { StartFailure } from '../failure.js';
 
-/** The full path of a program on the PATH, undefined when it is not there. */
+/** Returns the full path of a program on the PATH; undefined if it is missing. */
 export async function findProgram(name: string): Promise<string | undefined> {
   const file = process.platform === 'win32' ? `${name}.exe` : name;
   for (const folder of (process.env.PATH ?? '').split(path.delimiter)) {
@@ -13,18 +13,20 @@ export async function findProgram(name: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** A program that a variable may name. */
+/** A program that a variable may set. */
 export interface NamedProgram {
   readonly variable: string;
   /** The variable's value. */
   readonly file: string | undefined;
 }
 
-/** The path of a named program. @throws StartFailure when no program is there. */
+/** Returns the path of a program set by a variable. @throws StartFailure if the file is not a program. */
 export async function programNamed({ file, variable }: NamedProgram): Promise<string | undefined> {
   if (file === undefined) return undefined;
   if (await isExecutable(file)) return path.resolve(file);
-  throw new StartFailure(`${variable} names ${file}, which is not a program that can be run.`);
+  throw new StartFailure(
+    `${variable} is ${file}, which is not an executable program: set it to one.`,
+  );
 }
 
 export async function isExecutable(file: string): Promise<boolean> {

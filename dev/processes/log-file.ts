@@ -10,10 +10,10 @@ export function openLog(file: string): number {
 }
 
 /**
- * Keeps a log that a child writes from growing without end: beyond 10 MB it goes on in an empty
- * file, and one older part is kept. The child holds the file open, so it is emptied, not moved.
+ * Bounds a log that a child writes: beyond 10 MB its content moves to one older part. The child holds the
+ * file open, so the file is emptied, not moved.
  *
- * @returns stops that.
+ * @returns the function that ends the bounding.
  */
 export function keepBounded(file: string): () => void {
   const timer = setInterval(() => bound(file), LOOK_EVERY_MS);
@@ -21,7 +21,7 @@ export function keepBounded(file: string): () => void {
   return () => clearInterval(timer);
 }
 
-/** Empties a log that is too long; what is in it becomes its older part. */
+/** Empties a log that is too long; its content becomes the older part. */
 export function bound(file: string, limitBytes = LIMIT_BYTES): void {
   if (!existsSync(file) || statSync(file).size <= limitBytes) return;
   copyFileSync(file, `${file}.1`);

@@ -1,4 +1,4 @@
-/** What programs need to find their files and the network: no setting of the product's, and no key. */
+/** Variables that programs need to find their files and the network: no product setting, and no key. */
 const PASSED_ON = [
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_.+|TZ|TMPDIR|TEMP|TMP|TERM|XDG_.+|LD_LIBRARY_PATH)$/,
   /^(HTTPS?_PROXY|ALL_PROXY|FTP_PROXY|NO_PROXY)$/i,
@@ -7,9 +7,10 @@ const PASSED_ON = [
 ];
 
 /**
- * The environment of a program that is not ours: a server, a package manager, a system's tool.
+ * Returns the environment for a program that is not part of the product: a server, a package manager, a
+ * system tool.
  *
- * @param own names of what this program alone is told besides.
+ * @param own names of further variables for this program.
  */
 export function minimalEnvironment(own?: RegExp, env = process.env): NodeJS.ProcessEnv {
   const passedOn = own ? [...PASSED_ON, own] : PASSED_ON;

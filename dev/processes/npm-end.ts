@@ -1,9 +1,9 @@
-/** How soon the end of npm is noticed. */
+/** Milliseconds between two checks for the end of npm. */
 const EVERY_MS = 250;
 
 /**
- * Calls `act` once when the npm that runs this process has ended. npm passes a SIGTERM on to its shell
- * alone, which ends without a word to what it runs. Does nothing where no npm runs this process.
+ * Calls `act` once when the npm that runs this process has ended. npm forwards a SIGTERM only to its
+ * shell, which ends without signalling its children. Does nothing if npm does not run this process.
  */
 export function onNpmEnd(act: () => void): void {
   if (process.env.npm_lifecycle_event === undefined) return;

@@ -3,22 +3,22 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { exitCodeOf } from './run.js';
 
-const execute = promisify(execFile); // not `run`: processes are looked at while we stop, too
+const execute = promisify(execFile); // Not `run`: processes are inspected during the shutdown too.
 
-/** A process that we started: a number alone could by now be another program's. */
+/** A process that this launcher started: its pid alone could by now be another program's. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** When it was started, in the words of the operating system. */
+  /** The time of its start, in the operating system's format. */
   readonly startedAt: string;
 }
 
-/** Who runs under this number now; undefined when nobody does. */
+/** Returns the process that runs under this pid now; undefined if none does. */
 export async function identify(pid: number): Promise<ProcessIdentity | undefined> {
   const startedAt = process.platform === 'linux' ? await bootTicks(pid) : await startTime(pid);
   return startedAt === undefined ? undefined : { pid, startedAt };
 }
 
-/** Whether the very process that was recorded still runs. */
+/** Reports whether the recorded process still runs. */
 export async function isAlive(recorded: ProcessIdentity): Promise<boolean> {
   return (await identify(recorded.pid))?.startedAt === recorded.startedAt;
 }
@@ -26,7 +26,8 @@ export async function isAlive(recorded: ProcessIdentity): Promise<boolean> {
 async function bootTicks(pid: number): Promise<string | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // The name in parentheses may hold spaces, so count from its end: state is 0, starttime 19.
+    // The name in parentheses may contain spaces, so fields are counted from its end: state is 0,
+    // starttime 19.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
     const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8');
@@ -44,7 +45,7 @@ async function startTime(pid: number): Promise<string | undefined> {
     const { stdout } = await execute('ps', args, { timeout: 5_000 });
     return stdout.trim() || undefined;
   } catch (error) {
-    if (exitCodeOf(error) === 1) return undefined; // ps found no such process
+    if (exitCodeOf(error) === 1) return undefined; // ps found no such process.
     throw error;
   }
 }

@@ -12,23 +12,23 @@ import { identify, isAlive, type ProcessIdentity } from './process-identity.js';
 
 const runningProcesses = new Set<ServerProcess>();
 
-/** What to run, and where its traces go. */
+/** A program to run, with its log and record. */
 export interface ServerCommand {
-  /** Names the log and the record of the process, and is shown to people. */
+  /** Name of the log and of the process record, also shown to people. */
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** A minimal one when left out. */
+  /** Environment; minimal by default. */
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
   readonly uid?: number;
   readonly gid?: number;
-  /** The folder of the records and logs. */
+  /** Folder of the records and logs. */
   readonly runDir: string;
-  /** With a channel, the child can send messages and sees when its parent is gone. */
+  /** True if the child gets a channel, through which it can send messages and notices the end of its parent. */
   readonly ipc?: boolean;
   readonly onMessage?: (message: unknown) => void;
-  /** What ends it cleanly; SIGTERM unless said otherwise. */
+  /** Signal for a clean stop; SIGTERM by default. */
   readonly stopSignal?: NodeJS.Signals;
 }
 
@@ -40,16 +40,16 @@ export interface ProcessRecord extends ProcessIdentity {
 export interface ServerProcess {
   readonly pid: number;
   readonly logFile: string;
-  /** Resolves with a few words about how it ended. */
+  /** Resolves with a short description of how the process ended. */
   readonly ended: Promise<string>;
   hasEnded(): boolean;
-  /** Asks it to end, and ends it and its group for good after `graceMs`; at once with 0. */
+  /** Requests the process to end, and kills it with its group after `graceMs`; at once if 0. */
   stop(graceMs: number): Promise<void>;
 }
 
 /**
- * Starts a program in a process group of its own, so that a Ctrl-C in the terminal reaches only
- * the launcher and everything can be stopped in order.
+ * Starts a program in its own process group, so that a Ctrl-C in the terminal reaches only the launcher,
+ * which stops everything in order.
  */
 export async function startProcess(options: ServerCommand): Promise<ServerProcess> {
   stopping.signal.throwIfAborted();
@@ -105,7 +105,7 @@ export async function startProcess(options: ServerCommand): Promise<ServerProces
       clearTimeout(timer);
     },
   };
-  // Before anything is waited for: whatever ends all others meanwhile ends this one, too.
+  // Added before the first await, so that a concurrent `killAll` ends this process too.
   runningProcesses.add(running);
   void ended.then(() => runningProcesses.delete(running));
 
@@ -115,12 +115,12 @@ export async function startProcess(options: ServerCommand): Promise<ServerProces
   return running;
 }
 
-/** Ends whatever is still running, at once: the last thing before this process ends itself. */
+/** Kills all processes that still run: the last step before this process exits. */
 export async function killAll(): Promise<void> {
   await Promise.all([...runningProcesses].map((running) => running.stop(0)));
 }
 
-/** Looks after a process that an earlier start had started. */
+/** Takes over a process that an earlier start had started. */
 export function adoptProcess(recorded: ProcessRecord, name: string, runDir: string): ServerProcess {
   const logFile = path.join(runDir, `${name}.log`);
   const stopBounding = keepBounded(logFile);
@@ -141,17 +141,17 @@ export function adoptProcess(recorded: ProcessRecord, name: string, runDir: stri
     hasEnded: () => over,
     stop: async (graceMs) => {
       await endProcess(recorded, recorded.stopSignal, graceMs);
-      forget(); // `ended` looks only now and then, and does not hold this process open
+      forget(); // `ended` polls rarely, and does not keep this process alive.
     },
   };
 }
 
-/** With everything that the process has started in its own group. */
+/** Kills a process with all others in its group. */
 async function killGroup(pid: number, ended: Promise<unknown>): Promise<void> {
   try {
     process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL');
   } catch (error) {
-    // On a Mac a group of which only zombies are left gives EPERM.
+    // On macOS, signalling a group that has only zombies left gives EPERM.
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ESRCH' && code !== 'EPERM') throw error;
   }
@@ -162,7 +162,7 @@ async function watchEnd(recorded: ProcessIdentity): Promise<void> {
   while (await isAlive(recorded)) await sleep(500, undefined, { ref: false });
 }
 
-/** Ends what an earlier start left behind because it was killed itself; keeps those in `keep`. */
+/** Ends processes that a killed start left behind, except those in `keep`. */
 export async function endLeftovers(
   runDir: string,
   keep: readonly string[] = [],
@@ -180,21 +180,21 @@ export async function endLeftovers(
   return (await Promise.all(ended)).flat();
 }
 
-/** The process of an earlier start, when it still runs. */
+/** Returns the process of an earlier start, if it still runs. */
 export async function readRecord(runDir: string, name: string): Promise<ProcessRecord | undefined> {
   const file = recordPath(runDir, name);
   if (!existsSync(file)) return undefined;
   try {
-    const recorded = JSON.parse(await readFile(file, 'utf8')) as ProcessRecord; // startProcess wrote it
+    const recorded = JSON.parse(await readFile(file, 'utf8')) as ProcessRecord; // Written by startProcess.
     return (await isAlive(recorded)) ? recorded : undefined;
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined; // a record cut short by a power failure
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // it ends just now
+    if (error instanceof SyntaxError) return undefined; // The record was truncated by a power failure.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // The process is just ending.
     throw error;
   }
 }
 
-/** Ends a process that is not our child, and waits until it is gone. */
+/** Ends a process that is not a child of this one, and waits until it is gone. */
 export async function endProcess(
   recorded: ProcessIdentity,
   signal: NodeJS.Signals,
@@ -210,10 +210,12 @@ export async function endProcess(
     }
     if ((await poll(gone, { timeoutMs: graceMs })) === true) return;
   }
-  throw new StartFailure(`Process ${recorded.pid} of an earlier start cannot be ended.`);
+  throw new StartFailure(
+    `Process ${recorded.pid} of an earlier start cannot be ended: kill it and restart.`,
+  );
 }
 
-/** The end of a log, for a message about why something would not start. */
+/** Returns the end of a log, for a message about a failed start. */
 export function lastLines(logFile: string, count = 5): string {
   const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n');
   return lines.slice(-count).join('\n');

@@ -6,8 +6,8 @@ import { stopping } from './stopping.js';
 const execute = promisify(execFile);
 
 /**
- * Runs a program to its end and returns what it wrote; it ends with us when we are to stop. Its
- * environment is minimal when none is given.
+ * Runs a program to its end and returns its output; the program is stopped when this process must stop.
+ * Its environment is minimal by default.
  */
 export function run(
   command: string,
@@ -17,7 +17,7 @@ export function run(
   return runToEnd(command, args, { ...options, signal: stopping.signal });
 }
 
-/** The same for what belongs to stopping: it goes on when we are to stop. */
+/** Runs a program that belongs to the shutdown: unlike in `run`, a stop does not end it. */
 export async function runToEnd(
   command: string,
   args: readonly string[],
@@ -32,13 +32,13 @@ export async function runToEnd(
   return stdout;
 }
 
-/** What a program that `run` ran told about its failure; empty when it said nothing. */
+/** Returns the error output of a program that failed in `run`; empty if there was none. */
 export function lastWords(error: unknown): string {
   const { stderr } = error as { stderr?: unknown };
   return typeof stderr === 'string' ? (stderr.trim().split('\n').at(-1) ?? '') : '';
 }
 
-/** The code a program ended with; undefined when it did not run to its end by itself. */
+/** Returns a program's exit code; undefined if it did not exit by itself. */
 export function exitCodeOf(error: unknown): number | undefined {
   const { code } = error as { code?: unknown };
   return typeof code === 'number' ? code : undefined;

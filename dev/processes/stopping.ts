@@ -1,2 +1,2 @@
-/** Aborted as soon as everything is to end: nothing new is started from then on. */
+/** Aborted when everything must stop: no process is started afterwards. */
 export const stopping = new AbortController();

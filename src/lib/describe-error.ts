@@ -1,11 +1,11 @@
 const MAX_CAUSES = 5;
 
-/** PostgreSQL's class of errors whose message quotes the value that was wrong. */
+/** PostgreSQL's error class whose messages quote the invalid value. */
 const DATA_EXCEPTION = /^22[0-9A-Z]{3}$/;
 
 /**
- * What the log is told about an error. Only these fields: libraries hang queries with their values
- * and whole requests on their errors, and those can hold secrets.
+ * Returns the fields of an error that are logged. No others: libraries attach queries with their values
+ * and whole requests to errors, which may hold secrets.
  */
 export function describeError(error: unknown, depth = 0): Readonly<Record<string, unknown>> {
   if (!(error instanceof Error)) return { thrown: typeof error };
@@ -20,13 +20,13 @@ export function describeError(error: unknown, depth = 0): Readonly<Record<string
   return { type: error.name, message, ...(code !== undefined && { code }), stack, ...cause };
 }
 
-/** The error's own code, or that of the driver's error which it stands for. */
+/** Returns the error's own code, or that of the driver error that it wraps. */
 function codeOf(error: Error): string | undefined {
   if ('code' in error && typeof error.code === 'string') return error.code;
   return 'parent' in error && error.parent instanceof Error ? codeOf(error.parent) : undefined;
 }
 
-/** A stack begins with the message. */
+/** Frames of a stack, without the message at its start. */
 const framesOf = (stack = ''): string =>
   stack
     .split('\n')

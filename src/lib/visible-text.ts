@@ -1,14 +1,14 @@
 /**
- * What is not seen, or turns the text around it: controls, marks of direction, joiners, fillers. Emoji
- * are joined and coloured by two of them, which stay where they do that.
+ * Characters that are invisible or reorder the text around them: controls, direction marks, joiners,
+ * fillers. U+200D and U+FE0F are allowed within emoji.
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 const WITHIN_EMOJI = /(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])[\u200d\ufe0f]/gu;
 
-/** Whether a name shows all that it is made of: another that looks the same is the same. */
+/** Reports whether a text has no invisible characters, so that two names that look alike are equal. */
 export function isVisible(text: string): boolean {
   return !UNSEEN.test(text.replace(WITHIN_EMOJI, ''));
 }
 
-/** What a name that is not is refused with. */
+/** Error text for a name with invisible characters. */
 export const NOT_VISIBLE = 'must not contain characters that are not seen';

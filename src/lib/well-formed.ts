@@ -1,6 +1,6 @@
 /**
- * Text as PostgreSQL's JSON takes it: halves of characters, and the character of code 0, are
- * replaced. What programs write may hold anything.
+ * Replaces lone surrogates and NUL characters, which PostgreSQL's JSON does not accept; the output of
+ * programs may contain them.
  */
 export function wellFormed(text: string): string {
   return Buffer.from(text).toString().replaceAll('\0', '\uFFFD');

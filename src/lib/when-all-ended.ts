@@ -1,4 +1,7 @@
-/** As `Promise.all`, but when one fails, not before the others have ended: what they work with may go then. */
+/**
+ * Works like `Promise.all`, but rejects only after all have settled, because the caller may then release
+ * what they use.
+ */
 export async function whenAllEnded<const T extends readonly unknown[]>(
   all: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {

@@ -1,5 +1,5 @@
-// The program of a helper container: it alone touches an agent's files. It is built into one file without
-// libraries, `workspace-helper.js`, and listens on a socket within its container.
+// The program of a helper container, which alone accesses an agent's files. It is bundled into
+// `workspace-helper.js` without libraries, and listens on a socket in its container.
 import { createServer, type Socket } from 'node:net';
 import { setMaxListeners } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -10,7 +10,7 @@ import type { HelperAnswer, HelperCall, HelperRequest, HelperTask } from './help
 import { Workspace } from './workspace.js';
 import type { WorkspaceRefusal } from './workspace-call.js';
 
-// As whoever made the container has written it.
+// Trusted: written by the creator of the container.
 const task = JSON.parse(process.argv[1] ?? '') as HelperTask;
 const { allow, idleMs } = task;
 const workspace = new Workspace({
@@ -18,15 +18,15 @@ const workspace = new Workspace({
   ...(allow && { remotes: new Outbound({ allow: readAllowed(allow) }) }),
 });
 
-/** Milliseconds in which who has made it finds it, and who has found it asks: machines may be busy. */
+/** Milliseconds for the first request to arrive; long enough for a busy machine. */
 const FIRST_MS = Math.max(idleMs, 60_000);
 
-/** What is being answered. */
+/** Requests in flight. */
 const underWay = new Set<AbortController>();
 let idle = setTimeout(end, FIRST_MS);
 let isEnding = false;
 
-/** Nobody has asked for so long. Its container goes with it. */
+/** Ends the idle helper, and its container with it. */
 function end(): void {
   process.exit(0);
 }
@@ -36,7 +36,7 @@ function rest(ms = idleMs): void {
   if (underWay.size === 0) idle = setTimeout(end, isEnding ? 0 : ms);
 }
 
-/** Breaks off what is under way, and ends: no lock of git's stays in the workspace, where the agent would meet it. */
+/** Aborts requests in flight, then ends: a git lock left in the workspace would block the agent. */
 function endSoon(): void {
   isEnding = true;
   for (const ending of underWay) ending.abort();
@@ -52,7 +52,7 @@ function serve(socket: Socket): void {
   socket.on('error', leave);
   socket.on('close', leave);
   createInterface({ input: socket }).on('line', (line) => {
-    // Nobody but the platform's own processes gets at the socket.
+    // Trusted: only the platform's own processes reach the socket.
     const request = JSON.parse(line) as HelperRequest;
     if ('left' in request) asked.get(request.id)?.abort();
     else void answer(socket, asked, request);
@@ -74,7 +74,7 @@ async function answer(
   try {
     answered = { id, value: await perform(call, ending.signal) };
   } catch (error) {
-    // What was broken off is told by the end of the line.
+    // Aborted requests get no answer: the closed connection says enough.
     if (!isEnding) answered = { id, refused: refusalOf(error) };
   }
   asked.delete(id);
@@ -111,9 +111,9 @@ function refusalOf(error: unknown): WorkspaceRefusal {
   if (error instanceof ServiceError) {
     return { status: error.status, message: error.message, facts: error.facts };
   }
-  // Its message may name what is in the workspace.
+  // Only the code is shown: the message may name files of the workspace.
   const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
-  return { status: 500, message: `The workspace cannot be worked with${code}` };
+  return { status: 500, message: `The workspace is unavailable${code}` };
 }
 
 process.on('SIGTERM', endSoon);

@@ -1,19 +1,17 @@
 import type { WorkspaceCall, WorkspaceRefusal } from './workspace-call.js';
 
-/*
- * What goes between a process and the helper in a container, whose program has no library: lines of JSON.
- */
+/* Protocol between a process and the helper in a container, whose program has no library: lines of JSON. */
 
-/** Where the helper listens, in its container. */
+/** Socket of the helper in its container. */
 export const HELPER_SOCKET = '/tmp/workspace.sock';
 
-/** Where git works there. */
+/** Folder for git's views in the container. */
 export const HELPER_VIEWS = '/tmp/views';
 
-/** Milliseconds for which a helper waits for the next request, and then ends by itself. */
+/** Milliseconds that a helper waits for the next request before it ends. */
 export const HELPER_IDLE_MS = 60_000;
 
-/** What the platform asks besides, of a helper that reaches remotes: to push what a sync has committed. */
+/** A further call to helpers that can reach remotes: push what a sync has committed. */
 export interface PushCall {
   readonly what: 'push';
   readonly hash: string;
@@ -21,25 +19,25 @@ export interface PushCall {
 
 export type HelperCall = WorkspaceCall | PushCall;
 
-/** What a helper is told at its start. */
+/** Settings of a helper at its start. */
 export interface HelperTask {
-  /** Where the volume is, and the names of the folders from there to the workspace. */
+  /** Path of the volume, and the folder names from there to the workspace. */
   readonly volume: string;
   readonly within: readonly string[];
-  /** Where git has its temporary folders. */
+  /** Folder for git's temporary folders. */
   readonly views: string;
   readonly idleMs: number;
   readonly socket: string;
-  /** Of one that reaches remotes: what may be reached although it is not public. */
+  /** Addresses that a helper with network access may reach although they are not public. */
   readonly allow?: readonly string[];
 }
 
-/** A request, or that nobody waits for its answer any more. */
+/** A request, or a notice that its client has stopped waiting. */
 export type HelperRequest =
   | { readonly id: number; readonly call: HelperCall }
   | { readonly id: number; readonly left: true };
 
-/** The id comes first: who sends an answer on does not read the rest. */
+/** The id comes first, so that a proxy need not parse the rest. */
 export type HelperAnswer =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly refused: WorkspaceRefusal };

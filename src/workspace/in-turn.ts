@@ -1,22 +1,23 @@
 import { ServiceError, UnavailableError } from '../lib/errors.js';
 import type { Turns } from '../lib/turns.js';
 
-/** Milliseconds for what is asked of a workspace, the wait for its turn included. */
+/** Milliseconds for a workspace request, including the wait for its turn. */
 const ANSWERED_WITHIN_MS = 40_000;
 
 interface Asked {
   readonly owner: string;
-  /** Aborts when nobody waits any more. */
+  /** Aborts when the client stops waiting. */
   readonly signal: AbortSignal | undefined;
   readonly withinMs?: number;
 }
 
 /**
- * Does what somebody waits for in its turn, and in time. The turn lasts until the work has ended, also when nobody
- * waits for that any more.
+ * Runs work in its turn and within a time limit. The turn ends with the work, even if the client stops
+ * waiting earlier.
  *
  * @param work ends early when its signal aborts.
- * @throws UnavailableError for what had no turn in time, ServiceError (500) for what was not done; the signal's reason
+ * @throws UnavailableError if the turn did not come in time, ServiceError (500) if the work did not end
+ *   in time; the signal's reason
  */
 export async function inTurn<T>(
   turns: Turns,
@@ -40,6 +41,6 @@ export async function inTurn<T>(
     if (!late.aborted) throw error;
     throw hasBegun
       ? new ServiceError(500, 'The workspace did not finish the request in time: retry later')
-      : new UnavailableError('Too much is asked of workspaces: come again in a minute');
+      : new UnavailableError('Too many workspace requests: retry in a minute');
   }
 }

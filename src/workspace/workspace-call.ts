@@ -6,10 +6,7 @@ import type { ReadFile } from './files/files.js';
 import type { TreeNode } from './files/tree.js';
 import type { Pushed, Synced, WrittenFile } from './workspace.js';
 
-/*
- * What is asked of a workspace that lies elsewhere, in a container or on another host, and what comes back:
- * a call and an answer as JSON.
- */
+/* Calls to a workspace in a container or on another host, and their answers, as JSON. */
 
 const text = z.string();
 
@@ -26,7 +23,7 @@ export const workspaceCall = z.discriminatedUnion('what', [
 export type WorkspaceCall = z.infer<typeof workspaceCall>;
 export type WorkspaceQuestion = WorkspaceCall['what'];
 
-/** What each of them is answered. */
+/** The answer to each call. */
 export interface WorkspaceAnswers {
   readonly tree: TreeNode;
   readonly read: ReadFile;
@@ -87,7 +84,7 @@ const ANSWERS: { readonly [W in WorkspaceQuestion]: z.ZodType<WorkspaceAnswers[W
 };
 const pushAnswer = z.object({ value: z.object(pushed) });
 
-/** Why it was not done, as the ServiceError that it was. */
+/** A refusal, with the fields of its ServiceError. */
 const refusal = z.object({
   status: z.number().int().min(400).max(599),
   message: text,
@@ -100,7 +97,7 @@ const refused = z.object({ refused: refusal });
 export const readRefusal = (answer: unknown): WorkspaceRefusal | undefined =>
   refused.safeParse(answer).data?.refused;
 
-/** Undefined for what is no answer to that. */
+/** Parses an answer; returns undefined if it does not match the call. */
 export function readAnswer<W extends WorkspaceQuestion>(
   what: W,
   answer: unknown,
@@ -109,6 +106,6 @@ export function readAnswer<W extends WorkspaceQuestion>(
   return ANSWERS[what].safeParse(found?.value).data;
 }
 
-/** What a helper answers that was to push; undefined for what is no answer to that. */
+/** Parses a helper's answer to a push; returns undefined if it is invalid. */
 export const readPushed = (answer: unknown): Pushed | undefined =>
   pushAnswer.safeParse(answer).data?.value;

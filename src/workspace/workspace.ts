@@ -23,55 +23,55 @@ import { inTurn } from './in-turn.js';
 import { segmentsOf } from './files/segments.js';
 import { treeOf, type TreeNode } from './files/tree.js';
 
-/** Requests that git works for at a time; those of one workspace have half of it. */
+/** Most requests with git work at a time; one workspace may have half of them. */
 const GIT_AT_ONCE = 4;
 
 export const SYNCING = 'Another sync of this workspace is under way';
 
-const MOVED = 'The branch has moved meanwhile';
+const MOVED = 'The branch was moved by another program: sync again';
 
-/** What became of a commit at origin. */
+/** Result of a push to origin. */
 export interface Pushed {
   readonly pushed: boolean;
-  /** Why it is not there. Without it, there is an origin that is not reached from where the commit was made. */
+  /** Reason of a failed push. If missing, origin exists but is unreachable from where the commit was made. */
   readonly pushError?: string;
 }
 
 export interface Synced extends Pushed {
   readonly committed: boolean;
-  /** Of the commit, or of HEAD when there was nothing to commit; null before the first one. */
+  /** Hash of the commit, or of HEAD if there was nothing to commit; null before the first commit. */
   readonly hash: string | null;
   readonly message: string;
 }
 
 export interface WrittenFile {
   readonly path: string;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
 }
 
-/** The files of one folder, and what git knows of them, wherever that is. */
+/** The files of one folder and their git state, local or remote. */
 export type Files = Pick<
   Workspace,
   'tree' | 'read' | 'write' | 'gitStatus' | 'gitDiff' | 'gitLog' | 'gitSync'
 >;
 
 interface WorkspaceParts {
-  /** The folder, absolute. It is made when it is first used. */
+  /** Absolute path of the folder, which is created at its first use. */
   readonly path: string;
-  /** Names of folders from there to the workspace, where that belongs to somebody who may put links there. */
+  /** Folder names from `path` to the workspace, if someone who may create links owns that part. */
   readonly within?: readonly string[];
-  /** Where git has its temporary folders: in no workspace. */
+  /** Folder for git's temporary folders, outside of every workspace. */
   readonly views: string;
-  /** The way to remotes; without one what is committed waits for `gitPush` from where there is one. */
+  /** Access to remotes; without it a commit waits for `gitPush` from a process that has access. */
   readonly remotes?: Remotes;
-  /** Milliseconds that a sync may take until its push is given up. */
+  /** Milliseconds until the push of a sync is given up. */
   readonly pushMs?: number;
 }
 
 /**
- * The files of one folder, and what git knows of them. Every method takes whatever somebody gives it, and
- * throws ServiceErrors: 400 for what is refused, 404 for what is not there.
+ * The files of one folder and their git state. Methods accept unchecked input and throw ServiceErrors:
+ * 400 for invalid input, 404 for missing files.
  */
 export class Workspace {
   readonly #parts: WorkspaceParts;
@@ -100,7 +100,7 @@ export class Workspace {
     return this.#git(statusOf, signal).then((status) => status ?? { isGitRepo: false });
   }
 
-  /** @param path of which alone it tells. */
+  /** Returns the differences. @param path limits them to this path. */
   async gitDiff(path?: string, signal?: AbortSignal): Promise<Diff> {
     const paths = path === undefined ? [] : [segmentsOf(path).join('/')];
     return orNoRepository(await this.#git((view) => diffOf(view, paths), signal));
@@ -111,11 +111,11 @@ export class Workspace {
   }
 
   /**
-   * Commits all that differs, and pushes the commit to origin, as far as remotes are reached from here. What
-   * cannot be pushed is committed all the same.
+   * Commits all changes, and pushes the commit to origin if remotes are reachable from here. A failed
+   * push keeps the commit.
    *
-   * @throws ServiceError (500) where there is no repository, and when it cannot be committed
-   * @throws ConflictError while another sync of this workspace is under way
+   * @throws ServiceError (500) if there is no repository, or the commit fails
+   * @throws ConflictError while another sync of this workspace is in flight
    */
   async gitSync(message = DEFAULT_MESSAGE, signal?: AbortSignal): Promise<Synced> {
     if (message.includes('\0') || /\p{Surrogate}/u.test(message)) {
@@ -142,8 +142,8 @@ export class Workspace {
   }
 
   /**
-   * Pushes the branch that is checked out to origin, as far as it is at a commit that a sync has made. Nothing is
-   * written to the workspace, which may be one that somebody else is at work in.
+   * Pushes the checked-out branch to origin if it is at a sync's commit. Writes nothing to the workspace,
+   * where others may be at work.
    */
   async gitPush(hash: string, signal?: AbortSignal): Promise<Pushed> {
     const late = AbortSignal.timeout(this.#parts.pushMs ?? GIT_MS);
@@ -155,14 +155,14 @@ export class Workspace {
     });
   }
 
-  /** Takes away what was left when somebody was killed; it is done once. */
+  /** Removes what killed processes left; runs once. */
   clear(): Promise<void> {
     this.#cleared ??= this.#open(async (place) => {
       await clearViews(place.views);
       await clearScratch(place.root);
       await clearLocks(place.root);
     }).catch((error: unknown) => {
-      this.#cleared = undefined; // the next request tries again
+      this.#cleared = undefined; // the next request retries
       throw error;
     });
     return this.#cleared;

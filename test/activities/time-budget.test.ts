@@ -186,7 +186,7 @@ describe('a short call to a Docker that hangs', () => {
   test('has failed after five minutes of all attempts, in the middle of one too', async () => {
     for (const usedMs of [5 * MINUTES - 50, 6 * MINUTES]) {
       await expect(hanging(usedMs, 35)).rejects.toMatchObject({
-        message: 'What Docker was asked for took longer than 5 minutes',
+        message: 'The Docker call took longer than 5 minutes',
         nonRetryable: true,
       });
     }

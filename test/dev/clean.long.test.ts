@@ -88,6 +88,6 @@ test('what a deleted data folder has left is told by npm start, and removed afte
   for (const each of [alive, unknown]) expect(await thingsOf(each)).toEqual(['network', 'volume']);
   expect(await clean('')).toMatchObject({
     code: 0,
-    output: 'Docker has nothing of an installation that is gone.\n',
+    output: 'Docker has no objects of a deleted installation.\n',
   });
 });

@@ -296,7 +296,7 @@ test.runIf(hasUserNamespaces)(
 
     await chmod(folder, 0o700);
     await expect(chooseUserNamespaces(dataDir)).rejects.toThrow(
-      `${dataDir} has data of user namespaces, but ${folder} is closed to others.`,
+      `${dataDir} holds data that need user namespaces, but ${folder} is closed to others.`,
     );
     await rm(dataDir, { recursive: true });
     expect(await chooseUserNamespaces(dataDir)).toEqual({

@@ -171,7 +171,7 @@ describe('what waits to be told', () => {
 
   test('is told to the log when a channel drops it', async () => {
     await oneWaits();
-    const reason = 'discord refused the message with status 401';
+    const reason = 'discord refused the message with status status 401';
     const { parts } = channels([{ channel: 'discord', outcome: 'dropped', reason }]);
     await sendDue(parts);
     expect(lines.at(-1)).toContain('notification dropped');

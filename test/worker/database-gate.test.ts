@@ -60,7 +60,7 @@ test('a worker that does not reach its database takes no workflow until it does'
   await end();
   expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
     'no database: this worker takes no workflows',
-    'the database is back: this worker takes workflows again',
+    'the database is available again: this worker takes workflows again',
   ]);
 });
 

@@ -231,7 +231,7 @@ describe('a runtime that containers are to be run by', () => {
     one.says.engine = 'A';
     await expect(one.lease.report()).rejects.toThrow(RuntimeMissingError);
     await expect(one.lease.report()).rejects.toThrow(
-      'Docker has no runtime "runsc", by which AGENT_CONTAINER_RUNTIME has agents run, but runc',
+      'Docker lacks the runtime "runsc" that AGENT_CONTAINER_RUNTIME requires; it has only runc',
     );
   });
 });

@@ -67,7 +67,7 @@ test('a database that is out of reach is told in the log, and harms nothing', as
   const host = { ...HOST, id: randomUUID() };
   const lease = new HostLease({ database: away, docker: nowhere, host, log });
   await lease.report();
-  expect(lines.join()).toContain('the host could not be written down');
+  expect(lines.join()).toContain("the host's report could not be stored");
   expect(lease.isDoubtful).toBe(false);
   await away.close();
 });

@@ -93,7 +93,7 @@ test('a worker whose metrics find no port works without them, and says so', asyn
     const { log, lines } = keptLog();
     installRuntime(log, `127.0.0.1:${port}`);
     expect(Runtime.instance()).toBeDefined();
-    expect(lines.join()).toContain("the worker's metrics are not served");
+    expect(lines.join()).toContain('worker metrics cannot be served');
   } finally {
     other.close();
   }

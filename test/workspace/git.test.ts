@@ -494,7 +494,7 @@ describe('git that waits for a pipe that it opens', { timeout: 60_000 }, () => {
     await hangs();
     const late = new DOMException('late', 'TimeoutError');
     for (const clock of clocks) clock.abort(late);
-    const told = { status: 500, message: 'git was not done in 30 s' };
+    const told = { status: 500, message: 'git did not finish within 30 s' };
     await expect(asked).rejects.toMatchObject(told);
     await nothingLeft();
   });

@@ -409,7 +409,7 @@ describe('a repository that leads elsewhere', () => {
     const [name = ''] = (await readdir(inGit('objects'))).filter((each) => each.length === 2);
     await change(inGit('objects', name));
     await expect(at.workspace.gitStatus()).rejects.toMatchObject({
-      message: 'The repository is not handled: it has linked objects',
+      message: 'The repository is not supported: it has linked objects',
     });
   });
 
@@ -433,7 +433,7 @@ describe('a repository that leads elsewhere', () => {
     expect(await at.workspace.gitStatus()).toMatchObject({ isGitRepo: true });
     await rename(others, inGit('objects/info'));
     await expect(at.workspace.gitStatus()).rejects.toMatchObject({
-      message: 'The repository is not handled: it borrows objects from another one',
+      message: 'The repository is not handled: it borrows objects from another repository',
     });
   });
 
@@ -461,7 +461,7 @@ describe('a repository that leads elsewhere', () => {
   test('has an index or objects beyond what is held, and is told so', async () => {
     const refused = (why: string) => ({
       status: 400,
-      message: `The repository is not handled: ${why}`,
+      message: `The repository is not supported: ${why}`,
     });
     const sound = await readFile(inGit('index'));
     await truncate(inGit('index'), 48 * 1024 * 1024 + 1);
@@ -472,14 +472,14 @@ describe('a repository that leads elsewhere', () => {
     const names = Array.from({ length: 1_001 }, (_, each) => inGit('objects', `x${each}`));
     await Promise.all(names.map((name) => mkdir(name)));
     await expect(at.workspace.gitStatus()).rejects.toMatchObject(
-      refused('there are too many folders among its objects'),
+      refused('it has too many object folders'),
     );
     await Promise.all(names.map((name) => rmdir(name)));
     const blob = (await at.git('rev-parse', 'HEAD:file.txt')).trim();
     const name = `${'x'.repeat(200)}/`.repeat(50);
     await at.git('update-index', '--add', '--cacheinfo', `100644,${blob},${name}x`);
     await expect(at.workspace.gitSync()).rejects.toMatchObject(
-      refused('its index leads out of it'),
+      refused('its index has paths outside of it'),
     );
   });
 

@@ -28,7 +28,7 @@ const say = (program: string, options: Partial<Parameters<typeof runGit>[0]> = {
 /** It is refused; an answer is told by its length, because a difference of megabytes is not written out. */
 const tooMuch = (answer: ReturnType<typeof say>) =>
   expect(answer.then(({ output }) => output.length)).rejects.toThrow(
-    new GitFailedError('git says too much'),
+    new GitFailedError('git printed too much'),
   );
 
 const allEnded = () => until(async () => (await processesIn(at.around)).length === 0, 20_000);

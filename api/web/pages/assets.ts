@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 /** A file that pages load. */
 export interface Asset {
   readonly path: string;
-  /** With a mark of its content, so that browsers do not keep an older one. */
+  /** URL with a content hash, so that browsers do not use an outdated copy. */
   readonly address: string;
   readonly contentType: string;
   readonly content: Buffer;
@@ -14,7 +14,7 @@ export interface Asset {
 
 const STATIC = path.join('api', 'web', 'pages', 'static');
 
-/** Of the sources or of a build, whose bundles are not where their sources were. */
+/** Returns the folder of static files, next to the sources or at its place in the build. */
 function staticFolder(above: string): string {
   const folder = path.join(above, STATIC);
   const parent = path.dirname(above);

@@ -15,23 +15,23 @@ import { linkedAccounts, type WaysIn } from './ways-in.js';
 
 const SETTINGS = '/api/settings';
 
-/** What a dashboard shows of its owner. */
+/** The content of a user's dashboard. */
 export interface Dashboard {
   readonly profile: Profile;
   readonly isAdmin: boolean;
   readonly plan: Plan | undefined;
-  /** Whether mail goes anywhere. */
+  /** True if mail can be sent. */
   readonly mail: boolean;
   readonly waysIn: WaysIn;
   readonly identities: readonly ListedIdentity[];
   readonly sessions: readonly ListedSession[];
-  /** The session that asks. */
+  /** Id of the current session. */
   readonly current: string;
   readonly keys: readonly ApiKey[];
   readonly done?: string | undefined;
 }
 
-/** `/dashboard`: an account, for whose it is. */
+/** Renders `/dashboard`, the page of a user's own account. */
 export function dashboardPage(shown: Dashboard): HtmlReply<200> {
   const { current, done, keys, profile, sessions } = shown;
   return page({
@@ -130,7 +130,7 @@ function passwordChange({ email, hasPassword }: Profile): Html {
       fields: [...(hasPassword ? [current] : []), newPassword('newPassword', hint)],
       button: hasPassword ? 'Change the password' : 'Set a password',
     },
-    // For password managers, which keep a password by its account.
+    // Password managers use it to store the password with its account.
     html`<input type="email" autocomplete="username" value="${email}" hidden disabled />`,
   );
 }
@@ -149,7 +149,7 @@ function leaving({ email }: Profile): Html {
     fields: [
       {
         ...{ label: 'Your email', name: 'confirm', autocomplete: 'off' },
-        hint: `To delete your account and all of your agents, for ever: ${email}`,
+        hint: `To permanently delete your account and all of your agents, enter ${email}`,
       },
     ],
     button: 'Delete the account',
@@ -157,7 +157,7 @@ function leaving({ email }: Profile): Html {
   })}`;
 }
 
-/** How sessions were signed in, in words. */
+/** Sign-in methods in words. */
 const METHODS: Readonly<Record<ListedSession['method'], string>> = {
   password: 'password',
   google: 'Google',

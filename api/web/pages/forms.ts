@@ -1,30 +1,30 @@
 import { attributes, html, type Html, type HtmlPart } from '../../../src/lib/html.js';
 
-/** A form that the pages' script sends as JSON. */
+/** A form that the pages' script submits as JSON. */
 export interface Form {
-  /** Unique on its page; the ids of its fields begin with it. */
+  /** Id, unique on the page; the ids of its fields begin with it. */
   readonly id: string;
-  /** Method and path of the endpoint. */
+  /** Method and path of the endpoint to call. */
   readonly sends: readonly ['GET' | 'POST' | 'PATCH' | 'DELETE', string];
-  /** Where success leads to; `here` is the same page again. */
+  /** The page to open on success; `here` reloads the current page. */
   readonly then?: string;
-  /** What is said when it succeeds and leads nowhere. */
+  /** The message on success, if no page is opened. */
   readonly said?: string;
-  /** The field of the answer that is shown, for this once. */
+  /** The field of the answer to display once. */
   readonly shows?: string;
-  /** The field of the answer that says where to go. */
+  /** The field of the answer that holds the URL to open. */
   readonly follows?: string;
-  /** The name of a file that the answer is kept as. */
+  /** The file name for saving the answer. */
   readonly saves?: string;
-  /** It sends what the browser's wallet signs, for this chain; without a wallet it is not there. */
+  /** The chain of the wallet signature that the form sends; the form is hidden without a wallet. */
   readonly chainId?: number;
-  /** Whether it sends the token of the page's address as well. */
+  /** True if the form also sends the token in the page's URL. */
   readonly token?: true;
-  /** Of one that signs in: to be refused does not mean that the session is over. */
+  /** True for sign-in forms: a 401 does not mean that the session has expired. */
   readonly signsIn?: true;
   readonly fields?: readonly Field[];
   readonly button: string;
-  /** What the button is for, where others on the page say the same. */
+  /** The button's purpose, if several buttons on the page have the same label. */
   readonly about?: string;
   readonly dangerous?: boolean;
 }
@@ -32,10 +32,10 @@ export interface Form {
 /** A field of a form, with its label. */
 export interface Field {
   readonly label: string;
-  /** As the endpoint calls it. */
+  /** The endpoint's name for the field. */
   readonly name: string;
   readonly type?: 'email' | 'password';
-  /** What browsers and password managers fill in. */
+  /** The `autocomplete` value for browsers and password managers. */
   readonly autocomplete: string;
   readonly value?: string;
   readonly hint?: string;
@@ -45,10 +45,10 @@ export interface Field {
 }
 
 /**
- * `method="post"`, so that a browser in which the script does not run never puts a password into an
- * address; the pages' policy keeps it from sending the form at all.
+ * Renders a form. `method="post"` keeps passwords out of the URL if the script does not run; the page's
+ * policy blocks native submission.
  *
- * @param extra what stands before the fields.
+ * @param extra HTML before the fields.
  */
 export function form(given: Form, extra?: HtmlPart): Html {
   const { about, button, dangerous, fields = [], id, sends } = given;
@@ -82,7 +82,11 @@ function field(formId: string, given: Field): Html {
   </p>`;
 }
 
-/** The field for a password that somebody chooses. @param name as the endpoint calls it. */
+/**
+ * The field for choosing a new password.
+ *
+ * @param name the endpoint's name for the field.
+ */
 export const newPassword = (name: string, hint = 'At least 8 characters.'): Field => ({
   ...{ label: 'New password', name, type: 'password', autocomplete: 'new-password' },
   ...{ minLength: 8, maxLength: 1024, hint },

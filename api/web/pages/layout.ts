@@ -2,7 +2,7 @@ import { html, type HtmlPart } from '../../../src/lib/html.js';
 import { htmlReply, type HtmlReply } from '../../http/reply.js';
 import { SCRIPT, STYLE } from './assets.js';
 
-/** What pages load, run and ask is ours; no form is sent but by the script. */
+/** Pages only load, run and connect to our own origin; only the script submits forms. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -17,13 +17,13 @@ const POLICY = [
 
 export interface Page {
   readonly title: string;
-  /** What has happened, when something has brought people here. */
+  /** The result of the action that led to this page. */
   readonly notice?: string | undefined;
   readonly problem?: string | undefined;
   readonly content: HtmlPart;
 }
 
-/** A page for people, in the frame that all of them have. */
+/** Renders a page in the shared layout. */
 export function page({ content, notice, problem, title }: Page): HtmlReply<200> {
   const text = html`<!doctype html>
     <html lang="en">

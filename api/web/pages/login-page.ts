@@ -5,14 +5,14 @@ import { page } from './layout.js';
 import { doneNotice, signInProblem, thenTo } from './sentences.js';
 import { signInByOthers, type WaysIn } from './ways-in.js';
 
-/** `/login`: every way in, and registration. */
+/** Renders `/login`: all ways to sign in, and registration. */
 export function loginPage(given: {
-  /** Who is signed in already: whoever has to sign in once more is sent here too. */
+  /** Email of the signed-in user: people who must sign in again come here too. */
   readonly email: string | undefined;
   readonly error?: string | undefined;
   readonly done?: string | undefined;
   readonly waysIn: WaysIn;
-  /** Whether mail goes anywhere. */
+  /** True if mail can be sent. */
   readonly mail: boolean;
 }): HtmlReply<200> {
   const { done, email, error, mail, waysIn } = given;
@@ -42,7 +42,11 @@ export function loginPage(given: {
   });
 }
 
-/** @param then where who is signed in is led to. */
+/**
+ * Renders the form for signing in by password.
+ *
+ * @param then the page to open after signing in.
+ */
 export function passwordForm(then: string) {
   return form({
     id: 'sign-in',
@@ -82,7 +86,7 @@ function registration() {
       ],
       button: 'Create an account',
     },
-    // Only programs fill in what people do not see.
+    // Honeypot: hidden from people, so only programs fill it in.
     html`<p class="unseen" aria-hidden="true">
       <label for="register-website">Website</label>
       <input id="register-website" name="website" tabindex="-1" autocomplete="off" />

@@ -5,6 +5,6 @@ const DAY_AND_TIME = new Intl.DateTimeFormat('en-GB', {
   ...{ hour: '2-digit', minute: '2-digit', timeZone: 'UTC', timeZoneName: 'short' },
 });
 
-/** A moment, to the minute, as people read it. */
+/** A time in readable form, accurate to the minute. */
 export const when = (date: Date): Html =>
   html`<time datetime="${date.toISOString()}">${DAY_AND_TIME.format(date)}</time>`;

@@ -20,10 +20,10 @@ import type { WebDependencies } from '../dependencies.js';
 
 const pages = area({ tag: 'Pages', auth: optionalSession });
 
-/** One word of a query; whatever else comes is as if there were nothing. */
+/** A single word of a query; invalid values count as absent. */
 const word = z.string().max(64).optional().catch(undefined);
 
-/** What people see in a browser: where redirects and the links in mails lead to. */
+/** Creates the pages for browsers, which are the targets of redirects and of links in mails. */
 export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
   const mail = dependencies.settings.mail.available;
   const waysIn = waysInOf(dependencies);
@@ -31,7 +31,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
     pages({
       method: 'GET',
       path: '/login',
-      summary: 'The page to sign in or register on',
+      summary: 'Page for signing in or registering',
       query: z.object({ error: word, done: word }),
       responses: { 200: 'html' },
       handler({ caller, query }) {
@@ -41,7 +41,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
     pages({
       method: 'GET',
       path: '/dashboard',
-      summary: 'The page of your account',
+      summary: 'Page of your account',
       query: z.object({ done: word, linked: z.enum(IDENTITY_KINDS).optional().catch(undefined) }),
       responses: { 200: 'html', 302: 'redirect' },
       async handler({ caller, query, tenant }) {
@@ -62,7 +62,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
     pages({
       method: 'GET',
       path: '/verify-email',
-      summary: 'The page on which an address is confirmed; to open it uses no token up',
+      summary: 'Page for confirming an address; opening it does not use up the token',
       query: z.object({ token: word }),
       responses: { 200: 'html' },
       handler: ({ caller, query }) =>
@@ -71,7 +71,8 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
     pages({
       method: 'GET',
       path: '/reset-password',
-      summary: 'The page on which a new password is asked for and set; to open it uses no token up',
+      summary:
+        'Page for requesting and setting a new password; opening it does not use up the token',
       auth: anonymous,
       query: z.object({ token: word }),
       responses: { 200: 'html' },
@@ -88,7 +89,7 @@ function assetEndpoint({ content, contentType, path }: Asset): Endpoint {
   return pages({
     method: 'GET',
     path,
-    summary: 'Part of the pages',
+    summary: 'File used by the pages',
     auth: anonymous,
     responses: { 200: 'file' },
     handler: () => fileReply(200, { content, contentType }, { 'Cache-Control': 'max-age=3600' }),

@@ -5,12 +5,12 @@ import { page } from './layout.js';
 import { thenTo } from './sentences.js';
 
 /**
- * `/reset-password`: asks for a link by mail, and with the link's token for the new password. To open
- * it uses nothing up.
+ * Renders `/reset-password`: requests a link by mail, or sets the new password with the link's token.
+ * Opening the page does not use up the token.
  */
 export function resetPasswordPage(given: {
   readonly hasToken: boolean;
-  /** Whether mail goes anywhere. */
+  /** True if mail can be sent. */
   readonly mail: boolean;
 }): HtmlReply<200> {
   if (given.hasToken) {

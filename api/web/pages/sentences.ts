@@ -1,12 +1,12 @@
-/** Which of its two names a refusal has, by the provider that it comes from. */
+/** Names of the providers in error codes, and in words. */
 const PROVIDERS = { Idp: 'the identity provider', Codehost: 'the code host' } as const;
 
-/** What went wrong on the way back from a provider, as `/login?error=` names it. */
+/** Messages for the errors of a provider sign-in, by the value of `/login?error=`. */
 const REFUSALS: Readonly<Record<string, (provider: string) => string>> = {
   NotConfigured: (provider) => `Signing in by ${provider} is not set up here.`,
   AuthFailed: (provider) =>
     `Signing in by ${provider} was not finished, or was begun in another browser. Try again.`,
-  TokenFailed: (provider) => `What ${provider} answered could not be trusted. Try again.`,
+  TokenFailed: (provider) => `The answer from ${provider} could not be verified. Try again.`,
   NoEmail: (provider) =>
     `Your account at ${provider} has no verified email address. Verify one there, or sign in another way.`,
   AuthError: (provider) => `Signing in by ${provider} failed on our side. Try again in a while.`,
@@ -22,13 +22,13 @@ const SIGN_IN_PROBLEMS = new Map(
   ),
 );
 
-/** What is said of a value of `/login?error=`; the value itself is never shown. */
+/** Returns the message for a value of `/login?error=`; the value itself is never shown. */
 export function signInProblem(error: string | undefined): string | undefined {
   if (error === undefined) return undefined;
   return SIGN_IN_PROBLEMS.get(error) ?? 'Signing in failed. Try again.';
 }
 
-/** What pages say that something which was done leads to, by the value of `?done=`. */
+/** Success messages, by the value of `?done=`. */
 const DONE = {
   registered: 'Your account is there. Sign in to it.',
   'password-reset': 'Your new password is set, and all sessions have ended. Sign in with it.',
@@ -40,7 +40,7 @@ const DONE = {
   'sessions-ended': 'All other sessions have ended.',
   deleting: 'Your account is being deleted, and you are signed out.',
   linked: 'It is linked to your account now, and signs you in.',
-  unlinked: 'It is linked no more. Sessions that it has opened go on until you end them.',
+  unlinked: 'Unlinked. Sessions that it opened stay active until you end them.',
   'key-deleted': 'The key is deleted.',
 } as const;
 
@@ -48,10 +48,14 @@ export type Done = keyof typeof DONE;
 
 const isDone = (value: string): value is Done => Object.hasOwn(DONE, value);
 
-/** @returns undefined for what is nothing of ours. */
+/**
+ * Returns the message for a value of `?done=`.
+ *
+ * @returns undefined for an unknown value.
+ */
 export function doneNotice(value: string | undefined): string | undefined {
   return value !== undefined && isDone(value) ? DONE[value] : undefined;
 }
 
-/** Where a form leads to whose success the page there tells. */
+/** The page to open after a form, with the success message to show there. */
 export const thenTo = (path: '/login' | '/dashboard', done: Done) => `${path}?done=${done}`;

@@ -6,10 +6,10 @@ import { passwordForm } from './login-page.js';
 import { thenTo } from './sentences.js';
 
 /**
- * `/verify-email`: opened by the link of a mail, also by programs that look at links. It uses nothing
- * up: the button does.
+ * Renders `/verify-email`, opened by the link of a mail, also by link scanners: only the button uses up
+ * the token.
  *
- * @param given.email of who is signed in.
+ * @param given.email email of the signed-in user.
  */
 export function verifyEmailPage(given: {
   readonly email: string | undefined;

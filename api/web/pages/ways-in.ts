@@ -6,11 +6,11 @@ import { form } from './forms.js';
 import { thenTo } from './sentences.js';
 import { when } from './moment.js';
 
-/** The ways in beside the password that are configured. */
+/** The configured ways to sign in, besides passwords. */
 export interface WaysIn {
-  /** Providers that people are sent to. */
+  /** Providers that the browser is redirected to. */
   readonly providers: readonly { readonly kind: 'google' | 'github'; readonly name: string }[];
-  /** The chain that wallets sign for. */
+  /** The chain of wallet signatures. */
   readonly chainId: number;
 }
 
@@ -34,7 +34,7 @@ function nameOf(url: string): string {
   return KNOWN[host] ?? host;
 }
 
-/** On the page to sign in. */
+/** The buttons for other ways to sign in, on `/login`. */
 export const signInByOthers = ({ chainId, providers }: WaysIn): Html =>
   html`<div class="others">
     ${providers.map(
@@ -53,7 +53,7 @@ export const signInByOthers = ({ chainId, providers }: WaysIn): Html =>
 
 const IDENTITIES = '/api/settings/identities';
 
-/** What kinds of identities are called. */
+/** Names of the kinds of identities. */
 const KINDS: Readonly<Record<IdentityKind, string>> = {
   google: 'Google',
   github: 'GitHub',
@@ -61,7 +61,7 @@ const KINDS: Readonly<Record<IdentityKind, string>> = {
   farcaster: 'Farcaster',
 };
 
-/** On the dashboard: what is linked, and what can be. */
+/** Renders the linked identities on the dashboard, with buttons to link more. */
 export function linkedAccounts(
   identities: readonly ListedIdentity[],
   { chainId, providers }: WaysIn,
@@ -93,7 +93,9 @@ export function linkedAccounts(
       ? html`<ul class="things">
           ${items}
         </ul>`
-      : html`<p>Nothing is linked. What is linked signs you in to this account.</p>`
+      : html`<p>
+          No linked accounts yet. You can sign in to this account with any account that you link.
+        </p>`
   }
   ${providers.map(({ kind, name }) =>
     form({

@@ -1,10 +1,10 @@
 import { erc20Abi, type Hex } from 'viem';
-import { setBounded } from '../bounded-map.js';
-import { isAtLeast, plainDecimal, wholeTokens } from '../chain/amount.js';
-import { ChainAwayError, ChainNode } from '../chain/chain-node.js';
-import type { ChainSettings } from '../chain/settings.js';
-import { UnavailableError } from '../errors.js';
-import { keptFor } from '../kept-for.js';
+import { setBounded } from '../../lib/bounded-map.js';
+import { isAtLeast, plainDecimal, wholeTokens } from '../../money/chain/amount.js';
+import { ChainAwayError, ChainNode } from '../../money/chain/chain-node.js';
+import type { ChainSettings } from '../../money/chain/settings.js';
+import { UnavailableError } from '../../lib/errors.js';
+import { keptFor } from '../../lib/kept-for.js';
 
 /** Milliseconds for which balances are cached: less than the 30 seconds that the API promises. */
 const KEPT_MS = 20_000;
@@ -93,7 +93,9 @@ export class TokenGate {
     const call = { address: token, abi: erc20Abi, functionName: 'decimals' } as const;
     const decimals = await node.read((client) => client.readContract(call));
     if (decimals <= MAX_DECIMALS) return decimals;
-    throw new ChainAwayError({ cause: new RangeError(`The token has ${decimals} decimals`) });
+    throw new ChainAwayError({
+      cause: new RangeError(`The token has ${decimals} decimals: configure another token`),
+    });
   }
 
   #asked(): { readonly token: Hex; readonly node: ChainNode } {

@@ -6,41 +6,41 @@ import { JournalSegment } from './journal-segment.js';
 import { OpenCalls, openCallLines } from './open-calls.js';
 import type { UsageRecord } from './usage-record.js';
 
-/** `<process>.<number>.jsonl`; and `<process>.open`, which comes after them in the order of names. */
+/** `<process>.<number>.jsonl`, and `<process>.open`, which sorts after the numbered files. */
 const NAME = /^([0-9a-f-]{36})\.(?:\d+\.jsonl|(open))$/;
-/** So that names sort as their numbers do. */
+/** Zero padding, so that file names sort by number. */
 const DIGITS = 9;
 
-/** Records of one segment, and so of one round trip. */
+/** Records of one segment, which is stored in one round trip. */
 const MAX_RECORDS = 500;
 
-/** Records that the database refused, for whoever looks into it. */
+/** File of records that the database refused, for an operator to examine. */
 const REFUSED = 'refused.jsonl';
 const MAX_REFUSED_BYTES = 16 * 1024 * 1024;
 
 /**
- * Where usage records are until they are in the database: files that outlive this process however it
- * ends. Records are appended to the last one; each goes as a whole when the database has it.
+ * A journal of usage records not yet in the database: files that survive any end of this process. Records
+ * are appended to the last segment; a segment is removed as a whole once the database has stored it.
  */
 export class UsageJournal {
   readonly #folder: string;
   readonly #process = randomUUID();
-  /** What calls under way have used. */
+  /** Usage of calls in flight. */
   readonly open: OpenCalls;
-  /** The first one first. */
+  /** Segments, oldest first. */
   readonly #segments = new Set<JournalSegment>();
-  /** Others' files: when their processes touched them by the clock, and since when here they have not. */
+  /** Files of other processes: their modification time, and since when this process has seen it unchanged. */
   #others = new Map<string, { readonly touched: number; readonly since: number }>();
   readonly #now: () => number;
-  /** The last of them, while it is appended to. */
+  /** The last segment, while records are appended to it. */
   #open: JournalSegment | undefined;
   #segmentsMade = 0;
   #size = 0;
   #closed = false;
 
   /**
-   * @param now milliseconds that never go back.
-   * @throws what the file system refuses.
+   * @param now milliseconds of a monotonic clock.
+   * @throws the file system's error.
    */
   constructor(folder: string, now: () => number = () => performance.now()) {
     this.#folder = folder;
@@ -50,15 +50,15 @@ export class UsageJournal {
     this.open = new OpenCalls(path.join(folder, `${this.#process}.open`));
   }
 
-  /** Records that are not in the database yet. */
+  /** Returns the number of records not yet in the database. */
   get size(): number {
     return this.#size;
   }
 
   /**
-   * Keeps a record, in memory at least.
+   * Stores a record, at least in memory.
    *
-   * @throws what the file system refuses.
+   * @throws the file system's error.
    */
   append(record: UsageRecord): void {
     if (this.#closed) throw new TypeError('the journal is closed');
@@ -69,36 +69,36 @@ export class UsageJournal {
     this.#open.append(record);
   }
 
-  /** All segments, the first one first: what is appended from now on is on none of them. */
+  /** Returns all segments, oldest first. Later records are appended to a new segment. */
   sealAll(): JournalSegment[] {
     this.#open = undefined;
     return [...this.#segments];
   }
 
   /**
-   * The segment's records are in the database.
+   * Removes a segment whose records are in the database.
    *
-   * @throws what the file system refuses: then another process gives them to the database once more.
+   * @throws the file system's error; another process then sends the records to the database again.
    */
   async remove(segment: JournalSegment): Promise<void> {
     if (this.#segments.delete(segment)) this.#size -= segment.records.length;
     await segment.remove();
   }
 
-  /** Keeps what will never be in the database; when there is too much of it, no more. */
+  /** Stores a line that the database refused for good, up to a total of `MAX_REFUSED_BYTES`. */
   setAside(line: string): void {
     const file = path.join(this.#folder, REFUSED);
     const { size } = statSync(file, { throwIfNoEntry: false }) ?? { size: 0 };
     if (size < MAX_REFUSED_BYTES) appendFileSync(file, `${line}\n`, { mode: 0o600 });
   }
 
-  /** Says that this process lives. */
+  /** Touches the files, to show that this process is alive. */
   touch(): void {
     for (const segment of this.#segments) segment.touch();
     this.open.touch();
   }
 
-  /** Leaves what is not in the database to whoever takes it over. */
+  /** Closes the files; another process takes over the records that are not in the database. */
   close(): void {
     this.#closed = true;
     for (const segment of this.#segments) segment.close();
@@ -106,10 +106,9 @@ export class UsageJournal {
   }
 
   /**
-   * What processes have left whose files have stayed the same for so many milliseconds, from one look to
-   * another: clocks are set, and then all that lives would look as if it had long been silent. Of each
-   * process, what its calls used comes before what those under way had used: of a call in both, the
-   * first counts.
+   * Returns the files of other processes that stayed unchanged for `afterMs` between calls, by the
+   * monotonic clock: after a clock change live processes would seem long silent. A process's finished
+   * calls precede its calls in flight; of a call in both, the first counts.
    */
   abandoned(afterMs: number): AbandonedSegment[] {
     const now = this.#now();
@@ -122,7 +121,7 @@ export class UsageJournal {
         if (owner === undefined || owner === this.#process) return [];
         const file = path.join(this.#folder, name);
         const stats = statSync(file, { throwIfNoEntry: false });
-        if (stats === undefined) return []; // another process was first
+        if (stats === undefined) return []; // another process removed the file first
         const touched = stats.mtimeMs;
         const last = before.get(name);
         const since = last?.touched === touched ? last.since : now;

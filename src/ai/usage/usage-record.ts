@@ -1,15 +1,15 @@
 import * as z from 'zod';
 
 /**
- * What one answered call used: a row of `usage_logs` before it is one. Fields that a later release
- * adds do not keep this one from taking over its journal.
+ * Usage of one answered call: a row of `usage_logs` before it is inserted. Unknown fields are ignored, so
+ * that this release can read the journal of a later one.
  */
 export const usageRecord = z.object({
   callId: z.uuid(),
   userId: z.string().min(1).max(255),
   agentId: z.string().max(255).nullable(),
   provider: z.string().max(50),
-  /** The model that served: `<provider>/<model>`. */
+  /** The model that answered: `<provider>/<model>`. */
   model: z.string().max(100),
   inputTokens: z.number().int().min(0),
   outputTokens: z.number().int().min(0),
@@ -17,9 +17,9 @@ export const usageRecord = z.object({
   costUsd: z.string(),
   /** The path that was called. */
   endpoint: z.string().max(255),
-  /** ISO 8601. */
+  /** Time in ISO 8601. */
   at: z.string(),
-  /** The reservation that held tokens for it, and how many; neither without a quota. */
+  /** The reservation that held tokens for the call, and the number held; both missing without a quota. */
   heldBy: z.uuid().optional(),
   held: z.number().int().min(0).optional(),
 });

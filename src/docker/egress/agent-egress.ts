@@ -13,32 +13,35 @@ import { HelperContainers } from './helper-containers.js';
 import { requireHelperImage } from './helper-image.js';
 import { NEIGHBOUR, SET_RULES, TRY } from './programs.js';
 
-/** An agent's place may be slow to be answered on a busy machine; what is dropped never is. */
+/**
+ * Milliseconds for a connection attempt of the probe: an answer may be slow on a busy machine, while
+ * dropped packets never get one.
+ */
 const TRY_MS = 2_000;
 
-/** Addresses of this machine that the probe tries at most. */
+/** Most addresses of this machine that the probe tries. */
 const MAX_ADDRESSES = 32;
 
-/** Subnets that the probe's network tries, from the end of the pool: agents begin at its start. */
+/** Most subnets tried for the probe's network, from the end of the pool: agents begin at its start. */
 const MAX_SUBNETS = 64;
 
 export interface EgressOptions {
   /** Name of the helper image, in production with its digest. */
   readonly image: string;
-  /** Out of which agents' networks are taken, such as `10.231.0.0/16`. */
+  /** Pool of subnets for agents' networks, such as `10.231.0.0/16`. */
   readonly subnetPool: string;
-  /** Of the agents' AI listener. */
+  /** Port of the agents' AI listener. */
   readonly aiPort: number;
   readonly allow: readonly AllowedNetwork[];
 }
 
-/** What an agent's place was found to reach. */
+/** Destinations that the probe reached from a network like an agent's. */
 export interface EgressProbe {
-  /** What of the host, and of others on private addresses, an agent reaches and must not. */
+  /** Addresses of the host and of private networks that agents reach but must not. */
   readonly reached: readonly string[];
-  /** Whether the way to the AI listener is open, be it there or not. */
+  /** True if packets reach the AI listener's port, even when it is not running. */
   readonly reachesAi: boolean;
-  /** Whether an agent has an address in IPv6, for which there are no rules but that nothing passes. */
+  /** True if agents have IPv6 addresses; the IPv6 rules only drop packets. */
   readonly hasIpv6: boolean;
 }
 
@@ -54,9 +57,9 @@ const tried = z.object({ reached: z.array(z.boolean()), ipv6: z.boolean() });
 type Target = readonly [host: string, port: number];
 
 /**
- * What keeps the agents of an installation to the public internet and the AI listener: rules on the
- * engine's host, which a helper container sets in the host's network. So it does not matter who this
- * process runs as, nor whether the engine is in a machine of its own.
+ * Rules that restrict an installation's agents to the public internet and the AI listener. A helper
+ * container in the host's network sets them on the engine's host, so this process needs no privileges,
+ * and the engine may run in a virtual machine.
  */
 export class AgentEgress {
   readonly #client: DockerClient;
@@ -70,11 +73,11 @@ export class AgentEgress {
   }
 
   /**
-   * Sets the rules, in one step from those that are there to those that should be; and where they were
-   * not there as they should be, or it is wanted, tries them from an agent's place.
+   * Replaces the rules atomically. If they had to be changed, or `prove` is set, probes them from a
+   * network like an agent's.
    *
-   * @param prove whether to try them in any case.
-   * @returns what was found; undefined where nothing was tried.
+   * @param prove true to probe in any case.
+   * @returns the probe's result; undefined if none was made.
    * @throws HelperImageError, HelperFailedError, DockerUnavailableError, DockerRefusedError
    */
   async hold(prove: boolean): Promise<EgressProbe | undefined> {
@@ -91,12 +94,12 @@ export class AgentEgress {
     });
   }
 
-  /** As `releaseEgress`. */
+  /** Calls `releaseEgress`. */
   release(): Promise<boolean> {
     return releaseEgress(this.#client, this.#options.image);
   }
 
-  /** From a network like an agent's: what answers there does so to agents. */
+  /** Probes from a network like an agent's: targets that answer there also answer agents. */
   async #probe(image: string, ai: Target, other: Target): Promise<EgressProbe> {
     const own = createServer((socket) => socket.on('error', () => undefined).destroy());
     const port = await listen(own);
@@ -145,13 +148,13 @@ export class AgentEgress {
         );
         return { name, gateway };
       } catch (error) {
-        // Taken, by an agent or by somebody else.
+        // The subnet is in use, by an agent or otherwise.
         if (!(error instanceof DockerRefusedError) || place === MAX_SUBNETS) throw error;
       }
     }
   }
 
-  /** Of this machine, but for the agents' own bridges, of which the probe's is one. */
+  /** Returns this machine's addresses, without those of agents' bridges, which include the probe's. */
   #addressesHere(): string[] {
     const prefix = bridgePrefix(this.#client.installation);
     return Object.entries(networkInterfaces())
@@ -164,9 +167,9 @@ export class AgentEgress {
 }
 
 /**
- * Takes an installation's rules away, unless a network of an agent's is there.
+ * Removes an installation's rules, unless a network of an agent still exists.
  *
- * @returns whether none is left.
+ * @returns true if no rules are left.
  */
 export async function releaseEgress(client: DockerClient, image: string): Promise<boolean> {
   const helpers = new HelperContainers(client);
@@ -180,7 +183,10 @@ export async function releaseEgress(client: DockerClient, image: string): Promis
   return true;
 }
 
-/** Without `from` and rules the chain goes. @returns whether anything has changed. */
+/**
+ * Sets the chain's rules, or removes the chain if `from` and rules are missing. @returns true if anything
+ * has changed.
+ */
 async function setRules(
   helpers: HelperContainers,
   image: string,
@@ -193,7 +199,7 @@ async function setRules(
   return changed;
 }
 
-/** On all addresses, so that only rules keep anybody from it. @returns the port. */
+/** Listens on all addresses, so that only the rules block connections. @returns the port. */
 async function listen(server: Server): Promise<number> {
   server.listen(0, '0.0.0.0');
   await once(server, 'listening');

@@ -1,41 +1,41 @@
 import { bridgePrefix } from '../containers/bridge-name.js';
 import { NOT_PUBLIC } from '../../platform/outbound/not-public.js';
 
-/** A network that agents may reach although it is not public; with a port, that port of it alone. */
+/** A private network that agents may reach; with a port, only that port. */
 export interface AllowedNetwork {
-  /** An address or a network in IPv4, such as `10.1.0.0/16`. */
+  /** An IPv4 address or network, such as `10.1.0.0/16`. */
   readonly network: string;
   readonly port?: number | undefined;
 }
 
-/** What agents of one installation may reach beside the public internet. */
+/** Destinations that agents of an installation may reach besides the public internet. */
 export interface EgressPolicy {
-  /** Where `host.docker.internal` leads, and the port of the agents' AI listener there. */
+  /** Address of `host.docker.internal`, and the port of the agents' AI listener there. */
   readonly ai: { readonly address: string; readonly port: number };
-  /** Name servers that the engine asks for its containers. */
+  /** Name servers that the engine uses for its containers. */
   readonly resolvers: readonly string[];
   readonly allow: readonly AllowedNetwork[];
 }
 
-/** One chain, and how packets come to it, as `iptables` has it. */
+/** A chain, and the match that sends packets to it, in the syntax of `iptables`. */
 export interface EgressRules {
   readonly chain: string;
-  /** What tells packets that come from the installation's agents. */
+  /** Match for packets from the installation's agents. */
   readonly from: readonly string[];
-  /** In order, without `-A` and the chain. */
+  /** Rules in order, without `-A` and the chain. */
   readonly ipv4: readonly string[];
   readonly ipv6: readonly string[];
 }
 
-/** The chain of an installation. */
+/** Returns the name of an installation's chain. */
 export function egressChain(installation: string): string {
   return `${bridgePrefix(installation)}-egress`;
 }
 
 /**
- * Rules for what comes from the bridges of an installation's agents, before it is routed: so one chain
- * sees what goes through the host and what goes to it, with the address that the agent has asked for.
- * Answers pass to those who asked, and nothing passes because it once did.
+ * Returns the rules for packets from the bridges of an installation's agents. They apply before routing,
+ * so that one chain sees packets through and to the host, with their original destination. Replies pass;
+ * other packets pass only by a rule, even on an established connection.
  */
 export function egressRules(installation: string, policy: EgressPolicy): EgressRules {
   const { ai, allow, resolvers } = policy;
@@ -49,7 +49,7 @@ export function egressRules(installation: string, policy: EgressPolicy): EgressR
       `-d ${ai.address} -p tcp --dport ${ai.port} -j RETURN`,
       ...resolvers.flatMap((network) => toPort({ network, port: 53 })),
       ...allow.filter(({ port }) => port !== undefined).flatMap(toPort),
-      // Before networks that are allowed as a whole: the host may be in one of them.
+      // Precedes the allowed networks, because the host may be in one of them.
       '-m addrtype --dst-type LOCAL -j DROP',
       ...allow
         .filter(({ port }) => port === undefined)

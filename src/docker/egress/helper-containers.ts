@@ -11,29 +11,29 @@ import {
 } from '../containers/throw-away.js';
 import { tryParseJson } from '../../lib/json.js';
 
-/** Milliseconds until a program has told what it was asked for. */
+/** Milliseconds to wait for a program's answer. */
 const ANSWER_MS = 30_000;
 
 const MAX_SAID = 2_000;
 
-/** A program of ours that runs in a container for as long as its work takes. */
+/** A program of this platform that runs in a container until its work is done. */
 export interface HelperProgram<T> {
-  /** Id of an image that has Node. */
+  /** Id of an image that contains Node. */
   readonly image: string;
   readonly script: string;
   readonly task?: unknown;
   /** `bridge`, `host`, or a network's name. */
   readonly network: string;
-  /** Whether it sets rules of the engine's host. Without that it has no right but to connect. */
+  /** True if the program sets rules on the engine's host; otherwise it may only open connections. */
   readonly administersNetwork?: boolean;
-  /** What it answers, in its first line. */
+  /** Schema of the answer, which is the first matching line of output. */
   readonly answer: z.ZodType<T>;
 }
 
-/** The program did not answer as it should. */
+/** The program ended without a valid answer. */
 export class HelperFailedError extends ContainerError {}
 
-/** Throw-away containers of the installation, apart from its agents'. */
+/** Temporary containers of the installation, separate from its agents'. */
 export class HelperContainers {
   readonly #client: DockerClient;
 
@@ -41,16 +41,17 @@ export class HelperContainers {
     this.#client = client;
   }
 
-  /** The labels of all that helps, networks too. */
+  /** Returns the labels of helper containers and networks. */
   get labels(): Record<string, string> {
     const { installation, labels } = this.#client;
     return { ...labels, [LABEL.installation]: installation, [LABEL.helps]: 'egress' };
   }
 
   /**
-   * Runs a program, and `work` with its answer while it may still serve; it is gone afterwards.
+   * Runs a program, calls `work` with its answer while the program still runs, then removes its
+   * container.
    *
-   * @throws HelperFailedError with what it said instead.
+   * @throws HelperFailedError with the program's output if it has no valid answer.
    */
   async run<T, R>(program: HelperProgram<T>, work: (answer: T) => Promise<R>): Promise<R> {
     return withThrowAway(this.#client, this.#options(program), async ({ id }) =>
@@ -58,7 +59,7 @@ export class HelperContainers {
     );
   }
 
-  /** What workers that died over it have left; containers go before their networks. */
+  /** Removes leftovers of workers that died: containers first, then their networks. */
   async removeLeftovers(olderThanMs = LEFTOVER_MS): Promise<void> {
     const label = Object.entries(this.labels).map((pair) => pair.join('='));
     await removeLeftovers(this.#client, { label }, olderThanMs);
@@ -92,12 +93,14 @@ export class HelperContainers {
       }
     } catch (error) {
       if (!abort.signal.aborted) throw error;
-      throw new DockerUnavailableError(`A helper said nothing in ${ANSWER_MS} ms`);
+      throw new DockerUnavailableError(`A helper container did not answer within ${ANSWER_MS} ms`);
     } finally {
       clearTimeout(timer);
       abort.abort();
     }
-    throw new HelperFailedError(said.slice(0, MAX_SAID).trim() || 'It said nothing');
+    throw new HelperFailedError(
+      said.slice(0, MAX_SAID).trim() || 'The helper container ended without output',
+    );
   }
 
   #options<T>(program: HelperProgram<T>): Docker.ContainerCreateOptions {
@@ -114,7 +117,7 @@ export class HelperContainers {
         ExtraHosts: ['host.docker.internal:host-gateway'],
         ...(administersNetwork && {
           CapAdd: ['NET_ADMIN'],
-          // Who is root of a namespace of users only has no say about the host's network.
+          // Root of a user namespace may not change the host's network.
           UsernsMode: 'host',
         }),
       },

@@ -3,16 +3,16 @@ import { ContainerError, DockerUnavailableError } from '../containers/container-
 import { pause } from '../../lib/pause.js';
 import type { AgentEgress, EgressProbe } from './agent-egress.js';
 
-/** In milliseconds; half of each pause is by chance. */
+/** Intervals in milliseconds; half of each pause is random. */
 export interface EgressTimes {
-  /** Between two looks at rules that are as they should be. */
+  /** Pause between two checks of valid rules. */
   readonly check: number;
-  /** Between two attempts otherwise: it doubles. */
+  /** First and longest pause between two attempts after a failure; doubled each time. */
   readonly firstPause: number;
   readonly lastPause: number;
   /**
-   * How long starts of agents wait to hear how their network is: longer than it takes to find out. All of
-   * them together, since each waits in a turn that others wait for.
+   * Limit for all starts of agents together to wait for the first result; longer than a probe takes.
+   * Shared, because each start holds a turn that others wait for.
    */
   readonly firstOutcome: number;
 }
@@ -26,45 +26,45 @@ const TIMES: EgressTimes = {
 
 export const EGRESS_STATUSES = ['unknown', 'guarded', 'open'] as const;
 
-/** How a host keeps its agents' networks. */
+/** Restriction of the agents' networks on a host. */
 export interface EgressState {
-  /** `guarded`: rules are there and were tried. `open`: they are not, or do not hold. */
+  /** `guarded`: rules are set and were probed. `open`: rules are missing or ineffective. */
   readonly status: (typeof EGRESS_STATUSES)[number];
-  /** Why it is open, or not known. */
+  /** Reason for `open` or `unknown`; with `guarded`, a remark. */
   readonly reason: string | null;
-  /** Whether agents are not started because of it. */
+  /** True if agents are not started because of the status. */
   readonly refuses: boolean;
 }
 
-/** Agents are not started, because nothing would keep them from private networks. */
+/** Agents are not started, because they could reach private networks. */
 export class NetworkOpenError extends ContainerError {
   constructor(reason: string | null) {
-    super(`Agents are not started, because their networks would be open: ${reason ?? 'not known'}`);
+    super(`Agents are not started because their networks would be open: ${reason ?? 'not known'}`);
   }
 }
 
 export interface HostEgressParts {
   readonly egress: Pick<AgentEgress, 'hold' | 'release'>;
-  /** False where an operator has said so: then no rules are set. */
+  /** False if an operator has disabled the rules; none are then set. */
   readonly guarded: boolean;
-  /** Whether agents are only started where it is known that the rules hold. */
+  /** True if agents may start only while the rules are known to work. */
   readonly required: boolean;
   readonly log: Logger;
   readonly times?: EgressTimes;
-  /** Is told of every change. */
+  /** Called at each change. */
   readonly onChange?: (state: EgressState) => void;
 }
 
-/** Keeps the rules of one host's agents, from the start of its worker on. */
+/** Maintains the rules for one host's agents while its worker runs. */
 export class HostEgress {
   readonly #parts: HostEgressParts;
   #state: EgressState;
-  /** Whether the rules of this process have been tried. */
+  /** True if this process has probed the rules successfully. */
   #isProven = false;
-  /** What there was to say of them. */
+  /** Remark on the last successful probe. */
   #proven: string | null = null;
   readonly #known = new AbortController();
-  /** Ends when it is known, or has been waited for long enough. */
+  /** Resolves when the first result is available, or at the time limit. */
   #firstOutcome: Promise<void> | undefined;
   #wake = new AbortController();
 
@@ -82,9 +82,9 @@ export class HostEgress {
   }
 
   /**
-   * For whoever starts an agent: waits until it is known how its network is.
+   * Waits for the first result before a start of an agent.
    *
-   * @throws NetworkOpenError where it would be open, and that is not accepted.
+   * @throws NetworkOpenError if the agent's network would be open and the settings forbid that.
    */
   async mayStart(): Promise<void> {
     if (this.#parts.guarded) {
@@ -93,13 +93,13 @@ export class HostEgress {
     if (this.#state.refuses) throw new NetworkOpenError(this.#state.reason);
   }
 
-  /** Rules may have gone with an engine that was away. */
+  /** Forces a new probe, because rules may be lost after an engine's outage. */
   dockerIsBack(): void {
     this.#isProven = false;
     this.#wake.abort();
   }
 
-  /** Sets the rules and looks after them, until the signal aborts; an engine without agents keeps none. */
+  /** Sets and maintains the rules until the signal aborts; then removes them if the engine has no agents. */
   async keep(signal: AbortSignal): Promise<void> {
     if (!this.#parts.guarded) {
       this.#become('open', 'AGENT_EGRESS=open');
@@ -118,7 +118,7 @@ export class HostEgress {
     await this.#release();
   }
 
-  /** @returns whether the rules are there and hold. */
+  /** Checks the rules. @returns true if they are set and work. */
   async #look(): Promise<boolean> {
     const { egress } = this.#parts;
     try {
@@ -131,13 +131,13 @@ export class HostEgress {
       this.#proven = probe.reachesAi ? null : NO_AI;
       if (fault === undefined) this.#become('guarded', this.#proven);
       else this.#become('open', fault);
-      // What does not hold is tried again.
+      // Rules that do not work are probed again.
       this.#isProven = fault === undefined;
       return this.#isProven;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.#parts.log.debug({ err: error }, "rules of the agents' networks cannot be set");
-      // What was set stays set: an engine that is away, or too busy to look, takes nothing back.
+      this.#parts.log.debug({ err: error }, "rules of agents' networks could not be set");
+      // Rules stay set while the engine is down or too busy for a check.
       if (this.#state.status === 'guarded') this.#become('guarded', `not looked at: ${reason}`);
       else if (error instanceof DockerUnavailableError) this.#become('unknown', reason);
       else this.#become('open', reason);
@@ -153,7 +153,7 @@ export class HostEgress {
     if (before.status === status && before.reason === reason) return;
     const { log, onChange } = this.#parts;
     if (status === 'guarded') log.info({ reason }, "agents' networks are guarded");
-    else log.warn({ status, reason }, "agents' networks are not known to be guarded");
+    else log.warn({ status, reason }, "agents' networks may be unguarded");
     onChange?.(this.#state);
   }
 
@@ -161,14 +161,14 @@ export class HostEgress {
     try {
       if (this.#isProven) await this.#parts.egress.release();
     } catch (error) {
-      this.#parts.log.warn({ err: error }, "the rules of agents' networks stay");
+      this.#parts.log.warn({ err: error }, "the rules of agents' networks could not be removed");
     }
   }
 }
 
 const NO_AI = 'agents do not reach the AI listener';
 
-/** What an agent reaches and must not, in words. */
+/** Describes the destinations that agents reach but must not; returns undefined if there are none. */
 function faultOf({ reached, hasIpv6 }: EgressProbe): string | undefined {
   if (reached.length > 0) return `agents reach ${reached.join(', ')} all the same`;
   return hasIpv6 ? 'agents have addresses in IPv6' : undefined;

@@ -13,11 +13,11 @@ import {
   type PublicClient,
 } from 'viem';
 import * as z from 'zod';
-import { UnavailableError } from '../errors.js';
-import { strictCall, textOf, type StrictCall } from '../http/strict-call.js';
-import { tryParseJson } from '../json.js';
-import { keptFor } from '../kept-for.js';
-import { Turns, type Asker } from '../turns.js';
+import { UnavailableError } from '../../lib/errors.js';
+import { strictCall, textOf, type StrictCall } from '../../platform/http/strict-call.js';
+import { tryParseJson } from '../../lib/json.js';
+import { keptFor } from '../../lib/kept-for.js';
+import { Turns, type Asker } from '../../lib/turns.js';
 import { ANSWERS, hexData, type Block, type Receipt } from './answers.js';
 
 /** Milliseconds for a request and its answer. */
@@ -108,12 +108,12 @@ export type NodeRequest<T> = (client: PublicClient) => Promise<T>;
 
 type RpcRequest = Pick<EIP1193Parameters, 'method' | 'params'>;
 
-/** The connections to a node, which those share who ask it. */
+/** The connections to a node, shared by all its users. */
 class NodeConnections {
   readonly #url: string | undefined;
   readonly #turns = new Turns(AT_ONCE, OF_ONE_OWNER);
   readonly #agent: http.Agent;
-  /** Waits for nobody's turn: all others wait for it. */
+  /** Checks the node's chain id. Bypasses the queue, since all other requests wait for it. */
   readonly #checkChain: () => Promise<void>;
 
   constructor({ chainId, url }: NodePlace) {
@@ -123,7 +123,7 @@ class NodeConnections {
     this.#checkChain = keptFor(CHAIN_KEPT_MS, async () => {
       const id = await this.#ask({ method: 'eth_chainId' }).catch(throwAway);
       if (Number(id) === chainId) return;
-      throw new ChainAwayError({ cause: new Error('The node is of another chain') });
+      throw new ChainAwayError({ cause: new Error('The node serves another chain') });
     });
   }
 
@@ -185,7 +185,11 @@ export class ChainNode {
     return this.ask(request).catch(throwAway);
   }
 
-  /** @throws CallRevertedError, ChainAwayError */
+  /**
+   * Runs a call at a block.
+   *
+   * @throws CallRevertedError, ChainAwayError
+   */
   async call(call: ChainCall): Promise<Hex> {
     try {
       const { data = '0x' } = await this.ask((client) => client.call(call));
@@ -212,7 +216,9 @@ export class ChainNode {
     const { blockHash, blockNumber, logs, status, transactionHash } =
       formatTransactionReceipt(found);
     if (transactionHash !== hash.toLowerCase()) {
-      throw new ChainAwayError({ cause: new Error('The node sent another receipt') });
+      throw new ChainAwayError({
+        cause: new Error('The node sent the receipt of another transaction'),
+      });
     }
     const succeeded = status === 'success';
     return { hash: transactionHash, succeeded, blockHash, blockNumber: Number(blockNumber), logs };

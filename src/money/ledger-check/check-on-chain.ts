@@ -16,9 +16,9 @@ const FEES = 500;
 
 /** The chain data to compare with the ledger. */
 export interface LedgerChain {
-  /** Of the chain that the platform is paid on. */
+  /** A node of the chain on which the platform is paid. */
   readonly node: Pick<ChainNode, 'chainId' | 'tokenBalance' | 'read' | 'receipt'>;
-  /** Undefined where nobody is paid. */
+  /** The treasury's address; undefined if no payee is configured. */
   readonly treasury: Hex | undefined;
 }
 

@@ -4,7 +4,7 @@ import { PATH_USD } from '../chain/tempo.js';
 import { isTempo } from './chains.js';
 import type { PaymentCall } from '../../types/payment.js';
 
-/** What a unit of gas costs: the part of the block, and the miner's. */
+/** Prices of a unit of gas: the block's base fee and the miner's priority fee. */
 export interface Fees {
   readonly base: bigint;
   readonly priority: bigint;
@@ -19,7 +19,7 @@ const PRIORITY_FEE = 1_000_000_000n;
 /** Percent of the estimated gas to allow: state may change before the calls run. */
 const GAS_RESERVE_PERCENT = 120n;
 
-/** What is asked of a node to make payments; all may throw a ChainAwayError. */
+/** Requests to a node that payments need; all may throw a ChainAwayError. */
 export class PaymentNode {
   readonly #node: ChainNode;
 
@@ -92,7 +92,7 @@ export class PaymentNode {
     calls: readonly PaymentCall[],
     most?: bigint,
   ): Promise<bigint | undefined> {
-    // Simulated, each of several takes what a transaction of its own does: more than they do together.
+    // In the simulation each of several calls costs as much as its own transaction: more than together.
     const gas = calls.length === 1 ? most : undefined;
     const asked = calls.map((call) => ({ ...call, from, gas }));
     const [block] = await this.#node.ask((client) =>
@@ -104,6 +104,6 @@ export class PaymentNode {
     return reserved < block.gasLimit ? reserved : block.gasLimit;
   }
 
-  /** The hashes of a block's transactions; undefined when the node does not have it. */
+  /** Returns the hashes of a block's transactions; undefined if the node does not have the block. */
   hashesOf = async (block: number) => (await this.#node.block(block))?.transactions;
 }

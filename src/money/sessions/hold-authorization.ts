@@ -121,7 +121,7 @@ export class HoldSignature {
     const [account, to] = [this.#escrow, this.#payer];
     try {
       const answer = await this.#node.call({ account, to, data, gas: ESCROW_GAS });
-      // Where no contract is, nothing answers.
+      // An address without a contract returns no data.
       return answer.length === 66 && decodeFunctionResult({ ...call, data: answer }) === IS_VALID;
     } catch (error) {
       if (error instanceof CallRevertedError) return false;

@@ -18,7 +18,7 @@ export class SessionWaitsError extends Error {
 interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'stateOf'>;
-  /** A node of the chain that deposits are on. */
+  /** A node of the chain that holds deposits. */
   readonly node: Pick<ChainNode, 'chainId' | 'read'>;
 }
 

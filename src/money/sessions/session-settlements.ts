@@ -39,9 +39,9 @@ export type SettlementStep =
 interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
-  /** A node of the chain that deposits are on. */
+  /** A node of the chain that holds deposits. */
   readonly node: Pick<ChainNode, 'chainId' | 'read' | 'blockNumber'>;
-  /** Blocks that something is in, its own included, when it is final. */
+  /** Blocks, including a transaction's own, after which it is final. */
   readonly confirmations: number;
   /** Address whose call settles; undefined if none is configured. */
   readonly operator: Hex | undefined;

@@ -9,28 +9,28 @@ import { ConflictError, NotFoundError, UnauthorizedError } from '../../lib/error
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { sealKey } from './wallet-keys.js';
 
-/** Wallets of one user's agents, those included that are removed: keys are kept for longer than agents. */
+/** Most wallets of one user's agents, removed agents included: keys are kept longer than agents. */
 export const MAX_AGENT_WALLETS = 1_000;
 
-/** Whose wallet it is to be. */
+/** The user and the agent that own a wallet. */
 export interface WalletOwner {
   readonly userId: string;
   readonly agentId: string;
 }
 
-/** A wallet that an agent brings. */
+/** A wallet that an agent already has outside the platform. */
 export interface BroughtWallet {
-  /** In lower case. */
+  /** Address in lower case. */
   readonly address: Hex;
-  /** EIP-191, over `broughtWalletText`; in hex, lower case. */
+  /** EIP-191 signature of `broughtWalletText`, in lower-case hex. */
   readonly signature: Hex;
 }
 
-/** What a wallet signs that an agent brings. */
+/** The text that an agent's own wallet signs to prove ownership. */
 export const broughtWalletText = ({ userId, agentId }: WalletOwner, address: Hex): string =>
   ['agent-platform-wallet:v1', userId, agentId, address].join('\n');
 
-/** An agent's wallet, and whether it was made just now. */
+/** An agent's wallet, and whether this request created it. */
 export interface ProvidedWallet {
   readonly address: Hex;
   readonly isNew: boolean;
@@ -38,11 +38,11 @@ export interface ProvidedWallet {
 
 interface Parts {
   readonly secrets: SecretBox;
-  /** Where wallets that are contracts are asked. */
+  /** The chain on which the signatures of contract wallets are verified. */
   readonly chain: ChainNode;
 }
 
-/** Wallets of agents: each has one at most. */
+/** Wallets of agents: at most one for each. */
 export class AgentWallets {
   readonly #parts: Parts;
 
@@ -51,12 +51,12 @@ export class AgentWallets {
   }
 
   /**
-   * Gives an agent its wallet: the one that it has, or that it brings, or else a new one whose key is
-   * kept here.
+   * Returns the agent's wallet, or stores the wallet that the agent brings, or creates one with a sealed
+   * key.
    *
-   * @throws NotFoundError when the requester has no such agent of that user; UnauthorizedError for a
-   *   wallet that has not signed; ConflictError beyond `MAX_AGENT_WALLETS`; ChainAwayError when a
-   *   contract would have to be asked.
+   * @throws NotFoundError if the requester has no such agent of that user; UnauthorizedError if the
+   *   wallet's signature is invalid; ConflictError beyond `MAX_AGENT_WALLETS`; ChainAwayError if a
+   *   contract wallet cannot be verified because the chain is unavailable.
    */
   async provide(
     by: Requester,
@@ -74,14 +74,15 @@ export class AgentWallets {
     }
     const { agentId, userId } = owner;
     return by.tenant.transaction(async (db) => {
-      // Of two at once the second finds what the first has made; two at the bound admit one.
+      // The lock lets the second of two concurrent requests find the first one's wallet, and keeps the
+      // limit exact.
       await db.lock(`agent-wallets:${userId}`);
       const meanwhile = await findAgentWallet(db, owner);
       if (meanwhile !== undefined) return { address: meanwhile, isNew: false };
       const current = await db.Wallet.count({ where: { userId, kind: 'agent' } });
       if (current >= MAX_AGENT_WALLETS) {
         const facts = { current, limit: MAX_AGENT_WALLETS };
-        throw new ConflictError('Too many wallets of agents', facts);
+        throw new ConflictError('Too many agent wallets', facts);
       }
       const made = brought
         ? { address: brought.address, sealedKey: null }
@@ -97,7 +98,11 @@ export class AgentWallets {
   }
 }
 
-/** @throws NotFoundError when whoever asks has no such agent of that user, or it is being removed. */
+/**
+ * Finds the wallet of an agent.
+ *
+ * @throws NotFoundError if the requester has no such agent of that user, or the agent is being removed.
+ */
 async function findAgentWallet(
   db: Statements,
   { agentId, userId }: WalletOwner,
@@ -111,7 +116,7 @@ async function findAgentWallet(
   return found.address ?? undefined;
 }
 
-/** Whether a user has a wallet of this address, of whichever sort. @param address in lower case. */
+/** Reports whether a user has a wallet with this address, of any kind. @param address in lower case. */
 export async function hasWallet(db: Statements, userId: string, address: Hex): Promise<boolean> {
   const [row] = await db.query<{ has: boolean }>(
     `SELECT EXISTS (SELECT FROM wallets WHERE user_id = $userId AND address = $address) AS has`,
@@ -120,7 +125,7 @@ export async function hasWallet(db: Statements, userId: string, address: Hex): P
   return row?.has === true;
 }
 
-/** The agent's wallet if its key is kept here, so that it can be signed with. */
+/** Returns the agent's wallet if its key is stored here, so that it can sign. */
 export async function keptWalletOf(
   db: Statements,
   { agentId, userId }: WalletOwner,

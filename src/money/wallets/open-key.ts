@@ -4,19 +4,19 @@ import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { keyContext } from './wallet-keys.js';
 
 /**
- * The private key of an address that is kept here, for nobody but the activity that signs with it: it
- * goes into no answer, log, history or failure.
+ * Opens the private key of an address that is stored here. Only the activity that signs with it may call
+ * this: the key must not reach a response, log, history or failure.
  *
- * @param db the platform's: whose wallets may be signed with was settled when the payment was written.
+ * @param db the platform's connection: the payment's creation has checked whose wallets may sign.
  * @param address in lower case.
- * @returns undefined when no such key is kept.
+ * @returns undefined if no such key is stored.
  */
 export async function openKey(
   db: Statements,
   box: SecretBox,
   address: string,
 ): Promise<Hex | undefined> {
-  // An address that two accounts have imported has one key, whichever row it is read from.
+  // An address that two accounts have imported has the same key in both rows, so either row will do.
   const [row] = await db.query<{ userId: string; sealedKey: string }>(
     `SELECT user_id AS "userId", sealed_key AS "sealedKey" FROM wallets
       WHERE address = $address AND sealed_key IS NOT NULL ORDER BY created_at, id LIMIT 1`,

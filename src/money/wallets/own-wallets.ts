@@ -3,9 +3,9 @@ import { WALLET_ISSUER } from '../../types/sign-in-methods.js';
 import type { Statements } from '../../platform/database/database.js';
 
 /**
- * A user's own wallets, in lower case: those that they have signed with here and have not unlinked, and
- * those whose key is kept here for them. Their agents' are not theirs in this sense, and neither are
- * those at the wallet provider, which whoever has the mailbox opens. There is a bound to both sorts.
+ * Returns a user's own wallets, in lower case: those linked by a signature and not unlinked, and those
+ * whose key is stored here for the user. Excludes wallets of agents, and wallets at the provider, which
+ * anyone with access to the mailbox can open. Both kinds are limited in number.
  */
 export async function linkedWallets(db: Statements, userId: string): Promise<Hex[]> {
   const rows = await db.query<{ readonly address: Hex }>(
@@ -19,7 +19,7 @@ export async function linkedWallets(db: Statements, userId: string): Promise<Hex
   return rows.map(({ address }) => address);
 }
 
-/** Whether it is one of them. @param address in lower case. */
+/** Reports whether an address is among the user's own wallets. @param address in lower case. */
 export async function isLinked(db: Statements, userId: string, address: Hex): Promise<boolean> {
   return (await linkedWallets(db, userId)).includes(address);
 }

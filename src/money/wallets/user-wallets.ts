@@ -11,17 +11,17 @@ import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import type { WalletProvider } from './provider/wallet-provider.js';
 import { parsePrivateKey, sealKey } from './wallet-keys.js';
 
-/** Keys that one user can bring. */
+/** Most keys that one user can import. */
 export const MAX_IMPORTED = 20;
 
-/** A user's wallet as its owner sees it. */
+/** A user's wallet as shown to its owner. */
 export interface UserWallet {
-  /** In lower case. */
+  /** Address in lower case. */
   readonly address: Hex;
   readonly createdAt: Date;
 }
 
-/** A user who does something with wallets of their own. */
+/** A requester who works with their own wallets. */
 export type WalletOwner = Requester & { readonly userId: string };
 
 interface Parts {
@@ -29,7 +29,7 @@ interface Parts {
   readonly provider: WalletProvider;
 }
 
-/** Wallets of users: one that is made here, one at the wallet provider, and those whose keys they bring. */
+/** Wallets of users: one created here, one at the wallet provider, and those imported. */
 export class UserWallets {
   readonly #parts: Parts;
 
@@ -37,7 +37,7 @@ export class UserWallets {
     this.#parts = parts;
   }
 
-  /** The one that was made here. */
+  /** Returns the wallet that was created here. */
   async find(tenant: TenantDatabase, userId: string): Promise<UserWallet | undefined> {
     const [wallet] = await tenant.query<UserWallet>(
       `SELECT address, created_at AS "createdAt" FROM wallets
@@ -47,7 +47,10 @@ export class UserWallets {
     return wallet;
   }
 
-  /** The one that was made here, or else the one at the provider, or the first that was brought. */
+  /**
+   * Returns the address of the wallet created here, else of the wallet at the provider, else of the first
+   * imported one.
+   */
   async firstAddress(tenant: TenantDatabase, userId: string): Promise<Hex | undefined> {
     const [wallet] = await tenant.query<{ address: Hex }>(
       `SELECT address FROM wallets WHERE user_id = $userId AND kind <> 'agent'
@@ -58,9 +61,10 @@ export class UserWallets {
   }
 
   /**
-   * The same request again is told of the same wallet.
+   * Creates the user's wallet here; a retry of the request returns the same wallet.
    *
-   * @throws BadRequestError when there is one already: of several at once, one is made.
+   * @throws BadRequestError if the user has a wallet already; of several concurrent requests one
+   *   succeeds.
    */
   async create(by: WalletOwner): Promise<Hex> {
     const { idempotencyId: id, tenant, userId } = by;
@@ -80,11 +84,11 @@ export class UserWallets {
   }
 
   /**
-   * Keeps a key that a user brings, or a new one; brought again, or the same request again, it is the
-   * same wallet.
+   * Stores a key that a user imports, or a new one. Importing the key again, or retrying the request,
+   * returns the same wallet.
    *
-   * @param privateKey says nothing else of it where it is refused.
-   * @throws BadRequestError for what is no key, or beyond `MAX_IMPORTED`.
+   * @param privateKey never part of an error.
+   * @throws BadRequestError for an invalid key, or beyond `MAX_IMPORTED`.
    */
   async import(by: WalletOwner, privateKey: string | undefined): Promise<Hex> {
     const key = privateKey === undefined ? undefined : parsePrivateKey(privateKey);
@@ -95,17 +99,17 @@ export class UserWallets {
     }
     const { userId } = by;
     const sealed = sealKey(this.#parts.secrets, userId, key);
-    // By a key that is brought its wallet is found again, by a new one nothing is.
+    // An imported key identifies its wallet; a new key does not, so the idempotency id does.
     const id = key === undefined ? by.idempotencyId : randomUUID();
     return by.tenant.transaction(async (db) => {
-      // Of two at the bound one is kept.
+      // The lock keeps two concurrent imports from exceeding the limit.
       await db.lock(`imported-wallets:${userId}`);
       const imported = await db.Wallet.findAll({
         attributes: ['id', 'address'],
         where: { userId, kind: 'imported' },
       });
       const known = imported.find((each) => each.id === id || each.address === sealed.address);
-      if (known) return known.address as Hex; // as its row has it
+      if (known) return known.address as Hex; // addresses are stored as `Hex`
       if (imported.length >= MAX_IMPORTED) {
         throw new BadRequestError('Too many wallets', { limit: MAX_IMPORTED });
       }
@@ -115,10 +119,11 @@ export class UserWallets {
   }
 
   /**
-   * A user's wallet at the provider. Asked for again, it is the same.
+   * Creates a user's wallet at the provider; a repeated request returns the same wallet.
    *
-   * @throws BadRequestError for an address that is not proven to be the user's: whoever has the mailbox has
-   *   the wallet, and its address is nobody else's business. WalletProviderError
+   * @throws BadRequestError for an address not verified as the user's: access to the mailbox opens the
+   *   wallet, and its address is private.
+   * @throws WalletProviderError
    */
   async createAtProvider(
     by: WalletOwner,
@@ -141,7 +146,7 @@ export class UserWallets {
       const wallet = { id: randomUUID(), address, sealedKey: null };
       await tenant.transaction((db) => addWallet(db, by, 'provider', wallet));
     } catch (error) {
-      // Two at once have asked for the same one.
+      // A concurrent request has created the same wallet.
       if (!violates(error, 'wallets_provider_key')) throw error;
     }
     return { address, walletId };

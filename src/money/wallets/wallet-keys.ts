@@ -2,14 +2,18 @@ import type { Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 
-/** Binds a sealed key to its owner and address, so that it opens in no other row. */
+/** Context that binds a sealed key to its owner and address, so that it opens in no other row. */
 export const keyContext = (userId: string, address: string): string =>
   `wallet/${userId}/${address}`;
 
-/** Those of the curve secp256k1 are below it. */
+/** Order of the curve secp256k1; valid keys are below it. */
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
-/** @returns undefined for what is not 32 bytes in hex within the curve's range; says nothing else of it. */
+/**
+ * Parses a private key, without an error that could reveal it.
+ *
+ * @returns undefined for anything but 32 bytes in hex within the curve's range.
+ */
 export function parsePrivateKey(text: string): Hex | undefined {
   if (!/^0x[\da-f]{64}$/i.test(text)) return undefined;
   const value = BigInt(text);
@@ -18,12 +22,16 @@ export function parsePrivateKey(text: string): Hex | undefined {
 
 /** A key as it is stored. */
 export interface SealedKey {
-  /** In lower case. */
+  /** Address in lower case. */
   readonly address: Hex;
   readonly sealedKey: string;
 }
 
-/** @param privateKey one that `parsePrivateKey` has answered; without it a new one is made. */
+/**
+ * Seals a private key.
+ *
+ * @param privateKey a result of `parsePrivateKey`; if missing, a new key is generated.
+ */
 export function sealKey(
   box: SecretBox,
   userId: string,

@@ -5,46 +5,49 @@ import { NamedValues, withoutNul } from './named-values.js';
 import { RowChanges, type TableChanges, type ToldTable } from './row-changes.js';
 import { TenantTable } from './tenant-table.js';
 
-/** Connections of each pool of one process unless it asks for another number. */
+/** Default connections of each pool of a process. */
 const DEFAULT_MAX_CONNECTIONS = 10;
 
-/** Bounds in milliseconds: nothing that talks to the database waits for ever. */
+/** Limits in milliseconds: no call to the database waits forever. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const ACQUIRE_TIMEOUT_MS = 10_000;
 const IDLE_CONNECTION_MS = 60_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
-/** The server's own bound does not help where nothing comes from it any more. */
+/** Needed because the server's own limit has no effect when its answers no longer arrive. */
 export const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2_000;
 const LOCK_TIMEOUT_MS = 5_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 
-/** By their names in a statement, where they stand as `$name`. */
+/** Values by name; a statement refers to each as `$name`. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** What runs SQL as a tenant. */
+/** Runs SQL as a tenant. */
 export interface Statements {
-  /** Whose rows; undefined for the platform. To be named in lists: the policy alone uses no index. */
+  /**
+   * The tenant's user id; undefined for the platform. Lists must filter by it: the policy alone uses no
+   * index.
+   */
   readonly userId: string | undefined;
-  /** Runs one statement; answers the rows that it returns. */
+  /** Runs one statement and returns its rows. */
   query<Row extends object>(sql: string, values?: Values): Promise<Row[]>;
 }
 
-/** One transaction, and the tables within it: all that it does is the tenant's. */
+/** One transaction and its tables, limited to the tenant's rows. */
 export type TenantTransaction = Statements & {
   readonly [Name in keyof Tables]: TenantTable<Tables[Name]>;
 } & {
-  /** Waits for the lock of that name, and holds it until the transaction ends. */
+  /** Waits for the lock of this name, and holds it until the transaction ends. */
   lock(name: string): Promise<void>;
 };
 
-/** Statements of one transaction, which may be sent without waiting for each other's answers. */
+/** Statements of one transaction, which may be sent without waiting for previous answers. */
 export type TransactionStatements = Statements & Pick<TenantTransaction, 'lock'>;
 
-/** The database as one tenant, or the platform, sees it. */
+/** The database as seen by one tenant or the platform. */
 export interface TenantDatabase extends Statements {
   /**
-   * Runs one statement, in one round trip; answers the rows that it returns. `plan: 'anew'` is for
-   * what takes longer than planning it, by a way that depends on the values.
+   * Runs one statement in one round trip and returns its rows. Any `plan` but the default plans the
+   * statement again at each call, for a slow one whose best plan depends on the values.
    */
   query<Row extends object>(
     sql: string,
@@ -53,23 +56,23 @@ export interface TenantDatabase extends Statements {
   ): Promise<Row[]>;
 
   /**
-   * Runs `work` in one transaction whose rows are the tenant's; commits what it returns, rolls
-   * back when it throws.
+   * Runs `work` in a transaction limited to the tenant's rows; commits when it resolves, rolls back when
+   * it throws.
    */
   transaction<T>(work: (db: TenantTransaction) => Promise<T>): Promise<T>;
 
-  /** The same for SQL alone, in fewer round trips: the transaction begins with its first statement. */
+  /** Runs SQL statements in a transaction with fewer round trips: BEGIN is sent with the first statement. */
   statements<T>(work: (db: TransactionStatements) => Promise<T>): Promise<T>;
 }
 
 /** A statement outside of all tenants. */
 export interface FunctionCall {
-  /** Prepared under it, once for each connection. */
+  /** Name of the prepared statement, prepared once for each connection. */
   readonly name?: string;
   readonly text: string;
 }
 
-/** The serving role's connections: Sequelize's, for transactions, and a pool for single statements. */
+/** Connections of the serving role: Sequelize's for transactions, and a pool for single statements. */
 export class Database {
   readonly #sequelize: Sequelize;
   readonly #models: Models;
@@ -77,10 +80,7 @@ export class Database {
   readonly #namedValues = new NamedValues();
   readonly #changes: RowChanges;
 
-  /**
-   * @param options `answerTimeoutMs`: 0 where statements may take longer than the server lets them
-   *   by itself.
-   */
+  /** @param options `answerTimeoutMs`: 0 if statements may exceed the server's default limit. */
   constructor(url: string, options: { maxConnections?: number; answerTimeoutMs?: number } = {}) {
     const max = options.maxConnections ?? DEFAULT_MAX_CONNECTIONS;
     const connection = {
@@ -107,28 +107,28 @@ export class Database {
       max,
       idleTimeoutMillis: IDLE_CONNECTION_MS,
       options: '-c TimeZone=UTC',
-      // Statements that are sent without waiting for each other's answers take one round trip.
+      // Statements sent without waiting for previous answers take one round trip.
       pipeline: true,
     });
-    // An idle connection that breaks is replaced by the pool; a busy one fails its statement. Both
-    // say so as events as well, and one that nobody listens to would end the process.
+    // The pool replaces a broken idle connection; a busy one fails its statement. Both also emit an error
+    // event, which would end the process without a listener.
     this.#pool.on('error', () => undefined);
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
-  /** The rows of one user. An id that no user has is no error: it owns no rows. */
+  /** Returns the view of one user. An unknown id is no error: it owns no rows. */
   asUser(userId: string): TenantDatabase {
     return this.#asTenant(userId);
   }
 
-  /** All rows: for the platform's own work across tenants, never on behalf of a user. */
+  /** Returns the view of all rows, for the platform's own work across tenants, never on behalf of a user. */
   asPlatform(): TenantDatabase {
     return this.#asTenant(undefined);
   }
 
   /**
-   * Calls a function that looks behind the policies: no other statement sees any row here. For what
-   * every request or AI call waits for, since it takes one statement and nothing around it.
+   * Calls a function that bypasses the policies; other statements see no rows here. For lookups in every
+   * request or AI call, because it takes a single statement.
    */
   async call<Row extends object>(
     statement: FunctionCall,
@@ -141,12 +141,12 @@ export class Database {
     }
   }
 
-  /** Asks the server one trivial question; rejects when it does not answer in time. */
+  /** Runs a trivial query; rejects if the server does not answer in time. */
   async ping(): Promise<void> {
     await this.#pool.query('SELECT 1');
   }
 
-  /** What is heard of a table from here on, on a connection that all who ask for it share. */
+  /** Returns the notifications of a table, which arrive on a connection shared by all callers. */
   changesOf(table: ToldTable): TableChanges {
     return this.#changes.of(table);
   }
@@ -173,8 +173,8 @@ export class Database {
   }
 
   /**
-   * A transaction of four statements, sent together: whatever the server refuses, it answers all of
-   * them, and the last one ends the transaction. So the connection is as it was when it goes back.
+   * Runs a transaction of four statements, sent together. The server answers all of them even after an
+   * error, and the last one ends the transaction, so the connection returns to the pool clean.
    */
   async #query<Row extends object>(
     userId: string | undefined,
@@ -190,14 +190,14 @@ export class Database {
     const [error] = answers.flatMap((answer) =>
       answer.status === 'rejected' ? [answer.reason as unknown] : [],
     );
-    // Only what the server itself has refused leaves a connection that can be used again.
+    // After an error of the server the connection is reusable; after any other error it is not.
     client.release(error !== undefined && !(error instanceof pg.DatabaseError));
     const [, , answer] = answers;
     if (error !== undefined || answer.status === 'rejected') throw named(error);
     return answer.value.rows;
   }
 
-  /** What begins the transaction is sent with its first statement, and answered with it. */
+  /** Runs `work` in a transaction; BEGIN and the tenant's settings are sent with the first statement. */
   async #statements<T>(
     userId: string | undefined,
     work: (db: TransactionStatements) => Promise<T>,
@@ -206,7 +206,7 @@ export class Database {
     const sent: Promise<unknown>[] = [];
     const send = <Row extends object>(statement: pg.QueryConfig) => {
       const answer = client.query<Row>(statement);
-      answer.catch(() => undefined); // it is heard of in the end, by whoever waits for it or not
+      answer.catch(() => undefined); // prevents an unhandled rejection; failures are collected at the end
       sent.push(answer);
       return answer;
     };
@@ -225,7 +225,7 @@ export class Database {
       const result = await work({ userId, query, lock });
       const { command } = await send({ text: 'COMMIT' });
       isOver = true;
-      // Of a transaction in which a statement was refused that nobody waited for, nothing is kept.
+      // PostgreSQL rolls back if a statement failed that `work` did not await.
       if (command !== 'COMMIT')
         throw new DatabaseError(Object.assign(new Error(command), { sql: '' }));
       return result;
@@ -263,14 +263,14 @@ export class Database {
   }
 }
 
-/** Sequelize's name for a failure of the driver: callers know one kind, however a statement is sent. */
+/** Wraps a driver error in Sequelize's class, so that callers see one kind for both pools. */
 function named(error: unknown): unknown {
   if (error instanceof pg.DatabaseError)
     return new DatabaseError(Object.assign(error, { sql: '' }));
   return error instanceof Error ? new ConnectionError(error) : error;
 }
 
-/** Settings of the transaction alone, by which the policies know whose rows it may see. */
+/** Sets the transaction's tenant, by which the policies select its rows. */
 const SET_TENANT = {
   name: 'set_tenant',
   text: `SELECT set_config('app.user_id', $1, true), set_config('app.platform', $2, true)`,

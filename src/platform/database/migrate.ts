@@ -3,17 +3,17 @@ import { Umzug, type UmzugStorage } from 'umzug';
 import { MIGRATIONS } from './migrations/index.js';
 import type { MigrationContext } from './migrations/migration.js';
 
-/** Key of the advisory lock under which one process migrates at a time; the number means nothing. */
+/** Key of the advisory lock that lets one process migrate at a time; an arbitrary number. */
 const MIGRATION_LOCK = 4_106_718_310;
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** One statement, and so also the wait for another process that is migrating. */
+/** Milliseconds for one statement, and so also for the wait for another migrating process. */
 const STATEMENT_TIMEOUT_MS = 300_000;
 
-/** What a person has to put right before a schema can be brought up to date, in one sentence. */
+/** An error that an operator must fix before the schema can be migrated; the message says what to do. */
 export class MigrationRefusedError extends Error {}
 
-/** The serving role could see behind row-level security: no schema makes that safe. */
+/** The serving role could bypass row-level security, which no schema can prevent. */
 export class UnsafeServingRoleError extends MigrationRefusedError {
   constructor(role: string, why: string) {
     super(`The database role "${role}" must not serve requests: it ${why}`);
@@ -21,11 +21,11 @@ export class UnsafeServingRoleError extends MigrationRefusedError {
   }
 }
 
-/** Versions that were never released have migrated this database, and it cannot be taken on. */
+/** An unreleased version migrated this database, so it cannot be migrated further. */
 export class DevelopmentDatabaseError extends MigrationRefusedError {
   constructor() {
     super(
-      'The database was made by a development version; remove .data, or whatever else holds the ' +
+      'The database was made by a development version: remove .data, or drop the ' +
         'database, to start with an empty one',
     );
     this.name = 'DevelopmentDatabaseError';
@@ -33,8 +33,8 @@ export class DevelopmentDatabaseError extends MigrationRefusedError {
 }
 
 /**
- * Brings the schema up to date, as its owner. Two processes may do this at once: one waits. A
- * migration that fails undoes the whole run.
+ * Migrates the schema as its owner. Two processes may run this at once; the second waits. A failed
+ * migration rolls back the whole run.
  *
  * @param servingRole the role of `DATABASE_URL`, which gets the GRANTs.
  * @returns the names of the migrations that ran.
@@ -47,7 +47,7 @@ export async function migrate(ownerUrl: string, servingRole: string): Promise<st
   });
 }
 
-/** Takes every migration back, and all data with it. Returns the names in the order undone. */
+/** Reverts all migrations and deletes all data. Returns the names in the order reverted. */
 export async function migrateDown(ownerUrl: string, servingRole: string): Promise<string[]> {
   return asOwner(ownerUrl, servingRole, async (context) => {
     const undone = await migrations(context).down({ to: 0 });
@@ -97,7 +97,7 @@ function migrations(context: MigrationContext): Umzug<MigrationContext> {
   });
 }
 
-/** What has run is recorded in the run's own transaction, unlike in Umzug's own storage. */
+/** Records migrations in the run's own transaction, unlike Umzug's storage. */
 const storage: UmzugStorage<MigrationContext> = {
   async logMigration({ name, context }) {
     await query(context, 'INSERT INTO schema_migrations (name) VALUES ($1)', [name]);
@@ -114,7 +114,7 @@ const storage: UmzugStorage<MigrationContext> = {
   },
 };
 
-/** Development versions numbered their migrations in four digits. */
+/** Checks that no development version migrated the database: their migrations have four-digit numbers. */
 async function checkVersion(context: MigrationContext): Promise<void> {
   const done = await storage.executed({ context });
   if (done.some((name) => /^\d{4}-/.test(name))) throw new DevelopmentDatabaseError();

@@ -23,7 +23,7 @@ export type { AgentStatus, CrashRecord, DesiredState } from './tables/agents.js'
 export type { OperationInput, PreviousRelease } from './tables/agents.js';
 export type { NotificationChannelName, NotificationStatus } from './tables/notifications.js';
 
-/** The tables that are read and written through models: each is exported by its model's name. */
+/** Tables with models, exported by model name. */
 const MODELLED = {
   ...accounts,
   ...agents,
@@ -38,7 +38,7 @@ const MODELLED = {
   ...paymentVouchers,
 } as const;
 
-/** Every table; those that only functions and statements of our own use have no model. */
+/** All tables; those used only by functions and handwritten statements have no model. */
 export const TABLES: readonly Table[] = [
   ...Object.values(MODELLED),
   ...Object.values(usage),
@@ -80,7 +80,7 @@ export type Tables = typeof MODELLED;
 /** The models of one database, by name. */
 export type Models = Readonly<Record<string, ModelOf<Table>>>;
 
-/** Defines every model on one Sequelize instance: a process may hold several databases. */
+/** Defines every model on one Sequelize instance; a process may have several databases. */
 export function defineModels(sequelize: Sequelize): Models {
   const tables: [string, Table][] = Object.entries(MODELLED);
   return Object.fromEntries(

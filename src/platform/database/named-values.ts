@@ -1,21 +1,25 @@
-/** A statement as the driver takes it, with the names of its values in their order. */
+/** A statement in the driver's form, with the names of its values in order. */
 interface Positional {
   readonly name?: string;
   readonly text: string;
   readonly names: readonly string[];
 }
 
-/** So many are prepared on each connection; further ones are parsed by the server each time. */
+/** Most prepared statements on a connection; the server parses further ones each time. */
 const MAX_PREPARED = 100;
 
 /**
- * Statements with `$name` for their values. Each is read here once, and prepared under a name of its
- * own, once for each connection: planning would otherwise cost more than finding a row.
+ * Statements with `$name` for their values. Each is parsed once here, and prepared once for each
+ * connection, because planning would cost more than finding a row.
  */
 export class NamedValues {
   readonly #known = new Map<string, Positional>();
 
-  /** @throws TypeError for a name without a value. */
+  /**
+   * Returns a statement in the driver's form.
+   *
+   * @throws TypeError for a name without a value.
+   */
   statement(
     sql: string,
     values: Readonly<Record<string, unknown>>,
@@ -24,7 +28,7 @@ export class NamedValues {
     return {
       ...statement,
       values: names.map((name) => {
-        if (!(name in values)) throw new TypeError(`$${name} is given no value`);
+        if (!(name in values)) throw new TypeError(`$${name} has no value`);
         return withoutNul(values[name]);
       }),
     };
@@ -45,6 +49,6 @@ export class NamedValues {
   }
 }
 
-/** PostgreSQL's text has no NUL; Sequelize writes it in the same way. */
+/** Escapes NUL, which PostgreSQL's text does not allow, in the same way as Sequelize. */
 export const withoutNul = (value: unknown) =>
   typeof value === 'string' ? value.replaceAll('\0', '\\0') : value;

@@ -1,8 +1,8 @@
 import { isLoopback } from '../environment/loopback.js';
 
 /**
- * Whether what is said to this address of PostgreSQL could be read on its way without anybody having
- * said that it may: it leaves this machine, and neither demands TLS nor says `sslmode=disable`.
+ * Reports whether traffic to this PostgreSQL address may be unencrypted without the operator's consent:
+ * it leaves this machine, and neither requires TLS nor says `sslmode=disable`.
  */
 export function isSilentlyPlain(address: string): boolean {
   const { host, searchParams: query } = new URL(address);

@@ -1,12 +1,12 @@
 import pg from 'pg';
 
-/** Key of the advisory lock under which roles and databases are made. */
+/** Key of the advisory lock for creating roles and databases. */
 const ROLES_LOCK = 4_106_718_311;
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 60_000;
 
-/** A database, the role that owns and migrates it, and the role that serves requests from it. */
+/** A database, the role that owns and migrates it, and the role that serves requests. */
 export interface DatabaseAndRoles {
   readonly database: string;
   readonly ownerRole: string;
@@ -16,8 +16,8 @@ export interface DatabaseAndRoles {
 }
 
 /**
- * Makes the two roles and the database where they are missing, and sets the roles' passwords and
- * attributes. May run in several processes at once.
+ * Creates the roles and the database if missing, and sets the roles' passwords and attributes. May run in
+ * several processes at once.
  *
  * @returns the addresses for `DATABASE_OWNER_URL` and `DATABASE_URL`.
  */
@@ -55,7 +55,7 @@ export async function ensureRolesAndDatabase(
   };
 }
 
-/** The address of a database on the same server, for one role. */
+/** Returns the address of a database on the same server, for one role. */
 export function databaseUrl(
   serverUrl: string,
   database: string,
@@ -69,12 +69,12 @@ export function databaseUrl(
   return url.href;
 }
 
-/** The role's name in a database address: for `DATABASE_URL`, the serving role. */
+/** Returns the role in a database address; for `DATABASE_URL`, the serving role. */
 export function roleOf(url: string): string {
   return decodeURIComponent(new URL(url).username);
 }
 
-/** Runs `work` on one connection of its own; closing it releases what locks it took. */
+/** Runs `work` on a connection of its own, whose close releases all its locks. */
 export async function withSuperuser<T>(
   superuserUrl: string,
   work: (client: pg.Client) => Promise<T>,

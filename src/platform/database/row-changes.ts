@@ -3,7 +3,7 @@ import pg from 'pg';
 import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 
-/** Tables that tell of their rows (`migrations/045-row-news.ts`). */
+/** Tables that notify of their rows (`migrations/045-row-news.ts`). */
 export type ToldTable =
   | 'mails'
   | 'risc_events'
@@ -16,28 +16,25 @@ export type ToldTable =
 const CONNECT_TIMEOUT_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 5_000;
 
-/** Between two looks at whether the connection is still one, in milliseconds. */
+/** Milliseconds between two checks of the connection. */
 const CHECK_MS = 15_000;
 
-/** From the end of a connection to the next try, in milliseconds. */
+/** Milliseconds from the end of a connection to the next attempt. */
 const RECONNECT_MS = 1_000;
 
-/**
- * What is heard of one table. It says when to look, never what there is, and may be missed: whoever
- * waits for something looks from time to time all the same.
- */
+/** Notifications of one table. They say only that rows changed, and may be lost: callers must also poll. */
 export class TableChanges {
   #count = 0;
   readonly #waiting = new Set<() => void>();
 
-  /** How often something was heard until now. */
+  /** Returns the number of notifications so far. */
   get count(): number {
     return this.#count;
   }
 
   /**
-   * Waits until something was heard since the count was so much, or for so many milliseconds, or until
-   * the signal aborts, which is no failure.
+   * Waits until the number of notifications differs from `count`, the time is over, or the signal aborts;
+   * resolves in each case.
    */
   async after(count: number, ms: number, signal: AbortSignal): Promise<void> {
     if (this.#count !== count) return;
@@ -53,14 +50,14 @@ export class TableChanges {
     }
   }
 
-  /** Has everybody look who waits. */
+  /** Wakes all waiting callers. */
   tell(): void {
     this.#count += 1;
     for (const stop of this.#waiting) stop();
   }
 }
 
-/** Hears of rows of tables, on a connection of its own, as long as there is somebody who asks. */
+/** Receives notifications of rows, on a connection of its own that is opened at the first request. */
 export class RowChanges {
   readonly #url: string;
   readonly #tables = new Map<string, TableChanges>();
@@ -85,13 +82,13 @@ export class RowChanges {
 
   async #listen(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      // Without it everybody looks from time to time, and says what is wrong with the database.
+      // Errors are ignored: without notifications callers poll, and report database failures themselves.
       await this.#hear(signal).catch(() => undefined);
       await pause(jittered(RECONNECT_MS), signal);
     }
   }
 
-  /** Until the connection breaks, which need not be seen on it, or the signal aborts. */
+  /** Listens until the connection breaks, which may go unnoticed, or the signal aborts. */
   async #hear(signal: AbortSignal): Promise<void> {
     const client = new pg.Client({
       connectionString: this.#url,
@@ -109,7 +106,7 @@ export class RowChanges {
     try {
       await client.connect();
       await client.query('LISTEN rows');
-      // What there was to be heard while nobody listened.
+      // Makes up for notifications lost while not listening.
       for (const table of this.#tables.values()) table.tell();
       while (!over.signal.aborted) {
         await pause(jittered(CHECK_MS), over.signal);
@@ -117,7 +114,7 @@ export class RowChanges {
       }
     } finally {
       signal.removeEventListener('abort', end);
-      // Where nothing answers any more, nobody waits for it; and it holds open no process that is to end.
+      // The timeout covers a server that no longer answers, without keeping the process alive.
       await Promise.race([client.end(), delay(ANSWER_TIMEOUT_MS, undefined, { ref: false })]);
     }
   }

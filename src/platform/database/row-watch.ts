@@ -1,19 +1,19 @@
 import type { TableChanges } from './row-changes.js';
 
-/** Between two looks where nothing is heard, in milliseconds. */
+/** Milliseconds between two polls without notifications. */
 const LOOK_MS = 250;
 
-/** All rows that were awaited when it began. */
+/** A poll, for all rows that were awaited when it began. */
 interface Look<State> {
-  /** Of the changes by then. */
+  /** Number of notifications when the poll began. */
   readonly count: number;
   readonly keys: ReadonlySet<string>;
   readonly states: Promise<ReadonlyMap<string, State>>;
 }
 
 /**
- * Waits for what becomes of rows, however many, with one statement for all of them at a time: as soon
- * as something is heard of their table, and from time to time.
+ * Waits for the states of any number of rows with one statement at a time: at each notification of their
+ * table, and by polling.
  */
 export class RowWatch<State> {
   readonly #changes: TableChanges;
@@ -30,9 +30,11 @@ export class RowWatch<State> {
   }
 
   /**
-   * @param isOver of the state that a row has; undefined where there is no such row.
-   * @returns the first one that is, or the last that was seen before the signal aborted.
-   * @throws what the look throws, and `isOver`.
+   * Waits until a row reaches a state.
+   *
+   * @param isOver receives the row's state; undefined if the row does not exist.
+   * @returns the first state for which `isOver` is true, or the last one before the signal aborted.
+   * @throws errors of the poll and of `isOver`.
    */
   async until(
     key: string,
@@ -54,7 +56,10 @@ export class RowWatch<State> {
     }
   }
 
-  /** The look that is under way, where it has the row and nothing was heard since, or else a new one. */
+  /**
+   * Returns the poll in flight, if it includes the row and no notification arrived since, or else a new
+   * one.
+   */
   #next(key: string): Promise<ReadonlyMap<string, State>> {
     const { count } = this.#changes;
     if (this.#look?.count === count && this.#look.keys.has(key)) return this.#look.states;

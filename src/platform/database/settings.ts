@@ -9,7 +9,7 @@ const address = (production: boolean) =>
     ? anyAddress.refine((value) => !isSilentlyPlain(value), {
         error:
           'must say sslmode=verify-full where it leaves this machine in production, or sslmode=disable ' +
-          'where you know that nobody reads along',
+          'if the network is trusted',
       })
     : anyAddress;
 
@@ -22,7 +22,7 @@ export const databaseSettings = area('PostgreSQL', ({ production }) => ({
   ),
 }));
 
-/** Of migrations alone: no process that serves has it. */
+/** Settings for migrations only: serving processes do not have them. */
 export const migrationSettings = area('Migrations', ({ production }) => ({
   ownerUrl: variable(
     'DATABASE_OWNER_URL',

@@ -10,14 +10,14 @@ import type {
 } from 'sequelize';
 import type { NewRowOf, RowOf, Table } from './schema/table.js';
 
-/** What is sought, and of it the columns `Name`: all, when none are named. */
+/** Query options; `attributes` selects columns, default: all. */
 type Find<Row, Name> = Pick<FindOptions<Row>, 'where' | 'order' | 'limit' | 'offset' | 'lock'> & {
   readonly attributes?: readonly Name[];
 };
 
 /**
- * One table within one transaction of a tenant: no statement can be sent beside it, where it would
- * see nothing. Rows are plain attributes.
+ * A table within one transaction of a tenant, so that no statement runs outside of it, where no rows are
+ * visible. Rows are plain attributes.
  */
 export class TenantTable<Of extends Table, Row extends object = RowOf<Of>> {
   readonly #model: ModelStatic<Model<Row, NewRowOf<Of>>>;
@@ -32,7 +32,7 @@ export class TenantTable<Of extends Table, Row extends object = RowOf<Of>> {
     attributes,
     ...options
   }: Find<Row, Name> = {}): Promise<Pick<Row, Name>[]> {
-    // What `raw` makes of rows is not in the library's types.
+    // The library's types do not cover the rows that `raw` returns.
     const rows: unknown = await this.#model.findAll({
       ...options,
       ...(attributes && { attributes: [...attributes] }),
@@ -49,7 +49,7 @@ export class TenantTable<Of extends Table, Row extends object = RowOf<Of>> {
     return row ?? null;
   }
 
-  /** By a primary key of one column. */
+  /** Finds a row by a primary key of one column. */
   findByPk<Name extends keyof Row & string = keyof Row & string>(
     key: string,
     options: Pick<Find<Row, Name>, 'lock' | 'attributes'> = {},
@@ -58,10 +58,10 @@ export class TenantTable<Of extends Table, Row extends object = RowOf<Of>> {
     return this.findOne({ ...options, where });
   }
 
-  /** Like `findByPk`, of a row that must be there. */
+  /** Returns the row with the key, like `findByPk`, but throws if it is missing. */
   async getByPk(key: string, options: Pick<Find<Row, never>, 'lock'> = {}): Promise<Row> {
     const row = await this.findByPk(key, options);
-    if (!row) throw new RangeError(`${this.#model.name} ${key} is not there`);
+    if (!row) throw new RangeError(`${this.#model.name} ${key} does not exist`);
     return row as Row;
   }
 
@@ -86,19 +86,19 @@ export class TenantTable<Of extends Table, Row extends object = RowOf<Of>> {
     });
   }
 
-  /** Makes a row, or sets the values in the one that has its primary key. */
+  /** Inserts a row, or updates the row with the same primary key. */
   async upsert(values: NewRowOf<Of>): Promise<void> {
     await this.#model.upsert(values as Creation<Of, Row>, { transaction: this.#transaction });
   }
 
-  /** Sets the values in every such row. Answers how many there were. */
+  /** Updates all matching rows, and returns their number. */
   async update(values: Partial<Row>, options: Pick<UpdateOptions<Row>, 'where'>): Promise<number> {
     const transaction = this.#transaction;
     const [changed] = await this.#model.update(values, { ...options, transaction });
     return changed;
   }
 
-  /** Answers how many there were. */
+  /** Removes all matching rows, and returns their number. */
   destroy(options: {
     readonly where: WhereOptions<Row>;
     readonly limit?: number;
@@ -107,5 +107,5 @@ export class TenantTable<Of extends Table, Row extends object = RowOf<Of>> {
   }
 }
 
-/** A new row, as the library's types name it. */
+/** A new row in the library's types. */
 type Creation<Of extends Table, Row extends object> = CreationAttributes<Model<Row, NewRowOf<Of>>>;

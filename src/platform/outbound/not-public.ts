@@ -1,5 +1,5 @@
 /**
- * What of IPv4 is not the public internet (IANA's special-purpose registry): link-local with clouds'
+ * IPv4 ranges outside the public internet (IANA's special-purpose registry): link-local with cloud
  * metadata, private, carrier-grade NAT, loopback, documentation, benchmarks, multicast, reserved,
  * broadcast.
  */

@@ -2,21 +2,21 @@ import { BadRequestError } from '../../lib/errors.js';
 import { replaceFile, textOf, type Folder } from './folder.js';
 import { segmentsOf } from './segments.js';
 
-/** Bytes of a file that is read or written. */
+/** Most bytes of a file that is read or written. */
 export const MAX_FILE_BYTES = 1_048_576;
 
 export interface ReadFile {
   readonly path: string;
   readonly content: string;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
-  /** ISO 8601. */
+  /** Modification time in ISO 8601. */
   readonly modified: string;
-  /** For what is not text. */
+  /** Set if the content is not text. */
   readonly encoding?: 'base64';
 }
 
-/** @throws BadRequestError, NotFoundError */
+/** Reads a file. @throws BadRequestError, NotFoundError */
 export async function readFile(root: Folder, path: string): Promise<ReadFile> {
   const { folders, name } = placeOf(path);
   const { bytes, modified } = await root.within(folders, (folder) =>
@@ -32,7 +32,10 @@ export async function readFile(root: Folder, path: string): Promise<ReadFile> {
   };
 }
 
-/** Text alone, as UTF-8. @returns its bytes. @throws BadRequestError; the signal's reason, with the file as it was */
+/**
+ * Writes a text file as UTF-8. @returns its size in bytes. @throws BadRequestError; the signal's reason,
+ * with the file unchanged
+ */
 export async function writeFile(
   root: Folder,
   path: string,
@@ -55,6 +58,6 @@ export async function writeFile(
 
 function placeOf(path: string): { folders: string[]; name: string } {
   const folders = segmentsOf(path);
-  const name = folders.pop() ?? ''; // there is one
+  const name = folders.pop() ?? ''; // a parsed path has at least one name
   return { folders, name };
 }

@@ -7,24 +7,24 @@ import { BadRequestError, ConflictError, NotFoundError, ServiceError } from '../
 import { SCRATCH } from './segments.js';
 
 /*
- * All that the explorer opens, it opens here: each name in its parent's descriptor, for which
- * `/proc/self/fd` stands in for openat(2). A path is never looked up a second time, and a link is never
- * followed, so it does not matter what is put in the place of a folder meanwhile.
+ * All file access of the explorer. Each name is opened in its parent's descriptor, with `/proc/self/fd`
+ * in place of openat(2); no path is resolved twice and no link is followed, so replacing a folder during
+ * a request gains nothing.
  */
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } =
   constants;
 
-/** Of what is made. */
+/** Modes of created folders and files. */
 const FOLDER_MODE = 0o755;
 const FILE_MODE = 0o644;
 
 const PIECE_BYTES = 64 * 1024;
 
-/** That of `node:fs/promises` takes twice as long, which hundreds at once are slowed down by. */
+/** The function of `node:fs/promises` takes twice as long, which slows down hundreds of concurrent calls. */
 const statOf = promisify(lstat);
 
-/** How often what others take away again is made. */
+/** Most attempts to create a folder that other requests remove. */
 const ATTEMPTS = 20;
 
 export type EntryKind = 'file' | 'folder' | 'other';
@@ -36,7 +36,7 @@ export interface Entry {
 
 export interface FileContent {
   readonly bytes: Buffer;
-  /** Never later than it was. */
+  /** Modification time, never later than the real one. */
   readonly modified: Date;
   readonly mode: number;
 }
@@ -44,17 +44,17 @@ export interface FileContent {
 export interface FileOptions {
   readonly mode?: number | undefined;
   readonly modified?: Date | undefined;
-  /** Whether it is on the disk when that is told. */
+  /** True to flush the file to disk before the call returns. */
   readonly isLasting?: boolean | undefined;
 }
 
-/** What is in the way of a path. */
+/** 400: an entry on the path is not a plain file or folder, for example a link. */
 export class NotPlainError extends BadRequestError {}
 
-/** It has more bytes than are read. */
+/** 400: the file is larger than the limit. */
 export class TooLargeError extends BadRequestError {}
 
-/** An open folder. Whoever opens one closes it. */
+/** An open folder; the caller that opens it closes it. */
 export class Folder {
   readonly #handle: FileHandle;
 
@@ -62,7 +62,7 @@ export class Folder {
     this.#handle = handle;
   }
 
-  /** The workspace's own, made when it is not there; links on the way to it are the operator's. */
+  /** Opens the workspace's own folder, and creates it if missing; links on the way to it are the operator's. */
   static async root(path: string): Promise<Folder> {
     try {
       return new Folder(await openRoot(path));
@@ -77,11 +77,11 @@ export class Folder {
     return this.#handle.close();
   }
 
-  /** @throws NotFoundError, NotPlainError for a link */
+  /** Opens a folder by its name. @throws NotFoundError, NotPlainError for a link */
   async folder(name: string): Promise<Folder> {
     let handle: FileHandle | undefined;
     try {
-      // Not by O_DIRECTORY: with that gVisor's kernel follows a link in spite of O_NOFOLLOW.
+      // O_DIRECTORY is not used: with it gVisor's kernel follows a link in spite of O_NOFOLLOW.
       handle = await open(this.#at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
       if ((await handle.stat()).isDirectory()) return new Folder(handle);
     } catch (error) {
@@ -90,10 +90,13 @@ export class Folder {
       if (!there || there.isDirectory()) throw refusalOf(error);
     }
     await handle?.close();
-    throw new NotPlainError('path leads through what is no folder');
+    throw new NotPlainError('path leads through something that is not a folder');
   }
 
-  /** What the folder at these names is used for; it is closed afterwards. @param makes what is missing. */
+  /**
+   * Opens the folder at these names, calls `use` with it, and closes it. @param makes true to create
+   * missing folders.
+   */
   async within<T>(
     names: readonly string[],
     use: (folder: Folder) => Promise<T>,
@@ -102,7 +105,7 @@ export class Folder {
     let folder = this as Folder;
     const leave = () => (folder === this ? undefined : folder.close());
     try {
-      // One is open at a time, however deep that is.
+      // Only one folder is open at a time, at any depth.
       for (const name of names) {
         const next = makes ? await folder.#made(name) : await folder.folder(name);
         await leave();
@@ -114,12 +117,12 @@ export class Folder {
     }
   }
 
-  /** Of the folder that is open. */
+  /** Returns the status of this open folder. */
   self(): Promise<Stats> {
     return this.#handle.stat();
   }
 
-  /** Undefined when it is not there. A link is what it is itself. */
+  /** Returns the status of an entry, or undefined if it is missing; links are not followed. */
   async stat(name: string): Promise<Stats | undefined> {
     try {
       return await statOf(this.#at(name));
@@ -130,9 +133,11 @@ export class Folder {
   }
 
   /**
+   * Reads a file.
+   *
    * @throws NotFoundError
-   * @throws NotPlainError for a link, a folder, a pipe: none of them is waited for
-   * @throws TooLargeError for a file of more than so many bytes; what grows meanwhile is cut there.
+   * @throws NotPlainError at once for a link, folder or pipe
+   * @throws TooLargeError for a file over `maxBytes`; a file that grows during the read is cut there.
    */
   async read(name: string, maxBytes: number): Promise<FileContent> {
     const handle = await open(this.#at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).catch(
@@ -155,7 +160,7 @@ export class Folder {
     }
   }
 
-  /** The same, undefined for what is not there. */
+  /** Reads a file, or returns undefined if it is missing. */
   async readIfThere(name: string, maxBytes: number): Promise<FileContent | undefined> {
     try {
       return await this.read(name, maxBytes);
@@ -165,12 +170,12 @@ export class Folder {
     }
   }
 
-  /** Entries in the folder's own order; names that are not UTF-8 are left out. */
+  /** Lists the entries in the folder's own order, without names that are not UTF-8. */
   async *entries(): AsyncGenerator<Entry> {
-    // What `/proc` names here is the folder that is open, whatever its name is by now.
+    // The path in `/proc` names the open folder, even after a rename.
     const folder = await opendir(this.#path, { encoding: 'buffer' as BufferEncoding });
     for await (const entry of folder) {
-      // With that encoding names are bytes, which the types do not know.
+      // With this encoding names are bytes, contrary to the types.
       const name = textOf(entry.name as unknown as Buffer);
       if (name === undefined) continue;
       yield { name, kind: entry.isFile() ? 'file' : entry.isDirectory() ? 'folder' : 'other' };
@@ -178,12 +183,12 @@ export class Folder {
   }
 
   /**
-   * Whether there is nothing but files and folders in it, whatever their names.
+   * Reports whether the folder has only files and folders, with any names.
    *
    * @throws the signal's reason
    */
   async isPlain(signal: AbortSignal): Promise<boolean> {
-    // Most of them at once: repositories have hundreds of small folders.
+    // Large enough to read most folders in one call: repositories have hundreds of small ones.
     const folder = await opendir(this.#path, { bufferSize: 256 });
     for await (const entry of folder) {
       signal.throwIfAborted();
@@ -192,7 +197,7 @@ export class Folder {
     return true;
   }
 
-  /** Makes a file that must not be there. @throws ConflictError */
+  /** Creates a file that must not exist. @throws ConflictError */
   async create(
     name: string,
     bytes: Uint8Array,
@@ -215,7 +220,7 @@ export class Folder {
     }
   }
 
-  /** Moves a file of this folder over whatever file is there. @throws NotPlainError for a folder */
+  /** Moves a file of this folder, and replaces any file at the target. @throws NotPlainError for a folder */
   async moveTo(name: string, target: Folder, targetName: string): Promise<void> {
     try {
       await rename(this.#at(name), target.#at(targetName));
@@ -224,7 +229,7 @@ export class Folder {
     }
   }
 
-  /** Gives a file of this folder one more name, which must not be there. @throws ConflictError */
+  /** Creates a hard link to a file of this folder; the new name must not exist. @throws ConflictError */
   async linkTo(name: string, target: Folder, targetName: string): Promise<void> {
     try {
       await link(this.#at(name), target.#at(targetName));
@@ -233,7 +238,7 @@ export class Folder {
     }
   }
 
-  /** A file or link; nothing when it is not there. */
+  /** Removes a file or link, if it exists. */
   async remove(name: string): Promise<void> {
     try {
       await unlink(this.#at(name));
@@ -242,7 +247,7 @@ export class Folder {
     }
   }
 
-  /** An empty folder: nothing when it is not there, or is not empty. */
+  /** Removes a folder if it exists and is empty. */
   async removeEmpty(name: string): Promise<void> {
     try {
       await rmdir(this.#at(name));
@@ -274,12 +279,12 @@ export class Folder {
 }
 
 /**
- * Puts a file in its place whole: it is written into a folder of the workspace's own, and moved. Who is
- * killed meanwhile leaves the old one, and a piece that `clearScratch` finds.
+ * Replaces a file atomically: writes it in the workspace's scratch folder and moves it. If the process is
+ * killed, the old file stays, and `clearScratch` removes the partial one.
  *
- * @param root of the workspace, on whose file system the target is.
- * @throws NotPlainError for a folder, link or special file that is in the way; the signal's reason, with what
- *   was there in its place
+ * @param root of the workspace, on the target's file system.
+ * @throws NotPlainError for a folder, link or special file at the target; the signal's reason, with the
+ *   target unchanged
  */
 export async function replaceFile(
   root: Folder,
@@ -295,15 +300,15 @@ export async function replaceFile(
   }
   const whole = { mode: there && there.mode & 0o777, ...options };
   await inScratch(root, bytes, whole, (scratch, name) => {
-    // Who gave up may have sent a newer one.
+    // A client that gave up may have sent a newer version already.
     signal?.throwIfAborted();
     return scratch.moveTo(name, target.folder, target.name);
   });
 }
 
 /**
- * Makes a file that must not be there, whole: who is killed meanwhile, or the machine's power, has made none, or
- * all of it.
+ * Creates a file that must not exist, atomically: after a kill or a power failure it is missing or
+ * complete.
  *
  * @throws ConflictError
  */
@@ -318,7 +323,7 @@ export async function createFile(
   });
 }
 
-/** Writes a piece, and puts it where it belongs. */
+/** Writes a file in the scratch folder, and moves it to its place. */
 async function inScratch(
   root: Folder,
   bytes: Uint8Array,
@@ -326,7 +331,7 @@ async function inScratch(
   put: (scratch: Folder, name: string) => Promise<void>,
 ): Promise<void> {
   const name = randomBytes(12).toString('hex');
-  // Whoever is done first takes the folder away.
+  // A concurrent write that finishes first removes the scratch folder.
   for (let attempt = 1; ; attempt += 1) {
     try {
       await root.within(
@@ -350,7 +355,7 @@ async function inScratch(
   await root.removeEmpty(SCRATCH);
 }
 
-/** Removes what was being written when somebody was killed. Nobody writes there meanwhile. */
+/** Removes partial files of killed writes. Must not run beside writes. */
 export async function clearScratch(root: Folder): Promise<void> {
   try {
     await root.within([SCRATCH], async (scratch) => {
@@ -359,7 +364,7 @@ export async function clearScratch(root: Folder): Promise<void> {
       }
     });
   } catch (error) {
-    // A link or a file of that name is not ours.
+    // A link or file of that name is not the platform's.
     if (!(error instanceof NotFoundError || error instanceof NotPlainError)) throw error;
     return;
   }
@@ -376,7 +381,7 @@ async function openRoot(path: string): Promise<FileHandle> {
   }
 }
 
-/** What grows is read to the bound, and what shrinks to its end. */
+/** Reads the file up to the limit if it grows, and to its end if it shrinks. */
 async function readBytes(handle: FileHandle, size: number, maxBytes: number): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -388,18 +393,18 @@ async function readBytes(handle: FileHandle, size: number, maxBytes: number): Pr
     length += bytesRead;
   }
   const [whole] = pieces;
-  // A large one is not there twice.
+  // Avoids a second copy of a large file in memory.
   return whole?.length === length ? whole : Buffer.concat(pieces, length);
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Undefined for what is not UTF-8. */
+/** Decodes UTF-8; returns undefined for other bytes. */
 export function textOf(bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes);
   } catch {
-    return undefined; // it throws for nothing else
+    return undefined; // decoding fails only for invalid UTF-8
   }
 }
 
@@ -407,7 +412,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
-/** What the system's errors mean to who asked; others stay what they are. */
+/** Translates a system error for the client; unknown errors are returned unchanged. */
 function refusalOf(error: unknown): unknown {
   switch (codeOf(error)) {
     case 'ENOENT':
@@ -416,7 +421,7 @@ function refusalOf(error: unknown): unknown {
     case 'EMLINK':
       return new NotPlainError('path is a link');
     case 'ENOTDIR':
-      return new NotPlainError('path leads through what is no folder');
+      return new NotPlainError('path leads through something that is not a folder');
     case 'EISDIR':
       return new NotPlainError('path is a folder');
     case 'ENXIO':
@@ -425,16 +430,16 @@ function refusalOf(error: unknown): unknown {
     case 'EXDEV':
       return new NotPlainError('path is on another file system than the workspace');
     case 'EEXIST':
-      return new ConflictError('The file is there already');
+      return new ConflictError('The file already exists');
     case 'ENAMETOOLONG':
       return new BadRequestError('A name in path is too long');
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return new ServiceError(500, 'The file system does not allow it');
+      return new ServiceError(500, 'The file system denied the operation: check its permissions');
     case 'ENOSPC':
     case 'EDQUOT':
-      return new ServiceError(500, 'The disk is full');
+      return new ServiceError(500, 'The disk is full: free some space and retry');
     default:
       return error;
   }

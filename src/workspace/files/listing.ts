@@ -1,17 +1,17 @@
 const MAX_ENTRIES = 10_000;
 
-/** Bytes as JSON. Names may be long, and of letters that JSON spells with six. */
+/** Most bytes of the answer as JSON: names may be long, and JSON may escape a character with six bytes. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
-/** Bytes that an entry may take beside what it is: a comma, and that it has no children, or not all. */
+/** Bytes of an entry beyond its own fields: a comma, and flags such as `truncated`. */
 const BESIDE = 32;
 
-/** The room that an answer has for entries. */
+/** The space left for entries in an answer. */
 export class ListingRoom {
   #entries = MAX_ENTRIES;
   #bytes = MAX_BYTES;
 
-  /** Whether one more fits in. Once one does not, none does. */
+  /** Reports whether another entry fits. After the first that does not fit, none does. */
   take(entry: Readonly<Record<string, string>>): boolean {
     this.#entries -= 1;
     this.#bytes -= Buffer.byteLength(JSON.stringify(entry)) + BESIDE;

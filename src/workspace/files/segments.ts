@@ -1,19 +1,20 @@
 import { BadRequestError } from '../../lib/errors.js';
 
-/** Bytes of a whole path, and of one name of it. */
+/** Most bytes of a path, and of a name in it. */
 const MAX_PATH_BYTES = 4_096;
 const MAX_NAME_BYTES = 255;
 
-/** Where what is being written waits for its place, in the folder of the workspace: nobody else's to use. */
+/** Folder in the workspace for files that are being written; reserved for the platform. */
 export const SCRATCH = '.agent-platform-tmp';
 
-/** What git keeps, in any spelling that some file system takes for it. */
+/** Names that some file system resolves to `.git`. */
 const GIT_FOLDER = /^\.git[ .]*$|^git~1$/i;
 
 /**
- * The names of a path that somebody gave, from the workspace's folder on.
+ * Splits a path from a client into names, starting at the workspace's folder.
  *
- * @throws BadRequestError for whatever is not a plain relative path, and for what git or we keep there.
+ * @throws BadRequestError for anything but a plain relative path, and for reserved folders of git and the
+ *   platform.
  */
 export function segmentsOf(path: string): string[] {
   if (path === '') throw new BadRequestError('path required');
@@ -38,6 +39,7 @@ function checkName(name: string): void {
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) {
     throw new BadRequestError(`a name in path must be at most ${MAX_NAME_BYTES} bytes`);
   }
-  if (GIT_FOLDER.test(name)) throw new BadRequestError('.git is not read or written');
-  if (name === SCRATCH) throw new BadRequestError(`${SCRATCH} is not read or written`);
+  if (GIT_FOLDER.test(name)) throw new BadRequestError('.git cannot be read or written here');
+  if (name === SCRATCH)
+    throw new BadRequestError(`${SCRATCH} is reserved and cannot be read or written`);
 }

@@ -6,7 +6,7 @@ import { SCRATCH } from './segments.js';
 export const DEFAULT_DEPTH = 3;
 export const MAX_DEPTH = 4;
 
-/** What is built or fetched, and never listed. */
+/** Folders of build output and dependencies, never listed. */
 const EXCLUDED = new Set([
   'node_modules',
   '.git',
@@ -21,11 +21,11 @@ const EXCLUDED = new Set([
 export interface TreeNode {
   readonly type: 'file' | 'folder';
   readonly name: string;
-  /** From the workspace on; empty for the workspace itself. */
+  /** Path from the workspace; empty for the workspace itself. */
   readonly path: string;
-  /** Of a folder that was looked into: folders first, each kind in the order of its names. */
+  /** Entries of a listed folder: folders first, then each kind by name. */
   readonly children?: TreeNode[];
-  /** Some of its entries are left out, because there are too many in all. */
+  /** True if entries are missing because the answer is full. */
   readonly truncated?: true;
 }
 
@@ -39,19 +39,19 @@ interface Growing {
 
 const { compare } = new Intl.Collator('en', { numeric: false });
 
-/** The order does not depend on who asks, or where. */
+/** Compares by kind, then by name, independent of locale. */
 function byKindAndName(a: Growing, b: Growing): number {
   if (a.type !== b.type) return a.type === 'folder' ? -1 : 1;
   return compare(a.name, b.name) || (a.name < b.name ? -1 : 1);
 }
 
 /**
- * What is in the workspace, so many levels deep. Level by level, so that what is left out of a large
- * one lies deepest.
+ * Lists the workspace to a depth. Levels are read one after the other, so that entries missing from a
+ * large one are the deepest.
  */
 export async function treeOf(root: Folder, depth: number, signal?: AbortSignal): Promise<TreeNode> {
   if (!Number.isInteger(depth) || depth < 1) {
-    throw new BadRequestError('depth must be a whole number from 1 on');
+    throw new BadRequestError('depth must be a whole number of at least 1');
   }
   const tree: Growing = { type: 'folder', name: 'workspace', path: '' };
   let level = [tree];
@@ -71,7 +71,7 @@ export async function treeOf(root: Folder, depth: number, signal?: AbortSignal):
   return tree;
 }
 
-/** Undefined for a folder that is none any more. */
+/** Lists a folder; undefined if it is no longer a folder. */
 async function listedOf(
   root: Folder,
   { path }: Growing,

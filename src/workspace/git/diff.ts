@@ -1,18 +1,22 @@
 import { StringDecoder } from 'node:string_decoder';
 import type { GitView } from './git-view.js';
 
-/** Bytes of each of the two. */
+/** Most bytes of each of the two diffs. */
 const MAX_DIFF_BYTES = 1024 * 1024;
 
 export interface Diff {
-  /** Null where nothing differs. */
+  /** Null if nothing differs. */
   readonly unstaged: string | null;
   readonly staged: string | null;
-  /** One of them was cut. */
+  /** True if one of the diffs was cut. */
   readonly truncated?: true;
 }
 
-/** @param paths of which alone it tells; all when empty. */
+/**
+ * Returns the staged and unstaged differences.
+ *
+ * @param paths limits the diff to these paths; empty for all.
+ */
 export async function diffOf({ git }: GitView, paths: readonly string[]): Promise<Diff> {
   const ask = (...which: readonly string[]) =>
     git(
@@ -30,7 +34,7 @@ export async function diffOf({ git }: GitView, paths: readonly string[]): Promis
   };
 }
 
-/** Half a character at the end is left out. */
+/** Decodes the text, without a partial character at its end. */
 function textOrNull(bytes: Buffer): string | null {
   return new StringDecoder('utf8').write(bytes) || null;
 }

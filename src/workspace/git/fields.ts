@@ -1,4 +1,4 @@
-/** Parts what git says at each NUL as it comes, and keeps no more than so many bytes of each part. */
+/** Splits git's output at each NUL as it arrives, and keeps at most `most` bytes of each field. */
 export class Fields {
   readonly #most: number;
   readonly #tell: (field: Buffer, isCut: boolean) => void;
@@ -6,7 +6,7 @@ export class Fields {
   #kept = 0;
   #isCut = false;
 
-  /** @param tell what throws nothing: git is heard meanwhile. */
+  /** @param tell must not throw: it is called while git's output is read. */
   constructor(most: number, tell: (field: Buffer, isCut: boolean) => void) {
     this.#most = most;
     this.#tell = tell;

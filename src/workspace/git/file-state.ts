@@ -1,13 +1,13 @@
 import type { Stats } from 'node:fs';
 
-/** Milliseconds, more than any file system takes for two changes to have different times. */
+/** Milliseconds; longer than the timestamp resolution of any file system. */
 const TICK_MS = 2_000;
 
 /**
- * What a file or folder is another one by. Nobody changes it, or puts another one in its place, without its
- * state being another: that time is set by the system alone.
+ * Returns the identity of a file or folder: any change or replacement gives another state, because only
+ * the system sets ctime.
  */
 export const stateOf = ({ ctimeMs, dev, ino }: Stats): string => `${dev} ${ino} ${ctimeMs}`;
 
-/** Not one that has just changed: it may change again within the same tick of the file system's clock. */
+/** Reports whether a file's last change is old enough that another change would get a different timestamp. */
 export const isSettled = ({ ctimeMs }: Stats): boolean => ctimeMs < Date.now() - TICK_MS;

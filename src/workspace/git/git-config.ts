@@ -3,15 +3,15 @@ import { setBounded } from '../../lib/bounded-map.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
 import { runGit } from './run-git.js';
 
-/** What is taken from a repository's configuration; all else in it is as if it were not there. */
+/** The facts read from a repository's configuration; everything else in it is ignored. */
 export interface RepositoryFacts {
   readonly objectFormat: 'sha1' | 'sha256';
   readonly author: { readonly name?: string; readonly email?: string };
-  /** Where origin is, as it stands there. */
+  /** Address of origin, as configured. */
   readonly remote: string | undefined;
 }
 
-/** Ways to keep a repository that we know: with any other one, git itself would not touch it. */
+/** Supported repository extensions; git itself refuses a repository with an unknown extension. */
 const EXTENSIONS: Readonly<Record<string, (value: string) => boolean>> = {
   'extensions.noop': () => true,
   'extensions.objectformat': (value) => value === 'sha1' || value === 'sha256',
@@ -28,7 +28,7 @@ const KNOWN = new Map<string, RepositoryFacts>();
 const MAX_KNOWN = 100;
 
 /**
- * Reads a configuration as data: git takes it from its input, where it includes nothing.
+ * Reads a configuration as data: git gets it on stdin, where includes have no effect.
  *
  * @throws UnsupportedRepositoryError
  */
@@ -43,7 +43,7 @@ export async function factsOf(
   const { code, output } = await runGit({
     args: ['config', '--file', '-', '--no-includes', '--null', '--list'],
     cwd,
-    // A folder that is none: no repository is looked for, nor its configuration.
+    // Not a repository, so git searches for none and reads no other configuration.
     env: { GIT_DIR: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
     input: config,
     signal,
@@ -58,13 +58,13 @@ function readFacts(values: readonly (readonly [string, string])[]): RepositoryFa
   for (const [name, value] of values) {
     if (!name.startsWith('extensions.')) continue;
     if (EXTENSIONS[name]?.(value) !== true) {
-      throw new UnsupportedRepositoryError('it is kept in a way that is not known here');
+      throw new UnsupportedRepositoryError('it uses an extension or format that is not supported');
     }
   }
   const last = (name: string) => values.findLast(([each]) => each === name)?.[1];
   const name = personal(last('user.name'));
   const email = personal(last('user.email'));
-  // Of several addresses git pushes to the first one first.
+  // Git pushes to the first of several addresses first.
   const remote = values.find(([each]) => each === 'remote.origin.url')?.[1];
   return {
     objectFormat: last('extensions.objectformat') === 'sha256' ? 'sha256' : 'sha1',
@@ -73,7 +73,7 @@ function readFacts(values: readonly (readonly [string, string])[]): RepositoryFa
   };
 }
 
-/** Of `name\nvalue\0`; a name alone means that it is true. */
+/** Parses entries of the form `name\nvalue\0`; a name without a value means true. */
 function valuesOf(list: string): (readonly [string, string])[] {
   return list
     .split('\0')
@@ -84,7 +84,7 @@ function valuesOf(list: string): (readonly [string, string])[] {
     });
 }
 
-/** Without what ends a field of a commit. */
+/** Removes the characters that would end a field of a commit. */
 function personal(text: string | undefined): string | undefined {
   return text
     ?.replace(/[\p{Cc}<>]/gu, '')

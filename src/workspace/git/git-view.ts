@@ -10,13 +10,13 @@ import { GitFailedError, GIT_MS, runGit, type GitAnswer, type GitCall } from './
 import { UnsupportedRepositoryError } from './unsupported.js';
 import { ownFolder, type LendFolder, type WorkspacePlace } from './view-folder.js';
 
-/** Of a row of the index: longer than any path that can be opened. */
+/** Most bytes of a row of the index: longer than any path that can be opened. */
 const MAX_ROW_BYTES = 8 * 1024;
 
-/** An entry of the index that is another repository. */
+/** File mode of an index entry that is another repository. */
 const SUBMODULE = '160000';
 
-/** What git runs with besides where things are: no prompt, no program, no address of anybody's choice. */
+/** Environment of git besides its paths: no prompts, no configured programs or addresses. */
 const ENVIRONMENT = {
   GIT_CONFIG_NOSYSTEM: '1',
   GIT_CONFIG_SYSTEM: devNull,
@@ -34,24 +34,24 @@ const ENVIRONMENT = {
   GIT_ALLOW_PROTOCOL: 'none',
 } as const;
 
-/** One program of git's, in a view. */
+/** Runs one git command in a view. */
 export type Git = (
   args: readonly string[],
   options?: Pick<GitCall, 'cutAt' | 'input' | 'reads'> & {
     readonly env?: Readonly<Record<string, string>>;
-    /** Exit codes that are no failure; 0 alone unless given. */
+    /** Exit codes that count as success; default: 0 alone. */
     readonly codes?: readonly number[];
   },
 ) => Promise<GitAnswer>;
 
 export interface GitView {
   readonly git: Git;
-  /** Where the view has its index, and the objects that are made in it. */
+  /** The folder of the view's index, and of the objects created in it. */
   readonly folder: string;
   readonly repository: Repository;
   /**
-   * Waits for the checks of what the view was made of. Who changes something by it begins with that;
-   * what others have found is not told when they fail.
+   * Waits for the checks of the files that the view was made from. Call it before any change; if the
+   * checks fail, results of concurrent work are discarded.
    *
    * @throws UnsupportedRepositoryError
    */
@@ -59,18 +59,17 @@ export interface GitView {
 }
 
 interface CheckedIndex {
-  /** Paths that the index has as other repositories, a character a byte. */
+  /** Paths of submodules in the index, one character for each byte. */
   readonly submodules: ReadonlySet<string>;
 }
 
 /**
- * What git is given in the place of the repository's own folder: a temporary one with a configuration of
- * ours, the commit that HEAD names, a copy of the index, and the lists of what is ignored and of where
- * history was cut. From the repository itself it reads objects, and writes nothing. So no hook,
- * filter, driver, helper or address that is configured there exists for it.
+ * Runs git on a view, a temporary folder in place of the repository's own: our configuration, HEAD's
+ * commit, and copies of the index, ignore list and shallow list. Git only reads objects from the
+ * repository, so no hook, filter, driver, helper or address configured there takes effect.
  *
- * @param use is run beside the checks that take longest; what it has found counts once they are done.
- * @param lend gives it its folder, which `use` writes nothing to unless it is its own.
+ * @param use runs beside the slowest checks; its result counts once they pass.
+ * @param lend provides the folder; `use` may write only to a folder of its own.
  * @throws UnsupportedRepositoryError, GitFailedError; ServiceError after 30 s
  */
 export async function withView<T>(
@@ -102,9 +101,15 @@ export async function withView<T>(
     return result;
   } catch (error) {
     if (late.aborted && signal?.aborted !== true) {
-      throw new ServiceError(500, `git was not done in ${GIT_MS / 1_000} s`, undefined, undefined, {
-        cause: error,
-      });
+      throw new ServiceError(
+        500,
+        `git did not finish within ${GIT_MS / 1_000} s`,
+        undefined,
+        undefined,
+        {
+          cause: error,
+        },
+      );
     }
     throw error;
   } finally {
@@ -124,7 +129,7 @@ function gitIn(folder: string, place: WorkspacePlace, signal: AbortSignal): Git 
     GIT_WORK_TREE: place.path,
     GIT_INDEX_FILE: path.join(folder, 'index'),
     GIT_OBJECT_DIRECTORY: path.join(folder, 'objects'),
-    // In quotes, where a colon does not part two of them.
+    // Quoted, so that a colon in a path is not a separator.
     GIT_ALTERNATE_OBJECT_DIRECTORIES: `"${objects.replace(/["\\]/g, '\\$&')}"`,
   };
   return async (args, { codes = [0], env: more, ...options } = {}) => {
@@ -141,8 +146,8 @@ function gitIn(folder: string, place: WorkspacePlace, signal: AbortSignal): Git 
 }
 
 /**
- * Git does not look at the names in an index that it reads: one that leads out of the workspace would be
- * compared, shown and staged as any other.
+ * Checks the names in an index, because git does not: it would compare, show and stage a file outside the
+ * workspace like any other.
  */
 async function checkedIndex(git: Git, key: string): Promise<CheckedIndex> {
   const known = CHECKED.get(key);
@@ -156,12 +161,15 @@ async function checkedIndex(git: Git, key: string): Promise<CheckedIndex> {
     if (entry.startsWith(SUBMODULE)) submodules.add(name);
   });
   await git(['ls-files', '--stage', '-z'], { reads: read });
-  if (leadsOut) throw new UnsupportedRepositoryError('its index leads out of it');
+  if (leadsOut) throw new UnsupportedRepositoryError('its index has paths outside of it');
   if (submodules.size <= MAX_KEPT_SUBMODULES) setBounded(CHECKED, key, { submodules }, MAX_CHECKED);
   return { submodules };
 }
 
-/** What was found in indexes, by all that they are: most requests find the one of the request before. */
+/**
+ * Results of index checks, cached by the state of the index: most requests have the previous request's
+ * index.
+ */
 const CHECKED = new Map<string, CheckedIndex>();
 const MAX_CHECKED = 16;
 const MAX_KEPT_SUBMODULES = 100;

@@ -14,29 +14,29 @@ import {
   type WorkspacePlace,
 } from './view-folder.js';
 
-/** Milliseconds that one is kept for who asks next. */
+/** Milliseconds for which an unused folder is kept for the next request. */
 const KEPT_MS = 10_000;
 
-/** Of an index of some 40,000 files: whoever writes has room besides. */
+/** Bytes of an index of about 40,000 files; leaves room for writers. */
 const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 
 interface Kept {
   readonly folder: ViewFolder;
-  /** What it was made from. */
+  /** State of the files that the folder was made from. */
   readonly state: string;
   users: number;
 }
 
 /**
- * The folder of the view before, for those that only read: as long as all that it was made from is as it
- * was, they share it.
+ * The previous view's folder. Views that only read share it while the files that it was made from are
+ * unchanged.
  */
 export class KeptFolder {
   #kept: Kept | undefined;
   #expiry: NodeJS.Timeout | undefined;
 
   readonly lend: LendFolder = async (place, repository) => {
-    // Before it is read: what changes meanwhile has another state when the next one asks.
+    // Taken before reading: a change during the read gives the next request another state.
     const state = await stateFor(place, repository);
     const kept = this.#kept;
     if (kept && kept.state === state) {
@@ -53,7 +53,7 @@ export class KeptFolder {
     try {
       await this.#keep(made);
     } catch (error) {
-      // The one before could not be removed.
+      // The previous folder could not be removed.
       await lent.release(false);
       throw error;
     }
@@ -69,7 +69,7 @@ export class KeptFolder {
         if (this.#kept !== kept) return removeUnused(kept);
         if (!isWell) return this.#keep(undefined);
         clearTimeout(this.#expiry);
-        // What cannot be removed then, the next start removes.
+        // A folder that cannot be removed now is removed at the next start.
         this.#expiry = setTimeout(() => void this.#keep(undefined).catch(() => undefined), KEPT_MS);
         this.#expiry.unref();
       },
@@ -83,12 +83,12 @@ export class KeptFolder {
   }
 }
 
-/** Whoever uses it last removes it. */
+/** The last user removes a replaced folder. */
 const removeUnused = async ({ folder, users }: Kept): Promise<void> => {
   if (users === 0) await removeFolder(folder);
 };
 
-/** Undefined when some of it has just changed. */
+/** Returns the state of the files that a view is made from, or undefined if some have just changed. */
 async function stateFor(
   { root }: WorkspacePlace,
   { branch, head, objectFormat }: Repository,

@@ -5,10 +5,10 @@ import type { GitView } from './git-view.js';
 export const DEFAULT_LOG = 20;
 export const MAX_LOG = 100;
 
-/** Bytes of a subject, and of a name: what is longer is cut there. */
+/** Most bytes of a subject or name; longer ones are cut. */
 const MAX_FIELD = 2_000;
 
-/** Bytes of all that git says of the commits, long subjects included. Those after it are left out. */
+/** Most bytes of git's output, long subjects included; commits after them are left out. */
 const MAX_READ = 512 * 1024 * 1024;
 
 const FIELDS = ['%H', '%h', '%s', '%an', '%aI'];
@@ -18,15 +18,15 @@ export interface Commit {
   readonly shortHash: string;
   readonly subject: string;
   readonly author: string;
-  /** ISO 8601, in the author's time zone. */
+  /** Date in ISO 8601, in the author's time zone. */
   readonly date: string;
 }
 
-/** The newest commits, newest first. */
+/** Returns the latest commits, newest first. */
 export async function logOf({ git, repository }: GitView, limit: number): Promise<Commit[]> {
   if (repository.head === undefined) return [];
   const fields: string[] = [];
-  // Of a character that was cut nothing is left.
+  // The decoder drops a partial character at the cut.
   const { read } = new Fields(MAX_FIELD, (field, isCut) =>
     fields.push(isCut ? new StringDecoder('utf8').write(field) : field.toString()),
   );

@@ -5,14 +5,13 @@ import type { Folder } from '../files/folder.js';
 import { isSettled, stateOf } from './file-state.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
 
-/** Of objects: git itself has 258. */
+/** Most folders of objects; git itself creates 258. */
 const MAX_FOLDERS = 1_000;
-/** Each is open while it is looked at. */
+/** Most folders checked at a time: each one is open during its check. */
 const FOLDERS_AT_ONCE = 64;
 
 /**
- * Whether objects are all in the repository itself: neither links nor another repository that it
- * borrows from.
+ * Checks that all objects are in the repository itself: no links, no alternates.
  *
  * @throws UnsupportedRepositoryError; the signal's reason
  */
@@ -38,7 +37,7 @@ async function foldersIn(objects: Folder, signal: AbortSignal): Promise<readonly
     signal.throwIfAborted();
     if (kind === 'folder') folders.push(name);
     if (folders.length > MAX_FOLDERS) {
-      throw new UnsupportedRepositoryError('there are too many folders among its objects');
+      throw new UnsupportedRepositoryError('it has too many object folders');
     }
   }
   if (state !== undefined) setBounded(LISTED, state, folders, MAX_LISTED);
@@ -50,7 +49,7 @@ async function checkFolder(objects: Folder, name: string, signal: AbortSignal): 
     const state = await settledState(folder);
     await checkPlain(folder, signal);
     if (name === 'info' && (await folder.stat('alternates'))) {
-      throw new UnsupportedRepositoryError('it borrows objects from another one');
+      throw new UnsupportedRepositoryError('it borrows objects from another repository');
     }
     if (state !== undefined) setBounded(PLAIN, `${name} ${state}`, true, MAX_PLAIN);
   });
@@ -63,14 +62,14 @@ async function checkPlain(folder: Folder, signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Folders in which there was nothing but files and folders, by their names and states: what is looked for depends on
- * the name, and some file systems leave a state as it is when that changes.
+ * Folders found to contain only files and folders, by name and state. The name is in the key because the
+ * check depends on it, and a rename leaves the state unchanged on some file systems.
  */
 const PLAIN = new Map<string, true>();
-/** Of some repositories that have all 256 folders of objects. */
+/** Enough for several repositories with all 256 object folders. */
 const MAX_PLAIN = 4_096;
 
-/** The folders in such a one. */
+/** Names of the folders in an object folder, by its state. */
 const LISTED = new Map<string, readonly string[]>();
 const MAX_LISTED = 16;
 

@@ -5,20 +5,20 @@ import { createFile, type Folder } from '../files/folder.js';
 const MAX_MARK_BYTES = 200;
 const MARK = /^agent-platform (\d+) (\d+)\n$/;
 
-/** When a process began, in ticks since the machine did; undefined when it is not there. */
+/** Returns the start time of a process in ticks since boot, or undefined if it does not exist. */
 function startOf(pid: number | 'self'): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is a name, which may hold anything.
+    // The second field is the process name, which may contain any character.
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
   } catch {
-    return undefined; // there is none
+    return undefined; // no such process
   }
 }
 
 /**
- * Locks that this very process has, by the place of each. Elsewhere another process may have had its number and its
- * beginning: each sandbox with a kernel of its own counts both anew.
+ * Locks that this process holds, by place. The process id and start time in a lock are not enough:
+ * sandboxes with kernels of their own may repeat both.
  */
 const HELD = new Set<string>();
 
@@ -28,11 +28,11 @@ const placeOf = async (folder: Folder, lock: string): Promise<string> => {
 };
 
 /**
- * Does something while git programs of others leave a file alone, by git's own way of locking it. The
- * lock says whose it is, so that one of ours that was left is known from one of a program at work.
+ * Runs `work` while git's own lock keeps other git programs from a file. The lock names its owner, so
+ * that a stale lock of this platform differs from that of a running program.
  *
- * @param root of the workspace, on whose file system it is.
- * @throws ConflictError while somebody else has it
+ * @param root of the workspace, on the file's file system.
+ * @throws ConflictError while another program holds the lock
  */
 export async function withLock<T>(
   root: Folder,
@@ -46,7 +46,7 @@ export async function withLock<T>(
   HELD.add(place);
   try {
     const mark = Buffer.from(`agent-platform ${process.pid} ${startOf('self')}\n`);
-    // Never without its mark, however short: it would be left as somebody else's.
+    // Created whole with its mark: an unmarked lock left by a kill would count as another program's.
     await createFile(root, { folder, name: lock }, mark).catch((error: unknown) => {
       throw error instanceof ConflictError ? lockedBy(lock) : error;
     });
@@ -61,9 +61,11 @@ export async function withLock<T>(
 }
 
 const lockedBy = (lock: string) =>
-  new ConflictError('Another program is at work in the repository: its lock is there', { lock });
+  new ConflictError('Another program is at work in the repository: retry when its lock is gone', {
+    lock,
+  });
 
-/** Removes a lock that one of our processes left when it was killed. */
+/** Removes a stale lock of a killed process of this platform. */
 export async function clearOwnLock(folder: Folder, name: string): Promise<void> {
   const lock = `${name}.lock`;
   try {
@@ -76,7 +78,7 @@ export async function clearOwnLock(folder: Folder, name: string): Promise<void> 
         : startOf(Number(pid)) === start;
     if (!isAtWork) await folder.remove(lock);
   } catch (error) {
-    // What is larger, a link or a folder is no lock of ours.
+    // A longer file, a link or a folder is not a lock of this platform.
     if (!(error instanceof BadRequestError)) throw error;
   }
 }

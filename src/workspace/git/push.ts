@@ -6,7 +6,7 @@ import { withView, type Git } from './git-view.js';
 import type { WorkspacePlace } from './view-folder.js';
 import { findRepository } from './repository.js';
 
-/** What knows where addresses of remotes lead, and which of them may be reached. */
+/** Resolves the addresses of remotes, and decides which may be reached. */
 export type Remotes = Pick<Outbound, 'addressesOf'>;
 
 const NO_ORIGIN = 'The repository has no origin';
@@ -18,24 +18,24 @@ const FAILED =
   'The remote could not be pushed to: it does not answer as git, has a certificate that is not trusted here, asks for a login, or is sent too much at once';
 const NO_WAY = 'The git that is there cannot push over the network: it lacks git-remote-https';
 
-/** What libcurl reads as nothing but a name. */
+/** A host name that libcurl cannot read as anything else. */
 const NAME = /^[a-z0-9_][a-z0-9_.-]{0,252}$/;
 
 type Setting = readonly [name: string, value: string];
 
 const SETTINGS: readonly Setting[] = [
   ['http.followRedirects', 'false'],
-  // Git gives up by itself after 30 s of silence, should nobody be there who ends it.
+  // Git gives up after 30 s of silence, in case no process is left to end it.
   ['http.lowSpeedLimit', '1'],
   ['http.lowSpeedTime', '30'],
-  // Large files go as they are, and others are compared in bounds: a helper has 256 MB of memory.
+  // Large files are sent without deltas, and memory for deltas is limited: a helper has 256 MB.
   ['core.bigFileThreshold', '8m'],
   ['pack.threads', '1'],
   ['pack.windowMemory', '32m'],
   ['pack.deltaCacheSize', '16m'],
 ];
 
-/** Where commits go. */
+/** Target of a push. */
 interface Origin {
   readonly branch: string;
   readonly remote: string;
@@ -43,13 +43,13 @@ interface Origin {
 
 interface PushOptions {
   readonly remotes: Remotes;
-  /** Ends a push, which has failed then. */
+  /** Aborts at the time limit of the push, which has then failed. */
   readonly late: AbortSignal;
-  /** Aborts when nobody waits any more. */
+  /** Aborts when the client stops waiting. */
   readonly signal: AbortSignal | undefined;
 }
 
-/** Where a repository's commits are pushed to, or why nowhere. */
+/** Returns the target of a repository's pushes, or the reason why it has none. */
 export function originOf({ branch, remote }: Partial<Origin>): Origin | string {
   if (remote === undefined) return NO_ORIGIN;
   if (branch === undefined) return NO_BRANCH;
@@ -57,10 +57,10 @@ export function originOf({ branch, remote }: Partial<Origin>): Origin | string {
 }
 
 /**
- * Pushes a commit to its branch at origin, and nothing else. Git connects to the address that was checked, follows
- * no redirect, and asks nobody for a password: what the remote's address holds is all there is.
+ * Pushes only this commit, to its branch at origin. Git connects to the checked address, follows no
+ * redirect and prompts for no password: the only login is in the remote's address.
  *
- * @returns why it was not pushed, which names nothing of the remote's; undefined when it was.
+ * @returns why the push failed, without details of the remote; undefined on success.
  * @throws the signal's reason
  */
 export async function pushCommit(
@@ -86,14 +86,15 @@ export async function pushCommit(
     if (!repository) return 'The repository is gone';
     return await withView(place, repository, ending, async (view) => {
       await view.checked();
-      // Asked first: a git without the program may end by a broken pipe instead of saying so.
+      // Checked first: a git without the remote helper may die of a broken pipe instead of reporting
+      // that.
       if (!(await speaks(view.git, protocol))) return NO_WAY;
       const { code, output } = await view.git(
         [
           ...['push', '--porcelain', '--no-verify', '--no-signed', '--recurse-submodules=no'],
           ...['--no-follow-tags', '--', address.href, `${hash}:refs/heads/${branch}`],
         ],
-        // Failures are told here: what git says of them names the remote.
+        // Failures get messages of our own: git's output names the remote.
         { env: { GIT_ALLOW_PROTOCOL: protocol, ...asEnvironment(settings) }, codes: [0, 1, 128] },
       );
       if (code === 0) return undefined;
@@ -107,7 +108,7 @@ export async function pushCommit(
   }
 }
 
-/** Whether git has the program by which it speaks to remotes: some come without. */
+/** Reports whether git has its remote helper for a protocol; some installations lack it. */
 async function speaks(git: Git, protocol: string): Promise<boolean> {
   const { output } = await git(['--exec-path']);
   return access(path.join(output.toString().trimEnd(), `git-remote-${protocol}`)).then(
@@ -116,7 +117,7 @@ async function speaks(git: Git, protocol: string): Promise<boolean> {
   );
 }
 
-/** An address without the name and password that it may hold, and these as `name:password`. */
+/** Splits an address into the URL without login, and the login as `name:password`. */
 function withoutLogin(remote: string): { url: string; login: string | undefined } {
   if (!URL.canParse(remote)) return { url: remote, login: undefined };
   const url = new URL(remote);
@@ -134,29 +135,33 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // a percent sign that is one
+    return text; // a literal percent sign
   }
 }
 
 /**
- * As libcurl looks names up, without a last dot.
+ * Returns the host as libcurl resolves it, without a final dot.
  *
- * @throws ServiceError for one that it could read as something else.
+ * @throws ServiceError for a name that libcurl could read differently.
  */
 function hostOf({ host, isAddress, url }: CheckedTarget): string {
   if (isAddress) return url.hostname;
   const name = host.replace(/\.$/, '');
-  if (!NAME.test(name)) throw new ServiceError(500, 'The host of the remote has no usual name');
+  if (!NAME.test(name))
+    throw new ServiceError(
+      500,
+      "The remote's host name is not supported: use letters, digits, dots and hyphens",
+    );
   return name;
 }
 
-/** Where a name leads to, so that it is not looked up again. */
+/** Pins a host to its checked addresses, so that it is not resolved again. */
 function pinned(host: string, { addresses, port }: CheckedTarget): Setting {
   const all = addresses.map((each) => (each.includes(':') ? `[${each}]` : each));
   return ['http.curloptResolve', `${host}:${port}:${all.join(',')}`];
 }
 
-/** Not in an argument, which everybody on the machine may read. */
+/** The login goes into the environment: every user of the machine can read arguments. */
 const asHeader = (login: string): Setting => [
   'http.extraHeader',
   `Authorization: Basic ${Buffer.from(login).toString('base64')}`,

@@ -12,22 +12,23 @@ const MAX_PACKED_REFS_BYTES = 16 * 1024 * 1024;
 
 const HASH = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
-/** What a part of a branch's name may be: what git allows, less what is hidden. */
+/** A part of a branch name: what git allows, without names that start with a dot. */
 const BRANCH_PART = /^(?![.-])(?!.*(?:\.\.|@\{))[^\p{Cc}\s~^:?*[\\]{1,200}(?<!\.lock)(?<!\.)$/u;
 
-/** What files other than these two say of how a repository lies. */
+/** Files by which a repository refers to folders elsewhere. */
 const ELSEWHERE = ['commondir', 'gitdir'];
 
-/** A repository as it stands, read as data. */
+/** A repository's present state, read as data. */
 export interface Repository extends RepositoryFacts {
-  /** Undefined when HEAD is a commit by itself. */
+  /** Undefined if HEAD is detached. */
   readonly branch: string | undefined;
   /** Undefined before the first commit. */
   readonly head: string | undefined;
 }
 
 /**
- * The repository whose `.git` is a plain folder of the workspace's own; none above is looked for.
+ * Finds the repository whose `.git` is a plain folder of the workspace itself; parent folders are not
+ * searched.
  *
  * @throws UnsupportedRepositoryError
  */
@@ -40,9 +41,9 @@ export async function findRepository(
     return await inGitFolder(root, (git) => readRepository(git, cwd, signal));
   } catch (error) {
     if (error instanceof NoRepositoryError) return undefined;
-    // Something in it is a link, a folder or a pipe, where git has a file.
+    // A link, folder or pipe is in place of a file of git's.
     if (error instanceof NotPlainError) {
-      throw new UnsupportedRepositoryError('there are links or special files in its folder');
+      throw new UnsupportedRepositoryError('its .git folder has links or special files');
     }
     throw error;
   }
@@ -54,7 +55,7 @@ class NoRepositoryError extends ServiceError {
   }
 }
 
-/** What is done in the repository's own folder. @throws ServiceError (500) where there is none */
+/** Calls `use` with the repository's `.git` folder. @throws ServiceError (500) if it is missing */
 export async function inGitFolder<T>(root: Folder, use: (git: Folder) => Promise<T>): Promise<T> {
   const git = await root.folder(GIT_FOLDER).catch((error: unknown) => {
     if (error instanceof NotFoundError || error instanceof NotPlainError) {
@@ -89,12 +90,12 @@ async function readRepository(git: Folder, cwd: string, signal: AbortSignal): Pr
   return { ...facts, branch, head: await readBranch(git, branch) };
 }
 
-/** What HEAD says; undefined where there is none. */
+/** Returns the content of HEAD, or undefined if it is missing. */
 export async function readHead(git: Folder): Promise<string | undefined> {
   return (await git.readIfThere('HEAD', MAX_REF_BYTES))?.bytes.toString().trimEnd();
 }
 
-/** The branch that HEAD names, if that is what it says. */
+/** Returns the branch that HEAD names; undefined if HEAD is detached. */
 export function branchOf(head: string): string | undefined {
   const branch = /^ref: refs\/heads\/(.+)$/.exec(head)?.[1];
   return branch !== undefined && isBranch(branch) ? branch : undefined;
@@ -103,14 +104,14 @@ export function branchOf(head: string): string | undefined {
 const isBranch = (name: string): boolean =>
   name.length <= 1_000 && name.split('/').every((part) => BRANCH_PART.test(part));
 
-/** The folder of a branch's file, from the repository's own on, and its name there. */
+/** Returns the folder names from `.git` to a branch's file, and the file's name. */
 export function placeOfBranch(branch: string): { folders: string[]; name: string } {
   const folders = ['refs', 'heads', ...branch.split('/')];
-  const name = folders.pop() ?? ''; // there is one
+  const name = folders.pop() ?? ''; // a branch has at least one part
   return { folders, name };
 }
 
-/** The commit of a branch; undefined before its first one. @throws UnsupportedRepositoryError */
+/** Returns the commit of a branch, or undefined before the first one. @throws UnsupportedRepositoryError */
 export async function readBranch(git: Folder, branch: string): Promise<string | undefined> {
   const { folders, name } = placeOfBranch(branch);
   const loose = await git

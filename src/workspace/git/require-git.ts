@@ -1,12 +1,12 @@
 import { UnavailableError } from '../../lib/errors.js';
 import { runGit } from './run-git.js';
 
-/** The first one that takes the address for a name, so that it cannot change meanwhile. */
+/** The first version in which `http.curloptResolve` pins a host's address. */
 const LEAST = [2, 37] as const;
 
 let isKnown = false;
 
-/** @throws UnavailableError where git is not there, or too old. */
+/** Checks the installed git. @throws UnavailableError if it is missing or too old. */
 export async function requireGit(cwd: string, signal: AbortSignal): Promise<void> {
   if (isKnown) return;
   const { output } = await runGit({ args: ['--version'], cwd, env: {}, signal });

@@ -2,22 +2,22 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { ServiceError, UnavailableError } from '../../lib/errors.js';
 
-/** Milliseconds for what one request asks of git. */
+/** Milliseconds for all git work of one request. */
 export const GIT_MS = 30_000;
 
-/** Bytes that git may answer. */
+/** Most bytes of git's output. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
 const MAX_SAID = 4_096;
 
-/** Where git is looked for: nothing else of the environment reaches it. */
+/** Search path for git; no other variable of the environment is passed to it. */
 const PATH = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin';
 
-/** 500: git could not do it. What it said about that stays here. */
+/** 500: git failed. Its error output is not sent to the client. */
 export class GitFailedError extends ServiceError {
   constructor(
     message: string,
-    /** The end of what git said, for who mends it: it may name what is in the repository. */
+    /** End of git's error output, for operators: it may contain names from the repository. */
     readonly said = '',
   ) {
     super(500, message);
@@ -29,15 +29,15 @@ export interface GitCall {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly input?: Uint8Array | undefined;
-  /** What comes after so many bytes is left out, and git ended. Without it, that is a failure. */
+  /** Bytes after which the output is cut and git is ended. If missing, too much output is a failure. */
   readonly cutAt?: number | undefined;
-  /** Takes what git says as it comes; then none of it is kept. */
+  /** Receives the output as it arrives; none of it is then kept. */
   readonly reads?: ((piece: Buffer) => void) | undefined;
   readonly signal: AbortSignal;
 }
 
 export interface GitAnswer {
-  /** Null for one that was ended. */
+  /** Exit code; null if git was killed. */
   readonly code: number | null;
   readonly output: Buffer;
   readonly isCut: boolean;
@@ -45,10 +45,10 @@ export interface GitAnswer {
 }
 
 /**
- * Runs git in a process group of its own, which is killed when the signal aborts, and when it says too
- * much.
+ * Runs git in a process group of its own, which is killed when the signal aborts or the output is too
+ * long.
  *
- * @throws UnavailableError where there is no git, the signal's reason
+ * @throws UnavailableError if git is missing, the signal's reason
  */
 export async function runGit(call: GitCall): Promise<GitAnswer> {
   const { args, cutAt = MAX_OUTPUT, cwd, env, input, reads, signal } = call;
@@ -63,7 +63,7 @@ export async function runGit(call: GitCall): Promise<GitAnswer> {
     try {
       if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
     } catch {
-      // It has ended.
+      // The process group has ended already.
     }
   };
   signal.addEventListener('abort', end);
@@ -80,17 +80,17 @@ export async function runGit(call: GitCall): Promise<GitAnswer> {
   child.stderr.on('data', (piece: Buffer) => {
     said = (said + piece.toString()).slice(-MAX_SAID);
   });
-  child.stdin.on('error', () => undefined); // it ended before it had read all
+  child.stdin.on('error', () => undefined); // git ended before it had read all input
   child.stdin.end(input);
   try {
     const [code] = (await once(child, 'close')) as [number | null];
     signal.throwIfAborted();
     const isCut = length > cutAt;
-    if (isCut && call.cutAt === undefined) throw new GitFailedError('git says too much');
+    if (isCut && call.cutAt === undefined) throw new GitFailedError('git printed too much');
     return { code, output: Buffer.concat(pieces).subarray(0, cutAt), isCut, said };
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
-      throw new UnavailableError('There is no git on this host', { cause: error });
+      throw new UnavailableError('git is missing on this host: install it', { cause: error });
     }
     throw error;
   } finally {

@@ -1,24 +1,24 @@
 import { ListingRoom } from '../files/listing.js';
 import type { Git, GitView } from './git-view.js';
 
-/** Bytes of git's that are read of a status: more than is told of. */
+/** Most bytes of `git status` that are read: more than is shown. */
 const MAX_READ = 4 * 1024 * 1024;
 
 export interface Change {
   /** The two letters of `git status --porcelain`, trimmed. */
   readonly status: string;
   readonly path: string;
-  /** What a renamed or copied file was called before. */
+  /** Previous path of a renamed or copied file. */
   readonly from?: string;
 }
 
 export interface Status {
   readonly isGitRepo: true;
-  /** `HEAD` when no branch is checked out. */
+  /** Branch name; `HEAD` if no branch is checked out. */
   readonly branch: string;
   readonly remote: string | null;
   readonly changes: readonly Change[];
-  /** There are more changes than are told of. */
+  /** True if there are more changes than listed. */
   readonly truncated?: true;
   readonly hasChanges: boolean;
 }
@@ -46,19 +46,19 @@ export async function statusOf({ git, repository }: GitView): Promise<Status> {
   };
 }
 
-/** A change whose paths are those of the file system, a character a byte. */
+/** A change with paths as the file system has them, one character for each byte. */
 export interface CodedChange extends Omit<Change, 'status'> {
-  /** Two characters. */
+  /** Two-character status code. */
   readonly code: string;
 }
 
-/** What is not UTF-8 in it is replaced. */
+/** Decodes a path for display; invalid UTF-8 is replaced. */
 const shown = (path: string): string => Buffer.from(path, 'latin1').toString();
 
 /**
- * What differs; other repositories within the workspace are never looked into.
+ * Returns the changes; submodules are never examined.
  *
- * @param cutAt bytes of git's answer after which it is cut. Without it, more is a failure.
+ * @param cutAt bytes after which git's output is cut. If missing, too much output is a failure.
  */
 export async function changesOf(
   git: Git,
@@ -72,7 +72,7 @@ export async function changesOf(
     ],
     { cutAt },
   );
-  // What comes after the last end of one is none, or half of one.
+  // The last piece is empty, or an entry that was cut.
   const entries = output.toString('latin1').split('\0').slice(0, -1);
   const changes: CodedChange[] = [];
   for (let at = 0; at < entries.length; at += 1) {
@@ -89,7 +89,7 @@ export async function changesOf(
   return { changes, isCut };
 }
 
-/** Without the name and password that an address may hold. */
+/** Returns the remote's address without the login that it may hold. */
 export function shownRemote(remote: string | undefined): string | null {
   if (remote === undefined) return null;
   return remote.replace(/^([a-z][a-z0-9+.-]*:\/\/)?[^/]*@/i, '$1');

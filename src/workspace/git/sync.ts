@@ -18,31 +18,30 @@ export const DEFAULT_MESSAGE = 'sync changes';
 export const MAX_MESSAGE = 10_000;
 export const NOTHING_TO_COMMIT = 'nothing to commit';
 
-/** Who commits where the repository names nobody. */
+/** Author of commits if the repository configures none. */
 const AUTHOR = { name: 'Agent Platform', email: 'agent-platform@localhost' };
 
-/** Bytes of one object that is put into the repository. */
+/** Most bytes of one object that is added to the repository. */
 const MAX_OBJECT_BYTES = 512 * 1024 * 1024;
 
-/** Files that say that something of git's is under way, which a commit of ours would end wrongly. */
+/** Files that show an unfinished git operation, which a commit would end wrongly. */
 const UNDER_WAY = ['MERGE_HEAD', 'CHERRY_PICK_HEAD', 'REVERT_HEAD', 'rebase-merge', 'rebase-apply'];
 
-/** A commit that was made; undefined when there was nothing to commit. */
+/** The new commit; undefined if nothing differed. */
 export interface Committed {
   readonly hash: string | undefined;
-  /** Of HEAD, when nothing was committed; undefined before the first commit. */
+  /** HEAD's commit if nothing was committed; undefined before the first commit. */
   readonly head: string | undefined;
-  /** That was committed to; undefined when HEAD is a commit by itself. */
+  /** The branch committed to; undefined if HEAD is detached. */
   readonly branch: string | undefined;
   readonly remote: string | undefined;
 }
 
 /**
- * Stages all that differs, and commits it. The repository gets, in this order, the new objects, the
- * index, and the branch, each whole: who is killed meanwhile leaves it as it was, or with all of it
- * staged.
+ * Stages and commits all changes. The objects, the index and the branch are written in this order, each
+ * atomically: a kill leaves the repository unchanged, or with everything staged.
  *
- * @throws ServiceError (500) where there is no repository, and when git fails
+ * @throws ServiceError (500) if there is no repository, or git fails
  * @throws ConflictError while another program is at work in it
  */
 export async function commitAll(
@@ -56,7 +55,7 @@ export async function commitAll(
   return inGitFolder(place.root, (folder) =>
     withLock(place.root, { folder, name: 'index' }, async () => {
       await refuseUnderWay(folder);
-      // As it is now that nobody else changes it.
+      // Read again under the lock.
       const repository = await findRepository(place.root, place.path, ending);
       if (!repository) throw new ServiceError(500, 'Not a git repository');
       const { branch, head, remote } = repository;
@@ -71,14 +70,14 @@ export async function commitAll(
   );
 }
 
-/** Removes locks that were left of ours. A repository that is not handled has none. */
+/** Removes stale locks of this platform. An unsupported repository has none. */
 export async function clearLocks(root: Folder): Promise<void> {
   try {
     await inGitFolder(root, async (git) => {
       await clearOwnLock(git, 'HEAD');
       const branch = branchOf((await readHead(git)) ?? '');
       if (branch !== undefined) await clearBranchLock(git, branch);
-      // The last one: until it is gone no other branch is checked out.
+      // Last, because git checks out no other branch while the index is locked.
       await clearOwnLock(git, 'index');
     });
   } catch (error) {
@@ -91,7 +90,7 @@ async function clearBranchLock(git: Folder, branch: string): Promise<void> {
   try {
     await git.within(folders, (folder) => clearOwnLock(folder, name));
   } catch (error) {
-    if (!(error instanceof ServiceError)) throw error; // its folder is none
+    if (!(error instanceof ServiceError)) throw error; // the folder is not a repository
   }
 }
 
@@ -103,7 +102,11 @@ async function refuseUnderWay(git: Folder): Promise<void> {
   }
 }
 
-/** @returns the new commit, or undefined when nothing differs. */
+/**
+ * Commits all changes.
+ *
+ * @returns the new commit, or undefined if nothing differs.
+ */
 async function commitIn(view: GitView, message: string): Promise<string | undefined> {
   const { git, repository } = view;
   const { head } = repository;
@@ -135,7 +138,7 @@ async function commitIn(view: GitView, message: string): Promise<string | undefi
 const isUnmerged = ({ code }: CodedChange): boolean =>
   code.includes('U') || code === 'AA' || code === 'DD';
 
-/** One path at a time: none is a pattern, and none is another repository. */
+/** Stages paths one by one, as literals rather than patterns, and without submodules. */
 async function stage(
   git: Git,
   changes: readonly CodedChange[],
@@ -153,7 +156,7 @@ async function lineOf(git: Git, args: readonly string[], options?: Parameters<Gi
   return (await git(args, options)).output.toString().trim();
 }
 
-/** Hands over to the repository what a view has made. */
+/** Writes the new objects and the index of a view to the repository, and moves its branch. */
 async function publish(
   { root }: WorkspacePlace,
   git: Folder,
@@ -178,7 +181,7 @@ async function handOver(root: Folder, objects: Folder, git: Folder): Promise<voi
       git.within(
         ['objects', name],
         async (target) => {
-          // An index of objects comes after what it is of.
+          // An object index is written after its pack.
           const files = (await namesIn(made)).sort((a, b) =>
             path.extname(a) < path.extname(b) ? 1 : -1,
           );
@@ -201,7 +204,7 @@ async function namesIn(folder: Folder): Promise<string[]> {
   return names;
 }
 
-/** Puts the branch, or HEAD itself, on a commit, unless somebody else has moved it meanwhile. */
+/** Moves the branch, or a detached HEAD, to a commit, unless another program has moved it. */
 async function moveHead(
   root: Folder,
   git: Folder,
@@ -218,7 +221,7 @@ async function moveHead(
           branch === undefined
             ? (await folder.readIfThere(name, 4_096))?.bytes.toString().trimEnd()
             : await readBranch(git, branch);
-        if (now !== head) throw new ConflictError('The branch has moved meanwhile: try again');
+        if (now !== head) throw new ConflictError('The branch was moved by another program: retry');
         await replaceFile(root, { folder, name }, Buffer.from(`${hash}\n`));
       }),
     { makes: true },

@@ -1,8 +1,8 @@
 import { BadRequestError } from '../../lib/errors.js';
 
-/** 400: a repository that is made in a way that is not followed. */
+/** 400: a repository with a layout that is not supported. */
 export class UnsupportedRepositoryError extends BadRequestError {
   constructor(why: string) {
-    super(`The repository is not handled: ${why}`);
+    super(`The repository is not supported: ${why}`);
   }
 }

@@ -9,14 +9,14 @@ import { inGitFolder, type Repository } from './repository.js';
 import { GIT_MS } from './run-git.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
 
-/** Of some 500,000 files. Who reads one has others in memory. */
+/** Bytes of an index of about 500,000 files; concurrent readers hold one each in memory. */
 export const MAX_INDEX_BYTES = 48 * 1024 * 1024;
 const MAX_LIST_BYTES = 1024 * 1024;
 
-/** Milliseconds after which nobody is at work in a folder, which is marked each time that it is used. */
+/** Milliseconds after which an unmarked folder counts as unused: each use marks it. */
 const LEFT_MS = 4 * GIT_MS;
 
-/** Repositories may say whatever they like of these: this is what counts. */
+/** Settings that override those of the repository. */
 const SETTINGS = `
 [core]
   bare = false
@@ -40,34 +40,34 @@ const SETTINGS = `
   skipHash = false
 `;
 
-/** Where a workspace lies, and where its views are made: outside of it, out of everybody's reach. */
+/** A workspace's folder, and a folder for its views outside of the workspace, which no agent can reach. */
 export interface WorkspacePlace {
   readonly root: Folder;
   readonly path: string;
   readonly views: string;
 }
 
-/** A view's folder. */
+/** The folder of a view. */
 export interface ViewFolder {
   readonly path: string;
-  /** A hash of the index that it has. */
+  /** Hash of the index in the folder. */
   readonly indexed: string;
   readonly indexBytes: number;
 }
 
 export interface LentFolder extends ViewFolder {
-  /** @param isWell whether all went well with it. */
+  /** @param isWell true if the folder may be used again. */
   release(isWell: boolean): Promise<void>;
 }
 
-/** Gives a view its folder. */
+/** Provides the folder of a view. */
 export type LendFolder = (place: WorkspacePlace, repository: Repository) => Promise<LentFolder>;
 
-/** One of the view's own. */
+/** Creates a folder for one view only. */
 export const ownFolder: LendFolder = async (place, repository) =>
   lentOnce(await makeFolder(place, repository));
 
-/** It goes with its view. */
+/** Lends a folder to one view, and removes it with the view. */
 export const lentOnce = (folder: ViewFolder): LentFolder => ({
   ...folder,
   release: () => removeFolder(folder),
@@ -86,7 +86,10 @@ export async function makeFolder(
   }
 }
 
-/** Says that it is at work, to who begins beside us. @returns false when somebody has removed it. */
+/**
+ * Marks the folder as in use, for processes that start beside this one. @returns false if it has been
+ * removed.
+ */
 export function markAtWork({ path }: ViewFolder): Promise<boolean> {
   const now = new Date();
   return utimes(path, now, now).then(
@@ -105,20 +108,20 @@ async function newFolder(views: string): Promise<string> {
   });
 }
 
-/** A git whose process group was killed, or that outlives who started it, may just write something there. */
+/** Retried, because a git process that was killed or orphaned may still write there. */
 const remove = (folder: string): Promise<void> =>
   rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
 
-/** Removes views that were left by processes that are gone. */
+/** Removes views of processes that have ended. */
 export async function clearViews(views: string): Promise<void> {
-  const names = await readdir(views).catch(() => []); // none have been made
+  const names = await readdir(views).catch(() => []); // no view exists yet
   for (const name of names) {
     const pid = Number(/^git-(\d+)-/.exec(name)?.[1]);
     if (Number.isNaN(pid)) continue;
     const folder = path.join(views, name);
-    const made = await stat(folder).catch(() => undefined); // somebody else has removed it
+    const made = await stat(folder).catch(() => undefined); // another process removed it
     const isOld = made !== undefined && Date.now() - made.mtimeMs > LEFT_MS;
-    // With our own number it was another process, because this one has only begun.
+    // A folder with this process's id belongs to an earlier process: this one has just started.
     if (isOld || pid === process.pid || !isRunning(pid)) {
       await remove(folder);
     }
@@ -129,7 +132,7 @@ function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch {
-    return false; // or it is another user's, and so not the one that was
+    return false; // or the id now belongs to another user's process
   }
 }
 
@@ -169,7 +172,7 @@ async function fill(
     shallow && put('shallow', shallow.bytes),
     index && put('index', index.bytes),
   ]);
-  // By the age of the index git tells what may have changed since.
+  // Git compares the index's age with a file's to detect changes.
   if (index) await utimes(path.join(folder, 'index'), index.modified, index.modified);
   const bytes = index?.bytes ?? Buffer.alloc(0);
   return {
@@ -178,7 +181,7 @@ async function fill(
   };
 }
 
-/** What is found in the folder of lists, if there is one. */
+/** Calls `use` with the folder `info` of the repository, if it exists. */
 export async function inInfo<T>(
   git: Folder,
   use: (info: Folder) => Promise<T | undefined>,
@@ -196,5 +199,5 @@ async function readIndex(git: Folder): Promise<FileContent | undefined> {
   }
 }
 
-/** The branch's name in a view, where it does not matter. */
+/** Name of the branch in every view; its real name has no effect there. */
 const VIEWED = 'viewed';

@@ -20,7 +20,7 @@ import { databaseAlone } from '../../support/dependencies.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 
 const noProviderIn = (dataDir: string) =>
-  `No identity provider has run on ${dataDir}: start npm run dev:accounts, or set DATA_DIR as the platform has it.`;
+  `No identity provider has run on ${dataDir}: start npm run dev:accounts, or set DATA_DIR to the platform's data folder.`;
 
 const place = { dataDir: '', webUrl: '' };
 let standIns: StandIns;

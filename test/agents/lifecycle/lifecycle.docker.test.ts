@@ -184,7 +184,7 @@ describe('an agent', () => {
     const put = await platform.web(ada, 'PUT', `/api/agents/${id}`, { body: {} });
     expect([put.status, put.body]).toMatchObject([
       200,
-      { id, plan: 'network', status: 'running', message: 'Nothing was to be changed' },
+      { id, plan: 'network', status: 'running', message: 'No changes requested' },
     ]);
     expect(await operationsOf(id)).toMatchObject([{ operation: 'provision' }]);
     await deleteWholly(id);

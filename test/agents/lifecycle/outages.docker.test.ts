@@ -277,7 +277,7 @@ test('without the backend the web API answers 502, and what it reads itself as a
     expect([path, refused.status, refused.body.error]).toEqual([
       path,
       502,
-      'The backend is unavailable',
+      'The backend is unavailable: retry later',
     ]);
   }
   expect((await on.web(user, 'GET', '/api/agents')).body.count).toBe(1);

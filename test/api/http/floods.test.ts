@@ -204,7 +204,7 @@ describe('a body', () => {
     const trickling = setInterval(() => client.socket.write('x'), 20);
     await until(() => client.isClosed).finally(() => clearInterval(trickling));
     expect(client.told).toContain('HTTP/1.1 400 ');
-    expect(client.told).toContain('Request body comes too slowly');
+    expect(client.told).toContain('Request body arrives too slowly: send it faster');
   });
 
   test('takes memory of which one owner has so much, by whatever key, until it is answered', async () => {

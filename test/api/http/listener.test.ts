@@ -137,7 +137,7 @@ describe('validation', () => {
     [{ name: 'a', password: 'short' }, 'password must be at least 8 characters'],
     [{ name: 'a', config: { plan: 'gold' } }, 'config.plan must be one of solo, label'],
     [{ name: 'a', email: 'nope' }, 'email must be an email address'],
-    [{ name: 'a', extra: 1 }, 'extra is not known here'],
+    [{ name: 'a', extra: 1 }, 'extra is not a field of this form'],
     [{ name: 'a', url: 5 }, 'url required'],
     [[], 'body must be an object'],
     ['null', 'body must be an object'],
@@ -168,11 +168,11 @@ describe('validation', () => {
   test.each([
     ['/notes/123456', 'id must be at most 5 characters'],
     ['/notes/%00', 'path contains a character that cannot be stored'],
-    ['/notes/%E0%A4', 'The path is not valid'],
+    ['/notes/%E0%A4', 'The request path is not valid'],
     ['/notes/1?color=green', 'color must be one of red, blue'],
     ['/notes/1?color=red&color=blue', 'color must be one of red, blue'],
     ['/notes/1?color=%00', 'query contains a character that cannot be stored'],
-    ['/notes/1?__proto__=x', '__proto__ is not known here'],
+    ['/notes/1?__proto__=x', '__proto__ is not a field of this form'],
   ])('%s is refused as "%s"', async (path, error) => {
     const { call } = await listen();
     const response = await call(path, postJson({ name: 'a' }));

@@ -342,7 +342,7 @@ describe('in Redis', () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 0 });
     await until(async () => {
       await call('/api/plain');
-      return log.some(({ msg }) => msg === 'Redis answers again: limits are shared');
+      return log.some(({ msg }) => msg === 'Redis is available again: limits are shared');
     });
     expect(log.filter(({ level }) => level === 40)).toHaveLength(1);
   });

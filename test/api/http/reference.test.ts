@@ -173,7 +173,7 @@ test.each([
 ])('the cursor %s, which no page has named, is refused', async (cursor) => {
   open = await serve([positions]);
   const refused = await open.call(`/positions?cursor=${cursor}`);
-  expect([refused.status, await refused.json()]).toEqual([400, { error: 'cursor is not valid' }]);
+  expect([refused.status, await refused.json()]).toEqual([400, { error: 'cursor is invalid' }]);
 });
 
 test('an event is written line by line and cannot forge another', () => {

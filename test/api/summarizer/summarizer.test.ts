@@ -226,7 +226,7 @@ describe('A request is refused', () => {
     const { body, status } = await ask('/api/read', { url: site });
     expect([status, body]).toEqual([
       500,
-      { error: 'The page answered with status 404', code: 'UPSTREAM_STATUS' },
+      { error: 'The page answered with status status 404', code: 'UPSTREAM_STATUS' },
     ]);
   });
 

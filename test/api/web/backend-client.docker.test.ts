@@ -113,7 +113,7 @@ test('what is handed on is what this version declares', async () => {
 });
 
 test('a backend that is not there, or breaks off, is unavailable', async () => {
-  const unavailable = new BadGatewayError('The backend is unavailable');
+  const unavailable = new BadGatewayError('The backend is unavailable: retry later');
   const nobody = new BackendClient('http://127.0.0.1:1', 'key');
   await expect(nobody.call(ON, runtimeInstances, {})).rejects.toThrow(unavailable);
   const breaksOff = await serving((_request, response) => {

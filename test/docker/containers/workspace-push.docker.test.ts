@@ -195,7 +195,7 @@ test('nothing is sent to what is not public, or to a branch that has moved', asy
   };
   expect(await pushed({ allow: [] })).toMatchObject(refused);
   expect(await pushed({ commit: 'a'.repeat(40) })).toMatchObject({
-    value: { pushed: false, pushError: 'The branch has moved meanwhile' },
+    value: { pushed: false, pushError: 'The branch was moved by another program: sync again' },
   });
   expect(remote.asked).toEqual([]);
   await isGone();

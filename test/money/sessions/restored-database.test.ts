@@ -1,13 +1,13 @@
 import { createPublicClient, custom, encodeFunctionResult } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { anvilAccount } from '../../dev/chain/accounts.js';
-import type { NodeRequest } from '../../src/chain/chain-node.js';
-import { escrowAbi } from '../../src/chain/payment-escrow.js';
-import { balanceOf } from '../../src/ledger/ledger.js';
-import { sessionAccount, spentAccount } from '../../src/payment-sessions/causes.js';
-import { beginClosing } from '../../src/payment-sessions/session-settlements.js';
-import { SessionOpenings } from '../../src/payment-sessions/session-openings.js';
-import { escrowCall } from '../contracts/escrow-chain.js';
+import { anvilAccount } from '../../../dev/chain/accounts.js';
+import type { NodeRequest } from '../../../src/money/chain/chain-node.js';
+import { escrowAbi } from '../../../src/money/chain/payment-escrow.js';
+import { balanceOf } from '../../../src/money/ledger/ledger.js';
+import { sessionAccount, spentAccount } from '../../../src/money/sessions/causes.js';
+import { beginClosing } from '../../../src/money/sessions/session-settlements.js';
+import { SessionOpenings } from '../../../src/money/sessions/session-openings.js';
+import { escrowCall } from '../../contracts/escrow-chain.js';
 import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
 
 let lab: SettlementLab;

@@ -1,13 +1,13 @@
 import { createPublicClient, custom, encodeFunctionData, type Hex } from 'viem';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { anvilAccount } from '../../dev/chain/accounts.js';
-import type { NodeRequest } from '../../src/chain/chain-node.js';
-import { escrowAbi } from '../../src/chain/payment-escrow.js';
-import { PATH_USD } from '../../src/chain/tempo.js';
-import { balanceOf, transfer } from '../../src/ledger/ledger.js';
-import { closeAgedSessions } from '../../src/payment-sessions/aged-sessions.js';
-import { sessionAccount, spentAccount } from '../../src/payment-sessions/causes.js';
-import { Escrow } from '../../src/payment-sessions/escrow.js';
+import { anvilAccount } from '../../../dev/chain/accounts.js';
+import type { NodeRequest } from '../../../src/money/chain/chain-node.js';
+import { escrowAbi } from '../../../src/money/chain/payment-escrow.js';
+import { PATH_USD } from '../../../src/money/chain/tempo.js';
+import { balanceOf, transfer } from '../../../src/money/ledger/ledger.js';
+import { closeAgedSessions } from '../../../src/money/sessions/aged-sessions.js';
+import { sessionAccount, spentAccount } from '../../../src/money/sessions/causes.js';
+import { Escrow } from '../../../src/money/sessions/escrow.js';
 import {
   beginClosing,
   settledBy,

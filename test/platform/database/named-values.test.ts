@@ -8,7 +8,7 @@ test('values stand where their names do, each once', { tags: 'attack' }, () => {
   const { text, values } = named.statement('SELECT $b, $a::text, $b', { a: 1, b: 'x\0y' });
   expect(text).toBe('SELECT $1, $2::text, $1');
   expect(values).toEqual(['x\\0y', 1]);
-  expect(() => named.statement('SELECT $c', { a: 1 })).toThrow('$c is given no value');
+  expect(() => named.statement('SELECT $c', { a: 1 })).toThrow('$c has no value');
 });
 
 test('a statement keeps its name, and after a hundred no more are named', () => {

@@ -5,19 +5,19 @@ export const walletProviderSettings = area('Wallet provider', ({ production }) =
   apiUrl: variable(
     'WALLETPROV_API_URL',
     url(...(production ? ['https'] : ['http', 'https'])).optional(),
-    'where wallets are made that open by a mailbox: `POST /v2/end-users` below it, in the form of Coinbase CDP',
+    'base URL of the wallet provider: wallets that open by email are created at `POST /v2/end-users` below it, in the format of Coinbase CDP',
     { otherwise: 'no wallet provider' },
   ),
   apiKey: variable(
     'WALLETPROV_API_KEY',
     text.optional(),
-    'is shown there as bearer; one of the two without the other is told to who asks for a wallet',
+    'bearer token for the wallet provider; if only one of the two settings is set, requests for a wallet fail with an error that says so',
     { secret: true, otherwise: 'no wallet provider' },
   ),
   projectId: variable(
     'WALLETPROV_PROJECT_ID',
     text.prefault('default'),
-    'what the platform is called there, for people to see',
+    'name of the platform at the wallet provider, as shown to users',
   ),
 }));
 

@@ -5,27 +5,27 @@ import { strictCall, textOf } from '../../../platform/http/strict-call.js';
 import { tryParseJson } from '../../../lib/json.js';
 import type { WalletProviderSettings } from './settings.js';
 
-/** For one question and its answer, in milliseconds. */
+/** Milliseconds for one request and its response. */
 const CALL_TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** An account at the provider, with the addresses that it has, the first of which is the wallet. */
+/** An account at the provider with its addresses; the first address is the wallet. */
 const endUser = z.object({
   userId: z.string(),
   evmAccountObjects: z.array(z.object({ address: z.string().regex(/^0x[\da-fA-F]{40}$/) })).min(1),
 });
 
-/** 500: the wallet provider did not answer as it should; `details` says how. */
+/** 500: the wallet provider failed or sent an invalid response; `details` says how. */
 export class WalletProviderError extends ServiceError {
   constructor(details: string, options?: ErrorOptions) {
     super(500, 'Failed to create wallet', undefined, { details }, options);
   }
 }
 
-/** How far the provider is configured. */
+/** Configuration state of the wallet provider. */
 export type WalletProviderState = 'off' | 'incomplete' | 'on';
 
-/** The wallet provider, which keeps the keys of wallets that open by a mailbox. */
+/** The wallet provider: holds the keys of wallets that open by email. */
 export class WalletProvider {
   readonly #settings: WalletProviderSettings;
 
@@ -39,17 +39,17 @@ export class WalletProvider {
     return apiKey === undefined || apiUrl === undefined ? 'incomplete' : 'on';
   }
 
-  /** What the platform is called there. */
+  /** Returns the name of the platform at the wallet provider. */
   get projectId(): string {
     return this.#settings.projectId;
   }
 
   /**
-   * Makes somebody's wallet there. One that was made before is found by the id, whether its making was
-   * heard of or not.
+   * Creates a user's wallet at the provider, or finds it by its id if an earlier request created it, even
+   * when that request's response was lost.
    *
-   * @param walletId ours: whoever has it there has one wallet.
-   * @returns its address in lower case.
+   * @param walletId our id; the provider has one wallet for each.
+   * @returns the wallet's address in lower case.
    * @throws WalletProviderError
    */
   async create(walletId: string, email: string): Promise<Hex> {
@@ -66,12 +66,12 @@ export class WalletProvider {
     const answer = endUser.safeParse(body);
     const [account] = answer.data?.evmAccountObjects ?? [];
     if (!account || answer.data?.userId !== walletId) {
-      throw new WalletProviderError('The wallet provider answered in another form');
+      throw new WalletProviderError('The wallet provider sent a response of unknown format');
     }
-    return account.address.toLowerCase() as Hex; // its form was just looked at
+    return account.address.toLowerCase() as Hex; // the schema has checked the format
   }
 
-  /** Undefined for a body that is not JSON. */
+  /** Sends a request; the returned `body` is undefined if it is not JSON. */
   async #ask(path: string, body?: object): Promise<{ status: number; body: unknown }> {
     const { apiKey = '', apiUrl = '' } = this.#settings;
     try {

@@ -1,26 +1,26 @@
-/** Which rows a table shows, and takes, in a transaction. */
+/** The rows that a transaction may read and write in a table. */
 export interface Policy {
-  /** The column that names whose a row is, if through another row; none for tables of the platform alone. */
+  /** Column with the row's owner, possibly through another row; undefined for tables of the platform only. */
   readonly owner: string | undefined;
-  /** True for the rows that the transaction may see. */
+  /** SQL condition for the rows that the transaction may see. */
   readonly visible: string;
 }
 
-/** The platform's own work across tenants, and nobody else. */
+/** Rows for the platform's own work across tenants only. */
 export const PLATFORM: Policy = {
   owner: undefined,
   visible: `current_setting('app.platform', true) = 'on'`,
 };
 
-/** The rows of the transaction's user; unset, or empty, is nobody. And the platform. */
+/** Rows of the transaction's user, and all rows for the platform; without a user none. */
 export const ownedThrough = (owner: string): Policy => ({
   owner,
   visible: `${owner} = current_setting('app.user_id', true) OR ${PLATFORM.visible}`,
 });
 
 /**
- * The same rows, for tables of which a report adds many up: the settings are asked for once a
- * statement, not for each row, and the planner counts on many, so that it does not sort them.
+ * Same rows as `ownedThrough`, for tables that reports sum up: the settings are read once per statement
+ * instead of per row, and the planner expects many rows, so it does not sort them.
  */
 export const summedThrough = (owner: string): Policy => ({
   owner,
@@ -28,7 +28,7 @@ export const summedThrough = (owner: string): Policy => ({
   OR (SELECT current_setting('app.platform', true)) = 'on'`,
 });
 
-/** The rows that belong to one of another table which the transaction may see. And the platform. */
+/** Rows that belong to a visible row of another table, and all rows for the platform. */
 export const seenWith = (owner: string, table: string): Policy => ({
   owner,
   visible: `${PLATFORM.visible} OR EXISTS (SELECT FROM ${table} s WHERE s.id = ${owner})`,

@@ -10,14 +10,14 @@ import {
 } from 'sequelize';
 import type { Policy } from './policies.js';
 
-/** How a column is stored and, in its type alone, what its values are. */
+/** A column's storage options and, in its type only, its value type. */
 export interface Column<Value, Needed extends boolean = boolean> {
   readonly stored: ModelAttributeColumnOptions;
-  /** Whether whoever makes a row must name it. */
+  /** True if a new row must include the column. */
   readonly needed: Needed;
-  /** Whether Sequelize sets it, when a row is made or whenever it is changed. */
+  /** Set if Sequelize fills the column, at a row's creation or at each change. */
   readonly stamped?: 'created' | 'updated';
-  /** Never set: it carries the type. */
+  /** Never set; carries the value type. */
   readonly value?: Value;
 }
 
@@ -30,37 +30,37 @@ export const varchar = (length: number) => column<string>(DataTypes.STRING(lengt
 export const uuid = () => column<string>(DataTypes.UUID);
 export const boolean = () => column<boolean>(DataTypes.BOOLEAN);
 export const integer = () => column<number>(DataTypes.INTEGER);
-/** Text in JavaScript, whose numbers end before it. */
+/** A string in JavaScript, whose numbers lose precision beyond 2^53. */
 export const bigint = () => column<string>(DataTypes.BIGINT);
-/** Text in JavaScript, whose numbers have other fractions. */
+/** A string in JavaScript, whose numbers cannot represent decimal fractions exactly. */
 export const decimal = (digits: number, scale: number) =>
   column<string>(DataTypes.DECIMAL(digits, scale));
-/** `YYYY-MM-DD` */
+/** A date as `YYYY-MM-DD`. */
 export const date = () => column<string>(DataTypes.DATEONLY);
 export const timestamp = () => column<Date>(DataTypes.DATE);
 export const json = <Value>() => column<Value>(DataTypes.JSONB);
 
-/** Counted up by the table. */
+/** A number that the table increments. */
 export const serial = (): Column<string, false> => ({
   stored: { type: DataTypes.BIGINT, allowNull: false, autoIncrement: true },
   needed: false,
 });
 
-/** When the row was made. */
+/** A time column that Sequelize sets when the row is created. */
 export const created = (): Column<Date, false> => ({
   ...timestamp(),
   needed: false,
   stamped: 'created',
 });
 
-/** When the row was last changed. */
+/** A time column that Sequelize sets at each change of the row. */
 export const updated = (): Column<Date, false> => ({
   ...timestamp(),
   needed: false,
   stamped: 'updated',
 });
 
-/** One of the columns of the primary key. */
+/** Marks a column of the primary key. */
 export function key<Value, Needed extends boolean>(
   of: Column<Value, Needed>,
 ): Column<Value, Needed> {
@@ -80,23 +80,23 @@ export function withDefault<Value>(
 
 type Columns = Readonly<Record<string, Column<unknown>>>;
 
-/** A table as the migrations make it: its rows' type, its model, and what a test compares. */
+/** A table as created by the migrations: row types, model, and the data of the schema test. */
 export interface Table<Of extends Columns = Columns> {
   readonly name: string;
   readonly columns: Of;
   readonly indexes: readonly IndexesOptions[];
-  /** Who sees which rows. */
+  /** Policy that decides who sees which rows. */
   readonly policy: Policy;
 }
 
-/** What is in a row: plain attributes. */
+/** A row of a table, as plain attributes. */
 export type RowOf<T extends Table> = {
   -readonly [Name in keyof T['columns']]: T['columns'][Name] extends Column<infer Value>
     ? Value
     : never;
 };
 
-/** What whoever makes a row says of it. */
+/** The attributes of a new row; optional ones may be missing. */
 export type NewRowOf<T extends Table> = {
   [
     Name in keyof T['columns'] as T['columns'][Name]['needed'] extends true ? Name : never
@@ -107,7 +107,7 @@ export type NewRowOf<T extends Table> = {
   ]?: RowOf<T>[Name];
 };
 
-/** Columns are named in camel case here, and in snake case in the database. */
+/** Declares a table. Column names are camel case here, and snake case in the database. */
 export function table<Of extends Columns>(
   name: string,
   columns: Of,
@@ -119,7 +119,7 @@ export function table<Of extends Columns>(
 
 export type ModelOf<T extends Table> = ModelStatic<Model<RowOf<T>, NewRowOf<T>>>;
 
-/** The model of a table on one Sequelize instance. */
+/** Defines the model of a table on one Sequelize instance. */
 export function defineTable<T extends Table>(
   sequelize: Sequelize,
   name: string,
@@ -143,12 +143,12 @@ export function defineTable<T extends Table>(
   );
 }
 
-/** `SELECT ... FROM` a table: its rows with all columns, named as they are here. */
+/** Returns `SELECT ... FROM` for a table, with all columns under their names in code. */
 export function selectFrom({ name, columns }: Table): string {
   const listed = Object.keys(columns).map((column) => `${inSnakeCase(column)} AS "${column}"`);
   return `SELECT ${listed.join(', ')} FROM ${name}`;
 }
 
-/** A column's name in the database. */
+/** Name of a column in the database. */
 export const inSnakeCase = (name: string) =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

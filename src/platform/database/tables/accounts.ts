@@ -18,18 +18,18 @@ export const User = table(
   'users',
   {
     id: key(text()),
-    /** Always lower case. */
+    /** Lower case. */
     email: text(),
-    /** When it was last proven that the mailbox is theirs; null while it is not. */
+    /** When the user last proved access to the mailbox; null if unproven. */
     emailVerifiedAt: nullable(timestamp()),
-    /** What is to become their address once they prove it. Always lower case. */
+    /** New address that replaces `email` once proven. Lower case. */
     pendingEmail: nullable(text()),
     name: text(),
-    /** Null for who cannot sign in by password. */
+    /** Null for a user without a password. */
     passwordHash: nullable(text()),
-    /** As stored: see `isAdmin` in `accounts/admin.ts`. */
+    /** The stored flag only; see `isAdmin` in `accounts/admin.ts`. */
     isAdmin: withDefault(boolean(), false),
-    /** Always upper case. */
+    /** Upper case. */
     referralCode: nullable(text()),
     createdAt: created(),
     updatedAt: updated(),
@@ -44,17 +44,17 @@ export const User = table(
 export const Session = table(
   'sessions',
   {
-    /** SHA-256 of the cookie's token in hex: a read of this table signs nobody in. */
+    /** SHA-256 of the cookie's token in hex, so that the table's content signs nobody in. */
     tokenHash: key(text()),
-    /** By which its owner names it. */
+    /** Id by which the user selects the session. */
     id: withDefault(text(), literal('gen_random_uuid()::text')),
     userId: text(),
     method: withDefault(text<SignInMethod>(), 'password'),
-    /** Null: it follows from the session's own token, which is not stored. */
+    /** Always null: the CSRF token is derived from the session token, which is not stored. */
     csrfToken: nullable(text()),
-    /** When they signed in, by which a session is fresh. */
+    /** Time of the sign-in, which decides whether a session is fresh. */
     createdAt: created(),
-    /** To the minute. */
+    /** Time of last use, to the minute. */
     lastSeenAt: withDefault(timestamp(), literal('now()')),
     expiresAt: timestamp(),
     userAgent: nullable(text()),
@@ -68,24 +68,24 @@ export const Session = table(
   ownedThrough('user_id'),
 );
 
-/** What others vouch that a user is; by most of them one can sign in. */
+/** External identities of users, most of which permit sign-in. */
 export const Identity = table(
   'identities',
   {
     id: key(text()),
     userId: text(),
     kind: text<IdentityKind>(),
-    /** Who vouches: the address of a provider, or `eip155`. */
+    /** Issuer of the identity: a provider's address, or `eip155`. */
     issuer: text(),
-    /** What the issuer never gives to another: never an address or a login name. */
+    /** Id that the issuer never reassigns, so never an address or login name. */
     subject: text(),
-    /** What people know it by: an email, a login name. */
+    /** Name of the identity for users: an email address or login name. */
     label: text(),
-    /** Sealed. */
+    /** Sealed token. */
     refreshToken: nullable(text()),
-    /** Null while one can sign in by it. */
+    /** Null while the identity permits sign-in. */
     disabledAt: nullable(timestamp()),
-    /** When that happened which the provider's security events have told of it last. */
+    /** Time of the latest security event that the provider reported. */
     toldAt: nullable(timestamp()),
     createdAt: created(),
     lastUsedAt: nullable(timestamp()),
@@ -97,12 +97,12 @@ export const Identity = table(
   ownedThrough('user_id'),
 );
 
-/** Links by which whom ADMIN_EMAILS names becomes an admin. */
+/** Links that make a user named in ADMIN_EMAILS an admin. */
 export const adminLinks = table(
   'admin_links',
   {
     email: key(text()),
-    /** SHA-256 of its token in hex. */
+    /** SHA-256 of the link's token in hex. */
     tokenHash: text(),
     expiresAt: timestamp(),
   },
@@ -110,12 +110,12 @@ export const adminLinks = table(
   PLATFORM,
 );
 
-/** Sign-ins that failed: of an account, a host and so on, until they are forgotten. */
+/** Failed sign-ins by account, host and so on; they expire. */
 export const SignInAttempts = table(
   'sign_in_attempts',
   {
     subject: key(text()),
-    /** When all of it is forgotten: what is counted is how far that is ahead. */
+    /** When the count reaches zero; the time until then is the count. */
     drainedAt: timestamp(),
     blockedUntil: nullable(timestamp()),
   },
@@ -123,12 +123,12 @@ export const SignInAttempts = table(
   PLATFORM,
 );
 
-/** From where users have signed in: no stranger's guesses keep them out there. */
+/** Hosts from which users have signed in, which a stranger's failed sign-ins do not block. */
 export const SignInHost = table(
   'sign_in_hosts',
   {
     userId: key(text()),
-    /** An IPv4 address, or the /64 of an IPv6 address. */
+    /** An IPv4 address, or the /64 network of an IPv6 address. */
     host: key(text()),
     lastAt: timestamp(),
   },
@@ -136,23 +136,23 @@ export const SignInHost = table(
   ownedThrough('user_id'),
 );
 
-/** The keys by which users' programs call the backend. A key itself is stored nowhere. */
+/** Keys by which users' programs call the API. The key itself is not stored. */
 export const ApiKey = table(
   'api_keys',
   {
     id: key(text()),
     userId: text(),
     name: text(),
-    /** The key's first and last letters. */
+    /** First and last letters of the key. */
     keyPreview: text(),
-    /** By bcrypt. */
+    /** Bcrypt hash of the key. */
     keyHash: text(),
-    /** SHA-256 of the key in hex, by which it is found. */
+    /** SHA-256 of the key in hex, for lookups. */
     lookupHash: text(),
-    /** Its first ten characters; null until a key from before there was this is used. */
+    /** First ten characters of the key; null for an older key until its next use. */
     keyPrefix: nullable(text()),
     createdAt: created(),
-    /** To the minute; null until it is used. */
+    /** Time of last use, to the minute; null if never used. */
     lastUsed: nullable(timestamp()),
   },
   [
@@ -169,10 +169,10 @@ export const Subscription = table(
     userId: key(text()),
     plan: text<Plan>(),
     status: text<'active' | 'cancelled'>(),
-    /** Who or what granted the plan. */
+    /** The admin or system that granted the plan. */
     source: text(),
     periodStart: timestamp(),
-    /** Null: until it is changed. */
+    /** Null for a plan without an end. */
     periodEnd: nullable(timestamp()),
     createdAt: created(),
     updatedAt: updated(),
@@ -194,15 +194,15 @@ export const Installation = table(
   ownedThrough('user_id'),
 );
 
-/** Accounts that their owners delete: nobody signs in to one, and nothing begins for it. */
+/** Accounts that their owners delete: sign-ins and new work are refused. */
 export const AccountDeletion = table(
   'account_deletions',
   {
     userId: key(text()),
-    /** The request that asked for it. */
+    /** Id of the deletion request. */
     requestId: text(),
     requestedAt: withDefault(timestamp(), literal('now()')),
-    /** When a worker makes sure that somebody is about it. */
+    /** When a worker next checks that the deletion is in progress. */
     dueAt: withDefault(timestamp(), literal('now()')),
   },
   [],

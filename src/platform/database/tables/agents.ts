@@ -20,15 +20,15 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** What the owner wants of an agent. */
+/** The agent's desired state, set by its owner. */
 export type DesiredState = 'running' | 'stopped' | 'deleted';
 
-/** What was last observed of an agent. */
+/** The agent's last observed state. */
 export type AgentStatus = 'pending' | 'active' | 'stopped' | 'error';
 
-/** What an agent was before the replacement that is under way, and is again if that fails. */
+/** The agent's release before the replacement in progress, restored if that fails. */
 export interface PreviousRelease {
-  /** The operation that replaces it. */
+  /** The operation that replaces the release. */
   readonly operationId: string;
   readonly image: string | null;
   readonly runtimeVersion: string | null;
@@ -52,24 +52,24 @@ export const Agent = table(
     config: withDefault(json<Record<string, unknown>>(), {}),
     desired: withDefault(text<DesiredState>(), 'running'),
     status: withDefault(text<AgentStatus>(), 'pending'),
-    /** Why the status is `error`, or why the platform has stopped it, in words for the owner. */
+    /** Reason for the status `error`, or for a stop by the platform, as shown to the owner. */
     statusReason: nullable(text()),
     observedAt: nullable(timestamp()),
     startedAt: nullable(timestamp()),
-    /** The Docker host that runs the agent. */
+    /** Docker host of the agent. */
     host: withDefault(text(), 'local'),
-    /** The loopback port on that host, reserved from before the container is until after it. */
+    /** Loopback port on the host, reserved before the container is created and until after its removal. */
     port: nullable(integer()),
     image: nullable(text()),
     runtimeVersion: nullable(text()),
     containerId: nullable(text()),
-    /** The volume that holds its memory; null for one that is named like the container. */
+    /** Volume with the agent's memory; null if it has the container's name. */
     volume: nullable(text()),
-    /** Set while it is being replaced. */
+    /** Set during a replacement. */
     previousRelease: nullable(json<PreviousRelease>()),
-    /** The image that it could not be updated to last. */
+    /** Image of the last failed update. */
     failedImage: nullable(text()),
-    /** Null until it ran for the first time. */
+    /** Null until the agent's first run. */
     watchdog: nullable(json<WatchdogMemory>()),
     parentAgentId: nullable(text()),
     generation: withDefault(integer(), 1),
@@ -79,7 +79,7 @@ export const Agent = table(
     verifiedAt: nullable(timestamp()),
     createdAt: created(),
     updatedAt: updated(),
-    /** Set when the removal is complete. Lists leave an agent out as soon as deletion is desired. */
+    /** Set when the removal is complete. Lists omit an agent as soon as its deletion is requested. */
     deletedAt: nullable(timestamp()),
   },
   [
@@ -101,7 +101,7 @@ export const Agent = table(
       fields: ['subdomain'],
       where: { deleted_at: null },
     },
-    // What belongs to an agent refers to (id, user_id), so that it cannot be another user's.
+    // Rows of an agent refer to (id, user_id), so that they cannot belong to another user.
     { name: 'agents_id_user_key', unique: true, fields: ['id', 'user_id'] },
     { name: 'agents_user_created', fields: ['user_id', 'created_at', 'id'] },
     { name: 'agents_parent', fields: ['parent_agent_id'] },
@@ -126,30 +126,30 @@ export const AgentSecret = table(
     agentId: key(text()),
     kind: key(text<'gateway-token' | 'ai-token'>()),
     userId: text(),
-    /** Sealed by `SecretBox`. */
+    /** Value sealed by `SecretBox`. */
     sealed: text(),
-    /** SHA-256 in hex of a secret by which callers are found; null for the others. */
+    /** SHA-256 in hex of a secret that identifies callers; null for other secrets. */
     lookupHash: nullable(text()),
   },
   [{ name: 'agent_secrets_lookup_key', unique: true, fields: ['lookup_hash'] }],
   ownedThrough('user_id'),
 );
 
-/** Versions of the credentials that agents' tools are given. */
+/** Versions of the credentials of agents' tools. */
 export const AgentCredential = table(
   'agent_credentials',
   {
-    /** The operation that brings this version. */
+    /** The operation that introduces this version. */
     operationId: key(text()),
     agentId: text(),
     userId: text(),
-    /** The environment variable. */
+    /** Name of the environment variable. */
     name: text(),
-    /** The value, sealed by `SecretBox`; null for a version that takes the credential away. */
+    /** Value sealed by `SecretBox`; null for a version that removes the credential. */
     sealed: nullable(text()),
     /**
-     * `requested` until its operation begins, then `present`; what it replaced is `previous` until
-     * that operation has ended.
+     * `requested` until the operation begins, then `present`; the replaced version is `previous` until
+     * the operation has ended.
      */
     state: text<'requested' | 'present' | 'previous'>(),
     updatedAt: timestamp(),
@@ -170,19 +170,19 @@ export interface OperationInput {
   readonly plan?: Plan;
   readonly aiProvider?: string;
   readonly model?: string;
-  /** A skill that a `configure` changes, without its settings. */
+  /** Skill that a `configure` changes, without its settings. */
   readonly skill?: Omit<SkillChange, 'config'>;
   /** Configurations, which may hold secrets, until the operation ends (src/agents/operations/operation-input.ts). */
   readonly sealed?: string;
-  /** By which two that bring the same configuration are known. */
+  /** Digest that identifies operations with the same configuration. */
   readonly digest?: string;
-  /** A credential that a `configure` changes: its version is in `agent_credentials`. */
+  /** Credential that a `configure` changes; its version is in `agent_credentials`. */
   readonly credential?: { readonly name: string; readonly version: string };
-  /** The image of an `update`. */
+  /** Image of an `update`. */
   readonly image?: string;
-  /** The archive of a `restore`. */
+  /** Archive of a `restore`. */
   readonly archiveId?: string;
-  /** Why the platform itself asks for a `stop`, in words for the owner. */
+  /** Reason why the platform requests a `stop`, as shown to the owner. */
   readonly reason?: string;
 }
 
@@ -194,18 +194,21 @@ export const Operation = table(
     userId: text(),
     kind: text<OperationKind>(),
     status: withDefault(text<OperationStatus>(), 'requested'),
-    /** What it brings. A `configure` sets columns of the agent when it begins. */
+    /** Input of the operation. A `configure` writes it to the agent's columns when it begins. */
     input: nullable(json<OperationInput>()),
     error: nullable(text()),
     runId: nullable(text()),
-    /** Who asked for it, and by which request. */
+    /** The requester, and the id of the request. */
     requestedBy: nullable(text()),
     requestId: nullable(text()),
-    /** All times of an operation are the database's, because they are compared. */
+    /** Times of operations are compared, so all come from the database's clock. */
     requestedAt: withDefault(timestamp(), Sequelize.literal('now()')),
-    /** When a worker last made sure that somebody is about it. */
+    /** When a worker last checked that the operation is in progress. */
     lookedAt: withDefault(timestamp(), Sequelize.literal('now()')),
-    /** When its supervisor had it, just before whoever asked was told so. It is not taken back any more. */
+    /**
+     * When the supervisor admitted the operation, just before its client was answered. It cannot be
+     * withdrawn afterwards.
+     */
     admittedAt: nullable(timestamp()),
     finishedAt: nullable(timestamp()),
   },
@@ -224,15 +227,15 @@ export const Operation = table(
   ownedThrough('user_id'),
 );
 
-/** Memories that agents had before they were reset, or another one was restored. */
+/** Memories that were replaced by a reset or a restore. */
 export const AgentArchive = table(
   'agent_archives',
   {
-    /** That of the operation that put it away. */
+    /** Id of the operation that archived the memory. */
     id: key(text()),
     agentId: text(),
     userId: text(),
-    /** The volume on the agent's host that holds it. */
+    /** Volume on the agent's host that holds the archive. */
     volume: text(),
     reason: text<'reset-memory' | 'restore'>(),
     createdAt: timestamp(),
@@ -246,26 +249,26 @@ export const AgentArchive = table(
   ownedThrough('user_id'),
 );
 
-/** The volumes that operations have made for an agent. What is not named here is never removed. */
+/** Volumes that operations created for an agent. A volume missing here is never removed. */
 export const AgentVolume = table(
   'agent_volumes',
   {
     name: key(text()),
     agentId: text(),
     userId: text(),
-    /** What has made it, as the volume's own label says. */
+    /** Creator of the volume, as in its label. */
     madeBy: text(),
-    /** Nobody uses it any more, and it is to be removed. */
+    /** True if the volume is unused and must be removed. */
     obsolete: withDefault(boolean(), false),
-    /** What it took of the disk when it was measured last; null until then. */
+    /** Disk space in bytes when last measured; null until then. */
     bytes: nullable(bigint()),
-    /** Files, folders and all else in it that has a name. */
+    /** Number of files, folders and other named entries. */
     files: nullable(bigint()),
-    /** When that was tried last. */
+    /** When a measurement was last attempted. */
     measuredAt: nullable(timestamp()),
-    /** Since when people know that it is filling. */
+    /** When users were notified that the volume is filling up. */
     toldAt: nullable(timestamp()),
-    /** When the explorer was last asked to write to it. */
+    /** When the file explorer last requested a write. */
     writtenAt: nullable(timestamp()),
     createdAt: timestamp(),
   },
@@ -273,27 +276,27 @@ export const AgentVolume = table(
   ownedThrough('user_id'),
 );
 
-/** What is kept of a crash. */
+/** Stored details of a crash. */
 export interface CrashRecord {
-  /** Null when the container is gone. */
+  /** Null if the container no longer exists. */
   readonly exitCode: number | null;
   readonly oomKilled: boolean;
-  /** The last lines of its log, without the agent's tokens. */
+  /** Last lines of the container's log, without the agent's tokens. */
   readonly lastLines: readonly string[];
 }
 
-/** Every change of an agent's watchdog state. */
+/** All transitions of agents' watchdog states. */
 export const WatchdogTransition = table(
   'watchdog_transitions',
   {
-    /** Made by the workflow, so that writing it twice writes it once. */
+    /** Id generated by the workflow, which makes inserts idempotent. */
     id: key(text()),
     agentId: text(),
     userId: text(),
     fromState: text<WatchdogState>(),
     toState: text<WatchdogState>(),
     cause: text<WatchdogCause>(),
-    /** In words for people. */
+    /** Reason as shown to users. */
     reason: nullable(text()),
     crash: nullable(json<CrashRecord>()),
     at: timestamp(),
@@ -318,7 +321,7 @@ export const Message = table(
     role: text<'user' | 'assistant'>(),
     content: text(),
     status: withDefault(text<'complete' | 'failed'>(), 'complete'),
-    /** The order of messages. */
+    /** Order of the messages. */
     position: serial(),
     createdAt: created(),
   },

@@ -4,14 +4,14 @@ import { ownedThrough } from '../schema/policies.js';
 import { bigint, key, nullable, table, text, timestamp, withDefault } from '../schema/table.js';
 
 /**
- * Transactions that have paid for a clone: each for one, ever, also when that or its owner's account is
- * no more.
+ * Transactions that have paid for a clone: each pays for one only, even after the clone or its owner's
+ * account is deleted.
  */
 export const PaymentClaim = table(
   'payment_claims',
   {
     chainId: key(bigint()),
-    /** In lower case. */
+    /** Transaction hash in lower case. */
     hash: key(text()),
     cloneId: text(),
     userId: text(),
@@ -21,37 +21,37 @@ export const PaymentClaim = table(
   ownedThrough('user_id'),
 );
 
-/** How far a clone is that is no agent like any other yet. */
+/** State of a clone that is not yet an ordinary agent. */
 export type CloneState = 'waiting' | 'handed-over' | 'failed';
 
-/** Of each agent that was made as a copy of another: of which, for what payment. */
+/** Parent and payment of each agent that was created as a copy. */
 export const Clone = table(
   'clones',
   {
-    /** The agent's own. */
+    /** The clone's agent id. */
     id: key(text()),
     userId: text(),
-    /** May be no more. */
+    /** The parent, which may have been removed. */
     parentAgentId: text(),
     specialization: text<Specialization>(),
     chainId: bigint(),
     hash: text(),
-    /** Address in lower case. */
+    /** Payer's address in lower case. */
     payer: text(),
-    /** Base units that its owner says to have paid, and at least has. */
+    /** Base units that the owner claims to have paid; the payment was at least this much. */
     amount: bigint(),
-    /** The block that the payment was found in last. */
+    /** Block in which the payment was last found. */
     block: bigint(),
-    /** `waiting` until the payment is final, `handed-over` when its supervisor provisions it. */
+    /** `waiting` until the payment is final, `handed-over` once its supervisor provisions it. */
     state: withDefault(text<CloneState>(), 'waiting'),
     /** When the payment was found to be final. */
     paidAt: nullable(timestamp()),
-    /** What has made the volume that its parent's memory was copied to, when it was all there. */
+    /** Creator of the volume with the copy of the parent's memory; set once the copy is complete. */
     memoryMadeBy: nullable(text()),
-    /** Who asked for it last, and by which request. */
+    /** Latest requester, and the id of that request. */
     requestedBy: text(),
     requestId: text(),
-    /** When it is handed to its workflow, or handed over again. */
+    /** When the clone is next sent to its workflow. */
     dueAt: withDefault(timestamp(), literal('now()')),
     createdAt: withDefault(timestamp(), literal('now()')),
   },

@@ -6,13 +6,13 @@ export const Heartbeat = table(
   'heartbeats',
   {
     userId: key(text()),
-    /** Such as `3h`. */
+    /** Interval such as `3h`. */
     frequency: text(),
     enabled: boolean(),
-    /** Whether Temporal's schedule is known to follow this row. */
+    /** True if Temporal's schedule is known to match this row. */
     scheduled: boolean(),
     lastHeartbeatAt: nullable(timestamp()),
-    /** When the setting was made; heartbeats come in whole intervals after it. */
+    /** Time of the setting; heartbeats follow at whole intervals after it. */
     updatedAt: timestamp(),
   },
   [{ name: 'heartbeats_unscheduled', fields: ['updated_at'], where: { scheduled: false } }],

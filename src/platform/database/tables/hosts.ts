@@ -13,39 +13,39 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** The Docker hosts, as the workers beside them write them down. */
+/** Docker hosts, as reported by their workers. */
 export const Host = table(
   'hosts',
   {
     id: key(text()),
-    /** Most agents on it. */
+    /** Most agents on the host. */
     capacity: integer(),
-    /** The loopback ports that its agents' gateways take. */
+    /** Range of loopback ports for the agents' gateways. */
     firstPort: integer(),
     lastPort: integer(),
-    /** Whether its engine answered when the worker was last heard of. */
+    /** True if the engine answered at the worker's last report. */
     engineAvailable: boolean(),
-    /** When its worker was last heard of, by the database's clock. */
+    /** Time of the worker's last report, by the database's clock. */
     seenAt: timestamp(),
-    /** Docker's own id of the engine that the name is leased to; null until one is known. */
+    /** Docker's id of the engine that leases the host's name; null until known. */
     engineId: nullable(text()),
-    /** Where other processes reach its worker; null where that does not listen. */
+    /** Address at which other processes reach the worker; null if it does not listen. */
     url: nullable(text()),
-    /** Since when it gets no new agents, because an operator said so. */
+    /** Since when the host gets no new agents, by an operator's decision. */
     cordonedAt: nullable(timestamp()),
-    /** Since when it is being removed for good. */
+    /** Since when the host is being removed permanently. */
     removedAt: nullable(timestamp()),
-    /** Bytes that are free where its engine keeps volumes; null when that is not known. */
+    /** Free bytes on the disk with the engine's volumes; null if unknown. */
     diskFree: nullable(bigint()),
-    /** Whether that is less than the host's floor. */
+    /** True if the free space is below the host's minimum. */
     diskLow: withDefault(boolean(), false),
-    /** Whether its agents are kept to the public internet: `guarded`, `open` or `unknown`. */
+    /** Restriction of the agents to the public internet: `guarded`, `open` or `unknown`. */
     egress: withDefault(text(), 'unknown'),
-    /** Why not. */
+    /** Reason if the agents are not restricted. */
     egressReason: nullable(text()),
-    /** Whether it starts no agents because of that. */
+    /** True if the host starts no agents because of its egress state. */
     egressRefuses: withDefault(boolean(), false),
-    /** Whether users of its containers are none of its own; null when that is not known. */
+    /** True if users in its containers are mapped to unprivileged users of the host; null if unknown. */
     userNamespaces: nullable(boolean()),
     createdAt: created(),
     updatedAt: updated(),

@@ -12,20 +12,20 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** Base units. */
+/** An amount in base units. */
 const units = () => decimal(38, 0);
 
-/** What is somebody's, in one currency. Only functions of the database change it. */
+/** Balances by account and currency. Only database functions change them. */
 export const ledgerAccounts = table(
   'ledger_accounts',
   {
     name: key(text()),
     currency: key(text()),
-    /** Whose it is, where it is a user's. */
+    /** Owner, if the account is a user's. */
     userId: nullable(text()),
-    /** The sum of its transfers. */
+    /** Sum of the account's transfers. */
     balance: withDefault(units(), literal('0')),
-    /** The sum of its open holds, which is part of the balance. */
+    /** Sum of the account's open holds, which is part of the balance. */
     held: withDefault(units(), literal('0')),
     createdAt: withDefault(timestamp(), literal('now()')),
   },
@@ -33,18 +33,18 @@ export const ledgerAccounts = table(
   ownedThrough('user_id'),
 );
 
-/** What was moved from one account to another: nothing changes or removes it. */
+/** Transfers between accounts; never changed or removed. */
 export const ledgerTransfers = table(
   'ledger_transfers',
   {
     id: key(serial()),
-    /** What it was for: nothing is moved for it a second time. */
+    /** Purpose of the transfer; unique, so that none is made twice. */
     cause: text(),
     debit: text(),
     credit: text(),
     currency: text(),
     amount: units(),
-    /** Whose the debited account is, else the credited one. */
+    /** Owner of the debited account, or else of the credited one. */
     userId: nullable(text()),
     createdAt: withDefault(timestamp(), literal('now()')),
   },
@@ -56,22 +56,22 @@ export const ledgerTransfers = table(
   ownedThrough('user_id'),
 );
 
-/** What is kept back of an account, until it is moved or free again. */
+/** Amounts held on an account until they are transferred or released. */
 export const ledgerHolds = table(
   'ledger_holds',
   {
-    /** That of the transfer which it becomes. */
+    /** Cause of the transfer that the hold becomes. */
     cause: key(text()),
     debit: text(),
     credit: text(),
     currency: text(),
     amount: units(),
-    /** Whose the debited account is. */
+    /** Owner of the debited account. */
     userId: nullable(text()),
     state: withDefault(text<'open' | 'posted' | 'released'>(), 'open'),
-    /** What of it was moved; null when nothing was. */
+    /** Amount that was transferred; null if none was. */
     posted: nullable(units()),
-    /** When it is released by itself. */
+    /** When the hold is released automatically. */
     expiresAt: timestamp(),
     createdAt: withDefault(timestamp(), literal('now()')),
     settledAt: nullable(timestamp()),
@@ -84,7 +84,7 @@ export const ledgerHolds = table(
   ownedThrough('user_id'),
 );
 
-/** Credits as they were kept before the ledger: what the release before this one adds is carried over. */
+/** Credits as stored before the ledger; rows added by the previous release are carried over. */
 export const creditEntries = table(
   'credit_entries',
   {
@@ -92,7 +92,7 @@ export const creditEntries = table(
     userId: text(),
     amount: integer(),
     reason: text<'referral'>(),
-    /** What the credit is for: with user and reason it is unique, so nothing is credited twice. */
+    /** Purpose of the credit; unique with user and reason, so that none is made twice. */
     reference: text(),
     createdAt: timestamp(),
   },

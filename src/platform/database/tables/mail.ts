@@ -3,20 +3,20 @@ import type { MailKind, MailTokenKind } from '../../../types/mail-kinds.js';
 import { PLATFORM } from '../schema/policies.js';
 import { key, nullable, table, text, timestamp, withDefault } from '../schema/table.js';
 
-/** Mails that were asked for: those still to be sent, and for two days all, by which they are counted. */
+/** Requested mails: those still to be sent, and all of the last two days, which count toward rate limits. */
 export const mails = table(
   'mails',
   {
     id: key(text()),
     kind: text<MailKind>(),
-    /** Where it goes, if it does: for a reset, whatever somebody has typed. */
+    /** Recipient, if the mail is sent; for a reset, any address that was entered. */
     address: text(),
-    /** Whose account it is about; null where that is looked up when it is sent. */
+    /** User whose account the mail concerns; null if looked up when it is sent. */
     userId: nullable(text()),
     requestedAt: withDefault(timestamp(), literal('now()')),
-    /** When it is handed to its workflow, or handed over again. */
+    /** When the mail is next sent to its workflow. */
     dueAt: withDefault(timestamp(), literal('now()')),
-    /** When nothing was left to do about it. */
+    /** When the mail was sent or dropped. */
     settledAt: nullable(timestamp()),
   },
   [
@@ -28,7 +28,7 @@ export const mails = table(
   PLATFORM,
 );
 
-/** Tokens of links in mails: of each kind the last one of an account. */
+/** Tokens of links in mails: the latest of each kind for an account. */
 export const mailTokens = table(
   'mail_tokens',
   {
@@ -36,7 +36,7 @@ export const mailTokens = table(
     id: key(text()),
     userId: text(),
     kind: text<MailTokenKind>(),
-    /** The mailbox that whoever has the token reads. */
+    /** Mailbox that receives the token, so its use proves access. */
     email: text(),
     expiresAt: timestamp(),
   },

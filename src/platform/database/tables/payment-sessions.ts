@@ -16,49 +16,49 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** What wallets have held for what they buy here. Amounts are base units of pathUSD. */
+/** Deposits that wallets hold for purchases here. Amounts are base units of pathUSD. */
 export const PaymentSession = table(
   'payment_sessions',
   {
-    /** No secret: runs, causes and logs name it. */
+    /** Not a secret: runs, causes and logs contain it. */
     id: key(text()),
-    /** Whoever has opened it by a wallet that is kept for them, as long as there is their account. */
+    /** User who opened the session with a wallet whose key is stored here; null once the account is deleted. */
     userId: nullable(text()),
-    /** Of the id that debits it: see `session-token.ts`. */
+    /** Parts of the session token that authorizes debits: see `session-token.ts`. */
     tokenHash: text(),
     tokenEnd: text(),
     sealedToken: text(),
-    /** The wallet's, in lower case. */
+    /** Address of the wallet, in lower case. */
     address: text(),
     chainId: bigint(),
-    /** The contract that holds the deposit, in lower case: a later one may be another. */
+    /** Contract that holds the deposit, in lower case; later sessions may use a different contract. */
     escrow: text(),
-    /** What the contract knows the hold by. */
+    /** Id of the hold in the contract. */
     holdId: text(),
-    /** Of the wallet's authorization, which is good once. */
+    /** Nonce of the wallet's authorization, which is valid once. */
     nonce: text(),
-    /** Until when the authorization is good: whole seconds. */
+    /** End of the authorization's validity, in whole seconds. */
     authorizationDeadline: timestamp(),
     deposit: decimal(24, 0),
     state: withDefault(text<PaymentSessionState>(), 'opening'),
-    /** Of the voucher that is next. */
+    /** Sequence number of the next voucher. */
     nextSequence: withDefault(bigint(), literal('1')),
-    /** The sum of its vouchers. */
+    /** Sum of the session's vouchers. */
     delivered: withDefault(decimal(24, 0), literal('0')),
-    /** How much of that the treasury has for good. */
+    /** Part of `delivered` that the treasury has received, final on chain. */
     settled: withDefault(decimal(24, 0), literal('0')),
-    /** When what is delivered and not settled is to be; null while nothing is. */
+    /** When the unsettled part of `delivered` must be settled; null if there is none. */
     settlementDueAt: nullable(timestamp()),
-    /** From when on the wallet can reclaim what is left, by the chain's clock; null until it is opened. */
+    /** When the wallet may reclaim the rest, by the chain's clock; null until the session is opened. */
     holdExpiresAt: nullable(timestamp()),
-    /** When it is handed to its run, once more if it has been already. */
+    /** When the session is next sent to its run. */
     dueAt: withDefault(timestamp(), literal('now()')),
     createdAt: withDefault(timestamp(), literal('now()')),
     openedAt: nullable(timestamp()),
-    /** When no more debit was taken. */
+    /** Since when debits are refused. */
     closingAt: nullable(timestamp()),
     closedAt: nullable(timestamp()),
-    /** Why it was never opened. */
+    /** Reason why the session was never opened. */
     failure: nullable(text()),
   },
   [

@@ -12,23 +12,23 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** Sums that were sent to the chain for payment sessions: each is paid at most once. */
+/** Settlements of payment sessions on chain; each is paid at most once. */
 export const paymentSettlements = table(
   'payment_settlements',
   {
     sessionId: key(text()),
-    /** What the treasury is to have had of the hold, all in all, in base units. */
+    /** Total that the treasury has received from the hold after this settlement, in base units. */
     cumulative: key(decimal(24, 0)),
     kind: key(text<SettlementKind>()),
     state: withDefault(text<SettlementState>(), 'requested'),
-    /** Payments that were made for it: another one follows when one has failed. */
+    /** Payments made so far; a failed one is followed by another. */
     attempts: withDefault(integer(), literal('1')),
-    /** The cause of the newest of them. */
+    /** Cause of the latest payment. */
     payment: text(),
     transaction: nullable(text()),
-    /** Before that nothing more is tried for it; null unless it has failed. */
+    /** Earliest time of the next attempt; null unless the last one failed. */
     retryAt: nullable(timestamp()),
-    /** When the newest payment was asked for. */
+    /** When the latest payment was requested. */
     requestedAt: withDefault(timestamp(), literal('now()')),
     endedAt: nullable(timestamp()),
   },

@@ -2,16 +2,16 @@ import { literal } from 'sequelize';
 import { seenWith } from '../schema/policies.js';
 import { bigint, decimal, key, table, text, timestamp, withDefault } from '../schema/table.js';
 
-/** What was delivered for payment sessions. Amounts are base units of pathUSD. */
+/** Vouchers for deliveries of payment sessions. Amounts are base units of pathUSD. */
 export const PaymentVoucher = table(
   'payment_vouchers',
   {
     id: key(text()),
-    /** The row's id. */
+    /** Id of the session's row. */
     sessionId: text(),
     sequence: bigint(),
     amount: decimal(24, 0),
-    /** What was delivered up to it, itself included. */
+    /** Total delivered, this voucher included. */
     cumulative: decimal(24, 0),
     plugin: text(),
     action: text(),

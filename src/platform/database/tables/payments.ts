@@ -14,31 +14,31 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** What is to be paid on a chain: written before anything is signed, and kept for ever. */
+/** Payments on chains: stored before any transaction is signed, and never removed. */
 export const payments = table(
   'payments',
   {
     id: key(text()),
-    /** Why: one payment for each, however often it is asked for. */
+    /** Purpose of the payment; unique, so that repeated requests make one payment. */
     cause: text(),
     chainId: bigint(),
-    /** Who pays, in lower case. */
+    /** Address that pays, in lower case. */
     signer: text(),
     calls: json<readonly StoredCall[]>(),
-    /** The limit that was asked for; null: as the node reckons. */
+    /** Requested gas limit; null for the node's estimate. */
     gas: nullable(bigint()),
     state: withDefault(text<PaymentState>(), 'queued'),
-    /** Why nothing was paid. */
+    /** Reason why nothing was paid. */
     failure: nullable(text()),
-    /** The one that it has, or had last. */
+    /** Nonce of the payment's present or last transaction. */
     nonce: nullable(bigint()),
-    /** Of the transaction that was mined, else of the newest one. */
+    /** Hash of the mined transaction, or else of the newest. */
     hash: nullable(text()),
     blockNumber: nullable(bigint()),
-    /** How often nothing could be signed for it. */
+    /** Number of failed attempts to sign a transaction. */
     attempts: withDefault(integer(), 0),
     requestedAt: withDefault(timestamp(), literal('now()')),
-    /** When it is handed to the run of its signer, unless that has it already. */
+    /** When the payment is next sent to its signer's run, unless the run has it. */
     dueAt: withDefault(timestamp(), literal('now()')),
     settledAt: nullable(timestamp()),
   },
@@ -55,37 +55,37 @@ export const payments = table(
   PLATFORM,
 );
 
-/** What was signed for payments, the replaced ones included: whichever is mined counts. */
+/** Signed transactions of payments, replaced ones included, since any of them may be mined. */
 export const transactions = table(
   'transactions',
   {
     hash: key(text()),
-    /** Null for what only fills a gap of nonces. */
+    /** Null for a transaction that only fills a nonce gap. */
     paymentId: nullable(text()),
     chainId: bigint(),
     signer: text(),
     nonce: bigint(),
     purpose: text<TransactionPurpose>(),
-    /** As it is broadcast, however often. */
+    /** Signed bytes, broadcast as often as needed. */
     raw: text(),
-    /** Most that a unit of gas may cost, and what of it is the miner's. */
+    /** Maximum fee per unit of gas, and the miner's share of it. */
     maxFee: bigint(),
     priorityFee: bigint(),
     gas: bigint(),
-    /** What the platform's own wallet has paid for it, in base units of pathUSD, and in which block. */
+    /** Fee that the platform's own wallet paid in base units of pathUSD, the payer, and the block. */
     fee: nullable(bigint()),
     feePayer: nullable(text()),
     feeBlock: nullable(text()),
-    /** False once another one has its place, or somebody else its nonce. */
+    /** False once the transaction was replaced, or its nonce used by another program. */
     active: withDefault(boolean(), true),
-    /** Whether the node would not have it when it was last offered. */
+    /** True if the node rejected the last broadcast. */
     refused: withDefault(boolean(), false),
     signedAt: withDefault(timestamp(), literal('now()')),
-    /** When a node last took it up. */
+    /** When a node last accepted the transaction. */
     broadcastAt: nullable(timestamp()),
-    /** Where it was last seen to be mined. */
+    /** Block in which the transaction was last found. */
     blockNumber: nullable(bigint()),
-    /** When that had its confirmations. */
+    /** When the transaction reached its confirmations. */
     finalAt: nullable(timestamp()),
   },
   [

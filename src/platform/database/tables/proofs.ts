@@ -1,11 +1,11 @@
 import { PLATFORM } from '../schema/policies.js';
 import { bigint, created, key, nullable, table, text, timestamp } from '../schema/table.js';
 
-/** Nonces that wallets have signed in with, until they would have ended. */
+/** Nonces of wallet sign-ins, stored until they expire. */
 export const usedNonces = table(
   'used_nonces',
   {
-    /** SHA-256 of it in hex. */
+    /** SHA-256 of the nonce in hex. */
     id: key(text()),
     expiresAt: timestamp(),
   },
@@ -13,21 +13,21 @@ export const usedNonces = table(
   PLATFORM,
 );
 
-/** What is known of those who have proven a Farcaster account: a row for each proof. */
+/** Users who proved a Farcaster account: a row for each proof. */
 export const farcasterTokens = table(
   'farcaster_tokens',
   {
-    /** SHA-256 of what all tokens of the proof begin with, in hex. */
+    /** SHA-256 in hex of the common prefix of all tokens of the proof. */
     id: key(text()),
-    /** SHA-256 of the one that is good. */
+    /** SHA-256 of the valid token. */
     tokenHash: text(),
     fid: bigint(),
-    /** The wallet that the proof named, in lower case. */
+    /** Wallet that the proof named, in lower case. */
     address: nullable(text()),
     createdAt: created(),
-    /** Of the token. */
+    /** Expiry of the token. */
     expiresAt: timestamp(),
-    /** Of the proof. */
+    /** Expiry of the proof. */
     endsAt: timestamp(),
   },
   [

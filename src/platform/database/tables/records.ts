@@ -13,21 +13,21 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** The first answers to requests that carried an `Idempotency-Key`. */
+/** First responses to requests with an `Idempotency-Key`. */
 export const idempotencyKeys = table(
   'idempotency_keys',
   {
-    /** Who called: a user's id, or a name for a caller that is no user. */
+    /** A user's id, or a name for a caller that is not a user. */
     caller: key(text()),
     route: key(text()),
     key: key(text()),
     requestHash: text(),
     state: text<'running' | 'done'>(),
     status: nullable(integer()),
-    /** Any JSON: the answer's body. */
+    /** Body of the response: any JSON. */
     body: nullable(json<unknown>()),
     headers: nullable(json<Record<string, string>>()),
-    /** Until when a `running` entry is believed to be at work. */
+    /** When a `running` entry counts as abandoned. */
     lockedUntil: timestamp(),
     createdAt: created(),
   },
@@ -35,14 +35,14 @@ export const idempotencyKeys = table(
   PLATFORM,
 );
 
-/** The audit log. The serving role adds lines; nobody changes them. */
+/** The audit log. The serving role only adds rows; none are changed. */
 export const auditLog = table(
   'audit_log',
   {
     id: key(serial()),
     at: withDefault(timestamp(), literal('now()')),
     actor: text(),
-    /** Whose data it is about; null for the platform's own. */
+    /** Owner of the data concerned; null for the platform's own. */
     userId: nullable(text()),
     action: text(),
     subject: text(),

@@ -12,25 +12,25 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** What the identity provider has told of accounts: a row for each token, whoever sends it how often. */
+/** Security event tokens of the identity provider: a row for each, however often it is delivered. */
 export const RiscEvent = table(
   'risc_events',
   {
     /** SHA-256 of the token's `jti` in hex. */
     id: key(text()),
-    /** Whose events they are: `issuer` of the identities that they are about. */
+    /** Issuer of the events, equal to `issuer` of the identities concerned. */
     issuer: text(),
-    /** Whether accounts are found by the subject's id first, or by its address alone. */
+    /** Rule to find accounts: by the subject's id first, or by the email address only. */
     matching: text<'subject' | 'email'>(),
-    /** Empty once they are applied: who they were about is forgotten. */
+    /** Events of the token; emptied once applied, to erase the subjects. */
     events: json<readonly ReportedEvent[]>(),
-    /** By which of two that contradict each other the later one counts. */
+    /** Time of the events; of two contradictory events the later one counts. */
     happenedAt: timestamp(),
     receivedAt: withDefault(timestamp(), literal('now()')),
-    /** When it is handed to its workflow, once more if it has been already. */
+    /** When the token is next sent to its workflow. */
     dueAt: withDefault(timestamp(), literal('now()')),
     appliedAt: nullable(timestamp()),
-    /** What became of each, in the order of the token. */
+    /** Outcome of each event, in the token's order. */
     outcomes: nullable(json<readonly EventOutcome[]>()),
   },
   [
@@ -44,15 +44,15 @@ export const RiscEvent = table(
   PLATFORM,
 );
 
-/** Mailboxes that somebody else may read: no link that sets a password goes there. */
+/** Mailboxes that someone else may read, so no link that sets a password is sent there. */
 export const ResetMailStop = table(
   'reset_mail_stops',
   {
     /** SHA-256 of the address in hex. */
     id: key(text()),
-    /** False once the provider has said that the account is its owner's again. */
+    /** False once the provider has reported that the owner controls the account again. */
     stopped: boolean(),
-    /** When what was said of it last happened. */
+    /** Time of the latest event for the mailbox. */
     toldAt: timestamp(),
   },
   [],

@@ -14,33 +14,33 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** What somebody pays to several at a time, from a wallet that is kept for their agent. */
+/** Payments to several recipients from an agent's wallet whose key is stored here. */
 export const RoyaltySplit = table(
   'royalty_splits',
   {
     id: key(serial()),
     userId: text(),
     agentId: text(),
-    /** Names the request that made it: repeated, it meets this row. */
+    /** Key of the creating request; a retry finds this row. */
     requestKey: text(),
-    /** That of which it is the settlement. */
+    /** The booking that the split settles. */
     bookingId: nullable(text()),
-    /** In lower case, as the token's. */
+    /** Lower case, like `tokenAddress`. */
     fromAddress: text(),
     chainId: bigint(),
     tokenAddress: text(),
     name: text(),
-    /** Base units. */
+    /** Total in base units. */
     totalAmount: decimal(24, 0),
     status: withDefault(text<SplitStatus>(), 'queued'),
-    /** Why not all was paid. */
+    /** Reason why the split was not paid in full. */
     error: nullable(text()),
-    /** Which one it is at paying what is not paid. */
+    /** Number of the current attempt to pay the unpaid rest. */
     attempt: withDefault(integer(), 1),
-    /** When it is handed to its workflow, once more if it has been already. */
+    /** When the split is next sent to its workflow. */
     dueAt: withDefault(timestamp(), literal('now()')),
     createdAt: withDefault(timestamp(), literal('now()')),
-    /** When nothing was left under way. */
+    /** When no payment was in flight any more. */
     completedAt: nullable(timestamp()),
   },
   [
@@ -63,23 +63,23 @@ export const RoyaltySplit = table(
   ownedThrough('user_id'),
 );
 
-/** What each gets of a split: dealt when it is made, and the same ever after. */
+/** Amounts for the recipients of a split, fixed when it is created. */
 export const RoyaltyPayout = table(
   'royalty_payouts',
   {
     splitId: key(bigint()),
     position: key(integer()),
     userId: text(),
-    /** In lower case. */
+    /** Address in lower case. */
     address: text(),
-    /** 1/10,000 of a percent. */
+    /** Share in units of 1/10,000 percent. */
     share: integer(),
-    /** Base units. */
+    /** Amount in base units. */
     amount: decimal(24, 0),
     status: text<PayoutStatus>(),
-    /** The cause of the payment that it is in: once that is asked for, it may have been made. */
+    /** Cause of the payment that includes the payout; once requested, it may have been made. */
     payment: nullable(text()),
-    /** The hash of the one that has paid it, or failed to. */
+    /** Hash of the transaction that paid it, or failed to. */
     transaction: nullable(text()),
   },
   [{ name: 'royalty_payouts_user', fields: ['user_id'] }],

@@ -15,7 +15,7 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** What answered AI calls used. */
+/** Usage of answered AI calls. */
 export const usageLogs = table(
   'usage_logs',
   {
@@ -39,12 +39,12 @@ export const usageLogs = table(
   ownedThrough('user_id'),
 );
 
-/** Users' tokens of a calendar month (UTC): used, and held for calls under way. */
+/** Users' tokens in a calendar month (UTC): used, and held for calls in flight. */
 export const tokenQuotas = table(
   'token_quotas',
   {
     userId: key(varchar(255)),
-    /** Its first day. */
+    /** First day of the month. */
     month: key(date()),
     used: bigint(),
     held: bigint(),
@@ -53,7 +53,7 @@ export const tokenQuotas = table(
   ownedThrough('user_id'),
 );
 
-/** Tokens held for calls until they are settled, or until their process has not been heard of. */
+/** Tokens held for calls until these are settled, or their process stops renewing the reservation. */
 export const quotaReservations = table(
   'quota_reservations',
   {
@@ -67,7 +67,7 @@ export const quotaReservations = table(
   ownedThrough('user_id'),
 );
 
-/** What a user's calls to one model used, and what they cost. */
+/** Usage and cost of a user's calls to one model. */
 const sums = {
   inputTokens: bigint(),
   outputTokens: bigint(),
@@ -75,13 +75,13 @@ const sums = {
   calls: integer(),
 };
 
-/** Days' sums (UTC), but for what is pending. */
+/** Daily sums (UTC), without those in `usage_pending`. */
 export const usageDaily = table(
   'usage_daily',
   {
     userId: key(varchar(255)),
     day: key(date()),
-    /** '' for calls without an agent. */
+    /** Empty for calls without an agent. */
     agentId: key(varchar(255)),
     provider: key(varchar(50)),
     model: key(varchar(100)),
@@ -94,7 +94,7 @@ export const usageDaily = table(
   summedThrough('user_id'),
 );
 
-/** Sums of calls that were logged together, until they are added to their day's. */
+/** Sums of calls that were logged together, until they are added to their day's row. */
 export const usagePending = table(
   'usage_pending',
   {

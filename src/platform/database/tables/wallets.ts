@@ -3,26 +3,27 @@ import { ownedThrough } from '../schema/policies.js';
 import { boolean, created, key, nullable, table, text, withDefault } from '../schema/table.js';
 
 /**
- * `user`: made here, one for each user; `agent`: an agent's, made here or brought by it; `imported`:
- * beside that one, by a key that was brought or made here; `provider`: kept by the wallet provider.
+ * `user`: created here, one for each user; `agent`: an agent's, created here or brought by the agent;
+ * `imported`: a further wallet of a user, with an imported key or one created here; `provider`: at the
+ * wallet provider.
  */
 export type WalletKind = 'user' | 'agent' | 'imported' | 'provider';
 
-/** Wallets of users and of their agents. An address is the same on every chain that is like Ethereum. */
+/** Wallets of users and of their agents. An address is the same on every EVM chain. */
 export const Wallet = table(
   'wallets',
   {
     id: key(text()),
-    /** Means nothing any more once the account is deleted. */
+    /** Owner; meaningless once the account is deleted. */
     userId: text(),
-    /** Of kind `agent`; null once nothing is known of the agent any more. */
+    /** Agent of a wallet of kind `agent`; null once the agent's data are deleted. */
     agentId: nullable(text()),
     kind: text<WalletKind>(),
-    /** In lower case. */
+    /** Address in lower case. */
     address: text(),
-    /** Opened by `openKey` alone; null for a wallet whose key we do not have. */
+    /** Private key that only `openKey` opens; null for a wallet whose key is stored elsewhere. */
     sealedKey: nullable(text()),
-    /** Whether somebody else may have its key: who brought it. */
+    /** True if the key was imported, so that its owner may have a copy. */
     brought: withDefault(boolean(), false),
     createdAt: created(),
   },
