@@ -1,7 +1,7 @@
 import type { Database, FunctionCall } from '../database/database.js';
 import type { PaymentSessionRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
-import { PaymentSession } from '../database/tables/payment-sessions.js';
+import { paymentSessions } from '../database/tables/payment-sessions.js';
 import { tokenHash } from '../secrets/token-hash.js';
 import { TokenLookup } from '../accounts/token-lookup.js';
 import { isSessionToken } from './session-token.js';
@@ -14,7 +14,7 @@ export async function findPaymentSession(
   if (!isSessionToken(token)) return undefined;
   const [found] = await database
     .asPlatform()
-    .query<PaymentSessionRow>(`${selectFrom(PaymentSession)} WHERE token_hash = $hash`, {
+    .query<PaymentSessionRow>(`${selectFrom(paymentSessions)} WHERE token_hash = $hash`, {
       hash: tokenHash(token),
     });
   return found;

@@ -8,7 +8,7 @@ import { violates } from '../database/constraints.js';
 import type { Database, Statements } from '../database/database.js';
 import type { PaymentSessionRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
-import { PaymentSession } from '../database/tables/payment-sessions.js';
+import { paymentSessions } from '../database/tables/payment-sessions.js';
 import {
   NotFoundError,
   PaymentRequiredError,
@@ -224,7 +224,7 @@ export class PaymentSessions {
   /** Those that a wallet has opened, newest first: a page of them. */
   async list(address: Hex): Promise<PaymentSessionRow[]> {
     return this.#platform.query<PaymentSessionRow>(
-      `${selectFrom(PaymentSession)} WHERE address = $address AND opened_at IS NOT NULL
+      `${selectFrom(paymentSessions)} WHERE address = $address AND opened_at IS NOT NULL
         ORDER BY created_at DESC, id DESC LIMIT ${PAGE}`,
       { address },
     );
@@ -317,7 +317,7 @@ export class PaymentSessions {
 
   async #findOpen(escrow: Escrow, address: Hex): Promise<PaymentSessionRow | undefined> {
     const [found] = await this.#platform.query<PaymentSessionRow>(
-      `${selectFrom(PaymentSession)}
+      `${selectFrom(paymentSessions)}
         WHERE chain_id = $chainId AND address = $address AND state = ANY ($states)`,
       { chainId: escrow.chainId, address, states: OPEN_STATES },
     );

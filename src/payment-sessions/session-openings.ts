@@ -3,7 +3,7 @@ import type { ChainNode } from '../chain/chain-node.js';
 import type { Database, Statements } from '../database/database.js';
 import type { PaymentSessionRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
-import { PaymentSession } from '../database/tables/payment-sessions.js';
+import { paymentSessions } from '../database/tables/payment-sessions.js';
 import { transfer } from '../ledger/ledger.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import type { PaymentFailure } from '../payments/payment.js';
@@ -114,7 +114,7 @@ export async function findById(
 ): Promise<PaymentSessionRow | undefined> {
   const [found] = await database
     .asPlatform()
-    .query<PaymentSessionRow>(`${selectFrom(PaymentSession)} WHERE id = $id`, { id });
+    .query<PaymentSessionRow>(`${selectFrom(paymentSessions)} WHERE id = $id`, { id });
   return found;
 }
 
@@ -124,7 +124,7 @@ export async function lockSession(
   id: string,
 ): Promise<PaymentSessionRow | undefined> {
   const [found] = await db.query<PaymentSessionRow>(
-    `${selectFrom(PaymentSession)} WHERE id = $id FOR NO KEY UPDATE`,
+    `${selectFrom(paymentSessions)} WHERE id = $id FOR NO KEY UPDATE`,
     { id },
   );
   return found;

@@ -2,7 +2,7 @@ import type { Database } from '../database/database.js';
 import type { PaymentSessionRow } from '../database/models.js';
 import { RowWatch } from '../database/row-watch.js';
 import { selectFrom } from '../database/table.js';
-import { PaymentSession } from '../database/tables/payment-sessions.js';
+import { paymentSessions } from '../database/tables/payment-sessions.js';
 import type { PaymentSessionState } from './states.js';
 
 /** Requests of one process that wait at a time: each holds a connection of its client. */
@@ -54,6 +54,6 @@ async function sessionsOf(
 ): Promise<ReadonlyMap<string, PaymentSessionRow>> {
   const rows = await database
     .asPlatform()
-    .query<PaymentSessionRow>(`${selectFrom(PaymentSession)} WHERE id = ANY ($ids)`, { ids });
+    .query<PaymentSessionRow>(`${selectFrom(paymentSessions)} WHERE id = ANY ($ids)`, { ids });
   return new Map(rows.map((row) => [row.id, row]));
 }

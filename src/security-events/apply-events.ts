@@ -3,7 +3,7 @@ import { recordAudit } from '../audit/audit.js';
 import type { Database, TenantTransaction } from '../database/database.js';
 import type { RiscEventRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
-import { RiscEvent } from '../database/tables/security-events.js';
+import { riscEvents } from '../database/tables/security-events.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import type { ToldEvent } from './event-tokens.js';
 import { EVENT_TYPES, TOKEN_REVOKED } from './event-types.js';
@@ -29,7 +29,7 @@ export class EventEffects {
   async apply(id: string): Promise<readonly EventOutcome[]> {
     return this.#database.asPlatform().transaction(async (db) => {
       const [row] = await db.query<RiscEventRow>(
-        `${selectFrom(RiscEvent)} WHERE id = $id FOR UPDATE`,
+        `${selectFrom(riscEvents)} WHERE id = $id FOR UPDATE`,
         { id },
       );
       if (!row || row.appliedAt !== null) return row?.outcomes ?? [];

@@ -1,7 +1,7 @@
 import { literal } from 'sequelize';
 import type { Plan } from '../../accounts/plans.js';
 import type { IdentityKind, SignInMethod } from '../../accounts/ways-in.js';
-import { ownedThrough, PLATFORM } from '../policies.js';
+import { ownedThrough } from '../policies.js';
 import {
   boolean,
   created,
@@ -95,32 +95,6 @@ export const Identity = table(
     { name: 'identities_user_id', fields: ['user_id'] },
   ],
   ownedThrough('user_id'),
-);
-
-/** Links by which whom ADMIN_EMAILS names becomes an admin. */
-export const adminLinks = table(
-  'admin_links',
-  {
-    email: key(text()),
-    /** SHA-256 of its token in hex. */
-    tokenHash: text(),
-    expiresAt: timestamp(),
-  },
-  [],
-  PLATFORM,
-);
-
-/** Sign-ins that failed: of an account, a host and so on, until they are forgotten. */
-export const SignInAttempts = table(
-  'sign_in_attempts',
-  {
-    subject: key(text()),
-    /** When all of it is forgotten: what is counted is how far that is ahead. */
-    drainedAt: timestamp(),
-    blockedUntil: nullable(timestamp()),
-  },
-  [{ name: 'sign_in_attempts_drained_at', fields: ['drained_at'] }],
-  PLATFORM,
 );
 
 /** From where users have signed in: no stranger's guesses keep them out there. */

@@ -1,16 +1,6 @@
 import { literal, Op } from 'sequelize';
 import { ownedThrough } from '../policies.js';
-import {
-  decimal,
-  integer,
-  key,
-  nullable,
-  serial,
-  table,
-  text,
-  timestamp,
-  withDefault,
-} from '../table.js';
+import { decimal, key, nullable, serial, table, text, timestamp, withDefault } from '../table.js';
 
 /** Base units. */
 const units = () => decimal(38, 0);
@@ -81,21 +71,5 @@ export const ledgerHolds = table(
     { name: 'ledger_holds_held', fields: ['debit', 'currency'], where: { state: 'open' } },
     { name: 'ledger_holds_settled', fields: ['settled_at'], where: { state: { [Op.ne]: 'open' } } },
   ],
-  ownedThrough('user_id'),
-);
-
-/** Credits as they were kept before the ledger: what the release before this one adds is carried over. */
-export const creditEntries = table(
-  'credit_entries',
-  {
-    id: key(serial()),
-    userId: text(),
-    amount: integer(),
-    reason: text<'referral'>(),
-    /** What the credit is for: with user and reason it is unique, so nothing is credited twice. */
-    reference: text(),
-    createdAt: timestamp(),
-  },
-  [{ name: 'credit_entries_once', unique: true, fields: ['user_id', 'reason', 'reference'] }],
   ownedThrough('user_id'),
 );

@@ -1,7 +1,5 @@
-import { literal } from 'sequelize';
-import type { NotifiedEvent } from '../../notifications/notification.js';
-import { ownedThrough, PLATFORM } from '../policies.js';
-import { json, key, nullable, table, text, timestamp, withDefault } from '../table.js';
+import { PLATFORM } from '../policies.js';
+import { key, nullable, table, text, timestamp, withDefault } from '../table.js';
 
 export type NotificationChannelName = 'telegram' | 'discord';
 
@@ -33,21 +31,4 @@ export const Notification = table(
     { name: 'notifications_agent', fields: ['agent_id', 'created_at'] },
   ],
   PLATFORM,
-);
-
-/** What operators are still to be told. */
-export const PendingNotification = table(
-  'pending_notifications',
-  {
-    /** The notification's own. */
-    id: key(text()),
-    /** Null for what is of the platform, and told in the operator's name. */
-    agentId: nullable(text()),
-    userId: text(),
-    event: json<NotifiedEvent>(),
-    /** When it is taken up, or taken up again. */
-    dueAt: withDefault(timestamp(), literal('now()')),
-  },
-  [{ name: 'pending_notifications_due', fields: ['due_at'] }],
-  ownedThrough('user_id'),
 );

@@ -8,7 +8,7 @@ import { ownedThrough } from '../policies.js';
 import { bigint, decimal, key, nullable, table, text, timestamp, withDefault } from '../table.js';
 
 /** What wallets have held for what they buy here. Amounts are base units of pathUSD. */
-export const PaymentSession = table(
+export const paymentSessions = table(
   'payment_sessions',
   {
     /** No secret: runs, causes and logs name it. */

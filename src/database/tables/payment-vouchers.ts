@@ -3,7 +3,7 @@ import { seenWith } from '../policies.js';
 import { bigint, decimal, key, table, text, timestamp, withDefault } from '../table.js';
 
 /** What was delivered for payment sessions. Amounts are base units of pathUSD. */
-export const PaymentVoucher = table(
+export const paymentVouchers = table(
   'payment_vouchers',
   {
     id: key(text()),

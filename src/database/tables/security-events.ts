@@ -5,7 +5,7 @@ import { PLATFORM } from '../policies.js';
 import { boolean, json, key, nullable, table, text, timestamp, withDefault } from '../table.js';
 
 /** What the identity provider has told of accounts: a row for each token, whoever sends it how often. */
-export const RiscEvent = table(
+export const riscEvents = table(
   'risc_events',
   {
     /** SHA-256 of the token's `jti` in hex. */
@@ -37,7 +37,7 @@ export const RiscEvent = table(
 );
 
 /** Mailboxes that somebody else may read: no link that sets a password goes there. */
-export const ResetMailStop = table(
+export const resetMailStops = table(
   'reset_mail_stops',
   {
     /** SHA-256 of the address in hex. */
