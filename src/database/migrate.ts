@@ -9,7 +9,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** One statement, and so also the wait for another process that is migrating. */
 const STATEMENT_TIMEOUT_MS = 300_000;
 
-/** What a person has to put right before a schema can be brought up to date, in one sentence. */
+/** A refusal to migrate. Its message is one sentence that says what a person has to do. */
 export class MigrationRefusedError extends Error {}
 
 /** The serving role could see behind row-level security: no schema makes that safe. */

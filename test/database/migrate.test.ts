@@ -62,7 +62,7 @@ describe('migrations', () => {
     }
   });
 
-  test('are numbered without gaps', () => {
+  test('numbers migrations without gaps', () => {
     const numbers = NAMES.map((name) => /^\d{3}(?=-[a-z])/.exec(name)?.[0]);
     expect(numbers).toEqual(NAMES.map((_, n) => String(n + 1).padStart(3, '0')));
   });
@@ -90,7 +90,7 @@ describe('migrations', () => {
     ['four digits', ['0001-accounts', '0002-agents']],
     ['a migration for each change', ['001-accounts', '002-agents', '003-hosts', '004-heartbeats']],
     ['gaps between numbers', [...NAMES.slice(0, 3), ...NAMES.slice(4)]],
-  ])('refuse a database of a development version, which had %s', async (_, names) => {
+  ])('refuses a database of a development version, which had %s', async (_, names) => {
     const { ownerUrl, servingRole } = database;
     await queryRows(ownerUrl, 'CREATE TABLE schema_migrations (name text PRIMARY KEY)');
     await record(names);
@@ -102,7 +102,7 @@ describe('migrations', () => {
     ]);
   });
 
-  test('leave a database of a newer release as it is', async () => {
+  test('leaves a database of a newer release unchanged', async () => {
     const { ownerUrl, servingRole } = database;
     await migrate(ownerUrl, servingRole);
     await record(['999-later']);

@@ -161,7 +161,7 @@ export const migration: Migration = async (context) => {
           WHERE k.lookup_hash = ANY (hashes)$$;
 
      -- Returns the keys with this prefix, or a key without a stored prefix by its whole hash. Prefixes
-     -- are random, so two keys hardly ever share one.
+     -- are random, so two keys hardly ever share a prefix.
      CREATE FUNCTION find_keys_beginning(beginning text, whole text)
        RETURNS TABLE (key_hash text, hash text, key_id text, user_id text, name text, email text,
                       email_verified boolean, is_admin boolean, plan text,

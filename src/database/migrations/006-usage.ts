@@ -93,9 +93,6 @@ export const migration: Migration = async (context) => {
     `-- Holds tokens for calls of many users in one round trip, each user's calls in the order given. A
      -- call also holds "extra" tokens for later calls of its user while a hundred times as many stay
      -- free, so that one process keeps only a small part of a quota from another.
-     --
-     -- Lock order, here and below: rows of quota_reservations before rows of token_quotas, and the rows
-     -- of each in the order of their keys, so that no two calls deadlock.
      CREATE FUNCTION hold_tokens(seconds integer, calls jsonb)
        RETURNS TABLE (call uuid, admitted boolean, taken bigint, extra bigint)
        LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
@@ -103,6 +100,8 @@ export const migration: Migration = async (context) => {
          this_month date := date_trunc('month', now() AT TIME ZONE 'UTC')::date;
          one record;
        BEGIN
+         -- Lock order, here and below: quota_reservations, then token_quotas, and the rows of each in
+         -- the order of their keys, so that no two calls deadlock.
          FOR one IN
            SELECT r.* FROM ROWS FROM (jsonb_to_recordset(calls) AS
                ("callId" uuid, "userId" text, tokens bigint, extra bigint, "limit" bigint))

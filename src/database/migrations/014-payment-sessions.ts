@@ -169,16 +169,14 @@ const DEBIT_MANY = `
    -- Holds and posts many debits in a few statements, as hold_debit and post_debit do for each. It
    -- returns 'alone' for every debit that it leaves to those two: the session is locked or not active,
    -- the hold is not covered or exists, or the post is of a hold that is not open.
-   --
-   -- Locks are taken in the order of hold_debit, and locked sessions are skipped, so no two calls
-   -- deadlock. Its plans are made once for a connection: planning each call costs a seventh to a quarter
-   -- of its time. They use indexes alone, because tables may still be small when they are made.
    CREATE FUNCTION run_debits(kinds text[], sessions text[], vouchers text[], wanted numeric[],
                               until timestamptz[], plugins text[], actions text[],
                               settle_from numeric, settle_after interval)
      RETURNS TABLE (outcome text, sequence bigint, amount numeric, cumulative numeric,
                     created_at timestamptz, remaining numeric)
      LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+     -- Plans are made once for a connection: planning each call costs a seventh to a quarter of its
+     -- time. They use indexes alone, because the tables may still be small when they are made.
      SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
      SET plan_cache_mode = force_generic_plan AS
      $$#variable_conflict use_column
@@ -190,6 +188,7 @@ const DEBIT_MANY = `
        left_over numeric;
        current_session text;
      BEGIN
+       -- Locks are taken in the order of hold_debit, and locked sessions are skipped: no deadlock.
        locked := ARRAY(
          SELECT s.id FROM public.payment_sessions s WHERE s.id = ANY (sessions)
           ORDER BY s.id FOR NO KEY UPDATE SKIP LOCKED);
