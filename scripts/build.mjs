@@ -66,7 +66,6 @@ const APART = [
   'pino',
   'sequelize',
   'swagger-ui-dist',
-  'umzug',
 ];
 const sources = isDev ? [...PRODUCT, ...DEV] : PRODUCT;
 const bundled = ['src', 'workflows', 'activities'];

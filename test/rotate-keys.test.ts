@@ -6,6 +6,7 @@ import { readCredentials, sealCredential } from '../src/agents/credentials/agent
 import { createAgentSecrets, readAgentTokens } from '../src/agents/credentials/agent-secrets.js';
 import { openInput, sealInput } from '../src/agents/operations/operation-input.js';
 import { KeptAnswers } from '../src/platform/idempotency/kept-answers.js';
+import { findById } from '../src/money/sessions/session-openings.js';
 import { sessionTokenContext } from '../src/money/sessions/session-token.js';
 import { rotateKeys, SEALED_COLUMNS } from '../src/rotate-keys.js';
 import { SecretBox } from '../src/platform/secrets/secret-box.js';
@@ -112,8 +113,8 @@ test('afterwards the new key opens all, and nothing is left under the old one', 
   const key = await openKey(platform, before, wallet.address).catch(() => undefined);
   expect(key).toBeUndefined();
   expect(await openKey(platform, after, wallet.address)).toMatch(/^0x[\da-f]{64}$/);
-  const session = await platform.transaction((db) => db.PaymentSession.getByPk('session'));
-  expect(after.open(session.sealedToken, sessionTokenContext('session'))).toBe('an id');
+  const session = await findById(database.db, 'session');
+  expect(after.open(session?.sealedToken ?? '', sessionTokenContext('session'))).toBe('an id');
   expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 0, left: 0 });
 });
 

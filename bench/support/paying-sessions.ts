@@ -1,8 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Database } from '../../src/platform/database/database.js';
+import { paymentSessions } from '../../src/platform/database/tables/payment-sessions.js';
 import { transfer } from '../../src/money/ledger/ledger.js';
 import { openingCause, sessionAccount } from '../../src/money/sessions/causes.js';
 import { newSessionToken, storedOf } from '../../src/money/sessions/session-token.js';
+import { insertRow } from '../../test/support/insert-row.js';
 
 /** Base units: more than any run of a benchmark spends. */
 const DEPOSIT = 1_000_000_000_000n;
@@ -23,7 +25,7 @@ export async function openSessions(
     for (let n = 0; n < count; n++) {
       const [id, token, address] = [randomUUID(), newSessionToken(), hex(20)];
       await database.asPlatform().transaction(async (db) => {
-        await db.PaymentSession.create({
+        await insertRow(db, paymentSessions, {
           ...{ id, ...storedOf(token), sealedToken: 'sealed', address, chainId: CHAIN_ID },
           ...{ escrow: hex(20), holdId: hex(32), nonce: hex(32), deposit: String(DEPOSIT) },
           ...{ authorizationDeadline: new Date(), state: 'active', openedAt: new Date() },

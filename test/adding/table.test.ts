@@ -39,7 +39,7 @@ beforeAll(async () => {
   const servingRole = roleOf(database.url);
   try {
     await owner.transaction((transaction) =>
-      migration.up({ queryInterface, transaction, servingRole }),
+      migration({ queryInterface, transaction, servingRole }),
     );
   } finally {
     await owner.close();

@@ -407,7 +407,10 @@ describe('who is not served does not pay', () => {
     };
     for (const headers of [session.headers, { cookie: user.cookie }]) {
       const { body, status } = await buy(headers, ORDER, hasty);
-      expect([status, body.error]).toEqual([502, 'echo say took too long: retry later: retry later']);
+      expect([status, body.error]).toEqual([
+        502,
+        'echo say took too long: retry later: retry later',
+      ]);
     }
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
     await expectUnpaid(session, user);
@@ -428,7 +431,10 @@ describe('who is not served does not pay', () => {
     expect(await releaseEndedHolds(database.db)).toBe(2);
     running.open();
     for (const { body, status } of await Promise.all(asked)) {
-      expect([status, body.error]).toEqual([502, 'echo say took too long: retry later: retry later']);
+      expect([status, body.error]).toEqual([
+        502,
+        'echo say took too long: retry later: retry later',
+      ]);
     }
     await expectUnpaid(session, user);
   });

@@ -1,12 +1,17 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import * as z from 'zod';
 import type { Database } from '../../src/platform/database/database.js';
+import { selectFrom, type RowOf } from '../../src/platform/database/schema/table.js';
+import { paymentSessions } from '../../src/platform/database/tables/payment-sessions.js';
+import { paymentVouchers } from '../../src/platform/database/tables/payment-vouchers.js';
 import { BadRequestError } from '../../src/lib/errors.js';
 import { gatewayAction } from '../../src/gateway/gateway-action.js';
 import { balanceOf, creditsOf, spentOf, transfer } from '../../src/money/ledger/ledger.js';
+import { findById } from '../../src/money/sessions/session-openings.js';
 import { newSessionToken, storedOf } from '../../src/money/sessions/session-token.js';
 import type { PaymentSessionState } from '../../src/types/payment-session-states.js';
 import { queryRows } from '../platform/database/catalog.js';
+import { insertRow } from '../support/insert-row.js';
 
 /** What the actions of tests cost, in base units. */
 export const PRICE = 1_000n;
@@ -29,7 +34,7 @@ export async function openSession(database: Database, deposit: bigint): Promise<
   const address = hex(20);
   const id = randomUUID();
   await database.asPlatform().transaction(async (db) => {
-    await db.PaymentSession.create({
+    await insertRow(db, paymentSessions, {
       ...{ id, ...storedOf(token), sealedToken: 'sealed', address, chainId: '4217' },
       ...{ escrow: hex(20), holdId: hex(32), nonce: hex(32), authorizationDeadline: new Date() },
       ...{ deposit: String(deposit), state: 'active', openedAt: new Date() },
@@ -61,10 +66,12 @@ export const setState = (ownerUrl: string, { id }: TestSession, state: PaymentSe
 /** All that is stored of what a session has paid. */
 export async function booksOf(database: Database, { id }: TestSession) {
   const platform = database.asPlatform();
-  const vouchers = await platform.transaction((db) =>
-    db.PaymentVoucher.findAll({ where: { sessionId: id }, order: ['sequence'] }),
+  const vouchers = await platform.query<RowOf<typeof paymentVouchers>>(
+    `${selectFrom(paymentVouchers)} WHERE session_id = $id ORDER BY sequence`,
+    { id },
   );
-  const row = await platform.transaction((db) => db.PaymentSession.getByPk(id));
+  const row = await findById(database, id);
+  if (!row) throw new Error('there is no such session');
   const own = await balanceOf(platform, `session:${id}`, 'pathusd');
   const spent = await balanceOf(platform, `session:${id}:spent`, 'pathusd');
   return {

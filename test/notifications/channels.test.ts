@@ -93,7 +93,9 @@ describe('Telegram', () => {
   test('whose answer is a server error may be tried again', async () => {
     stubs.telegram.behave(serverError);
     const failure = await failureOf(telegram().send('x'));
-    expect(failure).toEqual(new ChannelError('telegram', 'answered with status status 502', 60_000));
+    expect(failure).toEqual(
+      new ChannelError('telegram', 'answered with status status 502', 60_000),
+    );
   });
 });
 

@@ -30,7 +30,9 @@ test('a link to a folder is not followed where the kernel would', async () => {
   const root = await Folder.root(path.join(place, 'workspace'));
   try {
     await expect(root.folder('up')).rejects.toThrow('path leads through a link');
-    await expect(root.folder('closed')).rejects.toThrow('path leads through something that is not a folder');
+    await expect(root.folder('closed')).rejects.toThrow(
+      'path leads through something that is not a folder',
+    );
     await expect(root.folder('nowhere')).rejects.toThrow('File not found');
     await (await root.folder('inner')).close();
   } finally {

@@ -3,7 +3,7 @@ import { recordAudit } from '../../platform/audit/audit.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
 import type { RiscEventRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
-import { RiscEvent } from '../../platform/database/tables/security-events.js';
+import { riscEvents } from '../../platform/database/tables/security-events.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { EVENT_TYPES, TOKEN_REVOKED } from './event-types.js';
 import { findSubject, type EventSubject } from './event-subjects.js';
@@ -28,7 +28,7 @@ export class EventEffects {
   async apply(id: string): Promise<readonly EventOutcome[]> {
     return this.#database.asPlatform().transaction(async (db) => {
       const [row] = await db.query<RiscEventRow>(
-        `${selectFrom(RiscEvent)} WHERE id = $id FOR UPDATE`,
+        `${selectFrom(riscEvents)} WHERE id = $id FOR UPDATE`,
         { id },
       );
       if (!row || row.appliedAt !== null) return row?.outcomes ?? [];

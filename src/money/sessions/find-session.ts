@@ -1,7 +1,7 @@
 import type { Database, FunctionCall } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
-import { PaymentSession } from '../../platform/database/tables/payment-sessions.js';
+import { paymentSessions } from '../../platform/database/tables/payment-sessions.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { TokenLookup } from '../../platform/secrets/token-lookup.js';
 import { isSessionToken } from './session-token.js';
@@ -14,7 +14,7 @@ export async function findPaymentSession(
   if (!isSessionToken(token)) return undefined;
   const [found] = await database
     .asPlatform()
-    .query<PaymentSessionRow>(`${selectFrom(PaymentSession)} WHERE token_hash = $hash`, {
+    .query<PaymentSessionRow>(`${selectFrom(paymentSessions)} WHERE token_hash = $hash`, {
       hash: tokenHash(token),
     });
   return found;

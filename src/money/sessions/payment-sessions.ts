@@ -8,7 +8,7 @@ import { violates } from '../../platform/database/constraints.js';
 import type { Database, Statements } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
-import { PaymentSession } from '../../platform/database/tables/payment-sessions.js';
+import { paymentSessions } from '../../platform/database/tables/payment-sessions.js';
 import {
   NotFoundError,
   PaymentRequiredError,
@@ -226,7 +226,7 @@ export class PaymentSessions {
   /** Lists the sessions that a wallet has opened, newest first; one page. */
   async list(address: Hex): Promise<PaymentSessionRow[]> {
     return this.#platform.query<PaymentSessionRow>(
-      `${selectFrom(PaymentSession)} WHERE address = $address AND opened_at IS NOT NULL
+      `${selectFrom(paymentSessions)} WHERE address = $address AND opened_at IS NOT NULL
         ORDER BY created_at DESC, id DESC LIMIT ${PAGE}`,
       { address },
     );
@@ -319,7 +319,7 @@ export class PaymentSessions {
 
   async #findOpen(escrow: Escrow, address: Hex): Promise<PaymentSessionRow | undefined> {
     const [found] = await this.#platform.query<PaymentSessionRow>(
-      `${selectFrom(PaymentSession)}
+      `${selectFrom(paymentSessions)}
         WHERE chain_id = $chainId AND address = $address AND state = ANY ($states)`,
       { chainId: escrow.chainId, address, states: OPEN_STATES },
     );

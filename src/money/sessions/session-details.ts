@@ -1,8 +1,8 @@
 import type { Statements } from '../../platform/database/database.js';
 import { selectFrom, type RowOf } from '../../platform/database/schema/table.js';
-import { PaymentVoucher } from '../../platform/database/tables/payment-vouchers.js';
+import { paymentVouchers } from '../../platform/database/tables/payment-vouchers.js';
 
-export type VoucherRow = RowOf<typeof PaymentVoucher>;
+export type VoucherRow = RowOf<typeof paymentVouchers>;
 
 /** Most vouchers shown for each session: between two settlements there may be thousands. */
 const MAX_SHOWN = 1_000;
@@ -23,7 +23,7 @@ export async function detailsOf(
   const [pending, settled] = await Promise.all([
     db.query<VoucherRow>(
       `SELECT latest.* FROM payment_sessions s CROSS JOIN LATERAL
-         (${selectFrom(PaymentVoucher)} WHERE session_id = s.id AND cumulative > s.settled
+         (${selectFrom(paymentVouchers)} WHERE session_id = s.id AND cumulative > s.settled
            ORDER BY sequence DESC LIMIT ${MAX_SHOWN}) latest
         WHERE s.id = ANY ($ids) ORDER BY latest."sessionId", latest.sequence`,
       { ids },

@@ -3,7 +3,7 @@ import type { ChainNode } from '../chain/chain-node.js';
 import type { Database, Statements } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
-import { PaymentSession } from '../../platform/database/tables/payment-sessions.js';
+import { paymentSessions } from '../../platform/database/tables/payment-sessions.js';
 import { transfer } from '../ledger/ledger.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import type { PaymentFailure } from '../../types/payment.js';
@@ -115,7 +115,7 @@ export async function findById(
 ): Promise<PaymentSessionRow | undefined> {
   const [found] = await database
     .asPlatform()
-    .query<PaymentSessionRow>(`${selectFrom(PaymentSession)} WHERE id = $id`, { id });
+    .query<PaymentSessionRow>(`${selectFrom(paymentSessions)} WHERE id = $id`, { id });
   return found;
 }
 
@@ -125,7 +125,7 @@ export async function lockSession(
   id: string,
 ): Promise<PaymentSessionRow | undefined> {
   const [found] = await db.query<PaymentSessionRow>(
-    `${selectFrom(PaymentSession)} WHERE id = $id FOR NO KEY UPDATE`,
+    `${selectFrom(paymentSessions)} WHERE id = $id FOR NO KEY UPDATE`,
     { id },
   );
   return found;

@@ -2,7 +2,7 @@ import type { Database } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
 import { RowWatch } from '../../platform/database/row-watch.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
-import { PaymentSession } from '../../platform/database/tables/payment-sessions.js';
+import { paymentSessions } from '../../platform/database/tables/payment-sessions.js';
 import type { PaymentSessionState } from '../../types/payment-session-states.js';
 
 /** Requests of one process that wait at a time: each uses a client connection. */
@@ -54,6 +54,6 @@ async function sessionsOf(
 ): Promise<ReadonlyMap<string, PaymentSessionRow>> {
   const rows = await database
     .asPlatform()
-    .query<PaymentSessionRow>(`${selectFrom(PaymentSession)} WHERE id = ANY ($ids)`, { ids });
+    .query<PaymentSessionRow>(`${selectFrom(paymentSessions)} WHERE id = ANY ($ids)`, { ids });
   return new Map(rows.map((row) => [row.id, row]));
 }

@@ -12,9 +12,11 @@ import * as paymentSessions from './tables/payment-sessions.js';
 import * as paymentVouchers from './tables/payment-vouchers.js';
 import * as paymentSettlements from './tables/payment-settlements.js';
 import * as payments from './tables/payments.js';
+import * as pendingNotifications from './tables/pending-notifications.js';
 import * as proofs from './tables/proofs.js';
 import * as records from './tables/records.js';
 import * as securityEvents from './tables/security-events.js';
+import * as signIn from './tables/sign-in.js';
 import * as splits from './tables/splits.js';
 import * as usage from './tables/usage.js';
 import * as wallets from './tables/wallets.js';
@@ -23,7 +25,10 @@ export type { AgentStatus, CrashRecord, DesiredState } from './tables/agents.js'
 export type { OperationInput, PreviousRelease } from './tables/agents.js';
 export type { NotificationChannelName, NotificationStatus } from './tables/notifications.js';
 
-/** Tables with models, exported by model name. */
+/**
+ * The tables with a model, by its name: rows are read and written by key or by tenant. A file's tables all
+ * have models, or none.
+ */
 const MODELLED = {
   ...accounts,
   ...agents,
@@ -31,22 +36,24 @@ const MODELLED = {
   ...hosts,
   ...heartbeats,
   ...notifications,
-  ...securityEvents,
   ...wallets,
   ...splits,
-  ...paymentSessions,
-  ...paymentVouchers,
 } as const;
 
-/** All tables; those used only by functions and handwritten statements have no model. */
+/** Every table. Those without a model are used by SQL alone: set operations and money functions. */
 export const TABLES: readonly Table[] = [
   ...Object.values(MODELLED),
+  ...Object.values(signIn),
+  ...Object.values(securityEvents),
+  ...Object.values(pendingNotifications),
   ...Object.values(usage),
   ...Object.values(records),
   ...Object.values(proofs),
   ...Object.values(mail),
   ...Object.values(ledger),
   ...Object.values(payments),
+  ...Object.values(paymentSessions),
+  ...Object.values(paymentVouchers),
   ...Object.values(paymentSettlements),
 ];
 
@@ -66,14 +73,14 @@ export type MessageRow = RowOf<typeof agents.Message>;
 export type HeartbeatRow = RowOf<typeof heartbeats.Heartbeat>;
 export type WalletRow = RowOf<typeof wallets.Wallet>;
 export type NotificationRow = RowOf<typeof notifications.Notification>;
-export type PendingNotificationRow = RowOf<typeof notifications.PendingNotification>;
+export type PendingNotificationRow = RowOf<typeof pendingNotifications.pendingNotifications>;
 
-export type RiscEventRow = RowOf<typeof securityEvents.RiscEvent>;
+export type RiscEventRow = RowOf<typeof securityEvents.riscEvents>;
 
 export type RoyaltySplitRow = RowOf<typeof splits.RoyaltySplit>;
 export type RoyaltyPayoutRow = RowOf<typeof splits.RoyaltyPayout>;
 
-export type PaymentSessionRow = RowOf<typeof paymentSessions.PaymentSession>;
+export type PaymentSessionRow = RowOf<typeof paymentSessions.paymentSessions>;
 
 export type Tables = typeof MODELLED;
 

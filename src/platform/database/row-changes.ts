@@ -3,7 +3,7 @@ import pg from 'pg';
 import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 
-/** Tables that notify of their rows (`migrations/045-row-news.ts`). */
+/** Tables that tell of their rows (`migrations/016-row-changes.ts`). */
 export type ToldTable =
   | 'mails'
   | 'risc_events'

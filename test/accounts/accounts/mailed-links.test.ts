@@ -13,6 +13,7 @@ import { mailSettings } from '../../../src/accounts/mail/settings.js';
 import { makeMailToken, takeMailToken } from '../../../src/accounts/mail/mail-tokens.js';
 import { requestMail } from '../../../src/accounts/mail/request-mail.js';
 import { queryRows, waitingConnections } from '../../platform/database/catalog.js';
+import { giveCredits } from '../../gateway/support.js';
 import { databaseAlone } from '../../support/dependencies.js';
 import { call, newAddress, type Answer, type CallOptions } from '../../support/http.js';
 import { tokenIn } from '../../../dev/accounts/mailbox.js';
@@ -458,11 +459,8 @@ describe('the profile', () => {
   test('is what its owner sees of the account', async () => {
     const ada = await unverified();
     const referralCode = randomUUID().slice(0, 8).toUpperCase();
-    await owner(
-      `UPDATE users SET referral_code = '${referralCode}' WHERE id = '${ada.id}';
-       INSERT INTO credit_entries (user_id, amount, reason, reference, created_at)
-       VALUES ('${ada.id}', 100, 'referral', 'a', now()), ('${ada.id}', 100, 'referral', 'b', now())`,
-    );
+    await owner(`UPDATE users SET referral_code = '${referralCode}' WHERE id = '${ada.id}'`);
+    for (let n = 0; n < 2; n++) await giveCredits(database.db, ada.id, 1_000_000n);
     const shown = await ask(ada, 'GET', '/api/settings');
     expect([shown.status, shown.body]).toEqual([
       200,

@@ -4,12 +4,16 @@ import { refreshTokenContext } from '../../../src/accounts/accounts/identities.j
 import { resetMailIsStopped } from '../../../src/accounts/accounts/reset-mail-stops.js';
 import { addSession, createSession } from '../../../src/accounts/accounts/sessions.js';
 import { stillHolds } from '../../../src/accounts/accounts/sign-in.js';
+import type { RiscEventRow } from '../../../src/platform/database/models.js';
+import { selectFrom } from '../../../src/platform/database/schema/table.js';
+import { riscEvents } from '../../../src/platform/database/tables/security-events.js';
 import type { EventEffect, ReportedEvent } from '../../../src/types/security-events.js';
 import { EventEffects } from '../../../src/accounts/security-events/apply-events.js';
 import { EVENT_TYPES, TOKEN_REVOKED } from '../../../src/accounts/security-events/event-types.js';
 import type { EventMatching } from '../../../src/accounts/security-events/receive-events.js';
 import { waitingConnections } from '../../platform/database/catalog.js';
 import { makeMailToken } from '../../../src/accounts/mail/mail-tokens.js';
+import { insertRow } from '../../support/insert-row.js';
 import { newUser, testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { testSecrets } from '../../support/secrets.js';
 
@@ -110,17 +114,22 @@ async function told(
   { matching = 'subject', at = new Date() }: { matching?: EventMatching; at?: Date } = {},
 ): Promise<string> {
   const id = randomUUID();
-  await database.db.asPlatform().transaction((db) =>
-    db.RiscEvent.create({
-      id,
-      issuer: ISSUER,
-      matching,
-      events: events.map((event) => ({ ...event, type: EVENT_TYPES[event.type] })),
-      happenedAt: at,
-    }),
-  );
+  await insertRow(database.db.asPlatform(), riscEvents, {
+    id,
+    issuer: ISSUER,
+    matching,
+    events: events.map((event) => ({ ...event, type: EVENT_TYPES[event.type] })),
+    happenedAt: at,
+  });
   return id;
 }
+
+/** Replaces the events of a token. */
+const setEvents = (id: string, events: readonly ReportedEvent[]) =>
+  database.db.asPlatform().query('UPDATE risc_events SET events = $events WHERE id = $id', {
+    id,
+    events: JSON.stringify(events),
+  });
 
 async function apply(...events: Parameters<typeof told>): Promise<EventEffect[]> {
   const outcomes = await effects.apply(await told(...events));
@@ -131,9 +140,7 @@ async function apply(...events: Parameters<typeof told>): Promise<EventEffect[]>
 async function applyRevoked(token: ReportedEvent['token']): Promise<EventEffect[]> {
   const id = await told([]);
   const events = [{ type: TOKEN_REVOKED, ...(token && { token }) }];
-  await database.db
-    .asPlatform()
-    .transaction((db) => db.RiscEvent.update({ events }, { where: { id } }));
+  await setEvents(id, events);
   return (await effects.apply(id)).map(({ effect }) => effect);
 }
 
@@ -251,9 +258,7 @@ describe('what each event does', () => {
   test('what nobody here knows is written down as ignored', async () => {
     const id = await told([{ type: 'sessions-revoked', sub: ada.sub }]);
     const events = [{ type: 'https://schemas.example.com/account-purged', sub: ada.sub }];
-    await database.db
-      .asPlatform()
-      .transaction((db) => db.RiscEvent.update({ events }, { where: { id } }));
+    await setEvents(id, events);
     expect(await effects.apply(id)).toEqual([{ type: events[0]?.type, effect: 'ignored' }]);
     expect(await stateOf(ada)).toEqual(UNTOUCHED);
   });
@@ -331,7 +336,9 @@ describe('an event', () => {
     await signIn(ada.userId);
     expect(await effects.apply(id)).toEqual(first);
     expect((await stateOf(ada)).sessions).toBe(2);
-    const row = await database.db.asPlatform().transaction((db) => db.RiscEvent.findByPk(id));
+    const [row] = await database.db
+      .asPlatform()
+      .query<RiscEventRow>(`${selectFrom(riscEvents)} WHERE id = $id`, { id });
     expect(row).toMatchObject({ events: [], outcomes: first, appliedAt: expect.any(Date) });
     expect(JSON.stringify(row)).not.toContain(ada.sub);
   });

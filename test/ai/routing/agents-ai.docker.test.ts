@@ -275,7 +275,9 @@ describe("the agents' AI listener", () => {
     });
     const { text } = await ask('/v1/chat/completions', token, { ...HELLO, stream: true });
     expect(text).toContain('half');
-    expect(text).toContain('"error":{"message":"The answer was interrupted: retry","type":"unreachable"}');
+    expect(text).toContain(
+      '"error":{"message":"The answer was interrupted: retry","type":"unreachable"}',
+    );
     expect(text).not.toContain('[DONE]');
   });
 

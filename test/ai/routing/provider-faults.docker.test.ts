@@ -229,7 +229,9 @@ describe('a stream that began', () => {
     const answer = await chat(user, halfOf, { model, stream: true });
     expect(answer.status).toBe(200);
     expect(answer.text).toContain('event: delta\ndata: {"content":"a sec"}');
-    expect(answer.text).toContain('event: error\ndata: {"error":"The answer was interrupted: retry"}');
+    expect(answer.text).toContain(
+      'event: error\ndata: {"error":"The answer was interrupted: retry"}',
+    );
     expect(answer.text).not.toContain('event: done');
     // It did answer: what it used counts, once.
     expect(await usageOf(platform, user)).toHaveLength(1);
@@ -244,7 +246,9 @@ describe('a stream that began', () => {
       sendEvents(response, [...(first ? [first] : []), { data: `{"${SAID}` }]);
     };
     const answer = await chat(user, behaviour, { model: 'openai/gpt-6-luna', stream: true });
-    expect(answer.text).toContain('event: error\ndata: {"error":"The answer was interrupted: retry"}');
+    expect(answer.text).toContain(
+      'event: error\ndata: {"error":"The answer was interrupted: retry"}',
+    );
     expect(await usageOf(platform, user)).toHaveLength(1);
     expectSecret();
   });
@@ -259,7 +263,9 @@ describe('a stream that began', () => {
       left = true;
     };
     const answer = await chat(user, behaviour, { model: 'openai/gpt-6-luna', stream: true });
-    expect(answer.text).toContain('event: error\ndata: {"error":"The answer was interrupted: retry"}');
+    expect(answer.text).toContain(
+      'event: error\ndata: {"error":"The answer was interrupted: retry"}',
+    );
     await expect.poll(() => left).toBe(true);
     expect((await quotaOf(platform, user)).held).toBe(0);
   });

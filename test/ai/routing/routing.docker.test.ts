@@ -112,7 +112,10 @@ describe('a model that fails', () => {
   test('of a provider that is not configured is not there', async () => {
     const backend = await start(['groq']);
     const answer = await backend.chat(subscribed('label'), { model: 'openai/gpt-6-luna' });
-    expect([answer.status, answer.body.error]).toEqual([404, 'No model is available for this task']);
+    expect([answer.status, answer.body.error]).toEqual([
+      404,
+      'No model is available for this task',
+    ]);
   });
 
   test.each([

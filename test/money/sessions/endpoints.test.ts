@@ -8,6 +8,7 @@ import { AccountDeletions } from '../../../src/accounts/accounts/account-deletio
 import { SessionDebits } from '../../../src/gateway/session-debits.js';
 import { sessionPurse } from '../../../src/gateway/session-purse.js';
 import { balanceOf } from '../../../src/money/ledger/ledger.js';
+import { paymentSessions as paymentSessionsTable } from '../../../src/platform/database/tables/payment-sessions.js';
 import { formatAmount } from '../../../src/types/money.js';
 import { sessionAccount } from '../../../src/money/sessions/causes.js';
 import { Escrow, escrowTerms } from '../../../src/money/sessions/escrow.js';
@@ -20,6 +21,7 @@ import { textsOfRows, tracesOf } from '../../platform/database/traces.js';
 import { PATH_USD } from '../../support/chain/chain.js';
 import { keptKeysOf, secretsOfMoneyIn } from '../../support/chain/money-secrets.js';
 import { call, newAddress, type CallOptions } from '../../support/http.js';
+import { insertRow } from '../../support/insert-row.js';
 import { walletSite, type Person } from '../wallets/support.js';
 import { ONE, sessionLab, type SessionLab, type Wallet } from './support.js';
 
@@ -495,19 +497,18 @@ test('of those who may not wait for a session any more everybody is told how it 
   const [watch, leaving] = [new SessionWatch(db, 'opening'), new AbortController()];
   const id = randomUUID();
   const hex = (length: number) => `0x${randomBytes(length).toString('hex')}`;
-  await db.asPlatform().transaction((tx) =>
-    tx.PaymentSession.create({
-      ...{
-        id,
-        ...storedOf(newSessionToken()),
-        sealedToken: 'sealed',
-        address: hex(20),
-        nonce: hex(32),
-      },
-      ...{ chainId: '1', escrow: hex(20), holdId: hex(32), authorizationDeadline: new Date() },
-      deposit: String(ONE),
-    }),
-  );
+  await insertRow(db.asPlatform(), paymentSessionsTable, {
+    id,
+    ...storedOf(newSessionToken()),
+    sealedToken: 'sealed',
+    address: hex(20),
+    nonce: hex(32),
+    chainId: '1',
+    escrow: hex(20),
+    holdId: hex(32),
+    authorizationDeadline: new Date(),
+    deposit: String(ONE),
+  });
   let waits = 0;
   const ask = async (before: () => void) => {
     const found = await watch.ended(id, leaving.signal, () => {

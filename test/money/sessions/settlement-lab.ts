@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Hex } from 'viem';
 import { ChainNode } from '../../../src/money/chain/chain-node.js';
 import type { PaymentSessionRow } from '../../../src/platform/database/models.js';
+import { paymentSessions } from '../../../src/platform/database/tables/payment-sessions.js';
 import { hold, post } from '../../../src/money/ledger/ledger.js';
 import type { NotifiedEvent } from '../../../src/types/notification.js';
 import { sessionAccount, spentAccount, voucherCause } from '../../../src/money/sessions/causes.js';
@@ -18,6 +19,7 @@ import { anvilAccount, anvilKey } from '../../../dev/chain/accounts.js';
 import { escrowCall, escrowChain, FAR, newNonce } from '../../contracts/escrow-chain.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { CHAIN_ID } from '../../support/chain/chain.js';
+import { insertRow } from '../../support/insert-row.js';
 import { until } from '../../support/until.js';
 import { keptLog } from '../../support/platform-environment.js';
 import { testDatabase } from '../../support/postgres.js';
@@ -91,7 +93,7 @@ export async function settlementLab() {
       const signature = await escrow.sign(payer, signed, escrow.domain(contractAddress));
       const holdId = await escrow.idOf(address, nonce);
       await db.asPlatform().transaction(async (tx) => {
-        await tx.PaymentSession.create({
+        await insertRow(tx, paymentSessions, {
           ...{ id, ...storedOf(newSessionToken()), sealedToken: 'sealed', address },
           ...{ chainId: String(CHAIN_ID), escrow: contractAddress.toLowerCase(), holdId, nonce },
           ...{ authorizationDeadline: new Date(Number(FAR) * 1_000), deposit: String(deposit) },

@@ -29,33 +29,10 @@ export const INDEXES = `
   SELECT pg_get_indexdef(i.indexrelid) AS fact
     FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid WHERE ${OURS}`;
 
-export const CONSTRAINTS = `
-  SELECT concat_ws(' ', c.relname, k.conname, pg_get_constraintdef(k.oid)) AS fact
-    FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE ${OURS}`;
-
-export const ACCESS = `
-  SELECT concat_ws(' ', c.relkind, c.relname, c.relrowsecurity, c.relacl,
-                   (SELECT string_agg(a.attname || a.attacl::text, ' ')
-                      FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attacl IS NOT NULL)
-                  ) AS fact
-    FROM pg_class c WHERE ${OURS}`;
-
 export const POLICIES = `
   SELECT concat_ws(' ', p.tablename, p.policyname, p.permissive, p.cmd, p.roles, p.qual,
                    p.with_check) AS fact
     FROM pg_policies p`;
-
-export const FUNCTIONS = `
-  SELECT concat_ws(' ', pg_get_functiondef(p.oid), p.proacl) AS fact
-    FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace
-  UNION ALL
-  SELECT pg_get_triggerdef(t.oid) FROM pg_trigger t WHERE NOT t.tgisinternal`;
-
-/** Everything that a migration makes. */
-export async function wholeCatalog(url: string): Promise<string[]> {
-  const parts = [COLUMNS, INDEXES, CONSTRAINTS, ACCESS, POLICIES, FUNCTIONS];
-  return (await Promise.all(parts.map((sql) => catalogFacts(url, sql)))).flat();
-}
 
 /** How many connections of a database wait for another. */
 export async function waitingConnections(url: string): Promise<number> {

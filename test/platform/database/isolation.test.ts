@@ -293,22 +293,14 @@ describe('the serving role', () => {
     ];
     expect(functions).toEqual(
       [
-        'carry_credit_entry',
         'count_sign_in',
         'erase_account',
-        'find_account',
-        'find_agent_callers',
-        'find_api_keys',
         'find_calling_agents',
         'find_key_holders',
         'find_keys_beginning',
         'find_password_holder',
-        'find_paying_session',
         'find_paying_sessions',
-        'find_session',
-        'find_sign_in',
         'find_signed_in',
-        'find_web_session',
         'hold_debit',
         'hold_tokens',
         'host_disks',

@@ -23,7 +23,6 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   reset_mail_stops: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   identities: () => ({ kind: 'google' }),
   subscriptions: () => ({ plan: 'solo', status: 'active' }),
-  credit_entries: () => ({ reason: 'referral' }),
   // Money comes from an account that is not theirs.
   ledger_accounts: (user, n) => ({ name: `user:${user}:account-${n}`, currency: 'usd' }),
   ledger_transfers: (user) => ({

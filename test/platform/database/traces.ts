@@ -10,7 +10,6 @@ const KEEPING = [
   'usage_pending',
   'token_quotas',
   'quota_reservations',
-  'credit_entries',
   'ledger_accounts',
   'ledger_transfers',
   'ledger_holds',

@@ -1,7 +1,7 @@
 import { literal } from 'sequelize';
 import type { Plan } from '../../../types/plans.js';
 import type { IdentityKind, SignInMethod } from '../../../types/sign-in-methods.js';
-import { ownedThrough, PLATFORM } from '../schema/policies.js';
+import { ownedThrough } from '../schema/policies.js';
 import {
   boolean,
   created,
@@ -95,32 +95,6 @@ export const Identity = table(
     { name: 'identities_user_id', fields: ['user_id'] },
   ],
   ownedThrough('user_id'),
-);
-
-/** Links that make a user named in ADMIN_EMAILS an admin. */
-export const adminLinks = table(
-  'admin_links',
-  {
-    email: key(text()),
-    /** SHA-256 of the link's token in hex. */
-    tokenHash: text(),
-    expiresAt: timestamp(),
-  },
-  [],
-  PLATFORM,
-);
-
-/** Failed sign-ins by account, host and so on; they expire. */
-export const SignInAttempts = table(
-  'sign_in_attempts',
-  {
-    subject: key(text()),
-    /** When the count reaches zero; the time until then is the count. */
-    drainedAt: timestamp(),
-    blockedUntil: nullable(timestamp()),
-  },
-  [{ name: 'sign_in_attempts_drained_at', fields: ['drained_at'] }],
-  PLATFORM,
 );
 
 /** Hosts from which users have signed in, which a stranger's failed sign-ins do not block. */

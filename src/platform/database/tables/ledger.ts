@@ -2,7 +2,6 @@ import { literal, Op } from 'sequelize';
 import { ownedThrough } from '../schema/policies.js';
 import {
   decimal,
-  integer,
   key,
   nullable,
   serial,
@@ -81,21 +80,5 @@ export const ledgerHolds = table(
     { name: 'ledger_holds_held', fields: ['debit', 'currency'], where: { state: 'open' } },
     { name: 'ledger_holds_settled', fields: ['settled_at'], where: { state: { [Op.ne]: 'open' } } },
   ],
-  ownedThrough('user_id'),
-);
-
-/** Credits as stored before the ledger; rows added by the previous release are carried over. */
-export const creditEntries = table(
-  'credit_entries',
-  {
-    id: key(serial()),
-    userId: text(),
-    amount: integer(),
-    reason: text<'referral'>(),
-    /** Purpose of the credit; unique with user and reason, so that none is made twice. */
-    reference: text(),
-    createdAt: timestamp(),
-  },
-  [{ name: 'credit_entries_once', unique: true, fields: ['user_id', 'reason', 'reference'] }],
   ownedThrough('user_id'),
 );

@@ -1,7 +1,5 @@
-import { literal } from 'sequelize';
-import type { NotifiedEvent } from '../../../types/notification.js';
-import { ownedThrough, PLATFORM } from '../schema/policies.js';
-import { json, key, nullable, table, text, timestamp, withDefault } from '../schema/table.js';
+import { PLATFORM } from '../schema/policies.js';
+import { key, nullable, table, text, timestamp, withDefault } from '../schema/table.js';
 
 export type NotificationChannelName = 'telegram' | 'discord';
 
@@ -33,21 +31,4 @@ export const Notification = table(
     { name: 'notifications_agent', fields: ['agent_id', 'created_at'] },
   ],
   PLATFORM,
-);
-
-/** Notifications that are not in a channel yet. */
-export const PendingNotification = table(
-  'pending_notifications',
-  {
-    /** Id of the notification. */
-    id: key(text()),
-    /** Null for notifications of the platform itself, which are sent in the operator's name. */
-    agentId: nullable(text()),
-    userId: text(),
-    event: json<NotifiedEvent>(),
-    /** When the notification is next processed. */
-    dueAt: withDefault(timestamp(), literal('now()')),
-  },
-  [{ name: 'pending_notifications_due', fields: ['due_at'] }],
-  ownedThrough('user_id'),
 );

@@ -17,7 +17,7 @@ import {
 } from '../schema/table.js';
 
 /** Deposits that wallets hold for purchases here. Amounts are base units of pathUSD. */
-export const PaymentSession = table(
+export const paymentSessions = table(
   'payment_sessions',
   {
     /** Not a secret: runs, causes and logs contain it. */

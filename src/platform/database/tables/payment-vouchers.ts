@@ -3,7 +3,7 @@ import { seenWith } from '../schema/policies.js';
 import { bigint, decimal, key, table, text, timestamp, withDefault } from '../schema/table.js';
 
 /** Vouchers for deliveries of payment sessions. Amounts are base units of pathUSD. */
-export const PaymentVoucher = table(
+export const paymentVouchers = table(
   'payment_vouchers',
   {
     id: key(text()),

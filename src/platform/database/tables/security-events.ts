@@ -13,7 +13,7 @@ import {
 } from '../schema/table.js';
 
 /** Security event tokens of the identity provider: a row for each, however often it is delivered. */
-export const RiscEvent = table(
+export const riscEvents = table(
   'risc_events',
   {
     /** SHA-256 of the token's `jti` in hex. */
@@ -45,7 +45,7 @@ export const RiscEvent = table(
 );
 
 /** Mailboxes that someone else may read, so no link that sets a password is sent there. */
-export const ResetMailStop = table(
+export const resetMailStops = table(
   'reset_mail_stops',
   {
     /** SHA-256 of the address in hex. */

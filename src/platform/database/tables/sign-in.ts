@@ -1,0 +1,28 @@
+import { PLATFORM } from '../schema/policies.js';
+import { key, nullable, table, text, timestamp } from '../schema/table.js';
+
+/** Links that make an address of ADMIN_EMAILS an admin. */
+export const adminLinks = table(
+  'admin_links',
+  {
+    email: key(text()),
+    /** SHA-256 of its token in hex. */
+    tokenHash: text(),
+    expiresAt: timestamp(),
+  },
+  [],
+  PLATFORM,
+);
+
+/** Failed sign-ins by subject (an account, a host and so on), until they have drained. */
+export const signInAttempts = table(
+  'sign_in_attempts',
+  {
+    subject: key(text()),
+    /** When all attempts have drained: the count is how far this is ahead. */
+    drainedAt: timestamp(),
+    blockedUntil: nullable(timestamp()),
+  },
+  [{ name: 'sign_in_attempts_drained_at', fields: ['drained_at'] }],
+  PLATFORM,
+);
