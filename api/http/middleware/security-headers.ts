@@ -2,6 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import helmet from 'koa-helmet';
 import Koa from 'koa';
+import type { Middleware } from './context.js';
 
 /** An API's answers are data: nothing in them may run, load or be framed. */
 const API_POLICY = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] };
@@ -24,5 +25,12 @@ async function helmetHeaders(): Promise<ReadonlyArray<readonly [string, string]>
   ];
 }
 
-/** What every answer carries; an answer of its own headers can replace them. */
-export const SECURITY_HEADERS = await helmetHeaders();
+const SECURITY_HEADERS = await helmetHeaders();
+
+/** Sets the headers of every answer, before headers of the answer itself can replace them. */
+export function securityHeaders(): Middleware {
+  return (ctx, next) => {
+    for (const [name, value] of SECURITY_HEADERS) ctx.res.setHeader(name, value);
+    return next();
+  };
+}
