@@ -36,7 +36,7 @@ export function errorAnswer(thrown: unknown, requestId: string): ErrorAnswer {
   };
 }
 
-/** Returns the answer to an error, after logging a failure of ours with what the caller must not see. */
+/** Returns the answer to an error, and logs the details of a 5xx, which the caller must not see. */
 export function loggedErrorAnswer(error: unknown, requestId: string, log: Logger): ErrorAnswer {
   const answer = errorAnswer(error, requestId);
   if (answer.status >= 500) {

@@ -1,5 +1,6 @@
 import Router from '@koa/router';
 import type Koa from 'koa';
+import compose from 'koa-compose';
 import type { Logger } from 'pino';
 import type { Database } from '../../src/database/database.js';
 import type { AuthenticationConfigs } from '../auth/authentication.js';
@@ -64,7 +65,7 @@ export function usePipeline(app: Koa, options: PipelineOptions): void {
   app.use(respond(options));
   app.use(ownNames(options.ownNames));
   app.use(routes(options));
-  // Only for what the router has no endpoint for:
+  // Requests without an endpoint:
   app.use(limitAddress(limiter));
   app.use(limitUnknownPaths(limiter, limits));
   app.use(noEndpoint());
@@ -72,8 +73,7 @@ export function usePipeline(app: Koa, options: PipelineOptions): void {
 
 /** Leads each request through the middlewares of its endpoint. */
 function routes(options: PipelineOptions) {
-  // Exactly as declared: a limit sees what a handler gets, so no second spelling of a path escapes
-  // the limits.
+  // Strict and case-sensitive, so that no second spelling of a path escapes its limits.
   const router = new Router<PresentedState>({ strict: true, sensitive: true });
   const shared: Shared = {
     ...options,
@@ -99,7 +99,7 @@ interface Shared extends PipelineOptions {
  * Composes the middlewares of an endpoint from its declaration. A refused request costs nothing of the
  * middlewares after the one that refuses it.
  */
-function endpointPipeline(endpoint: Endpoint, shared: Shared): Middleware<PresentedState>[] {
+function endpointPipeline(endpoint: Endpoint, shared: Shared) {
   const { atOnce, auth, errorForm, idempotent: takesKey, limitOfCaller } = endpoint;
   const { bodies, configs, database, idempotency, limiter, log, server, underWay } = shared;
   const limits = limitsOf(endpoint, shared.limits);
@@ -111,7 +111,7 @@ function endpointPipeline(endpoint: Endpoint, shared: Shared): Middleware<Presen
 
   const body = when(endpoint.method !== 'GET', () => receiveBody(format, bodies, server.bounds));
   const isProof = auth.proof === 'body';
-  return [
+  const middlewares: Middleware<PresentedState>[] = [
     when(errorForm, setErrorForm),
     limitAddress(limiter),
     when(limits.length > 0, () => limitRate(limiter, limits)),
@@ -126,9 +126,11 @@ function endpointPipeline(endpoint: Endpoint, shared: Shared): Middleware<Presen
     present(answers, log),
     handle(endpoint),
   ].flat();
+  // Composed once, because the router composes for each request.
+  return compose(middlewares);
 }
 
-/** Returns a middleware only where the endpoint declares the need for one. */
+/** Makes a middleware for an endpoint that needs it, and none for others. */
 function when<Need, State extends PresentedState>(
   need: Need | false | undefined,
   make: (need: Need) => Middleware<State>,

@@ -17,7 +17,7 @@ export function receiveBody(
 ): Middleware {
   const { paceBytes, paceMs } = bounds;
   return async (ctx, next) => {
-    // Before authentication where the body itself is the proof.
+    // `identity` is undefined where the body itself proves who calls.
     const { clientAddress, identity } = ctx.state;
     const isAnonymous = identity?.caller.kind === 'anonymous';
     const makeRoom = memory.roomFor(identity ? ownerOf(identity) : clientAddress, ctx.res);

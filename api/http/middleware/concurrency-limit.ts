@@ -9,8 +9,7 @@ export function limitConcurrency(
   return (ctx, next) => {
     const { identity, request } = ctx.state;
     const { tenant } = identity;
-    const counts = limit.counts?.(request.query) ?? true;
-    if (typeof tenant === 'string' || !counts) return next();
+    if (typeof tenant === 'string' || limit.counts?.(request.query) === false) return next();
     return underWay.run(limit, tenant.userId, ctx.res, next);
   };
 }

@@ -21,7 +21,7 @@ export function present(presenter: Presenter, log: Logger): Middleware<HandledSt
 
   function errorAnswerOf(error: unknown, { errorForm, request }: HandledState): Answer {
     const { requestId, signal } = request;
-    // The client is gone, and that is all that went wrong.
+    // A handler that its client's leaving has aborted has not failed.
     if (signal.aborted && error === signal.reason) return jsonAnswer(CLIENT_LEFT, {});
     const answer = loggedErrorAnswer(error, requestId, log);
     if (!(error instanceof ServiceError)) return errorJson(errorForm, answer);
