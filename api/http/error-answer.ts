@@ -1,5 +1,12 @@
+import type { Logger } from 'pino';
 import { isOfDeletedAccount } from '../../src/accounts/accounts/account-deletions.js';
-import { LimitedElsewhereError, ServiceError, UnauthorizedError } from '../../src/lib/errors.js';
+import { describeError } from '../../src/lib/describe-error.js';
+import {
+  ForeignFaultError,
+  LimitedElsewhereError,
+  ServiceError,
+  UnauthorizedError,
+} from '../../src/lib/errors.js';
 import { StillRunningError } from '../../src/platform/idempotency/kept-answers.js';
 
 export interface ErrorAnswer {
@@ -27,4 +34,14 @@ export function errorAnswer(thrown: unknown, requestId: string): ErrorAnswer {
     ...(typeof retryAfter === 'number' && { retryAfter }),
     ...(error instanceof LimitedElsewhereError && { limitHeaders: error.headers }),
   };
+}
+
+/** Returns the answer to an error, and logs the details of a 5xx, which the caller must not see. */
+export function loggedErrorAnswer(error: unknown, requestId: string, log: Logger): ErrorAnswer {
+  const answer = errorAnswer(error, requestId);
+  if (answer.status >= 500) {
+    const level = error instanceof ForeignFaultError ? 'debug' : 'error';
+    log[level]({ requestId, error: describeError(error) }, 'failed');
+  }
+  return answer;
 }

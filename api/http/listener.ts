@@ -12,7 +12,7 @@ import { addressReader } from './client-address.js';
 import type { Endpoint } from './endpoint.js';
 import { idempotency } from './idempotency.js';
 import { openApiDocument } from './openapi.js';
-import { pipeline } from './pipeline.js';
+import { usePipeline } from './pipeline.js';
 import { createLimiter } from './limiter.js';
 import type { WideLimit } from './rate-limit.js';
 import { referencePages } from './reference-page.js';
@@ -86,7 +86,7 @@ export function createListener(options: ListenerOptions): Listener {
     if (clientLeft(error)) log.debug('client disconnected');
     else log.error({ error: describeError(error) }, 'sending a response failed');
   });
-  const middleware = pipeline({
+  usePipeline(app, {
     endpoints: options.undocumented
       ? endpoints
       : [...endpoints, ...referencePages(document, options.title)],
@@ -104,7 +104,6 @@ export function createListener(options: ListenerOptions): Listener {
     onKeyRefused: (address) =>
       options.refusals?.note({ action: 'key.refused', subject: name, address }),
   });
-  for (const each of middleware) app.use(each);
 
   const handle = app.callback();
   const serve: RequestListener = (request, response) => void handle(request, response);

@@ -1,138 +1,143 @@
 import Router from '@koa/router';
 import type Koa from 'koa';
-import { BadRequestError, MisdirectedRequestError, NotFoundError } from '../../src/lib/errors.js';
-import { meansUs } from '../../src/platform/http/own-names.js';
+import compose from 'koa-compose';
+import type { Logger } from 'pino';
+import type { Database } from '../../src/platform/database/database.js';
 import type { AuthenticationConfigs } from '../auth/authentication.js';
-import { watchAccess } from './access-log.js';
-import { Admission, type AdmissionOptions } from './admission.js';
-import type { Arrival, ArrivalContext } from './arrival.js';
+import { formatOf } from './body-format.js';
+import { BodyMemory } from './body-memory.js';
 import type { AddressReader } from './client-address.js';
+import { errorStatuses } from './derived-errors.js';
 import type { Endpoint } from './endpoint.js';
-import { planOf, type Plan } from './endpoint-plan.js';
 import { routeOf } from './endpoint-request.js';
-import { Handling, type HandlingOptions } from './handling.js';
-import { jsonAnswer, type Answer } from './presenter.js';
+import type { OncePerKey } from './idempotency.js';
+import type { Limiter } from './limiter.js';
+import { accessLog } from './middleware/access-log.js';
+import { arrival } from './middleware/arrival.js';
+import { authenticate } from './middleware/authenticate.js';
+import { receiveBody } from './middleware/body.js';
+import { limitConcurrency } from './middleware/concurrency-limit.js';
+import type { Middleware, PresentedState } from './middleware/context.js';
+import { setErrorForm } from './middleware/error-form.js';
+import { handle } from './middleware/handle.js';
+import { idempotent } from './middleware/idempotency.js';
+import { isDecodable, noEndpoint } from './middleware/no-endpoint.js';
+import { ownNames } from './middleware/own-names.js';
+import { present } from './middleware/present.js';
+import {
+  limitAddress,
+  limitCallerRate,
+  limitRate,
+  limitUnknownPaths,
+} from './middleware/rate-limit.js';
+import { respond } from './middleware/respond.js';
+import { securityHeaders } from './middleware/security-headers.js';
+import { withTenant } from './middleware/tenant.js';
+import { validate } from './middleware/validate.js';
+import { presenter } from './presenter.js';
 import { limitsOf, type WideLimit } from './rate-limit.js';
-import { readRequestId } from './request-id.js';
-import { SECURITY_HEADERS } from './security-headers.js';
-import { sendAnswer } from './send-answer.js';
+import type { Server } from './server.js';
 import { UnderWay } from './under-way.js';
 
-export interface PipelineOptions extends AdmissionOptions, HandlingOptions {
+export interface PipelineOptions {
   readonly endpoints: readonly Endpoint[];
   readonly limits: readonly WideLimit[];
+  readonly limiter: Limiter;
   readonly ownNames: ReadonlySet<string>;
   readonly addressOf: AddressReader;
   readonly configs: AuthenticationConfigs;
+  /** Is called for each key that opens nothing. */
+  readonly onKeyRefused: (address: string) => void;
+  /** Undefined where no endpoint takes `Idempotency-Key`. */
+  readonly idempotency: OncePerKey | undefined;
+  readonly database: Database | undefined;
+  readonly server: Server;
   readonly production: boolean;
+  readonly log: Logger;
 }
 
-/**
- * Builds the middleware: request id, access log, security headers, host, rate limit, authentication,
- * body, validation, tenant, handler, presenter. A rejected request skips all later steps.
- */
-export function pipeline(options: PipelineOptions): Koa.Middleware[] {
-  const { log, server } = options;
-  const admission = new Admission(options);
-  const handling = new Handling(options);
-  const router = routerOf(options, admission, handling);
+/** Has a Koa application serve endpoints: the way of every request, from top to bottom. */
+export function usePipeline(app: Koa, options: PipelineOptions): void {
+  const { limiter, limits, log } = options;
+  app.use(arrival(options.addressOf));
+  app.use(accessLog(log));
+  app.use(securityHeaders());
+  app.use(respond(options));
+  app.use(ownNames(options.ownNames));
+  app.use(routes(options));
+  // Requests without an endpoint:
+  app.use(limitAddress(limiter));
+  app.use(limitUnknownPaths(limiter, limits));
+  app.use(noEndpoint());
+}
 
-  const arrive: Koa.Middleware = async (koaContext, next) => {
-    // The router, which runs next, extends the same context.
-    const ctx = koaContext as ArrivalContext;
-    const requestId = readRequestId(ctx.req.headers['x-request-id']);
-    const arrival: Arrival = {
-      // The path as the router reads it: limits and endpoints must see the same path.
-      path: ctx.path,
-      search: ctx.querystring,
-      requestId,
-      clientAddress: options.addressOf(ctx.req),
-    };
-    watchAccess(ctx, { log, arrival });
-    ctx.res.setHeader('X-Request-Id', requestId);
-    for (const [name, value] of SECURITY_HEADERS) ctx.res.setHeader(name, value);
-    let result: Answer;
-    try {
-      if (!meansUs(ctx.req, options.ownNames)) throw new MisdirectedRequestError();
-      result = await answer(ctx, arrival, next);
-    } catch (error) {
-      result = handling.failed(error, requestId, arrival.endpoint);
-    }
-    sendAnswer(ctx, result, server);
+/** Leads each request through the middlewares of its endpoint. */
+function routes(options: PipelineOptions) {
+  // Strict and case-sensitive, so that no second spelling of a path escapes its limits.
+  const router = new Router<PresentedState>({ strict: true, sensitive: true });
+  const shared: Shared = {
+    ...options,
+    bodies: new BodyMemory(options.server.bounds),
+    underWay: new UnderWay(),
   };
-
-  /** Runs the router, and returns the endpoint's answer, or an error if no endpoint matches. */
-  async function answer(ctx: ArrivalContext, arrival: Arrival, next: Koa.Next): Promise<Answer> {
-    // The router passes on malformed paths; no declared path needs such encoding.
-    if (isDecodable(arrival.path)) {
-      ctx.state.arrival = arrival;
-      await next();
-      if (arrival.answer) return arrival.answer;
-    }
-    admission.guard(ctx, arrival);
-    await admission.count(limitsOf(arrival, options.limits), ctx, arrival.clientAddress);
-    if (ctx.state.arrival === undefined) throw new BadRequestError('The request path is not valid');
-    const methods = (ctx.matched ?? []).flatMap((layer) => layer.methods);
-    if (methods.length === 0) throw new NotFoundError();
-    return wrongMethod(methods, ctx.method);
-  }
-
-  return [arrive, router.routes() as Koa.Middleware];
-}
-
-/** Creates the router that dispatches requests to the endpoints' handlers. */
-function routerOf(options: PipelineOptions, admission: Admission, handling: Handling) {
-  const underWay = new UnderWay();
-  // Strict matching: limits and handlers see the same path, so that no alternative spelling bypasses a
-  // limit.
-  const router = new Router<ArrivalContext['state']>({ strict: true, sensitive: true });
   // Literal paths first, so that `/api/agents/clone` matches before `/api/agents/:id`.
   const literalFirst = options.endpoints.toSorted((a, b) => parameters(a) - parameters(b));
   for (const endpoint of literalFirst) {
-    if (endpoint.idempotent && options.idempotency === undefined) {
-      throw new TypeError(
-        `${routeOf(endpoint)} accepts Idempotency-Key: its listener needs \`secrets\``,
-      );
-    }
-    const plan = planOf(endpoint, options);
-    router.register(endpoint.path, [endpoint.method], async (ctx: ArrivalContext) => {
-      const { arrival } = ctx.state;
-      if (arrival) arrival.answer = await ask(plan, ctx, arrival);
-    });
+    router.register(endpoint.path, [endpoint.method], endpointPipeline(endpoint, shared));
   }
-  return router;
+  const route = router.routes();
+  return (ctx: Parameters<typeof route>[0], next: Koa.Next): unknown =>
+    isDecodable(ctx.path) ? route(ctx, next) : next();
+}
 
-  async function ask(plan: Plan, ctx: ArrivalContext, arrival: Arrival): Promise<Answer> {
-    const { atOnce } = plan.endpoint;
-    arrival.endpoint = plan.endpoint;
-    const { identity, request } = await admission.admit(plan, ctx, arrival);
-    const { tenant } = identity;
-    if (
-      atOnce === undefined ||
-      typeof tenant === 'string' ||
-      atOnce.counts?.(request.query) === false
-    ) {
-      return handling.once(plan, request, identity);
-    }
-    const run = () => handling.once(plan, request, identity);
-    return underWay.run(atOnce, tenant.userId, ctx.res, run);
+interface Shared extends PipelineOptions {
+  readonly bodies: BodyMemory;
+  readonly underWay: UnderWay;
+}
+
+/**
+ * Composes the middlewares of an endpoint from its declaration. A refused request costs nothing of the
+ * middlewares after the one that refuses it.
+ */
+function endpointPipeline(endpoint: Endpoint, shared: Shared) {
+  const { atOnce, auth, errorForm, idempotent: takesKey, limitOfCaller } = endpoint;
+  const { bodies, configs, database, idempotency, limiter, log, server, underWay } = shared;
+  const limits = limitsOf(endpoint, shared.limits);
+  const format = endpoint.body && formatOf(endpoint.body);
+  const answers = presenter(endpoint, errorStatuses(endpoint), shared);
+  if (takesKey && idempotency === undefined) {
+    throw new TypeError(
+      `${routeOf(endpoint)} accepts Idempotency-Key: its listener needs \`secrets\``,
+    );
   }
+
+  const body = when(endpoint.method !== 'GET', () => receiveBody(format, bodies, server.bounds));
+  const isProof = auth.proof === 'body';
+  const middlewares: Middleware<PresentedState>[] = [
+    when(errorForm, setErrorForm),
+    limitAddress(limiter),
+    when(limits.length > 0, () => limitRate(limiter, limits)),
+    isProof ? body : [],
+    authenticate(auth.prepare(configs), shared.onKeyRefused),
+    when(limitOfCaller, (limit) => limitCallerRate(limiter, [limit])),
+    isProof ? [] : body,
+    validate(endpoint, format),
+    withTenant(endpoint, database),
+    when(atOnce, (limit) => limitConcurrency(limit, underWay)),
+    when(takesKey && idempotency, (once) => idempotent(routeOf(endpoint), once, answers)),
+    present(answers, log),
+    handle(endpoint),
+  ].flat();
+  // Composed once, because the router composes for each request.
+  return compose(middlewares);
+}
+
+/** Makes a middleware for an endpoint that needs it, and none for others. */
+function when<Need, State extends PresentedState>(
+  need: Need | false | undefined,
+  make: (need: Need) => Middleware<State>,
+): Middleware<State>[] {
+  return need === false || need === undefined ? [] : [make(need)];
 }
 
 const parameters = ({ path }: Endpoint): number => path.split('/:').length - 1;
-
-function isDecodable(path: string): boolean {
-  try {
-    decodeURIComponent(path);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function wrongMethod(known: readonly string[], method: string): Answer {
-  const allowed = new Set([...known.toSorted(), 'OPTIONS']);
-  const headers = { Allow: [...allowed].join(', ') };
-  if (method !== 'OPTIONS') return jsonAnswer(405, { error: 'Method not allowed' }, headers);
-  return { status: 204, headers, contentType: undefined, body: undefined };
-}

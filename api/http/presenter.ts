@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import type * as z from 'zod';
-import type { Endpoint, ReplyTo, ResponseBody, Responses } from './endpoint.js';
+import type { Endpoint, ErrorForm, ReplyTo, ResponseBody, Responses } from './endpoint.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { AnyReply, ReplyHeaders } from './reply.js';
 
@@ -25,13 +25,9 @@ export function jsonAnswer(status: number, body: unknown, headers?: ReplyHeaders
   return { status, headers, contentType: JSON_TYPE, body: JSON.stringify(body) };
 }
 
-/**
- * Builds the answer for an error.
- *
- * @param endpoint undefined if the request failed before routing.
- */
-export function errorJson(endpoint: Endpoint | undefined, error: ErrorAnswer): Answer {
-  const body = endpoint?.errorForm?.of(error) ?? error.body;
+/** @param form the endpoint's, where it has its own. */
+export function errorJson(form: ErrorForm | undefined, error: ErrorAnswer): Answer {
+  const body = form?.of(error) ?? error.body;
   return jsonAnswer(error.status, body, retryHeaders(error));
 }
 
@@ -123,7 +119,7 @@ export function presenter(
         if (endpoint.responses[status] === undefined) undeclared([`status ${status}`]);
         else checkJson(status, body);
       }
-      return errorJson(endpoint, error);
+      return errorJson(endpoint.errorForm, error);
     },
   };
 }

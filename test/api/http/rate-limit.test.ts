@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { BlockList } from 'node:net';
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import { anonymous } from '../../../api/auth/anonymous.js';
@@ -113,6 +114,15 @@ describe('in memory', () => {
     const answers = Array.from({ length: 134 }, () => call('/api/plain'));
     expect(await statuses(answers)).toEqual([...Array(120).fill(200), ...Array(14).fill(429)]);
     expect(handled).toBe(120);
+  });
+
+  test('admits exactly the limit of requests that one segment brings', async () => {
+    const { port } = await start({ limits: [limit('five', 5, '/api/')] });
+    expect(await answersOfOneSegment(port, 8)).toEqual([
+      ...Array(5).fill(200),
+      ...Array(3).fill(429),
+    ]);
+    expect(handled).toBe(5);
   });
 
   test('nested limits count once each, and the tightest one speaks', async () => {
@@ -356,4 +366,13 @@ function answers(port: number): Promise<boolean> {
     });
     socket.once('error', () => resolve(false));
   });
+}
+
+/** Sends requests in one write, so that they reach the listener in one tick, and returns their statuses. */
+async function answersOfOneSegment(port: number, requests: number): Promise<number[]> {
+  const head = `GET /api/plain HTTP/1.1\r\nHost: 127.0.0.1\r\n`;
+  const socket = connect(port, '127.0.0.1');
+  socket.write(`${head}\r\n`.repeat(requests - 1) + `${head}Connection: close\r\n\r\n`);
+  const answered = await text(socket);
+  return [...answered.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
 }

@@ -2,6 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import helmet from 'koa-helmet';
 import Koa from 'koa';
+import type { Middleware } from './context.js';
 
 /** API answers are data: their content must not run, load or be framed. */
 const API_POLICY = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] };
@@ -24,5 +25,12 @@ async function helmetHeaders(): Promise<ReadonlyArray<readonly [string, string]>
   ];
 }
 
-/** Headers of every answer; an answer's own headers override them. */
-export const SECURITY_HEADERS = await helmetHeaders();
+const SECURITY_HEADERS = await helmetHeaders();
+
+/** Sets the headers of every answer, before headers of the answer itself can replace them. */
+export function securityHeaders(): Middleware {
+  return (ctx, next) => {
+    for (const [name, value] of SECURITY_HEADERS) ctx.res.setHeader(name, value);
+    return next();
+  };
+}

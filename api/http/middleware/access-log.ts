@@ -1,0 +1,28 @@
+import type { Logger } from 'pino';
+import { whenClosed } from '../when-closed.js';
+import type { Middleware } from './context.js';
+
+/**
+ * Logs one line when the answer is out or the client is gone. The line names the declared path, never
+ * the requested one, because ids, queries, headers and bodies do not belong into a log.
+ */
+export function accessLog(log: Logger): Middleware {
+  return (ctx, next) => {
+    const { req, res, state } = ctx;
+    const started = performance.now();
+    whenClosed(res, () => {
+      const line = {
+        requestId: state.requestId,
+        address: state.clientAddress,
+        caller: state.identity?.scope,
+        method: req.method,
+        path: ctx._matchedRoute?.toString() ?? '(unknown)',
+        status: res.statusCode,
+        ms: Math.round((performance.now() - started) * 10) / 10,
+      };
+      if (res.writableFinished) log.info(line, 'request');
+      else log.info({ ...line, aborted: true }, 'request');
+    });
+    return next();
+  };
+}

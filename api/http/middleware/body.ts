@@ -1,0 +1,31 @@
+import type { Identity } from '../../auth/authentication.js';
+import type { BodyFormat } from '../body-format.js';
+import type { BodyMemory } from '../body-memory.js';
+import { readBody } from '../read-body.js';
+import type { Bounds } from '../server.js';
+import type { Middleware } from './context.js';
+
+/**
+ * Reads the bytes of the body.
+ *
+ * @param format undefined when the endpoint takes no body.
+ */
+export function receiveBody(
+  format: BodyFormat | undefined,
+  memory: BodyMemory,
+  bounds: Pick<Bounds, 'paceBytes' | 'paceMs'>,
+): Middleware {
+  const { paceBytes, paceMs } = bounds;
+  return async (ctx, next) => {
+    // `identity` is undefined where the body itself proves who calls.
+    const { clientAddress, identity } = ctx.state;
+    const isAnonymous = identity?.caller.kind === 'anonymous';
+    const makeRoom = memory.roomFor(identity ? ownerOf(identity) : clientAddress, ctx.res);
+    ctx.state.bytes = await readBody(ctx.req, format, { isAnonymous, paceBytes, paceMs, makeRoom });
+    await next();
+  };
+}
+
+/** Returns whose memory a body takes: all that a user's keys, sessions and agents send is the user's. */
+const ownerOf = ({ scope, tenant }: Identity): string =>
+  typeof tenant === 'string' ? scope : `user:${tenant.userId}`;

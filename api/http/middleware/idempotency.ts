@@ -1,0 +1,25 @@
+import { hashRequest, readIdempotencyKey, type OncePerKey } from '../idempotency.js';
+import type { Presenter } from '../presenter.js';
+import type { Middleware, PresentedState } from './context.js';
+
+/** Repeats the answer that the request's `Idempotency-Key` has already got. */
+export function idempotent(
+  route: string,
+  oncePerKey: OncePerKey,
+  presenter: Presenter,
+): Middleware<PresentedState> {
+  return async (ctx, next) => {
+    const { state } = ctx;
+    const { identity, request } = state;
+    const key = readIdempotencyKey(request.idempotencyKey);
+    if (key === undefined || identity.keepsAnswer === true) return next();
+    const { params, query, body } = request;
+    const requestHash = hashRequest(params, query, body);
+    const named = { caller: identity.scope, route, key, requestHash };
+    state.answer = await oncePerKey(named, async (keep) => {
+      request.keepAnswer = (db, reply) => keep(db, presenter.present(reply));
+      await next();
+      return state.answer;
+    });
+  };
+}

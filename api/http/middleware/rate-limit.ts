@@ -1,0 +1,51 @@
+import { TooManyRequestsError } from '../../../src/lib/errors.js';
+import { tighterOf, type Limiter, type Verdict } from '../limiter.js';
+import { limitsOf, type RateLimit, type WideLimit } from '../rate-limit.js';
+import type { AuthenticatedState, Context, Middleware } from './context.js';
+
+/** Limits how often one address may call the listener in all. */
+export function limitAddress(limiter: Limiter): Middleware {
+  return (ctx, next) => {
+    const refused = limiter.guard(ctx.state.clientAddress);
+    if (refused) obey(refused, ctx);
+    return next();
+  };
+}
+
+/** Limits how often one address may call the endpoint, and all that shares the limits with it. */
+export function limitRate(limiter: Limiter, limits: readonly RateLimit[]): Middleware {
+  return async (ctx, next) => {
+    const { state } = ctx;
+    const verdict = await limiter.check(limits, state.clientAddress);
+    if (verdict) {
+      state.addressVerdict = verdict;
+      obey(verdict, ctx);
+    }
+    await next();
+  };
+}
+
+/** Limits how often one address may call paths that no endpoint has. */
+export function limitUnknownPaths(limiter: Limiter, limits: readonly WideLimit[]): Middleware {
+  return (ctx, next) => limitRate(limiter, limitsOf({ path: ctx.path }, limits))(ctx, next);
+}
+
+/** Limits how often one caller may call the endpoint; the operator's own programs are not limited. */
+export function limitCallerRate(
+  limiter: Limiter,
+  limits: readonly RateLimit[],
+): Middleware<AuthenticatedState> {
+  return async (ctx, next) => {
+    const { addressVerdict, identity } = ctx.state;
+    if (identity.tenant !== 'platform') {
+      const verdict = await limiter.check(limits, identity.scope);
+      if (verdict) obey(tighterOf(addressVerdict, verdict), ctx);
+    }
+    await next();
+  };
+}
+
+function obey({ headers, refusal }: Verdict, ctx: Context): void {
+  ctx.set(headers);
+  if (refusal !== undefined) throw new TooManyRequestsError(refusal);
+}
