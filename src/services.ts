@@ -4,6 +4,9 @@ import { WalletNonces } from './accounts/wallet-nonces.js';
 import { WalletProofs } from './accounts/wallet-proofs.js';
 import { accountAreas } from './accounts/account-areas.js';
 import { AccountDeletions } from './accounts/account-deletions.js';
+import { ApiKeyLookup } from './accounts/api-key-lookup.js';
+import { ApiKeyValidator } from './accounts/api-key-validation.js';
+import { LastUses } from './accounts/last-uses.js';
 import type { ProviderKind } from './accounts/ways-in.js';
 import { AgentOperations } from './agents/agent-operations.js';
 import { AgentVolumeStore } from './agents/agent-volume-store.js';
@@ -15,6 +18,7 @@ import { RuntimeStore } from './agents/runtime-store.js';
 import { SupervisorStore } from './agents/supervisor-store.js';
 import type { AgentSupervisors } from './agents/supervisors.js';
 import { createAi, type Ai } from './ai/ai.js';
+import { DemoShares } from './ai/demo-shares.js';
 import type { AttemptResult } from './ai/no-answer-error.js';
 import { CloneMemories } from './clones/clone-memories.js';
 import { ClonePayments } from './clones/clone-payments.js';
@@ -33,14 +37,17 @@ import { FarcasterTokens } from './farcaster/farcaster-tokens.js';
 import { QuickAuth } from './farcaster/quick-auth.js';
 import { Gateway } from './gateway/gateway.js';
 import { GatewayCatalogue, ownActions } from './gateway/gateway-catalogue.js';
+import { SessionDebits } from './gateway/session-debits.js';
 import { x402Actions } from './gateway/x402.js';
 import { HeartbeatSender } from './heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
+import { guardedHost } from './hosts/guarded-host.js';
 import { HostDirectory } from './hosts/host-directory.js';
 import { HostEngines } from './hosts/host-engines.js';
 import { HostOperations } from './hosts/host-operations.js';
 import type { LedgerChain } from './ledger/check-on-chain.js';
+import { LiveLogs } from './logs/live-logs.js';
 import { MailSender } from './mail/mail-sender.js';
 import { configuredMail } from './mail/mail-transport.js';
 import { IdentityProvider } from './identity-provider/identity-provider.js';
@@ -56,6 +63,7 @@ import type { KnownChains } from './payments/forgotten-chains.js';
 import { ChainPayments } from './payments/chain-payments.js';
 import { PaymentWatch } from './payments/payment-watch.js';
 import { Escrow, escrowTerms } from './payment-sessions/escrow.js';
+import { PayingSessions } from './payment-sessions/find-session.js';
 import { PaymentSessions } from './payment-sessions/payment-sessions.js';
 import { SessionHaste } from './payment-sessions/session-haste.js';
 import { SessionOpenings } from './payment-sessions/session-openings.js';
@@ -97,21 +105,30 @@ export interface Farcaster {
 export interface ApiServices {
   readonly agentWallets: AgentWallets;
   readonly ai: Ai;
+  readonly apiKeys: ApiKeyLookup;
+  readonly apiKeyValidator: ApiKeyValidator;
   /** The chain that payments are made on. */
   readonly chain: ChainNode;
   readonly chats: Chats;
   readonly clones: Clones;
+  readonly demoShares: DemoShares;
   readonly directory: HostDirectory;
   readonly deployments: Deployments;
   /** What is sold by the run. */
   readonly gateway: Gateway;
   readonly heartbeats: UserHeartbeats;
   readonly hosts: HostOperations;
+  /** True while agents beside this process cannot reach its loopback addresses. */
+  readonly isGuarded: () => Promise<boolean>;
+  readonly liveLogs: LiveLogs;
   readonly operations: AgentOperations;
+  readonly payingSessions: PayingSessions;
   readonly paymentSessions: PaymentSessions;
   readonly providers: SignInProviders;
   readonly refusals: Refusals;
   readonly secrets: SecretBox;
+  readonly sessionDebits: SessionDebits;
+  readonly sessionUses: LastUses;
   readonly farcaster: Farcaster;
   readonly tokenGate: TokenGate;
   readonly usdc: Usdc;
@@ -180,6 +197,8 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   return {
     agentWallets: new AgentWallets({ secrets, chain }),
     ai,
+    apiKeys: new ApiKeyLookup(database, settings.accounts, log),
+    apiKeyValidator: new ApiKeyValidator(database, settings.accounts, log),
     chain,
     chats: new Chats(directory, settings),
     clones: new Clones({
@@ -192,6 +211,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       chain: settings.chain,
       settings: settings.clones,
     }),
+    demoShares: new DemoShares(),
     directory,
     heartbeats: new UserHeartbeats(database),
     deployments: new Deployments({
@@ -212,7 +232,10 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       log,
     }),
     hosts: new HostOperations(database, operations),
+    isGuarded: guardedHost(database, here),
+    liveLogs: new LiveLogs(),
     operations,
+    payingSessions: new PayingSessions(database),
     paymentSessions: new PaymentSessions({
       ...{ database, secrets, node: chain, log },
       escrow: terms && new Escrow(chain, terms),
@@ -229,6 +252,8 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     providers: createSignInProviders(settings),
     refusals: new Refusals(database, log),
     secrets,
+    sessionDebits: new SessionDebits(database, settings.paymentSessions),
+    sessionUses: new LastUses('session', database, log),
     farcaster: {
       quickAuth: new QuickAuth({
         server: settings.farcaster.authUrl,

@@ -7,7 +7,6 @@ import {
   MAX_API_KEY_NAME,
   type ApiKey,
 } from '../../src/accounts/api-keys.js';
-import { ApiKeyValidator } from '../../src/accounts/api-key-validation.js';
 import { UnauthorizedError } from '../../src/errors.js';
 import { networksOf } from '../../src/http/client-networks.js';
 import { isVisible, NOT_VISIBLE } from '../../src/visible-text.js';
@@ -47,8 +46,7 @@ function presentKey({ id, name, keyPreview, createdAt, lastUsed }: ApiKey) {
 }
 
 /** `/api/keys` (spec 4.5): the keys by which the caller's programs call. */
-export function keyEndpoints({ database, log, refusals, settings }: WebDependencies) {
-  const validator = new ApiKeyValidator(database, settings.accounts, log);
+export function keyEndpoints({ apiKeyValidator, refusals }: WebDependencies) {
   return [
     keys({
       method: 'POST',
@@ -63,7 +61,7 @@ export function keyEndpoints({ database, log, refusals, settings }: WebDependenc
         }),
       },
       async handler({ body, clientAddress: address }) {
-        const holder = await validator.find(body.apiKey, networksOf(address).site);
+        const holder = await apiKeyValidator.find(body.apiKey, networksOf(address).site);
         if (!holder) {
           refusals.note({ action: 'key.refused', subject: 'web', address });
           throw new UnauthorizedError('Invalid API key');
