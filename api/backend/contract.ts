@@ -168,11 +168,12 @@ export const agentOperations = ofAgent.declare({
   responses: { 200: operationList },
 });
 
-/** What the web API offers to the owner of an agent as it is. */
+/** The changes that the web API forwards for an agent's owner, and adds nothing to. */
 export const FOR_OWNERS = [
   ...PLAIN_OPERATIONS.map(({ declared }) => declared),
   updateRuntime,
   restoreMemory,
+  deleteAgent,
 ];
 
 export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({

@@ -83,10 +83,13 @@ export function dealShares(total: bigint, shares: readonly bigint[]): bigint[] {
 }
 
 /** An amount in a request, of which nothing may be lost: its handler has base units. */
-export const amountText = z
-  .string()
-  .regex(EXACT, ofField(`must be digits with at most one point and ${DECIMALS} decimals`))
-  .transform(unitsOf);
+export const amountText = z.codec(
+  z
+    .string()
+    .regex(EXACT, ofField(`must be digits with at most one point and ${DECIMALS} decimals`)),
+  z.bigint(),
+  { decode: unitsOf, encode: formatAmount },
+);
 
 /** An amount in a request that is sent on, rounded half up: its handler has base units. */
 export const roundedAmountText = z

@@ -26,9 +26,9 @@ beforeAll(async () => {
   backend = await serve([
     agentUptime.handledBy(({ params }) => reply(200, { id: params.id, startedAt: null })),
   ]);
-  const forward = forwarder(new BackendClient(backend.url, INTERNAL_KEY), {
+  const forward = forwarder<{ readonly id: string }>(new BackendClient(backend.url, INTERNAL_KEY), {
     limit: { name: 'agents', max: 100, windowMs: 60_000, message: 'Too many requests' },
-    owned({ params, tenant }) {
+    check({ params, tenant }) {
       if (params.id === `agent-of-${tenant.userId}`) return Promise.resolve();
       throw new NotFoundError('Agent not found');
     },
