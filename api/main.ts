@@ -44,7 +44,7 @@ async function main(): Promise<void> {
   const { ai } = services;
   const open: Pick<Listening, 'close'>[] = [];
   try {
-    const parts = { ...services, settings, database, docker, log };
+    const parts = { ...services, settings, database, log };
     const backend = createBackend(parts);
     open.push(await backend.listen(settings.http.host, settings.http.backendPort));
     const client = new BackendClient(settings.http.backendUrl, settings.http.internalApiKey);

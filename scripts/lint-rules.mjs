@@ -16,6 +16,24 @@ export default {
         },
       }),
     },
+    'composition-root': {
+      create(context) {
+        const domain = new Set();
+        return {
+          ImportDeclaration({ source, specifiers }) {
+            if (!/^(\.\.\/)+src\//.test(source.value)) return;
+            for (const { local } of specifiers) domain.add(local.name);
+          },
+          NewExpression({ callee }) {
+            if (!domain.has(callee.name) || callee.name.endsWith('Error')) return;
+            context.report({
+              node: callee,
+              message: 'Make it in src/services.ts: endpoints get domain objects by dependencies.',
+            });
+          },
+        };
+      },
+    },
     'zod-namespace': {
       create: (context) => ({
         ImportSpecifier(node) {

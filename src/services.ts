@@ -4,6 +4,9 @@ import { WalletNonces } from './accounts/accounts/wallet-nonces.js';
 import { WalletProofs } from './accounts/accounts/wallet-proofs.js';
 import { accountAreas } from './account-lifecycle/account-areas.js';
 import { AccountDeletions } from './accounts/accounts/account-deletions.js';
+import { ApiKeyLookup } from './accounts/accounts/api-key-lookup.js';
+import { ApiKeyValidator } from './accounts/accounts/api-key-validation.js';
+import { LastUses } from './accounts/accounts/last-uses.js';
 import type { ProviderKind } from './types/sign-in-methods.js';
 import { AgentOperations } from './agents/lifecycle/agent-operations.js';
 import { AgentVolumeStore } from './agents/memory/agent-volume-store.js';
@@ -15,6 +18,7 @@ import { RuntimeStore } from './agents/operations/runtime-store.js';
 import { SupervisorStore } from './agents/operations/supervisor-store.js';
 import type { AgentSupervisors } from './agents/operations/supervisors.js';
 import { createAi, type Ai } from './ai/routing/ai.js';
+import { DemoShares } from './ai/routing/demo-shares.js';
 import type { AttemptResult } from './ai/routing/no-answer-error.js';
 import { CloneMemories } from './agents/clones/clone-memories.js';
 import { ClonePayments } from './agents/clones/clone-payments.js';
@@ -33,14 +37,17 @@ import { FarcasterTokens } from './accounts/sign-in/farcaster/farcaster-tokens.j
 import { QuickAuth } from './accounts/sign-in/farcaster/quick-auth.js';
 import { Gateway } from './gateway/gateway.js';
 import { GatewayCatalogue, ownActions } from './gateway/gateway-catalogue.js';
+import { SessionDebits } from './gateway/session-debits.js';
 import { x402Actions } from './gateway/x402.js';
 import { HeartbeatSender } from './agents/heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './agents/heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
+import { guardedHost } from './agents/hosts/guarded-host.js';
 import { HostDirectory } from './agents/hosts/host-directory.js';
 import { HostEngines } from './agents/hosts/host-engines.js';
 import { HostOperations } from './agents/lifecycle/host-operations.js';
 import type { LedgerChain } from './money/ledger-check/check-on-chain.js';
+import { LiveLogs } from './agents/logs/live-logs.js';
 import { MailSender } from './accounts/mail-delivery/mail-sender.js';
 import { configuredMail } from './accounts/mail-delivery/mail-transport.js';
 import { IdentityProvider } from './accounts/sign-in/identity-provider/identity-provider.js';
@@ -56,6 +63,7 @@ import type { KnownChains } from './money/payments/forgotten-chains.js';
 import { ChainPayments } from './money/payments/chain-payments.js';
 import { PaymentWatch } from './money/payments/payment-watch.js';
 import { Escrow, escrowTerms } from './money/sessions/escrow.js';
+import { PayingSessions } from './money/sessions/find-session.js';
 import { PaymentSessions } from './money/sessions/payment-sessions.js';
 import { SessionHaste } from './money/sessions/session-haste.js';
 import { SessionOpenings } from './money/sessions/session-openings.js';
@@ -97,21 +105,30 @@ export interface Farcaster {
 export interface ApiServices {
   readonly agentWallets: AgentWallets;
   readonly ai: Ai;
+  readonly apiKeys: ApiKeyLookup;
+  readonly apiKeyValidator: ApiKeyValidator;
   /** The chain of payments. */
   readonly chain: ChainNode;
   readonly chats: Chats;
   readonly clones: Clones;
+  readonly demoShares: DemoShares;
   readonly directory: HostDirectory;
   readonly deployments: Deployments;
   /** Gateway of functions that are paid for each run. */
   readonly gateway: Gateway;
   readonly heartbeats: UserHeartbeats;
   readonly hosts: HostOperations;
+  /** True while agents beside this process cannot reach its loopback addresses. */
+  readonly isGuarded: () => Promise<boolean>;
+  readonly liveLogs: LiveLogs;
   readonly operations: AgentOperations;
+  readonly payingSessions: PayingSessions;
   readonly paymentSessions: PaymentSessions;
   readonly providers: SignInProviders;
   readonly refusals: Refusals;
   readonly secrets: SecretBox;
+  readonly sessionDebits: SessionDebits;
+  readonly sessionUses: LastUses;
   readonly farcaster: Farcaster;
   readonly tokenGate: TokenGate;
   readonly usdc: Usdc;
@@ -180,6 +197,8 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   return {
     agentWallets: new AgentWallets({ secrets, chain }),
     ai,
+    apiKeys: new ApiKeyLookup(database, settings.accounts, log),
+    apiKeyValidator: new ApiKeyValidator(database, settings.accounts, log),
     chain,
     chats: new Chats(directory, settings),
     clones: new Clones({
@@ -192,6 +211,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       chain: settings.chain,
       settings: settings.clones,
     }),
+    demoShares: new DemoShares(),
     directory,
     heartbeats: new UserHeartbeats(database),
     deployments: new Deployments({
@@ -212,7 +232,10 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       log,
     }),
     hosts: new HostOperations(database, operations),
+    isGuarded: guardedHost(database, here),
+    liveLogs: new LiveLogs(),
     operations,
+    payingSessions: new PayingSessions(database),
     paymentSessions: new PaymentSessions({
       ...{ database, secrets, node: chain, log },
       escrow: terms && new Escrow(chain, terms),
@@ -229,6 +252,8 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     providers: createSignInProviders(settings),
     refusals: new Refusals(database, log),
     secrets,
+    sessionDebits: new SessionDebits(database, settings.paymentSessions),
+    sessionUses: new LastUses('session', database, log),
     farcaster: {
       quickAuth: new QuickAuth({
         server: settings.farcaster.authUrl,

@@ -1,5 +1,4 @@
 import { isAdminEmail } from '../../src/accounts/accounts/admin.js';
-import { ApiKeyLookup } from '../../src/accounts/accounts/api-key-lookup.js';
 import { isAdminById } from '../../src/accounts/accounts/users.js';
 import { admin } from '../auth/admin.js';
 import { apiKey } from '../auth/api-key.js';
@@ -10,7 +9,6 @@ import { createListener, type Listener } from '../http/listener.js';
 import { agentViewEndpoints } from './agent-views.js';
 import { agentEndpoints } from './agents.js';
 import { aiChatEndpoints } from './ai-chat.js';
-import { guardedHost } from '../../src/agents/hosts/guarded-host.js';
 import { aiEndpoints } from './ai.js';
 import { browseEndpoints } from './browse.js';
 import { cloneEndpoints } from './clones.js';
@@ -60,10 +58,8 @@ export function backendEndpoints(dependencies: BackendDependencies) {
  * accept one.
  */
 export function createBackend(dependencies: BackendDependencies): Listener {
-  const { settings, database, log, refusals, secrets } = dependencies;
-  const keys = new ApiKeyLookup(database, settings.accounts, log);
+  const { apiKeys, isGuarded, settings, database, log, refusals, secrets } = dependencies;
   const isInternal = keyMatcher(settings.http.internalApiKeys);
-  const isGuarded = guardedHost(database, settings.agents.host);
   return createListener({
     name: 'backend',
     title: 'Agent Platform Service: backend API',
@@ -71,7 +67,7 @@ export function createBackend(dependencies: BackendDependencies): Listener {
     limits: [GENERAL_LIMIT, AI_LIMIT],
     authenticate: [
       internalKey.with(settings.http.internalApiKeys),
-      apiKey.with((shown) => keys.find(shown.apiKey)),
+      apiKey.with((shown) => apiKeys.find(shown.apiKey)),
       admin.with({
         isAdmin: (userId) => isAdminById(database, userId, settings.accounts),
         isAdminEmail: (email) => isAdminEmail(email, settings.accounts),

@@ -3,7 +3,6 @@ import { isAdminById } from '../../src/accounts/accounts/users.js';
 import { getAgent } from '../../src/agents/agents/agents.js';
 import type { TenantDatabase } from '../../src/platform/database/database.js';
 import { BadRequestError } from '../../src/lib/errors.js';
-import { AgentFiles } from '../../src/agents/hosts/agent-files.js';
 import type { Files } from '../../src/workspace/workspace.js';
 import type { ApiKeyCaller } from '../auth/api-key.js';
 import type { InternalCaller } from '../auth/internal-key.js';
@@ -41,7 +40,7 @@ export function browseEndpoints({ database, directory, settings, workspace }: Ba
   const workspaceOf = async (asked: Asked, agentId: string | undefined): Promise<Files> => {
     if (agentId !== undefined) {
       const { host, userId } = await getAgent(asked.tenant, agentId);
-      return new AgentFiles(directory, { agentId, userId, host });
+      return directory.filesOf({ agentId, userId, host });
     }
     if (!(await isOperator(asked.caller))) throw new BadRequestError('agentId required');
     return workspace;

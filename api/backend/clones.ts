@@ -1,27 +1,36 @@
 import { OPERATOR_USER_ID } from '../../src/types/operator-user.js';
+import type { ApiServices } from '../../src/services.js';
+import type { Settings } from '../../src/settings.js';
 import { anonymous } from '../auth/anonymous.js';
-import { area } from '../http/area.js';
+import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { cloneTerms, presentClone, presentTerms } from '../views/clones.js';
 import { cloneAgent } from './contract.js';
-import type { BackendDependencies } from './dependencies.js';
 
-const terms = area({ tag: 'Clones', auth: anonymous });
+interface CloneDependencies extends Pick<ApiServices, 'clones'> {
+  readonly settings: Pick<Settings, 'chain'>;
+}
+
+/** `GET /api/agents/clone` of both listeners. */
+export const cloneTermsEndpoint = ({ clones, settings }: CloneDependencies) =>
+  endpoint({
+    method: 'GET',
+    path: '/api/agents/clone',
+    summary: 'Get the price of a clone, and whether clones can be paid for now',
+    tag: 'Clones',
+    auth: anonymous,
+    responses: { 200: cloneTerms },
+    handler: async () => reply(200, await presentTerms(clones, settings.chain)),
+  });
 
 /** Creates the backend's `GET|POST /api/agents/clone` (spec 4.7). */
-export function cloneEndpoints({ clones, settings }: BackendDependencies) {
+export function cloneEndpoints(dependencies: CloneDependencies) {
   return [
-    terms({
-      method: 'GET',
-      path: '/api/agents/clone',
-      summary: 'Get the price of a clone, and whether clones can be paid for now',
-      responses: { 200: cloneTerms },
-      handler: async () => reply(200, await presentTerms(clones, settings.chain)),
-    }),
+    cloneTermsEndpoint(dependencies),
     cloneAgent.handledBy(async ({ body, caller, idempotencyId, requestId, tenant }) => {
       const actor = caller.kind === 'internal' ? caller.user?.id : caller.userId;
       const by = { actor: actor ?? OPERATOR_USER_ID, idempotencyId, requestId, tenant };
-      return reply(202, presentClone(await clones.request(by, body)));
+      return reply(202, presentClone(await dependencies.clones.request(by, body)));
     }),
   ];
 }

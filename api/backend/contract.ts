@@ -169,11 +169,12 @@ export const agentOperations = ofAgent.declare({
   responses: { 200: operationList },
 });
 
-/** Operations that the web API offers unchanged to an agent's owner. */
+/** The changes that the web API forwards for an agent's owner, and adds nothing to. */
 export const FOR_OWNERS = [
   ...PLAIN_OPERATIONS.map(({ declared }) => declared),
   updateRuntime,
   restoreMemory,
+  deleteAgent,
 ];
 
 export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({

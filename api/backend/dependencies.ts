@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import type { DockerHost } from '../../src/docker/containers/docker-host.js';
 import type { Database } from '../../src/platform/database/database.js';
 import type { ApiServices } from '../../src/services.js';
 import type { Settings } from '../../src/settings.js';
@@ -8,6 +7,5 @@ import type { Settings } from '../../src/settings.js';
 export interface BackendDependencies extends ApiServices {
   readonly settings: Settings;
   readonly database: Database;
-  readonly docker: DockerHost;
   readonly log: Logger;
 }

@@ -1,22 +1,14 @@
 import * as z from 'zod';
 import { recordHeartbeat } from '../../src/accounts/installations/heartbeat.js';
-import { keptFor } from '../../src/lib/kept-for.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
 
-/** Milliseconds to cache Docker's answer, because the endpoint is open to anyone. */
-const KEEP_MS = 1_000;
-
 const health = area({ tag: 'Health', auth: anonymous });
 
 /** Creates `GET /health` and the registration heartbeat (spec 4.11). */
-export function healthEndpoints({ settings, database, docker }: BackendDependencies) {
-  const look = keptFor(KEEP_MS, async () => {
-    const available = await docker.available();
-    return { available, disk: (available && (await docker.disk.space())) || null };
-  });
+export function healthEndpoints({ settings, database, directory }: BackendDependencies) {
   return [
     health({
       method: 'GET',
@@ -43,7 +35,7 @@ export function healthEndpoints({ settings, database, docker }: BackendDependenc
         }),
       },
       async handler() {
-        const { available, disk } = await look();
+        const { available, disk } = await directory.engineHere();
         const enabled = available && settings.agents.provisioningEnabled;
         return reply(200, {
           status: 'ok',

@@ -4,7 +4,7 @@ import { getAgent } from '../../src/agents/agents/agents.js';
 import { InvalidCursorError } from '../../src/docker/containers/container-errors.js';
 import { BadRequestError, NotFoundError } from '../../src/lib/errors.js';
 import type { HostAccess } from '../../src/agents/hosts/host-access.js';
-import { LiveLogs, logHistory, type LogEvent } from '../../src/agents/logs/live-logs.js';
+import { logHistory, type LogEvent } from '../../src/agents/logs/live-logs.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
@@ -27,9 +27,7 @@ const logLine = z.strictObject({
 });
 
 /** Creates the `/api/logs/:agentId/*` endpoints (decision 21). */
-export function logEndpoints(dependencies: BackendDependencies) {
-  const { directory, secrets } = dependencies;
-  const live = new LiveLogs();
+export function logEndpoints({ directory, liveLogs, secrets }: BackendDependencies) {
   return [
     logs({
       method: 'GET',
@@ -45,7 +43,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
         const redact = await secretsToRedact(tenant, secrets, agent.id);
         const since = headers['last-event-id'] ?? query.cursor;
         await checkCursor(host, agent.id, since);
-        const { stream, events } = live.follow(host, agent, { since, redact, signal });
+        const { stream, events } = liveLogs.follow(host, agent, { since, redact, signal });
         const answer = eventStream(serverEvents(events));
         return { ...answer, headers: { ...answer.headers, 'X-Stream-Id': stream.streamId } };
       },
@@ -97,7 +95,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
       },
       async handler({ params: { agentId }, tenant }) {
         const agent = await getAgent(tenant, agentId);
-        return reply(200, { streams: live.active(agent.id) });
+        return reply(200, { streams: liveLogs.active(agent.id) });
       },
     }),
     logs({
@@ -108,7 +106,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
       responses: { 200: z.strictObject({ success: z.literal(true), streamId: z.string() }) },
       async handler({ body, params: { agentId }, tenant }) {
         const agent = await getAgent(tenant, agentId);
-        if (!live.stop(agent.id, body.streamId)) throw new NotFoundError('Stream not found');
+        if (!liveLogs.stop(agent.id, body.streamId)) throw new NotFoundError('Stream not found');
         return reply(200, { success: true, streamId: body.streamId });
       },
     }),

@@ -1,11 +1,6 @@
-import { getAgent } from '../../src/agents/agents/agents.js';
-import { listArchives } from '../../src/agents/memory/archives.js';
-import { reply } from '../http/reply.js';
-import { answerHistory, presentArchive } from '../views/operations.js';
+import { AGENT_READS } from './agent-reads.js';
 import { answerOperation } from './answer-operation.js';
 import {
-  agentArchives,
-  agentOperations,
   PLAIN_OPERATIONS,
   restoreMemory,
   setCredential,
@@ -48,14 +43,6 @@ export function operationEndpoints({ operations }: Pick<BackendDependencies, 'op
         operations.changeCredential(requestedBy(request), params.id, params.name, body.value),
       );
     }),
-    agentArchives.handledBy(async ({ params, tenant }) => {
-      const agent = await getAgent(tenant, params.id);
-      const archives = await listArchives(tenant, agent.id);
-      return reply(200, { archives: archives.map(presentArchive) });
-    }),
-    agentOperations.handledBy(async ({ params, query, tenant }) => {
-      const agent = await getAgent(tenant, params.id);
-      return answerHistory(tenant, agent.id, query);
-    }),
+    ...AGENT_READS,
   ];
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { AgentCallerLookup } from '../../src/agents/credentials/agent-caller-lookup.js';
+import type { AgentCallerLookup } from '../../src/agents/credentials/agent-caller-lookup.js';
 import type { Refusals } from '../../src/platform/audit/refusals.js';
 import { PLATFORM_NAME } from '../../src/docker/containers/container-spec.js';
 import type { Ai } from '../../src/ai/routing/ai.js';
@@ -13,6 +13,7 @@ import { agentAiEndpoints } from './ai.js';
 export interface ContainersDependencies {
   readonly settings: Settings;
   readonly database: Database;
+  readonly agentCallers: AgentCallerLookup;
   readonly ai: Ai;
   readonly log: Logger;
   readonly refusals?: Pick<Refusals, 'note'>;
@@ -20,15 +21,14 @@ export interface ContainersDependencies {
 
 /** Creates the listener for agents, the only listener that agents' containers can reach. */
 export function createContainersListener(dependencies: ContainersDependencies): Listener {
-  const { settings, database, log, refusals } = dependencies;
-  const agents = new AgentCallerLookup(database, settings.accounts);
+  const { agentCallers, settings, database, log, refusals } = dependencies;
   return createListener({
     name: 'containers',
     title: "Agent Platform Service: agents' AI",
     endpoints: agentAiEndpoints(dependencies),
     undocumented: true,
     limits: [],
-    authenticate: [agentToken.with((shown) => agents.find(shown.agentToken))],
+    authenticate: [agentToken.with((shown) => agentCallers.find(shown.agentToken))],
     database,
     ...(refusals && { refusals }),
     log,

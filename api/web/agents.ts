@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { choiceOf, shownModel, shownModels } from '../../src/agents/model/agent-model.js';
 import { getAgent, listAgents } from '../../src/agents/agents/agents.js';
 import { optionalPerson, person, planOfPerson } from '../auth/person.js';
-import { deleteAgent, updateAgent } from '../backend/contract.js';
+import { updateAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
 import { errorsOf } from '../http/derived-errors.js';
 import { nextPageLink, page } from '../http/pagination.js';
@@ -16,7 +16,6 @@ import {
   webStatus,
 } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
-import { forwarder } from './forward.js';
 import { LIMITS } from './limits.js';
 import { planWithin } from '../../src/accounts/accounts/plan-within.js';
 
@@ -37,10 +36,6 @@ const ofAgent = area({
  * changes through the backend.
  */
 export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
-  const forward = forwarder(backend, {
-    limit,
-    owned: ({ params, tenant }) => getAgent(tenant, params.id),
-  });
   return [
     agents({
       method: 'GET',
@@ -98,7 +93,6 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
         return reply(200, { ...answer, status: webStatus(agent.status) });
       },
     }),
-    forward(deleteAgent),
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id/config',

@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import type { ChatMessage } from '../../src/ai/completion/completion.js';
 import { demoModels, findDemoModel } from '../../src/ai/routing/demo-models.js';
-import { DemoShares } from '../../src/ai/routing/demo-shares.js';
 import { NoAnswerError } from '../../src/ai/routing/no-answer-error.js';
 import {
   BadRequestError,
@@ -46,8 +45,7 @@ const entry = z
 const demo = area({ tag: 'Demo', auth: anonymous, limit: LIMITS.demo });
 
 /** Creates the keyless demo chat (spec 4.6). */
-export function demoEndpoints({ ai }: WebDependencies) {
-  const shares = new DemoShares();
+export function demoEndpoints({ ai, demoShares }: WebDependencies) {
   const models = demoModels((each) => ai.router.available(each));
   return [
     demo({
@@ -114,7 +112,7 @@ export function demoEndpoints({ ai }: WebDependencies) {
           request: { messages, max_tokens: MAX_TOKENS },
           signal,
         });
-        const settle = shares.hold(networksOf(clientAddress), estimate(messages));
+        const settle = demoShares.hold(networksOf(clientAddress), estimate(messages));
         try {
           const { completion, model, usage } = await ai.completions.answer(call);
           settle(usage.inputTokens + usage.outputTokens);

@@ -1,42 +1,59 @@
-import type * as z from 'zod';
-import type { TenantDatabase } from '../../src/platform/database/database.js';
+import * as z from 'zod';
+import type { CallerOf } from '../auth/authentication.js';
 import { person } from '../auth/person.js';
 import { errorsOf } from '../http/derived-errors.js';
-import { endpoint, type Declaration, type Endpoint } from '../http/endpoint.js';
+import {
+  endpoint,
+  type Declaration,
+  type Endpoint,
+  type EndpointRequest,
+} from '../http/endpoint.js';
 import type { RateLimit } from '../http/rate-limit.js';
 import { reply } from '../http/reply.js';
 import { successOf, type BackendClient } from './backend-client.js';
 
-/** A backend endpoint for a single resource of the caller's. */
-type Forwarded = Declaration & { readonly params?: z.ZodType<{ readonly id: string }> | undefined };
+/** A declaration whose requests are forwarded as JSON. */
+type Forwarded<P> = Declaration & {
+  readonly params?: z.ZodType<P> | undefined;
+  readonly body?: z.ZodType | undefined;
+};
+
+interface ForwardOptions<P> {
+  readonly limit: RateLimit;
+  /** Throws for a request that the backend must not receive. */
+  readonly check?: (request: EndpointRequest<CallerOf<typeof person>, P>) => unknown;
+  /** As of `BackendClient.forward`. */
+  readonly keepsAnswer?: boolean;
+  readonly takesMs?: number;
+}
 
 /**
- * Creates endpoints that forward a signed-in user's requests to the backend endpoints of the same method
- * and path.
- *
- * @param options.owned throws unless the resource belongs to the caller; the backend is not called then.
+ * Derives the web API's endpoints from the backend's endpoints of the same method and path: a signed-in
+ * user's requests are forwarded there, and the answers returned.
  */
-export function forwarder(
+export function forwarder<P>(
   backend: BackendClient,
-  options: {
-    readonly limit: RateLimit;
-    owned(request: {
-      readonly params: { readonly id: string };
-      readonly tenant: TenantDatabase;
-    }): Promise<unknown>;
-  },
-): (declared: Forwarded) => Endpoint {
+  { check, keepsAnswer, limit, takesMs }: ForwardOptions<P>,
+): (declared: Forwarded<P>) => Endpoint {
   return (declared) => {
     const { method, path, summary, tag, idempotent, atOnce } = declared;
     const { params, query, body, responses } = declared;
     return endpoint({
       ...{ method, path, summary, tag, idempotent, atOnce, params, query, body, responses },
       auth: person,
-      limit: options.limit,
+      limit,
       errors: [...errorsOf(declared), 404],
       async handler(request) {
-        await options.owned(request);
-        const answer = await backend.forward(request, declared, request);
+        await check?.(request);
+        const answer = await backend.forward(request, declared, {
+          params: request.params,
+          query: request.query,
+          // The handler's values, such as amounts, become JSON again.
+          body: body && z.encode(body, request.body),
+          // A caller that leaves does not cancel a call whose answer is kept.
+          ...(keepsAnswer ? { keepsAnswer } : { signal: request.signal }),
+          ...(takesMs !== undefined && { takesMs }),
+        });
         return reply(successOf(declared).status, answer);
       },
     });

@@ -1,6 +1,5 @@
 import { creditsPurse } from '../../src/gateway/credits-purse.js';
 import type { GatewayAction } from '../../src/gateway/gateway-action.js';
-import { SessionDebits } from '../../src/gateway/session-debits.js';
 import { sessionPurse } from '../../src/gateway/session-purse.js';
 import type { Purse } from '../../src/gateway/debits.js';
 import { StillRunningError } from '../../src/platform/idempotency/kept-answers.js';
@@ -32,8 +31,7 @@ const REMAINING = 'X-Session-Remaining';
 const sold = area({ tag: 'Gateway', auth: anonymous, limit: LIMITS.gateway });
 
 /** Creates `GET|POST /api/v1/gateway` (spec 4.9, 4.15). */
-export function gatewayEndpoints({ database, gateway, settings }: WebDependencies) {
-  const debits = new SessionDebits(database, settings.paymentSessions);
+export function gatewayEndpoints({ database, gateway, sessionDebits, settings }: WebDependencies) {
   const payment = presentPaymentTerms(settings.chain, settings.paymentSessions);
   const presented = madeOnce(presentAction);
   const readers = madeOnce(({ input }) => validator(input, 'input'));
@@ -83,7 +81,7 @@ export function gatewayEndpoints({ database, gateway, settings }: WebDependencie
 
   function purseOf(caller: Exclude<CallerOf<typeof payer>, { kind: 'anonymous' }>): Purse {
     return caller.kind === 'payment-session'
-      ? sessionPurse(database, caller.session.id, settings.paymentSessions, debits)
+      ? sessionPurse(database, caller.session.id, settings.paymentSessions, sessionDebits)
       : creditsPurse(database, caller.user.id);
   }
 }

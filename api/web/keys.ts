@@ -7,7 +7,6 @@ import {
   MAX_API_KEY_NAME,
   type ApiKey,
 } from '../../src/accounts/accounts/api-keys.js';
-import { ApiKeyValidator } from '../../src/accounts/accounts/api-key-validation.js';
 import { UnauthorizedError } from '../../src/lib/errors.js';
 import { networksOf } from '../../src/platform/http/client-networks.js';
 import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
@@ -47,8 +46,7 @@ function presentKey({ id, name, keyPreview, createdAt, lastUsed }: ApiKey) {
 }
 
 /** Creates the `/api/keys` endpoints (spec 4.5) for the API keys of the caller's programs. */
-export function keyEndpoints({ database, log, refusals, settings }: WebDependencies) {
-  const validator = new ApiKeyValidator(database, settings.accounts, log);
+export function keyEndpoints({ apiKeyValidator, refusals }: WebDependencies) {
   return [
     keys({
       method: 'POST',
@@ -63,7 +61,7 @@ export function keyEndpoints({ database, log, refusals, settings }: WebDependenc
         }),
       },
       async handler({ body, clientAddress: address }) {
-        const holder = await validator.find(body.apiKey, networksOf(address).site);
+        const holder = await apiKeyValidator.find(body.apiKey, networksOf(address).site);
         if (!holder) {
           refusals.note({ action: 'key.refused', subject: 'web', address });
           throw new UnauthorizedError('Invalid API key');

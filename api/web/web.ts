@@ -1,6 +1,3 @@
-import { ApiKeyLookup } from '../../src/accounts/accounts/api-key-lookup.js';
-import { LastUses } from '../../src/accounts/accounts/last-uses.js';
-import { PayingSessions } from '../../src/money/sessions/find-session.js';
 import { findSession } from '../../src/accounts/accounts/sessions.js';
 import { apiKey } from '../auth/api-key.js';
 import { payer } from '../auth/payer.js';
@@ -79,10 +76,8 @@ export function webEndpoints(dependencies: WebDependencies) {
 
 /** Creates the web API, authenticated by session cookie or API key. */
 export function createWeb(dependencies: WebDependencies): Listener {
+  const { apiKeys, payingSessions, sessionUses } = dependencies;
   const { settings, database, log, refusals, secrets } = dependencies;
-  const uses = new LastUses('session', database, log);
-  const keys = new ApiKeyLookup(database, settings.accounts, log);
-  const paying = new PayingSessions(database);
   return createListener({
     name: 'web',
     title: 'Agent Platform Service: web API',
@@ -93,13 +88,13 @@ export function createWeb(dependencies: WebDependencies): Listener {
         find: async (token) => {
           const found = await findSession(database, token, settings.accounts);
           if (!found) return undefined;
-          uses.note({ id: found.id, userId: found.user.id, lastUsed: found.lastSeenAt });
+          sessionUses.note({ id: found.id, userId: found.user.id, lastUsed: found.lastSeenAt });
           return { ...found, sessionId: found.id };
         },
         publicUrl: settings.http.webUrl,
       }),
-      apiKey.with((shown) => keys.find(shown.apiKey)),
-      payer.with((shown) => paying.find(shown)),
+      apiKey.with((shown) => apiKeys.find(shown.apiKey)),
+      payer.with((shown) => payingSessions.find(shown)),
       freshSession.with({ maxAgeMs: settings.accounts.stepUpMaxAgeMs }),
     ],
     database,

@@ -85,10 +85,13 @@ export function dealShares(total: bigint, shares: readonly bigint[]): bigint[] {
 }
 
 /** An exact amount in a request, parsed to base units. */
-export const amountText = z
-  .string()
-  .regex(EXACT, ofField(`must be digits with at most one point and ${DECIMALS} decimals`))
-  .transform(unitsOf);
+export const amountText = z.codec(
+  z
+    .string()
+    .regex(EXACT, ofField(`must be digits with at most one point and ${DECIMALS} decimals`)),
+  z.bigint(),
+  { decode: unitsOf, encode: formatAmount },
+);
 
 /** An amount to send in a request, rounded half up and parsed to base units. */
 export const roundedAmountText = z

@@ -1,7 +1,10 @@
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type * as askedOperation from './support/asked-operation.js';
+import type * as askedRead from './support/asked-read.js';
 import { CopiedTree, recipe } from './support/copied-tree.js';
+import type * as declared from './support/declared-endpoints.js';
 import type * as scheduledPass from './support/scheduled-pass.js';
 
 /** What the schedule's pass does, which its recipe leaves to who writes it. */
@@ -22,21 +25,43 @@ import type { HousekeepingActivities } from '../activities/housekeeping.js';
 import { proxyRecords } from './records.js';
 `;
 
+const ISOLATION = 'test/agents/lifecycle/isolation.docker.test.ts';
+
 let tree: CopiedTree;
 let added: string[];
 beforeAll(async () => {
   tree = await CopiedTree.make();
-  added = [...(await addPause()), ...(await addPruneMessages())];
+  added = [...(await addUptime()), ...(await addPause()), ...(await addPruneMessages())];
 });
 afterAll(() => tree?.remove());
 
 /** @returns the files that were touched. */
+async function addUptime(): Promise<string[]> {
+  const [declaration = '', handled = '', row = ''] = await recipe('An endpoint');
+  const contract = 'api/backend/contract.ts';
+  const reads = 'api/backend/agent-reads.ts';
+  await tree.insert(contract, declaration, 'export const setHeartbeat');
+  await tree.insert(reads, "import { agentUptime } from './contract.js';", 'import');
+  await tree.insert(reads, handled, '];', 'export const AGENT_READS');
+  await addVisits(row);
+  return [contract, reads];
+}
+
+/** Adds a row of the test of isolation to the tables of both listeners. */
+async function addVisits(row: string): Promise<void> {
+  for (const table of ['const WEB:', 'const BACKEND:']) {
+    await tree.insert(ISOLATION, row, '};', table);
+  }
+}
+
+/** @returns the files that were touched. */
 async function addPause(): Promise<string[]> {
-  const [rules = '', steps = ''] = await recipe('An operation of an agent');
+  const [rules = '', steps = '', row = ''] = await recipe('An operation of an agent');
   const kindsFile = 'src/types/operation-kinds.ts';
   const stepsFile = 'workflows/operation-steps.ts';
   await tree.insert(kindsFile, rules, '}', 'export const OPERATIONS =');
   await tree.insert(stepsFile, steps, '}', 'export const OPERATION_STEPS');
+  await addVisits(row);
   return [kindsFile, stepsFile];
 }
 
@@ -67,6 +92,25 @@ const inTree = async <Module>(file: string): Promise<Module> =>
 test('what else would have to be touched, the compiler would miss', async () => {
   const importers = await tree.importersOf('operation-kinds', ['src', 'api', 'temporal']);
   expect(await tree.compile([...added, ...importers])).toBe('');
+});
+
+test('an endpoint that was added to two files answers owners alone, on both listeners', async () => {
+  const { askBoth } = await inTree<typeof askedRead>('asked-read.ts');
+  const answers = { nobody: 401, bob: 404, ada: { id: 'agent-of-ada', startedAt: null } };
+  expect(await askBoth('uptime')).toEqual({ web: answers, backend: answers });
+});
+
+test('the test of isolation has a row for every endpoint once both recipes are followed', async () => {
+  const { declaredEndpoints } = await inTree<typeof declared>('declared-endpoints.ts');
+  const names = await declaredEndpoints();
+  expect(names.WEB).toContain('GET /api/agents/:id/uptime');
+  const text = await readFile(path.join(tree.folder, ISOLATION), 'utf8');
+  const [shared = ''] = /^function browsing.*?^\}/ms.exec(text) ?? [];
+  const withoutRow = (table: keyof typeof names) => {
+    const [rows = ''] = new RegExp(`^const ${table}:.*?^\\};`, 'ms').exec(text) ?? [];
+    return names[table].filter((name) => !`${rows}${shared}`.includes(`'${name}':`));
+  };
+  expect([withoutRow('WEB'), withoutRow('BACKEND')]).toEqual([[], []]);
 });
 
 test('an operation that was added to two files can be asked for', async () => {

@@ -31,7 +31,7 @@ export async function databaseAlone(
     log,
   });
   const backend = new BackendClient('http://127.0.0.1:1', 'nobody');
-  const dependencies: WebDependencies & BackendDependencies = {
+  const dependencies: WebDependencies & BackendDependencies & { readonly docker: DockerHost } = {
     ...services,
     ...{ settings, database, docker, log, backend },
   };

@@ -24,6 +24,7 @@ import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
+import { AgentCallerLookup } from '../../src/agents/credentials/agent-caller-lookup.js';
 import type { AgentSupervisors } from '../../src/agents/operations/supervisors.js';
 import type { Plan } from '../../src/types/plans.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
@@ -216,7 +217,8 @@ async function build(
   const { ai, secrets } = services;
   cleanups.push(() => ai.close());
 
-  const backendParts = { ...services, settings, database: db, docker, log };
+  const agentCallers = new AgentCallerLookup(db, settings.accounts);
+  const backendParts = { ...services, agentCallers, settings, database: db, docker, log };
   const backendListening = await createBackend(backendParts).listen('127.0.0.1', 0);
   cleanups.push(backendListening.close);
   const webParts = {

@@ -1,14 +1,21 @@
 import type { Logger } from 'pino';
+import type { AgentRef } from '../../types/agent-ref.js';
 import type { Page } from '../agents/agents.js';
 import { requireDocker } from './require-docker.js';
+import type { DiskSpace } from '../../docker/containers/docker-disk.js';
 import type { DockerHost } from '../../docker/containers/docker-host.js';
 import type { Database } from '../../platform/database/database.js';
 import { ServiceError } from '../../lib/errors.js';
+import { keptFor } from '../../lib/kept-for.js';
 import type { Allowed } from '../../platform/outbound/reachable.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import { AgentFiles } from './agent-files.js';
 import { byAgent, type HostAccess, type Instance, type Instances } from './host-access.js';
 import { LocalHost } from './local-host.js';
 import { HostUnreachableError, RemoteHost } from './remote-host.js';
+
+/** Milliseconds for which the engine's state is cached: anybody may request it. */
+const ENGINE_CACHED_MS = 1_000;
 
 interface HostDirectoryParts {
   readonly database: Database;
@@ -29,10 +36,17 @@ interface HostDirectoryParts {
 export class HostDirectory {
   readonly #parts: HostDirectoryParts;
   readonly #local: LocalHost;
+  /** Returns whether the engine beside this process answers, and the space on its disk. */
+  readonly engineHere: () => Promise<{ available: boolean; disk: DiskSpace | null }>;
 
   constructor(parts: HostDirectoryParts) {
     this.#parts = parts;
     this.#local = new LocalHost({ ...parts, id: parts.here });
+    const { docker } = parts;
+    this.engineHere = keptFor(ENGINE_CACHED_MS, async () => {
+      const available = await docker.available();
+      return { available, disk: (available && (await docker.disk.space())) || null };
+    });
   }
 
   /**
@@ -54,6 +68,11 @@ export class HostDirectory {
   async withDocker(id: string): Promise<HostAccess> {
     if (id === this.#parts.here) await requireDocker(this.#parts.docker);
     return this.of(id);
+  }
+
+  /** Returns the files of an agent's workspace. */
+  filesOf(agent: AgentRef): AgentFiles {
+    return new AgentFiles(this, agent);
   }
 
   /**

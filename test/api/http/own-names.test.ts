@@ -7,6 +7,7 @@ import { createContainersListener } from '../../../api/containers/containers.js'
 import type { Listening } from '../../../api/http/server.js';
 import { createMetricsListener } from '../../../api/metrics/metrics.js';
 import { createWeb } from '../../../api/web/web.js';
+import { AgentCallerLookup } from '../../../src/agents/credentials/agent-caller-lookup.js';
 import { HostListener } from '../../../src/agents/hosts/host-listener.js';
 import { LocalHost } from '../../../src/agents/hosts/local-host.js';
 import { Metrics } from '../../../src/metrics.js';
@@ -41,7 +42,10 @@ beforeAll(async () => {
   const listeners = {
     web: createWeb(parts),
     backend: createBackend(parts),
-    agents: createContainersListener(parts),
+    agents: createContainersListener({
+      ...parts,
+      agentCallers: new AgentCallerLookup(db, settings.accounts),
+    }),
     metrics: createMetricsListener({ settings, database: db, metrics: new Metrics(), log }),
   };
   for (const [name, listener] of Object.entries(listeners)) {

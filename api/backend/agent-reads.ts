@@ -1,0 +1,21 @@
+import { getAgent } from '../../src/agents/agents/agents.js';
+import { listArchives } from '../../src/agents/memory/archives.js';
+import { reply } from '../http/reply.js';
+import { answerHistory, presentArchive } from '../views/operations.js';
+import { agentArchives, agentOperations } from './contract.js';
+
+/**
+ * Reads of one agent that both listeners answer from the database. Row-level security decides by
+ * `tenant`; `caller` differs between the listeners, so no handler here may use it.
+ */
+export const AGENT_READS = [
+  agentArchives.handledBy(async ({ params, tenant }) => {
+    const agent = await getAgent(tenant, params.id);
+    const archives = await listArchives(tenant, agent.id);
+    return reply(200, { archives: archives.map(presentArchive) });
+  }),
+  agentOperations.handledBy(async ({ params, query, tenant }) => {
+    const agent = await getAgent(tenant, params.id);
+    return answerHistory(tenant, agent.id, query);
+  }),
+];
