@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/types/agent-ref.js';
 import { awaitReady } from '../src/agents/watchdog/await-ready.js';
-import type { HostTurns } from '../src/agents/watchdog/host-turns.js';
+import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
 import type { MemorySizes } from '../src/agents/memory/memory-sizes.js';
 import type { AgentVolumeStore } from '../src/agents/memory/agent-volume-store.js';
 import type { RuntimeStore } from '../src/agents/operations/runtime-store.js';
@@ -14,7 +14,7 @@ import type { RuntimeImage } from '../src/docker/containers/runtime-images.js';
 import {
   dockerActivities,
   dockerCalls,
-  inTurn,
+  runForOwner,
   makerHere,
   runHere,
   withinCallBudget,
@@ -39,7 +39,7 @@ export interface ContainerActivityDependencies {
   readonly specs: RuntimeStore;
   readonly volumes: AgentVolumeStore;
   readonly memorySizes: Pick<MemorySizes, 'requireRoom'>;
-  readonly turns: HostTurns;
+  readonly limiters: HostLimiters;
   readonly progress: StartProgress;
 }
 
@@ -48,7 +48,7 @@ export interface ContainerActivityDependencies {
  * success that was not acknowledged: it adopts existing objects.
  */
 export function createContainerActivities(dependencies: ContainerActivityDependencies) {
-  const { clones, docker, specs, turns, progress, volumes } = dependencies;
+  const { clones, docker, specs, limiters, progress, volumes } = dependencies;
 
   return {
     ...dockerActivities({
@@ -69,7 +69,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         await docker.volumes.remove(agent.agentId, others);
         await docker.volumes.findOwn(spec, madeBy);
         await volumes.name(agent, { name, madeBy });
-        await inTurn(turns.copies, agent, () =>
+        await runForOwner(limiters.copies, agent, () =>
           withinBudget("Copying its parent's memory", COPY_MS, (signal) =>
             docker.volumes.copy(spec, { ...original, leavesOut: isOfOneAgent }, madeBy, signal),
           ),
@@ -86,7 +86,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       },
     }),
 
-    ...dockerCalls(turns.calls, {
+    ...dockerCalls(limiters.calls, {
       createNetwork: async (agent: AgentRef) => docker.networks.ensure(await specs.specOf(agent)),
       /** Ports that this agent cannot use, since networks of other agents occupy the matching subnets. */
       takenPlaces: async ({ agentId }: AgentRef) =>
@@ -147,13 +147,13 @@ export async function createContainer(
 
 /** Returns the agent's image from Docker, or pulls it in the agent's turn. */
 export async function obtainImage(
-  { docker, turns }: ContainerActivityDependencies,
+  { docker, limiters }: ContainerActivityDependencies,
   agent: AgentRef,
   image: string,
 ): Promise<RuntimeImage> {
   const local = await withinCallBudget(() => docker.images.find(image));
   if (local) return local;
-  return inTurn(turns.pulls, agent, () =>
+  return runForOwner(limiters.pulls, agent, () =>
     withinBudget('Pulling its image', PULL_MS, (signal) => docker.images.ensure(image, { signal })),
   );
 }

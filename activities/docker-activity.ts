@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/types/agent-ref.js';
 import { DockerRefusedError } from '../src/docker/containers/container-errors.js';
 import { jittered } from '../src/lib/jitter.js';
-import type { EndTurn, Turns } from '../src/lib/turns.js';
+import type { FairLimiter, Release } from '../src/lib/fair-limiter.js';
 import { asApplicationFailure } from './failures.js';
 import {
   budgetDetails,
@@ -76,15 +76,15 @@ export const isOfRepair = (): boolean => Context.current().info.workflowType ===
 export const dockerActivity = <T>(work: () => Promise<T>): Promise<T> =>
   asApplicationFailure(() => heartbeating(work));
 
-/** Runs the work for an agent in its owner's turn; work that an operation requests goes first. */
-export function inTurn<T>(
-  turns: Turns,
+/** Does work for an agent in a slot of its owner; steps of operations go first. */
+export function runForOwner<T>(
+  limiter: FairLimiter,
   { userId: owner }: AgentRef,
-  work: (endTurn: EndTurn) => Promise<T>,
+  work: (release: Release) => Promise<T>,
 ): Promise<T> {
   const { cancellationSignal: signal, info } = Context.current();
   const isUrgent = (info.priority?.priorityKey ?? USUAL_PRIORITY) < USUAL_PRIORITY;
-  return turns.run({ owner, isUrgent, signal }, work);
+  return limiter.run({ owner, isUrgent, signal }, work);
 }
 
 /**
@@ -129,13 +129,13 @@ export function dockerActivities<T extends Activities>(activities: T): T {
   return Object.fromEntries(each) as T;
 }
 
-/** Wraps activities in Docker that serve one agent each, and runs them in turns. */
-export function dockerCalls<T extends AgentActivities>(turns: Turns, activities: T): T {
+/** Activities in Docker, each for one agent and in a slot of its owner. */
+export function dockerCalls<T extends AgentActivities>(limiter: FairLimiter, activities: T): T {
   const each = Object.entries(activities).map(([name, activity]) => [
     name,
     (agent: AgentRef, ...args: never[]) =>
       dockerActivity(() =>
-        inTurn(turns, agent, () => withinCallBudget(() => activity(agent, ...args))),
+        runForOwner(limiter, agent, () => withinCallBudget(() => activity(agent, ...args))),
       ),
   ]);
   // Each wrapper has the signature of its activity.

@@ -16,7 +16,7 @@ import { StillThereError } from '../src/accounts/accounts/account-deletions.js';
 import { NotFoundError, ServiceError } from '../src/lib/errors.js';
 import { MailServerError } from '../src/accounts/mail-delivery/mail-transport.js';
 import { ChannelError } from '../src/notifications/channel.js';
-import { ObservationLimitError } from '../src/agents/watchdog/observation-limit.js';
+import { ObservationLimitError } from '../src/agents/watchdog/observation-limiter.js';
 import { NoPortFreeError } from '../src/agents/operations/supervisor-store.js';
 import { MemoryFullError } from '../src/agents/memory/memory-sizes.js';
 import { AgentNotReadyError } from '../src/agents/watchdog/await-ready.js';

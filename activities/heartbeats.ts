@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/types/agent-ref.js';
-import type { HostTurns } from '../src/agents/watchdog/host-turns.js';
+import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
 import type { HeartbeatSender } from '../src/agents/heartbeat/heartbeat-sender.js';
 import { asApplicationFailure } from './failures.js';
 
@@ -24,7 +24,7 @@ const MAX_WAIT_MS = 5 * 60_000;
  */
 export function createHeartbeatActivities(
   sender: Pick<HeartbeatSender, 'send'>,
-  turns: Pick<HostTurns, 'heartbeats'>,
+  limiters: Pick<HostLimiters, 'heartbeats'>,
 ) {
   return {
     /** Sends the heartbeat in the turn of the agent's owner: agents that hang do not block other owners. */
@@ -32,8 +32,8 @@ export function createHeartbeatActivities(
       asApplicationFailure(() => {
         const { cancellationSignal } = Context.current();
         const signal = AbortSignal.any([cancellationSignal, AbortSignal.timeout(MAX_WAIT_MS)]);
-        const asker = { owner: agent.userId, isUrgent: false, signal };
-        return turns.heartbeats.run(asker, () => sender.send(agent, cancellationSignal));
+        const caller = { owner: agent.userId, signal };
+        return limiters.heartbeats.run(caller, () => sender.send(agent, cancellationSignal));
       }),
   };
 }

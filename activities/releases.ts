@@ -4,7 +4,7 @@ import { obtainImage, type ContainerActivityDependencies } from './containers.js
 import {
   dockerActivities,
   dockerCalls,
-  inTurn,
+  runForOwner,
   makerHere,
   withinCallBudget,
 } from './docker-activity.js';
@@ -19,7 +19,7 @@ export interface ReleaseActivityDependencies extends ContainerActivityDependenci
 
 /** Creates the activities that replace an agent's container or memory on its Docker. Each is idempotent. */
 export function createReleaseActivities(dependencies: ReleaseActivityDependencies) {
-  const { docker, releases, specs, turns, volumes } = dependencies;
+  const { docker, releases, specs, limiters, volumes } = dependencies;
 
   return {
     ...dockerActivities({
@@ -39,7 +39,7 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
         await withinCallBudget(() => docker.volumes.findOwn(spec, madeBy));
         await volumes.name(agent, { name: volume, madeBy });
         if (copyOf === undefined) return withinCallBudget(() => docker.volumes.make(spec, madeBy));
-        return inTurn(turns.copies, agent, () =>
+        return runForOwner(limiters.copies, agent, () =>
           withinBudget('Copying its memory', COPY_MS, (signal) =>
             docker.volumes.copy(spec, { ...agent, volume: copyOf }, madeBy, signal),
           ),
@@ -47,7 +47,7 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
       },
     }),
 
-    ...dockerCalls(turns.calls, {
+    ...dockerCalls(limiters.calls, {
       /** Keeps the stopped container, so that the agent can be rolled back to it. */
       retainContainer: ({ agentId }: AgentRef) => docker.containers.retain(agentId),
 

@@ -28,9 +28,9 @@ const isToBeReplaced = (error: unknown): boolean =>
  * the agent came up.
  */
 export function createStartActivities(dependencies: ContainerActivityDependencies) {
-  const { docker, memorySizes, specs, turns, progress } = dependencies;
+  const { docker, memorySizes, specs, limiters, progress } = dependencies;
 
-  return dockerCalls(turns.starts, {
+  return dockerCalls(limiters.starts, {
     /** Starts the container, and returns the milliseconds for which it has run by now; 0 if it does not run. */
     async startContainer(agent: AgentRef): Promise<number> {
       await memorySizes.requireRoom(agent);

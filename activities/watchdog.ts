@@ -5,7 +5,7 @@ import type { AgentRef } from '../src/types/agent-ref.js';
 import { AgentGoneError } from '../src/agents/agents/agents.js';
 import { keepCrash } from '../src/agents/logs/keep-crash.js';
 import { PortCache } from '../src/agents/operations/port-cache.js';
-import { observationLimit } from '../src/agents/watchdog/observation-limit.js';
+import { observationLimiter } from '../src/agents/watchdog/observation-limiter.js';
 import type { ContainerHealth, Observation } from '../src/agents/watchdog/observation.js';
 import { observeAgent, observeHealthyAgent } from '../src/agents/watchdog/observe-agent.js';
 import { jittered } from '../src/lib/jitter.js';
@@ -30,9 +30,10 @@ export interface WatchdogActivityDependencies extends ContainerActivityDependenc
 
 /** Creates the activities with which the watchdog observes agents and treats unhealthy ones. */
 export function createWatchdogActivities(dependencies: WatchdogActivityDependencies) {
-  const { docker, specs, turns, progress, checkIntervalMs, degradedCheckIntervalMs } = dependencies;
+  const { docker, specs, limiters, progress, checkIntervalMs, degradedCheckIntervalMs } =
+    dependencies;
   const eyes = { containers: docker.containers, progress };
-  const limit = observationLimit();
+  const limiter = observationLimiter();
   const ports = new PortCache(specs);
 
   return {
@@ -73,7 +74,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
         keepCrash({ containers: docker.containers, specs }, agent, transitionId),
       ),
 
-    ...dockerCalls(turns.calls, {
+    ...dockerCalls(limiters.calls, {
       /** Kills the gateway, which is the container's process. A missing or ended gateway is no error. */
       killGateway: ({ agentId }: AgentRef) => docker.containers.kill(agentId),
     }),
@@ -101,7 +102,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     observe: () => Promise<Observation>,
   ): Promise<Observation> {
     try {
-      return await withinRefusals(() => limit(userId, observe));
+      return await withinRefusals(() => limiter.run({ owner: userId }, observe));
     } catch (error) {
       // No observation is possible any more, or Docker refuses to give one.
       const isRefused = error instanceof LastingRefusalError;

@@ -19,7 +19,7 @@ const AIM_TOLD = '0.95 to 1.05';
 const AIM_SIGN_INS = 0.9;
 const AIM_VALIDATION = 0.6;
 
-/** Hashed at a time by one process (src/accounts/accounts/hashing-queue.ts). */
+/** Hashed at a time by one process (src/accounts/accounts/hashing-limiters.ts). */
 const AT_ONCE = 2;
 
 const PASSWORD = 'a-password-of-benchmarks';

@@ -18,7 +18,7 @@ import { RuntimeStore } from './agents/operations/runtime-store.js';
 import { SupervisorStore } from './agents/operations/supervisor-store.js';
 import type { AgentSupervisors } from './agents/operations/supervisors.js';
 import { createAi, type Ai } from './ai/routing/ai.js';
-import { DemoShares } from './ai/routing/demo-shares.js';
+import { DemoBudget } from './ai/routing/demo-budget.js';
 import type { AttemptResult } from './ai/routing/no-answer-error.js';
 import { CloneMemories } from './agents/clones/clone-memories.js';
 import { ClonePayments } from './agents/clones/clone-payments.js';
@@ -111,7 +111,7 @@ export interface ApiServices {
   readonly chain: ChainNode;
   readonly chats: Chats;
   readonly clones: Clones;
-  readonly demoShares: DemoShares;
+  readonly demoBudget: DemoBudget;
   readonly directory: HostDirectory;
   readonly deployments: Deployments;
   /** Gateway of functions that are paid for each run. */
@@ -211,7 +211,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       chain: settings.chain,
       settings: settings.clones,
     }),
-    demoShares: new DemoShares(),
+    demoBudget: new DemoBudget(),
     directory,
     heartbeats: new UserHeartbeats(database),
     deployments: new Deployments({

@@ -1,6 +1,6 @@
-import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/platform/database/database.js';
+import { FairLimiter } from '../src/lib/fair-limiter.js';
 import { periodically } from '../src/platform/process/periodically.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 
@@ -11,7 +11,7 @@ const INTERVAL_MS = 15_000;
 const PAGE = 200;
 
 /** Concurrent calls to Temporal. */
-const limit = pLimit(20);
+const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
 interface FinishDependencies {
   readonly database: Database;
@@ -56,7 +56,9 @@ export async function finishRemovals({
           ORDER BY a.id LIMIT ${PAGE}`,
         { host, after },
       );
-      await Promise.all(agents.map(({ id }) => limit(() => supervisors.abandon(id))));
+      await Promise.all(
+        agents.map(({ id }) => limiter.run({ owner: host }, () => supervisors.abandon(id))),
+      );
       const last = agents.at(-1);
       if (!last) break;
       after = last.id;

@@ -1,7 +1,7 @@
-import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/platform/database/database.js';
 import type { ToldTable } from '../src/platform/database/row-changes.js';
+import { FairLimiter } from '../src/lib/fair-limiter.js';
 import { pause } from '../src/lib/pause.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
@@ -69,9 +69,11 @@ export async function handOver(
          ORDER BY due_at LIMIT ${MAX_TOGETHER} FOR UPDATE SKIP LOCKED))
       RETURNING ${key} AS id, ${owner} AS owner`,
   );
-  const limit = pLimit(MAX_CALLS);
+  const limiter = new FairLimiter({ atOnce: MAX_CALLS, perOwner: MAX_CALLS });
   const results = await Promise.allSettled(
-    due.map((row) => limit(start, row.id, row.owner ?? undefined)),
+    due.map((row) =>
+      limiter.run({ owner: row.owner ?? '' }, () => start(row.id, row.owner ?? undefined)),
+    ),
   );
   const failed = results.flatMap((each, index) =>
     each.status === 'rejected' ? [{ id: due[index]?.id, reason: each.reason as unknown }] : [],

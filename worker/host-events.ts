@@ -1,4 +1,3 @@
-import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Supervisors } from '../temporal/supervisors.js';
 import { findAgent } from '../src/agents/agents/agents.js';
@@ -9,6 +8,7 @@ import type { ContainerDeath } from '../src/docker/containers/death-cause.js';
 import type { DockerHost } from '../src/docker/containers/docker-host.js';
 import type { Database } from '../src/platform/database/database.js';
 import { UnavailableError } from '../src/lib/errors.js';
+import { FairLimiter } from '../src/lib/fair-limiter.js';
 import { pause } from '../src/lib/pause.js';
 
 /** Concurrent calls to Temporal. */
@@ -61,7 +61,7 @@ export class HostEvents {
   #awake = new AbortController();
 
   readonly #dependencies: HostEventsDependencies;
-  readonly #limit = pLimit(AT_ONCE);
+  readonly #limiter = new FairLimiter({ atOnce: AT_ONCE, perOwner: AT_ONCE });
 
   constructor(dependencies: HostEventsDependencies) {
     this.#dependencies = dependencies;
@@ -175,8 +175,13 @@ export class HostEvents {
   }
 
   /** Runs the work for all elements, even if some fail, and returns the failures. */
-  async #each<T>(all: readonly T[], work: (each: T) => Promise<void>): Promise<unknown[]> {
-    const done = await Promise.allSettled(all.map((each) => this.#limit(work, each)));
+  async #each<T extends { readonly userId: string }>(
+    all: readonly T[],
+    work: (each: T) => Promise<void>,
+  ): Promise<unknown[]> {
+    const done = await Promise.allSettled(
+      all.map((each) => this.#limiter.run({ owner: each.userId }, () => work(each))),
+    );
     return done.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
   }
 }

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { NativeConnection } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { findAgent } from '../src/agents/agents/agents.js';
-import { hostTurns } from '../src/agents/watchdog/host-turns.js';
+import { hostLimiters } from '../src/agents/watchdog/host-limiters.js';
 import { StartProgress } from '../src/agents/watchdog/start-progress.js';
 import { supervisedOf } from '../src/agents/operations/supervisors.js';
 import { REPAIR_PAUSE_MS, STARTUP_GRACE_MS } from '../src/types/watchdog.js';
@@ -70,7 +70,7 @@ export async function openLocalRepair(parts: LocalRepairParts) {
     times.ask,
     log,
   );
-  const turns = hostTurns(settings.agents.startsAtOnce);
+  const limiters = hostLimiters(settings.agents.startsAtOnce);
   const progress = new StartProgress(docker.containers);
   const repair = new LocalRepair({
     docker,
@@ -80,7 +80,7 @@ export async function openLocalRepair(parts: LocalRepairParts) {
     mayAct,
     settings: watchdog,
     times,
-    turns,
+    limiters,
     progress,
     log,
     async tell({ agentId, userId }) {
@@ -91,7 +91,7 @@ export async function openLocalRepair(parts: LocalRepairParts) {
   });
   return {
     /** State shared with the activities of this host. */
-    shared: { guard, turns, progress },
+    shared: { guard, limiters, progress },
     knowsAgents: journal.entries().length > 0,
     /** Resolves when the signal has aborted and no repair is in flight. */
     async run(signal: AbortSignal): Promise<void> {

@@ -39,7 +39,7 @@ import { runWorkers, type Part } from './run-together.js';
 import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
 import { sendNotifications } from './send-notifications.js';
 import { serveHost } from './serve-host.js';
-import { tellTurns } from './tell-turns.js';
+import { reportLimiters } from './report-limiters.js';
 
 /** Milliseconds after which agents are probed even without events from their Docker. */
 const FIRST_EVENTS_MS = 30_000;
@@ -125,8 +125,8 @@ export function hostParts(worker: ConnectedWorker): Part[] {
       removeImagesPeriodically({ database, docker, usual, log }, signal),
     ),
     {
-      name: 'figures of turns',
-      run: (signal) => tellTurns(worker.turns, Runtime.instance().metricMeter, signal),
+      name: 'figures of limiters',
+      run: (signal) => reportLimiters(worker.limiters, Runtime.instance().metricMeter, signal),
     },
     {
       name: 'host listener',

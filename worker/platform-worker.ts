@@ -1,6 +1,5 @@
 import type { NativeConnection } from '@temporalio/worker';
 import { Worker, type WorkerOptions } from '@temporalio/worker';
-import pLimit from 'p-limit';
 import { createAccountDeletionActivities } from '../activities/account-deletion.js';
 import {
   createHeartbeatActivities,
@@ -26,9 +25,10 @@ import { createMoneyActivities } from '../activities/money.js';
 import { createRetentionActivities } from '../activities/retention.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import type { AccountDeletions } from '../src/accounts/accounts/account-deletions.js';
-import type { HostTurns } from '../src/agents/watchdog/host-turns.js';
+import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
 import type { StartProgress } from '../src/agents/watchdog/start-progress.js';
 import { supervisedOf } from '../src/agents/operations/supervisors.js';
+import { FairLimiter } from '../src/lib/fair-limiter.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 import type { Settings } from '../src/settings.js';
 import type { DockerHost } from '../src/docker/containers/docker-host.js';
@@ -59,11 +59,11 @@ const HEARTBEAT_THROTTLE = '2 seconds';
 const MAX_CACHED_WORKFLOWS = 500;
 
 /** Concurrent calls to Temporal. */
-const limit = pLimit(20);
+const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
 /**
- * Concurrent steps of one host's agents, including those that only watch or wait for their turn: more
- * than a host has agents. Work in Docker takes turns (`HostTurns`).
+ * Steps of agents on one host in flight, including those that only watch or wait for a slot: more than a
+ * host has agents. Work in Docker is bounded by `HostLimiters`.
  */
 const MAX_STEPS = 20_000;
 
@@ -90,7 +90,7 @@ export interface WorkerDependencies {
   readonly docker: DockerHost;
   /** Serializes the supervisors' steps with the host's own repairs. */
   readonly guard: AgentGuard;
-  readonly turns: HostTurns;
+  readonly limiters: HostLimiters;
   readonly progress: StartProgress;
   readonly code: WorkflowCode;
   readonly gate: DatabaseGate;
@@ -99,7 +99,7 @@ export interface WorkerDependencies {
 /** Dependencies of the workers that may run anywhere. */
 export type PlatformDependencies = Omit<
   WorkerDependencies,
-  'docker' | 'guard' | 'turns' | 'progress'
+  'docker' | 'guard' | 'limiters' | 'progress'
 >;
 
 /** Creates the workers of this process: those of the platform, and those of the local Docker host. */
@@ -132,8 +132,9 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createAccountDeletionActivities(accountDeletions),
         ...createSupervisionActivities({
           database,
-          ensure: (agent) => limit(() => supervisors.ensure(agent)),
-          endStuckParts: (agent) => limit(() => supervisors.endStuckParts(agent)),
+          ensure: (agent) => limiter.run({ owner: agent.userId }, () => supervisors.ensure(agent)),
+          endStuckParts: (agent) =>
+            limiter.run({ owner: agent.userId }, () => supervisors.endStuckParts(agent)),
           checkIntervalMs: watchdog.checkIntervalMs,
         }),
         ...createRetentionActivities(retention),
@@ -158,12 +159,12 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
  * that sends them heartbeats.
  */
 export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const { docker, guard, progress, services, settings, supervisors, turns } = dependencies;
+  const { docker, guard, progress, services, settings, supervisors, limiters } = dependencies;
   const { heartbeats, memorySizes, reconciliation, releases, runtimes, volumes } = services;
   const { cloneMemories: clones } = services;
   const { host, watchdog } = settings.agents;
   const common = commonOptions(dependencies);
-  const onDocker = { clones, docker, specs: runtimes, volumes, memorySizes, turns, progress };
+  const onDocker = { clones, docker, specs: runtimes, volumes, memorySizes, limiters, progress };
   return Promise.all([
     Worker.create({
       ...common,
@@ -178,7 +179,11 @@ export async function createHostWorkers(dependencies: WorkerDependencies): Promi
           host,
           wake: async (agents) => {
             await Promise.all(
-              agents.map((agent) => limit(() => supervisors.checkNow(supervisedOf(agent)))),
+              agents.map((agent) =>
+                limiter.run({ owner: agent.userId }, () =>
+                  supervisors.checkNow(supervisedOf(agent)),
+                ),
+              ),
             );
           },
         }),
@@ -205,7 +210,7 @@ export async function createHostWorkers(dependencies: WorkerDependencies): Promi
     Worker.create({
       ...common,
       taskQueue: heartbeatsTaskQueue(host),
-      activities: createHeartbeatActivities(heartbeats, turns),
+      activities: createHeartbeatActivities(heartbeats, limiters),
       maxConcurrentActivityTaskExecutions: MAX_HEARTBEATS,
     }),
   ]);

@@ -1,4 +1,3 @@
-import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import { operationRules } from '../src/types/operation-kinds.js';
 import {
@@ -15,6 +14,7 @@ import type { OperationRow } from '../src/platform/database/models.js';
 import { selectFrom } from '../src/platform/database/schema/table.js';
 import { Operation } from '../src/platform/database/tables/agents.js';
 import { UnavailableError } from '../src/lib/errors.js';
+import { FairLimiter } from '../src/lib/fair-limiter.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
 /** Most milliseconds between two passes. */
@@ -30,7 +30,7 @@ const RUNNING_SECONDS = 60;
 const MAX_AT_ONCE = 200;
 
 /** Most concurrent calls to Temporal. */
-const limit = pLimit(20);
+const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
 /** Error of a started operation whose supervisor run was closed. */
 export const SUPERVISOR_ENDED =
@@ -61,7 +61,9 @@ export async function recoverOperations(
   await resumeRemovals(database);
   for (;;) {
     const open = await claim(database);
-    await Promise.all(open.map((operation) => limit(attempt, operation)));
+    await Promise.all(
+      open.map((operation) => limiter.run({ owner: operation.userId }, () => attempt(operation))),
+    );
     if (open.length < MAX_AT_ONCE) return;
   }
 

@@ -4,7 +4,7 @@ import { MAX_MESSAGE } from '../../src/workspace/git/sync.js';
 import { DEFAULT_DEPTH, MAX_DEPTH, type TreeNode } from '../../src/workspace/files/tree.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
-import type { ConcurrencyLimit } from '../http/under-way.js';
+import type { ConcurrencyLimit } from '../http/in-flight.js';
 
 /*
  * File explorer endpoints (spec 4.14), declared without handlers because the web API serves them under
@@ -15,7 +15,7 @@ import type { ConcurrencyLimit } from '../http/under-way.js';
 export const BROWSE_MS = 45_000;
 
 /** Each request may hold an answer of several megabytes in memory. */
-export const FILES_AT_ONCE: ConcurrencyLimit = { name: 'files', max: 8, most: 100 };
+export const FILES_AT_ONCE: ConcurrencyLimit = { name: 'files', perOwner: 8, total: 100 };
 
 const browse = area({
   ...{ tag: 'Files', auth: bearer, atOnce: FILES_AT_ONCE },

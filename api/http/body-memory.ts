@@ -1,13 +1,17 @@
 import type { ServerResponse } from 'node:http';
-import { Shares, type Release } from '../../src/lib/shares.js';
+import type { Release } from '../../src/lib/fair-limiter.js';
+import { QuotaLimiter } from '../../src/lib/quota-limiter.js';
 import { whenClosed } from './when-closed.js';
 
 /** Bytes of request bodies in this process's memory, from arrival until the request is answered. */
 export class BodyMemory {
-  readonly #bytes: Shares;
+  readonly #bytes: QuotaLimiter;
 
   constructor(bounds: { readonly bodiesBytes: number; readonly bodiesBytesOfOwner: number }) {
-    this.#bytes = new Shares({ most: bounds.bodiesBytes, perOwner: bounds.bodiesBytesOfOwner });
+    this.#bytes = new QuotaLimiter({
+      total: bounds.bodiesBytes,
+      perOwner: bounds.bodiesBytesOfOwner,
+    });
   }
 
   /**

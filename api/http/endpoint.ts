@@ -3,7 +3,7 @@ import type { Statements, TenantDatabase } from '../../src/platform/database/dat
 import type { Authentication, Caller } from '../auth/authentication.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { Limits, RateLimit } from './rate-limit.js';
-import type { ConcurrencyLimit } from './under-way.js';
+import type { ConcurrencyLimit } from './in-flight.js';
 import type { FileReply, HtmlReply, RedirectReply, Reply, StreamReply } from './reply.js';
 import type { BodyFormat, BodyOf } from './body-format.js';
 

@@ -37,7 +37,7 @@ import { validate } from './middleware/validate.js';
 import { presenter } from './presenter.js';
 import { limitsOf, type WideLimit } from './rate-limit.js';
 import type { Server } from './server.js';
-import { UnderWay } from './under-way.js';
+import { RequestsInFlight } from './in-flight.js';
 
 export interface PipelineOptions {
   readonly endpoints: readonly Endpoint[];
@@ -78,7 +78,7 @@ function routes(options: PipelineOptions) {
   const shared: Shared = {
     ...options,
     bodies: new BodyMemory(options.server.bounds),
-    underWay: new UnderWay(),
+    inFlight: new RequestsInFlight(),
   };
   // Literal paths first, so that `/api/agents/clone` matches before `/api/agents/:id`.
   const literalFirst = options.endpoints.toSorted((a, b) => parameters(a) - parameters(b));
@@ -92,7 +92,7 @@ function routes(options: PipelineOptions) {
 
 interface Shared extends PipelineOptions {
   readonly bodies: BodyMemory;
-  readonly underWay: UnderWay;
+  readonly inFlight: RequestsInFlight;
 }
 
 /**
@@ -101,7 +101,7 @@ interface Shared extends PipelineOptions {
  */
 function endpointPipeline(endpoint: Endpoint, shared: Shared) {
   const { atOnce, auth, errorForm, idempotent: takesKey, limitOfCaller } = endpoint;
-  const { bodies, configs, database, idempotency, limiter, log, server, underWay } = shared;
+  const { bodies, configs, database, idempotency, limiter, log, server, inFlight } = shared;
   const limits = limitsOf(endpoint, shared.limits);
   const format = endpoint.body && formatOf(endpoint.body);
   const answers = presenter(endpoint, errorStatuses(endpoint), shared);
@@ -123,7 +123,7 @@ function endpointPipeline(endpoint: Endpoint, shared: Shared) {
     isProof ? [] : body,
     validate(endpoint, format),
     withTenant(endpoint, database),
-    when(atOnce, (limit) => limitConcurrency(limit, underWay)),
+    when(atOnce, (limit) => limitConcurrency(limit, inFlight)),
     when(takesKey && idempotency, (once) => idempotent(routeOf(endpoint), once, answers)),
     present(answers, log),
     handle(endpoint),

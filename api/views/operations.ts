@@ -7,7 +7,7 @@ import type { AgentArchiveRow, OperationRow } from '../../src/platform/database/
 import { isObject } from '../../src/lib/json.js';
 import { nextPageLink, page, wholeNumber } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
-import type { ConcurrencyLimit } from '../http/under-way.js';
+import type { ConcurrencyLimit } from '../http/in-flight.js';
 import { presentTransition, watchdogTransition } from './watchdog.js';
 
 /** Maximum seconds that `?wait=` holds an answer (decision 2). */
@@ -22,9 +22,9 @@ export const waitQuery = z.object({
 /** Limits a user's waiting requests: each holds a connection and polls the database. */
 export const WAITS_AT_ONCE: ConcurrencyLimit = {
   name: 'waits',
-  max: 50,
+  perOwner: 50,
   // Each waiting request polls the database twice a second.
-  most: 500,
+  total: 500,
   counts: (query) => isObject(query) && Number(query.wait) > 0,
 };
 

@@ -8,7 +8,7 @@ import {
   roundedAmountText,
 } from '../../src/types/money.js';
 import type { QueuedSplit, SplitWithPayouts } from '../../src/money/splits/royalty-splits.js';
-import { parseShare, percentOf } from '../../src/money/splits/shares.js';
+import { parsePercentage, percentageOf } from '../../src/money/splits/percentages.js';
 import { PAYOUT_STATUSES, SPLIT_STATUSES } from '../../src/types/split-states.js';
 import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
 import { pageQuery } from '../http/pagination.js';
@@ -24,7 +24,7 @@ const share = z
   .min(0, { abort: true })
   .max(100, { abort: true })
   .describe('Percentage with at most four decimals')
-  .transform(parseShare)
+  .transform(parsePercentage)
   .pipe(z.bigint(ofField('must have at most four decimals')));
 
 const recipients = z
@@ -116,7 +116,7 @@ export function presentSplit({ split, payouts }: SplitWithPayouts): z.input<type
     ...(split.error !== null && { error: split.error }),
     payouts: payouts.map(({ address, share, amount, status, transaction }) => ({
       address,
-      share: percentOf(share),
+      share: percentageOf(share),
       amount: formatAmount(BigInt(amount)),
       status,
       transaction,

@@ -45,7 +45,7 @@ const entry = z
 const demo = area({ tag: 'Demo', auth: anonymous, limit: LIMITS.demo });
 
 /** Creates the keyless demo chat (spec 4.6). */
-export function demoEndpoints({ ai, demoShares }: WebDependencies) {
+export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
   const models = demoModels((each) => ai.router.available(each));
   return [
     demo({
@@ -112,7 +112,7 @@ export function demoEndpoints({ ai, demoShares }: WebDependencies) {
           request: { messages, max_tokens: MAX_TOKENS },
           signal,
         });
-        const settle = demoShares.hold(networksOf(clientAddress), estimate(messages));
+        const settle = demoBudget.hold(networksOf(clientAddress), estimate(messages));
         try {
           const { completion, model, usage } = await ai.completions.answer(call);
           settle(usage.inputTokens + usage.outputTokens);

@@ -13,7 +13,7 @@ export interface WebDependencies extends Pick<
   | 'chain'
   | 'chats'
   | 'clones'
-  | 'demoShares'
+  | 'demoBudget'
   | 'farcaster'
   | 'payingSessions'
   | 'paymentSessions'

@@ -20,7 +20,7 @@ export function leavingEndpoints({ settings, database }: WebDependencies) {
       path: '/api/settings/export',
       summary: 'Export all data of your account, without secrets, as a JSON file',
       limit: LIMITS.export,
-      atOnce: { name: 'export', max: 1 },
+      atOnce: { name: 'export', perOwner: 1 },
       responses: { 200: 'file' },
       async handler({ caller, tenant }) {
         const pieces = await exportAccount(tenant, caller.user.id);

@@ -1,10 +1,10 @@
 import { Client, Connection } from '@temporalio/client';
-import pLimit from 'p-limit';
 import { Op } from 'sequelize';
 import { poll } from '../../dev/poll.js';
 import type { WatchdogMemory } from '../../src/types/watchdog.js';
 import { Database } from '../../src/platform/database/database.js';
 import type { AgentRow } from '../../src/platform/database/models.js';
+import { FairLimiter } from '../../src/lib/fair-limiter.js';
 import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../../workflows/ids.js';
 import { AGENT_PHASE, attributesOf } from '../../workflows/search-attributes.js';
 import type { superviseAgent } from '../../workflows/supervise-agent.js';
@@ -16,7 +16,7 @@ import { median } from './statistics.js';
 const TIMEOUT_MS = 900_000;
 
 /** Calls to Temporal at a time. */
-const limit = pLimit(20);
+const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
 /** Supervisors that are asked how long their history is. */
 const SAMPLE = 100;
@@ -95,7 +95,7 @@ export class SupervisedAgents {
         ],
       });
     };
-    await Promise.all(agents.map((agent) => limit(start, agent)));
+    await Promise.all(agents.map((agent) => limiter.run({ owner: '' }, () => start(agent))));
     const all = await poll(
       async () => ((await this.#countSeen()) === this.#rows.length ? true : undefined),
       { timeoutMs: TIMEOUT_MS, everyMs: 500 },
@@ -115,7 +115,7 @@ export class SupervisedAgents {
         .describe();
       lengths.push(historyLength);
     };
-    await Promise.all(sample.map((row) => limit(read, row)));
+    await Promise.all(sample.map((row) => limiter.run({ owner: '' }, () => read(row))));
     const sum = lengths.reduce((total, length) => total + length, 0);
     return { median: median(lengths), sum, of: lengths.length };
   }

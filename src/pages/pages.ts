@@ -1,15 +1,14 @@
 import { ServiceError } from '../lib/errors.js';
+import { FairLimiter } from '../lib/fair-limiter.js';
 import { networksOf } from '../platform/http/client-networks.js';
 import { OutboundError } from '../platform/outbound/outbound-error.js';
 import type { Outbound } from '../platform/outbound/outbound.js';
 import { readTarget } from '../platform/outbound/target.js';
-import { Turns } from '../lib/turns.js';
 import { cacheTime } from './cache-time.js';
-import { HostPlaces } from './host-places.js';
 import { KeptPages } from './kept-pages.js';
 import type { FetchedPage, PageReadings, Reading } from './read-page.js';
 import { ReadingProcesses, type ReadingBounds } from './reading-processes.js';
-import { SharedWork } from './shared-work.js';
+import { SingleFlight } from './single-flight.js';
 
 /** The `User-Agent` header sent to a page's server. */
 const USER_AGENT = 'AgentPlatform-WebSummarizer/1.0';
@@ -78,9 +77,9 @@ export class Pages {
   readonly #outbound: Outbound;
   readonly #bounds: PageBounds;
   readonly #processes: ReadingProcesses;
-  readonly #turns: Turns;
-  readonly #hosts: HostPlaces;
-  readonly #fetches = new SharedWork<Fetched>();
+  readonly #limiter: FairLimiter;
+  readonly #hosts: FairLimiter;
+  readonly #fetches = new SingleFlight<Fetched>();
   readonly #kept = new KeptPages<PageAnswer<Reading>>(MAX_KEPT_BYTES);
 
   constructor({ bounds, outbound, program, reading }: PagesOptions) {
@@ -90,8 +89,12 @@ export class Pages {
       program ?? new URL('./reading-process.js', import.meta.url),
       reading,
     );
-    this.#turns = new Turns(this.#bounds.atOnce);
-    this.#hosts = new HostPlaces(this.#bounds.perHost);
+    const { atOnce, perHost, waiting } = this.#bounds;
+    this.#limiter = new FairLimiter({
+      atOnce,
+      queue: { max: waiting, refusal: () => new QueueFullError() },
+    });
+    this.#hosts = new FairLimiter({ atOnce: Infinity, perOwner: perHost });
   }
 
   /**
@@ -109,12 +112,11 @@ export class Pages {
     // A cache entry's key contains the name of its reading.
     const kept = this.#kept.get(key) as PageAnswer<R> | undefined;
     if (kept) return kept;
-    if (this.#turns.state.waiting >= this.#bounds.waiting) throw new QueueFullError();
     const deadline = AbortSignal.timeout(this.#bounds.fetchMs);
     const limit = AbortSignal.any([signal, deadline]);
     const owner = networksOf(client).host;
     try {
-      return await this.#turns.run({ owner, isUrgent: true, signal: limit }, async () => {
+      return await this.#limiter.run({ owner, signal: limit }, async () => {
         const fetched = await this.#fetches.run(address, limit, (end) => this.#fetch(address, end));
         const { fetchedAt, keepMs, page } = fetched;
         const value = await this.#processes.read(page, reading, { owner, signal });
@@ -146,7 +148,7 @@ export class Pages {
         maxBytes: MAX_PAGE_BYTES,
         types: TYPES,
         signal: AbortSignal.any([end, deadline]),
-        admit: (host, signal) => this.#hosts.take(host, signal),
+        admit: (owner, signal) => this.#hosts.acquire({ owner, signal }),
       });
       const page = { bytes: body, contentType: headers['content-type'], url };
       return { page, fetchedAt: new Date().toISOString(), keepMs: cacheTime(headers) };

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Turns } from '../lib/turns.js';
+import { FairLimiter } from '../lib/fair-limiter.js';
 import { TooComplexError } from './page-error.js';
 import type { FetchedPage, PageReadings, Reading } from './read-page.js';
 import type { ReadingResult, ReadingTask } from './reading-process.js';
@@ -29,7 +29,7 @@ const BOUNDS: ReadingBounds = { processorMs: 5_000, memoryMb: 512, processes: 2 
 export class ReadingProcesses {
   readonly #program: URL;
   readonly #bounds: ReadingBounds;
-  readonly #turns: Turns;
+  readonly #limiter: FairLimiter;
   readonly #idle: ReadingProcess[] = [];
   readonly #all = new Set<ReadingProcess>();
 
@@ -37,7 +37,7 @@ export class ReadingProcesses {
   constructor(program: URL, bounds: Partial<ReadingBounds> = {}) {
     this.#program = program;
     this.#bounds = { ...BOUNDS, ...bounds };
-    this.#turns = new Turns(this.#bounds.processes);
+    this.#limiter = new FairLimiter({ atOnce: this.#bounds.processes });
   }
 
   /**
@@ -49,7 +49,7 @@ export class ReadingProcesses {
     reading: R,
     { owner, signal }: { readonly owner: string; readonly signal: AbortSignal },
   ): Promise<PageReadings[R]> {
-    return this.#turns.run({ owner, isUrgent: true, signal }, async () => {
+    return this.#limiter.run({ owner, signal }, async () => {
       const reader = this.#take();
       try {
         // A process answers with the reading that its task names.

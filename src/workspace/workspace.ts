@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { BadRequestError, ConflictError } from '../lib/errors.js';
-import { Turns } from '../lib/turns.js';
+import { FairLimiter } from '../lib/fair-limiter.js';
 import { readFile, writeFile, type ReadFile } from './files/files.js';
 import { clearScratch, Folder } from './files/folder.js';
 import { diffOf, type Diff } from './git/diff.js';
@@ -19,7 +19,7 @@ import {
   type Committed,
 } from './git/sync.js';
 import { clearViews, type WorkspacePlace } from './git/view-folder.js';
-import { inTurn } from './in-turn.js';
+import { runWithDeadline } from './run-with-deadline.js';
 import { segmentsOf } from './files/segments.js';
 import { treeOf, type TreeNode } from './files/tree.js';
 
@@ -75,7 +75,7 @@ interface WorkspaceParts {
  */
 export class Workspace {
   readonly #parts: WorkspaceParts;
-  readonly #turns = new Turns(GIT_AT_ONCE);
+  readonly #limiter = new FairLimiter({ atOnce: GIT_AT_ONCE });
   readonly #kept = new KeptFolder();
   #isSyncing = false;
   #cleared: Promise<void> | undefined;
@@ -182,7 +182,7 @@ export class Workspace {
   }
 
   #git<T>(use: (view: GitView) => Promise<T>, signal?: AbortSignal): Promise<T | undefined> {
-    return inTurn(this.#turns, { owner: this.#parts.path, signal }, (ending) =>
+    return runWithDeadline(this.#limiter, { owner: this.#parts.path, signal }, (ending) =>
       this.#in(async (place) => {
         const repository = await findRepository(place.root, place.path, ending);
         return repository && withView(place, repository, ending, use, this.#kept.lend);

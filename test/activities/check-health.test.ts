@@ -5,7 +5,7 @@ import { DefaultLogger } from '@temporalio/worker';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createWatchdogActivities } from '../../activities/watchdog.js';
 import { AgentGoneError } from '../../src/agents/agents/agents.js';
-import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
+import { hostLimiters } from '../../src/agents/watchdog/host-limiters.js';
 
 const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
 const CHECK_INTERVAL_MS = 120_000;
@@ -25,7 +25,7 @@ test('an agent that is well is checked no oftener while the database is away', a
   const { watchHealth } = createWatchdogActivities({
     docker: { containers: {} },
     specs: { portOf, recordSeen: () => undefined },
-    turns: hostTurns(1),
+    limiters: hostLimiters(1),
     checkIntervalMs: CHECK_INTERVAL_MS,
   } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
   // Attempts of one watch.
@@ -46,7 +46,7 @@ test('an agent that is no more is not looked at again', async () => {
   const { observeAgent, watchHealth } = createWatchdogActivities({
     docker: { containers: {} },
     specs: { portOf: () => Promise.reject(new AgentGoneError(AGENT.agentId)) },
-    turns: hostTurns(1),
+    limiters: hostLimiters(1),
     checkIntervalMs: CHECK_INTERVAL_MS,
   } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
   for (const look of [() => watchHealth(AGENT, 'healthy'), () => observeAgent(AGENT)]) {

@@ -10,7 +10,7 @@ import { guardSteps, guardWatchdog } from '../../activities/guarded.js';
 import { createReleaseActivities } from '../../activities/releases.js';
 import { createStartActivities } from '../../activities/starts.js';
 import { unchanged, type WatchdogActivities } from '../../activities/watchdog.js';
-import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
+import { hostLimiters } from '../../src/agents/watchdog/host-limiters.js';
 import type { Observation } from '../../src/agents/watchdog/observation.js';
 import type { AgentContainers } from '../../src/docker/containers/agent-containers.js';
 import { AgentGuard } from '../../src/agents/local-repair/agent-guard.js';
@@ -109,7 +109,7 @@ const HARMLESS = [
   ...['removeLeftovers', 'startExisting'],
 ];
 // As much of it as is looked at before a step is asked for.
-const nothing = { turns: hostTurns(1) } as Parameters<typeof createReleaseActivities>[0] &
+const nothing = { limiters: hostLimiters(1) } as Parameters<typeof createReleaseActivities>[0] &
   Parameters<typeof createStartActivities>[0];
 
 test.each(

@@ -1,7 +1,7 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, test, vi } from 'vitest';
 import { createStartActivities } from '../../activities/starts.js';
-import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
+import { hostLimiters } from '../../src/agents/watchdog/host-limiters.js';
 import { MemoryFullError } from '../../src/agents/memory/memory-sizes.js';
 import {
   DockerUnavailableError,
@@ -29,7 +29,7 @@ async function startExisting(
         hasRoom ? Promise.resolve() : Promise.reject(new MemoryFullError('full')),
     },
     specs: { memoryOf: () => Promise.resolve(AGENT) },
-    turns: hostTurns(1),
+    limiters: hostLimiters(1),
   } as unknown as Parameters<typeof createStartActivities>[0];
   const { startExisting } = createStartActivities(dependencies);
   const answer: unknown = await new MockActivityEnvironment()

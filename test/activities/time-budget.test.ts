@@ -12,12 +12,12 @@ import {
 } from '../../activities/docker-activity.js';
 import { createReleaseActivities } from '../../activities/releases.js';
 import { createWatchdogActivities } from '../../activities/watchdog.js';
-import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
+import { hostLimiters } from '../../src/agents/watchdog/host-limiters.js';
 import {
   DockerRefusedError,
   DockerUnavailableError,
 } from '../../src/docker/containers/container-errors.js';
-import { Turns } from '../../src/lib/turns.js';
+import { FairLimiter } from '../../src/lib/fair-limiter.js';
 import {
   LastingRefusalError,
   TimeBudgetSpentError,
@@ -96,12 +96,14 @@ describe('what Docker refuses', () => {
     );
     let told: Record<string, number> = counted;
     environment.on('heartbeat', (details: { usedMs: typeof told }) => (told = details.usedMs));
-    const { kill } = dockerCalls(new Turns(1), { kill: (_: typeof agent) => work() });
+    const { kill } = dockerCalls(new FairLimiter({ atOnce: 1 }), {
+      kill: (_: typeof agent) => work(),
+    });
     const containers = { inspect: work };
     const eyes = createWatchdogActivities({
       docker: { containers },
       specs: { portOf: () => Promise.resolve(1) },
-      turns: hostTurns(1),
+      limiters: hostLimiters(1),
       ...limits,
     } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
     return {
@@ -164,7 +166,7 @@ test('a cancellation stays one', async () => {
 
 describe('a short call to a Docker that hangs', () => {
   const agent = { agentId: 'a', userId: 'ada', host: 'local' };
-  const { stop } = dockerCalls(new Turns(1), {
+  const { stop } = dockerCalls(new FairLimiter({ atOnce: 1 }), {
     async stop(_: typeof agent) {
       await delay(100);
       throw new DockerUnavailableError('The container engine did not answer');
@@ -205,7 +207,7 @@ describe('a short call to a Docker that hangs', () => {
         specOf: () => Promise.resolve(agent),
       },
       releases: { replacementOf: () => Promise.resolve({ volume: 'new', image: 'new' }) },
-      turns: hostTurns(1),
+      limiters: hostLimiters(1),
     } as unknown as Parameters<typeof createReleaseActivities>[0] &
       Parameters<typeof createWatchdogActivities>[0];
     const { ensureImage } = createContainerActivities(dependencies);
@@ -238,7 +240,7 @@ describe('what may take long', () => {
   const agent = { agentId: 'a', userId: 'ada', host: 'local' };
 
   /** The activities on an engine that does at once what it is asked for, with one turn of each kind. */
-  function stepsIn(turn: Turns) {
+  function stepsIn(limiter: FairLimiter) {
     const does = () => Promise.resolve();
     const dependencies = {
       clones: { originalOf: () => Promise.resolve({}), recordCopied: does },
@@ -255,7 +257,7 @@ describe('what may take long', () => {
         recordImage: does,
         specOf: () => Promise.resolve({ agentId: 'a', volume: 'old' }),
       },
-      turns: { ...hostTurns(1), calls: turn, copies: turn, pulls: turn },
+      limiters: { ...hostLimiters(1), calls: limiter, copies: limiter, pulls: limiter },
       volumes: { name: does, of: () => Promise.resolve([]) },
     } as unknown as Parameters<typeof createReleaseActivities>[0]; // all that is asked for here
     const { awaitReady, copyMemory, ensureImage, removeNetwork } =
@@ -283,7 +285,7 @@ describe('what may take long', () => {
     ['copy', 'Copying its memory', 30],
   ] as const)('has an end over all attempts: a %s', async (step, what, minutes) => {
     const last = counted({ [what]: minutes * MINUTES });
-    await expect(last.run(stepsIn(new Turns(1))[step])).rejects.toMatchObject({
+    await expect(last.run(stepsIn(new FairLimiter({ atOnce: 1 }))[step])).rejects.toMatchObject({
       message: `${what} took longer than ${minutes} minutes`,
       nonRetryable: true,
     });
@@ -297,12 +299,12 @@ describe('what may take long', () => {
   ] as const)(
     'does not use its time up while it waits for its turn: a %s',
     async (step, what, minutes) => {
-      const turn = new Turns(1);
-      const held = turn.run({ owner: 'somebody', isUrgent: true }, () => delay(700));
+      const limiter = new FairLimiter({ atOnce: 1 });
+      const held = limiter.run({ owner: 'somebody', isUrgent: true }, () => delay(700));
       const attempt = counted({ [what]: minutes * MINUTES - 400 });
       let usedMs: Readonly<Record<string, number>> = {};
       attempt.on('heartbeat', (details: { usedMs: typeof usedMs }) => (usedMs = details.usedMs));
-      await attempt.run(stepsIn(turn)[step]);
+      await attempt.run(stepsIn(limiter)[step]);
       expect(usedMs[what]).toBeLessThan(minutes * MINUTES);
       await held;
     },

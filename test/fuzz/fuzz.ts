@@ -1,4 +1,4 @@
-import pLimit from 'p-limit';
+import { FairLimiter } from '../../src/lib/fair-limiter.js';
 import { newAddress } from '../support/http.js';
 import { Random } from '../support/random.js';
 import type { Operation } from './document.js';
@@ -104,8 +104,10 @@ export async function fuzz(
         }),
       ),
     );
-    const limit = pLimit(AT_ONCE);
-    await Promise.all(random.shuffled(questions).map((question) => limit(ask, question)));
+    const limiter = new FairLimiter({ atOnce: AT_ONCE, perOwner: AT_ONCE });
+    await Promise.all(
+      random.shuffled(questions).map((question) => limiter.run({ owner: '' }, () => ask(question))),
+    );
   }
 
   return { faults: [...faults.values()], requests, neverDone: neverDone() };

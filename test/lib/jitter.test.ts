@@ -11,7 +11,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { heartbeating } from '../../activities/docker-activity.js';
 import { createWatchdogActivities, unchanged } from '../../activities/watchdog.js';
 import { eventStream } from '../../api/http/sse.js';
-import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
+import { hostLimiters } from '../../src/agents/watchdog/host-limiters.js';
 import { DockerHost } from '../../src/docker/containers/docker-host.js';
 import { Database } from '../../src/platform/database/database.js';
 import { RowChanges } from '../../src/platform/database/row-changes.js';
@@ -25,7 +25,7 @@ import { followDocker, type FollowDependencies } from '../../worker/follow-docke
 import { prepareTemporal, type PrepareDependencies } from '../../worker/prepare-temporal.js';
 import { HostLease } from '../../worker/report-host.js';
 import { sendNotifications } from '../../worker/send-notifications.js';
-import { tellTurns } from '../../worker/tell-turns.js';
+import { reportLimiters } from '../../worker/report-limiters.js';
 
 const PERIOD_MS = 120_000;
 const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
@@ -131,7 +131,7 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
         portOf: () => Promise.resolve(1),
         recordSeen: () => setImmediate(() => attempt.cancel()),
       },
-      turns: hostTurns(1),
+      limiters: hostLimiters(1),
       ...{ checkIntervalMs: PERIOD_MS, degradedCheckIntervalMs: PERIOD_MS },
     } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
     return attempt.run(() => watchDegraded(AGENT, 'stopped')).catch(() => undefined); // cancelled
@@ -155,7 +155,7 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
   'turns are told': (stop) => {
     const set = () => stop.abort();
     vi.spyOn(noopMetricMeter, 'createGauge').mockReturnValue({ set } as never); // as above
-    return tellTurns(hostTurns(1), noopMetricMeter, stop.signal);
+    return reportLimiters(hostLimiters(1), noopMetricMeter, stop.signal);
   },
   'who is in charge is asked': (stop) => {
     async function* silent(signal: AbortSignal) {

@@ -3,7 +3,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { variablesOf } from '../../scripts/settings-page.js';
-import { startsOn } from '../../src/agents/watchdog/host-turns.js';
+import { startsOn } from '../../src/agents/watchdog/host-limiters.js';
 import { SettingsError } from '../../src/platform/environment/settings-error.js';
 import { AREAS, loadPaymentSettings, loadSettings } from '../../src/settings.js';
 

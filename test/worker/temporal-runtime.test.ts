@@ -7,8 +7,8 @@ import { afterEach, expect, test, vi } from 'vitest';
 import type { ReconcileActivities } from '../../activities/reconcile.js';
 import { freePort } from '../../dev/ports.js';
 import { projectRoot } from '../../dev/root.js';
-import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
-import { tellTurns } from '../../worker/tell-turns.js';
+import { hostLimiters } from '../../src/agents/watchdog/host-limiters.js';
+import { reportLimiters } from '../../worker/report-limiters.js';
 import { installRuntime } from '../../worker/temporal-runtime.js';
 import { PLATFORM_TASK_QUEUE, containersTaskQueue } from '../../workflows/ids.js';
 import { keptLog } from '../support/platform-environment.js';
@@ -60,7 +60,7 @@ test('Prometheus reads of a worker how late work begins, its slots and what fail
   ]);
   const running = Promise.all(workers.map((worker) => worker.run()));
   const stop = new AbortController();
-  const telling = tellTurns(hostTurns(4), Runtime.instance().metricMeter, stop.signal);
+  const telling = reportLimiters(hostLimiters(4), Runtime.instance().metricMeter, stop.signal);
   try {
     const on = { taskQueue: PLATFORM_TASK_QUEUE };
     await client.workflow.start('aTypeThatNobodyKnows', { ...on, workflowId: 'fails' });

@@ -1,15 +1,15 @@
-import type { ConcurrencyLimit, UnderWay } from '../under-way.js';
+import type { ConcurrencyLimit, RequestsInFlight } from '../in-flight.js';
 import type { AdmittedState, Middleware } from './context.js';
 
 /** Limits how many requests of one user are in flight; the operator's own are not limited. */
 export function limitConcurrency(
   limit: ConcurrencyLimit,
-  underWay: UnderWay,
+  inFlight: RequestsInFlight,
 ): Middleware<AdmittedState> {
   return (ctx, next) => {
     const { identity, request } = ctx.state;
     const { tenant } = identity;
     if (typeof tenant === 'string' || limit.counts?.(request.query) === false) return next();
-    return underWay.run(limit, tenant.userId, ctx.res, next);
+    return inFlight.run(limit, tenant.userId, ctx.res, next);
   };
 }

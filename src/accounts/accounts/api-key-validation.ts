@@ -5,7 +5,7 @@ import { tokenHash } from '../../platform/secrets/token-hash.js';
 import type { AdminRules } from './admin.js';
 import { usedBy, type ApiKeyHolder, type FoundKey } from './api-key-lookup.js';
 import { prefixOf } from './api-keys.js';
-import { keyHashing } from './hashing-queue.js';
+import { keyHashing } from './hashing-limiters.js';
 import { LastUses } from './last-uses.js';
 
 /** The form of every key, at most 72 bytes long, because bcrypt ignores the rest. */
@@ -57,7 +57,7 @@ export class ApiKeyValidator {
 
   async #matches(key: string, hash: string, keyHash: string, site: string): Promise<boolean> {
     if (this.#matched.get(hash) === keyHash) return true;
-    if (!(await keyHashing.run(site, () => bcrypt.compare(key, keyHash)))) return false;
+    if (!(await keyHashing.run({ owner: site }, () => bcrypt.compare(key, keyHash)))) return false;
     const [oldest] = this.#matched.keys();
     if (oldest !== undefined && this.#matched.size >= MAX_REMEMBERED) this.#matched.delete(oldest);
     this.#matched.set(hash, keyHash);

@@ -5,7 +5,7 @@ import type { TenantDatabase } from '../../platform/database/database.js';
 import type { ApiKeyRow } from '../../platform/database/models.js';
 import { ConflictError, NotFoundError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
-import { keyHashing } from './hashing-queue.js';
+import { keyHashing } from './hashing-limiters.js';
 import { requireOpen } from './sessions.js';
 
 /** Maximum length of a key's name, in characters. */
@@ -65,7 +65,7 @@ export async function createApiKey(
   const random = randomBytes(RANDOM_BYTES).toString('base64url');
   const key = PREFIX + random;
   // Hashed before the transaction, so that no connection is held during CPU work.
-  const keyHash = await keyHashing.run(site, () => bcrypt.hash(key, BCRYPT_COST));
+  const keyHash = await keyHashing.run({ owner: site }, () => bcrypt.hash(key, BCRYPT_COST));
   return tenant.transaction(async (db) => {
     // Serializes a user's key creations, so that two concurrent requests cannot exceed the limit.
     await db.lock(`api-keys-of:${userId}`);

@@ -1,7 +1,7 @@
 import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:crypto';
 import { BadRequestError } from '../../lib/errors.js';
 import { isCommonPassword } from './common-passwords.js';
-import { passwordHashing } from './hashing-queue.js';
+import { passwordHashing } from './hashing-limiters.js';
 
 /**
  * Work factors of new hashes: the 32 MiB option among those that OWASP considers equivalent, some 240 ms
@@ -42,7 +42,7 @@ export function checkPassword(password: string, email?: string): void {
  * @throws TooManyRequestsError when the hashing queue is full.
  */
 export function hashPassword(password: string, site: string): Promise<string> {
-  return passwordHashing.run(site, () => newHash(password));
+  return passwordHashing.run({ owner: site }, () => newHash(password));
 }
 
 /** The result of comparing a password with a stored hash. */
@@ -71,7 +71,7 @@ export async function comparePassword(
   const cost = { N: Number(N), r: Number(r), p: Number(p) };
   const sparedLanes =
     PASSWORD_COST.p - Math.round((cost.N * cost.r * cost.p) / (PASSWORD_COST.N * PASSWORD_COST.r));
-  return passwordHashing.run(site, async () => {
+  return passwordHashing.run({ owner: site }, async () => {
     const actual = await derive(password, Buffer.from(salt, 'base64url'), expected.length, cost);
     const matches = timingSafeEqual(actual, expected);
     if (sparedLanes <= 0) return { matches };

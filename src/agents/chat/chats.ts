@@ -4,7 +4,8 @@ import { requireProvider } from '../../ai/routing/route.js';
 import type { TenantDatabase } from '../../platform/database/database.js';
 import type { HostDirectory } from '../hosts/host-directory.js';
 import type { AiSettings } from '../../ai/routing/settings.js';
-import { Shares, type Release } from '../../lib/shares.js';
+import type { Release } from '../../lib/fair-limiter.js';
+import { QuotaLimiter } from '../../lib/quota-limiter.js';
 import { chatTurn, requireRunning, type TurnEvent } from './turn.js';
 
 /**
@@ -27,10 +28,10 @@ export interface Question {
 export class Chats {
   readonly #directory: Pick<HostDirectory, 'of'>;
   readonly #settings: { readonly ai: AiSettings };
-  readonly #turns = new Shares({
-    most: MAX_TURNS,
+  readonly #limiter = new QuotaLimiter({
+    total: MAX_TURNS,
     perOwner: MAX_TURNS_OF_OWNER,
-    refusal: 'Too many questions are being answered: come again when one of them is',
+    message: 'Too many questions are being answered: come again when one of them is',
   });
 
   constructor(directory: Pick<HostDirectory, 'of'>, settings: { readonly ai: AiSettings }) {
@@ -60,7 +61,7 @@ export class Chats {
     const asked = { message, conversation, requestId };
     const { id, userId } = agent;
     signal.throwIfAborted();
-    const release = this.#turns.take(userId);
+    const release = this.#limiter.take(userId);
     // Releases the turn also if its answer is never read.
     signal.addEventListener('abort', release, { once: true });
     const answer = host.ask(

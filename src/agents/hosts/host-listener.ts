@@ -3,9 +3,10 @@ import { BlockList, isIPv6, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { Release } from '../../lib/fair-limiter.js';
 import { meansUs } from '../../platform/http/own-names.js';
 import { tryParseJson } from '../../lib/json.js';
-import { Shares, type Release } from '../../lib/shares.js';
+import { QuotaLimiter } from '../../lib/quota-limiter.js';
 import { readText } from '../../lib/read-beginning.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import type { HostAccess } from './host-access.js';
@@ -64,12 +65,12 @@ export interface HostListenerParts {
 export class HostListener {
   readonly #parts: HostListenerParts;
   readonly #server: http.Server;
-  readonly #calls: Shares;
+  readonly #calls: QuotaLimiter;
 
   constructor(parts: HostListenerParts) {
     this.#parts = parts;
-    const most = parts.maxCalls ?? MAX_CALLS;
-    this.#calls = new Shares({ most, perOwner: most * PART_OF_OWNER });
+    const total = parts.maxCalls ?? MAX_CALLS;
+    this.#calls = new QuotaLimiter({ total, perOwner: total * PART_OF_OWNER });
     const [network = '', bits] = parts.agentsNetwork.split('/');
     const agents = new BlockList();
     agents.addSubnet(network, Number(bits), 'ipv4');

@@ -26,13 +26,13 @@ import {
   ServiceError,
   UnavailableError,
 } from '../../lib/errors.js';
+import { FairLimiter } from '../../lib/fair-limiter.js';
 import { tryParseJson } from '../../lib/json.js';
 import type { Allowed } from '../../platform/outbound/reachable.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
-import { Turns } from '../../lib/turns.js';
 import { NOT_IN_TIME } from '../../workspace/git/push.js';
 import { GIT_MS } from '../../workspace/git/run-git.js';
-import { inTurn } from '../../workspace/in-turn.js';
+import { runWithDeadline } from '../../workspace/run-with-deadline.js';
 import {
   readAnswer,
   readPushed,
@@ -74,7 +74,7 @@ interface LocalHostParts {
 export class LocalHost implements HostAccess {
   readonly #parts: LocalHostParts;
   readonly #memorySizes: MemorySizes;
-  readonly #measuring = new Turns(MEASURED_AT_ONCE);
+  readonly #measuring = new FairLimiter({ atOnce: MEASURED_AT_ONCE });
   /** Agents with a commit and push in progress. */
   readonly #syncing = new Set<string>();
 
@@ -130,17 +130,15 @@ export class LocalHost implements HostAccess {
         const measure = () => this.stats(each.agentId);
         return {
           ...each,
-          stats: isMeasured
-            ? await this.#measuring.run({ owner: each.userId, isUrgent: true }, measure)
-            : null,
+          stats: isMeasured ? await this.#measuring.run({ owner: each.userId }, measure) : null,
         };
       }),
     );
   }
 
   async *browse(agent: AgentRef, call: WorkspaceCall, signal: AbortSignal): AsyncGenerator<string> {
-    const { turns } = this.#parts.docker.workspaces;
-    const answer = await inTurn(turns, { owner: agent.userId, signal }, (ending) =>
+    const { limiter } = this.#parts.docker.workspaces;
+    const answer = await runWithDeadline(limiter, { owner: agent.userId, signal }, (ending) =>
       this.#browsed(agent, call, ending),
     ).catch((error: unknown) => {
       signal.throwIfAborted();

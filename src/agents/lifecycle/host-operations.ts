@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import pLimit from 'p-limit';
 import type { AgentOperations } from './agent-operations.js';
 import { recordAudit } from '../../platform/audit/audit.js';
 import type { Requester } from '../../platform/audit/requester.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
 import { ConflictError, NotFoundError, ServiceError, UnavailableError } from '../../lib/errors.js';
+import { FairLimiter } from '../../lib/fair-limiter.js';
 import { isSilent } from '../hosts/host-status.js';
 import { hostLoad } from '../hosts/hosts.js';
 import { loseAgents } from '../hosts/lose-agents.js';
@@ -62,7 +62,7 @@ export class HostOperations {
         WHERE host = $id AND desired = 'running' AND deleted_at IS NULL ORDER BY id`,
       { id },
     );
-    const limit = pLimit(DRAINED_AT_ONCE);
+    const limiter = new FairLimiter({ atOnce: DRAINED_AT_ONCE, perOwner: DRAINED_AT_ONCE });
     const began: Drained['began'][number][] = [];
     const refused: Drained['refused'][number][] = [];
     let isOut = false;
@@ -82,7 +82,11 @@ export class HostOperations {
         refused.push({ agentId, error: error.message });
       }
     };
-    await Promise.all(agents.slice(0, MAX_DRAINED).map((agent) => limit(stop, agent)));
+    await Promise.all(
+      agents
+        .slice(0, MAX_DRAINED)
+        .map((agent) => limiter.run({ owner: agent.userId }, () => stop(agent))),
+    );
     return { began, refused, remaining: agents.length - began.length };
   }
 

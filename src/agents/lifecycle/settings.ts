@@ -22,7 +22,7 @@ import {
   text,
   textAs,
 } from '../../platform/environment/types.js';
-import { startsOn } from '../watchdog/host-turns.js';
+import { startsOn } from '../watchdog/host-limiters.js';
 
 /** The OpenClaw release of new agents; `agent-runtime/` builds the image of exactly this release. */
 export const AGENT_RUNTIME_VERSION = '2026.9.6';

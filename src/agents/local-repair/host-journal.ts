@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import pLimit from 'p-limit';
 import type { Logger } from 'pino';
+import { FairLimiter } from '../../lib/fair-limiter.js';
 import { tryParseJson } from '../../lib/json.js';
 import { journalEntry, type JournalEntry } from './journal-entry.js';
 
@@ -20,8 +20,9 @@ const SUFFIX = '.json';
  */
 export class HostJournal {
   readonly #entries = new Map<string, JournalEntry>();
-  readonly #writing = new Map<string, Promise<void>>();
-  readonly #limit = pLimit(8);
+  readonly #writing = new Set<Promise<void>>();
+  /** One agent's writes follow each other. */
+  readonly #limiter = new FairLimiter({ atOnce: 8, perOwner: 1 });
   readonly #folder: string;
   readonly #log: Logger;
 
@@ -67,18 +68,15 @@ export class HostJournal {
 
   /** Resolves when no write is in progress. */
   async settled(): Promise<void> {
-    await Promise.all(this.#writing.values());
+    await Promise.all(this.#writing);
   }
 
   /** Writes the agent's latest entry after its earlier writes have ended. */
   #write(agentId: string): Promise<void> {
-    const before = this.#writing.get(agentId) ?? Promise.resolve();
-    const writing = before
-      .then(() => this.#limit(() => this.#writeNow(agentId)))
-      .finally(() => {
-        if (this.#writing.get(agentId) === writing) this.#writing.delete(agentId);
-      });
-    this.#writing.set(agentId, writing);
+    const writing = this.#limiter
+      .run({ owner: agentId }, () => this.#writeNow(agentId))
+      .finally(() => this.#writing.delete(writing));
+    this.#writing.add(writing);
     return writing;
   }
 

@@ -1,4 +1,3 @@
-import pLimit from 'p-limit';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { AgentSettings } from '../lifecycle/settings.js';
 import { setBounded } from '../../lib/bounded-map.js';
@@ -9,6 +8,7 @@ import {
 import { ENGINE_SHUTDOWN_MS } from '../../docker/containers/container-events.js';
 import type { ContainerDeath } from '../../docker/containers/death-cause.js';
 import type { DockerHost } from '../../docker/containers/docker-host.js';
+import { FairLimiter } from '../../lib/fair-limiter.js';
 import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 import type { AgentGuard } from './agent-guard.js';
@@ -36,7 +36,7 @@ const LAST_TELL_MS = 10 * 60_000;
 const MAX_DEATHS = 10_000;
 
 /** Most concurrent calls to Docker and Temporal. */
-const limit = pLimit(20);
+const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
 export interface LocalRepairTimes extends RepairTimes {
   /** Milliseconds between two probes of the control plane. */
@@ -231,7 +231,8 @@ export class LocalRepair {
       if (phase === 'held' || guard.isBusy(agentId) || now < last.next) continue;
       const longer = Math.min(Math.max(last.pause * 2, times.tell), LAST_TELL_MS);
       this.#told.set(agentId, { next: now + longer, pause: longer });
-      const telling = limit(() => tell({ agentId, userId }))
+      const telling = limiter
+        .run({ owner: userId }, () => tell({ agentId, userId }))
         .catch((error: unknown) =>
           log.warn({ err: error, agentId }, 'notifying a supervisor failed'),
         )

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import { deathOf, endOf, observeAgent } from '../watchdog/observe-agent.js';
-import type { HostTurns } from '../watchdog/host-turns.js';
+import type { HostLimiters } from '../watchdog/host-limiters.js';
+import { FairLimiter } from '../../lib/fair-limiter.js';
 import type { Observation } from '../watchdog/observation.js';
 import { runningForMs, type StartProgress } from '../watchdog/start-progress.js';
 import {
@@ -37,7 +37,7 @@ const SECOND_LOOK_MS = 2_000;
 const SAME_END_MS = 5_000;
 
 /** Concurrent container checks across all agents. */
-const limit = pLimit(20);
+const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
 /** Durations in milliseconds. */
 export interface RepairTimes {
@@ -51,7 +51,7 @@ export interface LocalWatchdogDependencies {
   readonly settings: WatchdogSettings;
   readonly times: RepairTimes;
   /** The limit on concurrent starts, shared with the supervisors. */
-  readonly turns: Pick<HostTurns, 'starts'>;
+  readonly limiters: Pick<HostLimiters, 'starts'>;
   readonly progress: StartProgress;
   readonly log: Logger;
 }
@@ -148,9 +148,9 @@ export class LocalWatchdog {
 
   /** Inspects the container. @throws NotMendedHereError unless it is the recorded container with its memory. */
   async #container(): Promise<ContainerState> {
-    const { agentId, containerId, volumes } = this.#entry;
+    const { agentId, containerId, userId, volumes } = this.#entry;
     const { docker } = this.#dependencies;
-    return limit(async () => {
+    return limiter.run({ owner: userId }, async () => {
       const container = await docker.containers.inspect(agentId);
       if (container?.id !== containerId) {
         throw new NotMendedHereError('The container was removed or replaced');
@@ -247,9 +247,9 @@ export class LocalWatchdog {
 
   /** Starts the container in its turn, and frees the turn when the agent answers. */
   async #start(): Promise<void> {
-    const { docker, times, turns } = this.#dependencies;
-    const asker = { owner: this.#entry.userId, isUrgent: false, signal: this.#signal };
-    await turns.starts.run(asker, async () => {
+    const { docker, times, limiters } = this.#dependencies;
+    const caller = { owner: this.#entry.userId, signal: this.#signal };
+    await limiters.starts.run(caller, async () => {
       await this.#container();
       try {
         await docker.containers.start(this.#entry.agentId);

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { cursorOfNow, type LogLine } from '../../docker/containers/container-logs.js';
 import { ContainerMissingError } from '../../docker/containers/container-errors.js';
+import type { Release } from '../../lib/fair-limiter.js';
 import type { HostAccess } from '../hosts/host-access.js';
-import { Shares, type Release } from '../../lib/shares.js';
+import { QuotaLimiter } from '../../lib/quota-limiter.js';
 
 /** The source of agents' logs: a host's Docker or its worker. */
 type Logs = Pick<HostAccess, 'logs'>;
@@ -36,10 +37,10 @@ export class LiveLogs {
     string,
     OpenStream & { readonly stop: AbortController; readonly release: Release }
   >();
-  readonly #shares = new Shares({
-    most: MAX_STREAMS,
+  readonly #limiter = new QuotaLimiter({
+    total: MAX_STREAMS,
     perOwner: MAX_STREAMS_OF_OWNER,
-    refusal: 'Too many log streams',
+    message: 'Too many log streams',
   });
 
   /**
@@ -54,7 +55,7 @@ export class LiveLogs {
     options: FollowOptions,
   ): { readonly stream: OpenStream; readonly events: AsyncIterable<LogEvent> } {
     options.signal.throwIfAborted();
-    const release = this.#shares.take(userId);
+    const release = this.#limiter.take(userId);
     const stop = new AbortController();
     // The log starts at the time of the request, not at the later time when Docker is reached.
     const since = options.since ?? cursorOfNow();

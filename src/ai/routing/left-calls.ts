@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Shares, type Release } from '../../lib/shares.js';
+import type { Release } from '../../lib/fair-limiter.js';
+import { QuotaLimiter } from '../../lib/quota-limiter.js';
 
 /**
  * Limits on reading calls whose clients have disconnected. Reserved quota stays reserved until then, so
@@ -41,12 +42,12 @@ export interface CallLife {
 export class LeftCalls {
   readonly bounds: LeftCallBounds;
   readonly #lives = new Map<AbortController, AbortSignal>();
-  readonly #left: Shares;
+  readonly #left: QuotaLimiter;
   #ended: (() => void) | undefined;
 
   constructor(bounds: Partial<LeftCallBounds> = {}) {
     this.bounds = { ...BOUNDS, ...bounds };
-    this.#left = new Shares({ most: this.bounds.inAll, perOwner: this.bounds.ofUser });
+    this.#left = new QuotaLimiter({ total: this.bounds.inAll, perOwner: this.bounds.ofUser });
   }
 
   /** Starts a call. @param client aborted when the client disconnects. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { BadGatewayError, ConflictError, UnavailableError } from '../../lib/errors.js';
-import { Turns } from '../../lib/turns.js';
+import { FairLimiter } from '../../lib/fair-limiter.js';
 import { HELPER_IDLE_MS } from '../../workspace/helper-protocol.js';
 import type { WorkspaceCall } from '../../workspace/workspace-call.js';
 import type { AgentVolumes } from './agent-volumes.js';
@@ -78,7 +78,7 @@ interface Opening {
  */
 export class WorkspaceHelpers {
   /** Turns of callers. A caller with a turn finds room for a helper, since all others hold at most one each. */
-  readonly turns: Turns;
+  readonly limiter: FairLimiter;
   readonly #client: DockerClient;
   readonly #networks: AgentNetworks;
   readonly #volumes: Pick<AgentVolumes, 'find' | 'removeMadeIn'>;
@@ -97,7 +97,7 @@ export class WorkspaceHelpers {
     this.#networks = new AgentNetworks(client);
     this.#volumes = volumes;
     this.#options = { runtime, idleMs, most };
-    this.turns = new Turns(most, ofOneOwner(most));
+    this.limiter = new FairLimiter({ atOnce: most, perOwner: ofOneOwner(most) });
   }
 
   /**

@@ -17,7 +17,7 @@ import { UnavailableError } from '../../lib/errors.js';
 import { strictCall, textOf, type StrictCall } from '../../platform/http/strict-call.js';
 import { tryParseJson } from '../../lib/json.js';
 import { keptFor } from '../../lib/kept-for.js';
-import { Turns, type Asker } from '../../lib/turns.js';
+import { FairLimiter, type Caller } from '../../lib/fair-limiter.js';
 import { ANSWERS, hexData, type Block, type Receipt } from './answers.js';
 
 /** Milliseconds for a request and its answer. */
@@ -98,7 +98,7 @@ interface NodePlace {
 }
 
 /** The owner that a node is queried for, and its urgency. */
-export type NodeAsker = Pick<Asker, 'owner' | 'isUrgent'>;
+export type NodeAsker = Pick<Caller, 'owner' | 'isUrgent'>;
 
 /** The platform itself, without an owner. */
 const PLATFORM: NodeAsker = { owner: '', isUrgent: true };
@@ -111,7 +111,11 @@ type RpcRequest = Pick<EIP1193Parameters, 'method' | 'params'>;
 /** The connections to a node, shared by all its users. */
 class NodeConnections {
   readonly #url: string | undefined;
-  readonly #turns = new Turns(AT_ONCE, OF_ONE_OWNER);
+  readonly #limiter = new FairLimiter({
+    atOnce: AT_ONCE,
+    perOwner: OF_ONE_OWNER,
+    queue: { perOwner: MAX_WAITING, refusal: () => new ChainAwayError() },
+  });
   readonly #agent: http.Agent;
   /** Checks the node's chain id. Bypasses the queue, since all other requests wait for it. */
   readonly #checkChain: () => Promise<void>;
@@ -134,8 +138,7 @@ class NodeConnections {
   clientOf(asker: NodeAsker): PublicClient {
     const request = async (rpc: RpcRequest) => {
       await this.#checkChain();
-      if (this.#turns.waitingOf(asker.owner) >= MAX_WAITING) throw new ChainAwayError();
-      return this.#turns.run(asker, () => this.#ask(rpc));
+      return this.#limiter.run(asker, () => this.#ask(rpc));
     };
     const transport = custom({ request }, { retryCount: 0 });
     return createPublicClient({ transport, cacheTime: 0, ccipRead: false });

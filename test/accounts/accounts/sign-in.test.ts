@@ -1,6 +1,6 @@
 import { randomBytes, scryptSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { passwordHashing } from '../../../src/accounts/accounts/hashing-queue.js';
+import { passwordHashing } from '../../../src/accounts/accounts/hashing-limiters.js';
 import { comparePassword, hashPassword } from '../../../src/accounts/accounts/password.js';
 import { registerAccount } from '../../../src/accounts/accounts/register.js';
 import { createSession } from '../../../src/accounts/accounts/sessions.js';
@@ -58,7 +58,7 @@ describe('a password', () => {
     let end: (() => void) | undefined;
     const ended = new Promise<void>((resolve) => (end = resolve));
     const flood = Promise.allSettled(
-      Array.from({ length: 150 }, () => passwordHashing.run(HERE.site, () => ended)),
+      Array.from({ length: 150 }, () => passwordHashing.run({ owner: HERE.site }, () => ended)),
     );
     for (const email of ['nobody@example.test', 'ann@example.test']) {
       await expect(verify(email, PASSWORD)).rejects.toBeInstanceOf(TooManyRequestsError);

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { hostTurns } from '../../../src/agents/watchdog/host-turns.js';
+import { hostLimiters } from '../../../src/agents/watchdog/host-limiters.js';
 import type { ContainerEvent } from '../../../src/docker/containers/container-events.js';
 import { NetworkOpenError } from '../../../src/docker/egress/host-egress.js';
 import { AgentGuard } from '../../../src/agents/local-repair/agent-guard.js';
@@ -78,7 +78,7 @@ function begin(guard = new AgentGuard(journal)): void {
   const repair = new LocalRepair({
     // As much of it as is asked.
     docker: { containers, events: told } as unknown as LocalRepairDependencies['docker'],
-    ...{ journal, log, guard, turns: hostTurns(1) },
+    ...{ journal, log, guard, limiters: hostLimiters(1) },
     reach: {
       get awayForMs() {
         return awayForMs;

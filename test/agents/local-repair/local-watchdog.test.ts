@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { hostTurns } from '../../../src/agents/watchdog/host-turns.js';
+import { hostLimiters } from '../../../src/agents/watchdog/host-limiters.js';
 import {
   DockerRefusedError,
   DockerUnavailableError,
@@ -69,7 +69,7 @@ async function attend(
   await journal.set(known);
   const dependencies = {
     docker: { containers: container, volumes: { exists: () => Promise.resolve(true) } },
-    ...{ journal, log, settings: SETTINGS, times: TIMES, turns: hostTurns(1) },
+    ...{ journal, log, settings: SETTINGS, times: TIMES, limiters: hostLimiters(1) },
     progress: { isStarting: () => Promise.resolve(false) },
     ...given,
   } as unknown as LocalWatchdogDependencies;
@@ -151,12 +151,12 @@ describe('an agent whose container has ended', () => {
 
   test('is not started when its container is another one by the time that it has its turn', async () => {
     const container = new ScriptedContainer(gateway);
-    const turns = hostTurns(1);
+    const limiters = hostLimiters(1);
     const gate = new Gate();
-    const before = turns.starts.run({ owner: 'other', isUrgent: true }, gate.pass);
-    const attending = attend(container, { given: { turns } });
+    const before = limiters.starts.run({ owner: 'other', isUrgent: true }, gate.pass);
+    const attending = attend(container, { given: { limiters } });
     const refused = expect(attending).rejects.toThrow(NotMendedHereError);
-    await until(() => turns.starts.state.waiting === 1);
+    await until(() => limiters.starts.state.waiting === 1);
     container.id = 'another one';
     gate.open();
     await Promise.all([before, refused]);

@@ -68,7 +68,7 @@ describe("the agents' AI listener", () => {
     for (const endpoints of [agentAiEndpoints(agents), backendEndpoints(backend)]) {
       const completions = endpoints.find(({ path }) => path === '/v1/chat/completions');
       expect(completions?.limitOfCaller?.max).toBe(600);
-      expect(completions?.atOnce?.max).toBe(200);
+      expect(completions?.atOnce?.perOwner).toBe(200);
     }
   });
 

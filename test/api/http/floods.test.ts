@@ -75,7 +75,7 @@ const waiting = endpoint({
   query: z.object({ stream: z.string().optional(), free: z.string().optional() }),
   atOnce: {
     name: 'waits',
-    max: 2,
+    perOwner: 2,
     counts: (query) => !z.object({ free: z.string() }).safeParse(query).success,
   },
   responses: { 200: [ok, 'stream'] },

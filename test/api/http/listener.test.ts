@@ -561,7 +561,7 @@ describe('the socket', () => {
       tag: 'slow',
       auth: session,
       body: z.strictObject({ name: z.string() }),
-      atOnce: { name: 'all', max: 1 },
+      atOnce: { name: 'all', perOwner: 1 },
       responses: { 200: 'stream' },
       handler({ signal }) {
         async function* chunks() {

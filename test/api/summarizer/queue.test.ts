@@ -143,8 +143,11 @@ test('the time of a page counts while it waits for a place at its host', async (
 
 test('a full queue is told with 503, and when to come again', async () => {
   const { chain, http: settings } = loadSummarizerSettings({});
+  const pages = pagesWithin({ atOnce: 1, waiting: 0 });
+  const only = reading(pages, '203.0.113.6', '/only');
+  await expect.poll(() => held.has('/only')).toBe(true);
   const listener = createSummarizer({
-    pages: pagesWithin({ waiting: 0 }),
+    pages,
     http: settings,
     chain,
     log: pino({ level: 'silent' }),
@@ -162,6 +165,8 @@ test('a full queue is told with 503, and when to come again', async () => {
       false,
     ]);
     expect((await fetch(`${listening.url}/health`)).status).toBe(200);
+    answer('/only');
+    await only;
   } finally {
     await listening.close();
   }

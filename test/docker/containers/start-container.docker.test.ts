@@ -1,7 +1,7 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createStartActivities } from '../../../activities/starts.js';
-import { hostTurns } from '../../../src/agents/watchdog/host-turns.js';
+import { hostLimiters } from '../../../src/agents/watchdog/host-limiters.js';
 import { StartProgress } from '../../../src/agents/watchdog/start-progress.js';
 import {
   type AgentContainerSpec,
@@ -41,7 +41,7 @@ async function start(spec: AgentContainerSpec, attempt = 1): Promise<string> {
       gatewayOf: () => Promise.resolve({ port: spec.port, gatewayToken: '' }),
       recordContainer: () => Promise.resolve(),
     },
-    turns: hostTurns(1),
+    limiters: hostLimiters(1),
     progress: new StartProgress(containers),
   } as unknown as Parameters<typeof createStartActivities>[0]; // what a start needs of them
   const { startContainer } = createStartActivities(dependencies);

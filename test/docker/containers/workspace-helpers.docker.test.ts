@@ -15,7 +15,7 @@ import { DockerClient } from '../../../src/docker/containers/docker-client.js';
 import type { WorkspaceSpec } from '../../../src/docker/containers/helper-container.js';
 import { WorkspaceHelpers } from '../../../src/docker/containers/workspace-helpers.js';
 import { ConflictError } from '../../../src/lib/errors.js';
-import { inTurn } from '../../../src/workspace/in-turn.js';
+import { runWithDeadline } from '../../../src/workspace/run-with-deadline.js';
 import type { WorkspaceCall } from '../../../src/workspace/workspace-call.js';
 import { ensureTestImage } from '../../agent-image/ensure-test-image.js';
 import { testDocker } from '../../support/docker.js';
@@ -246,7 +246,9 @@ test('who asks for more at a time than they may have is answered, one after the 
   const few = newHelpers({ most: 8 });
   const agents = await Promise.all(Array.from({ length: 5 }, () => newAgent(userId)));
   const answers = agents.map((spec) =>
-    inTurn(few.turns, { owner: userId, signal: undefined }, () => ask(spec, write('one'), few)),
+    runWithDeadline(few.limiter, { owner: userId, signal: undefined }, () =>
+      ask(spec, write('one'), few),
+    ),
   );
   const written = { value: expect.objectContaining({ size: 3 }) };
   expect(await Promise.all(answers)).toEqual(answers.map(() => expect.objectContaining(written)));

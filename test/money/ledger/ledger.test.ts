@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import pLimit from 'p-limit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database, type Statements } from '../../../src/platform/database/database.js';
+import { FairLimiter } from '../../../src/lib/fair-limiter.js';
 import {
   balanceOf,
   CauseUsedError,
@@ -65,8 +65,8 @@ const stateOf = (account: Account, currency: LedgerCurrency = 'pathusd') =>
 
 /** Does something so many times, as many at once as may be. */
 async function together(count: number, work: (n: number) => Promise<unknown>) {
-  const limit = pLimit(AT_ONCE);
-  const all = Array.from({ length: count }, (_, n) => limit(work, n));
+  const limiter = new FairLimiter({ atOnce: AT_ONCE, perOwner: AT_ONCE });
+  const all = Array.from({ length: count }, (_, n) => limiter.run({ owner: '' }, () => work(n)));
   const refused = (await Promise.allSettled(all)).flatMap((each) =>
     each.status === 'rejected' ? [each.reason as unknown] : [],
   );

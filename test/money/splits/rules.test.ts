@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseShare, percentOf } from '../../../src/money/splits/shares.js';
+import { parsePercentage, percentageOf } from '../../../src/money/splits/percentages.js';
 import { statusOf, type PayoutStatus, type SplitStatus } from '../../../src/types/split-states.js';
 
 describe('a share', () => {
@@ -14,20 +14,20 @@ describe('a share', () => {
     [0.2, 2_000n],
     [1.005, 10_050n],
   ])('of %d percent is %d', (percent, share) => {
-    expect(parseShare(percent)).toBe(share);
-    expect(percentOf(Number(share))).toBe(percent);
+    expect(parsePercentage(percent)).toBe(share);
+    expect(percentageOf(Number(share))).toBe(percent);
   });
 
   test.each([-1, -0.0001, 100.0001, 101, 0.00001, 1e-7, 33.33333, 1e21, NaN, Infinity])(
     'is not %d percent',
     (percent) => {
-      expect(parseShare(percent)).toBeUndefined();
+      expect(parsePercentage(percent)).toBeUndefined();
     },
   );
 
   test('is the same when it is read from what it was written as', () => {
     for (let share = 0; share <= 1_000_000; share += 997) {
-      expect(parseShare(percentOf(share))).toBe(BigInt(share));
+      expect(parsePercentage(percentageOf(share))).toBe(BigInt(share));
     }
   });
 });

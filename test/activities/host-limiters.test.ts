@@ -10,7 +10,7 @@ import { createReleaseActivities } from '../../activities/releases.js';
 import { createStartActivities } from '../../activities/starts.js';
 import { createWatchdogActivities } from '../../activities/watchdog.js';
 import type { AgentRef } from '../../src/types/agent-ref.js';
-import { hostTurns } from '../../src/agents/watchdog/host-turns.js';
+import { hostLimiters } from '../../src/agents/watchdog/host-limiters.js';
 import { StartProgress } from '../../src/agents/watchdog/start-progress.js';
 import { freePort } from '../../dev/ports.js';
 import { Gate } from '../workflows/support/gate.js';
@@ -95,7 +95,7 @@ class Host {
         releases,
         volumes,
         memorySizes: { requireRoom: () => Promise.resolve() },
-        turns: hostTurns(4),
+        limiters: hostLimiters(4),
         checkIntervalMs: 1,
         degradedCheckIntervalMs: 1,
       },
@@ -112,7 +112,7 @@ class Host {
       ...createReleaseActivities(dependencies),
       ...createStartActivities(dependencies),
       ...createWatchdogActivities(dependencies),
-      ...createHeartbeatActivities(sender, dependencies.turns),
+      ...createHeartbeatActivities(sender, dependencies.limiters),
     };
   }
 

@@ -1,18 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import {
-  observationLimit,
+  observationLimiter,
   ObservationLimitError,
-} from '../../../src/agents/watchdog/observation-limit.js';
+} from '../../../src/agents/watchdog/observation-limiter.js';
 
 const PATIENT_MS = 60_000;
 
 test('so many go at a time, and the others after them, owner by owner', async () => {
-  const observing = observationLimit(2, PATIENT_MS);
+  const observing = observationLimiter(2, PATIENT_MS);
   const started: number[] = [];
   const ends: (() => void)[] = [];
   const all = [0, 1, 2, 3].map((number) =>
-    observing(`owner ${number}`, () => {
+    observing.run({ owner: `owner ${number}` }, () => {
       started.push(number);
       return new Promise<void>((resolve) => ends.push(resolve));
     }),
@@ -33,36 +33,39 @@ test('so many go at a time, and the others after them, owner by owner', async ()
 });
 
 test('one that fails leaves its place to the next', async () => {
-  const observing = observationLimit(1, PATIENT_MS);
-  const failing = observing('one', () => Promise.reject(new Error('not seen')));
-  const next = observing('other', () => Promise.resolve('seen'));
+  const observing = observationLimiter(1, PATIENT_MS);
+  const failing = observing.run({ owner: 'one' }, () => Promise.reject(new Error('not seen')));
+  const next = observing.run({ owner: 'other' }, () => Promise.resolve('seen'));
   await expect(failing).rejects.toThrow('not seen');
   expect(await next).toBe('seen');
 });
 
 test('one that has waited for too long is not made, and the next one is', async () => {
-  const observing = observationLimit(1, 1);
+  const observing = observationLimiter(1, 1);
   let end: (() => void) | undefined;
-  const first = observing('one', () => new Promise<void>((resolve) => (end = resolve)));
-  const late = observing('one', () => Promise.reject(new Error('it is made')));
+  const first = observing.run(
+    { owner: 'one' },
+    () => new Promise<void>((resolve) => (end = resolve)),
+  );
+  const late = observing.run({ owner: 'one' }, () => Promise.reject(new Error('it is made')));
   await expect(late).rejects.toBeInstanceOf(ObservationLimitError);
   end?.();
   await first;
-  expect(await observing('one', () => Promise.resolve('seen'))).toBe('seen');
+  expect(await observing.run({ owner: 'one' }, () => Promise.resolve('seen'))).toBe('seen');
 });
 
 test(
   "agents of one owner that do not answer hold up looks at nobody else's",
   { tags: 'attack' },
   async () => {
-    const observing = observationLimit(10, PATIENT_MS);
+    const observing = observationLimiter(10, PATIENT_MS);
     const ends: (() => void)[] = [];
     const hanging = Array.from({ length: 100 }, () =>
-      observing('one', () => new Promise<void>((resolve) => ends.push(resolve))),
+      observing.run({ owner: 'one' }, () => new Promise<void>((resolve) => ends.push(resolve))),
     );
     await delay(1);
     for (let count = 0; count < 20; count++) {
-      expect(await observing('other', () => Promise.resolve('seen'))).toBe('seen');
+      expect(await observing.run({ owner: 'other' }, () => Promise.resolve('seen'))).toBe('seen');
     }
     expect(ends).toHaveLength(5);
     while (ends.length > 0) {

@@ -1,15 +1,15 @@
 import type { MetricMeter } from '@temporalio/common';
-import type { HostTurns } from '../src/agents/watchdog/host-turns.js';
+import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
 import { jittered } from '../src/lib/jitter.js';
 import { pause } from '../src/lib/pause.js';
 
 const INTERVAL_MS = 5_000;
 
-const KINDS: readonly (keyof HostTurns)[] = ['calls', 'starts', 'pulls', 'copies', 'heartbeats'];
+const KINDS: readonly (keyof HostLimiters)[] = ['calls', 'starts', 'pulls', 'copies', 'heartbeats'];
 
-/** Exports to Prometheus how many tasks of a host run and wait, by kind, until the signal aborts. */
-export async function tellTurns(
-  turns: HostTurns,
+/** Tells Prometheus how much of a host's work goes on and waits, by kind, until the signal aborts. */
+export async function reportLimiters(
+  limiters: HostLimiters,
   meter: MetricMeter,
   signal: AbortSignal,
 ): Promise<void> {
@@ -17,8 +17,8 @@ export async function tellTurns(
   const waiting = meter.createGauge('agent_host_turns_waiting', 'int', undefined, 'Turns awaited');
   for (; !signal.aborted; await pause(jittered(INTERVAL_MS), signal)) {
     for (const kind of KINDS) {
-      const { state } = turns[kind];
-      taken.set(state.taken, { kind });
+      const { state } = limiters[kind];
+      taken.set(state.running, { kind });
       waiting.set(state.waiting, { kind });
     }
   }

@@ -1,54 +1,53 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { FILES_AT_ONCE } from '../../api/backend/browse-contract.js';
-import { UnderWay } from '../../api/http/under-way.js';
+import { RequestsInFlight } from '../../api/http/in-flight.js';
 import { AI_CALLS_AT_ONCE } from '../../api/openai/limits.js';
 import { WAITS_AT_ONCE } from '../../api/views/operations.js';
 import { Chats } from '../../src/agents/chat/chats.js';
 import type { Database } from '../../src/platform/database/database.js';
 import { TooManyRequestsError } from '../../src/lib/errors.js';
 import { LiveLogs } from '../../src/agents/logs/live-logs.js';
-import { Shares } from '../../src/lib/shares.js';
+import { QuotaLimiter } from '../../src/lib/quota-limiter.js';
 
 const never = () => new AbortController().signal;
 
 test('what one owner has under way is bounded, and so is all together', () => {
-  const shares = new Shares({ most: 3, perOwner: 2, refusal: 'enough' });
-  const first = shares.take('one');
-  shares.take('one');
-  expect(() => shares.take('one')).toThrow(
+  const quota = new QuotaLimiter({ total: 3, perOwner: 2, message: 'enough' });
+  const first = quota.take('one');
+  quota.take('one');
+  expect(() => quota.take('one')).toThrow(
     new TooManyRequestsError('enough', undefined, { retryAfter: 5 }),
   );
-  shares.take('other');
-  expect(() => shares.take('third')).toThrow(TooManyRequestsError);
+  quota.take('other');
+  expect(() => quota.take('third')).toThrow(TooManyRequestsError);
   first();
   first();
-  shares.take('third');
-  expect(() => shares.take('one')).toThrow(TooManyRequestsError);
+  quota.take('third');
+  expect(() => quota.take('one')).toThrow(TooManyRequestsError);
 });
 
 test(
   'those who have as much as they may, together, keep nobody out who has little',
   { tags: 'attack' },
   () => {
-    const [most, perOwner] = [256, 64];
-    const shares = new Shares({ most, perOwner });
+    const quota = new QuotaLimiter({ total: 256, perOwner: 64 });
     for (let greedy = 0; greedy < 50; greedy++) {
-      while (shares.tryTake(`greedy ${greedy}`));
+      while (quota.tryTake(`greedy ${greedy}`));
     }
-    expect(shares.tryTake('other')).toBeDefined();
-    expect(shares.tryTake('other')).toBeUndefined();
+    expect(quota.tryTake('other')).toBeDefined();
+    expect(quota.tryTake('other')).toBeUndefined();
   },
 );
 
 test('what is taken may be more than one, and is given back as a whole', () => {
-  const shares = new Shares({ perOwner: 10 });
-  const release = shares.take('one', 8);
-  expect(shares.tryTake('one', 3)).toBeUndefined();
-  expect(() => shares.take('one', 3)).toThrow('Too many requests at a time, please wait.');
-  expect(shares.tryTake('other', 10)).toBeDefined();
+  const quota = new QuotaLimiter({ perOwner: 10 });
+  const release = quota.take('one', 8);
+  expect(quota.tryTake('one', 3)).toBeUndefined();
+  expect(() => quota.take('one', 3)).toThrow('Too many requests at a time, please wait.');
+  expect(quota.tryTake('other', 10)).toBeDefined();
   release();
-  expect(shares.tryTake('one', 10)).toBeDefined();
+  expect(quota.tryTake('one', 10)).toBeDefined();
 });
 
 describe('who has as much under way as one may', { tags: 'attack' }, () => {
@@ -57,12 +56,12 @@ describe('who has as much under way as one may', { tags: 'attack' }, () => {
     ['operations that are waited for', WAITS_AT_ONCE],
     ['files', FILES_AT_ONCE],
   ])('of %s, by however many accounts, keeps nobody else from them', async (_what, limit) => {
-    const underWay = new UnderWay();
+    const inFlight = new RequestsInFlight();
     // As much of one as a call needs whose client has gone.
     const response = { destroyed: true } as ServerResponse;
     let begun = 0;
     const ask = (userId: string) =>
-      underWay
+      inFlight
         .run(limit, userId, response, () => {
           begun++;
           return new Promise<never>(() => undefined);
@@ -72,7 +71,7 @@ describe('who has as much under way as one may', { tags: 'attack' }, () => {
       for (let count = 0; count < 200; count++) void ask(`greedy ${account}`);
     }
     const byThem = begun;
-    expect(byThem).toBeLessThan(limit.most ?? 0);
+    expect(byThem).toBeLessThan(limit.total ?? 0);
     void ask('other');
     await new Promise(setImmediate);
     expect(begun).toBe(byThem + 1);

@@ -4,30 +4,30 @@ import type { ClientNetworks } from '../../platform/http/client-networks.js';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-/** Daily tokens per client, out of the demo's 20 million a month. */
+/** Tokens of one client a day, of the 20 million that the demo has a month. */
 const CLIENT_TOKENS = 100_000;
 
-/** Maximum clients kept; more evict those that came first. */
+/** Clients with a budget; beyond that, the one that called longest ago is forgotten. */
 const MAX_CLIENTS = 10_000;
 
-/** A client's usage since a time, in milliseconds of a monotonic clock. */
+/** The use of one client since the start of its day, in milliseconds of a monotonic clock. */
 interface Used {
   readonly since: number;
   readonly tokens: number;
 }
 
 /**
- * Limits the demo's tokens per client network, so that no client uses all of them. Each API process
- * counts separately.
+ * A daily budget of demo tokens for each client address, so that no client uses up all of them. Each API
+ * process counts by itself.
  */
-export class DemoShares {
+export class DemoBudget {
   readonly #used = new Map<string, Used>();
 
   /**
-   * Reserves tokens for one call.
+   * Holds tokens for one call.
    *
-   * @returns a callback that reports the tokens used.
-   * @throws TooManyRequestsError when the client's tokens for the day are used up.
+   * @returns settles the call with the tokens that it used.
+   * @throws TooManyRequestsError when the client's budget of the day is used up.
    */
   hold({ site }: ClientNetworks, tokens: number): (used: number) => void {
     const { since, tokens: before } = this.#of(site);
@@ -35,7 +35,7 @@ export class DemoShares {
     setBounded(this.#used, site, { since, tokens: before + tokens }, MAX_CLIENTS);
     return (used) => {
       const now = this.#of(site);
-      // The reservation is from a previous period or was evicted: there is nothing to return.
+      // The hold belonged to the day before, or to a client that was forgotten.
       if (now.since !== since) return;
       setBounded(this.#used, site, { since, tokens: now.tokens - tokens + used }, MAX_CLIENTS);
     };

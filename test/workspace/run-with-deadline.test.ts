@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { Turns } from '../../src/lib/turns.js';
-import { inTurn } from '../../src/workspace/in-turn.js';
+import { FairLimiter } from '../../src/lib/fair-limiter.js';
+import { runWithDeadline } from '../../src/workspace/run-with-deadline.js';
 
 const ADA = { owner: 'ada', signal: undefined };
 
@@ -24,43 +24,47 @@ test(
   'what has had no turn in time is told so, and is never begun',
   { tags: 'attack' },
   async () => {
-    const turns = new Turns(2, 1);
+    const limiter = new FairLimiter({ atOnce: 2, perOwner: 1 });
     const [long, next, other] = [work(), work(), work()];
-    const first = inTurn(turns, ADA, long.begin);
-    await expect(inTurn(turns, { ...ADA, withinMs: 20 }, next.begin)).rejects.toMatchObject({
+    const first = runWithDeadline(limiter, ADA, long.begin);
+    await expect(
+      runWithDeadline(limiter, { ...ADA, withinMs: 20 }, next.begin),
+    ).rejects.toMatchObject({
       status: 503,
     });
     // The one who has many at work is in nobody else's way.
-    const bobs = inTurn(turns, { ...ADA, owner: 'bob' }, other.begin);
+    const bobs = runWithDeadline(limiter, { ...ADA, owner: 'bob' }, other.begin);
     await settled();
-    expect([other.hasBegun(), turns.state]).toEqual([true, { taken: 2, waiting: 0 }]);
+    expect([other.hasBegun(), limiter.state]).toEqual([true, { running: 2, waiting: 0 }]);
     other.end();
     long.end();
     expect(await Promise.all([first, bobs])).toEqual(['done', 'done']);
     await settled();
-    expect([next.hasBegun(), turns.state]).toEqual([false, { taken: 0, waiting: 0 }]);
+    expect([next.hasBegun(), limiter.state]).toEqual([false, { running: 0, waiting: 0 }]);
   },
 );
 
 test('what is not done in time is told so, and keeps its turn until it has ended', async () => {
-  const turns = new Turns(1);
+  const limiter = new FairLimiter({ atOnce: 1 });
   const long = work();
-  await expect(inTurn(turns, { ...ADA, withinMs: 20 }, long.begin)).rejects.toMatchObject({
+  await expect(
+    runWithDeadline(limiter, { ...ADA, withinMs: 20 }, long.begin),
+  ).rejects.toMatchObject({
     status: 500,
     message: 'The workspace did not finish the request in time: retry later',
   });
-  expect([long.isToEnd(), turns.state.taken]).toEqual([true, 1]);
+  expect([long.isToEnd(), limiter.state.running]).toEqual([true, 1]);
   long.end();
   await settled();
-  expect(turns.state.taken).toBe(0);
+  expect(limiter.state.running).toBe(0);
 });
 
 test('who leaves is told why, whether it has begun or not', async () => {
-  const turns = new Turns(1);
+  const limiter = new FairLimiter({ atOnce: 1 });
   const leaving = new AbortController();
   const [long, next] = [work(), work()];
   const both = [long, next].map(({ begin }) =>
-    inTurn(turns, { ...ADA, signal: leaving.signal }, begin),
+    runWithDeadline(limiter, { ...ADA, signal: leaving.signal }, begin),
   );
   await settled();
   leaving.abort(new Error('gone'));
@@ -71,5 +75,7 @@ test('who leaves is told why, whether it has begun or not', async () => {
 
 test('what fails fails as it does', async () => {
   const failing = () => Promise.reject(new Error('broken'));
-  await expect(inTurn(new Turns(1), ADA, failing)).rejects.toThrow('broken');
+  await expect(runWithDeadline(new FairLimiter({ atOnce: 1 }), ADA, failing)).rejects.toThrow(
+    'broken',
+  );
 });

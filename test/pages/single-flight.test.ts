@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { SharedWork } from '../../src/pages/shared-work.js';
+import { SingleFlight } from '../../src/pages/single-flight.js';
 
 const signal = new AbortController().signal;
 
 test('who comes when all others have left does not wait for what was ended with them', async () => {
-  const work = new SharedWork<string>();
+  const work = new SingleFlight<string>();
   const leaving = new AbortController();
   const ended = work.run('a', leaving.signal, () => new Promise(() => undefined));
   leaving.abort(new Error('left'));
@@ -13,7 +13,7 @@ test('who comes when all others have left does not wait for what was ended with 
 });
 
 test('what failed for all who waited is begun anew for who comes then', async () => {
-  const work = new SharedWork<string>();
+  const work = new SingleFlight<string>();
   const fails = () => Promise.reject(new Error('broken'));
   const both = [work.run('a', signal, fails), work.run('a', signal, fails)];
   for (const each of both) await expect(each).rejects.toThrow('broken');

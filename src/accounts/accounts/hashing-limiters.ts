@@ -1,0 +1,31 @@
+import { TooManyRequestsError } from '../../lib/errors.js';
+import { FairLimiter } from '../../lib/fair-limiter.js';
+
+/** Seconds in which even a full queue is worked off. */
+const RETRY_AFTER_S = 15;
+
+/** Bounds the hashing of this process, fairly between sites: a flood from one site delays no other. */
+const hashingLimiter = (
+  atOnce: number,
+  queue: { readonly max: number; readonly perOwner: number },
+) =>
+  new FairLimiter({
+    atOnce,
+    perOwner: atOnce,
+    queue: {
+      ...queue,
+      refusal: () =>
+        new TooManyRequestsError('Too many at once, please try again.', undefined, {
+          retryAfter: RETRY_AFTER_S,
+        }),
+    },
+  });
+
+/**
+ * Passwords. A flood of sign-ins must take neither all of the memory nor all four threads that file and
+ * name look-ups share with scrypt.
+ */
+export const passwordHashing = hashingLimiter(2, { max: 100, perOwner: 10 });
+
+/** API keys, which wait for no passwords; together they leave one of the four threads. */
+export const keyHashing = hashingLimiter(1, { max: 200, perOwner: 100 });

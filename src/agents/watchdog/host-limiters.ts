@@ -1,0 +1,35 @@
+import { FairLimiter } from '../../lib/fair-limiter.js';
+
+/** The limits of the work on one Docker host, by what it needs. None uses another's slots. */
+export interface HostLimiters {
+  /** Calls that Docker answers within seconds, or in the time of a stop. */
+  readonly calls: FairLimiter;
+  /** Starts of agents: each wants the host's cores. */
+  readonly starts: FairLimiter;
+  /** Pulls of images. */
+  readonly pulls: FairLimiter;
+  /** Copies of memories. */
+  readonly copies: FairLimiter;
+  /** Heartbeats of agents, of a minute at most each. */
+  readonly heartbeats: FairLimiter;
+}
+
+/** More calls at once only make each of them time out: they are mostly Docker's own work. */
+const CALLS = 40;
+const PULLS = 4;
+const COPIES = 4;
+const HEARTBEATS = 20;
+
+/** Returns how many agents start at a time on a host with so many cores. */
+export const startsOn = (cores: number): number => Math.max(4, 2 * cores);
+
+/** @param starts agents that start at a time. */
+export function hostLimiters(starts: number): HostLimiters {
+  return {
+    calls: new FairLimiter({ atOnce: CALLS }),
+    starts: new FairLimiter({ atOnce: starts }),
+    pulls: new FairLimiter({ atOnce: PULLS }),
+    copies: new FairLimiter({ atOnce: COPIES }),
+    heartbeats: new FairLimiter({ atOnce: HEARTBEATS }),
+  };
+}

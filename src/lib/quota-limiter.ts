@@ -1,0 +1,63 @@
+import { TooManyRequestsError } from './errors.js';
+import type { Release } from './fair-limiter.js';
+
+/** Seconds: the end of work in flight is not known. */
+const RETRY_AFTER_S = 5;
+
+/** The last part of all that is reserved for owners with little: with this part of their own bound, or one. */
+const RESERVED = 1 / 4;
+const LITTLE = 1 / 64;
+
+export interface QuotaBounds {
+  /** Of all owners together; unbounded unless given. */
+  readonly total?: number;
+  readonly perOwner: number;
+  /** The error text of a refusal. */
+  readonly message?: string;
+}
+
+/**
+ * Bounds what owners hold at a time, and refuses the rest at once: for requests that a client waits for, and
+ * work that may last for long, which a `FairLimiter` would queue. A quarter is reserved for owners with
+ * next to nothing, so that a few with all that they may have do not lock out the others.
+ */
+export class QuotaLimiter {
+  readonly #total: number;
+  readonly #perOwner: number;
+  readonly #message: string;
+  readonly #held = new Map<string, number>();
+  #sum = 0;
+
+  constructor({ total = Infinity, perOwner, message }: QuotaBounds) {
+    this.#total = total;
+    this.#perOwner = perOwner;
+    this.#message = message ?? 'Too many requests at a time, please wait.';
+  }
+
+  /** @throws TooManyRequestsError when the owner, or all together, would hold too much. */
+  take(owner: string, amount = 1): Release {
+    const release = this.tryTake(owner, amount);
+    if (release) return release;
+    throw new TooManyRequestsError(this.#message, undefined, { retryAfter: RETRY_AFTER_S });
+  }
+
+  /** @returns undefined when the owner, or all together, would hold too much. */
+  tryTake(owner: string, amount = 1): Release | undefined {
+    const own = (this.#held.get(owner) ?? 0) + amount;
+    const sum = this.#sum + amount;
+    if (own > this.#perOwner || sum > this.#total) return undefined;
+    const isScarce = sum > this.#total * (1 - RESERVED);
+    if (isScarce && own > Math.max(1, this.#perOwner * LITTLE)) return undefined;
+    this.#held.set(owner, own);
+    this.#sum += amount;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#sum -= amount;
+      const left = (this.#held.get(owner) ?? 0) - amount;
+      if (left > 0) this.#held.set(owner, left);
+      else this.#held.delete(owner);
+    };
+  }
+}
