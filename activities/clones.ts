@@ -10,7 +10,7 @@ const LOOK_AGAIN_MS = 1_000;
 const CHAIN_AWAY_MS = 5_000;
 
 export interface CloneActivityDependencies {
-  readonly payments: Pick<ClonePayments, 'look'>;
+  readonly payments: Pick<ClonePayments, 'check'>;
   readonly store: Pick<CloneStore, 'handOver'>;
   readonly supervisors: Pick<AgentSupervisors, 'provision'>;
 }
@@ -43,7 +43,7 @@ export function createCloneActivities({ payments, store, supervisors }: CloneAct
 
   async function look(id: string) {
     try {
-      return await payments.look(id);
+      return await payments.check(id);
     } catch (error) {
       if (error instanceof ChainAwayError) throw unchanged(CHAIN_AWAY_MS, error);
       throw error;

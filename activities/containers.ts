@@ -15,8 +15,8 @@ import {
   dockerActivities,
   dockerCalls,
   runForOwner,
-  makerHere,
-  runHere,
+  currentMaker,
+  currentRunId,
   withinCallBudget,
 } from './docker-activity.js';
 import { withinBudget } from './time-budget.js';
@@ -64,7 +64,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       async copyMemory(agent: AgentRef) {
         const original = await clones.originalOf(agent);
         const spec = await specs.specOf(agent);
-        const [name, madeBy] = [volumeName(spec), makerHere()];
+        const [name, madeBy] = [volumeName(spec), currentMaker()];
         const others = (await volumes.of(agent)).filter((each) => each.madeBy !== madeBy);
         await docker.volumes.remove(agent.agentId, others);
         await docker.volumes.findOwn(spec, madeBy);
@@ -100,7 +100,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         const spec = await specs.specOf(agent);
         const found = await docker.volumes.find(spec);
         if (await clones.isToBeCopied(agent, found)) return 'to-be-copied';
-        const madeBy = found?.madeBy ?? makerHere();
+        const madeBy = found?.madeBy ?? currentMaker();
         await volumes.name(agent, { name: volumeName(spec), madeBy });
         await docker.volumes.ensure(spec, madeBy);
         return 'there';
@@ -113,7 +113,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       removeNetwork: ({ agentId }: AgentRef) => docker.networks.remove(agentId),
       /** Undoes `createVolume` of this run; an older volume stays. */
       async undoVolume(agent: AgentRef) {
-        const run = runHere();
+        const run = currentRunId();
         await docker.volumes.removeMadeIn(await specs.memoryOf(agent), (maker) =>
           maker.startsWith(`${run}/`),
         );

@@ -6,8 +6,8 @@ import type { FairLimiter, Release } from '../src/lib/fair-limiter.js';
 import { asApplicationFailure } from './failures.js';
 import {
   budgetDetails,
-  countAnew,
-  countUp,
+  resetCounter,
+  incrementCounter,
   LastingRefusalError,
   withinBudget,
 } from './time-budget.js';
@@ -57,13 +57,13 @@ export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
  * Returns the maker label for a volume that this activity makes: the run and the activity's id, which is
  * constant over attempts and unique to the activity.
  */
-export function makerHere(): string {
+export function currentMaker(): string {
   const { activityId } = Context.current().info;
-  return `${runHere()}/${activityId}`;
+  return `${currentRunId()}/${activityId}`;
 }
 
 /** Returns the prefix of the maker labels of everything made in this run. */
-export function runHere(): string {
+export function currentRunId(): string {
   const { workflowExecution } = Context.current().info;
   if (!workflowExecution) throw new TypeError('not part of a run');
   return workflowExecution.runId;
@@ -106,11 +106,11 @@ export function withinCallBudget<T>(work: () => Promise<T>): Promise<T> {
 export async function withinRefusals<T>(work: () => Promise<T>): Promise<T> {
   try {
     const done = await work();
-    countAnew(REFUSALS);
+    resetCounter(REFUSALS);
     return done;
   } catch (error) {
     if (!(error instanceof DockerRefusedError)) throw error;
-    throw countUp(REFUSALS) >= MAX_REFUSALS ? new LastingRefusalError(error) : error;
+    throw incrementCounter(REFUSALS) >= MAX_REFUSALS ? new LastingRefusalError(error) : error;
   }
 }
 

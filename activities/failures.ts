@@ -12,7 +12,7 @@ import {
   VolumeTooLargeError,
 } from '../src/docker/containers/container-errors.js';
 import { ParentGoneError } from '../src/agents/clones/clone-memories.js';
-import { StillThereError } from '../src/accounts/accounts/account-deletions.js';
+import { CleanupPendingError } from '../src/accounts/accounts/account-deletions.js';
 import { NotFoundError, ServiceError } from '../src/lib/errors.js';
 import { MailServerError } from '../src/accounts/mail-delivery/mail-transport.js';
 import { ChannelError } from '../src/notifications/channel.js';
@@ -76,7 +76,7 @@ const OURS = [
   MailServerError,
   ObservationLimitError,
   ServiceError,
-  StillThereError,
+  CleanupPendingError,
 ];
 
 /**

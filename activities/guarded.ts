@@ -49,7 +49,7 @@ const LOCAL_REPAIR_DELAY_MS = 2_000;
 export interface Watching {
   readonly memory: WatchdogMemory;
   /** The last local change of the host that the supervisor has processed. */
-  readonly takenIn: string | undefined;
+  readonly lastApplied: string | undefined;
 }
 
 /** Serializes the steps of supervisors with the host's own repairs, by the names of the steps. */
@@ -104,10 +104,10 @@ export function guardWatchdog(
     async watchHealth(
       agent: AgentRef,
       last: ContainerHealth | null,
-      { memory, takenIn }: Watching,
+      { memory, lastApplied: lastApplied }: Watching,
     ): Promise<Observation> {
-      const glance = guard.glance(agent.agentId);
-      return seen(agent, takenIn, async () => {
+      const glance = guard.lastStep(agent.agentId);
+      return seen(agent, lastApplied, async () => {
         try {
           return await watchdog.watchHealth(agent, last);
         } catch (error) {
@@ -119,13 +119,13 @@ export function guardWatchdog(
         }
       });
     },
-    observeAgent: (agent: AgentRef, takenIn?: string): Promise<Observation> =>
-      seen(agent, takenIn, () => watchdog.observeAgent(agent)),
+    observeAgent: (agent: AgentRef, lastApplied?: string): Promise<Observation> =>
+      seen(agent, lastApplied, () => watchdog.observeAgent(agent)),
     watchDegraded: (
       agent: AgentRef,
       last: ContainerHealth | null,
-      takenIn?: string,
-    ): Promise<Observation> => seen(agent, takenIn, () => watchdog.watchDegraded(agent, last)),
+      lastApplied?: string,
+    ): Promise<Observation> => seen(agent, lastApplied, () => watchdog.watchDegraded(agent, last)),
     async recordCrash(
       agent: AgentRef,
       transitionId: string,
@@ -144,17 +144,17 @@ export function guardWatchdog(
 
   async function seen(
     { agentId }: AgentRef,
-    takenIn: string | undefined,
+    lastApplied: string | undefined,
     look: () => Promise<Observation>,
   ): Promise<Observation> {
-    const told = toldOf(agentId, takenIn) ?? (await look());
+    const told = toldOf(agentId, lastApplied) ?? (await look());
     // The observation may show a repair that began during the probe.
-    return toldOf(agentId, takenIn) ?? told;
+    return toldOf(agentId, lastApplied) ?? told;
   }
 
-  function toldOf(agentId: string, takenIn: string | undefined): Observation | undefined {
+  function toldOf(agentId: string, lastApplied: string | undefined): Observation | undefined {
     if (guard.isBusy(agentId)) throw unchanged(LOCAL_REPAIR_DELAY_MS);
-    const past: readonly PastTransition[] = guard.past(agentId, takenIn);
+    const past: readonly PastTransition[] = guard.unappliedTransitions(agentId, lastApplied);
     if (past.length === 0) return undefined;
     return { health: 'starting', reason: null, observedAt: new Date().toISOString(), past };
   }

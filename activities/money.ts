@@ -5,8 +5,8 @@ import {
   type LedgerChain,
   type WholeReport,
 } from '../src/money/ledger-check/check-on-chain.js';
-import { releaseEndedHolds } from '../src/money/ledger/ended-holds.js';
-import { NO_AGENT, putInOutbox } from '../src/notifications/outbox.js';
+import { releaseExpiredHolds } from '../src/money/ledger/release-expired-holds.js';
+import { NO_AGENT, requestNotification } from '../src/notifications/outbox.js';
 import { forgottenChains, type KnownChains } from '../src/money/payments/forgotten-chains.js';
 
 /** The result of a pass; `check:ledger` lists the differences. */
@@ -26,7 +26,7 @@ export function createMoneyActivities({ chain, database, knownChains }: Parts) {
      *
      * @returns the number of released holds.
      */
-    releaseEndedHolds: () => releaseEndedHolds(database),
+    releaseEndedHolds: () => releaseExpiredHolds(database),
 
     /**
      * Notifies operators of a ledger that does not balance, and of payments that wait for chains no
@@ -42,13 +42,13 @@ export function createMoneyActivities({ chain, database, knownChains }: Parts) {
       const [platform, pass] = [database.asPlatform(), run?.runId ?? info.activityId];
       if (differences > 0) {
         const id = `ledger-${pass}`;
-        await putInOutbox(platform, {
+        await requestNotification(platform, {
           ...{ id, agent: NO_AGENT, event: 'ledger_unbalanced', differences },
         });
       }
       for (const forgotten of await forgottenChains(platform, knownChains)) {
         const id = `chain-unknown-${forgotten.chainId}-${pass}`;
-        await putInOutbox(platform, {
+        await requestNotification(platform, {
           ...{ id, agent: NO_AGENT, event: 'chain_unknown', ...forgotten },
         });
       }

@@ -5,7 +5,7 @@ import {
   dockerActivities,
   dockerCalls,
   runForOwner,
-  makerHere,
+  currentMaker,
   withinCallBudget,
 } from './docker-activity.js';
 import { withinBudget } from './time-budget.js';
@@ -35,7 +35,7 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
       async makeVolume(agent: AgentRef, operationId: string) {
         const { volume, copyOf } = await releases.replacementOf(agent, operationId);
         const spec = { ...(await specs.specOf(agent)), volume };
-        const madeBy = makerHere();
+        const madeBy = currentMaker();
         await withinCallBudget(() => docker.volumes.findOwn(spec, madeBy));
         await volumes.name(agent, { name: volume, madeBy });
         if (copyOf === undefined) return withinCallBudget(() => docker.volumes.make(spec, madeBy));

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
-import { RETAINED, type Retained } from '../src/retention/retained.js';
+import { RETAINED, type RetainedKind } from '../src/retention/retained.js';
 import type { Retention } from '../src/retention/retention.js';
 
 /** Milliseconds after which no further batch is started: the remaining rows wait for the next pass. */
@@ -10,10 +10,10 @@ const ENOUGH_MS = 5 * 60_000;
 export function createRetentionActivities(retention: Retention) {
   return {
     /** The kinds of rows with an expiry, in the order of their deletion. */
-    retainedKinds: (): Promise<readonly Retained[]> => Promise.resolve(RETAINED),
+    retainedKinds: (): Promise<readonly RetainedKind[]> => Promise.resolve(RETAINED),
 
     /** Deletes expired rows of one kind in batches, and returns the number of deleted rows. */
-    async removeOldRows(what: Retained): Promise<number> {
+    async removeOldRows(what: RetainedKind): Promise<number> {
       const { cancellationSignal: signal, heartbeat } = Context.current();
       const began = Date.now();
       let done = 0;

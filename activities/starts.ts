@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/types/agent-ref.js';
-import { whileStarting } from '../src/agents/watchdog/await-ready.js';
+import { waitWhileStarting } from '../src/agents/watchdog/await-ready.js';
 import { runningForMs } from '../src/agents/watchdog/start-progress.js';
 import {
   ContainerMissingError,
@@ -75,7 +75,7 @@ export function createStartActivities(dependencies: ContainerActivityDependencie
   async function whileUsingTheHost(agent: AgentRef): Promise<void> {
     const { cancellationSignal: signal } = Context.current();
     const gateway = { ...(await specs.gatewayOf(agent)), signal };
-    await whileStarting(docker.containers, progress, agent.agentId, gateway);
+    await waitWhileStarting(docker.containers, progress, agent.agentId, gateway);
   }
 }
 

@@ -14,7 +14,7 @@ export class LastingRefusalError extends Error {
   override readonly name = 'LastingRefusalError';
 
   constructor(cause: Error) {
-    super('The container engine has refused this step for minutes (ENGINE_REFUSED)', { cause });
+    super('The container engine has refused this step for minutes (DOCKER_REFUSED)', { cause });
   }
 }
 
@@ -82,7 +82,7 @@ export async function withinBudget<T>(
 }
 
 /** Counts an event over this and earlier attempts, under a name that no budget uses. */
-export function countUp(what: string): number {
+export function incrementCounter(what: string): number {
   const context = Context.current();
   const { ended } = usedBy(context);
   const count = (ended.get(what) ?? 0) + 1;
@@ -92,7 +92,7 @@ export function countUp(what: string): number {
 }
 
 /** Resets the count under that name. */
-export function countAnew(what: string): void {
+export function resetCounter(what: string): void {
   const context = Context.current();
   if (usedBy(context).ended.delete(what)) context.heartbeat(budgetDetails(context));
 }

@@ -3,7 +3,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { AgentRef } from '../src/types/agent-ref.js';
 import { AgentGoneError } from '../src/agents/agents/agents.js';
-import { keepCrash } from '../src/agents/logs/keep-crash.js';
+import { recordCrashDetails } from '../src/agents/logs/keep-crash.js';
 import { PortCache } from '../src/agents/operations/port-cache.js';
 import { observationLimiter } from '../src/agents/watchdog/observation-limiter.js';
 import type { ContainerHealth, Observation } from '../src/agents/watchdog/observation.js';
@@ -71,7 +71,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     /** Records with a crash how the container ended and its last output. */
     recordCrash: (agent: AgentRef, transitionId: string): Promise<void> =>
       asApplicationFailure(() =>
-        keepCrash({ containers: docker.containers, specs }, agent, transitionId),
+        recordCrashDetails({ containers: docker.containers, specs }, agent, transitionId),
       ),
 
     ...dockerCalls(limiters.calls, {

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { isFirstAdminAwaited } from '../src/accounts/accounts/register.js';
+import { isFirstAdminPending } from '../src/accounts/accounts/register.js';
 import { LABEL } from '../src/docker/containers/container-spec.js';
 import { Database } from '../src/platform/database/database.js';
 import { ensureRolesAndDatabase } from '../src/platform/database/roles.js';
@@ -141,7 +141,7 @@ export class Platform {
     const { accounts, database: given } = this.#settings;
     const database = new Database(this.env.DATABASE_URL ?? given.url, { maxConnections: 1 });
     try {
-      return await isFirstAdminAwaited(database, accounts);
+      return await isFirstAdminPending(database, accounts);
     } finally {
       await database.close();
     }

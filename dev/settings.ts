@@ -20,13 +20,13 @@ export const launcherSettings = area(
       '`never`: install and start no Docker, only use one that answers',
     ),
     temporalCli: variable('TEMPORAL_CLI_PATH', text.optional(), "Temporal's CLI", {
-      otherwise: 'found or fetched',
+      whenUnset: 'found or fetched',
     }),
     temporalTestServer: variable(
       'TEMPORAL_TEST_SERVER_PATH',
       text.optional(),
       "Temporal's test server, for `npm test`",
-      { otherwise: 'found or fetched' },
+      { whenUnset: 'found or fetched' },
     ),
   }),
   ({ manageDocker, ...values }) => ({ ...values, manageDocker: manageDocker === 'auto' }),

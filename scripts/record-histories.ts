@@ -36,7 +36,7 @@ import {
 } from '../test/workflows/support/workflow-lab.js';
 import { deleteAccountId, repairAgentId, superviseAgentId } from '../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
-import { StillThereError } from '../src/accounts/accounts/account-deletions.js';
+import { CleanupPendingError } from '../src/accounts/accounts/account-deletions.js';
 import { findTemporalCli } from '../dev/temporal/temporal-binary.js';
 import { step } from '../dev/report.js';
 import { projectRoot } from '../dev/root.js';
@@ -109,11 +109,11 @@ async function recordUsage(): Promise<void> {
   const { workflowId } = await usagePass(lab.environment, await bundleWorkflows(), {
     rollUpUsage: () => Promise.resolve(2),
   });
-  await keep('keep-usage', 'pass', await historyOf(workflowId));
+  await keep('roll-up-usage', 'pass', await historyOf(workflowId));
 }
 
 async function recordMoney(): Promise<void> {
-  for (const workflow of ['keepMoney', 'checkLedger'] as const) {
+  for (const workflow of ['expireHolds', 'checkLedger'] as const) {
     const { workflowId } = await moneyPass(lab.environment, await bundleWorkflows(), workflow, {
       releaseEndedHolds: () => Promise.resolve(2),
       closeAgedSessions: () => Promise.resolve(1),
@@ -127,7 +127,7 @@ async function recordMoney(): Promise<void> {
         }),
     });
     await keep(
-      workflow === 'keepMoney' ? 'keep-money' : 'check-ledger',
+      workflow === 'expireHolds' ? 'expire-holds' : 'check-ledger',
       'pass',
       await historyOf(workflowId),
     );
@@ -139,7 +139,7 @@ async function recordRetention(): Promise<void> {
     retainedKinds: () => Promise.resolve(RETAINED),
     removeOldRows: () => Promise.resolve(3),
   });
-  await keep('remove-old', 'pass', await historyOf(workflowId));
+  await keep('enforce-retention', 'pass', await historyOf(workflowId));
 }
 
 async function recordSecurityEvent(): Promise<void> {
@@ -172,7 +172,7 @@ async function recordPayments(): Promise<void> {
 async function recordClone(): Promise<void> {
   const looks: PaymentState[] = ['waiting', 'paid'];
   const activities = createCloneActivities({
-    payments: { look: () => Promise.resolve(looks.shift() ?? 'paid') },
+    payments: { check: () => Promise.resolve(looks.shift() ?? 'paid') },
     store: { handOver: () => Promise.resolve(undefined) },
     supervisors: {
       provision: (_, operationId) => Promise.resolve({ operationId, run: undefined }),
@@ -191,7 +191,7 @@ async function recordAccountDeletion(): Promise<void> {
     accountAreas: () => Promise.resolve(['agents', 'heartbeats']),
     leaveArea() {
       attempts += 1;
-      if (attempts === 1) throw new StillThereError('1 agents are being removed');
+      if (attempts === 1) throw new CleanupPendingError('1 agents are being removed');
       return Promise.resolve();
     },
     eraseAccount: () => Promise.resolve(),

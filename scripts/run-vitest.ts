@@ -92,7 +92,7 @@ function lastOf(output: string): string {
 class Follower {
   readonly #started = performance.now();
   readonly #timer = setInterval(() => this.#tell(), TOLD_EVERY_MS);
-  #told = 0;
+  #reported = 0;
 
   constructor(private readonly file: string) {}
 
@@ -110,7 +110,7 @@ class Follower {
   #tellFailures(): void {
     if (!existsSync(this.file)) return;
     const all = readFileSync(this.file, 'utf8');
-    if (all.length > this.#told) say(all.slice(this.#told).trimEnd());
-    this.#told = all.length;
+    if (all.length > this.#reported) say(all.slice(this.#reported).trimEnd());
+    this.#reported = all.length;
   }
 }

@@ -45,7 +45,7 @@ function table(area: Area): string {
     `\`${variable.name}\``,
     valueOf(variable),
     defaultOf(variable, production[index] ?? variable),
-    variable.meaning,
+    variable.description,
   ]);
   const lines = [['name', 'value', 'default', 'meaning'], ...rows];
   const widths = [0, 1, 2, 3].map((column) =>
@@ -68,7 +68,7 @@ function defaultOf(variable: Variable, inProduction: Variable): string {
 }
 
 function usualDefault({ options, type }: Variable): string {
-  if (type instanceof z.ZodOptional) return options.otherwise ?? 'none';
+  if (type instanceof z.ZodOptional) return options.whenUnset ?? 'none';
   if (!(type instanceof z.ZodPrefault)) return 'required';
   return type.def.defaultValue === '' ? 'none' : `\`${String(type.def.defaultValue)}\``;
 }

@@ -3,7 +3,7 @@ import { credentialContext } from './agents/credentials/agent-credentials.js';
 import { secretContext, type AgentSecretKind } from './agents/credentials/agent-secrets.js';
 import { inputContext } from './agents/operations/operation-input.js';
 import type { Database, TenantDatabase } from './platform/database/database.js';
-import { answerContext } from './platform/idempotency/kept-answers.js';
+import { answerContext } from './platform/idempotency/idempotency-store.js';
 import { sessionTokenContext } from './money/sessions/session-token.js';
 import { keyContext } from './money/wallets/wallet-keys.js';
 import { SecretUnreadableError, type SecretBox } from './platform/secrets/secret-box.js';

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Logger } from 'pino';
 import { WalletNonces } from './accounts/accounts/wallet-nonces.js';
 import { WalletProofs } from './accounts/accounts/wallet-proofs.js';
-import { accountAreas } from './account-lifecycle/account-areas.js';
+import { accountCleanups } from './account-lifecycle/account-cleanups.js';
 import { AccountDeletions } from './accounts/accounts/account-deletions.js';
 import { ApiKeyLookup } from './accounts/accounts/api-key-lookup.js';
 import { ApiKeyValidator } from './accounts/accounts/api-key-validation.js';
@@ -36,15 +36,15 @@ import type { Database } from './platform/database/database.js';
 import { FarcasterTokens } from './accounts/sign-in/farcaster/farcaster-tokens.js';
 import { QuickAuth } from './accounts/sign-in/farcaster/quick-auth.js';
 import { Gateway } from './gateway/gateway.js';
-import { GatewayCatalogue, ownActions } from './gateway/gateway-catalogue.js';
+import { GatewayCatalogue, builtInActions } from './gateway/gateway-catalogue.js';
 import { SessionDebits } from './gateway/session-debits.js';
 import { x402Actions } from './gateway/x402.js';
 import { HeartbeatSender } from './agents/heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './agents/heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
-import { guardedHost } from './agents/hosts/guarded-host.js';
+import { networkIsolationCheck } from './agents/hosts/network-isolation-check.js';
 import { HostDirectory } from './agents/hosts/host-directory.js';
-import { HostEngines } from './agents/hosts/host-engines.js';
+import { DockerHosts } from './agents/hosts/docker-hosts.js';
 import { HostOperations } from './agents/lifecycle/host-operations.js';
 import type { LedgerChain } from './money/ledger-check/check-on-chain.js';
 import { LiveLogs } from './agents/logs/live-logs.js';
@@ -55,7 +55,7 @@ import { Notifier } from './notifications/notifier.js';
 import { Retention } from './retention/retention.js';
 import { EventEffects } from './accounts/security-events/apply-events.js';
 import type { EventTrust } from './accounts/security-events/event-tokens.js';
-import { Outbound } from './platform/outbound/outbound.js';
+import { OutboundClient } from './platform/outbound/outbound.js';
 import { ProviderKeys } from './accounts/security-events/provider-keys.js';
 import { SecurityEvents } from './accounts/security-events/receive-events.js';
 import { SecretBox } from './platform/secrets/secret-box.js';
@@ -63,9 +63,9 @@ import type { KnownChains } from './money/payments/forgotten-chains.js';
 import { ChainPayments } from './money/payments/chain-payments.js';
 import { PaymentWatch } from './money/payments/payment-watch.js';
 import { Escrow, escrowTerms } from './money/sessions/escrow.js';
-import { PayingSessions } from './money/sessions/find-session.js';
+import { SessionLookup } from './money/sessions/find-session.js';
 import { PaymentSessions } from './money/sessions/payment-sessions.js';
-import { SessionHaste } from './money/sessions/session-haste.js';
+import { SessionFastPath } from './money/sessions/session-fast-path.js';
 import { SessionOpenings } from './money/sessions/session-openings.js';
 import { SessionSettlements } from './money/sessions/session-settlements.js';
 import { SessionWatch } from './money/sessions/session-watch.js';
@@ -122,7 +122,7 @@ export interface ApiServices {
   readonly isGuarded: () => Promise<boolean>;
   readonly liveLogs: LiveLogs;
   readonly operations: AgentOperations;
-  readonly payingSessions: PayingSessions;
+  readonly payingSessions: SessionLookup;
   readonly paymentSessions: PaymentSessions;
   readonly providers: SignInProviders;
   readonly refusals: Refusals;
@@ -188,7 +188,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     image: runtimeImages(settings.agents).usual,
     allow: settings.outbound.allow,
   });
-  const engines = new HostEngines({ docker, here });
+  const engines = new DockerHosts({ docker, here });
   const operations = agentOperations(foundation);
   const walletProvider = new WalletProvider(settings.walletProvider);
   const chain = chainNode(settings);
@@ -226,23 +226,23 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     }),
     gateway: new Gateway({
       catalogue: new GatewayCatalogue(
-        ownActions({ ai, chain, summarizerUrl }),
+        builtInActions({ ai, chain, summarizerUrl }),
         x402Url === undefined ? undefined : x402Actions(x402Url, log),
       ),
       log,
     }),
     hosts: new HostOperations(database, operations),
-    isGuarded: guardedHost(database, here),
+    isGuarded: networkIsolationCheck(database, here),
     liveLogs: new LiveLogs(),
     operations,
-    payingSessions: new PayingSessions(database),
+    payingSessions: new SessionLookup(database),
     paymentSessions: new PaymentSessions({
       ...{ database, secrets, node: chain, log },
       escrow: terms && new Escrow(chain, terms),
       payments: new ChainPayments(database),
       openings: new SessionWatch(database, 'opening'),
       closings: new SessionWatch(database, 'settling'),
-      haste: new SessionHaste({
+      haste: new SessionFastPath({
         openings: sessionOpenings(foundation),
         settlements: sessionSettlements(foundation),
         payments: new PaymentWatch(new ChainPayments(database), database.changesOf('payments')),
@@ -283,7 +283,7 @@ export const createAccountDeletions = (
 ): AccountDeletions =>
   new AccountDeletions(
     foundation.database,
-    accountAreas({
+    accountCleanups({
       database: foundation.database,
       operations: agentOperations(foundation),
       secrets: secretBox(foundation.settings),
@@ -300,7 +300,7 @@ const agentOperations = ({
 }: Omit<ApiFoundation, 'database' | 'onAttempt'>) =>
   new AgentOperations({
     supervisors,
-    engines: new HostEngines({ docker, here: settings.agents.host }),
+    engines: new DockerHosts({ docker, here: settings.agents.host }),
     secrets: secretBox(settings),
     images: runtimeImages(settings.agents),
     aiProvider: settings.ai.provider,
@@ -412,7 +412,7 @@ function operatorsWorkspace({
   return new Workspace({
     path: path.resolve(workspace.root ?? path.join(folder, 'workspace')),
     views: path.join(folder, 'workspace-git'),
-    remotes: new Outbound({ allow }),
+    remotes: new OutboundClient({ allow }),
   });
 }
 

@@ -3,7 +3,7 @@ import { frequencyMs } from '../src/agents/heartbeat/frequency.js';
 import {
   anchorOf,
   type HeartbeatScheduler,
-  type SetHeartbeat,
+  type HeartbeatSetting,
 } from '../src/agents/heartbeat/heartbeats.js';
 import { sendHeartbeatsId, heartbeatScheduleId } from '../workflows/ids.js';
 import { AGENT_OWNER } from '../workflows/search-attributes.js';
@@ -25,7 +25,7 @@ export class HeartbeatSchedules implements HeartbeatScheduler {
    *
    * @throws UnavailableError
    */
-  async apply(heartbeat: SetHeartbeat): Promise<void> {
+  async apply(heartbeat: HeartbeatSetting): Promise<void> {
     await temporalCall(this.#client, CALL_TIMEOUT_MS, async () => {
       if (heartbeat.enabled) await putSchedule(this.#client, scheduleOf(heartbeat));
       else await this.#remove(heartbeat.userId);
@@ -41,7 +41,7 @@ export class HeartbeatSchedules implements HeartbeatScheduler {
   }
 }
 
-function scheduleOf(heartbeat: SetHeartbeat): Schedule {
+function scheduleOf(heartbeat: HeartbeatSetting): Schedule {
   const { userId } = heartbeat;
   return {
     id: heartbeatScheduleId(userId),

@@ -20,8 +20,8 @@ const schedulesOf = (host: string): readonly Schedule[] => [
     runTimeoutMs: 4 * MINUTE_MS,
   },
   {
-    id: 'keep-usage',
-    workflow: 'keepUsage',
+    id: 'roll-up-usage',
+    workflow: 'rollUpUsage',
     args: [],
     everyMs: MINUTE_MS,
     jitterMs: MINUTE_MS / 12,
@@ -29,8 +29,8 @@ const schedulesOf = (host: string): readonly Schedule[] => [
     runTimeoutMs: 2 * MINUTE_MS,
   },
   {
-    id: 'keep-money',
-    workflow: 'keepMoney',
+    id: 'expire-holds',
+    workflow: 'expireHolds',
     args: [],
     // Holds of a process that died are released within two minutes.
     everyMs: MINUTE_MS / 2,
@@ -48,8 +48,8 @@ const schedulesOf = (host: string): readonly Schedule[] => [
     runTimeoutMs: 54 * MINUTE_MS,
   },
   {
-    id: 'remove-old',
-    workflow: 'removeOld',
+    id: 'enforce-retention',
+    workflow: 'enforceRetention',
     args: [],
     everyMs: 60 * MINUTE_MS,
     jitterMs: 5 * MINUTE_MS,

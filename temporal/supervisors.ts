@@ -112,7 +112,11 @@ export class Supervisors implements AgentSupervisors {
     });
   }
 
-  async knows({ agentId }: AgentRef, operationId: string, requestedAt: Date): Promise<boolean> {
+  async hasRequest(
+    { agentId }: AgentRef,
+    operationId: string,
+    requestedAt: Date,
+  ): Promise<boolean> {
     return this.#call(async () => {
       if (!(await this.#isRunning(agentId))) return false;
       try {
@@ -171,7 +175,7 @@ export class Supervisors implements AgentSupervisors {
    * @returns true if any part was terminated.
    * @throws UnavailableError
    */
-  async endStuckParts(
+  async endStuckChildren(
     { agentId }: AgentRef,
     stuck = STUCK,
     ownStuck = OWN_STUCK,
@@ -204,7 +208,7 @@ export class Supervisors implements AgentSupervisors {
     }
   }
 
-  async isAbout({ agentId }: AgentRef, operationId: string): Promise<boolean> {
+  async isInFlight({ agentId }: AgentRef, operationId: string): Promise<boolean> {
     return this.#call(async () => {
       if (!(await this.#isRunning(agentId))) return false;
       const handle = this.#client.workflow.getHandle(superviseAgentId(agentId));

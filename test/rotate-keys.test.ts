@@ -5,7 +5,7 @@ import { refreshTokenContext } from '../src/accounts/accounts/identities.js';
 import { readCredentials, sealCredential } from '../src/agents/credentials/agent-credentials.js';
 import { createAgentSecrets, readAgentTokens } from '../src/agents/credentials/agent-secrets.js';
 import { openInput, sealInput } from '../src/agents/operations/operation-input.js';
-import { KeptAnswers } from '../src/platform/idempotency/kept-answers.js';
+import { IdempotencyStore } from '../src/platform/idempotency/idempotency-store.js';
 import { findById } from '../src/money/sessions/session-openings.js';
 import { sessionTokenContext } from '../src/money/sessions/session-token.js';
 import { rotateKeys, SEALED_COLUMNS } from '../src/rotate-keys.js';
@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => database?.close());
 
 const tenant = () => database.db.asUser('alice');
-const answers = (box: SecretBox) => new KeptAnswers(database.db, box);
+const answers = (box: SecretBox) => new IdempotencyStore(database.db, box);
 const request = { caller: 'alice', route: 'POST /', key: 'k', requestHash: 'h' };
 const ask = (box: SecretBox) =>
   answers(box).once(

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Database } from '../src/platform/database/database.js';
-import type { ToldTable } from '../src/platform/database/row-changes.js';
+import type { AnnouncedTable } from '../src/platform/database/row-changes.js';
 import { FairLimiter } from '../src/lib/fair-limiter.js';
 import { pause } from '../src/lib/pause.js';
 import { periodically } from '../src/platform/process/periodically.js';
@@ -16,7 +16,7 @@ const MAX_CALLS = 20;
 
 /** A kind of row with one run each; all have a `due_at`, and are due when they are inserted. */
 export interface Handed {
-  readonly table: ToldTable;
+  readonly table: AnnouncedTable;
   readonly key: 'id' | 'user_id';
   /** SQL condition for rows that are not finished. */
   readonly open: string;

@@ -79,7 +79,7 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
 });
 
 /**
- * Milliseconds for which a session's run leaves the work to the request that waits (`SessionHaste`): run
+ * Milliseconds for which a session's run leaves the work to the request that waits (`SessionFastPath`): run
  * concurrently, it would only slow the request down.
  */
 const HASTE_MS = 1_000;

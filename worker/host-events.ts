@@ -56,7 +56,7 @@ export class HostEvents {
   /** The last end of each agent's container. */
   readonly #ends = new Map<string, ContainerDeath>();
   /** Aborted once a return of Docker was delivered to all supervisors. */
-  readonly #told = new AbortController();
+  readonly #notified = new AbortController();
   /** Aborted on a new event, and at the end. */
   #awake = new AbortController();
 
@@ -72,8 +72,8 @@ export class HostEvents {
    * supervisor that probes earlier would take containers ended by a restart of the machine for crashed.
    */
   async untilTold(ms: number, signal: AbortSignal): Promise<void> {
-    if (this.#told.signal.aborted) return;
-    await pause(ms, AbortSignal.any([signal, this.#told.signal]));
+    if (this.#notified.signal.aborted) return;
+    await pause(ms, AbortSignal.any([signal, this.#notified.signal]));
   }
 
   /**
@@ -128,7 +128,7 @@ export class HostEvents {
     const failures = back ? await this.#tellReturn(back) : [];
     if (back && back.untold.size === 0 && this.#return === back) {
       this.#return = undefined;
-      this.#told.abort();
+      this.#notified.abort();
     }
     failures.push(
       ...(await this.#each([...this.#ends.values()], async (death) => {

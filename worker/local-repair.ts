@@ -11,7 +11,7 @@ import type { Database } from '../src/platform/database/database.js';
 import { AgentGuard } from '../src/agents/local-repair/agent-guard.js';
 import { HostJournal } from '../src/agents/local-repair/host-journal.js';
 import { LocalRepair, type LocalRepairTimes } from '../src/agents/local-repair/local-repair.js';
-import { ControlPlaneReach } from '../src/agents/local-repair/reach.js';
+import { ControlPlaneReach } from '../src/agents/local-repair/control-plane-reach.js';
 import type { Settings } from '../src/settings.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 

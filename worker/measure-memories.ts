@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { MemorySizes } from '../src/agents/memory/memory-sizes.js';
-import { stopFull } from '../src/agents/operations/stop-full.js';
+import { stopFullAgent } from '../src/agents/operations/stop-full.js';
 import type { AgentSupervisors } from '../src/agents/operations/supervisors.js';
 import { DockerUnavailableError } from '../src/docker/containers/container-errors.js';
 import type { DiskSpace, DockerDisk } from '../src/docker/containers/docker-disk.js';
@@ -88,7 +88,7 @@ export async function measureDue(
     for (const { agent, reason } of await memorySizes.full(host)) {
       const { id: agentId } = agent;
       try {
-        await stopFull({ database, supervisors }, agent, reason);
+        await stopFullAgent({ database, supervisors }, agent, reason);
         log.warn({ agentId, reason }, 'an agent is stopped because its memory is full');
       } catch (error) {
         if (!(error instanceof ConflictError || error instanceof UnavailableError)) throw error;

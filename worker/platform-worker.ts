@@ -133,8 +133,8 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createSupervisionActivities({
           database,
           ensure: (agent) => limiter.run({ owner: agent.userId }, () => supervisors.ensure(agent)),
-          endStuckParts: (agent) =>
-            limiter.run({ owner: agent.userId }, () => supervisors.endStuckParts(agent)),
+          endStuckChildren: (agent) =>
+            limiter.run({ owner: agent.userId }, () => supervisors.endStuckChildren(agent)),
           checkIntervalMs: watchdog.checkIntervalMs,
         }),
         ...createRetentionActivities(retention),

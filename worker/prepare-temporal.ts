@@ -19,7 +19,7 @@ export interface PrepareDependencies {
 }
 
 /** A request to Temporal that must succeed once, and the log line for its failure. */
-interface Wish {
+interface SetupTask {
   readonly attempt: () => Promise<void>;
   readonly refused: string;
 }
@@ -30,7 +30,7 @@ interface Wish {
  */
 export function prepareSearchAttributes(dependencies: PrepareDependencies): Promise<boolean> {
   const { connection, log, namespace } = dependencies;
-  return fulfil(log, {
+  return tryTask(log, {
     attempt: () => ensureSearchAttributes(connection, namespace),
     refused:
       'The search attributes AgentId, AgentOwner and AgentPhase could not be looked up or made: ' +
@@ -53,19 +53,19 @@ export async function prepareTemporal(
   const wishes = [
     () => prepareSearchAttributes(dependencies),
     () =>
-      fulfil(log, {
+      tryTask(log, {
         attempt: () => putSchedules(client, host),
         refused: 'The schedules could not be made, and are tried again',
       }),
   ];
-  const insist = async (wish: () => Promise<boolean>) => {
+  const retryUntilDone = async (wish: () => Promise<boolean>) => {
     let [pauseMs] = pausesMs;
     while (!signal.aborted && !(await wish())) {
       await pause(jittered(pauseMs), signal);
       pauseMs = Math.min(pauseMs * 2, pausesMs[1]);
     }
   };
-  await Promise.all(wishes.map(insist));
+  await Promise.all(wishes.map(retryUntilDone));
   while (!signal.aborted) {
     await pause(jittered(pausesMs[1]), signal);
     if (!signal.aborted) await restore(dependencies);
@@ -76,7 +76,7 @@ export async function prepareTemporal(
 async function restore(dependencies: PrepareDependencies): Promise<void> {
   const { client, host, log } = dependencies;
   await prepareSearchAttributes(dependencies);
-  await fulfil(log, {
+  await tryTask(log, {
     async attempt() {
       if (!(await restoreSchedules(client, host))) return;
       log.error('Temporal had lost its schedules: they were created again');
@@ -85,7 +85,7 @@ async function restore(dependencies: PrepareDependencies): Promise<void> {
   });
 }
 
-async function fulfil(log: Logger, { attempt, refused }: Wish): Promise<boolean> {
+async function tryTask(log: Logger, { attempt, refused }: SetupTask): Promise<boolean> {
   try {
     await attempt();
     return true;

@@ -8,7 +8,7 @@ import {
 import type { ReleaseStore } from '../src/agents/operations/release-store.js';
 import type { SupervisorStore } from '../src/agents/operations/supervisor-store.js';
 import { supervisedOf, type AgentSupervisors } from '../src/agents/operations/supervisors.js';
-import { AGENT_IS_GONE } from '../src/agents/operations/tombstone.js';
+import { AGENT_IS_GONE } from '../src/agents/operations/delete-agent.js';
 import type { Database } from '../src/platform/database/database.js';
 import type { OperationRow } from '../src/platform/database/models.js';
 import { selectFrom } from '../src/platform/database/schema/table.js';
@@ -94,7 +94,7 @@ export async function recoverOperations(
     }
     const supervised = supervisedOf(agent);
     if (status === 'running') {
-      if (await supervisors.isAbout(supervised, id)) return undefined;
+      if (await supervisors.isInFlight(supervised, id)) return undefined;
       // The new release was complete when its row named it, so keeping it loses no data.
       await services.releases.keepRelease(supervised, id);
       const failed = { id, kind, status: 'failed', error: SUPERVISOR_ENDED } as const;
@@ -105,12 +105,12 @@ export async function recoverOperations(
       await supervisors.provision(supervised, id);
       return 'handed a provisioning over';
     }
-    if (operationRules(kind).refused === 'kept') {
+    if (operationRules(kind).onRefusal === 'kept') {
       await supervisors.request(supervised, kind, id, requestedAt);
       return 'handed a removal over';
     }
     // The supervisor has the request, but its worker is late.
-    if (await supervisors.knows(supervised, id, requestedAt)) return undefined;
+    if (await supervisors.hasRequest(supervised, id, requestedAt)) return undefined;
     // The operation was admitted, so its supervisor had it and was closed.
     if (operation.admittedAt !== null) {
       const hasFailed = await failAdmitted(tenant, operation, NEVER_BEGUN);

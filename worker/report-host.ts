@@ -5,7 +5,7 @@ import type { DockerDisk } from '../src/docker/containers/docker-disk.js';
 import type { Database } from '../src/platform/database/database.js';
 import type { EgressState } from '../src/docker/egress/host-egress.js';
 import { capacityOf } from '../src/agents/hosts/host-capacity.js';
-import { HostTakenError, reportHost, type HostReport } from '../src/agents/hosts/hosts.js';
+import { HostNameTakenError, reportHost, type HostReport } from '../src/agents/hosts/hosts.js';
 import { jittered } from '../src/lib/jitter.js';
 import { pause } from '../src/lib/pause.js';
 import { untilAborted } from './run-together.js';
@@ -62,7 +62,7 @@ export class HostLease {
   /**
    * Stores a report on the host. After a failed report the next one catches up.
    *
-   * @throws HostTakenError if another engine has the host's name.
+   * @throws HostNameTakenError if another engine has the host's name.
    * @throws RuntimeMissingError if the required container runtime is missing.
    */
   async report(): Promise<void> {
@@ -82,8 +82,8 @@ export class HostLease {
       this.#isHeld = await reportHost(database, report, takeoverFrom);
       this.#isDoubtful = !this.#isHeld;
     } catch (error) {
-      this.#isDoubtful = error instanceof HostTakenError;
-      if (error instanceof HostTakenError || error instanceof RuntimeMissingError) throw error;
+      this.#isDoubtful = error instanceof HostNameTakenError;
+      if (error instanceof HostNameTakenError || error instanceof RuntimeMissingError) throw error;
       log.warn({ err: error }, "the host's report could not be stored");
     }
     if (!this.#isHeld) return;

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Database } from '../src/platform/database/database.js';
 import { UnavailableError } from '../src/lib/errors.js';
-import type { HeartbeatScheduler, SetHeartbeat } from '../src/agents/heartbeat/heartbeats.js';
+import type { HeartbeatScheduler, HeartbeatSetting } from '../src/agents/heartbeat/heartbeats.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
 /** Milliseconds between two passes. */
@@ -86,7 +86,7 @@ export async function noticeLost(database: Database): Promise<void> {
  */
 async function noteScheduled(
   database: Database,
-  { userId, updatedAt }: SetHeartbeat,
+  { userId, updatedAt }: HeartbeatSetting,
 ): Promise<void> {
   await database
     .asUser(userId)

@@ -48,7 +48,7 @@ export class KeptStopped {
     const isDue = isUnstopped && !this.#isRefused;
     if (!isDue) await condition(() => wakeups.isUrgent);
     if (isStale()) return;
-    const { isWoken } = wakeups;
+    const { hasSignal: isWoken } = wakeups;
     wakeups.dismiss();
     if (!isWoken && !isDue) return;
     const stopped = await this.#stop(provisioned);

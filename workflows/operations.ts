@@ -51,7 +51,7 @@ interface Outcome {
 }
 
 /** A finished operation whose end is still to be recorded. */
-interface Carried {
+interface CompletedOperation {
   readonly operation: Operation;
   /** Watchdog state when the operation began. */
   readonly before: WatchdogState;
@@ -69,9 +69,9 @@ export class Operations {
   #state: AgentState;
   #agentIsGone = false;
   #current: Operation | undefined;
-  #ending: Carried | undefined;
+  #unrecorded: CompletedOperation | undefined;
   /** Attempts to record the end so far. */
-  #endings = 0;
+  #recordAttempts = 0;
   /** At most three: a requested operation, the provisioning, and the deletion that preempts them. */
   readonly #pending: Operation[] = [];
 
@@ -87,14 +87,14 @@ export class Operations {
     setHandler(provisionRequested, ({ operationId }) => this.#queue('provision', operationId));
     for (const kind of REQUESTED_KINDS) this.#handle(kind);
     setHandler(openOperations, () =>
-      [this.#ending?.operation, this.#current, ...this.#pending].flatMap(
+      [this.#unrecorded?.operation, this.#current, ...this.#pending].flatMap(
         (operation) => operation?.id ?? [],
       ),
     );
   }
 
   /** Loads the agent's state from the database. */
-  takeUp({ desired, provisioned }: AgentState): void {
+  restore({ desired, provisioned }: AgentState): void {
     this.#state = { desired, provisioned };
   }
 
@@ -109,7 +109,7 @@ export class Operations {
   }
 
   get isWaiting(): boolean {
-    return this.#pending.length > 0 || this.#ending !== undefined;
+    return this.#pending.length > 0 || this.#unrecorded !== undefined;
   }
 
   #handle(kind: RequestedKind): void {
@@ -155,7 +155,7 @@ export class Operations {
     if ([this.#current, ...this.#pending].some((known) => known?.id === id)) return;
     const operation = { id, kind, scope: new CancellationScope() };
     this.#pending.push(operation);
-    const mayBeWithdrawn = operationRules(kind).refused === 'withdrawn';
+    const mayBeWithdrawn = operationRules(kind).onRefusal === 'withdrawn';
     if (mayBeWithdrawn && this.#watchdog.isBringingUp) void this.#interruptOnceBegun(operation);
     else this.#watchdog.interrupt();
   }
@@ -186,9 +186,9 @@ export class Operations {
    * of a previous operation if that failed.
    */
   async runNext(): Promise<void> {
-    const operation = this.#ending ? undefined : this.#pending.shift();
+    const operation = this.#unrecorded ? undefined : this.#pending.shift();
     if (operation) await this.#run(operation);
-    if (this.#ending) await this.#end(this.#ending);
+    if (this.#unrecorded) await this.#end(this.#unrecorded);
   }
 
   async #run(operation: Operation): Promise<void> {
@@ -198,8 +198,8 @@ export class Operations {
       if (operation.scope.consideredCancelled || (await this.#begins(operation))) {
         const outcome = await this.#carryOut(operation, before);
         // The next operation is admitted from here on, but starts only when this one's end is recorded.
-        this.#ending = { operation, before, outcome };
-        this.#endings = 0;
+        this.#unrecorded = { operation, before, outcome };
+        this.#recordAttempts = 0;
       }
     } finally {
       // In every case, so that an ended operation does not block others.
@@ -263,7 +263,7 @@ export class Operations {
   }
 
   /** Records the end of an operation; if the database has newer state of the agent, reloads it and retries. */
-  async #end({ operation: { id, kind }, before, outcome }: Carried): Promise<void> {
+  async #end({ operation: { id, kind }, before, outcome }: CompletedOperation): Promise<void> {
     const { desired } = operationRules(kind);
     const { status, error } = outcome;
     if (status === 'succeeded') {
@@ -276,18 +276,18 @@ export class Operations {
     const isUp = status === 'succeeded' && this.#state.desired === 'running';
     this.#watchdog.resume(isUp ? 'healthy' : undefined, transition);
     showPhase(transition?.memory.state ?? this.#settledPhase(status), this.#state.desired, error);
-    this.#endings += 1;
-    const isLast = this.#endings === MAX_ENDINGS;
+    this.#recordAttempts += 1;
+    const isLast = this.#recordAttempts === MAX_ENDINGS;
     try {
       // Not cancellable with the supervisor: no other process records the operation's end.
       await CancellationScope.nonCancellable(() =>
         this.#record.finishOperation(this.#agent, { id, kind, ...outcome, transition }),
       );
     } catch (error) {
-      if (isLast) this.#ending = undefined;
+      if (isLast) this.#unrecorded = undefined;
       throw error;
     }
-    this.#ending = undefined;
+    this.#unrecorded = undefined;
   }
 
   /** Returns the watchdog's transition at the start of an operation. */
@@ -307,7 +307,7 @@ export class Operations {
     { status, error, unharmed, memoryIsMissing }: Outcome,
   ): WatchdogTransition | undefined {
     if (this.#agentIsGone || status === 'cancelled') return undefined;
-    const { watchdog: effect, whileDown } = operationRules(kind);
+    const { watchdog: effect, whileStopped } = operationRules(kind);
     const isUp = this.#state.desired === 'running' && this.#state.provisioned;
     if (status === 'succeeded') {
       if (effect && isUp) return this.#watchdog.transitionTo('running', effect.succeeds, null);

@@ -29,7 +29,7 @@ export interface Replacement {
 
 type ReplacingKind = Extract<
   OperationKind,
-  'configure' | 'update' | 'reset-memory' | 'restore' | 'begin-anew'
+  'configure' | 'update' | 'reset-memory' | 'restore' | 'reset-empty'
 >;
 
 /**
@@ -55,7 +55,7 @@ export async function replaceContainer(
 
   // Checked first: an agent is not stopped for an image that cannot be pulled.
   if (kind === 'update' && !(await findsImage())) return;
-  if (!isUp && operationRules(kind).whileDown === 'noted') {
+  if (!isUp && operationRules(kind).whileStopped === 'noted') {
     return kind === 'update' ? record.recordUpdate(agent, operationId) : undefined;
   }
   if (!provisioned) return;
@@ -93,11 +93,11 @@ export async function replaceContainer(
       await docker.requireVolume(agent);
     } catch (error) {
       if (isCancelled(error)) throw error;
-      if (isMemoryMissing(error) && (kind === 'restore' || kind === 'begin-anew')) return false;
+      if (isMemoryMissing(error) && (kind === 'restore' || kind === 'reset-empty')) return false;
       await record.rollBackRelease(agent, operationId);
       throw isMemoryMissing(error) ? error : unharmed(failureReason(error));
     }
-    if (kind !== 'begin-anew') return true;
+    if (kind !== 'reset-empty') return true;
     throw unharmed('The agent has its memory; reset-memory archives it and gives it an empty one');
   }
 

@@ -42,32 +42,32 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
       // Handlers run first, because a replay may deliver their messages together with earlier ones.
       await condition(allHandlersFinished);
       if (watchdog.isStale) {
-        isGone = !(await takeUp());
+        isGone = !(await restore());
       } else {
-        await goOn();
+        await step();
         failures = 0;
       }
     } catch (error) {
       const isCancelled = CancellationScope.current().consideredCancelled;
       if (error instanceof ContinueAsNew || isCancelled) throw error;
       log.error('the supervisor has failed and continues', { reason: failureReason(error) });
-      watchdog.mistrust();
+      watchdog.invalidate();
       await sleep(Math.min(FIRST_PAUSE_MS * 2 ** failures++, LAST_PAUSE_MS));
     }
   }
   await condition(allHandlersFinished);
 
   /** Loads the agent's state from the database; returns false if the agent no longer exists. */
-  async function takeUp(): Promise<boolean> {
+  async function restore(): Promise<boolean> {
     const known = await record.takeUp(agent);
     if (!known) return false;
-    operations.takeUp(known);
-    watchdog.takeUp(known);
+    operations.restore(known);
+    watchdog.restore(known);
     return true;
   }
 
   /** Performs the next step. */
-  async function goOn(): Promise<void> {
+  async function step(): Promise<void> {
     const { desired, provisioned } = operations.state;
     const isLong = workflowInfo().historyLength > MAX_HISTORY_EVENTS;
     if (operations.isWaiting) {

@@ -24,21 +24,21 @@ export class Wakeups {
   }
 
   /** Reports whether a signal requests a check. */
-  get isWoken(): boolean {
+  get hasSignal(): boolean {
     return this.looksNow || this.ended !== undefined || this.returned !== undefined;
   }
 
   get isUrgent(): boolean {
-    return this.isInterrupted || this.isWoken;
+    return this.isInterrupted || this.hasSignal;
   }
 
   /** Reports whether work that precedes any check is pending. */
-  get isPressed(): boolean {
+  get hasPriorityWork(): boolean {
     return this.isInterrupted || this.returned !== undefined;
   }
 
   /** Records that an operation has restarted the agent after Docker's outage. */
-  meetReturn(): void {
+  markReturnHandled(): void {
     if (this.returned) this.returned = { ...this.returned, isMet: true };
   }
 

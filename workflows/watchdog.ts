@@ -56,7 +56,7 @@ export class Watchdog {
   #death: DeathCause | undefined;
   #repairs = false;
   /** Id of the last applied transition by the agent's host; repeated ones are ignored. */
-  #takenIn: string | undefined;
+  #lastApplied: string | undefined;
   /** True while an operation controls the container. */
   #isPaused = false;
 
@@ -65,7 +65,7 @@ export class Watchdog {
   readonly #states: WatchdogStates;
   readonly #keptStopped: KeptStopped;
   readonly #record = proxyRecords();
-  readonly #eyes: GuardedWatchdog;
+  readonly #observer: GuardedWatchdog;
   readonly #healthWatch: GuardedWatchdog;
   readonly #degradedWatch: GuardedWatchdog;
   readonly #crashReport: GuardedWatchdog;
@@ -78,7 +78,7 @@ export class Watchdog {
     this.#keptStopped = new KeptStopped(agent, this.#wakeups, this.#states);
     this.#isStale = watchdog === undefined || this.#wakeups.looksNow;
     const taskQueue = containersTaskQueue(agent.host);
-    this.#eyes = proxyActivities({ ...retries.look, taskQueue });
+    this.#observer = proxyActivities({ ...retries.look, taskQueue });
     this.#healthWatch = proxyActivities({ ...retries.healthWatch, taskQueue });
     this.#degradedWatch = proxyActivities({ ...retries.degradedWatch, taskQueue });
     this.#crashReport = proxyActivities({ ...retries.crashReport, taskQueue });
@@ -103,7 +103,7 @@ export class Watchdog {
 
   /** Returns the state for the next run: memory, observed health and pending signals. */
   get state(): Pick<WatchdogInput, 'observed' | 'watchdog' | 'wakeups'> {
-    const { isWoken, state: wakeups } = this.#wakeups;
+    const { hasSignal: isWoken, state: wakeups } = this.#wakeups;
     const observed = this.#observed && { observed: this.#observed };
     return { watchdog: this.memory, ...observed, ...(isWoken && { wakeups }) };
   }
@@ -114,13 +114,13 @@ export class Watchdog {
   }
 
   /** Marks the memory as possibly wrong, after an unexpected failure. */
-  mistrust(): void {
+  invalidate(): void {
     this.#isStale = true;
     this.#isPaused = false;
   }
 
   /** Loads the state from the database. */
-  takeUp({ desired, watchdog }: SupervisedState): void {
+  restore({ desired, watchdog }: SupervisedState): void {
     this.#isStale = false;
     this.#states.memory = watchdog ?? nothingYet(desired);
   }
@@ -152,7 +152,7 @@ export class Watchdog {
     this.#isPaused = false;
     this.#observed = observed;
     if (transition) this.#states.memory = transition.memory;
-    if (observed === 'healthy') this.#wakeups.meetReturn();
+    if (observed === 'healthy') this.#wakeups.markReturnHandled();
   }
 
   /** Drops all signals received so far. */
@@ -188,7 +188,7 @@ export class Watchdog {
 
   async #check(): Promise<void> {
     const last = this.memory.state === 'running' ? 'healthy' : null;
-    const watching = { memory: this.memory, takenIn: this.#takenIn };
+    const watching = { memory: this.memory, lastApplied: this.#lastApplied };
     const seen = await this.#look(() => this.#healthWatch.watchHealth(this.#agent, last, watching));
     if (seen && !(await this.#isGivenTime(seen))) await this.#judge(seen);
   }
@@ -207,9 +207,9 @@ export class Watchdog {
     const agent = this.#agent;
     const settings = await this.#record.watchdogSettings();
     const seen = settings.autoRepair
-      ? await this.#look(() => this.#eyes.observeAgent(agent, this.#takenIn))
+      ? await this.#look(() => this.#observer.observeAgent(agent, this.#lastApplied))
       : await this.#look(() =>
-          this.#degradedWatch.watchDegraded(agent, this.#observed ?? null, this.#takenIn),
+          this.#degradedWatch.watchDegraded(agent, this.#observed ?? null, this.#lastApplied),
         );
     if (!seen) return;
     // The container's end was counted when the agent became degraded, possibly by an earlier supervisor.
@@ -229,12 +229,16 @@ export class Watchdog {
     const isUrgent = () => this.#wakeups.isUrgent;
     let seen = isUrgent() ? undefined : await interruptible(isUrgent, patiently);
     if (this.#isStale) return seen?.past ? undefined : seen;
-    if (!seen && (this.#wakeups.looksNow || this.#wakeups.ended) && !this.#wakeups.isPressed) {
+    if (
+      !seen &&
+      (this.#wakeups.looksNow || this.#wakeups.ended) &&
+      !this.#wakeups.hasPriorityWork
+    ) {
       this.#wakeups.looksNow = false;
       const end = this.#wakeups.ended;
       seen = await interruptible(
-        () => this.#wakeups.isPressed,
-        () => this.#eyes.observeAgent(this.#agent, this.#takenIn),
+        () => this.#wakeups.hasPriorityWork,
+        () => this.#observer.observeAgent(this.#agent, this.#lastApplied),
       );
       // A check interrupted by an operation is repeated, unless the operation has begun.
       if (seen) this.#wakeups.ended = undefined;
@@ -259,7 +263,7 @@ export class Watchdog {
     const settings = await this.#record.watchdogSettings();
     const memory = memoryAfter(this.memory, past, settings);
     await this.#record.recordPast(this.#agent, memory ? past.slice(0, -1) : past);
-    this.#takenIn = last?.id;
+    this.#lastApplied = last?.id;
     this.#observed = undefined;
     if (!last || !memory) return undefined;
     this.#states.memory = memory;
@@ -305,7 +309,7 @@ export class Watchdog {
     await this.#states.go('repairing', death ?? 'unhealthy', seen.reason);
     try {
       const outcome = await interruptible(
-        () => this.#wakeups.isPressed,
+        () => this.#wakeups.hasPriorityWork,
         () => this.runRepair(settings),
       );
       if (!outcome || outcome.overtaken) return;
@@ -350,8 +354,8 @@ export class Watchdog {
     this.#states.memory = { ...this.memory, crashes };
     if (isMet && this.memory.state === 'running') {
       const seen = await interruptible(
-        () => this.#wakeups.isPressed,
-        () => this.#eyes.observeAgent(this.#agent, this.#takenIn),
+        () => this.#wakeups.hasPriorityWork,
+        () => this.#observer.observeAgent(this.#agent, this.#lastApplied),
       );
       if (!seen) this.#wakeups.returned ??= back;
       else this.#observed = seen.health;
@@ -360,7 +364,7 @@ export class Watchdog {
     await this.#states.go('starting', 'host_returned', BROUGHT_UP);
     try {
       const isUp = await interruptible(
-        () => this.#wakeups.isPressed,
+        () => this.#wakeups.hasPriorityWork,
         async () => {
           await bringBack(this.#agent);
           return true;

@@ -18,7 +18,7 @@ export interface Identity<C extends Caller = Caller> {
    * True if the caller stores the first answer to an `Idempotency-Key` itself; no answer is stored here
    * then.
    */
-  readonly keepsAnswer?: boolean;
+  readonly storesResponse?: boolean;
 }
 
 /** The parts of a request that authentication reads. */
@@ -73,7 +73,7 @@ export interface ConfigurableAuthentication<Config, C extends Caller> extends Au
 
 /** An authentication method with a listener's configuration for it. */
 export interface AuthenticationConfig {
-  readonly way: Authentication;
+  readonly method: Authentication;
   readonly config: unknown;
 }
 
@@ -82,7 +82,7 @@ export class AuthenticationConfigs {
   readonly #configs: ReadonlyMap<Authentication, unknown>;
 
   constructor(configs: readonly AuthenticationConfig[]) {
-    this.#configs = new Map(configs.map(({ way, config }) => [way, config]));
+    this.#configs = new Map(configs.map(({ method: way, config }) => [way, config]));
   }
 
   /**
@@ -105,7 +105,7 @@ export function configurableAuthentication<Config, C extends Caller>(
   const configurable: ConfigurableAuthentication<Config, C> = {
     ...way,
     prepare: (configs) => way.prepare(configs.of(configurable), configs),
-    with: (config) => ({ way: configurable, config }),
+    with: (config) => ({ method: configurable, config }),
   };
   return configurable;
 }

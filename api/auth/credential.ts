@@ -7,19 +7,19 @@ import {
 import { bearerOf } from './bearer-token.js';
 
 /** A credential that a request must carry: its OpenAPI scheme and its reader. */
-interface Shown {
+interface CredentialPart {
   readonly scheme: SecurityScheme;
   readonly of: (request: IncomingMessage) => string | undefined;
 }
 
 /** The token of `Authorization: Bearer <token>`. */
-export const bearerToken = (description: string): Shown => ({
+export const bearerToken = (description: string): CredentialPart => ({
   scheme: { type: 'http', scheme: 'bearer', description },
   of: bearerOf,
 });
 
 /** A credential in its own header; the name is in lower case. */
-export const header = (name: string): Shown => ({
+export const header = (name: string): CredentialPart => ({
   scheme: { type: 'apiKey', in: 'header', name },
   of({ headers }) {
     const value = headers[name];
@@ -43,11 +43,11 @@ export function credential<
   idOf,
 }: {
   readonly name: Name;
-  readonly shows: Readonly<Record<Names, Shown>>;
+  readonly shows: Readonly<Record<Names, CredentialPart>>;
   /** Identifies the credential in scopes and logs; not secret. */
   readonly idOf: (found: Found) => string;
 }): ConfigurableAuthentication<Finder<Names, Found>, Found & { readonly kind: Name }> {
-  const parts = Object.entries<Shown>(shows);
+  const parts = Object.entries<CredentialPart>(shows);
   return configurableAuthentication({
     name,
     schemes: [Object.fromEntries(parts.map(([part, { scheme }]) => [part, scheme]))],

@@ -10,7 +10,7 @@ export interface InternalCaller extends ClaimedIdentity {
 }
 
 /** Header by which the web API says which side stores the answer to an `Idempotency-Key`. */
-export const ANSWER_KEPT_BY = 'x-answer-kept-by';
+export const RESPONSE_STORED_BY_HEADER = 'x-answer-kept-by';
 
 /**
  * The operator's key (`requireAuth` of spec 5.3), or two keys during a rotation. Its holder sees all
@@ -40,6 +40,6 @@ export function internalIdentity(request: IncomingMessage): Identity<InternalCal
     caller: { kind: 'internal', ...claimed },
     tenant: user === undefined ? 'platform' : { userId: user.id },
     scope: user === undefined ? 'internal' : `internal:${user.id}`,
-    keepsAnswer: request.headers[ANSWER_KEPT_BY] === 'caller',
+    storesResponse: request.headers[RESPONSE_STORED_BY_HEADER] === 'caller',
   };
 }

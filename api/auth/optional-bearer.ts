@@ -25,7 +25,7 @@ LOOPBACK.addAddress('::1', 'ipv6');
 export const optionalBearer = configurableAuthentication<
   {
     /** Reports whether the identity headers of a keyless caller on this machine are trusted. */
-    readonly believesLoopback: () => Promise<boolean>;
+    readonly trustsLoopback: () => Promise<boolean>;
   },
   InternalCaller | ApiKeyCaller | ClaimedCaller | AnonymousCaller
 >({
@@ -33,7 +33,7 @@ export const optionalBearer = configurableAuthentication<
   schemes: bearer.schemes,
   optional: true,
   errors: bearer.errors,
-  prepare({ believesLoopback }, configs) {
+  prepare({ trustsLoopback: believesLoopback }, configs) {
     const byKey = bearer.prepare(configs);
     return async (presented) => {
       const { request } = presented;

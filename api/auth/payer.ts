@@ -18,17 +18,17 @@ export interface PaymentSessionCaller {
 export interface NoPayer {
   readonly kind: 'anonymous';
   /** True if the request carried an invalid payment session. */
-  readonly showsSession: boolean;
+  readonly hasSessionHeaders: boolean;
 }
 
 /** The payment session credentials of a request. */
-export interface ShownPaymentSession {
+export interface PaymentSessionCredentials {
   readonly token: string;
   /** In any letter case. */
   readonly address: string;
 }
 
-type FindSession = (shown: ShownPaymentSession) => Promise<PayingSession | undefined>;
+type FindSession = (shown: PaymentSessionCredentials) => Promise<PayingSession | undefined>;
 
 /**
  * The payer: a payment session, or a person's credits. Callers without either are let in; the endpoint
@@ -51,10 +51,10 @@ export const payer = configurableAuthentication<
     const byPerson = optionalPerson.prepare(configs);
     return async (presented) => {
       const [token, address] = [sessionId, walletAddress].map(({ of }) => of(presented.request));
-      const nobody = (showsSession: boolean) => ({
+      const nobody = (hasSessionHeaders: boolean) => ({
         ...anonymousIdentity(presented),
-        caller: { kind: 'anonymous' as const, showsSession },
-        keepsAnswer: true,
+        caller: { kind: 'anonymous' as const, hasSessionHeaders },
+        storesResponse: true,
       });
       if (token !== undefined && address !== undefined) {
         const session = await find({ token, address });

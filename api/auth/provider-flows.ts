@@ -51,7 +51,7 @@ export class ProviderFlows {
   }
 
   /** Returns the `Set-Cookie` values that store a flow and evict the oldest flows over the limit. */
-  keep(flow: ProviderFlow, cookies: string | undefined): string[] {
+  store(flow: ProviderFlow, cookies: string | undefined): string[] {
     const begun = this.#cookies(cookies).slice(0, 1 - MAX_FLOWS);
     const sealed = this.#secrets.seal(JSON.stringify(flow), this.#context);
     return [

@@ -19,7 +19,11 @@ export type SignInOutcome =
 
 type Middleware = (request: SignInRequest, response: object, next: (error: Error) => void) => void;
 
-type Told = (error: Error | null, proof?: SignInProof | false, why?: unknown) => void;
+type AuthenticateCallback = (
+  error: Error | null,
+  proof?: SignInProof | false,
+  why?: unknown,
+) => void;
 
 /** The passport strategies for signing in, by name. */
 export class SignIn {
@@ -42,7 +46,7 @@ export class SignIn {
   /** Runs a strategy that may redirect the browser. */
   attempt(strategy: string, request: SignInRequest): Promise<SignInOutcome> {
     return new Promise((resolve, reject) => {
-      const told: Told = (error, proof, why) => {
+      const told: AuthenticateCallback = (error, proof, why) => {
         if (error) reject(error);
         else resolve(proof ? { kind: 'proven', proof } : { kind: 'refused', why });
       };

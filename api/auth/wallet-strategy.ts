@@ -2,7 +2,7 @@ import { Strategy } from 'passport';
 import * as z from 'zod';
 import { IdentityRefusedError } from '../../src/accounts/accounts/proven-identity.js';
 import type { SignInProof } from '../../src/accounts/accounts/sign-in.js';
-import type { ShownWallet } from '../../src/accounts/accounts/wallet-proofs.js';
+import type { WalletClaim } from '../../src/accounts/accounts/wallet-proofs.js';
 import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { SignInRequest } from './sign-in.js';
 
@@ -12,7 +12,7 @@ import type { SignInRequest } from './sign-in.js';
  * @returns undefined if the proof is invalid.
  * @throws IdentityRefusedError if the wallet may not sign in.
  */
-type Verify = (shown: ShownWallet, origin: RequestOrigin) => Promise<SignInProof | undefined>;
+type Verify = (shown: WalletClaim, origin: RequestOrigin) => Promise<SignInProof | undefined>;
 
 const shownWallet = z.object({ address: z.string(), message: z.string(), signature: z.string() });
 

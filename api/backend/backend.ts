@@ -74,11 +74,10 @@ export function createBackend(dependencies: BackendDependencies): Listener {
       }),
       optionalBearer.with({
         // If agents can reach loopback listeners, headers from loopback are not trusted.
-        believesLoopback: async () =>
-          settings.ai.trustHeaders === 'loopback' && (await isGuarded()),
+        trustsLoopback: async () => settings.ai.trustHeaders === 'loopback' && (await isGuarded()),
       }),
     ],
-    believesForwarded: (request) => isInternal(bearerOf(request) ?? ''),
+    trustsForwarded: (request) => isInternal(bearerOf(request) ?? ''),
     database,
     refusals,
     secrets,

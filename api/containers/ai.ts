@@ -1,5 +1,5 @@
 import { entitled } from '../../src/accounts/accounts/entitlement.js';
-import { wantedModel } from '../../src/agents/model/agent-model.js';
+import { requestedModelOf } from '../../src/agents/model/agent-model.js';
 import { AGENT_MODEL } from '../../src/agents/operations/runtime-store.js';
 import type { Ai } from '../../src/ai/routing/ai.js';
 import type { Settings } from '../../src/settings.js';
@@ -47,7 +47,7 @@ export function agentAiEndpoints({
           entitlement,
           agentId: caller.agentId,
           endpoint: PATH,
-          route: ai.router.forAgent(wantedModel(caller, entitlement.plan), entitlement.plan),
+          route: ai.router.forAgent(requestedModelOf(caller, entitlement.plan), entitlement.plan),
           request: requestOf(body),
           signal,
         });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Database, TenantDatabase } from '../../src/platform/database/database.js';
-import { uuidOf } from '../../src/lib/uuid-of.js';
+import { deterministicUuid } from '../../src/lib/uuid-of.js';
 import type { Caller, Identity, TenantOfCaller } from '../auth/authentication.js';
 import type { Endpoint, EndpointRequest } from './endpoint.js';
 import { whenClosed } from './when-closed.js';
@@ -92,4 +92,4 @@ function goneSignal(response: ServerResponse): AbortSignal {
 
 /** Deterministic id of a request with this `Idempotency-Key`, the same for every repetition. */
 export const idempotencyIdOf = (scope: string, route: string, key: string): string =>
-  uuidOf([scope, route, key]);
+  deterministicUuid([scope, route, key]);

@@ -2,12 +2,12 @@ import type { Logger } from 'pino';
 import { isOfDeletedAccount } from '../../src/accounts/accounts/account-deletions.js';
 import { describeError } from '../../src/lib/describe-error.js';
 import {
-  ForeignFaultError,
-  LimitedElsewhereError,
+  ExternalFaultError,
+  RemoteRateLimitError,
   ServiceError,
   UnauthorizedError,
 } from '../../src/lib/errors.js';
-import { StillRunningError } from '../../src/platform/idempotency/kept-answers.js';
+import { StillRunningError } from '../../src/platform/idempotency/idempotency-store.js';
 
 export interface ErrorAnswer {
   readonly status: number;
@@ -32,7 +32,7 @@ export function errorAnswer(thrown: unknown, requestId: string): ErrorAnswer {
     status: error.status,
     body,
     ...(typeof retryAfter === 'number' && { retryAfter }),
-    ...(error instanceof LimitedElsewhereError && { limitHeaders: error.headers }),
+    ...(error instanceof RemoteRateLimitError && { limitHeaders: error.headers }),
   };
 }
 
@@ -40,7 +40,7 @@ export function errorAnswer(thrown: unknown, requestId: string): ErrorAnswer {
 export function loggedErrorAnswer(error: unknown, requestId: string, log: Logger): ErrorAnswer {
   const answer = errorAnswer(error, requestId);
   if (answer.status >= 500) {
-    const level = error instanceof ForeignFaultError ? 'debug' : 'error';
+    const level = error instanceof ExternalFaultError ? 'debug' : 'error';
     log[level]({ requestId, error: describeError(error) }, 'failed');
   }
   return answer;

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { BadRequestError } from '../../src/lib/errors.js';
 import type { Statements } from '../../src/platform/database/database.js';
 import type {
-  EarlyKeeper,
-  KeptAnswer,
-  KeptAnswers,
+  EarlyStore,
+  StoredResponse,
+  IdempotencyStore,
   RequestIdentity,
-} from '../../src/platform/idempotency/kept-answers.js';
+} from '../../src/platform/idempotency/idempotency-store.js';
 import { CLIENT_LEFT, JSON_TYPE, type Answer } from './presenter.js';
 
 /**
@@ -46,9 +46,9 @@ const asJson = (_: string, value: unknown): unknown =>
   typeof value === 'bigint' ? `${value}n` : value;
 
 /** Answers repetitions with the stored first answer. */
-export function idempotency(answers: KeptAnswers): OncePerKey {
+export function idempotency(answers: IdempotencyStore): OncePerKey {
   return async (identity, work) => {
-    const begun = ({ keep }: EarlyKeeper) =>
+    const begun = ({ keep }: EarlyStore) =>
       work(async (db, answer) => {
         const kept = whatIsKept(answer);
         return kept !== undefined && keep(db, kept);
@@ -69,7 +69,7 @@ export function idempotency(answers: KeptAnswers): OncePerKey {
  * Returns the storable part of an answer: only text can be replayed. Failures, passing conflicts, unpaid,
  * rate-limited and abandoned requests are not stored, so that they can be retried.
  */
-function whatIsKept({ body, contentType, headers, status }: Answer): KeptAnswer | undefined {
+function whatIsKept({ body, contentType, headers, status }: Answer): StoredResponse | undefined {
   const isPassing = PASSING.has(status) || status >= 500;
   if (isPassing || headers?.['Retry-After'] !== undefined) return undefined;
   if (body !== undefined && (typeof body !== 'string' || contentType !== JSON_TYPE)) {

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { describeError } from '../../src/lib/describe-error.js';
 import type { HttpSettings } from '../../src/platform/http/settings.js';
 import type { Database } from '../../src/platform/database/database.js';
-import { KeptAnswers } from '../../src/platform/idempotency/kept-answers.js';
+import { IdempotencyStore } from '../../src/platform/idempotency/idempotency-store.js';
 import type { Refusals } from '../../src/platform/audit/refusals.js';
 import type { SecretBox } from '../../src/platform/secrets/secret-box.js';
 import { AuthenticationConfigs, type AuthenticationConfig } from '../auth/authentication.js';
@@ -31,7 +31,7 @@ export interface ListenerOptions {
   /** The configured authentication methods that the endpoints name. */
   readonly authenticate: readonly AuthenticationConfig[];
   /** Reports whether to trust the peer's `X-Forwarded-For`, in addition to trusted proxies. */
-  readonly believesForwarded?: (request: IncomingMessage) => boolean;
+  readonly trustsForwarded?: (request: IncomingMessage) => boolean;
   /** Without a database, endpoints have no `tenant` and accept no `Idempotency-Key`. */
   readonly database?: Database;
   /** Writes rejected keys to the audit log. */
@@ -93,10 +93,10 @@ export function createListener(options: ListenerOptions): Listener {
     limits,
     limiter,
     ownNames: new Set([...settings.ownNames, ...(options.alsoNamed ?? [])]),
-    addressOf: addressReader(settings.trustedProxies, options.believesForwarded),
+    addressOf: addressReader(settings.trustedProxies, options.trustsForwarded),
     configs: new AuthenticationConfigs(options.authenticate),
     idempotency:
-      options.secrets && database && idempotency(new KeptAnswers(database, options.secrets)),
+      options.secrets && database && idempotency(new IdempotencyStore(database, options.secrets)),
     database,
     log,
     production: settings.production,

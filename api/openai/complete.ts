@@ -11,7 +11,7 @@ import { eventStream, type ServerEvent } from '../http/sse.js';
 import type { CompletionBody } from './completion-schemas.js';
 
 /** A completion to run: the request, and the account that pays. */
-export interface CompletionOrder {
+export interface CompletionRequest {
   readonly entitlement: Entitlement;
   readonly agentId: string | null;
   readonly endpoint: string;
@@ -20,7 +20,7 @@ export interface CompletionOrder {
   readonly signal: AbortSignal;
 }
 
-export function callOf({ entitlement, ...order }: CompletionOrder): Call {
+export function callOf({ entitlement, ...order }: CompletionRequest): Call {
   const { userId, plan, isAdmin } = entitlement;
   return { ...order, callId: randomUUID(), userId, plan: isAdmin ? undefined : plan };
 }
@@ -49,7 +49,7 @@ export function requestOf({ model: _model, stream, ...rest }: CompletionBody): C
  */
 export async function complete(
   completions: Completions,
-  order: CompletionOrder,
+  order: CompletionRequest,
 ): Promise<StreamReply<200>> {
   const call = callOf(order);
   try {

@@ -1,5 +1,5 @@
 import { createLogger } from '../../src/platform/process/log.js';
-import { Outbound } from '../../src/platform/outbound/outbound.js';
+import { OutboundClient } from '../../src/platform/outbound/outbound.js';
 import { Pages } from '../../src/pages/pages.js';
 import {
   onShutdown,
@@ -19,7 +19,7 @@ async function main(): Promise<void> {
   const settings = loadSummarizerSettings();
   const { chain, http } = settings;
   const log = createLogger('summarizer', settings.process);
-  const pages = new Pages({ outbound: new Outbound({ allow: settings.outbound.allow }) });
+  const pages = new Pages({ outbound: new OutboundClient({ allow: settings.outbound.allow }) });
   let listening: Listening | undefined;
   try {
     const listener = createSummarizer({ pages, http, chain, log });

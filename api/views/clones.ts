@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { agentName } from '../../src/agents/model/agent-config.js';
 import type { Cloned, Clones } from '../../src/agents/clones/clones.js';
 import { CLONE_CURRENCY, CLONE_PRICE, SPECIALIZATIONS } from '../../src/types/clone-terms.js';
-import { ofField } from '../../src/lib/field-name.js';
+import { fieldMessage } from '../../src/lib/field-name.js';
 import { PATH_USD } from '../../src/money/chain/tempo.js';
 import { amountText, DECIMALS, formatAmount, formattedAmount } from '../../src/types/money.js';
 import type { ChainSettings } from '../../src/money/chain/settings.js';
@@ -11,7 +11,9 @@ import { agentStatus } from './backend-agents.js';
 /** Upper bound; no real lineage is longer. */
 const MAX_GENERATION = 1_000_000;
 
-const address = z.string().regex(/^0x[\da-fA-F]{40}$/, ofField('must be 0x and 40 hex digits'));
+const address = z
+  .string()
+  .regex(/^0x[\da-fA-F]{40}$/, fieldMessage('must be 0x and 40 hex digits'));
 
 export const cloneBody = z.object({
   parentAgentId: z.string().min(1).max(64),
@@ -27,11 +29,11 @@ export const cloneBody = z.object({
   paymentProof: z.object({
     transactionHash: z
       .string()
-      .regex(/^0x[\da-fA-F]{64}$/, ofField('must be 0x and 64 hex digits')),
+      .regex(/^0x[\da-fA-F]{64}$/, fieldMessage('must be 0x and 64 hex digits')),
     amount: amountText
       .refine(
         (units) => units >= CLONE_PRICE,
-        ofField(`must be at least ${formatAmount(CLONE_PRICE)}`),
+        fieldMessage(`must be at least ${formatAmount(CLONE_PRICE)}`),
       )
       .meta({ description: 'Amount paid, in pathUSD' }),
     currency: z.literal(CLONE_CURRENCY),
@@ -41,7 +43,7 @@ export const cloneBody = z.object({
     timestamp: z.number().min(0).describe('Approximate time of the payment, in Unix seconds'),
     signature: z
       .string()
-      .regex(/^0x(?:[\da-fA-F]{2}){1,4096}$/, ofField('must be hex'))
+      .regex(/^0x(?:[\da-fA-F]{2}){1,4096}$/, fieldMessage('must be hex'))
       .optional()
       .describe('Signature by `from`, required unless `from` is a linked wallet'),
   }),

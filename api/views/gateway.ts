@@ -2,8 +2,8 @@ import * as z from 'zod';
 import { networkName } from '../../src/money/chain/networks.js';
 import type { ChainSettings } from '../../src/money/chain/settings.js';
 import { PATH_USD } from '../../src/money/chain/tempo.js';
-import type { DebitRefusal, Purse } from '../../src/gateway/debits.js';
-import type { Served } from '../../src/gateway/gateway.js';
+import type { DebitRefusal, PaymentSource } from '../../src/gateway/debits.js';
+import type { ServedOrder } from '../../src/gateway/gateway.js';
 import type { GatewayAction } from '../../src/gateway/gateway-action.js';
 import { DECIMALS, formatAmount, formattedAmount } from '../../src/types/money.js';
 import { voucherAnswer, presentVoucher } from './vouchers.js';
@@ -14,7 +14,7 @@ import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/money/sessions/terms.js';
 const PRICED_IN = 'USD';
 
 const CURRENCIES = { session: 'pathUSD', credits: 'USD' } as const satisfies Record<
-  Purse['method'],
+  PaymentSource['method'],
   string
 >;
 
@@ -103,8 +103,8 @@ export const gatewayAnswer = z.strictObject({
 
 export function presentServed(
   { action, plugin, price }: GatewayAction,
-  { method }: Purse,
-  { remaining, result, voucher }: Served,
+  { method }: PaymentSource,
+  { remaining, result, voucher }: ServedOrder,
 ): z.input<typeof gatewayAnswer> {
   return {
     ...{ plugin, action, result },

@@ -1,6 +1,6 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
-import { ofField } from '../../src/lib/field-name.js';
+import { fieldMessage } from '../../src/lib/field-name.js';
 
 /**
  * Hexadecimal bytes; handlers get them in lower case.
@@ -11,6 +11,6 @@ import { ofField } from '../../src/lib/field-name.js';
 export const hexText = (form: RegExp, error: string) =>
   z
     .string()
-    .regex(form, ofField(error))
+    .regex(form, fieldMessage(error))
     // Safe cast: the pattern was checked above.
     .transform((text) => text.toLowerCase() as Hex);

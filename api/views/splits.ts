@@ -1,8 +1,8 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
-import { ofField } from '../../src/lib/field-name.js';
+import { fieldMessage } from '../../src/lib/field-name.js';
 import {
-  ALL_SHARES,
+  WHOLE_SHARE,
   formatAmount,
   formattedAmount,
   roundedAmountText,
@@ -25,14 +25,14 @@ const share = z
   .max(100, { abort: true })
   .describe('Percentage with at most four decimals')
   .transform(parsePercentage)
-  .pipe(z.bigint(ofField('must have at most four decimals')));
+  .pipe(z.bigint(fieldMessage('must have at most four decimals')));
 
 const recipients = z
   .array(
     z.object({
       address: chainAddress.refine(
         (address: Hex) => address !== NOBODY,
-        ofField('is the address of nobody'),
+        fieldMessage('is the address of nobody'),
       ),
       share,
     }),
@@ -43,7 +43,7 @@ const recipients = z
   .refine((all) => new Set(all.map(({ address }) => address)).size === all.length, {
     error: 'recipients must be different addresses',
   })
-  .refine((all) => all.reduce((sum, { share }) => sum + share, 0n) === ALL_SHARES, {
+  .refine((all) => all.reduce((sum, { share }) => sum + share, 0n) === WHOLE_SHARE, {
     error: 'shares must add up to exactly 100',
   });
 

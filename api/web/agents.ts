@@ -17,7 +17,7 @@ import {
 } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
-import { planWithin } from '../../src/accounts/accounts/plan-within.js';
+import { requirePlanWithin } from '../../src/accounts/accounts/require-plan-within.js';
 
 const configuration = z.record(z.string(), z.unknown());
 
@@ -87,7 +87,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
         const { body, caller, params, tenant } = request;
         const agent = await getAgent(tenant, params.id);
         if (body.plan !== undefined && !caller.user.isAdmin) {
-          planWithin(body.plan, caller.plan);
+          requirePlanWithin(body.plan, caller.plan);
         }
         const answer = await backend.call(request, updateAgent, { params, body });
         return reply(200, { ...answer, status: webStatus(agent.status) });

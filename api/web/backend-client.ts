@@ -1,10 +1,10 @@
 import type * as z from 'zod';
-import { BadGatewayError, LimitedElsewhereError, ServiceError } from '../../src/lib/errors.js';
-import { StillRunningError } from '../../src/platform/idempotency/kept-answers.js';
+import { BadGatewayError, RemoteRateLimitError, ServiceError } from '../../src/lib/errors.js';
+import { StillRunningError } from '../../src/platform/idempotency/idempotency-store.js';
 import { isObject, tryParseJson } from '../../src/lib/json.js';
 import { retryAfterMs } from '../../src/lib/retry-after.js';
 import type { Caller } from '../auth/authentication.js';
-import { ANSWER_KEPT_BY } from '../auth/internal-key.js';
+import { RESPONSE_STORED_BY_HEADER } from '../auth/internal-key.js';
 import type { Person } from '../auth/session.js';
 import type { Declaration, None, Responses, TypedDeclaration } from '../http/endpoint.js';
 
@@ -19,7 +19,7 @@ const LIMIT_HEADERS = [
 ] as const;
 
 /** The user on whose behalf the backend is called, and the user's address. */
-export interface OnBehalfOf {
+export interface CallContext {
   readonly caller: Person;
   readonly clientAddress: string;
   readonly requestId: string;
@@ -45,9 +45,9 @@ interface Keeping {
    * True if our own endpoint stores the answer and the backend must not. Only for calls that the backend
    * may run twice under the same id, even concurrently.
    */
-  readonly keepsAnswer?: boolean;
+  readonly storesResponse?: boolean;
   /** Timeout in milliseconds, if the usual one is too short. */
-  readonly takesMs?: number;
+  readonly timeoutMs?: number;
   /** Aborts the call, in addition to the timeout. */
   readonly signal?: AbortSignal;
 }
@@ -83,7 +83,7 @@ export class BackendClient {
     H extends z.ZodType,
     B extends z.ZodType,
   >(
-    on: OnBehalfOf,
+    on: CallContext,
     endpoint: TypedDeclaration<C, R, P, Q, H, B>,
     sent: Sent<P, Q, B>,
   ): Promise<Success<R>> {
@@ -92,9 +92,15 @@ export class BackendClient {
   }
 
   /** Forwards a call untyped, for callers that do not read its contents. */
-  async forward(on: OnBehalfOf, endpoint: Declaration, sent: AnySent): Promise<unknown> {
+  async forward(on: CallContext, endpoint: Declaration, sent: AnySent): Promise<unknown> {
     const { method } = endpoint;
-    const { body, keepsAnswer, query, signal, takesMs = CALL_TIMEOUT_MS + waitMs(query) } = sent;
+    const {
+      body,
+      storesResponse,
+      query,
+      signal,
+      timeoutMs: takesMs = CALL_TIMEOUT_MS + waitMs(query),
+    } = sent;
     const late = AbortSignal.timeout(takesMs);
     const { user } = on.caller;
     const request = new Request(`${this.#url}${addressOf(endpoint, sent)}`, {
@@ -108,7 +114,7 @@ export class BackendClient {
         'x-request-id': on.requestId,
         // Makes the call idempotent: a retry after a lost answer runs only once.
         ...(method !== 'GET' && { 'idempotency-key': on.idempotencyId }),
-        ...(keepsAnswer && { [ANSWER_KEPT_BY]: 'caller' }),
+        ...(storesResponse && { [RESPONSE_STORED_BY_HEADER]: 'caller' }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -202,7 +208,7 @@ function refusal({ headers, status }: Response, body: unknown): ServiceError {
   }
   const { error, requestId: _requestId, code: shown, ...facts } = body;
   const code = typeof shown === 'string' ? shown : undefined;
-  if (status === 429) return new LimitedElsewhereError(error, limitHeaders(headers), code, facts);
+  if (status === 429) return new RemoteRateLimitError(error, limitHeaders(headers), code, facts);
   return new ServiceError(status, error, code, facts);
 }
 

@@ -7,6 +7,6 @@ import { LIMITS } from './limits.js';
 /** `GET|POST /api/agents/clone` (spec 4.7): the backend checks who owns the parent. */
 export function cloneEndpoints(dependencies: WebDependencies) {
   const limit = LIMITS.agents;
-  const forward = forwarder(dependencies.backend, { limit, keepsAnswer: true });
+  const forward = forwarder(dependencies.backend, { limit, storesResponse: true });
   return [{ ...cloneTermsEndpoint(dependencies), limit }, forward(cloneAgent)];
 }

@@ -8,7 +8,7 @@ import {
   TooManyRequestsError,
   UnavailableError,
 } from '../../src/lib/errors.js';
-import { ofField } from '../../src/lib/field-name.js';
+import { fieldMessage } from '../../src/lib/field-name.js';
 import { networksOf } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
@@ -39,7 +39,7 @@ const entry = z
   })
   .refine(({ role, content }) => role !== 'user' || typeof content === 'string', {
     path: ['content'],
-    ...ofField('must be text'),
+    ...fieldMessage('must be text'),
   });
 
 const demo = area({ tag: 'Demo', auth: anonymous, limit: LIMITS.demo });

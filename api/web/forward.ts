@@ -23,7 +23,7 @@ interface ForwardOptions<P> {
   /** Throws for a request that the backend must not receive. */
   readonly check?: (request: EndpointRequest<CallerOf<typeof person>, P>) => unknown;
   /** As of `BackendClient.forward`. */
-  readonly keepsAnswer?: boolean;
+  readonly storesResponse?: boolean;
   readonly takesMs?: number;
 }
 
@@ -33,7 +33,7 @@ interface ForwardOptions<P> {
  */
 export function forwarder<P>(
   backend: BackendClient,
-  { check, keepsAnswer, limit, takesMs }: ForwardOptions<P>,
+  { check, storesResponse, limit, takesMs }: ForwardOptions<P>,
 ): (declared: Forwarded<P>) => Endpoint {
   return (declared) => {
     const { method, path, summary, tag, idempotent, atOnce } = declared;
@@ -51,8 +51,8 @@ export function forwarder<P>(
           // The handler's values, such as amounts, become JSON again.
           body: body && z.encode(body, request.body),
           // A caller that leaves does not cancel a call whose answer is kept.
-          ...(keepsAnswer ? { keepsAnswer } : { signal: request.signal }),
-          ...(takesMs !== undefined && { takesMs }),
+          ...(storesResponse ? { storesResponse } : { signal: request.signal }),
+          ...(takesMs !== undefined && { timeoutMs: takesMs }),
         });
         return reply(successOf(declared).status, answer);
       },

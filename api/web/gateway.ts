@@ -1,8 +1,8 @@
-import { creditsPurse } from '../../src/gateway/credits-purse.js';
+import { creditsPaymentSource } from '../../src/gateway/credits-purse.js';
 import type { GatewayAction } from '../../src/gateway/gateway-action.js';
-import { sessionPurse } from '../../src/gateway/session-purse.js';
-import type { Purse } from '../../src/gateway/debits.js';
-import { StillRunningError } from '../../src/platform/idempotency/kept-answers.js';
+import { sessionPaymentSource } from '../../src/gateway/session-purse.js';
+import type { PaymentSource } from '../../src/gateway/debits.js';
+import { StillRunningError } from '../../src/platform/idempotency/idempotency-store.js';
 import { formatAmount } from '../../src/types/money.js';
 import { anonymous } from '../auth/anonymous.js';
 import type { CallerOf } from '../auth/authentication.js';
@@ -58,7 +58,7 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
         const action = await gateway.catalogue.find(body.plugin, body.action);
         const input = readers(action)(body.input);
         if (caller.kind === 'anonymous') {
-          return caller.showsSession
+          return caller.hasSessionHeaders
             ? reply(402, presentRefusal(action, { code: 'SESSION_INVALID', remaining: undefined }))
             : reply(402, presentUnpaid(action, payment));
         }
@@ -79,10 +79,10 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
     }),
   ];
 
-  function purseOf(caller: Exclude<CallerOf<typeof payer>, { kind: 'anonymous' }>): Purse {
+  function purseOf(caller: Exclude<CallerOf<typeof payer>, { kind: 'anonymous' }>): PaymentSource {
     return caller.kind === 'payment-session'
-      ? sessionPurse(database, caller.session.id, settings.paymentSessions, sessionDebits)
-      : creditsPurse(database, caller.user.id);
+      ? sessionPaymentSource(database, caller.session.id, settings.paymentSessions, sessionDebits)
+      : creditsPaymentSource(database, caller.user.id);
   }
 }
 
@@ -99,7 +99,7 @@ function madeOnce<Made>(make: (action: GatewayAction) => Made): (action: Gateway
 }
 
 /** The balance header is only for sessions, not for credits. */
-const remainingOf = ({ method }: Purse, remaining: bigint | undefined) =>
+const remainingOf = ({ method }: PaymentSource, remaining: bigint | undefined) =>
   method === 'session' && remaining !== undefined
     ? { [REMAINING]: formatAmount(remaining) }
     : undefined;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { BadRequestError, NotFoundError } from '../../src/lib/errors.js';
-import { ofField } from '../../src/lib/field-name.js';
+import { fieldMessage } from '../../src/lib/field-name.js';
 import { amountText, formatAmount, formattedAmount } from '../../src/types/money.js';
 import { findPaymentSession } from '../../src/money/sessions/find-session.js';
 import { detailsOf } from '../../src/money/sessions/session-details.js';
@@ -30,7 +30,7 @@ const authorization = z.object({
   deadline: z
     .union([z.number().int().nonnegative(), z.string().regex(/^\d{1,20}$/)])
     .transform((value) => BigInt(value))
-    .refine((value) => value <= MAX_DEADLINE, ofField('must be a time'))
+    .refine((value) => value <= MAX_DEADLINE, fieldMessage('must be a time'))
     .describe('Unix seconds, at most one hour ahead'),
   signature: hexText(/^0x(?:[\da-fA-F]{2}){1,4096}$/, 'must be hex').describe(
     "EIP-712 signature by the wallet's key or by ERC-1271",

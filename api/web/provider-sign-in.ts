@@ -90,7 +90,7 @@ export class ProviderSignIn {
     try {
       const outcome = await this.#signIn.attempt(this.#kind, asked);
       if (outcome.kind !== 'redirect') return undefined;
-      return { location: outcome.location, cookies: this.#flows.keep(flow, headers.cookie) };
+      return { location: outcome.location, cookies: this.#flows.store(flow, headers.cookie) };
     } catch (error) {
       const { log } = this.#dependencies;
       log.error({ err: error, kind: this.#kind }, 'beginning a sign-in at a provider failed');

@@ -15,7 +15,7 @@ import { reply } from '../http/reply.js';
 import { agentItem, presentItem, webStatus } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
-import { planWithin } from '../../src/accounts/accounts/plan-within.js';
+import { requirePlanWithin } from '../../src/accounts/accounts/require-plan-within.js';
 
 const provisioned = agentItem.omit({ updatedAt: true });
 
@@ -69,7 +69,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
           throw new PaymentRequiredError('Active subscription required', 'SUBSCRIPTION_REQUIRED');
         }
         if (body.tier === FREE_PLAN) throw planRequired();
-        if (body.tier !== undefined && !isAdmin) planWithin(body.tier, subscribed);
+        if (body.tier !== undefined && !isAdmin) requirePlanWithin(body.tier, subscribed);
         const made = await asAgentLimit(() =>
           backend.call(request, deployAgent, {
             body: {
@@ -79,7 +79,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
               plan: body.tier ?? subscribed,
               ...(!isAdmin && { agentLimit: webAgentLimit(subscribed) }),
             },
-            keepsAnswer: true,
+            storesResponse: true,
           }),
         );
         const choice = choiceOf({

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { SignInPlace } from '../../src/accounts/accounts/sessions.js';
+import type { SignInOrigin } from '../../src/accounts/accounts/sessions.js';
 import { readSessionCookie } from '../auth/session-cookie.js';
 
 /** The headers that endpoints for signing in read. */
@@ -17,7 +17,7 @@ export function signInPlace({
   readonly clientAddress: string;
   readonly headers: z.infer<typeof signInHeaders>;
   readonly requestId: string;
-}): SignInPlace {
+}): SignInOrigin {
   return {
     address: clientAddress,
     requestId,

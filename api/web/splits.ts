@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { getAgent } from '../../src/agents/agents/agents.js';
 import { NotFoundError } from '../../src/lib/errors.js';
 import { listSplits, type QueuedSplit } from '../../src/money/splits/royalty-splits.js';
-import { keptWalletOf } from '../../src/money/wallets/agent-wallets.js';
+import { storedWalletOf } from '../../src/money/wallets/agent-wallets.js';
 import type { CallerOf } from '../auth/authentication.js';
 import { person } from '../auth/person.js';
 import { area } from '../http/area.js';
@@ -108,7 +108,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
     const { agentId, name, ...parts } = body;
     const userId = caller.user.id;
     const agent = await getAgent(tenant, agentId);
-    const fromAddress = await keptWalletOf(tenant, { agentId, userId });
+    const fromAddress = await storedWalletOf(tenant, { agentId, userId });
     if (fromAddress === undefined) throw new NotFoundError('Wallet not found');
     return splits.create(
       { actor: userId, idempotencyId, requestId, tenant },

@@ -75,7 +75,7 @@ export function userWalletEndpoints(parts: Parts) {
   return [
     ...ownWalletEndpoints(parts),
     ...providerWalletEndpoints(parts),
-    ...broughtWalletEndpoints(parts),
+    ...importedWalletEndpoints(parts),
   ];
 }
 
@@ -224,7 +224,7 @@ function providerWalletEndpoints({ userWallets, walletProvider }: Parts) {
 }
 
 /** Creates the endpoints for imported wallets. */
-function broughtWalletEndpoints({ userWallets }: Parts) {
+function importedWalletEndpoints({ userWallets }: Parts) {
   return [
     wallets({
       method: 'GET',

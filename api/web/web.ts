@@ -20,7 +20,7 @@ import { heartbeatEndpoints } from './heartbeat.js';
 import { identityEndpoints } from './identities.js';
 import { instanceEndpoints } from './instance.js';
 import { keyEndpoints } from './keys.js';
-import { leavingEndpoints } from './leaving.js';
+import { accountExitEndpoints } from './account-exit.js';
 import { linkEndpoints } from './link-identities.js';
 import { lifecycleEndpoints } from './lifecycle.js';
 import { mailedLinkEndpoints } from './mailed-links.js';
@@ -53,7 +53,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...profileEndpoints(dependencies),
     ...providerEndpoints(dependencies),
     ...identityEndpoints(dependencies),
-    ...leavingEndpoints(dependencies),
+    ...accountExitEndpoints(dependencies),
     ...keyEndpoints(dependencies),
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),
@@ -88,7 +88,7 @@ export function createWeb(dependencies: WebDependencies): Listener {
         find: async (token) => {
           const found = await findSession(database, token, settings.accounts);
           if (!found) return undefined;
-          sessionUses.note({ id: found.id, userId: found.user.id, lastUsed: found.lastSeenAt });
+          sessionUses.record({ id: found.id, userId: found.user.id, lastUsed: found.lastSeenAt });
           return { ...found, sessionId: found.id };
         },
         publicUrl: settings.http.webUrl,

@@ -1,5 +1,5 @@
 import { BadGatewayError } from '../lib/errors.js';
-import { strictCall, textOf } from '../platform/http/strict-call.js';
+import { boundedRequest, textOf } from '../platform/http/strict-call.js';
 import { tryParseJson } from '../lib/json.js';
 
 export interface ServiceCall {
@@ -21,9 +21,9 @@ export interface ServiceCall {
  * @returns the status and the parsed answer; `said` is undefined if the answer is not JSON.
  * @throws BadGatewayError if the service does not answer or its answer is too long.
  */
-export async function askService({ name, ...call }: ServiceCall) {
+export async function callService({ name, ...call }: ServiceCall) {
   try {
-    const { body, status } = await strictCall({ ...call, accept: 'application/json' });
+    const { body, status } = await boundedRequest({ ...call, accept: 'application/json' });
     return { status, said: tryParseJson(body ? await textOf(body) : '') };
   } catch (cause) {
     throw new BadGatewayError(`${name} does not answer: retry later`, { cause });

@@ -4,7 +4,7 @@ import type { ChainNode } from '../money/chain/chain-node.js';
 import { PATH_USD } from '../money/chain/tempo.js';
 import { transfersOf } from '../money/chain/transfers.js';
 import { BadRequestError } from '../lib/errors.js';
-import { ofField } from '../lib/field-name.js';
+import { fieldMessage } from '../lib/field-name.js';
 import { formatAmount } from '../types/money.js';
 import { gatewayAction } from './gateway-action.js';
 
@@ -19,7 +19,7 @@ export const chainTransfers = (chain: Pick<ChainNode, 'receipt'>) =>
     input: z.strictObject({
       hash: z
         .string()
-        .regex(/^0x[\da-fA-F]{64}$/, ofField('must be 0x and 64 hex digits'))
+        .regex(/^0x[\da-fA-F]{64}$/, fieldMessage('must be 0x and 64 hex digits'))
         .describe("The transaction's"),
     }),
     async run({ hash }) {

@@ -8,7 +8,7 @@ import {
   release,
   spentOf,
 } from '../money/ledger/ledger.js';
-import { HOLD_MS, type Purse } from './debits.js';
+import { HOLD_MS, type PaymentSource } from './debits.js';
 
 const CURRENCY = 'usd';
 
@@ -18,7 +18,7 @@ const causeOf = ({ id }: { readonly id: string }) => `gateway:${id}`;
  * Makes a purse of the user's credits. Spending goes to a separate account for each user, so that no two
  * users wait for the same row lock.
  */
-export function creditsPurse(database: Database, userId: string): Purse {
+export function creditsPaymentSource(database: Database, userId: string): PaymentSource {
   const tenant = database.asUser(userId);
   const remaining = async (db: Statements) => {
     const { balance, held } = await balanceOf(db, creditsOf(userId), CURRENCY);

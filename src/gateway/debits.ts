@@ -35,20 +35,20 @@ export interface DebitRefusal {
 }
 
 /** Extra work in the payment's transaction. An error in this work rolls the payment back. */
-export type WithPayment = (db: Statements, paid: Paid) => Promise<void>;
+export type InPaymentTransaction = (db: Statements, paid: Paid) => Promise<void>;
 
 /** A source of money for debits. */
-export interface Purse {
+export interface PaymentSource {
   readonly method: 'session' | 'credits';
   /** Reserves the amount until the debit is posted or released, at most for `HOLD_MS`. */
   hold(debit: Debit): Promise<DebitRefusal | undefined>;
   /**
    * Pays the held amount. Idempotent: a repetition returns the first result.
    *
-   * @throws HoldOverError if the hold was released, for example after it expired.
+   * @throws HoldNotOpenError if the hold was released, for example after it expired.
    */
-  post(debit: Debit, also?: WithPayment): Promise<Paid>;
-  /** Releases the held amount. Idempotent. @throws HoldOverError if the debit was posted. */
+  post(debit: Debit, also?: InPaymentTransaction): Promise<Paid>;
+  /** Releases the held amount. Idempotent. @throws HoldNotOpenError if the debit was posted. */
   release(debit: Debit): Promise<void>;
 }
 

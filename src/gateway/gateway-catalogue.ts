@@ -15,7 +15,11 @@ interface ActionParts {
 }
 
 /** The actions that the platform itself serves. */
-export const ownActions = ({ ai, chain, summarizerUrl }: ActionParts): readonly GatewayAction[] => [
+export const builtInActions = ({
+  ai,
+  chain,
+  summarizerUrl,
+}: ActionParts): readonly GatewayAction[] => [
   chainTransfers(chain),
   aiChat(ai),
   ...(summarizerUrl === undefined ? [] : summarizerActions(summarizerUrl)),

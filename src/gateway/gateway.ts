@@ -4,14 +4,14 @@ import type { Logger } from 'pino';
 import type * as z from 'zod';
 import { describeError } from '../lib/describe-error.js';
 import { BadGatewayError, BadRequestError, ServiceError } from '../lib/errors.js';
-import { HoldOverError } from '../money/ledger/ledger.js';
+import { HoldNotOpenError } from '../money/ledger/ledger.js';
 import {
   RUN_MS,
   type Debit,
   type DebitRefusal,
   type Paid,
-  type Purse,
-  type WithPayment,
+  type PaymentSource,
+  type InPaymentTransaction,
 } from './debits.js';
 import type { GatewayAction, Json, RunContext } from './gateway-action.js';
 import type { GatewayCatalogue } from './gateway-catalogue.js';
@@ -24,12 +24,12 @@ export interface Order {
   readonly action: GatewayAction;
   /** The input as parsed by `action.input`. */
   readonly input: z.output<GatewayAction['input']>;
-  readonly purse: Purse;
+  readonly purse: PaymentSource;
   /** The key of the buyer's request, passed on to runs. */
   readonly idempotencyKey: string;
 }
 
-export interface Served extends Paid {
+export interface ServedOrder extends Paid {
   readonly result: Json;
 }
 
@@ -64,8 +64,8 @@ export class Gateway {
    */
   async serve(
     { action, idempotencyKey, input, purse }: Order,
-    also?: (db: Parameters<WithPayment>[0], served: Served) => Promise<void>,
-  ): Promise<Served | DebitRefusal> {
+    also?: (db: Parameters<InPaymentTransaction>[0], served: ServedOrder) => Promise<void>,
+  ): Promise<ServedOrder | DebitRefusal> {
     const debit: Debit = {
       id: randomUUID(),
       plugin: action.plugin,
@@ -76,11 +76,12 @@ export class Gateway {
       const refusal = await purse.hold(debit);
       if (refusal) return refusal;
       const result = await this.#run(action, input, { id: debit.id, idempotencyKey });
-      const within: WithPayment | undefined = also && ((db, paid) => also(db, { ...paid, result }));
+      const within: InPaymentTransaction | undefined =
+        also && ((db, paid) => also(db, { ...paid, result }));
       return { ...(await this.#post(purse, debit, within)), result };
     } catch (error) {
       await this.#release(purse, debit);
-      if (error instanceof HoldOverError) throw tookTooLong(nameOf(action), error);
+      if (error instanceof HoldNotOpenError) throw tookTooLong(nameOf(action), error);
       throw error;
     }
   }
@@ -109,12 +110,16 @@ export class Gateway {
   }
 
   /** Posts the debit, and retries if the outcome is unknown; posting is idempotent. */
-  async #post(purse: Purse, debit: Debit, also: WithPayment | undefined): Promise<Paid> {
+  async #post(
+    purse: PaymentSource,
+    debit: Debit,
+    also: InPaymentTransaction | undefined,
+  ): Promise<Paid> {
     for (let tries = 1; ; tries += 1) {
       try {
         return await purse.post(debit, also);
       } catch (error) {
-        const isAnswer = error instanceof HoldOverError || error instanceof ServiceError;
+        const isAnswer = error instanceof HoldNotOpenError || error instanceof ServiceError;
         if (isAnswer || tries === POST_TRIES) throw error;
         await delay(POST_AGAIN_MS);
       }
@@ -122,7 +127,7 @@ export class Gateway {
   }
 
   /** Releases the hold. After a failure the hold expires by itself. */
-  async #release(purse: Purse, debit: Debit): Promise<void> {
+  async #release(purse: PaymentSource, debit: Debit): Promise<void> {
     try {
       await purse.release(debit);
     } catch (error) {

@@ -1,9 +1,14 @@
 import type { Database, FunctionCall, Values } from '../platform/database/database.js';
-import { CauseUsedError, HoldOverError, release, type HoldState } from '../money/ledger/ledger.js';
+import {
+  CauseConflictError,
+  HoldNotOpenError,
+  release,
+  type HoldState,
+} from '../money/ledger/ledger.js';
 import { voucherCause } from '../money/sessions/causes.js';
 import type { PaymentSessionSettings } from '../money/sessions/settings.js';
 import type { SessionDebits } from './session-debits.js';
-import { HOLD_MS, type Debit, type DebitRefusal, type Paid, type Purse } from './debits.js';
+import { HOLD_MS, type Debit, type DebitRefusal, type Paid, type PaymentSource } from './debits.js';
 
 interface Held {
   readonly outcome: HoldState | 'insufficient' | 'other' | 'closed' | 'unknown';
@@ -38,12 +43,12 @@ const POST_WITHIN = `SELECT * FROM post_debit($session, $id, $plugin, $action,
  * Makes a purse of a payment session's deposit. Each step of a debit is one statement, batched with other
  * sessions' steps if possible.
  */
-export function sessionPurse(
+export function sessionPaymentSource(
   database: Database,
   sessionId: string,
   settings: PaymentSessionSettings,
   debits: Pick<SessionDebits, 'run'>,
-): Purse {
+): PaymentSource {
   const { settleIntervalMs, settleThreshold } = settings;
   const paying = ({ action, id, plugin }: Debit) =>
     ({
@@ -96,15 +101,15 @@ function refusalOf(debit: Debit, { outcome, remaining }: Held): DebitRefusal | u
     case 'posted':
     case 'released':
     case 'other':
-      throw new CauseUsedError(voucherCause(debit.id));
+      throw new CauseConflictError(voucherCause(debit.id));
   }
 }
 
 function paidOf(debit: Debit, posted: Posted | undefined): Paid {
   if (!posted) throw oneRow();
   const { amount, created_at: createdAt, cumulative, outcome, remaining, sequence } = posted;
-  if (outcome === 'other') throw new CauseUsedError(voucherCause(debit.id));
-  if (outcome !== 'posted') throw new HoldOverError(voucherCause(debit.id), outcome);
+  if (outcome === 'other') throw new CauseConflictError(voucherCause(debit.id));
+  if (outcome !== 'posted') throw new HoldNotOpenError(voucherCause(debit.id), outcome);
   return {
     voucher: {
       id: debit.id,

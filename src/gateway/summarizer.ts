@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { BadGatewayError, BadRequestError } from '../lib/errors.js';
-import { askService } from './ask-service.js';
+import { callService } from './ask-service.js';
 import { gatewayAction, type GatewayAction, type Json } from './gateway-action.js';
 
 const PLUGIN = 'summarizer';
@@ -65,7 +65,7 @@ const pageAction = (
         .describe('http or https; non-public addresses are refused'),
     }),
     async run({ url }, { signal }) {
-      const { said, status } = await askService({
+      const { said, status } = await callService({
         name: 'The summarizer',
         url: `${at}/api/${action}`,
         body: { url },

@@ -2,10 +2,10 @@ import type { Logger } from 'pino';
 import * as z from 'zod';
 import { describeError } from '../lib/describe-error.js';
 import { BadGatewayError, BadRequestError } from '../lib/errors.js';
-import { keptFor } from '../lib/kept-for.js';
+import { cachedFor } from '../lib/cached-for.js';
 import { parseAmount } from '../types/money.js';
 import { MAX_DEPOSIT } from '../money/sessions/terms.js';
-import { askService } from './ask-service.js';
+import { callService } from './ask-service.js';
 import { gatewayAction, type GatewayAction } from './gateway-action.js';
 
 export const X402 = 'x402';
@@ -58,7 +58,7 @@ export type OfferedActions = () => Promise<readonly GatewayAction[] | undefined>
  * @param at the gateway's address.
  */
 export const x402Actions = (at: string, log: Logger): OfferedActions =>
-  keptFor(KEEP_MS, async () => {
+  cachedFor(KEEP_MS, async () => {
     try {
       return await readList(at);
     } catch (error) {
@@ -71,7 +71,7 @@ export const x402Actions = (at: string, log: Logger): OfferedActions =>
 async function readList(at: string): Promise<readonly GatewayAction[]> {
   const signal = AbortSignal.timeout(LIST_MS);
   const url = `${at}/api/endpoints`;
-  const { said, status } = await askService({ name: NAME, url, maxBytes: MAX_LIST_BYTES, signal });
+  const { said, status } = await callService({ name: NAME, url, maxBytes: MAX_LIST_BYTES, signal });
   const read = status === 200 ? list.safeParse(said) : undefined;
   if (!read?.success) throw new BadGatewayError(`${NAME} sent no valid list of endpoints`);
   const actions = new Map<string, GatewayAction>();
@@ -90,7 +90,7 @@ const endpointAction = (at: string, offered: z.output<typeof listed>): GatewayAc
     price: offered.price,
     input: z.record(z.string(), z.unknown()).describe("The seller's input, passed on unchanged"),
     async run(body, { idempotencyKey, signal }) {
-      const { said, status } = await askService({
+      const { said, status } = await callService({
         name: NAME,
         url: `${at}/api/${offered.slug}`,
         body,

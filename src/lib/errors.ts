@@ -20,7 +20,7 @@ export class ServiceError extends Error {
  * 500: an outside resource failed, such as a page that cannot be fetched. The caller sees the reason;
  * this service is not at fault.
  */
-export class ForeignFaultError extends ServiceError {
+export class ExternalFaultError extends ServiceError {
   constructor(message: string, code: string, options?: ErrorOptions) {
     super(500, message, code, {}, options);
   }
@@ -93,7 +93,7 @@ export class TooManyRequestsError extends ServiceError {
 }
 
 /** 429 by a rate limit that another service counts. */
-export class LimitedElsewhereError extends TooManyRequestsError {
+export class RemoteRateLimitError extends TooManyRequestsError {
   /** @param headers the other service's rate limit headers. */
   constructor(
     message: string,

@@ -13,7 +13,7 @@ export function fieldName(path: readonly PropertyKey[], whole: string): string {
 }
 
 /** The error text of a schema, prefixed with the name of the refused field. */
-export const ofField = (text: string) => ({
+export const fieldMessage = (text: string) => ({
   error: ({ path = [] }: { readonly path?: readonly PropertyKey[] | undefined }): string =>
     `${fieldName(path, 'value')} ${text}`,
 });

@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
  *
  * @throws the error that breaks the connection.
  */
-export function readBeginning(body: Readable, most: number): Promise<Buffer> {
+export function readPrefix(body: Readable, most: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];
     let size = 0;
@@ -25,8 +25,8 @@ export function readBeginning(body: Readable, most: number): Promise<Buffer> {
 }
 
 /** Reads a whole body as UTF-8. @throws RangeError if it exceeds `maxBytes`. */
-export async function readText(body: Readable, maxBytes: number): Promise<string> {
-  const bytes = await readBeginning(body, maxBytes + 1);
+export async function readTextUpTo(body: Readable, maxBytes: number): Promise<string> {
+  const bytes = await readPrefix(body, maxBytes + 1);
   if (bytes.length > maxBytes) throw new RangeError('the answer is too long');
   return bytes.toString('utf8');
 }

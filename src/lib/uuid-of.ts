@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 /** Returns a UUID (version 8, custom layout) that is a digest of the parts. */
-export function uuidOf(parts: readonly string[]): string {
+export function deterministicUuid(parts: readonly string[]): string {
   const hex = createHash('sha256').update(JSON.stringify(parts)).digest('hex');
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16);
   return [

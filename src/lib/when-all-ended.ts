@@ -2,7 +2,7 @@
  * Works like `Promise.all`, but rejects only after all have settled, because the caller may then release
  * what they use.
  */
-export async function whenAllEnded<const T extends readonly unknown[]>(
+export async function allSettledOrThrow<const T extends readonly unknown[]>(
   all: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
   await Promise.allSettled(all);

@@ -53,7 +53,7 @@ export class NotificationLog {
         return { kind: 'settled', status: 'repeated' };
       }
       const free = await dueAtOf(db, row, found !== null, now);
-      const dueAt = free > now && !found ? await dealt(db, row, free, now) : free;
+      const dueAt = free > now && !found ? await exchangeTurn(db, row, free, now) : free;
       if (isTooLate(row, dueAt)) {
         await db.Notification.upsert({ ...row, status: 'dropped', settledAt: now });
         return { kind: 'settled', status: 'dropped' };
@@ -143,7 +143,12 @@ async function dueAtOf(
  * @param free the turn without sharing.
  * @returns the assigned turn.
  */
-async function dealt(db: TenantTransaction, row: Pending, free: Date, now: Date): Promise<Date> {
+async function exchangeTurn(
+  db: TenantTransaction,
+  row: Pending,
+  free: Date,
+  now: Date,
+): Promise<Date> {
   const waiting = await db.Notification.findAll({
     where: { channel: row.channel, status: 'waiting' },
     order: [['dueAt', 'ASC']],

@@ -3,7 +3,7 @@ import type { Database } from '../platform/database/database.js';
 import type { NotificationChannelName } from '../platform/database/models.js';
 import { ChannelError, type NotificationChannel } from './channel.js';
 import { messageOf, platformMessageOf } from './message.js';
-import { isOfPlatform, type Notification } from '../types/notification.js';
+import { isPlatformEvent, type Notification } from '../types/notification.js';
 import { NotificationLog, type Claim } from './notification-log.js';
 
 /** The state of a notification in one channel. */
@@ -47,7 +47,7 @@ export class Notifier {
 
   /** Returns the message, or undefined if the agent was removed. */
   async #messageOf(notification: Notification): Promise<Message | undefined> {
-    if (isOfPlatform(notification)) return (missed) => platformMessageOf(notification, missed);
+    if (isPlatformEvent(notification)) return (missed) => platformMessageOf(notification, missed);
     const { agentId, userId } = notification.agent;
     const where = { id: agentId, deletedAt: null, desired: { [Op.ne]: 'deleted' as const } };
     const agent = await this.#database

@@ -38,7 +38,7 @@ const PUT_OFF = `
  * Stores a notification in the caller's transaction; it is sent after the commit. A repeated id is stored
  * once.
  */
-export async function putInOutbox(
+export async function requestNotification(
   db: Statements,
   { id, agent: { agentId, userId }, ...event }: Notification,
 ): Promise<void> {
@@ -63,14 +63,17 @@ export interface OutboxParts {
  * @returns the number of claimed notifications.
  */
 export async function sendDue(parts: OutboxParts): Promise<number> {
-  const due = await parts.database.asPlatform().query<Taken>(TAKE);
+  const due = await parts.database.asPlatform().query<ClaimedNotification>(TAKE);
   await Promise.all(due.map((pending) => send(parts, pending)));
   return due.length;
 }
 
-type Taken = Omit<PendingNotificationRow, 'dueAt'>;
+type ClaimedNotification = Omit<PendingNotificationRow, 'dueAt'>;
 
-async function send({ database, notifier, log }: OutboxParts, pending: Taken): Promise<void> {
+async function send(
+  { database, notifier, log }: OutboxParts,
+  pending: ClaimedNotification,
+): Promise<void> {
   const { id, userId, event } = pending;
   const agentId = pending.agentId ?? NO_AGENT.agentId;
   const waits: number[] = [];

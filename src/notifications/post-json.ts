@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { NotificationChannelName } from '../platform/database/models.js';
 import { tryParseJson } from '../lib/json.js';
-import { readText } from '../lib/read-beginning.js';
+import { readTextUpTo } from '../lib/read-beginning.js';
 import { unavailable } from './channel.js';
 
 /** Most bytes of an answer. */
@@ -35,7 +35,7 @@ export async function postJson(
       signal: AbortSignal.timeout(timeoutMs),
     });
     const text = response.body
-      ? await readText(Readable.fromWeb(response.body), MAX_ANSWER_BYTES)
+      ? await readTextUpTo(Readable.fromWeb(response.body), MAX_ANSWER_BYTES)
       : '';
     return { status: response.status, headers: response.headers, body: tryParseJson(text) };
   } catch {

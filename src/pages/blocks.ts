@@ -8,7 +8,7 @@ import {
   shortTextOf,
   weighText,
 } from './elements.js';
-import { isLeftOut, marksOf, type Marks } from './places.js';
+import { isBoilerplate, marksOf, type Marks } from './boilerplate-elements.js';
 import { collapsed } from './plain-text.js';
 
 export type BlockKind = 'heading' | 'paragraph' | 'item' | 'quote' | 'code' | 'row';
@@ -140,7 +140,7 @@ class BlockReader {
 
   #inBlock(element: Element, context: Context): Context {
     const { region: parent } = context;
-    const isOut = parent.isLeftOut || isLeftOut(element, this.letters(element), this.marks);
+    const isOut = parent.isLeftOut || isBoilerplate(element, this.letters(element), this.marks);
     return blockContext(element, {
       ...context,
       region: { element, parent, depth: parent.depth + 1, isLeftOut: isOut },

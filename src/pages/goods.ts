@@ -27,7 +27,7 @@ const DEEP = 4;
  *
  * @param blocks all blocks of the page, including those removed from its content.
  */
-export function goodsOn(blocks: readonly Block[]): ReadonlySet<Block> {
+export function productNamesOn(blocks: readonly Block[]): ReadonlySet<Block> {
   const goods = new Set<Block>();
   if (isOfOne(blocks)) return goods;
   const names = new Map<Region, Block>();

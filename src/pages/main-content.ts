@@ -11,11 +11,11 @@ import {
 } from './block-kinds.js';
 import type { Block, Region } from './blocks.js';
 import { isBelowText, withoutBoilerplate } from './boilerplate.js';
-import { goodsOn, withoutTerms } from './goods.js';
-import { wordsOf } from './places.js';
+import { productNamesOn, withoutTerms } from './goods.js';
+import { wordsOf } from './boilerplate-elements.js';
 import { countWords, weightOf } from './plain-text.js';
 import { SENTENCE_END, withoutPostLabels } from './posts.js';
-import { type Shelves, shelvesOn, thingOf } from './shelves.js';
+import { type ProductLists, shelvesOn, productOf } from './shelves.js';
 
 /** Fewest words for a region to count as the main content. */
 export const FEW_WORDS = 100;
@@ -85,13 +85,13 @@ function contentOf(blocks: readonly Block[]) {
   );
   const leftOut = blocks.filter(({ region }) => region.isLeftOut);
   const shelves = shelvesOn(blocks);
-  const beside = shelves && readable.filter((block) => !thingOf(block, shelves.things));
+  const beside = shelves && readable.filter((block) => !productOf(block, shelves.things));
   if (shelves && beside && isOfShelves(shelves, readable, beside)) {
     const shown = withShelves(blocks, shelves, beside);
     const content = withoutBoilerplate(withinMain(shown), true);
     return { content, goods: shelves.said, leftOut, readable, isOfShelves: true };
   }
-  const goods = sumOf(readable.filter(isText)) < MUCH ? goodsOn(blocks) : new Set<Block>();
+  const goods = sumOf(readable.filter(isText)) < MUCH ? productNamesOn(blocks) : new Set<Block>();
   const all = withCards(readable, goods);
   const best = bestRegion(all);
   const inside = best === undefined ? all : withTwins(best, all);
@@ -106,7 +106,7 @@ function contentOf(blocks: readonly Block[]) {
 
 /** Reports whether the product list is the page's content and not an offer below a text. */
 const isOfShelves = (
-  { said }: Shelves,
+  { said }: ProductLists,
   readable: readonly Block[],
   beside: readonly Block[],
 ): boolean => sumOf(beside.filter(isText)) < LONG_TEXT && !isBelowText(readable, said);
@@ -114,7 +114,7 @@ const isOfShelves = (
 /** Returns the blocks with each product text as a list item in its place. */
 function withShelves(
   blocks: readonly Block[],
-  { said }: Shelves,
+  { said }: ProductLists,
   beside: readonly Block[],
 ): readonly Block[] {
   const besides = new Set(beside);

@@ -1,7 +1,7 @@
-import { ForeignFaultError } from '../lib/errors.js';
+import { ExternalFaultError } from '../lib/errors.js';
 
 /** 500: reading the page would take more time or memory than allowed. */
-export class TooComplexError extends ForeignFaultError {
+export class TooComplexError extends ExternalFaultError {
   constructor(options?: ErrorOptions) {
     super('The page is too complex to be read', 'TOO_COMPLEX', options);
   }

@@ -2,10 +2,10 @@ import { ServiceError } from '../lib/errors.js';
 import { FairLimiter } from '../lib/fair-limiter.js';
 import { networksOf } from '../platform/http/client-networks.js';
 import { OutboundError } from '../platform/outbound/outbound-error.js';
-import type { Outbound } from '../platform/outbound/outbound.js';
+import type { OutboundClient } from '../platform/outbound/outbound.js';
 import { readTarget } from '../platform/outbound/target.js';
 import { cacheTime } from './cache-time.js';
-import { KeptPages } from './kept-pages.js';
+import { PageCache } from './page-cache.js';
 import type { FetchedPage, PageReadings, Reading } from './read-page.js';
 import { ReadingProcesses, type ReadingBounds } from './reading-processes.js';
 import { SingleFlight } from './single-flight.js';
@@ -65,7 +65,7 @@ export class QueueFullError extends ServiceError {
 }
 
 export interface PagesOptions {
-  readonly outbound: Outbound;
+  readonly outbound: OutboundClient;
   /** Program of the reading processes; the file beside this one by default. */
   readonly program?: URL;
   readonly bounds?: Partial<PageBounds>;
@@ -74,13 +74,13 @@ export interface PagesOptions {
 
 /** Fetches and reads pages within limits in total, for each client and for each host. */
 export class Pages {
-  readonly #outbound: Outbound;
+  readonly #outbound: OutboundClient;
   readonly #bounds: PageBounds;
   readonly #processes: ReadingProcesses;
   readonly #limiter: FairLimiter;
   readonly #hosts: FairLimiter;
   readonly #fetches = new SingleFlight<Fetched>();
-  readonly #kept = new KeptPages<PageAnswer<Reading>>(MAX_KEPT_BYTES);
+  readonly #kept = new PageCache<PageAnswer<Reading>>(MAX_KEPT_BYTES);
 
   constructor({ bounds, outbound, program, reading }: PagesOptions) {
     this.#outbound = outbound;

@@ -1,6 +1,6 @@
 import type { Block, Region } from './blocks.js';
 import { isOfOne, isPrice } from './goods.js';
-import { isHidden } from './places.js';
+import { isHidden } from './boilerplate-elements.js';
 
 /** Fewest similar products side by side for a product list; fewer may be recommendations. */
 const MANY = 8;
@@ -12,7 +12,7 @@ const MOST = 0.7;
 const DEEP = 12;
 
 /** The products in a page's product lists. */
-export interface Shelves {
+export interface ProductLists {
   readonly things: ReadonlySet<Region>;
   /** The blocks that describe the products. */
   readonly said: ReadonlySet<Block>;
@@ -24,13 +24,13 @@ export interface Shelves {
  *
  * @param blocks all blocks of the page, since content blocks exclude prices.
  */
-export function shelvesOn(blocks: readonly Block[]): Shelves | undefined {
+export function shelvesOn(blocks: readonly Block[]): ProductLists | undefined {
   const things = thingsOn(blocks);
   if (things.size === 0) return undefined;
   const onShelves = new Map<Region, Block[]>();
   const beside: Block[] = [];
   for (const block of blocks) {
-    const thing = thingOf(block, things);
+    const thing = productOf(block, things);
     if (thing === undefined) {
       beside.push(block);
       continue;
@@ -80,7 +80,7 @@ function addAround({ region }: Block, regions: Set<Region>): void {
 }
 
 /** Returns the innermost product that contains a block. */
-export function thingOf({ region }: Block, things: ReadonlySet<Region>): Region | undefined {
+export function productOf({ region }: Block, things: ReadonlySet<Region>): Region | undefined {
   let each: Region | undefined = region;
   while (each && !things.has(each)) each = each.parent;
   return each;

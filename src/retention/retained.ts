@@ -16,4 +16,4 @@ export const RETAINED = [
   'holds',
 ] as const;
 
-export type Retained = (typeof RETAINED)[number];
+export type RetainedKind = (typeof RETAINED)[number];

@@ -1,5 +1,5 @@
 import type { Database, FunctionCall } from '../platform/database/database.js';
-import type { Retained } from './retained.js';
+import type { RetainedKind } from './retained.js';
 import type { RetentionSettings } from './settings.js';
 
 /** Rows in one transaction. */
@@ -42,8 +42,8 @@ const OLD_EVENTS = `
 
 /** Stops that are in force remain until the provider lifts them. */
 const OLD_STOPS = `
-  SELECT id FROM reset_mail_stops WHERE NOT stopped AND told_at < now() - ${AGE}
-   ORDER BY told_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+  SELECT id FROM reset_mail_stops WHERE NOT stopped AND reported_at < now() - ${AGE}
+   ORDER BY reported_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
 /** Days after which a mail counts for no limit; retries end after one day. */
 const MAIL_DAYS = 2;
@@ -63,7 +63,7 @@ export class Retention {
   }
 
   /** Removes one batch and returns the number of rows; 0 if no more rows are due. */
-  removeSome(what: Retained): Promise<number> {
+  removeSome(what: RetainedKind): Promise<number> {
     switch (what) {
       case 'operations':
         return this.#delete('operations', OLD_OPERATIONS, this.#settings.operations);

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { ofField } from '../lib/field-name.js';
+import { fieldMessage } from '../lib/field-name.js';
 
 /** The currency of an amount: credits, pathUSD or USDC. USDC counts as a separate currency on each chain. */
 export type Currency = 'usd' | 'pathusd' | 'usdc';
@@ -53,28 +53,28 @@ export function formatAmount(units: bigint): string {
 }
 
 /** The sum of all shares: 100 %, in units of 1/10,000 of a percent. */
-export const ALL_SHARES = 1_000_000n;
+export const WHOLE_SHARE = 1_000_000n;
 
 /**
  * Divides a total by shares without loss: the units left by rounding down go to the largest remainders,
  * and among equals to the first.
  *
  * @param total base units, not negative.
- * @param shares not negative, with the sum `ALL_SHARES`.
+ * @param shares not negative, with the sum `WHOLE_SHARE`.
  * @returns base units in the order of the shares; their sum is the total.
  */
-export function dealShares(total: bigint, shares: readonly bigint[]): bigint[] {
+export function allocateByShares(total: bigint, shares: readonly bigint[]): bigint[] {
   const sum = shares.reduce((all, share) => all + share, 0n);
-  if (total < 0n || sum !== ALL_SHARES || shares.some((share) => share < 0n)) {
+  if (total < 0n || sum !== WHOLE_SHARE || shares.some((share) => share < 0n)) {
     throw new RangeError(
       'The total and the shares must not be negative, and the shares must add up to 100 %',
     );
   }
-  const dealt = shares.map((share) => (total * share) / ALL_SHARES);
+  const dealt = shares.map((share) => (total * share) / WHOLE_SHARE);
   const left = total - dealt.reduce((all, amount) => all + amount, 0n);
   const remainders = shares.map((share, position) => ({
     position,
-    remainder: (total * share) % ALL_SHARES,
+    remainder: (total * share) % WHOLE_SHARE,
   }));
   // The sort is stable, so equal remainders keep their order.
   remainders.sort((a, b) => (a.remainder < b.remainder ? 1 : a.remainder > b.remainder ? -1 : 0));
@@ -88,7 +88,7 @@ export function dealShares(total: bigint, shares: readonly bigint[]): bigint[] {
 export const amountText = z.codec(
   z
     .string()
-    .regex(EXACT, ofField(`must be digits with at most one point and ${DECIMALS} decimals`)),
+    .regex(EXACT, fieldMessage(`must be digits with at most one point and ${DECIMALS} decimals`)),
   z.bigint(),
   { decode: unitsOf, encode: formatAmount },
 );
@@ -96,7 +96,7 @@ export const amountText = z.codec(
 /** An amount to send in a request, rounded half up and parsed to base units. */
 export const roundedAmountText = z
   .string()
-  .regex(UNROUNDED, ofField('must be digits with at most one point'))
+  .regex(UNROUNDED, fieldMessage('must be digits with at most one point'))
   .transform(unitsOf);
 
 /** An amount in an answer, in the format of `formatAmount`. */

@@ -66,7 +66,7 @@ const OF_PLATFORM: Readonly<Record<PlatformEvent['event'], true>> = {
   session_unpaid: true,
 };
 
-export const isOfPlatform = (event: NotifiedEvent): event is PlatformEvent =>
+export const isPlatformEvent = (event: NotifiedEvent): event is PlatformEvent =>
   event.event in OF_PLATFORM;
 
 /** A notification for operators. The agent's name and the reason are read from the database at sending time. */

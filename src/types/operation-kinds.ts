@@ -14,7 +14,7 @@ interface OperationRules {
    * The way to request the operation: by `POST /api/agents/:id/<kind>` without input, by an endpoint of
    * its own, or by creating the agent.
    */
-  readonly asked: 'plainly' | 'by-own-endpoint' | 'at-creation';
+  readonly requestedBy: 'plainly' | 'by-own-endpoint' | 'at-creation';
   /** The phase shown to operators while the operation runs. */
   readonly phase: string;
   /** The desired state from the operation's beginning, even if it fails; null leaves it unchanged. */
@@ -22,9 +22,9 @@ interface OperationRules {
   /** Behavior while a different operation runs. An operation of the same kind is always joined. */
   readonly whileBusy: 'conflicts' | 'preempts';
   /** Effect on an agent that does not run: carried out anyway, or only recorded for its next start. */
-  readonly whileDown: 'done' | 'noted';
+  readonly whileStopped: 'done' | 'noted';
   /** Fate of a request that did not reach the supervisor. */
-  readonly refused: 'withdrawn' | 'kept';
+  readonly onRefusal: 'withdrawn' | 'kept';
   /** Null if the agent stays unchanged until the operation succeeds. */
   readonly watchdog: WatchdogEffect | null;
 }
@@ -43,11 +43,11 @@ const REPAIRS: WatchdogEffect = {
 
 /** Rules shared by most operations. */
 const ORDINARY = {
-  asked: 'plainly',
+  requestedBy: 'plainly',
   desired: null,
   whileBusy: 'conflicts',
-  whileDown: 'done',
-  refused: 'withdrawn',
+  whileStopped: 'done',
+  onRefusal: 'withdrawn',
   watchdog: STARTS,
 } satisfies Partial<OperationRules>;
 
@@ -60,9 +60,9 @@ export const OPERATIONS = {
     ...BRINGS_UP,
     summary: 'Create an agent',
     phase: 'provisioning',
-    asked: 'at-creation',
+    requestedBy: 'at-creation',
     // The API has already confirmed the creation.
-    refused: 'kept',
+    onRefusal: 'kept',
   },
   start: { ...BRINGS_UP, summary: 'Start an agent', phase: 'starting' },
   stop: {
@@ -77,15 +77,15 @@ export const OPERATIONS = {
     ...ORDINARY,
     summary: 'Configure an agent, with rollback on failure',
     phase: 'configuring',
-    asked: 'by-own-endpoint',
-    whileDown: 'noted',
+    requestedBy: 'by-own-endpoint',
+    whileStopped: 'noted',
   },
   update: {
     ...ORDINARY,
     summary: 'Update an agent, with rollback on failure',
     phase: 'updating',
-    asked: 'by-own-endpoint',
-    whileDown: 'noted',
+    requestedBy: 'by-own-endpoint',
+    whileStopped: 'noted',
   },
   repair: {
     ...BRINGS_UP,
@@ -102,9 +102,9 @@ export const OPERATIONS = {
     ...ORDINARY,
     summary: 'Restore an archived memory, archiving the present one',
     phase: 'restoring memory',
-    asked: 'by-own-endpoint',
+    requestedBy: 'by-own-endpoint',
   },
-  'begin-anew': {
+  'reset-empty': {
     ...ORDINARY,
     summary: 'Give an agent with a missing memory an empty one',
     phase: 'beginning anew',
@@ -112,12 +112,12 @@ export const OPERATIONS = {
   delete: {
     summary: 'Remove an agent and all its data',
     phase: 'deleting',
-    asked: 'by-own-endpoint',
+    requestedBy: 'by-own-endpoint',
     desired: 'deleted',
     whileBusy: 'preempts',
-    whileDown: 'done',
+    whileStopped: 'done',
     // A stored removal is always carried out.
-    refused: 'kept',
+    onRefusal: 'kept',
     watchdog: null,
   },
 } satisfies Record<string, OperationRules>;
@@ -130,18 +130,18 @@ type KindWith<Field extends keyof OperationRules, Value> = {
 }[OperationKind];
 
 /** The kinds that are requested from a supervisor by an Update of the same name. */
-export type RequestedKind = KindWith<'asked', 'plainly' | 'by-own-endpoint'>;
+export type RequestedKind = KindWith<'requestedBy', 'plainly' | 'by-own-endpoint'>;
 
 /** The kinds requested by `POST /api/agents/:id/<kind>` without input. */
-export type PlainKind = KindWith<'asked', 'plainly'>;
+export type PlainKind = KindWith<'requestedBy', 'plainly'>;
 
 // Safe cast: these are the keys of the constant above.
 export const OPERATION_KINDS = Object.keys(OPERATIONS) as [OperationKind, ...OperationKind[]];
 export const REQUESTED_KINDS = OPERATION_KINDS.filter(
-  (kind): kind is RequestedKind => operationRules(kind).asked !== 'at-creation',
+  (kind): kind is RequestedKind => operationRules(kind).requestedBy !== 'at-creation',
 );
 export const PLAIN_KINDS = OPERATION_KINDS.filter(
-  (kind): kind is PlainKind => operationRules(kind).asked === 'plainly',
+  (kind): kind is PlainKind => operationRules(kind).requestedBy === 'plainly',
 );
 
 /** Returns the rules of an operation, widened to their common type. */

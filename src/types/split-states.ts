@@ -22,7 +22,7 @@ export const RETRIED_STATUSES = ['partial', 'failed'] as const satisfies readonl
  *
  * @returns `processing` while a payout is pending or in flight.
  */
-export function statusOf(payouts: readonly PayoutStatus[]): SplitStatus {
+export function splitStatusOf(payouts: readonly PayoutStatus[]): SplitStatus {
   if (payouts.some((status) => status === 'pending' || status === 'sent')) return 'processing';
   if (!payouts.includes('failed')) return 'completed';
   return payouts.includes('confirmed') ? 'partial' : 'failed';

@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net';
 import { setMaxListeners } from 'node:events';
 import { createInterface } from 'node:readline';
 import { ServiceError } from '../lib/errors.js';
-import { Outbound } from '../platform/outbound/outbound.js';
+import { OutboundClient } from '../platform/outbound/outbound.js';
 import { readAllowed } from '../platform/outbound/reachable.js';
 import type { HelperAnswer, HelperCall, HelperRequest, HelperTask } from './helper-protocol.js';
 import { Workspace } from './workspace.js';
@@ -15,7 +15,7 @@ const task = JSON.parse(process.argv[1] ?? '') as HelperTask;
 const { allow, idleMs } = task;
 const workspace = new Workspace({
   ...{ path: task.volume, within: task.within, views: task.views },
-  ...(allow && { remotes: new Outbound({ allow: readAllowed(allow) }) }),
+  ...(allow && { remotes: new OutboundClient({ allow: readAllowed(allow) }) }),
 });
 
 /** Milliseconds for the first request to arrive; long enough for a busy machine. */

@@ -6,7 +6,7 @@ export const workspaceSettings = area('File explorer', () => ({
     'WORKSPACE_ROOT',
     text.optional(),
     'the folder whose files operators read, write and commit; one API process has it',
-    { otherwise: '`workspace` in `DATA_DIR`' },
+    { whenUnset: '`workspace` in `DATA_DIR`' },
   ),
 }));
 

@@ -21,7 +21,7 @@ export const workspaceCall = z.discriminatedUnion('what', [
 ]);
 
 export type WorkspaceCall = z.infer<typeof workspaceCall>;
-export type WorkspaceQuestion = WorkspaceCall['what'];
+export type WorkspaceOperation = WorkspaceCall['what'];
 
 /** The answer to each call. */
 export interface WorkspaceAnswers {
@@ -48,7 +48,7 @@ const node: z.ZodType<TreeNode> = z.object({
 
 const pushed = { pushed: z.boolean(), pushError: text.optional() };
 
-const ANSWERS: { readonly [W in WorkspaceQuestion]: z.ZodType<WorkspaceAnswers[W]> } = {
+const ANSWERS: { readonly [W in WorkspaceOperation]: z.ZodType<WorkspaceAnswers[W]> } = {
   tree: node,
   read: z.object({
     path: text,
@@ -98,7 +98,7 @@ export const readRefusal = (answer: unknown): WorkspaceRefusal | undefined =>
   refused.safeParse(answer).data?.refused;
 
 /** Parses an answer; returns undefined if it does not match the call. */
-export function readAnswer<W extends WorkspaceQuestion>(
+export function readAnswer<W extends WorkspaceOperation>(
   what: W,
   answer: unknown,
 ): WorkspaceAnswers[W] | undefined {

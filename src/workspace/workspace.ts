@@ -5,7 +5,7 @@ import { readFile, writeFile, type ReadFile } from './files/files.js';
 import { clearScratch, Folder } from './files/folder.js';
 import { diffOf, type Diff } from './git/diff.js';
 import { withView, type GitView } from './git/git-view.js';
-import { KeptFolder } from './git/kept-folder.js';
+import { ViewFolderCache } from './git/kept-folder.js';
 import { logOf, type Commit } from './git/log.js';
 import { originOf, pushCommit, type Remotes } from './git/push.js';
 import { findRepository } from './git/repository.js';
@@ -76,7 +76,7 @@ interface WorkspaceParts {
 export class Workspace {
   readonly #parts: WorkspaceParts;
   readonly #limiter = new FairLimiter({ atOnce: GIT_AT_ONCE });
-  readonly #kept = new KeptFolder();
+  readonly #kept = new ViewFolderCache();
   #isSyncing = false;
   #cleared: Promise<void> | undefined;
 

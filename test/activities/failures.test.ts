@@ -34,7 +34,7 @@ test("what Docker says of its host does not reach an agent's owner, and operator
     statusCode: 500,
   });
   const told = await failure(asContainerError(said));
-  expect(failureReason(told)).toBe('The container engine refused this step (ENGINE_REFUSED)');
+  expect(failureReason(told)).toBe('The container engine refused this step (DOCKER_REFUSED)');
   expect(told.type).toBe('DockerRefusedError');
   expect(told.cause?.cause).toBe(said);
 });

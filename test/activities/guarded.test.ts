@@ -87,7 +87,7 @@ describe('a look at an agent', () => {
 
 describe('a host learns that an agent should run', () => {
   const watch = (state: 'running' | 'starting') => {
-    const watching = { memory: { ...WELL, state }, takenIn: undefined };
+    const watching = { memory: { ...WELL, state }, lastApplied: undefined };
     const isWell = () => Promise.reject(unchanged(1));
     return eyes(isWell).watchHealth(AGENT, 'healthy', watching);
   };

@@ -146,7 +146,7 @@ describe('what Docker refuses', () => {
     const { look } = stepOf('superviseAgent', 34, refuses);
     await expect(look()).resolves.toMatchObject({
       health: 'unhealthy',
-      reason: 'The container engine has refused this step for minutes (ENGINE_REFUSED)',
+      reason: 'The container engine has refused this step for minutes (DOCKER_REFUSED)',
     });
   });
 

@@ -55,7 +55,7 @@ export async function runLongRound(site: LongSite, plan: LongPlan): Promise<Long
     await attempt(() => round.settle());
     await attempt(async () => {
       told = await round.told();
-      return round.beginAnew();
+      return round.resetEmpty();
     });
   }
   await attempt(() => round.removeAll());
@@ -142,12 +142,12 @@ class LongRound {
   }
 
   /** Who lost its memory, and is told so, gets an empty one. */
-  async beginAnew(): Promise<string[]> {
+  async resetEmpty(): Promise<string[]> {
     const bereft = this.#agentIds.find((agentId) => this.#isBereft(agentId)) ?? '';
     const { agent } = await recordsOf(this.#site, bereft);
     if (agent?.status !== 'error') return [];
     this.#marked.delete(bereft);
-    const request = { method: 'POST', path: `/api/agents/${bereft}/begin-anew` } as const;
+    const request = { method: 'POST', path: `/api/agents/${bereft}/reset-empty` } as const;
     await this.#ledger.repeat(bereft, request, `${bereft}-anew`, performance.now() + INSIST_MS);
     const left = await this.#untilWell('begun anew');
     const { agent: after } = await recordsOf(this.#site, bereft);

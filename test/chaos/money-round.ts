@@ -3,7 +3,7 @@ import { encodeFunctionData, erc20Abi, keccak256, toHex, type Hex } from 'viem';
 import { poll } from '../../dev/poll.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/money/ledger-check/check-ledger.js';
 import { balanceOf } from '../../src/money/ledger/ledger.js';
-import { ALL_SHARES, dealShares, formatAmount, ONE } from '../../src/types/money.js';
+import { WHOLE_SHARE, allocateByShares, formatAmount, ONE } from '../../src/types/money.js';
 import { BoughtSession, type SessionSite } from './bought-session.js';
 import type { CarefulClient } from './careful-client.js';
 import { killProcess } from './kills.js';
@@ -153,11 +153,11 @@ class MoneyRound {
   async #askSplit({ recipients, wallet }: SplitOfWallet, index: number) {
     const { api, wallets } = this.#site;
     const { address: fromAddress, agentId } = wallets[wallet];
-    const share = ALL_SHARES / BigInt(recipients);
+    const share = WHOLE_SHARE / BigInt(recipients);
     const shares = Array.from({ length: recipients }, (_, n) =>
-      n === 0 ? ALL_SHARES - share * BigInt(recipients - 1) : share,
+      n === 0 ? WHOLE_SHARE - share * BigInt(recipients - 1) : share,
     );
-    const amounts = dealShares(ONE, shares);
+    const amounts = allocateByShares(ONE, shares);
     const paid = shares.map((each, n) => ({
       address: keccak256(toHex(`${this.#plan.seed} ${index} ${n}`)).slice(0, 42) as Hex,
       share: Number(each) / 10_000,

@@ -154,7 +154,7 @@ async function evidence(): Promise<string> {
   const waiting = await platform
     .withTemporal(async (client) => {
       const runs: string[] = [];
-      const query = 'ExecutionStatus = "Running" AND WorkflowType != "keepUsage"';
+      const query = 'ExecutionStatus = "Running" AND WorkflowType != "rollUpUsage"';
       for await (const { workflowId } of client.workflow.list({ query })) {
         const { raw } = await client.workflow.getHandle(workflowId).describe();
         const { pendingActivities, pendingWorkflowTask } = raw;

@@ -58,8 +58,8 @@ class Instant implements AgentSupervisors {
     return { operationId, run: undefined };
   }
 
-  knows = () => Promise.resolve(true);
-  isAbout = () => Promise.resolve(false);
+  hasRequest = () => Promise.resolve(true);
+  isInFlight = () => Promise.resolve(false);
 }
 
 /** Operations after which nothing is as it was for who asked: they get what nobody else needs. */

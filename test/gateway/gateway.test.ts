@@ -3,12 +3,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Listening } from '../../api/http/server.js';
 import { createWeb } from '../../api/web/web.js';
 import { createApiKey } from '../../src/accounts/accounts/api-keys.js';
-import { HOLD_MS, RUN_MS, type Purse } from '../../src/gateway/debits.js';
+import { HOLD_MS, RUN_MS, type PaymentSource } from '../../src/gateway/debits.js';
 import { Gateway } from '../../src/gateway/gateway.js';
 import { GatewayCatalogue } from '../../src/gateway/gateway-catalogue.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/money/ledger-check/check-ledger.js';
-import { HoldOverError, transfer } from '../../src/money/ledger/ledger.js';
-import { releaseEndedHolds } from '../../src/money/ledger/ended-holds.js';
+import { HoldNotOpenError, transfer } from '../../src/money/ledger/ledger.js';
+import { releaseExpiredHolds } from '../../src/money/ledger/release-expired-holds.js';
 import { newSessionToken } from '../../src/money/sessions/session-token.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { textsOfRows } from '../platform/database/traces.js';
@@ -428,7 +428,7 @@ describe('who is not served does not pay', () => {
     await running.untilBegun(2);
     expect((await books(session)).held).toBe(PRICE);
     await owner(`UPDATE ledger_holds SET expires_at = now() - interval '1 s' WHERE state = 'open'`);
-    expect(await releaseEndedHolds(database.db)).toBe(2);
+    expect(await releaseExpiredHolds(database.db)).toBe(2);
     running.open();
     for (const { body, status } of await Promise.all(asked)) {
       expect([status, body.error]).toEqual([
@@ -670,7 +670,7 @@ test('a hold of which it was not heard whether it was made is given back', async
   if (!action) throw new Error('nothing is sold');
   const lost = new Error('the connection was lost');
   const released: string[] = [];
-  const purse: Purse = {
+  const purse: PaymentSource = {
     method: 'session',
     hold: () => Promise.reject(lost),
     post: () => Promise.reject(lost),
@@ -689,12 +689,12 @@ test('a payment of which it was not heard whether it was made is asked for again
   const [action] = testActions(behaviour);
   if (!action) throw new Error('nothing is sold');
   const lost = new Error('the connection was lost');
-  const over = new HoldOverError('voucher:1', 'released');
+  const over = new HoldNotOpenError('voucher:1', 'released');
   const gateway = new Gateway({ catalogue: new GatewayCatalogue([action]), log });
   const input: unknown = action.input.parse({ text: 'hello' });
   const posted = async (answers: readonly (Error | undefined)[]) => {
     let asked = 0;
-    const purse: Purse = {
+    const purse: PaymentSource = {
       method: 'session',
       hold: () => Promise.resolve(undefined),
       post() {

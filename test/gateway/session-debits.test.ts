@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import type { Database, FunctionCall } from '../../src/platform/database/database.js';
-import { creditsPurse } from '../../src/gateway/credits-purse.js';
+import { creditsPaymentSource } from '../../src/gateway/credits-purse.js';
 import { HOLD_MS, type Debit } from '../../src/gateway/debits.js';
 import { SessionDebits } from '../../src/gateway/session-debits.js';
-import { sessionPurse } from '../../src/gateway/session-purse.js';
+import { sessionPaymentSource } from '../../src/gateway/session-purse.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/money/ledger-check/check-ledger.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { booksOf, giveCredits, openSession, PRICE, setState, type TestSession } from './support.js';
@@ -51,7 +51,7 @@ function counting() {
   const debits = new SessionDebits(counted, SETTINGS);
   return {
     said,
-    purseOf: ({ id }: TestSession) => sessionPurse(database.db, id, SETTINGS, debits),
+    purseOf: ({ id }: TestSession) => sessionPaymentSource(database.db, id, SETTINGS, debits),
   };
 }
 
@@ -82,7 +82,7 @@ test("what is held ends by the database's clock, whatever this process has", asy
   const [often, first, userId] = [await used(PRICE), await openSession(database.db, PRICE), 'ada'];
   await giveCredits(database.db, userId, PRICE);
   const { purseOf, said } = counting();
-  const purses = [purseOf(often), purseOf(first), creditsPurse(database.db, userId)];
+  const purses = [purseOf(often), purseOf(first), creditsPaymentSource(database.db, userId)];
   const held = purses.map((purse) => ({ purse, debit: debit() }));
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 });
   for (const { debit, purse } of held) expect(await purse.hold(debit)).toBeUndefined();
@@ -238,7 +238,7 @@ test('a statement that the server refuses has each debit of it done alone', asyn
       database.db.call({ text: 'SELECT 1 / 0 WHERE $1 IS NULL OR true' }, [values.length]),
   };
   const debits = new SessionDebits(failing, SETTINGS);
-  const purse = sessionPurse(database.db, session.id, SETTINGS, debits);
+  const purse = sessionPaymentSource(database.db, session.id, SETTINGS, debits);
   const wanted = many(3, () => debit());
   await Promise.all(wanted.map((each) => purse.hold(each)));
   await Promise.all(wanted.map((each) => purse.post(each)));

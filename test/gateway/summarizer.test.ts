@@ -6,8 +6,8 @@ import { createSummarizer } from '../../api/summarizer/summarizer.js';
 import { createWeb } from '../../api/web/web.js';
 import { withOwnSummarizer } from '../../dev/own-summarizer.js';
 import { summarizerActions } from '../../src/gateway/summarizer.js';
-import { Outbound } from '../../src/platform/outbound/outbound.js';
-import { allowedPlaces } from '../../src/platform/outbound/allowed-places.js';
+import { OutboundClient } from '../../src/platform/outbound/outbound.js';
+import { allowedDestinations } from '../../src/platform/outbound/allowed-places.js';
 import { Pages } from '../../src/pages/pages.js';
 import { loadSummarizerSettings } from '../../src/settings.js';
 import { databaseAlone } from '../support/dependencies.js';
@@ -36,8 +36,8 @@ beforeAll(async () => {
       ? response.writeHead(404).end()
       : response.writeHead(200, { 'content-type': 'text/html' }).end(HTML),
   );
-  const allow = allowedPlaces.parse(site.place);
-  pages = new Pages({ outbound: new Outbound({ allow }), program: readingProgram() });
+  const allow = allowedDestinations.parse(site.place);
+  pages = new Pages({ outbound: new OutboundClient({ allow }), program: readingProgram() });
   const settings = loadSummarizerSettings({});
   const log = pino({ level: 'silent' });
   summarizer = await createSummarizer({ ...settings, pages, log }).listen('127.0.0.1', 0);

@@ -17,7 +17,7 @@ import { Database } from '../../src/platform/database/database.js';
 import { RowChanges } from '../../src/platform/database/row-changes.js';
 import { jittered } from '../../src/lib/jitter.js';
 import { LocalRepair } from '../../src/agents/local-repair/local-repair.js';
-import { ControlPlaneReach } from '../../src/agents/local-repair/reach.js';
+import { ControlPlaneReach } from '../../src/agents/local-repair/control-plane-reach.js';
 import { periodically } from '../../src/platform/process/periodically.js';
 import { connectPatiently } from '../../worker/connect.js';
 import { DatabaseGate } from '../../worker/database-gate.js';

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { keptFor } from '../../src/lib/kept-for.js';
+import { cachedFor } from '../../src/lib/cached-for.js';
 
 function asking() {
   let now = 0;
   const open: { answer(value: number): void; fail(error: Error): void }[] = [];
-  const ask = keptFor(
+  const ask = cachedFor(
     1_000,
     () => new Promise<number>((answer, fail) => open.push({ answer, fail })),
     () => now,

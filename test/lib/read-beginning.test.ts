@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { readBeginning, readText } from '../../src/lib/read-beginning.js';
+import { readPrefix, readTextUpTo } from '../../src/lib/read-beginning.js';
 
 const bodyOf = (...pieces: string[]) => Readable.from(pieces.map((piece) => Buffer.from(piece)));
 
 test('a body is read whole, also in the middle of a letter', async () => {
   const [first, second] = [Buffer.from('zwölf').subarray(0, 3), Buffer.from('zwölf').subarray(3)];
-  expect(await readText(Readable.from([first, second]), 6)).toBe('zwölf');
-  expect(await readText(bodyOf(), 6)).toBe('');
+  expect(await readTextUpTo(Readable.from([first, second]), 6)).toBe('zwölf');
+  expect(await readTextUpTo(bodyOf(), 6)).toBe('');
 });
 
 test('of a longer one no more is read than is asked for, and the connection is given up', async () => {
@@ -16,14 +16,14 @@ test('of a longer one no more is read than is asked for, and the connection is g
       while (true) yield Buffer.alloc(1_000);
     })(),
   );
-  expect((await readBeginning(endless, 2_500)).length).toBe(3_000);
+  expect((await readPrefix(endless, 2_500)).length).toBe(3_000);
   expect(endless.destroyed).toBe(true);
-  await expect(readText(bodyOf('12345', '67'), 6)).rejects.toBeInstanceOf(RangeError);
+  await expect(readTextUpTo(bodyOf('12345', '67'), 6)).rejects.toBeInstanceOf(RangeError);
 });
 
 test('one that breaks off fails', async () => {
   const broken = new Readable({ read: () => undefined });
-  const reading = readBeginning(broken, 10);
+  const reading = readPrefix(broken, 10);
   broken.push('half');
   broken.destroy();
   await expect(reading).rejects.toThrow('broke off');

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { KeptPages } from '../../src/pages/kept-pages.js';
+import { PageCache } from '../../src/pages/page-cache.js';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
@@ -7,11 +7,11 @@ afterEach(() => void vi.useRealTimers());
 /** With its name and 200 bytes beside it, 400. */
 const ANSWER = 'a'.repeat(97);
 
-const names = (kept: KeptPages<string>) =>
+const names = (kept: PageCache<string>) =>
   ['a', 'b', 'c', 'd'].filter((name) => kept.get(name) !== undefined);
 
 test('an answer is given again until its time is up, and not at all when it has none', () => {
-  const kept = new KeptPages<string>(1_000);
+  const kept = new PageCache<string>(1_000);
   kept.set('a', ANSWER, 1_000);
   kept.set('b', ANSWER, 0);
   vi.advanceTimersByTime(999);
@@ -21,20 +21,20 @@ test('an answer is given again until its time is up, and not at all when it has 
 });
 
 test('the oldest go first where all would be too much', () => {
-  const kept = new KeptPages<string>(800);
+  const kept = new PageCache<string>(800);
   for (const name of ['a', 'b', 'c']) kept.set(name, ANSWER, 1_000);
   expect(names(kept)).toEqual(['b', 'c']);
 });
 
 test('what is larger than all may be is not kept, and nothing goes for it', () => {
-  const kept = new KeptPages<string>(800);
+  const kept = new PageCache<string>(800);
   kept.set('a', ANSWER, 1_000);
   kept.set('b', ANSWER.repeat(9), 1_000);
   expect(names(kept)).toEqual(['a']);
 });
 
 test('one that is kept anew, or whose time is up, takes no room twice', () => {
-  const kept = new KeptPages<string>(800);
+  const kept = new PageCache<string>(800);
   kept.set('a', ANSWER, 1_000);
   for (let time = 0; time < 5; time++) kept.set('b', ANSWER, 1_000);
   expect(names(kept)).toEqual(['a', 'b']);

@@ -6,8 +6,8 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { projectRoot } from '../../dev/root.js';
-import { allowedPlaces } from '../../src/platform/outbound/allowed-places.js';
-import { Outbound } from '../../src/platform/outbound/outbound.js';
+import { allowedDestinations } from '../../src/platform/outbound/allowed-places.js';
+import { OutboundClient } from '../../src/platform/outbound/outbound.js';
 import { Pages, QueueFullError } from '../../src/pages/pages.js';
 
 const program = pathToFileURL(path.join(projectRoot, 'test', 'support', 'told-reader.mjs'));
@@ -31,7 +31,10 @@ beforeEach(async () => {
   port = (server.address() as AddressInfo).port; // that of a TCP listener
   // As they are where nothing is said of them. No name is looked up: each one means this site.
   const resolve = () => Promise.resolve(['127.0.0.1']);
-  const outbound = new Outbound({ allow: allowedPlaces.parse(`127.0.0.1:${port}`), resolve });
+  const outbound = new OutboundClient({
+    allow: allowedDestinations.parse(`127.0.0.1:${port}`),
+    resolve,
+  });
   pages = new Pages({ outbound, program });
 });
 afterEach(async () => {

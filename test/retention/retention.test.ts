@@ -2,7 +2,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createRetentionActivities } from '../../activities/retention.js';
 import type { Database } from '../../src/platform/database/database.js';
-import { RETAINED, type Retained } from '../../src/retention/retained.js';
+import { RETAINED, type RetainedKind } from '../../src/retention/retained.js';
 import { Retention } from '../../src/retention/retention.js';
 import { loadSettings } from '../../src/settings.js';
 import { agentNames } from '../../src/ai/usage/agent-names.js';
@@ -26,7 +26,7 @@ const idsIn = async (table: string) =>
   (await owner(`SELECT id FROM ${table} ORDER BY id`)).map(({ id }) => id);
 
 /** All that is old goes, in as many batches as it takes. */
-const remove = (what: Retained): Promise<number> =>
+const remove = (what: RetainedKind): Promise<number> =>
   new MockActivityEnvironment().run(createRetentionActivities(retention).removeOldRows, what);
 
 beforeAll(async () => {
@@ -278,12 +278,12 @@ test('nothing is kept for less than what needs it, whatever is set', () => {
     }
   }
   // These say themselves when they are over.
-  const ending: readonly Retained[] = [
+  const ending: readonly RetainedKind[] = [
     ...(['sessions', 'nonces', 'farcaster', 'mail-tokens', 'mails'] as const),
     'holds',
   ];
   // What came of security events is kept as the audit log is.
-  const audited: readonly Retained[] = ['audit', 'security-events', 'reset-mail-stops'];
+  const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];
   expect(RETAINED.filter((each) => ![...ending, ...audited].includes(each))).toHaveLength(5);
 });
 
@@ -297,9 +297,9 @@ describe("the identity provider's security events", () => {
   });
 
   test('leave a stop of reset mails until it was taken back as long ago', async () => {
-    await insert('reset_mail_stops', { id: 'holds', stopped: 'true', told_at: daysAgo(4_000) });
-    await insert('reset_mail_stops', { id: 'old', stopped: 'false', told_at: daysAgo(366) });
-    await insert('reset_mail_stops', { id: 'young', stopped: 'false', told_at: daysAgo(364) });
+    await insert('reset_mail_stops', { id: 'holds', stopped: 'true', reported_at: daysAgo(4_000) });
+    await insert('reset_mail_stops', { id: 'old', stopped: 'false', reported_at: daysAgo(366) });
+    await insert('reset_mail_stops', { id: 'young', stopped: 'false', reported_at: daysAgo(364) });
     expect(await remove('reset-mail-stops')).toBe(1);
     expect(await idsIn('reset_mail_stops')).toEqual(['holds', 'young']);
   });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { SESSION_COOKIE } from '../../api/auth/session-cookie.js';
 import { createWeb } from '../../api/web/web.js';
-import { NOBODYS_HASH } from '../../src/accounts/accounts/password.js';
+import { DUMMY_HASH } from '../../src/accounts/accounts/password.js';
 import { addSession } from '../../src/accounts/accounts/sessions.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { Browser } from './cookies-browser.js';
@@ -97,7 +97,7 @@ export async function signInPlatform(
     async registered({ email = `${randomUUID()}@example.com`, verified = false } = {}) {
       const theirs = browser();
       const id = randomUUID();
-      const [passwordHash, emailVerifiedAt] = [NOBODYS_HASH, verified ? new Date() : null];
+      const [passwordHash, emailVerifiedAt] = [DUMMY_HASH, verified ? new Date() : null];
       // Not by way of a password: to hash one takes longer than most tests.
       const { token } = await database.db.asPlatform().transaction(async (db) => {
         await db.User.create({ id, email, name: email, passwordHash, emailVerifiedAt });

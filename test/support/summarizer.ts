@@ -3,8 +3,8 @@ import http, { type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino, type Logger } from 'pino';
 import { createSummarizer, type SummarizerDependencies } from '../../api/summarizer/summarizer.js';
-import { Outbound } from '../../src/platform/outbound/outbound.js';
-import { allowedPlaces } from '../../src/platform/outbound/allowed-places.js';
+import { OutboundClient } from '../../src/platform/outbound/outbound.js';
+import { allowedDestinations } from '../../src/platform/outbound/allowed-places.js';
 import { Pages, type PagesOptions } from '../../src/pages/pages.js';
 import { loadSummarizerSettings } from '../../src/settings.js';
 import { readingProgram } from './reading-program.js';
@@ -32,8 +32,8 @@ export async function testSummarizer(
     RATE_LIMIT_REQUESTS: '1000000',
     TRUSTED_PROXIES: '127.0.0.1',
   });
-  const outbound = new Outbound({
-    allow: allowedPlaces.parse(`127.0.0.1:${port}`),
+  const outbound = new OutboundClient({
+    allow: allowedDestinations.parse(`127.0.0.1:${port}`),
     resolve: () => Promise.resolve(['127.0.0.1']),
   });
   const dependencies = {

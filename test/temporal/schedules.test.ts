@@ -31,7 +31,7 @@ test('usage is added up by a schedule, which is the same however often it is mad
   const { client, connection, namespace } = temporal;
   await putSchedules(client, 'host-1');
   await putSchedules(client, 'host-1');
-  const schedule = client.schedule.getHandle('keep-usage');
+  const schedule = client.schedule.getHandle('roll-up-usage');
   const { spec, policies } = await schedule.describe();
   expect(spec.intervals).toMatchObject([{ every: 60_000 }]);
   expect(policies.overlap).toBe('SKIP');
@@ -60,7 +60,7 @@ test('holds past their end are released by a schedule, and the ledger is checked
   const { db } = database;
   const { client, connection, namespace } = temporal;
   await putSchedules(client, 'host-1');
-  const [keep, check] = ['keep-money', 'check-ledger'].map((id) => client.schedule.getHandle(id));
+  const [keep, check] = ['expire-holds', 'check-ledger'].map((id) => client.schedule.getHandle(id));
   expect((await keep?.describe())?.spec.intervals).toMatchObject([{ every: 30_000 }]);
   expect((await check?.describe())?.spec.intervals).toMatchObject([{ every: 3_600_000 }]);
 
@@ -100,10 +100,10 @@ test('what runs regularly has a schedule each, and no two come at the same momen
   await putSchedules(client, 'host-3');
   const schedules = [
     ['reconcile-host-3', 'reconcileHost', 300_000],
-    ['keep-usage', 'keepUsage', 60_000],
-    ['keep-money', 'keepMoney', 30_000],
+    ['roll-up-usage', 'rollUpUsage', 60_000],
+    ['expire-holds', 'expireHolds', 30_000],
     ['check-ledger', 'checkLedger', 3_600_000],
-    ['remove-old', 'removeOld', 3_600_000],
+    ['enforce-retention', 'enforceRetention', 3_600_000],
   ] as const;
   for (const [id, workflowType, every] of schedules) {
     const { action, spec } = await client.schedule.getHandle(id).describe();
@@ -119,7 +119,7 @@ test('a schedule is a row, and putting a changed one changes it', async () => {
   const { client } = temporal;
   const row = {
     id: 'usage-by-the-day',
-    workflow: 'keepUsage' as const,
+    workflow: 'rollUpUsage' as const,
     args: [] as [],
     everyMs: 60_000,
     overlap: ScheduleOverlapPolicy.SKIP,
@@ -128,7 +128,7 @@ test('a schedule is a row, and putting a changed one changes it', async () => {
   await putSchedule(client, { ...row, everyMs: 24 * 60 * 60_000, runTimeoutMs: 60_000 });
   const { action, spec } = await client.schedule.getHandle(row.id).describe();
   expect(spec.intervals).toMatchObject([{ every: 24 * 60 * 60_000 }]);
-  expect(action).toMatchObject({ workflowType: 'keepUsage', workflowExecutionTimeout: 60_000 });
+  expect(action).toMatchObject({ workflowType: 'rollUpUsage', workflowExecutionTimeout: 60_000 });
 });
 
 test('a schedule that an operator paused stays paused when a worker starts, and has no run', async () => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import {
-  ALL_SHARES,
+  WHOLE_SHARE,
   amountText,
   CENT,
-  dealShares,
+  allocateByShares,
   formatAmount,
   formattedAmount,
   ONE,
@@ -28,7 +28,7 @@ function someShares(count: number): bigint[] {
   const cuts = Array.from({ length: count - 1 }, () =>
     BigInt(random.isOneIn(3) ? random.below(4) * 250_000 : random.below(1_000_001)),
   ).sort((a, b) => Number(a - b));
-  return [...cuts, ALL_SHARES].map((cut, index) => cut - (cuts[index - 1] ?? 0n));
+  return [...cuts, WHOLE_SHARE].map((cut, index) => cut - (cuts[index - 1] ?? 0n));
 }
 
 describe('an amount', () => {
@@ -113,30 +113,30 @@ describe('shares', () => {
     for (let n = 0; n < 300; n += 1) {
       const total = BigInt(`0${digits(21)}`);
       const shares = someShares(1 + random.below(100));
-      const dealt = dealShares(total, shares);
+      const dealt = allocateByShares(total, shares);
       expect(sum(dealt), said).toBe(total);
-      const off = dealt.map((amount, n) => amount * ALL_SHARES - total * (shares[n] ?? 0n));
-      const isNear = off.every((units) => units > -ALL_SHARES && units < ALL_SHARES);
+      const off = dealt.map((amount, n) => amount * WHOLE_SHARE - total * (shares[n] ?? 0n));
+      const isNear = off.every((units) => units > -WHOLE_SHARE && units < WHOLE_SHARE);
       expect(isNear, said).toBe(true);
     }
   });
 
   test('give what remains to the largest remainders, of equal ones to the first', () => {
-    expect(dealShares(1n, [500_000n, 500_000n])).toEqual([1n, 0n]);
-    expect(dealShares(2n, [333_333n, 333_333n, 333_334n])).toEqual([1n, 0n, 1n]);
-    expect(dealShares(10n, [333_333n, 333_333n, 333_334n])).toEqual([3n, 3n, 4n]);
-    expect(dealShares(1n, [0n, 400_000n, 600_000n])).toEqual([0n, 0n, 1n]);
+    expect(allocateByShares(1n, [500_000n, 500_000n])).toEqual([1n, 0n]);
+    expect(allocateByShares(2n, [333_333n, 333_333n, 333_334n])).toEqual([1n, 0n, 1n]);
+    expect(allocateByShares(10n, [333_333n, 333_333n, 333_334n])).toEqual([3n, 3n, 4n]);
+    expect(allocateByShares(1n, [0n, 400_000n, 600_000n])).toEqual([0n, 0n, 1n]);
   });
 
   test('are the same whenever they are dealt', () => {
     const shares = someShares(50);
-    expect(dealShares(12_345_678n, shares)).toEqual(dealShares(12_345_678n, shares));
+    expect(allocateByShares(12_345_678n, shares)).toEqual(allocateByShares(12_345_678n, shares));
   });
 
   test('are all of a total, and none is negative', () => {
     for (const shares of [[], [999_999n], [1_000_001n], [-1n, 1_000_001n]]) {
-      expect(() => dealShares(1n, shares)).toThrow(RangeError);
+      expect(() => allocateByShares(1n, shares)).toThrow(RangeError);
     }
-    expect(() => dealShares(-1n, [ALL_SHARES])).toThrow(RangeError);
+    expect(() => allocateByShares(-1n, [WHOLE_SHARE])).toThrow(RangeError);
   });
 });

@@ -48,7 +48,10 @@ test('a worker that does not reach its database takes no workflow until it does'
   });
   await worker.runUntil(async () => {
     const workflowId = randomUUID();
-    const handle = await client.workflow.start('keepUsage', { workflowId, taskQueue: TASK_QUEUE });
+    const handle = await client.workflow.start('rollUpUsage', {
+      workflowId,
+      taskQueue: TASK_QUEUE,
+    });
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     const { raw, status } = await handle.describe();
     expect(status.name).toBe('RUNNING');
@@ -77,7 +80,7 @@ test('nor an activity of a workflow that another worker has', async () => {
   await other.runUntil(() =>
     worker.runUntil(async () => {
       const workflowId = randomUUID();
-      const handle = await client.workflow.start('keepUsage', { workflowId, taskQueue });
+      const handle = await client.workflow.start('rollUpUsage', { workflowId, taskQueue });
       const isAsked = async () => (await handle.describe()).raw.pendingActivities?.length === 1;
       await until(async () => taken > 0 || (await isAsked()));
       await new Promise((resolve) => setTimeout(resolve, 1_500));

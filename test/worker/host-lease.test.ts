@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { HostTakenError } from '../../src/agents/hosts/hosts.js';
+import { HostNameTakenError } from '../../src/agents/hosts/hosts.js';
 import { HostLease, type HostReporting, RuntimeMissingError } from '../../worker/report-host.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { insertSql, ROWS } from '../platform/database/rows.js';
@@ -93,7 +93,7 @@ describe("a host's name", () => {
   test('is leased to the engine that comes first, and a second machine is refused', async () => {
     expect(await isHeld(machine('A'))).toBe(true);
     const refused = machine('B').lease.report();
-    await expect(refused).rejects.toThrow(HostTakenError);
+    await expect(refused).rejects.toThrow(HostNameTakenError);
     await expect(refused).rejects.toThrow(
       /^The host name "one" belongs to another Docker engine \(A, with 0 agents, heard of \d+ s ago\)/,
     );
@@ -130,17 +130,17 @@ describe("a host's name", () => {
     await machine('A').lease.report();
     await silence('one');
     expect(await isHeld(machine('B'))).toBe(true);
-    await expect(machine('A').lease.report()).rejects.toThrow(HostTakenError);
+    await expect(machine('A').lease.report()).rejects.toThrow(HostNameTakenError);
   });
 
   test('is taken over from an engine with agents by who names it, and not while it lives', async () => {
     await machine('A').lease.report();
     await placeAgent('one');
     const takesOver = machine('B', 'one', 'A');
-    await expect(takesOver.lease.report()).rejects.toThrow(HostTakenError);
+    await expect(takesOver.lease.report()).rejects.toThrow(HostNameTakenError);
     await silence('one');
     await expect(machine('B').lease.report()).rejects.toThrow('set AGENT_HOST_TAKEOVER=A');
-    await expect(machine('B', 'one', 'C').lease.report()).rejects.toThrow(HostTakenError);
+    await expect(machine('B', 'one', 'C').lease.report()).rejects.toThrow(HostNameTakenError);
     expect(await isHeld(takesOver)).toBe(true);
     const audit = `SELECT actor, detail FROM audit_log WHERE action = 'host.takeover'
                     AND detail ->> 'agents' = '1'`;
@@ -148,7 +148,7 @@ describe("a host's name", () => {
       { actor: 'worker', detail: { from: 'A', to: 'B', agents: 1 } },
     ]);
     // The setting may stay: it takes nothing from anybody else.
-    await expect(machine('C', 'one', 'A').lease.report()).rejects.toThrow(HostTakenError);
+    await expect(machine('C', 'one', 'A').lease.report()).rejects.toThrow(HostNameTakenError);
   });
 
   test('is nobody’s while the host is being removed', async () => {

@@ -74,8 +74,8 @@ function supervisors(over: Partial<AgentSupervisors> = {}) {
     told,
     provision: (_agent, operationId) => hear(operationId),
     request: (_agent, _kind, operationId) => hear(operationId),
-    knows: () => Promise.resolve(false),
-    isAbout: () => Promise.resolve(false),
+    hasRequest: () => Promise.resolve(false),
+    isInFlight: () => Promise.resolve(false),
     ...over,
   } satisfies AgentSupervisors & { told: string[] };
 }
@@ -172,7 +172,7 @@ describe('recovery', () => {
 
   test('takes back what no supervisor has', async () => {
     const id = await open(await newAgent(), 'restart');
-    await recover(supervisors({ knows: () => Promise.resolve(true) }));
+    await recover(supervisors({ hasRequest: () => Promise.resolve(true) }));
     expect(await operation(id)).toMatchObject({ status: 'requested' });
     await database.db.asPlatform().query(`UPDATE operations SET looked_at = '2000-01-01'`);
     await recover(supervisors());
@@ -185,7 +185,7 @@ describe('recovery', () => {
       await admitOperation(database.db.asUser(USER), id);
       return false;
     };
-    await recover(supervisors({ knows }));
+    await recover(supervisors({ hasRequest: knows }));
     expect(await operation(id)).toMatchObject({ status: 'requested', finishedAt: null });
   });
 
@@ -196,7 +196,7 @@ describe('recovery', () => {
       database.ownerUrl,
       `UPDATE operations SET admitted_at = now(), requested_by = 'ada' WHERE id = '${id}'`,
     );
-    await recover(supervisors({ knows: () => Promise.resolve(true) }));
+    await recover(supervisors({ hasRequest: () => Promise.resolve(true) }));
     expect(await operation(id)).toMatchObject({ status: 'requested' });
     await database.db.asPlatform().query(`UPDATE operations SET looked_at = '2000-01-01'`);
     await recover(supervisors());
@@ -214,7 +214,7 @@ describe('recovery', () => {
       await open(agentId, 'provision', 'running'),
       await open(await newAgent(), 'restart', 'running'),
     ];
-    await recover(supervisors({ isAbout: (_agent, id) => Promise.resolve(id === alive) }));
+    await recover(supervisors({ isInFlight: (_agent, id) => Promise.resolve(id === alive) }));
     expect(await operation(lost)).toMatchObject({ status: 'failed', error: SUPERVISOR_ENDED });
     expect(await operation(alive)).toMatchObject({ status: 'running' });
     const agent = await database.db

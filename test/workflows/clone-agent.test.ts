@@ -28,7 +28,7 @@ function scene(looks: readonly (PaymentState | Error)[]) {
   const seen = { looks: 0, provisioned: [] as string[], unheard: 0 };
   const activities = createCloneActivities({
     payments: {
-      look() {
+      check() {
         const found = looks[Math.min(seen.looks++, looks.length - 1)] ?? 'waiting';
         return found instanceof Error ? Promise.reject(found) : Promise.resolve(found);
       },

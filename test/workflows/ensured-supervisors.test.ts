@@ -18,8 +18,8 @@ const ensure = ({ ref }: FakeAgent, stuck?: { attempts: number; ms: number }) =>
   const agent = { ...ref, name: 'agent', desired: 'running', provisioned: true } as const;
   return new Supervisors(lab.environment.client, undefined).ensure(agent, stuck);
 };
-const endStuckParts = ({ ref }: FakeAgent, ...stuck: { attempts: number; ms: number }[]) =>
-  new Supervisors(lab.environment.client, undefined).endStuckParts(ref, ...stuck);
+const endStuckChildren = ({ ref }: FakeAgent, ...stuck: { attempts: number; ms: number }[]) =>
+  new Supervisors(lab.environment.client, undefined).endStuckChildren(ref, ...stuck);
 const repairOf = ({ ref }: FakeAgent) =>
   lab.environment.client.workflow.getHandle(repairAgentId(ref.agentId));
 const statusOf = async (handle: { describe: () => Promise<{ status: { name: string } }> }) =>
@@ -96,7 +96,7 @@ describe('what an earlier supervisor has left', () => {
       taskQueue: PLATFORM_TASK_QUEUE,
       args: [], // of these it can make nothing
     });
-    expect(await endStuckParts(agent)).toBe(false);
+    expect(await endStuckChildren(agent)).toBe(false);
     expect(await statusOf(repairOf(agent))).toBe('RUNNING');
     const supervisor = await lab.supervise(agent);
     await agent.reached('watchHealth');
@@ -104,7 +104,7 @@ describe('what an earlier supervisor has left', () => {
     await supervisor.handle.signal('checkNow');
     const isToBeRepaired = () => agent.states.includes('repairing (unhealthy)');
     await agent.until('it is to be repaired', isToBeRepaired);
-    expect(await endStuckParts(agent, STUCK_AT_ONCE)).toBe(true);
+    expect(await endStuckChildren(agent, STUCK_AT_ONCE)).toBe(true);
     await agent.reached('killGateway');
     await supervisor.handle.terminate();
   });
@@ -116,12 +116,12 @@ describe('what an earlier supervisor has left', () => {
     agent.health = 'unhealthy';
     const supervisor = await lab.supervise(agent);
     await agent.reached('killGateway');
-    expect(await endStuckParts(agent, STUCK_AT_ONCE)).toBe(false);
+    expect(await endStuckChildren(agent, STUCK_AT_ONCE)).toBe(false);
     expect(await statusOf(repairOf(agent))).toBe('RUNNING');
     // It was asked to end with its supervisor, and does not.
     await supervisor.handle.terminate();
     expect(await ensure(agent)).toBe('missing');
-    expect(await endStuckParts(agent, STUCK_AT_ONCE)).toBe(true);
+    expect(await endStuckChildren(agent, STUCK_AT_ONCE)).toBe(true);
     expect(await statusOf(repairOf(agent))).not.toBe('RUNNING');
     await handleOf(agent).terminate();
   });
@@ -134,7 +134,7 @@ describe('a part of a supervisor that cannot go on', () => {
     agent.health = 'unhealthy';
     await lab.supervise(agent);
     await agent.reached('killGateway');
-    expect(await endStuckParts(agent, STUCK_AT_ONCE, STUCK_AT_ONCE)).toBe(true);
+    expect(await endStuckChildren(agent, STUCK_AT_ONCE, STUCK_AT_ONCE)).toBe(true);
     await agent.went('degraded (unhealthy)', 'repairing (unhealthy)', 'crash_loop (repair_failed)');
   });
 
@@ -143,9 +143,9 @@ describe('a part of a supervisor that cannot go on', () => {
     const supervisor = await lab.supervise(agent, { provisioned: false, provision: 'made' });
     await agent.reached('createContainer');
     const removed = await supervisor.request('delete', 'removed');
-    expect(await endStuckParts(agent, STUCK_AT_ONCE)).toBe(false);
+    expect(await endStuckChildren(agent, STUCK_AT_ONCE)).toBe(false);
     expect(agent.finished).toEqual([]);
-    expect(await endStuckParts(agent, STUCK_AT_ONCE, STUCK_AT_ONCE)).toBe(true);
+    expect(await endStuckChildren(agent, STUCK_AT_ONCE, STUCK_AT_ONCE)).toBe(true);
     expect(await agent.end('made')).toBe('cancelled');
     expect(await agent.end(removed)).toBe('succeeded');
   });

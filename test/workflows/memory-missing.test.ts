@@ -7,7 +7,7 @@ import { RUNNING, WorkflowLab } from './support/workflow-lab.js';
 const NEEDING = ['start', 'restart', 'repair', 'configure', 'update', 'reset-memory'] as const;
 
 /** What gives it another one. */
-const GIVING = ['restore', 'begin-anew'] as const;
+const GIVING = ['restore', 'reset-empty'] as const;
 
 let lab: WorkflowLab;
 beforeAll(async () => {
@@ -82,7 +82,7 @@ describe('an agent whose memory is missing', () => {
 test('an agent that has its memory does not begin anew', async () => {
   const agent = lab.agent();
   const supervisor = await lab.supervise(agent, { watchdog: RUNNING });
-  await supervisor.request('begin-anew', 'op');
+  await supervisor.request('reset-empty', 'op');
   expect(await agent.end('op')).toBe('failed');
   expect(agent.finished[0]?.error).toContain('has its memory');
   expect(agent.steps).not.toContain('stopContainer');

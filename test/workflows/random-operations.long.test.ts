@@ -27,7 +27,7 @@ const STEPS = 12;
 
 const KINDS = [
   ...(['start', 'stop', 'restart', 'configure', 'update'] as const),
-  ...(['reset-memory', 'begin-anew'] as const),
+  ...(['reset-memory', 'reset-empty'] as const),
 ] satisfies readonly RequestedKind[];
 
 /** What each step in Docker may be refused with for good. */

@@ -3,7 +3,7 @@ import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Folder } from '../../src/workspace/files/folder.js';
-import { KeptFolder } from '../../src/workspace/git/kept-folder.js';
+import { ViewFolderCache } from '../../src/workspace/git/kept-folder.js';
 import { findRepository } from '../../src/workspace/git/repository.js';
 import { testWorkspace, type TestWorkspace } from './support.js';
 
@@ -152,7 +152,7 @@ describe('a repository that is as it was', () => {
 async function lending() {
   const root = await Folder.root(at.path);
   onTestFinished(() => root.close());
-  const kept = new KeptFolder();
+  const kept = new ViewFolderCache();
   return async (folder = at.views) => {
     const repository = await findRepository(root, at.path, new AbortController().signal);
     if (!repository) throw new Error('There is no repository');

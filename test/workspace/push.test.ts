@@ -9,8 +9,8 @@ import tls from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Outbound } from '../../src/platform/outbound/outbound.js';
-import { allowedPlaces } from '../../src/platform/outbound/allowed-places.js';
+import { OutboundClient } from '../../src/platform/outbound/outbound.js';
+import { allowedDestinations } from '../../src/platform/outbound/allowed-places.js';
 import { Workspace } from '../../src/workspace/workspace.js';
 import { withInstead } from '../dev/disks.js';
 import { buildPrograms } from '../support/run-program.js';
@@ -30,10 +30,10 @@ let allow: string;
 /** Where names lead, and which were looked up. */
 let addresses: readonly string[];
 let looked: string[];
-const remotes: Pick<Outbound, 'addressesOf'> = {
+const remotes: Pick<OutboundClient, 'addressesOf'> = {
   addressesOf: (url, signal) =>
-    new Outbound({
-      allow: allowedPlaces.parse(allow),
+    new OutboundClient({
+      allow: allowedDestinations.parse(allow),
       resolve: (name) => {
         looked.push(name);
         return Promise.resolve(addresses);

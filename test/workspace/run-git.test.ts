@@ -48,7 +48,7 @@ test('an answer without an end is ended, with all that gives it', HANGS, async (
 });
 
 test('what git says of a failure is kept to its end', HANGS, async () => {
-  const { code, said } = await say('yes | head -c 1000000 >&2; echo done >&2; exit 3');
+  const { code, stderr: said } = await say('yes | head -c 1000000 >&2; echo done >&2; exit 3');
   expect([code, said.length, said.slice(-7)]).toEqual([3, 4_096, 'y\ndone\n']);
 });
 

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, open, readdir, readFile, realpath, rm, writeFile } from
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { Outbound } from '../../src/platform/outbound/outbound.js';
+import { OutboundClient } from '../../src/platform/outbound/outbound.js';
 import { Workspace } from '../../src/workspace/workspace.js';
 
 const run = promisify(execFile);
@@ -35,7 +35,8 @@ export async function testWorkspace(remotes: Remotes = {}): Promise<TestWorkspac
   const views = path.join(around, 'views');
   await mkdir(folder);
   const pipes: string[] = [];
-  const again = () => new Workspace({ path: folder, views, remotes: new Outbound(), ...remotes });
+  const again = () =>
+    new Workspace({ path: folder, views, remotes: new OutboundClient(), ...remotes });
   return {
     workspace: again(),
     around,

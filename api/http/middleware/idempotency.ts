@@ -12,7 +12,7 @@ export function idempotent(
     const { state } = ctx;
     const { identity, request } = state;
     const key = readIdempotencyKey(request.idempotencyKey);
-    if (key === undefined || identity.keepsAnswer === true) return next();
+    if (key === undefined || identity.storesResponse === true) return next();
     const { params, query, body } = request;
     const requestHash = hashRequest(params, query, body);
     const named = { caller: identity.scope, route, key, requestHash };

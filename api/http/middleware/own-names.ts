@@ -1,11 +1,11 @@
 import { MisdirectedRequestError } from '../../../src/lib/errors.js';
-import { meansUs } from '../../../src/platform/http/own-names.js';
+import { isOwnHost } from '../../../src/platform/http/own-hosts.js';
 import type { Middleware } from './context.js';
 
 /** Refuses requests whose `Host` is not a name of this listener. */
 export function ownNames(names: ReadonlySet<string>): Middleware {
   return (ctx, next) => {
-    if (!meansUs(ctx.req, names)) throw new MisdirectedRequestError();
+    if (!isOwnHost(ctx.req, names)) throw new MisdirectedRequestError();
     return next();
   };
 }

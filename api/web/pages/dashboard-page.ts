@@ -9,9 +9,9 @@ import { html, type Html, type HtmlPart } from '../../../src/lib/html.js';
 import type { HtmlReply } from '../../http/reply.js';
 import { form, newPassword, type Field } from './forms.js';
 import { page } from './layout.js';
-import { when } from './moment.js';
-import { doneNotice, thenTo } from './sentences.js';
-import { linkedAccounts, type WaysIn } from './ways-in.js';
+import { formatTime } from './format-time.js';
+import { doneNotice, successLocation } from './messages.js';
+import { linkedAccounts, type SignInMethods } from './sign-in-methods.js';
 
 const SETTINGS = '/api/settings';
 
@@ -22,7 +22,7 @@ export interface Dashboard {
   readonly plan: Plan | undefined;
   /** True if mail can be sent. */
   readonly mail: boolean;
-  readonly waysIn: WaysIn;
+  readonly waysIn: SignInMethods;
   readonly identities: readonly ListedIdentity[];
   readonly sessions: readonly ListedSession[];
   /** Id of the current session. */
@@ -45,8 +45,8 @@ export function dashboardPage(shown: Dashboard): HtmlReply<200> {
         'Sign out',
         form({
           id: 'sign-out',
-          sends: ['POST', '/api/auth/signout'],
-          then: thenTo('/login', 'signed-out'),
+          endpoint: ['POST', '/api/auth/signout'],
+          successLocation: successLocation('/login', 'signed-out'),
           button: 'Sign out',
         }),
       )}
@@ -72,7 +72,7 @@ function profileSection({ isAdmin, mail, plan, profile }: Dashboard): Html {
     ['Plan', plan ?? 'none'],
     ['Credits', credits],
     ['Referral code', referralCode],
-    ['Since', when(createdAt)],
+    ['Since', formatTime(createdAt)],
     ['Rights', isAdmin ? 'admin' : undefined],
   ];
   return html`<dl>
@@ -87,8 +87,8 @@ function profileSection({ isAdmin, mail, plan, profile }: Dashboard): Html {
     ${mail && (!emailVerified || pendingEmail !== null) ? resend() : undefined}
     ${form({
       id: 'name',
-      sends: ['PATCH', SETTINGS],
-      then: thenTo('/dashboard', 'profile-changed'),
+      endpoint: ['PATCH', SETTINGS],
+      successLocation: successLocation('/dashboard', 'profile-changed'),
       fields: [
         { label: 'New name', name: 'name', autocomplete: 'name', maxLength: MAX_NAME_LENGTH },
       ],
@@ -100,16 +100,17 @@ function profileSection({ isAdmin, mail, plan, profile }: Dashboard): Html {
 const resend = () =>
   form({
     id: 'resend',
-    sends: ['POST', '/api/auth/verify-email/resend'],
-    said: 'A link is on its way to you. It is good for a day.',
+    endpoint: ['POST', '/api/auth/verify-email/resend'],
+    successText: 'A link is on its way to you. It is good for a day.',
     button: 'Send me the link to confirm once more',
   });
 
 const emailChange = () =>
   form({
     id: 'email',
-    sends: ['PATCH', SETTINGS],
-    said: 'A link is on its way to the new address, which becomes yours when you confirm it there.',
+    endpoint: ['PATCH', SETTINGS],
+    successText:
+      'A link is on its way to the new address, which becomes yours when you confirm it there.',
     fields: [
       { label: 'New email', name: 'email', type: 'email', autocomplete: 'email', maxLength: 254 },
     ],
@@ -125,8 +126,8 @@ function passwordChange({ email, hasPassword }: Profile): Html {
   return form(
     {
       id: 'password',
-      sends: ['POST', `${SETTINGS}/password`],
-      then: thenTo('/dashboard', 'password-changed'),
+      endpoint: ['POST', `${SETTINGS}/password`],
+      successLocation: successLocation('/dashboard', 'password-changed'),
       fields: [...(hasPassword ? [current] : []), newPassword('newPassword', hint)],
       button: hasPassword ? 'Change the password' : 'Set a password',
     },
@@ -138,14 +139,14 @@ function passwordChange({ email, hasPassword }: Profile): Html {
 function leaving({ email }: Profile): Html {
   return html`${form({
     id: 'export',
-    sends: ['GET', `${SETTINGS}/export`],
+    endpoint: ['GET', `${SETTINGS}/export`],
     saves: 'account.json',
     button: 'Download what there is of you here',
   })}
   ${form({
     id: 'delete',
-    sends: ['DELETE', SETTINGS],
-    then: thenTo('/login', 'deleting'),
+    endpoint: ['DELETE', SETTINGS],
+    successLocation: successLocation('/login', 'deleting'),
     fields: [
       {
         ...{ label: 'Your email', name: 'confirm', autocomplete: 'off' },
@@ -168,20 +169,20 @@ const METHODS: Readonly<Record<ListedSession['method'], string>> = {
 function sessionList(sessions: readonly ListedSession[], current: string): Html {
   const items = sessions.map((session) => {
     const isCurrent = session.id === current;
-    const begun = when(session.createdAt);
+    const begun = formatTime(session.createdAt);
     return html`<li>
       <p>
         <strong>${isCurrent ? 'This browser' : (session.userAgent ?? 'A program')}</strong><br />
         By ${METHODS[session.method]} on ${begun}${session.address && ` from ${session.address}`};
-        last used on ${when(session.lastSeenAt)}
+        last used on ${formatTime(session.lastSeenAt)}
       </p>
       ${
         isCurrent
           ? undefined
           : form({
               id: `session-${session.id}`,
-              sends: ['DELETE', `/api/auth/sessions/${session.id}`],
-              then: thenTo('/dashboard', 'session-ended'),
+              endpoint: ['DELETE', `/api/auth/sessions/${session.id}`],
+              successLocation: successLocation('/dashboard', 'session-ended'),
               button: 'End',
               about: `End the session of ${session.createdAt.toISOString()}`,
             })
@@ -195,8 +196,8 @@ function sessionList(sessions: readonly ListedSession[], current: string): Html 
       sessions.length > 1
         ? form({
             id: 'sessions',
-            sends: ['DELETE', '/api/auth/sessions'],
-            then: thenTo('/dashboard', 'sessions-ended'),
+            endpoint: ['DELETE', '/api/auth/sessions'],
+            successLocation: successLocation('/dashboard', 'sessions-ended'),
             button: 'Sign out everywhere else',
           })
         : undefined
@@ -209,13 +210,13 @@ function keyList(keys: readonly ApiKey[]): Html {
       html`<li>
         <p>
           <strong>${name}</strong> <code>${keyPreview}</code><br />
-          Made on ${when(createdAt)};
-          ${lastUsed ? html`last used on ${when(lastUsed)}` : 'not used yet'}
+          Made on ${formatTime(createdAt)};
+          ${lastUsed ? html`last used on ${formatTime(lastUsed)}` : 'not used yet'}
         </p>
         ${form({
           id: `key-${id}`,
-          sends: ['DELETE', `/api/keys/${id}`],
-          then: thenTo('/dashboard', 'key-deleted'),
+          endpoint: ['DELETE', `/api/keys/${id}`],
+          successLocation: successLocation('/dashboard', 'key-deleted'),
           button: 'Delete',
           about: `Delete the key ${name}`,
           dangerous: true,
@@ -234,8 +235,8 @@ function keyList(keys: readonly ApiKey[]): Html {
     }
     ${form({
       id: 'new-key',
-      sends: ['POST', '/api/keys'],
-      said: 'This is the key. Keep it now: it is not shown again.',
+      endpoint: ['POST', '/api/keys'],
+      successText: 'This is the key. Keep it now: it is not shown again.',
       shows: 'key',
       fields: [
         {

@@ -5,11 +5,11 @@ export interface Form {
   /** Id, unique on the page; the ids of its fields begin with it. */
   readonly id: string;
   /** Method and path of the endpoint to call. */
-  readonly sends: readonly ['GET' | 'POST' | 'PATCH' | 'DELETE', string];
+  readonly endpoint: readonly ['GET' | 'POST' | 'PATCH' | 'DELETE', string];
   /** The page to open on success; `here` reloads the current page. */
-  readonly then?: string;
+  readonly successLocation?: string;
   /** The message on success, if no page is opened. */
-  readonly said?: string;
+  readonly successText?: string;
   /** The field of the answer to display once. */
   readonly shows?: string;
   /** The field of the answer that holds the URL to open. */
@@ -51,10 +51,14 @@ export interface Field {
  * @param extra HTML before the fields.
  */
 export function form(given: Form, extra?: HtmlPart): Html {
-  const { about, button, dangerous, fields = [], id, sends } = given;
+  const { about, button, dangerous, fields = [], id, endpoint: sends } = given;
   const [method, action] = sends;
   const how = {
-    ...{ 'data-then': given.then, 'data-said': given.said, 'data-shows': given.shows },
+    ...{
+      'data-then': given.successLocation,
+      'data-said': given.successText,
+      'data-shows': given.shows,
+    },
     ...{ 'data-follows': given.follows, 'data-saves': given.saves },
     ...{ 'data-token': given.token, 'data-signs-in': given.signsIn },
     ...{ 'data-chain-id': given.chainId, hidden: given.chainId !== undefined },

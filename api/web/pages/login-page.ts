@@ -2,8 +2,8 @@ import { html } from '../../../src/lib/html.js';
 import type { HtmlReply } from '../../http/reply.js';
 import { form, newPassword } from './forms.js';
 import { page } from './layout.js';
-import { doneNotice, signInProblem, thenTo } from './sentences.js';
-import { signInByOthers, type WaysIn } from './ways-in.js';
+import { doneNotice, signInProblem, successLocation } from './messages.js';
+import { otherSignInMethods, type SignInMethods } from './sign-in-methods.js';
 
 /** Renders `/login`: all ways to sign in, and registration. */
 export function loginPage(given: {
@@ -11,7 +11,7 @@ export function loginPage(given: {
   readonly email: string | undefined;
   readonly error?: string | undefined;
   readonly done?: string | undefined;
-  readonly waysIn: WaysIn;
+  readonly waysIn: SignInMethods;
   /** True if mail can be sent. */
   readonly mail: boolean;
 }): HtmlReply<200> {
@@ -33,7 +33,7 @@ export function loginPage(given: {
         ${passwordForm('/dashboard')}
         ${mail && html`<p><a href="/reset-password">Forgot your password?</a></p>`}
       </section>
-      ${signInByOthers(waysIn)}
+      ${otherSignInMethods(waysIn)}
       <section aria-labelledby="new-account">
         <h2 id="new-account">New here?</h2>
         ${registration()}
@@ -50,9 +50,9 @@ export function loginPage(given: {
 export function passwordForm(then: string) {
   return form({
     id: 'sign-in',
-    sends: ['POST', '/api/auth/login'],
+    endpoint: ['POST', '/api/auth/login'],
     signsIn: true,
-    then,
+    successLocation: then,
     fields: [
       { label: 'Email', name: 'email', type: 'email', autocomplete: 'username' },
       {
@@ -70,8 +70,8 @@ function registration() {
   return form(
     {
       id: 'register',
-      sends: ['POST', '/api/register'],
-      then: thenTo('/login', 'registered'),
+      endpoint: ['POST', '/api/register'],
+      successLocation: successLocation('/login', 'registered'),
       fields: [
         { label: 'Email', name: 'email', type: 'email', autocomplete: 'email', maxLength: 254 },
         { ...newPassword('password'), label: 'Password' },

@@ -14,7 +14,7 @@ import { SCRIPT, STYLE, type Asset } from './assets.js';
 import { dashboardPage } from './dashboard-page.js';
 import { loginPage } from './login-page.js';
 import { resetPasswordPage } from './reset-password-page.js';
-import { waysInOf } from './ways-in.js';
+import { signInMethods } from './sign-in-methods.js';
 import { verifyEmailPage } from './verify-email-page.js';
 import type { WebDependencies } from '../dependencies.js';
 
@@ -26,7 +26,7 @@ const word = z.string().max(64).optional().catch(undefined);
 /** Creates the pages for browsers, which are the targets of redirects and of links in mails. */
 export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
   const mail = dependencies.settings.mail.available;
-  const waysIn = waysInOf(dependencies);
+  const waysIn = signInMethods(dependencies);
   return [
     pages({
       method: 'GET',

@@ -2,7 +2,7 @@ import { html } from '../../../src/lib/html.js';
 import type { HtmlReply } from '../../http/reply.js';
 import { form, newPassword } from './forms.js';
 import { page } from './layout.js';
-import { thenTo } from './sentences.js';
+import { successLocation } from './messages.js';
 
 /**
  * Renders `/reset-password`: requests a link by mail, or sets the new password with the link's token.
@@ -37,9 +37,9 @@ const passwordOf = (mail: boolean) =>
     </p>
     ${form({
       id: 'reset',
-      sends: ['POST', '/api/auth/reset-password'],
+      endpoint: ['POST', '/api/auth/reset-password'],
       token: true,
-      then: thenTo('/login', 'password-reset'),
+      successLocation: successLocation('/login', 'password-reset'),
       fields: [newPassword('password')],
       button: 'Set the password',
     })}`;
@@ -48,8 +48,9 @@ const requestForm = () =>
   html`<p>We mail you a link by which you set a new one.</p>
     ${form({
       id: 'forgot',
-      sends: ['POST', '/api/auth/forgot-password'],
-      said: 'If an account has this address, a link is on its way to it. It is good for an hour.',
+      endpoint: ['POST', '/api/auth/forgot-password'],
+      successText:
+        'If an account has this address, a link is on its way to it. It is good for an hour.',
       fields: [{ label: 'Email', name: 'email', type: 'email', autocomplete: 'username' }],
       button: 'Send me a link',
     })}`;

@@ -3,7 +3,7 @@ import type { HtmlReply } from '../../http/reply.js';
 import { form } from './forms.js';
 import { page } from './layout.js';
 import { passwordForm } from './login-page.js';
-import { thenTo } from './sentences.js';
+import { successLocation } from './messages.js';
 
 /**
  * Renders `/verify-email`, opened by the link of a mail, also by link scanners: only the button uses up
@@ -37,9 +37,9 @@ function content({ email, hasToken }: Parameters<typeof verifyEmailPage>[0]): Ht
     <p>You are signed in to this account. Did you want the mail, and is the mailbox yours?</p>
     ${form({
       id: 'verify',
-      sends: ['POST', '/api/auth/verify-email'],
+      endpoint: ['POST', '/api/auth/verify-email'],
       token: true,
-      then: thenTo('/dashboard', 'address-confirmed'),
+      successLocation: successLocation('/dashboard', 'address-confirmed'),
       button: 'Confirm the address',
     })}
   </section>`;

@@ -45,7 +45,7 @@ export async function agentWorkspaces(
       const waits = { signal, still: () => Promise.resolve() };
       yield await host.workspaces.ask(program, { ...agent, image, volume }, call, waits);
     };
-    const files = new AgentFiles({ of: () => Promise.resolve({ browse }) }, agent);
+    const files = new AgentFiles({ accessTo: () => Promise.resolve({ browse }) }, agent);
     const run = async (script: string) => {
       await files.tree(1); // so that there is a helper, and the folder
       return runInContainer(engine.docker, spareNames(agent.agentId).files, script);

@@ -11,22 +11,22 @@ import { normalizeEmail } from './email.js';
 const BATCH = 1_000;
 
 /** An account whose owner has requested its deletion. */
-export type LeavingAccount = Pick<AccountDeletionRow, 'userId' | 'requestId' | 'requestedAt'>;
+export type DeletedAccount = Pick<AccountDeletionRow, 'userId' | 'requestId' | 'requestedAt'>;
 
 /** A part of the product that holds account data outside rows referring to the account. */
-export interface AccountArea {
+export interface AccountCleanup {
   readonly name: string;
   /**
    * Removes the area's data or starts its removal. Called again until the data is gone, and once more
    * after that.
    *
-   * @throws StillThereError while the removal is in flight.
+   * @throws CleanupPendingError while the removal is in flight.
    */
-  leave(account: LeavingAccount): Promise<void>;
+  release(account: DeletedAccount): Promise<void>;
 }
 
 /** Account data that still exists while its removal is in flight. */
-export class StillThereError extends Error {
+export class CleanupPendingError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = 'StillThereError';
@@ -80,9 +80,9 @@ export async function requestAccountDeletion(
 /** The activities of an account deletion workflow. Every method is idempotent. */
 export class AccountDeletions {
   readonly #database: Database;
-  readonly #areas: ReadonlyMap<string, AccountArea>;
+  readonly #areas: ReadonlyMap<string, AccountCleanup>;
 
-  constructor(database: Database, areas: readonly AccountArea[]) {
+  constructor(database: Database, areas: readonly AccountCleanup[]) {
     this.#database = database;
     this.#areas = new Map(areas.map((area) => [area.name, area]));
   }
@@ -96,7 +96,7 @@ export class AccountDeletions {
    * Removes the account's data from one area. Does nothing for an erased account or one whose deletion
    * was not requested.
    *
-   * @throws StillThereError while some of the data remains.
+   * @throws CleanupPendingError while some of the data remains.
    * @throws NotFoundError when no such area exists.
    */
   async leave(name: string, userId: string): Promise<void> {
@@ -107,7 +107,7 @@ export class AccountDeletions {
       .query<AccountDeletionRow>(`${selectFrom(AccountDeletion)} WHERE user_id = $userId`, {
         userId,
       });
-    if (account) await area.leave(account);
+    if (account) await area.release(account);
   }
 
   /** Erases the rest of the account. Usage, ledger and audit log keep its id. */

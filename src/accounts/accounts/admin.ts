@@ -5,7 +5,7 @@ import type { AccountSettings } from './settings.js';
 export type AdminRules = Pick<AccountSettings, 'adminEmails'>;
 
 /** The fields of a user that decide admin rights. */
-export interface Judged {
+export interface AdminAttributes {
   readonly email: string;
   /** True if the user has proven ownership of the address. */
   readonly emailVerified: boolean;
@@ -22,7 +22,7 @@ const OPERATOR_EMAIL = 'operator@platform.invalid';
  * is set. An unverified address grants nothing: anybody can register it.
  */
 export function isAdmin(
-  { email, emailVerified, isAdmin: stored }: Judged,
+  { email, emailVerified, isAdmin: stored }: AdminAttributes,
   rules: AdminRules,
 ): boolean {
   if (isAdminEmail(email, rules)) return stored || emailVerified;

@@ -56,17 +56,17 @@ export class ApiKeyLookup {
    */
   async find(token: string): Promise<ApiKeyHolder | undefined> {
     const found = await this.#tokens.find(token);
-    return found && usedBy(found, { token, uses: this.#uses, rules: this.#rules });
+    return found && recordKeyUse(found, { token, uses: this.#uses, rules: this.#rules });
   }
 }
 
 /** Records a use of the key. @returns the key with its owner. */
-export function usedBy(
+export function recordKeyUse(
   found: FoundKey,
   { token, uses, rules }: { token: string; uses: LastUses; rules: AdminRules },
 ): ApiKeyHolder {
   const { key_id: keyId, user_id: userId, name, email, last_used: lastUsed } = found;
-  uses.note({ id: keyId, userId, lastUsed }, { prefix: prefixOf(token) });
+  uses.record({ id: keyId, userId, lastUsed }, { prefix: prefixOf(token) });
   const plan = activePlan(found);
   const judged = { email, emailVerified: found.email_verified, isAdmin: found.is_admin };
   return {

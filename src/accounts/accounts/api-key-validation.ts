@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import type { AdminRules } from './admin.js';
-import { usedBy, type ApiKeyHolder, type FoundKey } from './api-key-lookup.js';
+import { recordKeyUse, type ApiKeyHolder, type FoundKey } from './api-key-lookup.js';
 import { prefixOf } from './api-keys.js';
 import { keyHashing } from './hashing-limiters.js';
 import { LastUses } from './last-uses.js';
@@ -50,7 +50,7 @@ export class ApiKeyValidator {
     const found = await this.#database.call<Candidate>(FIND, [prefixOf(key), hash]);
     for (const candidate of found) {
       if (!(await this.#matches(key, hash, candidate.key_hash, site))) continue;
-      return usedBy(candidate, { token: key, uses: this.#uses, rules: this.#rules });
+      return recordKeyUse(candidate, { token: key, uses: this.#uses, rules: this.#rules });
     }
     return undefined;
   }

@@ -6,7 +6,7 @@ import type { ApiKeyRow } from '../../platform/database/models.js';
 import { ConflictError, NotFoundError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { keyHashing } from './hashing-limiters.js';
-import { requireOpen } from './sessions.js';
+import { requireOpenSession } from './sessions.js';
 
 /** Maximum length of a key's name, in characters. */
 export const MAX_API_KEY_NAME = 64;
@@ -37,7 +37,7 @@ export interface ApiKeyOwner {
 }
 
 /** A key to create. */
-export interface AskedKey {
+export interface ApiKeyRequest {
   readonly name: string;
   /** Client network under which the hashing is queued. */
   readonly site: string;
@@ -60,7 +60,7 @@ const SHOWN = ['id', 'name', 'keyPreview', 'createdAt', 'lastUsed'] as const;
 export async function createApiKey(
   tenant: TenantDatabase,
   { userId, requestId }: ApiKeyOwner,
-  { name, site, sessionId }: AskedKey,
+  { name, site, sessionId }: ApiKeyRequest,
 ): Promise<NewApiKey> {
   const random = randomBytes(RANDOM_BYTES).toString('base64url');
   const key = PREFIX + random;
@@ -69,7 +69,7 @@ export async function createApiKey(
   return tenant.transaction(async (db) => {
     // Serializes a user's key creations, so that two concurrent requests cannot exceed the limit.
     await db.lock(`api-keys-of:${userId}`);
-    if (sessionId !== undefined) await requireOpen(db, { userId, sessionId });
+    if (sessionId !== undefined) await requireOpenSession(db, { userId, sessionId });
     const current = await db.ApiKey.count({ where: { userId } });
     if (current >= MAX_API_KEYS) {
       const facts = { current, limit: MAX_API_KEYS };

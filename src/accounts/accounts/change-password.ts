@@ -4,7 +4,7 @@ import { BadRequestError, ForbiddenError } from '../../lib/errors.js';
 import { networksOf } from '../../platform/http/client-networks.js';
 import type { AdminRules } from './admin.js';
 import { checkPassword, hashPassword } from './password.js';
-import { addSession, requireOpen, type NewSession, type SignInPlace } from './sessions.js';
+import { addSession, requireOpenSession, type NewSession, type SignInOrigin } from './sessions.js';
 import { verifyPassword, type SignedInUser } from './sign-in.js';
 
 /** A user's request to change their password. */
@@ -15,7 +15,7 @@ export interface PasswordChange {
   readonly newPassword: string;
   /** The requesting session, which is the proof when the account has no password yet. */
   readonly sessionId: string;
-  readonly place: SignInPlace;
+  readonly place: SignInOrigin;
 }
 
 /**
@@ -43,7 +43,7 @@ export async function changePassword(
   }
   const changed = await hashPassword(newPassword, from.site);
   return database.asPlatform().transaction(async (db) => {
-    if (currentPassword === undefined) await requireOpen(db, { userId: user.id, sessionId });
+    if (currentPassword === undefined) await requireOpenSession(db, { userId: user.id, sessionId });
     const count = await db.User.update(
       { passwordHash: changed },
       { where: { id: user.id, passwordHash } },

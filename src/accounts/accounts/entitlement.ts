@@ -1,5 +1,5 @@
 import type { Statements } from '../../platform/database/database.js';
-import { isAdmin, type AdminRules, type Judged } from './admin.js';
+import { isAdmin, type AdminRules, type AdminAttributes } from './admin.js';
 import { planRequired, type Plan } from '../../types/plans.js';
 
 /** A user's rights on the AI API and on agents. */
@@ -21,7 +21,7 @@ export async function findEntitlement(
   userId: string,
   rules: AdminRules,
 ): Promise<Entitlement | undefined> {
-  const [found] = await db.query<Judged & { readonly plan: Plan | null }>(
+  const [found] = await db.query<AdminAttributes & { readonly plan: Plan | null }>(
     `SELECT u.email, u.email_verified_at IS NOT NULL AS "emailVerified", u.is_admin AS "isAdmin", s.plan
        FROM users u
        LEFT JOIN subscriptions s ON s.user_id = u.id AND s.status = 'active'

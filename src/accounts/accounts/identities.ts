@@ -10,15 +10,15 @@ import type { IdentityRow } from '../../platform/database/models.js';
 import { ConflictError, NotFoundError } from '../../lib/errors.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { isVisible } from '../../lib/visible-text.js';
-import { wellFormed } from '../../lib/well-formed.js';
+import { sanitizeForJsonb } from '../../lib/well-formed.js';
 import { isAdminUser } from './admin.js';
 import { isEmail, normalizeEmail, WALLET_EMAIL_SUFFIX } from './email.js';
 import { createAccount } from './new-account.js';
 import { IdentityRefusedError, type Applicant, type ProvenIdentity } from './proven-identity.js';
 import { MAX_NAME_LENGTH } from './register.js';
-import { resetMailIsStopped } from './reset-mail-stops.js';
+import { isResetMailBlocked } from './reset-mail-blocks.js';
 import type { AccountSettings } from './settings.js';
-import { requireOpen } from './sessions.js';
+import { requireOpenSession } from './sessions.js';
 import type { IdentityProof } from './sign-in.js';
 import { SIGN_IN_METHODS } from '../../types/sign-in-methods.js';
 
@@ -84,11 +84,11 @@ async function proofOf(
   origin: RequestOrigin,
 ): Promise<IdentityProof> {
   const account = () => accountFor(db, store, applicant, origin);
-  return proveByIdentity(db, store, { identity: applicant, account, origin });
+  return signInWithIdentity(db, store, { identity: applicant, account, origin });
 }
 
 /** A user who signs in by an identity that was just proven. */
-interface Comer {
+interface IdentitySignIn {
   readonly identity: ProvenIdentity & { readonly kind: IdentityProof['method'] };
   /** Returns the id of the account to link an unlinked identity to. @throws IdentityRefusedError */
   readonly account: () => Promise<string>;
@@ -101,10 +101,10 @@ interface Comer {
  *
  * @throws IdentityRefusedError for a disabled identity.
  */
-export async function proveByIdentity(
+export async function signInWithIdentity(
   db: TenantTransaction,
   store: IdentityStore,
-  { account, identity, origin }: Comer,
+  { account, identity, origin }: IdentitySignIn,
 ): Promise<IdentityProof> {
   const { kind, issuer, subject } = identity;
   await lockIdentity(db, identity);
@@ -116,7 +116,7 @@ export async function proveByIdentity(
   const userId = known?.userId ?? (await account());
   const identityId = known?.id ?? (await addIdentity(db, store, userId, identity, origin));
   await db.Identity.update(
-    { ...whatIsSaid(store, identityId, identity), lastUsedAt: new Date() },
+    { ...identityColumns(store, identityId, identity), lastUsedAt: new Date() },
     { where: { id: identityId } },
   );
   const user = await db.User.getByPk(userId);
@@ -151,7 +151,7 @@ async function accountFor(
   const { emailVerified, issuer, kind, name } = applicant;
   if (account !== undefined) {
     const another = await db.Identity.count({ where: { userId: account.id, kind, issuer } });
-    const isTakenOver = await resetMailIsStopped(db, email);
+    const isTakenOver = await isResetMailBlocked(db, email);
     if (!emailVerified || !account.verified || another > 0 || isTakenOver) {
       throw new IdentityRefusedError('LinkRefused');
     }
@@ -199,7 +199,7 @@ async function addIdentity(
   }
   const id = randomUUID();
   const { issuer, kind, subject } = identity;
-  const said = whatIsSaid(store, id, identity);
+  const said = identityColumns(store, id, identity);
   await db.Identity.create({ id, userId, kind, issuer, subject, ...said });
   const detail = { address, kind };
   const audit = { actor: userId, userId, action: 'identity.link', subject: id };
@@ -210,12 +210,12 @@ async function addIdentity(
 /**
  * Returns the values that can differ at each sign-in. Without a new refresh token the stored token stays.
  */
-const whatIsSaid = (
+const identityColumns = (
   { secrets }: Pick<IdentityStore, 'secrets'>,
   id: string,
   { label, refreshToken }: ProvenIdentity,
 ) => ({
-  label: wellFormed(label.slice(0, MAX_LABEL_LENGTH)),
+  label: sanitizeForJsonb(label.slice(0, MAX_LABEL_LENGTH)),
   ...(refreshToken !== undefined && {
     refreshToken: secrets.seal(refreshToken, refreshTokenContext(id)),
   }),
@@ -235,7 +235,7 @@ export async function linkIdentity(
 ): Promise<ListedIdentity> {
   const linked = store.database.asUser(userId).transaction(async (db) => {
     await lockIdentity(db, identity);
-    await requireOpen(db, { userId, sessionId });
+    await requireOpenSession(db, { userId, sessionId });
     const id = await addIdentity(db, store, userId, identity, origin);
     return db.Identity.getByPk(id);
   });
@@ -281,7 +281,7 @@ export async function unlinkIdentity(
 ): Promise<UnlinkedIdentity> {
   return tenant.transaction(async (db) => {
     // The lock serializes concurrent unlinks, so that the last way to sign in always remains.
-    await requireOpen(db, { userId, sessionId });
+    await requireOpenSession(db, { userId, sessionId });
     const [user] = await db.query<{ hasPassword: boolean }>(
       `SELECT password_hash IS NOT NULL AS "hasPassword" FROM users WHERE id = $userId`,
       { userId },
@@ -289,7 +289,7 @@ export async function unlinkIdentity(
     const identities = await db.Identity.findAll({ where: { userId } });
     const unlinked = identities.find((each) => each.id === id);
     if (!unlinked) throw new NotFoundError('Identity not found');
-    const others = identities.filter((each) => each.id !== id && opens(each));
+    const others = identities.filter((each) => each.id !== id && canSignIn(each));
     if (user?.hasPassword !== true && others.length === 0) {
       throw new ConflictError('This is the last way to sign in: add another one first');
     }
@@ -326,5 +326,5 @@ export async function revokeRefreshToken(
 }
 
 /** Reports whether the identity can be used to sign in. */
-const opens = ({ disabledAt, kind }: IdentityRow): boolean =>
+const canSignIn = ({ disabledAt, kind }: IdentityRow): boolean =>
   disabledAt === null && SIGN_IN_METHODS.some((method) => method === kind);

@@ -44,7 +44,7 @@ export class LastUses {
    *
    * @param values parameters of the statement other than the id.
    */
-  note({ id, userId, lastUsed }: LastUse, values: Readonly<Record<string, string>> = {}): void {
+  record({ id, userId, lastUsed }: LastUse, values: Readonly<Record<string, string>> = {}): void {
     if (lastUsed !== null && Date.now() - lastUsed.getTime() < NOTED_EVERY_MS) return;
     if (this.#underWay.has(id) || this.#underWay.size >= MAX_AT_ONCE) return;
     this.#underWay.add(id);

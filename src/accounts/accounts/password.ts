@@ -15,7 +15,7 @@ const MIN_LENGTH = 8;
 const MAX_BYTES = 1024;
 
 /** A hash that matches no password, compared to spend the usual time when no account exists. */
-export const NOBODYS_HASH = format(Buffer.alloc(SALT_BYTES), Buffer.alloc(HASH_BYTES));
+export const DUMMY_HASH = format(Buffer.alloc(SALT_BYTES), Buffer.alloc(HASH_BYTES));
 
 /**
  * Checks a new password.
@@ -49,7 +49,7 @@ export function hashPassword(password: string, site: string): Promise<string> {
 export interface PasswordComparison {
   readonly matches: boolean;
   /** The password rehashed at today's cost, if the stored hash is cheaper. */
-  readonly renewed?: string | undefined;
+  readonly rehashed?: string | undefined;
 }
 
 /**

@@ -103,7 +103,7 @@ async function findReferrer(
 }
 
 /** Reports whether the next user to register becomes the admin, because no account exists yet. */
-export async function isFirstAdminAwaited(
+export async function isFirstAdminPending(
   database: Database,
   { firstIsAdmin }: Pick<AccountSettings, 'firstIsAdmin'>,
 ): Promise<boolean> {

@@ -3,11 +3,11 @@ import type { Database, TenantTransaction } from '../../platform/database/databa
 import { BadRequestError } from '../../lib/errors.js';
 import { isBeingDeleted } from './account-deletions.js';
 import { networksOf } from '../../platform/http/client-networks.js';
-import { isGoodMailToken, takeMailToken } from '../mail/mail-tokens.js';
+import { isValidMailToken, consumeMailToken } from '../mail/mail-tokens.js';
 import { requestMail } from '../mail/request-mail.js';
 import { requireEmail } from './email.js';
 import { checkPassword, hashPassword } from './password.js';
-import { resetMailIsStopped } from './reset-mail-stops.js';
+import { isResetMailBlocked } from './reset-mail-blocks.js';
 
 /**
  * Requests a mail with a link for setting a new password. Behaves the same for every address: the account
@@ -44,12 +44,12 @@ export async function resetPassword(
   { origin, password, token }: PasswordReset,
 ): Promise<void> {
   checkPassword(password);
-  if (!(await isGoodMailToken(database.asPlatform(), 'reset-password', token)))
+  if (!(await isValidMailToken(database.asPlatform(), 'reset-password', token)))
     throw invalidToken();
   // Hashed before the transaction, so that no connection is held during CPU work.
   const passwordHash = await hashPassword(password, networksOf(origin.address).site);
   await database.asPlatform().transaction(async (db) => {
-    const proven = await takeMailToken(db, 'reset-password', token);
+    const proven = await consumeMailToken(db, 'reset-password', token);
     if (!proven) throw invalidToken();
     const { email, userId } = proven;
     // The row lock ends, or prevents, a session that is being opened with the old password.
@@ -59,9 +59,9 @@ export async function resetPassword(
       { userId, email },
     );
     if (!user || (await isBeingDeleted(db, userId))) throw invalidToken();
-    if (await resetMailIsStopped(db, email)) throw invalidToken();
+    if (await isResetMailBlocked(db, email)) throw invalidToken();
     checkPassword(password, email);
-    if (!user.verified) await removePlanted(db, userId);
+    if (!user.verified) await removeForeignAccess(db, userId);
     await db.query(
       `UPDATE users SET password_hash = $passwordHash, updated_at = now(),
               email_verified_at = coalesce(email_verified_at, now())
@@ -79,7 +79,7 @@ export async function resetPassword(
  * Removes every way in that an earlier holder of the account may have planted, and wallets whose keys
  * that holder brought: payments to them would be the holder's.
  */
-async function removePlanted(db: TenantTransaction, userId: string): Promise<void> {
+async function removeForeignAccess(db: TenantTransaction, userId: string): Promise<void> {
   await db.ApiKey.destroy({ where: { userId } });
   await db.Identity.destroy({ where: { userId } });
   await db.SignInHost.destroy({ where: { userId } });

@@ -10,11 +10,11 @@ import type {
 import type { SessionRow } from '../../platform/database/models.js';
 import { NotFoundError, UnauthorizedError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
-import { wellFormed } from '../../lib/well-formed.js';
+import { sanitizeForJsonb } from '../../lib/well-formed.js';
 import { isOfDeletedAccount } from './account-deletions.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import type { Plan } from '../../types/plans.js';
-import { stillHolds, type SignedInUser, type SignInProof } from './sign-in.js';
+import { isProofValid, type SignedInUser, type SignInProof } from './sign-in.js';
 import type { SignInMethod } from '../../types/sign-in-methods.js';
 
 /** Lifetime of a session in milliseconds: 30 days. */
@@ -53,7 +53,7 @@ export type ListedSession = Pick<
 >;
 
 /** The client of a sign-in, as shown in the user's list of sessions. */
-export interface SignInPlace extends RequestOrigin {
+export interface SignInOrigin extends RequestOrigin {
   readonly userAgent: string | undefined;
   /** The token of the browser's present session, which ends. */
   readonly replaces?: string | undefined;
@@ -77,10 +77,10 @@ export interface NewSession {
 export async function createSession(
   database: Database,
   proof: SignInProof,
-  place: SignInPlace,
+  place: SignInOrigin,
 ): Promise<NewSession | undefined> {
   const opened = database.asPlatform().transaction(async (db) => {
-    if (!(await stillHolds(db, proof))) return undefined;
+    if (!(await isProofValid(db, proof))) return undefined;
     if (place.replaces !== undefined) await endByToken(db, place.replaces, place);
     return addSession(db, proof.user.id, proof.method, place);
   });
@@ -95,7 +95,7 @@ export async function addSession(
   db: TenantTransaction,
   userId: string,
   method: SignInMethod,
-  { address, requestId, sessionId, userAgent }: SignInPlace,
+  { address, requestId, sessionId, userAgent }: SignInOrigin,
 ): Promise<NewSession> {
   const session = {
     token: randomBytes(TOKEN_BYTES).toString('base64url'),
@@ -110,7 +110,7 @@ export async function addSession(
     expiresAt,
     address,
     userAgent:
-      userAgent === undefined ? null : wellFormed(userAgent.slice(0, MAX_USER_AGENT_LENGTH)),
+      userAgent === undefined ? null : sanitizeForJsonb(userAgent.slice(0, MAX_USER_AGENT_LENGTH)),
   });
   await recordAudit(db, ofUser(userId, 'session.create', { address, requestId }));
   await db.query(
@@ -239,7 +239,7 @@ export async function endSession(
  *
  * @throws UnauthorizedError when the session has ended.
  */
-export async function requireOpen(
+export async function requireOpenSession(
   db: TenantTransaction,
   { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
 import type { TenantTransaction } from '../../platform/database/database.js';
 import { WALLET_EMAIL_SUFFIX } from './email.js';
-import { proveByIdentity, type IdentityStore } from './identities.js';
+import { signInWithIdentity, type IdentityStore } from './identities.js';
 import { createAccount } from './new-account.js';
 import { IdentityRefusedError, type ProvenIdentity } from './proven-identity.js';
 import type { IdentityProof } from './sign-in.js';
@@ -30,7 +30,7 @@ export async function signInByWallet(
   origin: RequestOrigin,
 ): Promise<IdentityProof> {
   return store.database.asPlatform().transaction((db) =>
-    proveByIdentity(db, store, {
+    signInWithIdentity(db, store, {
       identity: walletIdentity(address),
       account: () => accountOf(db, address, origin, store.settings),
       origin,

@@ -4,7 +4,7 @@ import { TooManyRequestsError } from '../../lib/errors.js';
 import type { ClientNetworks } from '../../platform/http/client-networks.js';
 
 /** A limit on failed sign-ins. */
-interface Bound {
+interface FailureLimit {
   /** Failures without a wait. Each further failure doubles the wait, which starts at one second. */
   readonly free: number;
   /** Seconds: the longest wait, and the time after which one failure is forgotten. */
@@ -14,17 +14,17 @@ interface Bound {
 const HOUR_S = 3600;
 
 /** One account from one host: after the free failures one guess per hour. */
-const PAIR: Bound = { free: 5, drain: HOUR_S };
+const PAIR: FailureLimit = { free: 5, drain: HOUR_S };
 /** One host, whatever the account: many people may share it. */
-const HOST: Bound = { free: 30, drain: HOUR_S / 4 };
-const SITE: Bound = { free: 60, drain: HOUR_S / 4 };
+const HOST: FailureLimit = { free: 30, drain: HOUR_S / 4 };
+const SITE: FailureLimit = { free: 60, drain: HOUR_S / 4 };
 /**
  * One account from all hosts new to it. So high that a single host or site never reaches it and cannot
  * lock the owner out elsewhere.
  */
-const ACCOUNT: Bound = { free: 100, drain: HOUR_S / 4 };
+const ACCOUNT: FailureLimit = { free: 100, drain: HOUR_S / 4 };
 
-interface Counted extends Bound {
+interface Counted extends FailureLimit {
   readonly subject: string;
 }
 

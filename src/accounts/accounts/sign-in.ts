@@ -2,7 +2,7 @@ import type { Database, TenantTransaction } from '../../platform/database/databa
 import { isAdmin, type AdminRules } from './admin.js';
 import { normalizeEmail } from './email.js';
 import type { ClientNetworks } from '../../platform/http/client-networks.js';
-import { comparePassword, NOBODYS_HASH } from './password.js';
+import { comparePassword, DUMMY_HASH } from './password.js';
 import { SignInLimits } from './sign-in-limits.js';
 import type { SignInMethod } from '../../types/sign-in-methods.js';
 
@@ -38,7 +38,7 @@ export type SignInProof = PasswordProof | IdentityProof;
  * ends: a password change or unlink either commits before and is seen here, or waits and ends the
  * session.
  */
-export async function stillHolds(db: TenantTransaction, proof: SignInProof): Promise<boolean> {
+export async function isProofValid(db: TenantTransaction, proof: SignInProof): Promise<boolean> {
   const { id } = proof.user;
   if (proof.method === 'password') {
     const found = await db.query(
@@ -90,14 +90,14 @@ export async function verifyPassword(
   const [found] = await database.call<Account>(FIND, [address, from.host]);
   const attempt = { email: address, from, known: found?.known === true };
   const account = await new SignInLimits(database).attempt(attempt, async () => {
-    const stored = found?.password_hash ?? NOBODYS_HASH;
-    const { matches, renewed } = await comparePassword(password, stored, from.site);
+    const stored = found?.password_hash ?? DUMMY_HASH;
+    const { matches, rehashed: renewed } = await comparePassword(password, stored, from.site);
     if (!matches || !found?.password_hash) return undefined;
     if (renewed === undefined) return { ...found, password_hash: stored };
     const current = await renewHash(database, { id: found.id, stored, renewed });
     if (current === renewed) return { ...found, password_hash: renewed };
     // Another request replaced the hash first: a concurrent sign-in or a password change.
-    const again = await comparePassword(password, current ?? NOBODYS_HASH, from.site);
+    const again = await comparePassword(password, current ?? DUMMY_HASH, from.site);
     return again.matches && current !== null ? { ...found, password_hash: current } : undefined;
   });
   if (!account) return undefined;

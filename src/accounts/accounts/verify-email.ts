@@ -1,7 +1,7 @@
 import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
 import { violates } from '../../platform/database/constraints.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
-import { takeMailToken } from '../mail/mail-tokens.js';
+import { consumeMailToken } from '../mail/mail-tokens.js';
 import { requestMail } from '../mail/request-mail.js';
 import { isMailbox } from './email.js';
 import { invalidToken } from './reset-password.js';
@@ -42,7 +42,7 @@ export async function verifyEmail(
 ): Promise<string> {
   try {
     return await database.asPlatform().transaction(async (db) => {
-      const proven = await takeMailToken(db, 'verify-email', token);
+      const proven = await consumeMailToken(db, 'verify-email', token);
       const addresses = proven?.userId === userId && (await lockAddresses(db, userId));
       if (!proven || !addresses) throw invalidToken();
       if (proven.email === addresses.email) {

@@ -41,7 +41,7 @@ export class WalletNonces {
   }
 
   /** Reports whether this platform issued the nonce and it has not expired, used or not. */
-  isOurs(nonce: string, now = Date.now()): boolean {
+  isAuthentic(nonce: string, now = Date.now()): boolean {
     const [, text = '', digest = ''] = FORM.exec(nonce) ?? [];
     if (text === '' || expiryOf(text).getTime() <= now) return false;
     return this.#secrets

@@ -10,7 +10,7 @@ const MAX_AGE_MS = 10 * 60_000;
 const CLOCK_SKEW_MS = 60_000;
 
 /** A claim to a wallet, with its signed message. */
-export interface ShownWallet {
+export interface WalletClaim {
   readonly address: string;
   /** An EIP-4361 message with a nonce of this platform. */
   readonly message: string;
@@ -54,7 +54,7 @@ export class WalletProofs {
    * @throws BadRequestError for an invalid or mismatching address, message or signature; ChainAwayError
    *   when an unavailable chain is needed to check a contract's signature.
    */
-  async verify(shown: ShownWallet, now = Date.now()): Promise<Hex | undefined> {
+  async verify(shown: WalletClaim, now = Date.now()): Promise<Hex | undefined> {
     const address = hexOf(ADDRESS, shown.address, 'address must be 0x and 40 hex digits');
     const signature = hexOf(BYTES, shown.signature, 'signature must be hex');
     const message = parseSiweMessage(shown.message);
@@ -65,7 +65,7 @@ export class WalletProofs {
     const { nonces } = this;
     const { chain } = this.#parts;
     if (!this.#isForUs(message) || !isTimely(message, now)) return undefined;
-    if (!nonces.isOurs(message.nonce, now)) return undefined;
+    if (!nonces.isAuthentic(message.nonce, now)) return undefined;
     // A contract at this address on another chain may have another owner.
     const asked = message.chainId === chain.chainId ? chain : undefined;
     const signed = { address, text: shown.message, signature };

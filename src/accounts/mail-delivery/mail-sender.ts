@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { isOfDeletedAccount } from '../accounts/account-deletions.js';
 import { isMailbox } from '../accounts/email.js';
-import { resetMailIsStopped } from '../accounts/reset-mail-stops.js';
+import { isResetMailBlocked } from '../accounts/reset-mail-blocks.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
 import type { MailKind } from '../../types/mail-kinds.js';
 import { MailServerError, type MailTransport } from './mail-transport.js';
@@ -98,7 +98,7 @@ export class MailSender {
       return { ...requested, message: messageOf(kind, this.#parts.webUrl, undefined) };
     }
     const { userId } = requested;
-    if (kind === 'reset-password' && (await resetMailIsStopped(db, address))) return undefined;
+    if (kind === 'reset-password' && (await isResetMailBlocked(db, address))) return undefined;
     const named = kind === 'reset-password' ? { address } : { address, userId };
     const [user] = await db.query<{ id: string }>(owner, named);
     if (!user) return undefined;

@@ -42,7 +42,7 @@ export async function makeMailToken(
 const GOOD = 'id = $hash AND kind = $kind AND expires_at > now()';
 
 /** Reports whether a token is valid now, before expensive work is done for it. */
-export async function isGoodMailToken(
+export async function isValidMailToken(
   db: Statements,
   kind: MailTokenKind,
   token: string,
@@ -58,7 +58,7 @@ export async function isGoodMailToken(
  *
  * @returns undefined if the token is unknown, used, expired or of another kind.
  */
-export async function takeMailToken(
+export async function consumeMailToken(
   db: TenantTransaction,
   kind: MailTokenKind,
   token: string,

@@ -8,7 +8,7 @@ export const mailSettings = area(
       'SMTP_URL',
       url('smtp', 'smtps').optional(),
       'the server that takes our mail, with user and password in the address; `smtp` demands STARTTLS of a server beyond this machine, unless `?requireTLS=false` says otherwise',
-      { secret: true, otherwise: 'none: the log; in production no mail' },
+      { secret: true, whenUnset: 'none: the log; in production no mail' },
     ),
     from: variable(
       'MAIL_FROM',
@@ -17,7 +17,7 @@ export const mailSettings = area(
         'an address, or a name and an address in angle brackets',
       ).optional(),
       "sender of the platform's mails",
-      { otherwise: '`no-reply@` and the host of `WEB_URL`' },
+      { whenUnset: '`no-reply@` and the host of `WEB_URL`' },
     ),
   }),
   (values, { production }) => ({

@@ -1,4 +1,4 @@
-import { setResetMailStops } from '../accounts/reset-mail-stops.js';
+import { setResetMailBlocks } from '../accounts/reset-mail-blocks.js';
 import { recordAudit } from '../../platform/audit/audit.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
 import type { RiscEventRow } from '../../platform/database/models.js';
@@ -102,12 +102,13 @@ const EFFECTS: ReadonlyMap<string, Apply> = new Map<string, Apply>([
   [
     EVENT_TYPES['account-disabled'],
     async (effect) => {
-      const done = effect.told.reason === 'hijacking' ? await shutOut(effect, true) : 'signed-out';
+      const done =
+        effect.told.reason === 'hijacking' ? await setSignInBlocked(effect, true) : 'signed-out';
       await endSessions(effect);
       return done;
     },
   ],
-  [EVENT_TYPES['account-enabled'], (effect) => shutOut(effect, false)],
+  [EVENT_TYPES['account-enabled'], (effect) => setSignInBlocked(effect, false)],
   [
     EVENT_TYPES['sessions-revoked'],
     async (effect) => {
@@ -135,18 +136,18 @@ async function endSessions({ db, subject: { userId } }: Effect): Promise<void> {
 }
 
 /** Blocks or unblocks sign-in by the identities, and reset mails to their addresses. */
-async function shutOut(
+async function setSignInBlocked(
   { db, subject, at }: Effect,
   isShutOut: boolean,
 ): Promise<'disabled' | 'enabled' | 'superseded'> {
   const { emails, identityIds } = subject;
   const changed = await db.query(
-    `UPDATE identities SET told_at = $at,
+    `UPDATE identities SET reported_at = $at,
             disabled_at = CASE WHEN $isShutOut THEN coalesce(disabled_at, now()) END
-      WHERE id = ANY ($identityIds) AND (told_at IS NULL OR told_at <= $at) RETURNING id`,
+      WHERE id = ANY ($identityIds) AND (reported_at IS NULL OR reported_at <= $at) RETURNING id`,
     { identityIds, at, isShutOut },
   );
-  await setResetMailStops(db, emails, { stopped: isShutOut, at });
+  await setResetMailBlocks(db, emails, { stopped: isShutOut, at });
   if (changed.length < identityIds.length) return 'superseded';
   return isShutOut ? 'disabled' : 'enabled';
 }

@@ -1,7 +1,7 @@
 import { compactVerify, decodeProtectedHeader, errors } from 'jose';
 import { BadRequestError } from '../../lib/errors.js';
 import { isObject, tryParseJson, type JsonObject } from '../../lib/json.js';
-import { wellFormed } from '../../lib/well-formed.js';
+import { sanitizeForJsonb } from '../../lib/well-formed.js';
 import type { ReportedEvent } from '../../types/security-events.js';
 import { UnknownKeyError, type ProviderKeys } from './provider-keys.js';
 
@@ -24,7 +24,7 @@ export class InvalidEventError extends BadRequestError {
 }
 
 /** The content of a token whose issuer, audience and signature are verified. */
-export interface VerifiedEvents {
+export interface VerifiedEventToken {
   readonly jti: string;
   /** Time of issue by the provider, in seconds since 1970. */
   readonly issuedAt: number | undefined;
@@ -53,7 +53,7 @@ const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 export async function verifyEventToken(
   token: string,
   { issuer, clientIds, keys }: EventTrust,
-): Promise<VerifiedEvents> {
+): Promise<VerifiedEventToken> {
   const { header, claims } = decode(token);
   if (withoutSlash(claims.iss) !== issuer) {
     throw new InvalidEventError('invalid_issuer', 'The token has another issuer than configured');
@@ -104,7 +104,7 @@ function decode(token: string) {
 
 const notAToken = () => new InvalidEventError('invalid_request', 'The body must be a signed token');
 
-function contentOf(claims: JsonObject, issuer: string): VerifiedEvents {
+function contentOf(claims: JsonObject, issuer: string): VerifiedEventToken {
   const { jti, iat, events } = claims;
   if (typeof jti !== 'string' || jti === '') {
     throw new InvalidEventError('invalid_request', 'The token has no jti');
@@ -125,11 +125,13 @@ function reportedEvent(type: string, told: unknown, issuer: string): ReportedEve
   // Ids of other issuers do not match any account.
   const isTheirs = iss === undefined || withoutSlash(iss) === issuer;
   return {
-    type: wellFormed(type),
+    type: sanitizeForJsonb(type),
     ...(isTheirs && textual({ sub, email })),
     ...textual({ reason }),
     ...(typeof token === 'string' &&
-      typeof by === 'string' && { token: { by: wellFormed(by), value: wellFormed(token) } }),
+      typeof by === 'string' && {
+        token: { by: sanitizeForJsonb(by), value: sanitizeForJsonb(token) },
+      }),
   };
 }
 
@@ -140,7 +142,7 @@ function textual<Name extends string>(
   const texts: Partial<Record<Name, string>> = {};
   for (const name in values) {
     const value = values[name];
-    if (typeof value === 'string' && value !== '') texts[name] = wellFormed(value);
+    if (typeof value === 'string' && value !== '') texts[name] = sanitizeForJsonb(value);
   }
   return texts;
 }

@@ -8,7 +8,7 @@ import {
 } from 'jose';
 import { ServiceError } from '../../lib/errors.js';
 import { isObject, tryParseJson } from '../../lib/json.js';
-import { readText } from '../../lib/read-beginning.js';
+import { readTextUpTo } from '../../lib/read-beginning.js';
 
 /** Milliseconds for which keys are cached (spec section 8). */
 const KEPT_MS = 24 * 60 * 60_000;
@@ -42,7 +42,7 @@ export class UnknownKeyError extends Error {
 
 type FindKey = (header: CompactJWSHeaderParameters) => Promise<CryptoKey>;
 
-interface Known {
+interface CachedKeys {
   readonly find: FindKey;
   readonly since: number;
 }
@@ -64,8 +64,8 @@ export class ProviderKeys {
   readonly #configurationUrl: string;
   readonly #now: () => number;
   readonly #timeoutMs: number;
-  #known: Known | undefined;
-  #asking: Promise<Known> | undefined;
+  #known: CachedKeys | undefined;
+  #asking: Promise<CachedKeys> | undefined;
   #askedForUnknownAt = -Infinity;
   #failure: { readonly error: KeysUnavailableError; readonly at: number } | undefined;
 
@@ -91,13 +91,13 @@ export class ProviderKeys {
     return key;
   }
 
-  async #fresh(): Promise<Known> {
+  async #fresh(): Promise<CachedKeys> {
     if (this.#known && this.#now() - this.#known.since < KEPT_MS) return this.#known;
     return this.#ask();
   }
 
   /** Returns keys newer than those without the key id; undefined if there are none yet. */
-  async #afterRotation(known: Known, began: number): Promise<Known | undefined> {
+  async #afterRotation(known: CachedKeys, began: number): Promise<CachedKeys | undefined> {
     if (known.since >= began) return undefined;
     if (this.#known && this.#known !== known) return this.#known;
     if (this.#asking) return this.#asking;
@@ -111,7 +111,7 @@ export class ProviderKeys {
   }
 
   /** Requests the keys, unless a request has just failed. @throws KeysUnavailableError */
-  #ask(): Promise<Known> {
+  #ask(): Promise<CachedKeys> {
     if (this.#asking) return this.#asking;
     if (this.#failure && this.#now() - this.#failure.at < FAILURE_MS) {
       return Promise.reject(this.#failure.error);
@@ -120,7 +120,7 @@ export class ProviderKeys {
     return this.#asking;
   }
 
-  async #fetched(): Promise<Known> {
+  async #fetched(): Promise<CachedKeys> {
     try {
       this.#known = {
         find: await fetchKeys(this.#configurationUrl, this.#timeoutMs),
@@ -138,7 +138,7 @@ export class ProviderKeys {
 
 /** Returns the key that the header names, if there is exactly one. */
 async function keyAmong(
-  { find }: Known,
+  { find }: CachedKeys,
   header: CompactJWSHeaderParameters,
 ): Promise<CryptoKey | undefined> {
   try {
@@ -190,7 +190,7 @@ async function fetchObject(
     await response.body?.cancel();
     throw new TypeError(`The provider answered ${response.status}`);
   }
-  const body = tryParseJson(await readText(Readable.fromWeb(response.body), MAX_BYTES));
+  const body = tryParseJson(await readTextUpTo(Readable.fromWeb(response.body), MAX_BYTES));
   if (!isObject(body)) throw new TypeError('The answer of the provider is not a JSON object');
   return body;
 }

@@ -7,7 +7,7 @@ import type { TokenGate } from './token-gate.js';
 const MAX_WALLETS = 20;
 
 /** The result of a gate check, and the facts that decided it. */
-export interface GateAnswer {
+export interface GateResult {
   /** True if the address holds enough and is proven to be the user's. */
   readonly verified: boolean;
   readonly holds: boolean;
@@ -23,7 +23,7 @@ export interface GateAnswer {
 }
 
 /** Checks an address whose ownership is already proven. */
-export async function checkProvenAddress(gate: TokenGate, address: Hex): Promise<GateAnswer> {
+export async function checkProvenAddress(gate: TokenGate, address: Hex): Promise<GateResult> {
   return answer(gate, [address], true);
 }
 
@@ -38,7 +38,7 @@ export async function checkGate(
   gate: TokenGate,
   tenant: TenantDatabase | undefined,
   address: Hex | undefined,
-): Promise<GateAnswer> {
+): Promise<GateResult> {
   const linked = tenant ? await linkedWallets(tenant) : [];
   if (address === undefined) return answer(gate, linked, true);
   return answer(gate, [address], linked.includes(address));
@@ -48,7 +48,7 @@ async function answer(
   gate: TokenGate,
   addresses: readonly Hex[],
   areProven: boolean,
-): Promise<GateAnswer> {
+): Promise<GateResult> {
   const [most] = await gate.holdingsOf(addresses);
   const holding = most ?? { address: null, holds: false, balance: '0' };
   const proven = areProven && most !== undefined;

@@ -4,10 +4,10 @@ import { isAtLeast, plainDecimal, wholeTokens } from '../../money/chain/amount.j
 import { ChainAwayError, ChainNode } from '../../money/chain/chain-node.js';
 import type { ChainSettings } from '../../money/chain/settings.js';
 import { UnavailableError } from '../../lib/errors.js';
-import { keptFor } from '../../lib/kept-for.js';
+import { cachedFor } from '../../lib/cached-for.js';
 
 /** Milliseconds for which balances are cached: less than the 30 seconds that the API promises. */
-const KEPT_MS = 20_000;
+const BALANCE_CACHE_MS = 20_000;
 /** Milliseconds for which decimals are cached; a token's decimals do not change. */
 const DECIMALS_KEPT_MS = 60 * 60_000;
 
@@ -38,7 +38,7 @@ export class NoTokenError extends UnavailableError {
 export class TokenGate {
   readonly #token: NonNullable<ChainSettings['platformToken']> | undefined;
   readonly #node: ChainNode | undefined;
-  readonly #decimals = keptFor(DECIMALS_KEPT_MS, () => this.#readDecimals());
+  readonly #decimals = cachedFor(DECIMALS_KEPT_MS, () => this.#readDecimals());
   readonly #balances = new Map<Hex, () => Promise<bigint>>();
 
   constructor({ platformToken: token }: Pick<ChainSettings, 'platformToken'>) {
@@ -78,7 +78,7 @@ export class TokenGate {
   #balanceOf(address: Hex): Promise<bigint> {
     const kept = this.#balances.get(address);
     if (kept) return kept();
-    const ask = keptFor(KEPT_MS, () => this.#readBalance(address));
+    const ask = cachedFor(BALANCE_CACHE_MS, () => this.#readBalance(address));
     setBounded(this.#balances, address, ask, MAX_KEPT);
     return ask();
   }

@@ -26,7 +26,7 @@ export interface Question {
 
 /** Conversations of users with their agents. */
 export class Chats {
-  readonly #directory: Pick<HostDirectory, 'of'>;
+  readonly #directory: Pick<HostDirectory, 'accessTo'>;
   readonly #settings: { readonly ai: AiSettings };
   readonly #limiter = new QuotaLimiter({
     total: MAX_TURNS,
@@ -34,7 +34,7 @@ export class Chats {
     message: 'Too many questions are being answered: come again when one of them is',
   });
 
-  constructor(directory: Pick<HostDirectory, 'of'>, settings: { readonly ai: AiSettings }) {
+  constructor(directory: Pick<HostDirectory, 'accessTo'>, settings: { readonly ai: AiSettings }) {
     this.#directory = directory;
     this.#settings = settings;
   }
@@ -55,7 +55,7 @@ export class Chats {
     const { ai } = this.#settings;
     const agent = await getAgent(tenant, agentId);
     requireRunning(agent);
-    const host = await this.#directory.of(agent.host);
+    const host = await this.#directory.accessTo(agent.host);
     // Only checks for a provider: without one the agent could only fail.
     requireProvider(ai.providers, ai.provider);
     const asked = { message, conversation, requestId };

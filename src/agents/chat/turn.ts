@@ -4,7 +4,7 @@ import { refusesData } from '../../platform/database/constraints.js';
 import type { TenantDatabase } from '../../platform/database/database.js';
 import type { AgentRow, MessageRow } from '../../platform/database/models.js';
 import { ConflictError } from '../../lib/errors.js';
-import { uuidOf } from '../../lib/uuid-of.js';
+import { deterministicUuid } from '../../lib/uuid-of.js';
 import { ANSWER_TIMEOUT_MS } from '../hosts/gateway.js';
 import { beginTurn, keepMessage, type NewMessage } from './messages.js';
 
@@ -51,7 +51,7 @@ export async function* chatTurn(
   const bounds = { ...KEEPING, ...keeping };
   const side = { agentId: agent.id, userId: agent.userId, conversation };
   const idOf = (role: 'user' | 'assistant') =>
-    uuidOf([requestId, agent.id, conversation, message, role]);
+    deterministicUuid([requestId, agent.id, conversation, message, role]);
   const answerId = idOf('assistant');
   const asked = { id: idOf('user'), role: 'user', content: message, status: 'complete' } as const;
   const longestMs = ANSWER_TIMEOUT_MS + bounds.mostMs;
@@ -74,7 +74,7 @@ export async function* chatTurn(
     // Also reached if the reader leaves early, which ends this generator here.
     const said = { ...side, id: answerId, role: 'assistant', content, status } as const;
     const turnBytes = Buffer.byteLength(message) + Buffer.byteLength(content);
-    const kept = keepSurely(tenant, { message: said, turnBytes }, bounds);
+    const kept = storeWithRetry(tenant, { message: said, turnBytes }, bounds);
     stored = await withinWait(kept, bounds.waitMs);
   }
   const unstored = { id: answerId, conversation, content, createdAt: new Date() };
@@ -82,7 +82,7 @@ export async function* chatTurn(
 }
 
 /** Stores a message, retrying while the database is unavailable. */
-async function keepSurely(
+async function storeWithRetry(
   tenant: TenantDatabase,
   { message, turnBytes }: { readonly message: NewMessage; readonly turnBytes: number },
   { mostMs, retryMs }: Keeping,

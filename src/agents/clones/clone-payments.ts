@@ -2,7 +2,7 @@ import type { Hex } from 'viem';
 import { ChainAwayError, type ChainNode } from '../../money/chain/chain-node.js';
 import type { ChainSettings } from '../../money/chain/settings.js';
 import type { CloneStore, WaitingClone } from './clone-store.js';
-import { faultOf, paidBy } from './payment-fault.js';
+import { paymentFaultOf, paidBy } from './payment-fault.js';
 
 /**
  * Blocks, beyond the confirmations, to wait for a transaction that a reorganization removed; most are
@@ -28,7 +28,7 @@ export class ClonePayments {
   }
 
   /** Checks a payment once and records the change. @throws ChainAwayError */
-  async look(id: string): Promise<PaymentState> {
+  async check(id: string): Promise<PaymentState> {
     const { store } = this.#parts;
     const clone = await store.waiting(id);
     if (!clone) return 'over';
@@ -61,7 +61,7 @@ export class ClonePayments {
       return latest >= Number(block) + confirmations + MISSED_BLOCKS ? TAKEN_BACK : 'waiting';
     }
     const due = { payer, treasury, amount: BigInt(amount) };
-    if (faultOf(receipt, due)) return TAKEN_BACK;
+    if (paymentFaultOf(receipt, due)) return TAKEN_BACK;
     const isFinal = latest - receipt.blockNumber + 1 >= confirmations;
     return isFinal ? paidBy(receipt, due) : 'waiting';
   }

@@ -1,7 +1,7 @@
 import { requestProvisioning } from '../lifecycle/create-agent.js';
 import { presentAgent, updateAgent } from '../agents/agents.js';
 import { supervisedOf, type Supervised } from '../operations/supervisors.js';
-import { AGENT_IS_GONE } from '../operations/tombstone.js';
+import { AGENT_IS_GONE } from '../operations/delete-agent.js';
 import type {
   Database,
   TenantDatabase,

@@ -4,7 +4,12 @@ import { isSignedByWallet } from '../../money/chain/wallet-signature.js';
 import { agentCap } from '../model/agent-cap.js';
 import { choiceOf } from '../model/agent-model.js';
 import { getAgent } from '../agents/agents.js';
-import { checkLimit, insertAgent, lockAgentsOf, withItsName } from '../lifecycle/create-agent.js';
+import {
+  checkLimit,
+  insertAgent,
+  lockAgentsOf,
+  translateNameConflict,
+} from '../lifecycle/create-agent.js';
 import type { Requester } from '../../platform/audit/requester.js';
 import type { Receipt } from '../../money/chain/answers.js';
 import { ChainAwayError, type ChainNode } from '../../money/chain/chain-node.js';
@@ -17,13 +22,13 @@ import type {
 } from '../../platform/database/database.js';
 import type { AgentRow, CloneRow } from '../../platform/database/models.js';
 import { BadRequestError, UnavailableError } from '../../lib/errors.js';
-import type { HostEngines } from '../hosts/host-engines.js';
-import { keptFor } from '../../lib/kept-for.js';
+import type { DockerHosts } from '../hosts/docker-hosts.js';
+import { cachedFor } from '../../lib/cached-for.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
-import { linkedWallets } from '../../money/wallets/own-wallets.js';
+import { ownWallets } from '../../money/wallets/own-wallets.js';
 import { PaymentInvalidError, PaymentNotFoundError, PaymentUsedError } from './clone-errors.js';
 import type { Specialization } from '../../types/clone-terms.js';
-import { faultOf } from './payment-fault.js';
+import { paymentFaultOf } from './payment-fault.js';
 import type { CloneSettings } from './settings.js';
 
 /** Seconds between a payment's stated time and its block's time at most. */
@@ -68,7 +73,7 @@ export interface Cloned {
 interface CloneParts {
   readonly database: Database;
   readonly secrets: SecretBox;
-  readonly engines: Pick<HostEngines, 'awayHere'>;
+  readonly engines: Pick<DockerHosts, 'unavailableLocalHost'>;
   /** True if users may create agents. */
   readonly enabled: boolean;
   readonly accounts: AdminRules;
@@ -101,7 +106,7 @@ export class Clones {
 
   constructor(parts: CloneParts) {
     this.#parts = parts;
-    this.#isChainThere = keptFor(SEEN_MS, async () => {
+    this.#isChainThere = cachedFor(SEEN_MS, async () => {
       try {
         await parts.node.blockNumber();
         return true;
@@ -174,7 +179,7 @@ export class Clones {
     const { engines, node, secrets } = this.#parts;
     const { idempotencyId: id, requestId } = by;
     const { id: parentAgentId, userId, plan, model, aiProvider, config, image } = parent;
-    const notOn = await engines.awayHere(owner);
+    const notOn = await engines.unavailableLocalHost(owner);
     const paid = { chainId: String(node.chainId), hash };
     const insert = async (db: TenantTransaction): Promise<Cloned> => {
       // Claim first: a concurrent second request waits here and fails with the claim's error.
@@ -196,7 +201,7 @@ export class Clones {
       return { agent, clone };
     };
     try {
-      return await withItsName(asked, () => owner.transaction(insert));
+      return await translateNameConflict(asked, () => owner.transaction(insert));
     } catch (error) {
       if (!violates(error, 'payment_claims_pkey')) throw error;
       const earlier = await owner.transaction((db) => this.#findPaid(db, hash));
@@ -235,7 +240,7 @@ export class Clones {
     const { node } = this.#parts;
     const { isAgain, receipt, treasury } = paid;
     const { amount, from, timestamp, to } = asked.paymentProof;
-    const fault = faultOf(receipt, { payer: hexOf(from), amount, treasury });
+    const fault = paymentFaultOf(receipt, { payer: hexOf(from), amount, treasury });
     // The recipient that the caller states ranks among the faults found on the chain.
     const isElsewhere = fault !== 'reverted' && fault !== 'wrong_token' && hexOf(to) !== treasury;
     if (isElsewhere) throw new PaymentInvalidError('wrong_recipient');
@@ -254,7 +259,7 @@ export class Clones {
     const { node, settings } = this.#parts;
     const { from, signature } = asked.paymentProof;
     const address = hexOf(from);
-    const linked = await owner.transaction((db) => linkedWallets(db, owner.userId ?? ''));
+    const linked = await owner.transaction((db) => ownWallets(db, owner.userId ?? ''));
     if (linked.includes(address)) return true;
     if (settings.payerProof === 'linked') return linked.length === 0;
     if (signature === undefined) return false;

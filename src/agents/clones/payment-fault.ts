@@ -24,7 +24,7 @@ export type PaymentFault =
  * treasury add up to the price. Its own recipient field is ignored: one of several calls names none, and
  * the fee is a transfer too.
  */
-export function faultOf(receipt: Receipt, due: DuePayment): PaymentFault | undefined {
+export function paymentFaultOf(receipt: Receipt, due: DuePayment): PaymentFault | undefined {
   if (!receipt.succeeded) return 'reverted';
   const made = transfersOf(receipt).filter(({ isFee }) => !isFee);
   const toTreasury = made.filter(({ to }) => to === due.treasury);

@@ -6,7 +6,7 @@ import { frequencyMs } from './frequency.js';
 export const DEFAULT_HEARTBEAT = { frequency: '3h', enabled: false } as const;
 
 /** A stored setting; every change gives the user's setting a new `updatedAt`. */
-export type SetHeartbeat = Pick<HeartbeatRow, 'userId' | 'frequency' | 'enabled' | 'updatedAt'>;
+export type HeartbeatSetting = Pick<HeartbeatRow, 'userId' | 'frequency' | 'enabled' | 'updatedAt'>;
 
 export type Heartbeat = Pick<HeartbeatRow, 'frequency' | 'enabled' | 'lastHeartbeatAt'> & {
   /** Null until the user has changed the setting. */
@@ -16,7 +16,7 @@ export type Heartbeat = Pick<HeartbeatRow, 'frequency' | 'enabled' | 'lastHeartb
 /** A scheduler that keeps heartbeats in step with the settings. Its calls are idempotent. */
 export interface HeartbeatScheduler {
   /** @throws UnavailableError if the scheduler does not answer; the change may have been applied. */
-  apply(heartbeat: SetHeartbeat): Promise<void>;
+  apply(heartbeat: HeartbeatSetting): Promise<void>;
 }
 
 /** Reads the user's setting, or returns the default. */

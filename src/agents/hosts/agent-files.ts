@@ -12,7 +12,7 @@ import type { HostAccess } from './host-access.js';
 
 /** The file access to agents' hosts. */
 interface Hosts {
-  of(id: string): Promise<Pick<HostAccess, 'browse'>>;
+  accessTo(id: string): Promise<Pick<HostAccess, 'browse'>>;
 }
 
 /**
@@ -70,7 +70,7 @@ export class AgentFiles implements Files {
     call: C,
     signal = new AbortController().signal,
   ): Promise<WorkspaceAnswers[C['what']]> {
-    const host = await this.#hosts.of(this.#agent.host);
+    const host = await this.#hosts.accessTo(this.#agent.host);
     let text = '';
     for await (const piece of host.browse(this.#agent, call, signal)) {
       text += piece;

@@ -1,7 +1,7 @@
 import { createParser, type ParseError } from 'eventsource-parser';
 import * as z from 'zod';
 import { BadGatewayError } from '../../lib/errors.js';
-import { strictCall } from '../../platform/http/strict-call.js';
+import { boundedRequest } from '../../platform/http/strict-call.js';
 import { tryParseJson } from '../../lib/json.js';
 
 /** Milliseconds an agent may take for a whole answer, including tool calls. */
@@ -47,7 +47,7 @@ export async function* askGateway(
   let length = 0;
   let empty = 0;
   try {
-    const { status, body } = await strictCall({
+    const { status, body } = await boundedRequest({
       url: `http://127.0.0.1:${gateway.port}/v1/chat/completions`,
       headers: { authorization: `Bearer ${gateway.token}` },
       body: {

@@ -6,7 +6,7 @@ import type { DiskSpace } from '../../docker/containers/docker-disk.js';
 import type { DockerHost } from '../../docker/containers/docker-host.js';
 import type { Database } from '../../platform/database/database.js';
 import { ServiceError } from '../../lib/errors.js';
-import { keptFor } from '../../lib/kept-for.js';
+import { cachedFor } from '../../lib/cached-for.js';
 import type { Allowed } from '../../platform/outbound/reachable.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { AgentFiles } from './agent-files.js';
@@ -43,7 +43,7 @@ export class HostDirectory {
     this.#parts = parts;
     this.#local = new LocalHost({ ...parts, id: parts.here });
     const { docker } = parts;
-    this.engineHere = keptFor(ENGINE_CACHED_MS, async () => {
+    this.engineHere = cachedFor(ENGINE_CACHED_MS, async () => {
       const available = await docker.available();
       return { available, disk: (available && (await docker.disk.space())) || null };
     });
@@ -54,7 +54,7 @@ export class HostDirectory {
    *
    * @throws HostUnreachableError if the host's worker has published no address.
    */
-  async of(id: string): Promise<HostAccess> {
+  async accessTo(id: string): Promise<HostAccess> {
     const { database, here } = this.#parts;
     if (id === here) return this.#local;
     const [host] = await database
@@ -67,7 +67,7 @@ export class HostDirectory {
   /** Returns access to a host whose Docker is available. @throws ServiceError 500 (spec 4.11) */
   async withDocker(id: string): Promise<HostAccess> {
     if (id === this.#parts.here) await requireDocker(this.#parts.docker);
-    return this.of(id);
+    return this.accessTo(id);
   }
 
   /** Returns the files of an agent's workspace. */

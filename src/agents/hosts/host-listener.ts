@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Release } from '../../lib/fair-limiter.js';
-import { meansUs } from '../../platform/http/own-names.js';
+import { isOwnHost } from '../../platform/http/own-hosts.js';
 import { tryParseJson } from '../../lib/json.js';
 import { QuotaLimiter } from '../../lib/quota-limiter.js';
-import { readText } from '../../lib/read-beginning.js';
+import { readTextUpTo } from '../../lib/read-beginning.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import type { HostAccess } from './host-access.js';
 import { isHostToken } from './host-token.js';
@@ -115,11 +115,13 @@ export class HostListener {
     response.once('close', () => ending.abort());
     let release: Release | undefined;
     try {
-      if (!meansUs(request, this.#parts.names)) return refuse(response, 421);
+      if (!isOwnHost(request, this.#parts.names)) return refuse(response, 421);
       if (request.method !== 'POST' || request.url !== CALLS_PATH) return refuse(response, 404);
       const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
       if (!isHostToken(secrets, id, token)) return refuse(response, 401);
-      const call = hostCall.safeParse(tryParseJson(await readText(request, MAX_CALL_BYTES))).data;
+      const call = hostCall.safeParse(
+        tryParseJson(await readTextUpTo(request, MAX_CALL_BYTES)),
+      ).data;
       if (!call) return refuse(response, 400);
       release = this.#calls.tryTake(ownerOf(call));
       if (!release) return refuse(response, 503);

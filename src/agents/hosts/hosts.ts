@@ -27,7 +27,7 @@ export interface HostReport {
  * An error: the host name belongs to another engine. Two machines with one name would receive each
  * other's agents.
  */
-export class HostTakenError extends Error {
+export class HostNameTakenError extends Error {
   constructor(host: string, why: string) {
     super(`The host name "${host}" ${why}`);
     this.name = 'HostTakenError';
@@ -60,7 +60,7 @@ const REPORT = `
  *
  * @param takeoverFrom the engine whose name this engine takes over.
  * @returns true if this engine has the lease; false while its id is unknown.
- * @throws HostTakenError
+ * @throws HostNameTakenError
  */
 export async function reportHost(
   database: Database,
@@ -107,14 +107,14 @@ async function takeLease(
   // Prevents placement on the host until the lease is decided.
   await db.lock('hosts');
   const host = await db.Host.findByPk(id, { lock: true });
-  if (host?.removedAt) throw new HostTakenError(id, 'is being removed: try again in a minute');
+  if (host?.removedAt) throw new HostNameTakenError(id, 'is being removed: try again in a minute');
   if (!host || host.engineId === null || host.engineId === engineId) return true;
   if (engineId === undefined) return false;
   const load = await hostLoad(db, id);
   if (!load) return false;
   const { agents, unseenSeconds } = load;
   if (!isSilent(load) || (agents > 0 && takeoverFrom !== host.engineId)) {
-    throw new HostTakenError(
+    throw new HostNameTakenError(
       id,
       `belongs to another Docker engine: ${host.engineId} with ${agents} agents ( ` +
         `${Math.round(unseenSeconds)} s since its last report). Give this machine another name in AGENT_HOST ` +
@@ -180,7 +180,7 @@ export async function hostLoad(db: Statements, id: string): Promise<HostLoad | u
 }
 
 /** Reports whether a host was removed for good or is being removed; any tenant may call this. */
-export async function isHostGone(db: Statements, id: string): Promise<boolean> {
+export async function isHostRemoved(db: Statements, id: string): Promise<boolean> {
   const sql = 'SELECT id FROM host_marks() WHERE id = $id AND removed_at IS NULL';
   return (await db.query(sql, { id })).length === 0;
 }

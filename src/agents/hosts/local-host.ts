@@ -3,7 +3,7 @@ import { readGatewayToken } from '../credentials/agent-secrets.js';
 import { findAgent } from '../agents/agents.js';
 import { askGateway } from './gateway.js';
 import { MemoryFullError, MemorySizes } from '../memory/memory-sizes.js';
-import { workspacePlace } from '../memory/workspace-place.js';
+import { workspaceLocation } from '../memory/workspace-location.js';
 import {
   ContainerMissingError,
   DiskLowError,
@@ -154,7 +154,7 @@ export class LocalHost implements HostAccess {
   async #browsed(agent: AgentRef, call: WorkspaceCall, signal: AbortSignal): Promise<string> {
     const { database, docker, helper, id, image: usual } = this.#parts;
     const { agentId, userId } = agent;
-    const placeOf = () => workspacePlace(database.asUser(userId), { agentId, userId, host: id });
+    const placeOf = () => workspaceLocation(database.asUser(userId), { agentId, userId, host: id });
     const { image, volume } = await placeOf();
     const isWriting = call.what === 'write' || call.what === 'sync';
     if (isWriting) await this.#memorySizes.admitWriting(agent);

@@ -1,12 +1,12 @@
 import type { AgentRow } from '../../platform/database/models.js';
 import type { TenantTransaction } from '../../platform/database/database.js';
-import { buryAgent } from '../operations/tombstone.js';
+import { markDeleted } from '../operations/delete-agent.js';
 
 /**
  * Records that a host's agents are lost with it. Lost agents can only be removed; a removal in progress
  * is completed here.
  */
-export async function loseAgents(
+export async function markAgentsLost(
   db: TenantTransaction,
   by: { readonly actor: string; readonly requestId: string },
   host: string,
@@ -21,7 +21,7 @@ export async function loseAgents(
      SELECT id FROM agents WHERE host = $host AND desired = 'deleted' AND deleted_at IS NULL`,
     { host },
   );
-  for (const { id } of removals) await buryAgent(db, id, '', new Date());
+  for (const { id } of removals) await markDeleted(db, id, '', new Date());
 
   const lost = `agent_id IN (SELECT id FROM agents WHERE host = $host AND deleted_at IS NULL)`;
   await db.query(

@@ -5,7 +5,7 @@ import type { LogLine, LogOptions } from '../../docker/containers/container-logs
 import type { ContainerStats } from '../../docker/containers/container-view.js';
 import { ContainerError } from '../../docker/containers/container-errors.js';
 import { BadGatewayError, ServiceError, UnavailableError } from '../../lib/errors.js';
-import { strictCall } from '../../platform/http/strict-call.js';
+import { boundedRequest } from '../../platform/http/strict-call.js';
 import { tryParseJson } from '../../lib/json.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import type { HostAccess, Instance, Instances, Question } from './host-access.js';
@@ -86,7 +86,7 @@ export class RemoteHost implements HostAccess {
     signal?: AbortSignal,
   ): AsyncGenerator<T, void> {
     const { admissionMs = ADMISSION_MS, id, log } = this.#parts;
-    const patience = new Patience(admissionMs);
+    const patience = new IdleTimeout(admissionMs);
     let answers = false;
     try {
       const response = await this.#send(
@@ -94,16 +94,16 @@ export class RemoteHost implements HostAccess {
         signal ? AbortSignal.any([signal, patience.signal]) : patience.signal,
       );
       answers = true;
-      patience.lasts(SILENCE_MS);
+      patience.reset(SILENCE_MS);
       for await (const line of linesOf(response)) {
         // The timeout pauses while the local reader is busy.
-        patience.rests();
+        patience.pause();
         const read = answerLine.safeParse(tryParseJson(line)).data;
         if (!read) throw new BadGatewayError("The agent's host sent an invalid answer");
         if ('end' in read) return;
         if ('failure' in read) throw errorOf(read.failure, 'agentId' in call ? call.agentId : '');
         if ('item' in read) yield schema.parse(read.item);
-        patience.lasts(SILENCE_MS);
+        patience.reset(SILENCE_MS);
       }
       throw new BadGatewayError(BROKEN_OFF);
     } catch (error) {
@@ -115,13 +115,13 @@ export class RemoteHost implements HostAccess {
       throw new HostUnreachableError({ cause: error });
     } finally {
       // Closes the connection when the reader stops early, so that the worker stops its work, too.
-      patience.ends();
+      patience.stop();
     }
   }
 
   async #send(call: HostCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     const { id, secrets, url } = this.#parts;
-    const { status, body } = await strictCall({
+    const { status, body } = await boundedRequest({
       url: `${url}${CALLS_PATH}`,
       headers: { authorization: `Bearer ${hostToken(secrets, id)}` },
       body: call,
@@ -138,29 +138,29 @@ export class RemoteHost implements HostAccess {
 }
 
 /** A timeout that aborts a call when no line arrives in time. */
-class Patience {
+class IdleTimeout {
   readonly #ending = new AbortController();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(ms: number) {
-    this.lasts(ms);
+    this.reset(ms);
   }
 
   get signal(): AbortSignal {
     return this.#ending.signal;
   }
 
-  lasts(ms: number): void {
-    this.rests();
+  reset(ms: number): void {
+    this.pause();
     this.#timer = setTimeout(() => this.#ending.abort(), ms);
   }
 
-  rests(): void {
+  pause(): void {
     clearTimeout(this.#timer);
   }
 
-  ends(): void {
-    this.rests();
+  stop(): void {
+    this.pause();
     this.#ending.abort();
   }
 }

@@ -9,14 +9,14 @@ export const hostSettings = area(
       'HOST_LISTEN',
       listenAddress.optional(),
       "address a worker listens on to serve its host's chat, logs, statistics and files to API processes elsewhere",
-      { otherwise: 'not at all' },
+      { whenUnset: 'not at all' },
     ),
     url: variable(
       'HOST_URL',
       url('http', 'https').optional(),
       'address at which those processes reach the worker',
       {
-        otherwise: 'from `HOST_LISTEN`',
+        whenUnset: 'from `HOST_LISTEN`',
       },
     ),
   }),

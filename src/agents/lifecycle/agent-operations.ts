@@ -11,12 +11,12 @@ import type { TenantDatabase } from '../../platform/database/database.js';
 import type { AgentRow, OperationRow } from '../../platform/database/models.js';
 import { isUnpaidClone } from '../operations/unpaid-clone.js';
 import { BadRequestError, ConflictError, UnavailableError } from '../../lib/errors.js';
-import type { HostEngines } from '../hosts/host-engines.js';
-import { isHostGone } from '../hosts/hosts.js';
+import type { DockerHosts } from '../hosts/docker-hosts.js';
+import { isHostRemoved } from '../hosts/hosts.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { agentConfig } from '../model/agent-config.js';
 import { sealCredential, type CredentialChange } from '../credentials/agent-credentials.js';
-import { choiceOf, requireOwnModel, wantedModel } from '../model/agent-model.js';
+import { choiceOf, requireOwnModel, requestedModelOf } from '../model/agent-model.js';
 import { checkSkillLimit, withSkill } from '../model/agent-skills.js';
 import type { SkillChange } from '../../types/skill-change.js';
 import { findAgent, getAgent } from '../agents/agents.js';
@@ -57,7 +57,7 @@ interface Change {
 
 export interface AgentOperationParts {
   readonly supervisors: AgentSupervisors;
-  readonly engines: Pick<HostEngines, 'require'>;
+  readonly engines: Pick<DockerHosts, 'require'>;
   readonly secrets: SecretBox;
   readonly images: RuntimeImageNames;
   /** The provider for models without a provider of their own. */
@@ -215,7 +215,7 @@ export class AgentOperations {
     requireOwnModel(after.model, after.config);
     const entitlement = await this.#entitlement(by, before);
     if (entitlement === undefined) return;
-    if (isChanged(before, after)) wantedModel(choiceOf(after), entitlement.plan);
+    if (isChanged(before, after)) requestedModelOf(choiceOf(after), entitlement.plan);
     checkSkillLimit(after.config, entitlement, before.config);
   }
 
@@ -229,7 +229,7 @@ export class AgentOperations {
   ): Promise<Admitted> {
     const { engines, secrets, supervisors } = this.#parts;
     const { idempotencyId: id, tenant } = by;
-    if (await isHostGone(tenant, agent.host)) {
+    if (await isHostRemoved(tenant, agent.host)) {
       if (kind !== 'delete') throw new HostGoneError(agent.host);
       await removeLostAgent(by, agent, id);
       return { agent, kind, operationId: id, run: undefined };
@@ -249,7 +249,7 @@ export class AgentOperations {
     const begun = { agent, kind, operationId, run: undefined };
     // A repeated request: the operation has begun and may have ended.
     if (row.status !== 'requested') return begun;
-    const isKept = operationRules(kind).refused === 'kept';
+    const isKept = operationRules(kind).onRefusal === 'kept';
     try {
       const supervised = supervisedOf(agent);
       const asked = await supervisors.request(supervised, kind, operationId, row.requestedAt);

@@ -46,7 +46,7 @@ export async function createAgent(
   box: SecretBox,
   agent: NewAgent,
 ): Promise<{ agent: AgentRow; operation: OperationRow }> {
-  return withItsName(agent, () =>
+  return translateNameConflict(agent, () =>
     tenant.transaction(async (db) => {
       await lockAgentsOf(db, agent.userId);
       const earlier = await db.Agent.findOne({ where: { id: agent.id, userId: agent.userId } });
@@ -74,7 +74,7 @@ export const lockAgentsOf = (db: TenantTransaction, userId: string): Promise<voi
  * Stores a new agent with its name, address, tokens and requester, but without an operation. The caller
  * must have locked the owner's agents.
  *
- * @throws the same as `createAgent`, except for a name conflict: `withItsName` converts that.
+ * @throws the same as `createAgent`, except for a name conflict: `translateNameConflict` converts that.
  */
 export async function insertAgent(
   db: TenantTransaction,
@@ -109,7 +109,7 @@ export const requestProvisioning = (
  *
  * @throws ConflictError when the owner already has an agent of that name.
  */
-export async function withItsName<T>(
+export async function translateNameConflict<T>(
   { name }: Pick<NewAgent, 'name'>,
   insert: () => Promise<T>,
 ): Promise<T> {

@@ -6,7 +6,7 @@ import type { Requester } from '../../platform/audit/requester.js';
 import type { Database } from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
 import { UnavailableError } from '../../lib/errors.js';
-import type { HostEngines } from '../hosts/host-engines.js';
+import type { DockerHosts } from '../hosts/docker-hosts.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { agentCap } from '../model/agent-cap.js';
 import { requireOwnModel } from '../model/agent-model.js';
@@ -29,7 +29,7 @@ export interface DeploymentParts {
   readonly database: Database;
   readonly secrets: SecretBox;
   readonly supervisors: AgentSupervisors;
-  readonly engines: Pick<HostEngines, 'awayHere'>;
+  readonly engines: Pick<DockerHosts, 'unavailableLocalHost'>;
   /** False if nobody may create agents. */
   readonly enabled: boolean;
   /** The provider for models without a provider of their own. */
@@ -61,7 +61,7 @@ export class Deployments {
     const choice = { model, aiProvider, ownModel: requireOwnModel(model, config) };
     const userId = by.actor;
     const tenant = database.asUser(userId);
-    const notOn = await engines.awayHere(tenant);
+    const notOn = await engines.unavailableLocalHost(tenant);
     const { agent, operation } = await createAgent(tenant, secrets, {
       id: by.idempotencyId,
       userId,

@@ -7,7 +7,7 @@ import { ConflictError, NotFoundError, ServiceError, UnavailableError } from '..
 import { FairLimiter } from '../../lib/fair-limiter.js';
 import { isSilent } from '../hosts/host-status.js';
 import { hostLoad } from '../hosts/hosts.js';
-import { loseAgents } from '../hosts/lose-agents.js';
+import { markAgentsLost } from '../hosts/lose-agents.js';
 
 /** Most agents that one drain stops; a repeated drain continues with the rest. */
 const MAX_DRAINED = 200;
@@ -122,7 +122,7 @@ export class HostOperations {
       await db.query('UPDATE hosts SET removed_at = now(), updated_at = now() WHERE id = $id', {
         id,
       });
-      await loseAgents(db, by, id);
+      await markAgentsLost(db, by, id);
       await recordAudit(db, { ...by, action: 'host.remove', subject: id, detail: lost });
     });
   }

@@ -61,7 +61,7 @@ export const agentSettings = area(
       'AGENT_RUNTIME_IMAGE',
       text.optional(),
       'the image of new agents, in production with its digest; without a registry it is on the engine, and never pulled',
-      { otherwise: "OpenClaw's, of that version" },
+      { whenUnset: "OpenClaw's, of that version" },
     ),
     runtimeVersion: variable(
       'AGENT_RUNTIME_VERSION',
@@ -72,7 +72,7 @@ export const agentSettings = area(
       'AGENT_VERSIONS',
       versionList.prefault(''),
       'releases that agents may be updated to beside that one, in production with their digests',
-      { otherwise: 'none' },
+      { whenUnset: 'none' },
     ),
     host: variable(
       'AGENT_HOST',
@@ -83,7 +83,7 @@ export const agentSettings = area(
       'AGENT_HOST_CAPACITY',
       count({ least: 0, most: 65_535 }).optional(),
       'most agents on that host; `0`: no new ones',
-      { otherwise: "by the memory of Docker's machine" },
+      { whenUnset: "by the memory of Docker's machine" },
     ),
     hostTakeover: variable(
       'AGENT_HOST_TAKEOVER',
@@ -94,7 +94,7 @@ export const agentSettings = area(
       'AGENT_STARTS_AT_ONCE',
       count({ most: 1_000 }).optional(),
       'agents of that host that are starting at a time, at most half of them of one owner',
-      { otherwise: 'two for each core, four at least' },
+      { whenUnset: 'two for each core, four at least' },
     ),
     portRange: variable(
       'AGENT_PORT_RANGE',
@@ -124,7 +124,7 @@ export const agentSettings = area(
       "networks that agents may reach besides the public internet, also `10.1.2.3:5432`; the host's own addresses need a port",
     ),
     aiHost: variable('AGENT_AI_HOST', text.optional(), "listening address for agents' AI calls", {
-      otherwise: "the containers' bridge",
+      whenUnset: "the containers' bridge",
     }),
     aiPort: variable('AGENT_AI_PORT', port.prefault('3002'), 'and its port'),
     aiMetricsPort: variable(

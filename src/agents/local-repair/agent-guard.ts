@@ -126,18 +126,21 @@ export class AgentGuard {
     return this.#occupied.get(agentId)?.local !== undefined;
   }
 
-  /** Returns the changes recorded here, except those that the supervisor has read, up to `takenIn`. */
-  past(agentId: string, takenIn: string | undefined): readonly PastTransition[] {
+  /** Returns the changes recorded here, except those that the supervisor has read, up to `lastApplied`. */
+  unappliedTransitions(
+    agentId: string,
+    lastApplied: string | undefined,
+  ): readonly PastTransition[] {
     const entry = this.#journal.get(agentId);
     if (!entry || entry.past.length === 0) return [];
-    const known = entry.past.findIndex(({ id }) => id === takenIn) + 1;
+    const known = entry.past.findIndex(({ id }) => id === lastApplied) + 1;
     const past = entry.past.slice(known);
     if (known > 0) void this.#journal.set({ ...entry, past });
     return past;
   }
 
   /** Returns the number of the supervisor's last step, to be passed to `watched`; undefined during a step. */
-  glance(agentId: string): number | undefined {
+  lastStep(agentId: string): number | undefined {
     if ((this.#occupied.get(agentId)?.steps ?? 0) > 0) return undefined;
     return this.#lastSteps.get(agentId) ?? 0;
   }
@@ -158,7 +161,7 @@ export class AgentGuard {
     const isKnown = entry?.phase === 'running' && entry.memory.since === memory.since;
     if (isKnown || glance === undefined) return;
     const found = await container();
-    if (!found || this.glance(agentId) !== glance || this.isBusy(agentId)) return;
+    if (!found || this.lastStep(agentId) !== glance || this.isBusy(agentId)) return;
     const { id: containerId, volumes } = found;
     const past = this.#journal.get(agentId)?.past ?? [];
     await this.#write({ agentId, userId, containerId, volumes, phase: 'running', memory, past });

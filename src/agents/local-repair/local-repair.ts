@@ -16,11 +16,11 @@ import { withAbsence, type DockerAbsence } from './docker-absence.js';
 import { shouldRun, type JournalEntry } from './journal-entry.js';
 import {
   LocalWatchdog,
-  NotMendedHereError,
+  NotLocallyRepairableError,
   type LocalWatchdogDependencies,
   type RepairTimes,
 } from './local-watchdog.js';
-import type { ControlPlaneReach } from './reach.js';
+import type { ControlPlaneReach } from './control-plane-reach.js';
 
 /** Milliseconds between two checks of who is in charge, and between two checks of all containers. */
 const TICK_MS = 1_000;
@@ -79,7 +79,7 @@ export class LocalRepair {
   /** Monotonic time of the next health check of each running agent. */
   readonly #checks = new Map<string, number>();
   /** Notifications for agents with local changes that their supervisors have not read. */
-  #told = new Map<string, Telling>();
+  #notified = new Map<string, Telling>();
   readonly #underWay = new Set<Promise<void>>();
 
   constructor(dependencies: LocalRepairDependencies) {
@@ -202,7 +202,7 @@ export class LocalRepair {
       if (error instanceof Error && error.name === 'AbortError') return;
       const { message: reason } = error instanceof Error ? error : { message: String(error) };
       const isTold = this.#left.has(agentId);
-      if (error instanceof NotMendedHereError) {
+      if (error instanceof NotLocallyRepairableError) {
         this.#left.set(agentId, Infinity);
         log.warn(
           { agentId, reason },
@@ -222,15 +222,15 @@ export class LocalRepair {
     const { guard, journal, log, reach, tell, times } = this.#dependencies;
     if (reach.awayForMs > 0) return;
     const now = performance.now();
-    const before = this.#told;
-    this.#told = new Map();
+    const before = this.#notified;
+    this.#notified = new Map();
     for (const { agentId, userId, past, phase } of journal.entries()) {
       if (past.length === 0) continue;
       const last = before.get(agentId) ?? { next: 0, pause: 0 };
-      this.#told.set(agentId, last);
+      this.#notified.set(agentId, last);
       if (phase === 'held' || guard.isBusy(agentId) || now < last.next) continue;
       const longer = Math.min(Math.max(last.pause * 2, times.tell), LAST_TELL_MS);
-      this.#told.set(agentId, { next: now + longer, pause: longer });
+      this.#notified.set(agentId, { next: now + longer, pause: longer });
       const telling = limiter
         .run({ owner: userId }, () => tell({ agentId, userId }))
         .catch((error: unknown) =>

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { deathOf, endOf, observeAgent } from '../watchdog/observe-agent.js';
+import { deathCauseOf, describeEnd, observeAgent } from '../watchdog/observe-agent.js';
 import type { HostLimiters } from '../watchdog/host-limiters.js';
 import { FairLimiter } from '../../lib/fair-limiter.js';
 import type { Observation } from '../watchdog/observation.js';
@@ -57,7 +57,7 @@ export interface LocalWatchdogDependencies {
 }
 
 /** An error: the repair would need a new container or volume, which only a supervisor may create. */
-export class NotMendedHereError extends Error {
+export class NotLocallyRepairableError extends Error {
   override readonly name = 'NotMendedHereError';
 }
 
@@ -91,7 +91,7 @@ export class LocalWatchdog {
    *
    * @param heard Docker's last event for a container's end, if any.
    * @returns true if the agent is healthy, from the start or after the repair.
-   * @throws NotMendedHereError, DockerUnavailableError
+   * @throws NotLocallyRepairableError, DockerUnavailableError
    */
   async attend(
     absences: readonly DockerAbsence[],
@@ -132,7 +132,7 @@ export class LocalWatchdog {
   ): Promise<void> {
     const { phase, memory } = this.#entry;
     if (container.status !== 'exited') {
-      throw new NotMendedHereError(`The container is ${container.status}`);
+      throw new NotLocallyRepairableError(`The container is ${container.status}`);
     }
     const end = endIn(container, heard);
     const absence = absenceAt(absences, end.at);
@@ -146,18 +146,18 @@ export class LocalWatchdog {
     return this.#crash(end.cause, end);
   }
 
-  /** Inspects the container. @throws NotMendedHereError unless it is the recorded container with its memory. */
+  /** Inspects the container. @throws NotLocallyRepairableError unless it is the recorded container with its memory. */
   async #container(): Promise<ContainerState> {
     const { agentId, containerId, userId, volumes } = this.#entry;
     const { docker } = this.#dependencies;
     return limiter.run({ owner: userId }, async () => {
       const container = await docker.containers.inspect(agentId);
       if (container?.id !== containerId) {
-        throw new NotMendedHereError('The container was removed or replaced');
+        throw new NotLocallyRepairableError('The container was removed or replaced');
       }
       for (const volume of volumes) {
         if (await docker.volumes.exists(agentId, volume)) continue;
-        throw new NotMendedHereError(`The volume ${volume} was removed`);
+        throw new NotLocallyRepairableError(`The volume ${volume} was removed`);
       }
       return container;
     });
@@ -259,7 +259,7 @@ export class LocalWatchdog {
           error instanceof DockerRefusedError ||
           error instanceof PortTakenError;
         if (!isMendedByMaking) throw error;
-        throw new NotMendedHereError(error.message, { cause: error });
+        throw new NotLocallyRepairableError(error.message, { cause: error });
       }
       if (this.#entry.phase === 'killed') await this.#put({ phase: 'started' });
       await this.#settle(times.grace);
@@ -281,7 +281,8 @@ export class LocalWatchdog {
    */
   async #look(timeoutMs?: number): Promise<Observation> {
     const { port } = await this.#container();
-    if (port === undefined) throw new NotMendedHereError('The container has no published port');
+    if (port === undefined)
+      throw new NotLocallyRepairableError('The container has no published port');
     const { docker, progress } = this.#dependencies;
     const eyes = { containers: docker.containers, progress };
     const seen = await observeAgent(eyes, this.#entry.agentId, port, timeoutMs);
@@ -325,9 +326,9 @@ function reasonOf({ reason }: Observation): string {
  */
 function endIn(container: ContainerState, heard: ContainerDeath | undefined): End {
   const { exitCode = null, finishedAt, id, oomKilled } = container;
-  const death = deathOf(container);
+  const death = deathCauseOf(container);
   const at = finishedAt === undefined ? 0 : Date.parse(finishedAt);
   const isThis = heard?.containerId === id && Math.abs(heard.at - at) < SAME_END_MS;
   const cause = isThis && death !== 'oom' ? heard.cause : death;
-  return { at, cause, reason: endOf(container), crash: { exitCode, oomKilled } };
+  return { at, cause, reason: describeEnd(container), crash: { exitCode, oomKilled } };
 }

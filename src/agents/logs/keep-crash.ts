@@ -1,6 +1,6 @@
 import type { AgentContainers } from '../../docker/containers/agent-containers.js';
 import { logHistory } from './live-logs.js';
-import { wellFormed } from '../../lib/well-formed.js';
+import { sanitizeForJsonb } from '../../lib/well-formed.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { RuntimeStore } from '../operations/runtime-store.js';
 
@@ -17,7 +17,7 @@ export interface CrashScene {
  * Records the end of a container and its last log lines. The end is recorded first, so that it is stored
  * even if reading the lines fails.
  */
-export async function keepCrash(
+export async function recordCrashDetails(
   { containers, specs }: CrashScene,
   agent: AgentRef,
   transitionId: string,
@@ -31,7 +31,7 @@ export async function keepCrash(
   const redact = await specs.secretsToRedact(agent);
   const options = { limit: LAST_LINES, cursor: undefined, redact };
   const { lines } = await logHistory(containers, agent.agentId, options);
-  const lastLines = lines.map(({ line }) => wellFormed(beginningOf(line)));
+  const lastLines = lines.map(({ line }) => sanitizeForJsonb(beginningOf(line)));
   await specs.recordCrash(agent, transitionId, { ...end, lastLines });
 }
 

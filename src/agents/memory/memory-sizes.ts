@@ -5,7 +5,7 @@ import type { DockerHost } from '../../docker/containers/docker-host.js';
 import { MEASURED_TOGETHER, type VolumeUse } from '../../docker/containers/volume-meter.js';
 import type { Database } from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
-import { putInOutbox } from '../../notifications/outbox.js';
+import { requestNotification } from '../../notifications/outbox.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 
 /**
@@ -204,13 +204,23 @@ export class MemorySizes {
       const bytes = Math.max(use.bytes, Number(least.bytes));
       const files = Math.max(use.files, Number(least.files));
       const share = this.#shareOf({ bytes, files });
-      const isTold = share >= TOLD_AT || (row.toldAt !== null && share >= FORGOTTEN_AT);
-      const toldAt = isTold ? (row.toldAt ?? measuredAt) : null;
-      const measured = { bytes: String(bytes), files: String(files), measuredAt, toldAt };
+      const isTold = share >= TOLD_AT || (row.notifiedAt !== null && share >= FORGOTTEN_AT);
+      const notifiedAt = isTold ? (row.notifiedAt ?? measuredAt) : null;
+      const measured = {
+        bytes: String(bytes),
+        files: String(files),
+        measuredAt,
+        notifiedAt: notifiedAt,
+      };
       await db.AgentVolume.update(measured, { where });
-      if (row.toldAt !== null || !isTold || share >= 1) return;
+      if (row.notifiedAt !== null || !isTold || share >= 1) return;
       const id = randomUUID();
-      await putInOutbox(db, { id, agent: { agentId, userId }, event: 'memory_filling', share });
+      await requestNotification(db, {
+        id,
+        agent: { agentId, userId },
+        event: 'memory_filling',
+        share,
+      });
     });
   }
 }

@@ -3,7 +3,7 @@ import { findEntitlement } from '../../accounts/accounts/entitlement.js';
 import { PLAN_LIMITS, planRequired } from '../../types/plans.js';
 import type { TenantTransaction } from '../../platform/database/database.js';
 import { NotFoundError } from '../../lib/errors.js';
-import { wantedModel, type AgentModelChoice } from './agent-model.js';
+import { requestedModelOf, type AgentModelChoice } from './agent-model.js';
 import { checkSkillLimit } from './agent-skills.js';
 
 /** The parts of a new agent that its owner's plan limits. */
@@ -32,7 +32,7 @@ export async function agentCap(
     throw new NotFoundError('User not found');
   }
   const { isAdmin, plan } = entitlement;
-  wantedModel(choice, plan);
+  requestedModelOf(choice, plan);
   checkSkillLimit(config, entitlement);
   return isAdmin ? Number.POSITIVE_INFINITY : Math.min(PLAN_LIMITS[plan].agents, agentLimit);
 }

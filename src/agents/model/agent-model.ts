@@ -34,7 +34,7 @@ const DEFAULT_STAND_INS: readonly string[] = [
  * @throws ModelRestrictedError for a model that the plan excludes, or an unpriced model on a plan with a
  *   token quota; BadRequestError for a name that does not denote exactly one model.
  */
-export function wantedModel(agent: AgentModelChoice, plan: Plan): WantedModel {
+export function requestedModelOf(agent: AgentModelChoice, plan: Plan): WantedModel {
   const offered = offeredModel(agent, plan);
   if (offered === undefined) throw new ModelRestrictedError(nameOf(agent), plan);
   return offered;

@@ -2,7 +2,7 @@ import { recordAudit } from '../../platform/audit/audit.js';
 import type { Requester } from '../../platform/audit/requester.js';
 import type { AgentRow } from '../../platform/database/models.js';
 import { ConflictError } from '../../lib/errors.js';
-import { buryAgent } from './tombstone.js';
+import { markDeleted } from './delete-agent.js';
 
 /** 409: the agent's host was permanently removed, and the agent's memory with it. */
 export class HostGoneError extends ConflictError {
@@ -37,7 +37,7 @@ export async function removeLostAgent(
       ],
       { ignoreDuplicates: true },
     );
-    await buryAgent(db, agentId, operationId, at);
+    await markDeleted(db, agentId, operationId, at);
     await recordAudit(db, {
       actor,
       userId,

@@ -59,7 +59,7 @@ export async function requestOperation(
     if (row.status !== 'requested') return row;
     if (credential) await requestCredential(db, agent, row.id, credential);
     // A kept request cannot be withdrawn, so it is audited now; others are audited when they begin.
-    if (isNew && operationRules(kind).refused === 'kept') await auditOperation(db, row);
+    if (isNew && operationRules(kind).onRefusal === 'kept') await auditOperation(db, row);
     return row;
   });
 }
@@ -216,7 +216,7 @@ export async function joinOperation(
     const { id } = request;
     await db.Operation.destroy({ where: { id, status: 'requested', admittedAt: null } });
     // A kept request was audited when it was stored.
-    if (operationRules(request.kind).refused === 'withdrawn') {
+    if (operationRules(request.kind).onRefusal === 'withdrawn') {
       await auditOperation(db, request, joined.id);
     }
   });
@@ -243,7 +243,7 @@ export async function waitUntilBegun(
   id: string,
 ): Promise<OperationRow | null> {
   const isSafe = ({ admittedAt, kind, status }: OperationRow) =>
-    status !== 'requested' || admittedAt !== null || operationRules(kind).refused === 'kept';
+    status !== 'requested' || admittedAt !== null || operationRules(kind).onRefusal === 'kept';
   const row = await waitUntil(tenant, id, isSafe, { timeoutMs: BEGIN_TIMEOUT_MS });
   return row && isSafe(row) ? row : null;
 }

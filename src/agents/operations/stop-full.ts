@@ -12,7 +12,7 @@ const ACTOR = 'platform';
  *
  * @throws ConflictError while another operation runs, UnavailableError; the agent stays unchanged.
  */
-export async function stopFull(
+export async function stopFullAgent(
   {
     database,
     supervisors,

@@ -28,7 +28,7 @@ export interface SupervisionParts {
    * Ends parts of the agent's present or previous supervisor that cannot continue. @returns true if any
    * were found. @throws UnavailableError
    */
-  readonly endStuckParts: (agent: AgentRef) => Promise<boolean>;
+  readonly endStuckChildren: (agent: AgentRef) => Promise<boolean>;
   /** Milliseconds between two probes of a healthy agent. */
   readonly checkIntervalMs: number;
 }
@@ -54,7 +54,7 @@ export interface Supervision {
  * @throws UnavailableError when Temporal cannot be reached.
  */
 export async function ensureSupervisors(
-  { database, ensure, endStuckParts, checkIntervalMs }: SupervisionParts,
+  { database, ensure, endStuckChildren: endStuckChildren, checkIntervalMs }: SupervisionParts,
   host: string,
 ): Promise<Supervision> {
   const found = {
@@ -87,7 +87,7 @@ export async function ensureSupervisors(
   await Promise.all(
     someOf(mayBeBlocked).map(async (agent) => {
       try {
-        if (await endStuckParts(supervisedOf(agent))) found.blocked.push(agent.id);
+        if (await endStuckChildren(supervisedOf(agent))) found.blocked.push(agent.id);
       } catch (error) {
         if (error instanceof UnavailableError) throw error;
         if (!found.failed.includes(agent.id)) found.failed.push(agent.id);

@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.js';
 import type { AgentRow, AgentStatus } from '../../platform/database/models.js';
 import { NotFoundError } from '../../lib/errors.js';
 import type { NotifiedEvent } from '../../types/notification.js';
-import { putInOutbox } from '../../notifications/outbox.js';
+import { requestNotification } from '../../notifications/outbox.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { beginCredential, settleCredentials } from '../credentials/agent-credentials.js';
 import type { AgentRef } from '../../types/agent-ref.js';
@@ -18,7 +18,7 @@ import {
 } from '../../types/operation-kinds.js';
 import { auditOperation, endOperations } from './operations.js';
 import { releaseOf } from '../memory/previous-release.js';
-import { AGENT_IS_GONE, buryAgent } from './tombstone.js';
+import { AGENT_IS_GONE, markDeleted } from './delete-agent.js';
 import { recordAttempt, recordPast, recordTransition } from '../watchdog/watchdog-transitions.js';
 import type {
   PastTransition,
@@ -90,7 +90,7 @@ const STATUS_OF_STOP: Partial<Record<WatchdogCause, AgentStatus>> = {
 /** Evaluated at the time of the write, because earlier reads may be stale. */
 const IS_NOT_AS_DESIRED = literal(`watchdog ->> 'state' IS DISTINCT FROM desired`);
 
-const BRINGS_MEMORY: readonly OperationKind[] = ['reset-memory', 'restore', 'begin-anew'];
+const BRINGS_MEMORY: readonly OperationKind[] = ['reset-memory', 'restore', 'reset-empty'];
 
 /** Stores the supervisor's data of an agent. Every method is idempotent. */
 export class SupervisorStore {
@@ -166,7 +166,7 @@ export class SupervisorStore {
   }
 
   /** Returns the state that a new supervisor starts with; null when the agent no longer exists. */
-  async takeUp({ agentId, userId }: AgentRef): Promise<SupervisedState | null> {
+  async loadSupervisedState({ agentId, userId }: AgentRef): Promise<SupervisedState | null> {
     const found = await findAgent(this.#database.asUser(userId), agentId);
     if (!found) return null;
     return {
@@ -214,7 +214,7 @@ export class SupervisorStore {
           desired === 'deleted' ? {} : { desired: { [Op.ne]: 'deleted' } };
         await updateAgent(db, found.id, { ...(desired && { desired }), ...configured }, only);
         if (row.input?.credential) await beginCredential(db, row.id);
-        if (operationRules(row.kind).refused === 'withdrawn') await auditOperation(db, row);
+        if (operationRules(row.kind).onRefusal === 'withdrawn') await auditOperation(db, row);
       }
       if (operation.transition) await recordTransition(db, agent, operation.transition);
       return 'begun';
@@ -234,7 +234,7 @@ export class SupervisorStore {
       if (ended === 0 && kind !== 'delete') return;
       if (transition) await recordTransition(db, agent, transition);
       if (transition?.cause === 'memory_missing') {
-        await putInOutbox(db, { id: transition.id, agent, event: 'memory_missing' });
+        await requestNotification(db, { id: transition.id, agent, event: 'memory_missing' });
       }
       // The operation has ended, so no rollback can follow.
       if (kind === 'configure') {
@@ -253,7 +253,8 @@ export class SupervisorStore {
         const statusReason = row?.input?.reason ?? null;
         const stopped = { status: 'stopped', statusReason, observedAt: finishedAt } as const;
         await updateAgent(db, agentId, stopped);
-        if (statusReason !== null) await putInOutbox(db, { id, agent, event: 'memory_full' });
+        if (statusReason !== null)
+          await requestNotification(db, { id, agent, event: 'memory_full' });
       } else if (status === 'succeeded' && kind !== 'delete') {
         // A configuration is only stored for an agent that is stopped or never ran.
         const hasRun = { startedAt: { [Op.ne]: null } };
@@ -265,7 +266,7 @@ export class SupervisorStore {
           await updateAgent(db, agentId, { status: 'stopped', statusReason: null }, isStopped);
         }
       } else if (status === 'succeeded') {
-        await buryAgent(db, agentId, id, finishedAt);
+        await markDeleted(db, agentId, id, finishedAt);
       }
     });
   }
@@ -276,7 +277,7 @@ export class SupervisorStore {
       const { id, cause, memory, reason: statusReason } = made;
       if (!(await recordTransition(db, agent, made))) return;
       const event = eventOf(made);
-      if (event) await putInOutbox(db, { id, agent, ...event });
+      if (event) await requestNotification(db, { id, agent, ...event });
       const ofStop = STATUS_OF_STOP[cause];
       const status = ofStop ?? STATUS[memory.state];
       if (!status) return;
@@ -298,7 +299,7 @@ export class SupervisorStore {
       if (times.length === 0) return;
       const [from, until] = [Math.min(...times), Math.max(...times)];
       const event = { event: 'dealt_with_by_host', crashes: times.length, from, until } as const;
-      await putInOutbox(db, { id: `past-${first.id}`, agent, ...event });
+      await requestNotification(db, { id: `past-${first.id}`, agent, ...event });
     });
   }
 
@@ -309,7 +310,7 @@ export class SupervisorStore {
       if (!(await recordAttempt(db, agent, memory))) return;
       const { repairAttempts } = memory;
       const event = { event: 'repair_attempt', attempt: repairAttempts, maxAttempts } as const;
-      await putInOutbox(db, { id, agent, ...event });
+      await requestNotification(db, { id, agent, ...event });
     });
   }
 

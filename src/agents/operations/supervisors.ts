@@ -46,14 +46,14 @@ export interface AgentSupervisors {
    *
    * @throws UnavailableError
    */
-  knows(agent: AgentRef, operationId: string, requestedAt: Date): Promise<boolean>;
+  hasRequest(agent: AgentRef, operationId: string, requestedAt: Date): Promise<boolean>;
 
   /**
    * Reports whether an operation that has begun is in flight; false once the supervisor's run was closed.
    *
    * @throws UnavailableError also when no worker responds for the supervisor
    */
-  isAbout(agent: AgentRef, operationId: string): Promise<boolean>;
+  isInFlight(agent: AgentRef, operationId: string): Promise<boolean>;
 }
 
 /** Returns the data for starting this agent's supervisor. */

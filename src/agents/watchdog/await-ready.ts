@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentContainers } from '../../docker/containers/agent-containers.js';
 import type { ContainerState } from '../../docker/containers/container-view.js';
 import { gatewayReady } from '../../docker/containers/gateway-probe.js';
-import { endOf } from './observe-agent.js';
+import { describeEnd } from './observe-agent.js';
 import { STARTUP_LIMIT_MS, runningForMs, type StartProgress } from './start-progress.js';
 
 /** The container exited, or did not become ready within the start limit. */
@@ -40,7 +40,7 @@ export async function awaitReady(
 ): Promise<void> {
   for await (const container of whileNotReady(containers, agentId, gateway)) {
     if (!container) throw new AgentNotReadyError('The container no longer exists');
-    if (container.status !== 'running') throw new AgentNotReadyError(endOf(container));
+    if (container.status !== 'running') throw new AgentNotReadyError(describeEnd(container));
     if (!(await progress.isStarting(container))) {
       const seconds = Math.round(runningForMs(container) / 1_000);
       throw new AgentNotReadyError(`The agent was not ready within ${seconds} s of its start`);
@@ -52,7 +52,7 @@ export async function awaitReady(
  * Waits while a start uses the host: until the agent is ready, has exited or is idle, 60 s at most. Does
  * not judge whether the start has failed.
  */
-export async function whileStarting(
+export async function waitWhileStarting(
   containers: AgentContainers,
   progress: StartProgress,
   agentId: string,

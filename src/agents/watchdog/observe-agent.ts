@@ -15,7 +15,7 @@ const PROBE_TIMEOUT_MS = 5_000;
 const UNEXPECTED: readonly ContainerStatus[] = ['paused', 'restarting', 'dead'];
 
 /** The Docker access that an observation needs. */
-export interface Eyes {
+export interface ObservationDependencies {
   readonly containers: Pick<AgentContainers, 'inspect'>;
   readonly progress: Pick<StartProgress, 'isStarting'>;
 }
@@ -26,7 +26,7 @@ export interface Eyes {
  * @param timeoutMs timeout of the gateway's response.
  */
 export async function observeAgent(
-  eyes: Eyes,
+  eyes: ObservationDependencies,
   agentId: string,
   port: number,
   timeoutMs: number = PROBE_TIMEOUT_MS,
@@ -43,7 +43,7 @@ export async function observeAgent(
  * separately when the container exits.
  */
 export async function observeHealthyAgent(
-  eyes: Eyes,
+  eyes: ObservationDependencies,
   agentId: string,
   port: number,
 ): Promise<Observation> {
@@ -58,7 +58,7 @@ function healthy(observedAt: string): Observation {
 }
 
 async function unwell(
-  { progress }: Eyes,
+  { progress }: ObservationDependencies,
   container: ContainerState | undefined,
   probe: ProbeResult<unknown> | undefined,
   observedAt: string,
@@ -75,8 +75,8 @@ async function unwell(
     return { health: 'unhealthy', reason: `The container is ${container.status}`, observedAt };
   }
   if (container.status !== 'running' || !probe) {
-    const death = deathOf(container);
-    return { health: 'stopped', reason: endOf(container), death, observedAt };
+    const death = deathCauseOf(container);
+    return { health: 'stopped', reason: describeEnd(container), death, observedAt };
   }
   const reason = probe.reachable
     ? `The gateway answers its health check with ${probe.status}`
@@ -87,7 +87,7 @@ async function unwell(
 }
 
 /** Describes the end of a container in a sentence. */
-export function endOf(container: ContainerState): string {
+export function describeEnd(container: ContainerState): string {
   if (container.oomKilled) return 'The container ran out of memory';
   return container.exitCode === undefined
     ? `The container is ${container.status}`
@@ -98,7 +98,7 @@ export function endOf(container: ContainerState): string {
 const SIGNAL_BASE = 128;
 
 /** Returns the cause of a container's end, as far as its state shows. */
-export function deathOf(container: ContainerState): DeathCause {
+export function deathCauseOf(container: ContainerState): DeathCause {
   if (container.oomKilled) return 'oom';
   return (container.exitCode ?? 0) > SIGNAL_BASE ? 'kill' : 'exit';
 }

@@ -49,7 +49,7 @@ const TOKENS_PER_SECOND = 100;
  *
  * @param since `performance.now()` at the request to the provider.
  */
-export function unseenUsage(request: ChatBody, since: number): TokenUsage {
+export function estimateByElapsedTime(request: ChatBody, since: number): TokenUsage {
   const written = Math.ceil(((performance.now() - since) / 1_000) * TOKENS_PER_SECOND);
   return usageEstimate(request, Math.min(written, outputBound(request) * answersOf(request)));
 }

@@ -17,7 +17,7 @@ const STREAM_IDLE_MS = 60_000;
 const STREAM_MS = 10 * 60_000;
 
 /** A request to one provider, with its time limit. */
-export interface Ask {
+export interface ProviderCall {
   readonly name: ProviderName;
   readonly provider: ProviderConfig;
   /** The request, with the provider's own name for the model. */
@@ -46,7 +46,7 @@ export interface CompletionStream {
  *
  * @throws ProviderError; the abort reason of the signal.
  */
-export async function askForAnswer(ask: Ask): Promise<Completion> {
+export async function requestCompletion(ask: ProviderCall): Promise<Completion> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs);
   try {
     const response = await send(ask, clock);
@@ -67,7 +67,7 @@ export async function askForAnswer(ask: Ask): Promise<Completion> {
  *
  * @throws ProviderError when the stream does not begin; the chunks throw later errors.
  */
-export async function askForStream(ask: Ask): Promise<CompletionStream> {
+export async function requestStream(ask: ProviderCall): Promise<CompletionStream> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs, STREAM_MS);
   try {
     const { body, statusCode } = await send(ask, clock);
@@ -87,7 +87,7 @@ export async function askForStream(ask: Ask): Promise<CompletionStream> {
 }
 
 async function* readChunks(
-  ask: Ask & { readonly statusCode: number },
+  ask: ProviderCall & { readonly statusCode: number },
   events: AsyncGenerator<WireEvent>,
   reader: StreamReader,
   clock: AttemptClock,
@@ -151,7 +151,7 @@ export async function primed(generator: AsyncGenerator<string>): Promise<AsyncGe
 }
 
 /** Sends the request and waits for a success status. */
-async function send(ask: Ask, clock: AttemptClock): Promise<ProviderResponse> {
+async function send(ask: ProviderCall, clock: AttemptClock): Promise<ProviderResponse> {
   const { name, provider } = ask;
   const adapter = adapterOf(name);
   const wire = adapter.request(provider, ask.request);
@@ -177,7 +177,7 @@ function toHeaders(raw: ProviderResponse['headers']): Headers {
  * @param status set once the answer has begun.
  */
 async function asProviderError<T>(
-  ask: Ask,
+  ask: ProviderCall,
   clock: AttemptClock,
   work: () => Promise<T>,
   status?: number,

@@ -3,23 +3,23 @@ import { hasQuota, type Plan } from '../../types/plans.js';
 import type { Meter } from '../usage/meter.js';
 import type { UsageRecord } from '../usage/usage-record.js';
 import {
-  askForAnswer,
-  askForStream,
+  requestCompletion,
+  requestStream,
   primed,
-  type Ask,
+  type ProviderCall,
   type CompletionStream,
 } from './ask-provider.js';
 import { CircuitBreaker } from './circuit-breaker.js';
 import type { ChatBody, Completion, TokenUsage } from '../completion/completion.js';
 import { costOf } from './cost.js';
-import { LeftCalls, type CallLife, type LeftCallBounds } from './left-calls.js';
+import { AbandonedCalls, type CallLifetime, type LeftCallBounds } from './left-calls.js';
 import { NoAnswerError, type AttemptResult } from './no-answer-error.js';
 import { ProviderError } from '../completion/provider-error.js';
 import type { Attempt, Providers, Route } from './route.js';
 import { StreamUsage } from './stream-usage.js';
 import {
   tokenBound,
-  unseenUsage,
+  estimateByElapsedTime,
   usageEstimate,
   withOutputBound,
 } from '../completion/token-bound.js';
@@ -62,7 +62,7 @@ export interface Streaming extends Served {
 /** A stream in flight. */
 interface Streamed {
   readonly call: Call;
-  readonly life: CallLife;
+  readonly life: CallLifetime;
   readonly attempt: Attempt;
   readonly stream: CompletionStream;
   readonly used: StreamUsage;
@@ -101,13 +101,13 @@ interface CompletionsOptions {
  */
 export class Completions {
   readonly #circuit = new CircuitBreaker();
-  readonly #left: LeftCalls;
+  readonly #left: AbandonedCalls;
 
   readonly #options: CompletionsOptions;
 
   constructor(options: CompletionsOptions) {
     this.#options = options;
-    this.#left = new LeftCalls(options.left);
+    this.#left = new AbandonedCalls(options.left);
   }
 
   /** Ends and records the calls whose clients have disconnected. */
@@ -122,7 +122,7 @@ export class Completions {
   async answer(call: Call): Promise<Answered> {
     const life = this.#left.follow(call.userId, call.signal);
     try {
-      const { result, attempt, attempts } = await this.#begin(call, life, askForAnswer);
+      const { result, attempt, attempts } = await this.#begin(call, life, requestCompletion);
       this.#circuit.succeeded(attempt, call.userId);
       const usage = result.usage ?? usageEstimate(call.request, Math.ceil(result.bytes / 4));
       this.#record(call, attempt, usage);
@@ -136,7 +136,7 @@ export class Completions {
   async stream(call: Call): Promise<Streaming> {
     const life = this.#left.follow(call.userId, call.signal);
     try {
-      const { result, attempt, attempts } = await this.#begin(call, life, askForStream);
+      const { result, attempt, attempts } = await this.#begin(call, life, requestStream);
       const used = new StreamUsage(call.request, result);
       this.#options.meter.begin(call.callId, () => this.#recordOf(call, attempt, used.soFar));
       const metered = this.#metered({ call, life, attempt, stream: result, used });
@@ -154,8 +154,8 @@ export class Completions {
 
   async #begin<T>(
     call: Call,
-    life: CallLife,
-    ask: (ask: Ask) => Promise<T>,
+    life: CallLifetime,
+    ask: (ask: ProviderCall) => Promise<T>,
   ): Promise<{ result: T; attempt: Attempt; attempts: readonly AttemptResult[] }> {
     const { callId, userId, plan, request, route } = call;
     const { meter } = this.#options;
@@ -172,7 +172,7 @@ export class Completions {
   }
 
   /** Tries the route in order, with failing providers last instead of not at all. */
-  async #tryInOrder<T>(call: Call, life: CallLife, ask: (ask: Ask) => Promise<T>) {
+  async #tryInOrder<T>(call: Call, life: CallLifetime, ask: (ask: ProviderCall) => Promise<T>) {
     const { callId, request, route, userId } = call;
     const attempts: AttemptResult[] = [];
     const skipped = route.filter((attempt) => this.#circuit.isOpen(attempt, userId));
@@ -185,7 +185,7 @@ export class Completions {
       const done = (outcome: AttemptResult['outcome']) =>
         attempts.push(this.#attemptResult(attempt, outcome, performance.now() - began));
       this.#circuit.probing(attempt, userId);
-      const used = () => this.#recordOf(call, attempt, unseenUsage(request, began));
+      const used = () => this.#recordOf(call, attempt, estimateByElapsedTime(request, began));
       this.#options.meter.expect(callId, used);
       try {
         const result = await ask(this.#askOf(call, life, attempt));
@@ -209,7 +209,11 @@ export class Completions {
     throw new NoAnswerError(last, attempts);
   }
 
-  #askOf(call: Call, { signal }: CallLife, { provider: name, model, entry }: Attempt): Ask {
+  #askOf(
+    call: Call,
+    { signal }: CallLifetime,
+    { provider: name, model, entry }: Attempt,
+  ): ProviderCall {
     const provider = this.#options.providers[name];
     if (!provider) throw new TypeError(`${name} is not configured`);
     const { plan } = call;

@@ -25,7 +25,7 @@ const BOUNDS: LeftCallBounds = { ms: 5 * 60_000, bytes: 32 * 1024 * 1024, ofUser
  * A call at its provider, which continues after its client disconnects. Call `end` once the call is
  * recorded.
  */
-export interface CallLife {
+export interface CallLifetime {
   /** Aborted, with the client's abort reason, when the rest of the call is not needed. */
   readonly signal: AbortSignal;
   /** True if the client has disconnected. */
@@ -39,7 +39,7 @@ export interface CallLife {
  * Calls that continue after their clients have disconnected, because providers report usage only at the
  * end.
  */
-export class LeftCalls {
+export class AbandonedCalls {
   readonly bounds: LeftCallBounds;
   readonly #lives = new Map<AbortController, AbortSignal>();
   readonly #left: QuotaLimiter;
@@ -51,7 +51,7 @@ export class LeftCalls {
   }
 
   /** Starts a call. @param client aborted when the client disconnects. */
-  follow(userId: string, client: AbortSignal): CallLife {
+  follow(userId: string, client: AbortSignal): CallLifetime {
     const life = new AbortController();
     this.#lives.set(life, client);
     let left = false;

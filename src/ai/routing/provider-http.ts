@@ -1,6 +1,6 @@
 import { TextDecoder } from 'node:util';
 import { Agent, request, type Dispatcher } from 'undici';
-import { readBeginning } from '../../lib/read-beginning.js';
+import { readPrefix } from '../../lib/read-beginning.js';
 import type { ProviderName } from '../completion/provider-names.js';
 import { ProviderError } from '../completion/provider-error.js';
 import type { WireRequest } from '../providers/shared/adapter.js';
@@ -48,7 +48,7 @@ export async function readWhole(
   { body, statusCode }: ProviderResponse,
   maxBytes: number,
 ): Promise<string> {
-  const bytes = await readBeginning(body, maxBytes + 1);
+  const bytes = await readPrefix(body, maxBytes + 1);
   try {
     if (bytes.length <= maxBytes) return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -59,5 +59,5 @@ export async function readWhole(
 
 /** Reads the beginning of an error response. */
 export async function readFailure({ body }: ProviderResponse): Promise<string> {
-  return (await readBeginning(body, MAX_ERROR_BYTES)).toString('utf8');
+  return (await readPrefix(body, MAX_ERROR_BYTES)).toString('utf8');
 }

@@ -54,7 +54,7 @@ function providerVariables(name: ProviderName) {
       `${name.toUpperCase()}_BASE_URL`,
       url('http', 'https').optional(),
       'address of its API; sufficient alone for a server that needs no key',
-      { otherwise: `\`${PROVIDER_BASE_URLS[name]}\`` },
+      { whenUnset: `\`${PROVIDER_BASE_URLS[name]}\`` },
     ),
   };
 }

@@ -1,6 +1,6 @@
 import type { CompletionStream } from './ask-provider.js';
 import type { ChatBody, TokenUsage } from '../completion/completion.js';
-import { unseenUsage, usageEstimate } from '../completion/token-bound.js';
+import { estimateByElapsedTime, usageEstimate } from '../completion/token-bound.js';
 
 /** The usage of a stream so far, as reported by the provider and as estimated from the output. */
 export class StreamUsage {
@@ -44,7 +44,7 @@ export class StreamUsage {
 
   #seen(): TokenUsage {
     const bytes = this.#stream.bytes();
-    if (bytes === 0 && !this.#isComplete) return unseenUsage(this.#request, this.#began);
+    if (bytes === 0 && !this.#isComplete) return estimateByElapsedTime(this.#request, this.#began);
     return usageEstimate(this.#request, Math.max(this.#pieces, Math.ceil(bytes / 4)));
   }
 }

@@ -7,7 +7,7 @@ const ENOUGH_MS = 5_000;
  * @param work handles up to the given number and returns how many it handled.
  * @returns the total number handled.
  */
-export async function inBatches(
+export async function processInBatches(
   size: number,
   work: (most: number) => Promise<number>,
 ): Promise<number> {

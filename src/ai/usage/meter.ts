@@ -166,7 +166,7 @@ export class Meter {
 
   async #writeAll(): Promise<void> {
     await delay(GATHER_MS);
-    const over = this.#quota.takeOver();
+    const over = this.#quota.drainEnded();
     const segments = this.#journal.sealAll();
     for (const segment of segments) {
       // With the last segment, since earlier records still name these reservations.
@@ -203,7 +203,7 @@ export class Meter {
   #setAside(line: string, reason: unknown): void {
     this.#logFailure(reason, { refused: line });
     try {
-      this.#journal.setAside(line);
+      this.#journal.quarantine(line);
     } catch (error) {
       this.#logFailure(error);
     }

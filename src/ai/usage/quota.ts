@@ -108,7 +108,7 @@ export class Quota {
   }
 
   /**
-   * Ends a call whose reservation is about to be settled; `takeOver` must be called next.
+   * Ends a call whose reservation is about to be settled; `syncFromChain` must be called next.
    *
    * @returns the reserved tokens, if any.
    */
@@ -128,7 +128,7 @@ export class Quota {
   }
 
   /** Returns the reservations that have ended since the last call, to be released. */
-  takeOver(): string[] {
+  drainEnded(): string[] {
     const over = this.#over;
     this.#over = [];
     return over;

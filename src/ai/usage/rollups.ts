@@ -1,5 +1,5 @@
 import type { Database, FunctionCall } from '../../platform/database/database.js';
-import { inBatches } from './in-batches.js';
+import { processInBatches } from './in-batches.js';
 
 /** Pending sums in one transaction. */
 const BATCH = 5_000;
@@ -12,7 +12,7 @@ const BATCH = 5_000;
  * @returns the number of sums added.
  */
 export function rollUpUsage(database: Database): Promise<number> {
-  return inBatches(BATCH, (most) => count(database, ROLL_UP, most));
+  return processInBatches(BATCH, (most) => count(database, ROLL_UP, most));
 }
 
 /** Reservations in one transaction. */
@@ -24,7 +24,7 @@ const SETTLED_AT_ONCE = 500;
  * @returns the number of reservations.
  */
 export function settleAbandoned(database: Database): Promise<number> {
-  return inBatches(SETTLED_AT_ONCE, (most) => count(database, SETTLE_ABANDONED, most));
+  return processInBatches(SETTLED_AT_ONCE, (most) => count(database, SETTLE_ABANDONED, most));
 }
 
 const ROLL_UP = { name: 'roll_up_usage', text: 'SELECT roll_up_usage($1) AS done' };

@@ -14,26 +14,26 @@ export interface RefusedRecord {
  * Writes usage records, each once even if given repeatedly, and releases their reservations. A record
  * that the database rejects is found by bisection, so that it does not block the rest.
  *
- * @param over reservations that have ended. No later record may name any of them.
+ * @param endedReservations reservations that have ended. No later record may name any of them.
  * @returns the rejected records; their tokens are free when their reservation has ended.
  */
 export async function settleUsage(
   database: Database,
   records: readonly UsageRecord[],
-  over: readonly string[],
+  endedReservations: readonly string[],
 ): Promise<RefusedRecord[]> {
   try {
-    await database.call(SETTLE, [JSON.stringify(records), [...over]]);
+    await database.call(SETTLE, [JSON.stringify(records), [...endedReservations]]);
     return [];
   } catch (error) {
     const [record] = records;
     if (record === undefined || !refusesData(error)) throw error;
     if (records.length === 1) {
-      await settleUsage(database, [], over);
+      await settleUsage(database, [], endedReservations);
       return [{ record, error }];
     }
     const half = Math.ceil(records.length / 2);
     const first = await settleUsage(database, records.slice(0, half), []);
-    return [...first, ...(await settleUsage(database, records.slice(half), over))];
+    return [...first, ...(await settleUsage(database, records.slice(half), endedReservations))];
   }
 }

@@ -86,7 +86,7 @@ export class UsageJournal {
   }
 
   /** Stores a line that the database refused for good, up to a total of `MAX_REFUSED_BYTES`. */
-  setAside(line: string): void {
+  quarantine(line: string): void {
     const file = path.join(this.#folder, REFUSED);
     const { size } = statSync(file, { throwIfNoEntry: false }) ?? { size: 0 };
     if (size < MAX_REFUSED_BYTES) appendFileSync(file, `${line}\n`, { mode: 0o600 });

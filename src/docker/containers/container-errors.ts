@@ -94,7 +94,7 @@ export class DockerRefusedError extends ContainerError {
     readonly said: string,
     cause: Error = new Error(said),
   ) {
-    super('The container engine refused this step (ENGINE_REFUSED)', { cause });
+    super('The container engine refused this step (DOCKER_REFUSED)', { cause });
   }
 }
 

@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import * as z from 'zod';
-import { strictCall, textOf } from '../../platform/http/strict-call.js';
+import { boundedRequest, textOf } from '../../platform/http/strict-call.js';
 import { tryParseJson } from '../../lib/json.js';
 
 /** A gateway's answer to a probe. `reachable: false` covers refused, reset, timed out and not HTTP. */
@@ -100,7 +100,7 @@ async function probe<T>(
   { agent, signal, token }: ProbeBounds,
 ): Promise<ProbeResult<T>> {
   try {
-    const { status, body } = await strictCall({
+    const { status, body } = await boundedRequest({
       url: `http://127.0.0.1:${port}${path}`,
       ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
       accept: JSON_TYPE,

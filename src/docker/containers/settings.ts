@@ -6,13 +6,13 @@ export const containerSettings = area('Docker', () => ({
     'DOCKER_HOST',
     url('unix', 'tcp', 'http', 'https', 'npipe').optional(),
     'address of Docker',
-    { otherwise: "Docker's usual socket" },
+    { whenUnset: "Docker's usual socket" },
   ),
   runtime: variable(
     'AGENT_CONTAINER_RUNTIME',
     text.optional(),
     'the container runtime of agents, such as `runsc` (gVisor) or `kata`, if Docker has it',
-    { otherwise: "Docker's default" },
+    { whenUnset: "Docker's default" },
   ),
   diskFloor: variable(
     'AGENT_HOST_DISK_FLOOR',

@@ -14,9 +14,9 @@ import {
 } from 'viem';
 import * as z from 'zod';
 import { UnavailableError } from '../../lib/errors.js';
-import { strictCall, textOf, type StrictCall } from '../../platform/http/strict-call.js';
+import { boundedRequest, textOf, type StrictCall } from '../../platform/http/strict-call.js';
 import { tryParseJson } from '../../lib/json.js';
-import { keptFor } from '../../lib/kept-for.js';
+import { cachedFor } from '../../lib/cached-for.js';
 import { FairLimiter, type Caller } from '../../lib/fair-limiter.js';
 import { ANSWERS, hexData, type Block, type Receipt } from './answers.js';
 
@@ -124,7 +124,7 @@ class NodeConnections {
     this.#url = url;
     const { Agent } = url?.startsWith('https:') ? https : http;
     this.#agent = new Agent({ keepAlive: true, timeout: IDLE_MS, maxFreeSockets: AT_ONCE });
-    this.#checkChain = keptFor(CHAIN_KEPT_MS, async () => {
+    this.#checkChain = cachedFor(CHAIN_KEPT_MS, async () => {
       const id = await this.#ask({ method: 'eth_chainId' }).catch(throwAway);
       if (Number(id) === chainId) return;
       throw new ChainAwayError({ cause: new Error('The node serves another chain') });
@@ -289,7 +289,7 @@ const noAnswer = () => new ChainAwayError({ cause: new Error("The node's answer 
 
 /** Reads the body also under an error status, since some nodes report JSON-RPC errors that way. */
 async function answerTo(node: Reached, question: object): Promise<string | undefined> {
-  const { body } = await strictCall({
+  const { body } = await boundedRequest({
     ...node,
     body: question,
     accept: 'application/json',

@@ -47,7 +47,7 @@ export const chainSettings = area(
       'CHAIN_RPC_URL',
       url('http', 'https').optional(),
       'JSON-RPC of a node of the chain that payments are made on, and that wallets are on which are contracts',
-      { secret: true, otherwise: NONE },
+      { secret: true, whenUnset: NONE },
     ),
     testnet: variable(
       'CHAIN_TESTNET',
@@ -64,40 +64,40 @@ export const chainSettings = area(
       duration.prefault('30s'),
       'for how long a transaction waits for its block until it offers a higher fee',
     ),
-    treasury: variable('TREASURY_ADDRESS', address.optional(), 'who is paid', { otherwise: NONE }),
+    treasury: variable('TREASURY_ADDRESS', address.optional(), 'who is paid', { whenUnset: NONE }),
     operatorKey: variable(
       'OPERATOR_PRIVATE_KEY',
       signer.optional(),
       'the key that signs what the platform pays; for the process of payments alone',
-      { secret: true, otherwise: NONE },
+      { secret: true, whenUnset: NONE },
     ),
     operatorAddress: variable(
       'OPERATOR_ADDRESS',
       address.optional(),
       'the address of that key, for processes without the key',
-      { otherwise: 'the address of `OPERATOR_PRIVATE_KEY`' },
+      { whenUnset: 'the address of `OPERATOR_PRIVATE_KEY`' },
     ),
     escrow: variable(
       'ESCROW_ADDRESS',
       address.optional(),
       'the contract that holds the deposits of payment sessions',
-      { otherwise: NONE },
+      { whenUnset: NONE },
     ),
     usdc: {
       rpcUrl: variable(
         'USDC_RPC_URL',
         url('http', 'https').optional(),
         'JSON-RPC of a node of the chain that royalties are split on',
-        { secret: true, otherwise: '`CHAIN_RPC_URL` where the chain is the same' },
+        { secret: true, whenUnset: '`CHAIN_RPC_URL` where the chain is the same' },
       ),
       address: variable('USDC_ADDRESS', address.optional(), 'the contract of USDC there', {
-        otherwise: NONE,
+        whenUnset: NONE,
       }),
       chainId: variable(
         'USDC_CHAIN_ID',
         chainId().optional(),
         "the id of that chain, which wallets' messages may name as well",
-        { otherwise: 'the same chain' },
+        { whenUnset: 'the same chain' },
       ),
       confirmations: variable(
         'USDC_CONFIRMATIONS',
@@ -115,7 +115,7 @@ export const chainSettings = area(
         'PLATFORM_TOKEN_RPC_URL',
         url('http', 'https').optional(),
         'JSON-RPC of a node of its chain',
-        { secret: true, otherwise: '`CHAIN_RPC_URL`' },
+        { secret: true, whenUnset: '`CHAIN_RPC_URL`' },
       ),
       chainId: variable(
         'PLATFORM_TOKEN_CHAIN_ID',

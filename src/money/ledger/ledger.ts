@@ -35,7 +35,7 @@ export const creditsOf = (userId: string) => `user:${userId}:credits` as const;
 export const spentOf = (userId: string) => `user:${userId}:spent` as const;
 
 /** A transfer between two accounts. */
-export interface Movement {
+export interface TransferRequest {
   readonly debit: Account;
   readonly credit: Account;
   /** Base units, more than zero. */
@@ -49,7 +49,7 @@ export interface Movement {
 }
 
 /** An amount to reserve until it is posted or released. */
-export interface Hold extends Movement {
+export interface Hold extends TransferRequest {
   /** Milliseconds after which the hold expires, by the database's clock. */
   readonly forMs: number;
 }
@@ -71,7 +71,7 @@ export class InsufficientFundsError extends PaymentRequiredError {
 }
 
 /** An error in the calling code: a cause was reused for a different transfer. */
-export class CauseUsedError extends Error {
+export class CauseConflictError extends Error {
   constructor(readonly ledgerCause: string) {
     super(`${ledgerCause} was already used for a different transfer or hold`);
     this.name = 'CauseUsedError';
@@ -79,7 +79,7 @@ export class CauseUsedError extends Error {
 }
 
 /** An error: the hold is no longer open or never existed, so no amount was moved or is held. */
-export class HoldOverError extends Error {
+export class HoldNotOpenError extends Error {
   constructor(
     readonly ledgerCause: string,
     readonly state: Exclude<HoldState, 'open'> | 'unknown',
@@ -96,9 +96,9 @@ export class HoldOverError extends Error {
 /**
  * Moves an amount. Idempotent for the same movement.
  *
- * @throws InsufficientFundsError, CauseUsedError.
+ * @throws InsufficientFundsError, CauseConflictError.
  */
-export async function transfer(db: Statements, movement: Movement): Promise<void> {
+export async function transfer(db: Statements, movement: TransferRequest): Promise<void> {
   const outcome = await ask<'made' | 'known' | Refusal>(
     db,
     'ledger_transfer($cause, $debit, $credit, $currency, $amount::numeric)',
@@ -111,7 +111,7 @@ export async function transfer(db: Statements, movement: Movement): Promise<void
  * Holds an amount. Idempotent for the same hold, also after it was posted or released.
  *
  * @returns `open` while the amount is held; a posted or released hold is not reopened.
- * @throws InsufficientFundsError, CauseUsedError.
+ * @throws InsufficientFundsError, CauseConflictError.
  */
 export async function hold(db: Statements, { forMs, ...movement }: Hold): Promise<HoldState> {
   const outcome = await ask<HoldState | Refusal>(
@@ -127,7 +127,7 @@ export async function hold(db: Statements, { forMs, ...movement }: Hold): Promis
  * Moves the held amount or a part of it, and frees the rest. Idempotent.
  *
  * @param amount base units, more than zero and at most the held amount; default: the held amount.
- * @throws HoldOverError if the hold was released, for example after it expired; CauseUsedError.
+ * @throws HoldNotOpenError if the hold was released, for example after it expired; CauseConflictError.
  */
 export async function post(db: Statements, cause: string, amount?: bigint): Promise<void> {
   const outcome = await ask<'posted' | 'released' | 'unknown' | 'other'>(
@@ -135,20 +135,20 @@ export async function post(db: Statements, cause: string, amount?: bigint): Prom
     'ledger_post($cause, $amount::numeric)',
     { cause, amount: amount?.toString() ?? null },
   );
-  if (outcome === 'other') throw new CauseUsedError(cause);
-  if (outcome !== 'posted') throw new HoldOverError(cause, outcome);
+  if (outcome === 'other') throw new CauseConflictError(cause);
+  if (outcome !== 'posted') throw new HoldNotOpenError(cause, outcome);
 }
 
 /**
  * Frees a held amount. Idempotent.
  *
- * @throws HoldOverError if the hold was posted.
+ * @throws HoldNotOpenError if the hold was posted.
  */
 export async function release(db: Statements, cause: string): Promise<void> {
   const outcome = await ask<'released' | 'posted' | 'unknown'>(db, 'ledger_release($cause)', {
     cause,
   });
-  if (outcome !== 'released') throw new HoldOverError(cause, outcome);
+  if (outcome !== 'released') throw new HoldNotOpenError(cause, outcome);
 }
 
 /** Returns an account's balance; zero for an unused account. */
@@ -169,11 +169,11 @@ type Refusal = 'insufficient' | 'other';
 
 function throwRefused<Outcome extends string>(outcome: Outcome | Refusal, cause: string): Outcome {
   if (outcome === 'insufficient') throw new InsufficientFundsError();
-  if (outcome === 'other') throw new CauseUsedError(cause);
+  if (outcome === 'other') throw new CauseConflictError(cause);
   return outcome;
 }
 
-const valuesOf = ({ cause, debit, credit, currency, amount }: Movement) => ({
+const valuesOf = ({ cause, debit, credit, currency, amount }: TransferRequest) => ({
   ...{ cause, debit, credit, currency },
   amount: amount.toString(),
 });

@@ -5,7 +5,7 @@ import type {
   TransactionStatements,
 } from '../../platform/database/database.js';
 import { transfer } from '../ledger/ledger.js';
-import { NO_AGENT, putInOutbox } from '../../notifications/outbox.js';
+import { NO_AGENT, requestNotification } from '../../notifications/outbox.js';
 import type { PlatformEvent } from '../../types/notification.js';
 import { feeCause, type Fee } from './fee.js';
 import type {
@@ -344,7 +344,7 @@ export class PaymentStore {
 
   /** Notifies operators. @param id idempotency key: a repeated id notifies only once. */
   async tell(id: string, event: PlatformEvent): Promise<void> {
-    await putInOutbox(this.#database.asPlatform(), { id, agent: NO_AGENT, ...event });
+    await requestNotification(this.#database.asPlatform(), { id, agent: NO_AGENT, ...event });
   }
 
   /** Counts a failed attempt to sign for a payment. @returns the number of attempts. */
@@ -370,7 +370,7 @@ export class PaymentStore {
   /**
    * Requeues a payment whose nonce was used by a transaction that is not stored here.
    *
-   * @param isOurs true if only the platform can have signed it: it may be the payment, lost from a
+   * @param isAuthentic true if only the platform can have signed it: it may be the payment, lost from a
    *   restored database. The payment then fails as `unknown`.
    */
   async startAnew({ nonce, paymentId }: StoredTransaction, isOurs: boolean): Promise<void> {
@@ -441,7 +441,7 @@ const tellFailed = (
   db: Statements,
   failed: Omit<Extract<PlatformEvent, { event: 'payment_failed' }>, 'event'>,
 ): Promise<void> =>
-  putInOutbox(db, {
+  requestNotification(db, {
     ...{ id: `payment-failed-${failed.paymentId}`, agent: NO_AGENT, event: 'payment_failed' },
     ...failed,
   });

@@ -3,7 +3,7 @@ import type { ChainNode } from '../chain/chain-node.js';
 import { escrowAbi } from '../chain/payment-escrow.js';
 import type { ChainSettings } from '../chain/settings.js';
 import { PATH_USD } from '../chain/tempo.js';
-import { keptFor } from '../../lib/kept-for.js';
+import { cachedFor } from '../../lib/cached-for.js';
 import { holdSecondsOf, type PaymentSessionSettings } from './settings.js';
 
 /** Milliseconds for which a check of the contract's constants stays valid. */
@@ -115,7 +115,7 @@ export class Escrow {
   constructor(node: ChainNode, terms: EscrowTerms) {
     this.#node = node;
     this.terms = terms;
-    this.#check = keptFor(TERMS_KEPT_MS, () => this.#compare());
+    this.#check = cachedFor(TERMS_KEPT_MS, () => this.#compare());
   }
 
   get chainId(): number {

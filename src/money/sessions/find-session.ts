@@ -32,7 +32,7 @@ const FIND_PAYING: FunctionCall = {
  * Finds sessions for debits in batches, with their wallets' addresses. Sessions that were never opened
  * are not found.
  */
-export class PayingSessions {
+export class SessionLookup {
   readonly #tokens: TokenLookup<{
     readonly hash: string;
     readonly id: string;

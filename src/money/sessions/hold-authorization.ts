@@ -14,7 +14,7 @@ import { CallRevertedError, type ChainNode } from '../chain/chain-node.js';
 import { ESCROW_GAS } from './escrow.js';
 
 /** Most seconds from now to an authorization's deadline. */
-export const MOST_AHEAD_S = 60 * 60;
+export const MAX_AHEAD_S = 60 * 60;
 
 /** Length in hex of a 65-byte signature by a key. */
 const OF_A_KEY = 2 + 2 * 65;
@@ -72,7 +72,7 @@ export const newNonce = (): Hex => `0x${randomBytes(32).toString('hex')}`;
 
 /** Returns the latest deadline, in Unix seconds, of an authorization made now. */
 export const latestDeadline = (now: number = Date.now()): bigint =>
-  BigInt(Math.floor(now / 1_000) + MOST_AHEAD_S);
+  BigInt(Math.floor(now / 1_000) + MAX_AHEAD_S);
 
 /** Reports whether an authorization's deadline is in the allowed range now. */
 export function isInTime(deadline: bigint, now: number = Date.now()): boolean {
@@ -104,14 +104,14 @@ export class HoldSignature {
    */
   async isOfWallet(): Promise<boolean> {
     if (await isOfItsKey(this.#hash, this.#signature, this.#payer)) return true;
-    return this.isTakenByCode();
+    return this.isValidForContract();
   }
 
   /**
    * Reports whether the wallet's code accepts the signature within the gas of an opening. @throws
    * ChainAwayError
    */
-  isTakenByCode(): Promise<boolean> {
+  isValidForContract(): Promise<boolean> {
     return (this.#taken ??= this.#askCode());
   }
 

@@ -20,7 +20,7 @@ import { formatAmount } from '../../types/money.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
-import { linkedWallets } from '../wallets/own-wallets.js';
+import { ownWallets } from '../wallets/own-wallets.js';
 import { readHold, WrongEscrowError, type Escrow } from './escrow.js';
 import {
   holdIdOf,
@@ -34,7 +34,7 @@ import {
 import { requestHold } from './session-holds.js';
 import { newSessionToken, sessionTokenContext, storedOf } from './session-token.js';
 import { beginClosing, settledBy } from './session-settlements.js';
-import type { SessionHaste } from './session-haste.js';
+import type { SessionFastPath } from './session-fast-path.js';
 import type { SessionWatch } from './session-watch.js';
 import { OPEN_STATES } from '../../types/payment-session-states.js';
 
@@ -133,7 +133,7 @@ interface Parts {
   readonly payments: Pick<ChainPayments, 'request'>;
   readonly openings: Pick<SessionWatch, 'ended'>;
   readonly closings: Pick<SessionWatch, 'ended'>;
-  readonly haste: Pick<SessionHaste, 'open' | 'close'>;
+  readonly haste: Pick<SessionFastPath, 'open' | 'close'>;
   readonly log: Logger;
   /** Milliseconds that a request waits for a session to open; 20 seconds by default. */
   readonly openingMs?: number;
@@ -259,7 +259,7 @@ export class PaymentSessions {
 
   async #isOwner({ userId }: Pick<Opener, 'userId'>, address: Hex): Promise<boolean> {
     if (userId === undefined) return false;
-    return (await linkedWallets(this.#platform, userId)).includes(address);
+    return (await ownWallets(this.#platform, userId)).includes(address);
   }
 
   /** Returns the verified authorization; undefined if it is missing, invalid or out of time. */
@@ -345,7 +345,7 @@ export class PaymentSessions {
     wanted: WantedSession,
     signed: Signed | undefined,
   ): Promise<void> {
-    if (!(await signed?.word.isTakenByCode())) {
+    if (!(await signed?.word.isValidForContract())) {
       const message =
         'The wallet has code: the escrow asks that, not its key, for its word (ERC-1271)';
       throw this.#unauthorized(escrow, wanted, message);

@@ -5,9 +5,9 @@ import type { Database, Statements } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
 import { UnavailableError } from '../../lib/errors.js';
 import { transfer, type Account } from '../ledger/ledger.js';
-import { NO_AGENT, putInOutbox } from '../../notifications/outbox.js';
+import { NO_AGENT, requestNotification } from '../../notifications/outbox.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
-import { closeAgedSessions } from './aged-sessions.js';
+import { closeAgedSessions } from './close-aged-sessions.js';
 import {
   refundCause,
   sessionAccount,
@@ -21,7 +21,7 @@ import type { PaymentSessionSettings } from './settings.js';
 import type { PaymentSessionState, SettlementKind } from '../../types/payment-session-states.js';
 
 /** Failed payments for one kind of settlement of a session after which operators are notified. */
-export const TOLD_AT_ATTEMPTS = 5;
+export const NOTIFY_AFTER_ATTEMPTS = 5;
 
 /** Seconds to back off after the first failure; four times as long after each further one, up to an hour. */
 const RETRY_S = 60;
@@ -237,9 +237,9 @@ export class SessionSettlements {
       { payment, seconds },
     );
     await this.#pause(db, session, kind);
-    if (attempts !== TOLD_AT_ATTEMPTS) return;
+    if (attempts !== NOTIFY_AFTER_ATTEMPTS) return;
     const { id: sessionId } = session;
-    await putInOutbox(db, {
+    await requestNotification(db, {
       ...{ id: `settlement-given-up-${sessionId}-${kind}-${session.settled}`, agent: NO_AGENT },
       ...{ event: 'settlement_given_up', sessionId, attempts },
     });
@@ -272,7 +272,7 @@ export class SessionSettlements {
     const ids = [session.escrow as Hex, session.holdId as Hex] as const; // checked when written
     const hold = await readHold(node, ...ids, block);
     if (!hold) return 0n;
-    await this.#locked(session.id, (db, locked) => takeOver(db, locked, hold));
+    await this.#locked(session.id, (db, locked) => syncFromChain(db, locked, hold));
     return hold.settled;
   }
 
@@ -293,7 +293,7 @@ export class SessionSettlements {
 const isOnChain = ({ state }: Pick<PaymentSessionRow, 'state'>): boolean =>
   state === 'active' || state === 'settling';
 
-async function takeOver(
+async function syncFromChain(
   db: Statements,
   session: PaymentSessionRow,
   hold: EscrowHold,
@@ -361,7 +361,7 @@ async function close(db: Statements, session: PaymentSessionRow, settled: bigint
     ),
   ]);
   if (unpaid === 0n) return;
-  await putInOutbox(db, {
+  await requestNotification(db, {
     ...{ id: `session-unpaid-${id}`, agent: NO_AGENT },
     ...{ event: 'session_unpaid', sessionId: id, amount: String(unpaid) },
   });

@@ -1,4 +1,4 @@
-import { ALL_SHARES } from '../../types/money.js';
+import { WHOLE_SHARE } from '../../types/money.js';
 
 const PERCENTAGE = /^(\d{1,3})(?:\.(\d{1,4}))?$/;
 
@@ -12,7 +12,7 @@ export function parsePercentage(percentage: number): bigint | undefined {
   const [, whole, fraction = ''] = PERCENTAGE.exec(String(percentage)) ?? [];
   if (whole === undefined) return undefined;
   const share = BigInt(whole + fraction.padEnd(4, '0'));
-  return share <= ALL_SHARES ? share : undefined;
+  return share <= WHOLE_SHARE ? share : undefined;
 }
 
 /** Returns the percentage of a share in 1/10,000 of a percent. */

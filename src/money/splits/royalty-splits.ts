@@ -13,8 +13,8 @@ import {
   UnavailableError,
   UnprocessableError,
 } from '../../lib/errors.js';
-import { dealShares } from '../../types/money.js';
-import { keptWalletOf } from '../wallets/agent-wallets.js';
+import { allocateByShares } from '../../types/money.js';
+import { storedWalletOf } from '../wallets/agent-wallets.js';
 import { OPEN_STATUSES, RETRIED_STATUSES } from '../../types/split-states.js';
 
 /** Most open splits of one user; further ones are rejected. */
@@ -115,7 +115,7 @@ export class RoyaltySplits {
     const { address: tokenAddress, chainId } = this.#token;
     if (tokenAddress === undefined)
       throw new UnavailableError('Splits are not available: USDC_ADDRESS is not set');
-    if ((await keptWalletOf(db, { userId, agentId })) !== fromAddress) {
+    if ((await storedWalletOf(db, { userId, agentId })) !== fromAddress) {
       throw new NotFoundError('Wallet not found');
     }
     await refuseTooMany(db, userId);
@@ -126,7 +126,7 @@ export class RoyaltySplits {
       totalAmount: String(totalAmount),
     });
     const { id } = made;
-    const amounts = dealShares(
+    const amounts = allocateByShares(
       totalAmount,
       recipients.map(({ share }) => share),
     );

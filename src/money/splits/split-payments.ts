@@ -9,7 +9,7 @@ import { transfer } from '../ledger/ledger.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import { callsAtOnce } from '../payments/chains.js';
 import type { PaymentFailure } from '../../types/payment.js';
-import { statusOf, type PayoutStatus, type SplitStatus } from '../../types/split-states.js';
+import { splitStatusOf, type PayoutStatus, type SplitStatus } from '../../types/split-states.js';
 
 /**
  * Returns the gas limit of a transaction with this many payouts. A new recipient costs most, 265,000; a
@@ -102,7 +102,7 @@ export class SplitPayments {
         'SELECT status FROM royalty_payouts WHERE split_id = $id',
         { id },
       );
-      const status = statusOf(payouts.map((payout) => payout.status));
+      const status = splitStatusOf(payouts.map((payout) => payout.status));
       if (status === 'processing')
         throw new SplitWaitsError('Not all payments have ended: retry later');
       const where = { id, status: 'processing' } as const;

@@ -19,7 +19,7 @@ export interface WalletOwner {
 }
 
 /** A wallet that an agent already has outside the platform. */
-export interface BroughtWallet {
+export interface ExternalWallet {
   /** Address in lower case. */
   readonly address: Hex;
   /** EIP-191 signature of `broughtWalletText`, in lower-case hex. */
@@ -61,7 +61,7 @@ export class AgentWallets {
   async provide(
     by: Requester,
     owner: WalletOwner,
-    brought: BroughtWallet | undefined,
+    brought: ExternalWallet | undefined,
   ): Promise<ProvidedWallet> {
     const { secrets, chain } = this.#parts;
     const known = await findAgentWallet(by.tenant, owner);
@@ -126,7 +126,7 @@ export async function hasWallet(db: Statements, userId: string, address: Hex): P
 }
 
 /** Returns the agent's wallet if its key is stored here, so that it can sign. */
-export async function keptWalletOf(
+export async function storedWalletOf(
   db: Statements,
   { agentId, userId }: WalletOwner,
 ): Promise<Hex | undefined> {

@@ -7,7 +7,7 @@ import type { Statements } from '../../platform/database/database.js';
  * whose key is stored here for the user. Excludes wallets of agents, and wallets at the provider, which
  * anyone with access to the mailbox can open. Both kinds are limited in number.
  */
-export async function linkedWallets(db: Statements, userId: string): Promise<Hex[]> {
+export async function ownWallets(db: Statements, userId: string): Promise<Hex[]> {
   const rows = await db.query<{ readonly address: Hex }>(
     `SELECT subject AS address FROM identities
       WHERE user_id = $userId AND kind = 'wallet' AND issuer = $issuer AND disabled_at IS NULL
@@ -21,5 +21,5 @@ export async function linkedWallets(db: Statements, userId: string): Promise<Hex
 
 /** Reports whether an address is among the user's own wallets. @param address in lower case. */
 export async function isLinked(db: Statements, userId: string, address: Hex): Promise<boolean> {
-  return (await linkedWallets(db, userId)).includes(address);
+  return (await ownWallets(db, userId)).includes(address);
 }

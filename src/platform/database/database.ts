@@ -2,7 +2,7 @@ import pg from 'pg';
 import { ConnectionError, DatabaseError, QueryTypes, Sequelize, type Transaction } from 'sequelize';
 import { defineModels, type Models, type Tables } from './models.js';
 import { NamedValues, withoutNul } from './named-values.js';
-import { RowChanges, type TableChanges, type ToldTable } from './row-changes.js';
+import { RowChanges, type TableChanges, type AnnouncedTable } from './row-changes.js';
 import { TenantTable } from './tenant-table.js';
 
 /** Default connections of each pool of a process. */
@@ -147,7 +147,7 @@ export class Database {
   }
 
   /** Returns the notifications of a table, which arrive on a connection shared by all callers. */
-  changesOf(table: ToldTable): TableChanges {
+  changesOf(table: AnnouncedTable): TableChanges {
     return this.#changes.of(table);
   }
 

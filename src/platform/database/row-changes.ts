@@ -4,7 +4,7 @@ import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 
 /** Tables that tell of their rows (`migrations/016-row-changes.ts`). */
-export type ToldTable =
+export type AnnouncedTable =
   | 'mails'
   | 'risc_events'
   | 'account_deletions'
@@ -51,7 +51,7 @@ export class TableChanges {
   }
 
   /** Wakes all waiting callers. */
-  tell(): void {
+  notify(): void {
     this.#count += 1;
     for (const stop of this.#waiting) stop();
   }
@@ -68,7 +68,7 @@ export class RowChanges {
     this.#url = url;
   }
 
-  of(table: ToldTable): TableChanges {
+  of(table: AnnouncedTable): TableChanges {
     const found = this.#tables.get(table) ?? new TableChanges();
     this.#tables.set(table, found);
     if (!this.#closing.signal.aborted) this.#listening ??= this.#listen(this.#closing.signal);
@@ -101,13 +101,13 @@ export class RowChanges {
     const end = () => over.abort();
     client.on('error', end);
     client.on('end', end);
-    client.on('notification', ({ payload = '' }) => this.#tables.get(payload)?.tell());
+    client.on('notification', ({ payload = '' }) => this.#tables.get(payload)?.notify());
     signal.addEventListener('abort', end, { once: true });
     try {
       await client.connect();
       await client.query('LISTEN rows');
       // Makes up for notifications lost while not listening.
-      for (const table of this.#tables.values()) table.tell();
+      for (const table of this.#tables.values()) table.notify();
       while (!over.signal.aborted) {
         await pause(jittered(CHECK_MS), over.signal);
         if (!over.signal.aborted) await client.query('SELECT 1');

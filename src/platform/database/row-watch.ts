@@ -4,7 +4,7 @@ import type { TableChanges } from './row-changes.js';
 const LOOK_MS = 250;
 
 /** A poll, for all rows that were awaited when it began. */
-interface Look<State> {
+interface StateQuery<State> {
   /** Number of notifications when the poll began. */
   readonly count: number;
   readonly keys: ReadonlySet<string>;
@@ -19,7 +19,7 @@ export class RowWatch<State> {
   readonly #changes: TableChanges;
   readonly #statesOf: (keys: readonly string[]) => Promise<ReadonlyMap<string, State>>;
   readonly #awaited = new Map<string, number>();
-  #look: Look<State> | undefined;
+  #look: StateQuery<State> | undefined;
 
   constructor(
     changes: TableChanges,
@@ -67,7 +67,7 @@ export class RowWatch<State> {
     const states = this.#statesOf([...keys]).finally(() => {
       if (this.#look === look) this.#look = undefined;
     });
-    const look: Look<State> = { count, keys, states };
+    const look: StateQuery<State> = { count, keys, states };
     this.#look = look;
     return states;
   }

@@ -9,7 +9,7 @@ export interface VariableOptions {
   /** True if the docs mark the variable as secret. No variable's value is ever printed. */
   readonly secret?: boolean;
   /** The effect of leaving an optional variable unset, in the docs' words. */
-  readonly otherwise?: string;
+  readonly whenUnset?: string;
 }
 
 /** An environment variable: how to parse and how to document it. */
@@ -18,7 +18,7 @@ export class Variable<T = unknown> {
     readonly name: string,
     /** The schema of the variable's text, which is undefined while the variable is unset. */
     readonly type: z.ZodType<T>,
-    readonly meaning: string,
+    readonly description: string,
     readonly options: VariableOptions = {},
   ) {}
 }

@@ -1,6 +1,6 @@
 import { cpus, freemem, totalmem } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { keptFor } from '../../lib/kept-for.js';
+import { cachedFor } from '../../lib/cached-for.js';
 
 /** Percent above which (not at which) the machine is degraded, and unhealthy (spec 8). */
 const DEGRADED_ABOVE = 70;
@@ -30,7 +30,7 @@ export interface HostHealth {
  * Measures this machine at most once a second, however many callers there are. Undefined if the
  * measurement fails.
  */
-export const hostHealth = keptFor(KEEP_MS, measure);
+export const hostHealth = cachedFor(KEEP_MS, measure);
 
 /** Returns the health for the higher of two usages in percent. */
 export function healthOf(cpuUsage: number, memoryUsage: number): HostHealth['health'] {

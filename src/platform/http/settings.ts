@@ -9,7 +9,7 @@ import {
   textAs,
   url,
 } from '../environment/types.js';
-import { inUrl, LOOPBACK_NAMES } from './own-names.js';
+import { inUrl, LOOPBACK_NAMES } from './own-hosts.js';
 
 const MOST_A_MINUTE = 10_000_000;
 
@@ -32,25 +32,25 @@ export const httpSettings = area(
       'port on which Prometheus scrapes `/metrics` of an API process',
     ),
     webUrl: variable('WEB_URL', url('http', 'https').optional(), 'public address of the web API', {
-      otherwise: 'from host and port',
+      whenUnset: 'from host and port',
     }),
     backendUrl: variable(
       'BACKEND_URL',
       url('http', 'https').optional(),
       'where the web API reaches the backend',
-      { otherwise: 'from host and port' },
+      { whenUnset: 'from host and port' },
     ),
     summarizerUrl: variable(
       'SUMMARIZER_URL',
       url('http', 'https').optional(),
       'address of the web summarizer, whose results the web API sells',
-      { otherwise: 'none are sold' },
+      { whenUnset: 'none are sold' },
     ),
     x402Url: variable(
       'X402_GATEWAY_URL',
       url('http', 'https').optional(),
       'address of an x402 gateway whose endpoints the web API resells, including its credentials',
-      { secret: true, otherwise: 'none are sold' },
+      { secret: true, whenUnset: 'none are sold' },
     ),
     allowedHosts: variable(
       'ALLOWED_HOSTS',
@@ -76,7 +76,7 @@ export const httpSettings = area(
       'REDIS_URL',
       url('redis', 'rediss').optional(),
       'rate limits that several API processes share',
-      { secret: true, otherwise: 'none: memory' },
+      { secret: true, whenUnset: 'none: memory' },
     ),
     exposeDevelopment: variable(
       'EXPOSE_DEVELOPMENT',

@@ -10,7 +10,7 @@ const MAX_HEAD_BYTES = 16 * 1024;
 const MAX_NOTICES = 10;
 
 /** An error: the answer, or the data before it, is longer than the call allows. */
-export class AnswerTooLongError extends Error {
+export class ResponseTooLargeError extends Error {
   override readonly name = 'AnswerTooLongError';
 }
 
@@ -31,7 +31,7 @@ export interface StrictCall {
   readonly agent?: http.Agent;
 }
 
-export interface StrictAnswer {
+export interface BoundedResponse {
   readonly status: number;
   /**
    * The answer's body as a stream, undefined for another media type. Read it to the end, or the
@@ -44,9 +44,9 @@ export interface StrictAnswer {
  * Calls an untrusted server, such as an agent's gateway. Follows no redirect, decompresses nothing and
  * limits the bytes read.
  *
- * @throws connection errors and the signal's reason, also while the body is read; AnswerTooLongError
+ * @throws connection errors and the signal's reason, also while the body is read; ResponseTooLargeError
  */
-export function strictCall(call: StrictCall): Promise<StrictAnswer> {
+export function boundedRequest(call: StrictCall): Promise<BoundedResponse> {
   const { accept, agent = false, body, headers, signal, url } = call;
   const { request: open } = url.startsWith('https:') ? https : http;
   const sent = body === undefined ? undefined : JSON.stringify(body);
@@ -72,7 +72,7 @@ export function strictCall(call: StrictCall): Promise<StrictAnswer> {
     request.on('information', () => {
       if (++notices > MAX_NOTICES)
         request.destroy(
-          new AnswerTooLongError('The answer never begins: too many informational answers'),
+          new ResponseTooLargeError('The answer never begins: too many informational answers'),
         );
     });
     request.on('upgrade', (_response, socket) => {
@@ -117,7 +117,7 @@ async function* bounded(
   for await (const piece of response as AsyncIterable<Buffer>) {
     const bytes = read();
     if (bytes > maxBytes)
-      throw new AnswerTooLongError(`The answer has more than ${maxBytes} bytes`);
+      throw new ResponseTooLargeError(`The answer has more than ${maxBytes} bytes`);
     yield piece;
     const early = (bytes / bytesPerSecond - 1) * 1_000 - (performance.now() - began);
     if (early > 0) await delay(early, undefined, { signal });

@@ -2,7 +2,7 @@ import type net from 'node:net';
 import { isIPv6 } from 'node:net';
 import tls from 'node:tls';
 import { OutboundError } from './outbound-error.js';
-import { mayReach, type Allowed } from './reachable.js';
+import { isReachAllowed, type Allowed } from './reachable.js';
 import type { ResolveName } from './resolve-name.js';
 import type { Target } from './target.js';
 
@@ -39,7 +39,7 @@ export async function checkedAddresses(
       'The host name of the URL does not resolve to an address',
     );
   }
-  if (!addresses.every((address) => mayReach(address, port, allowed))) {
+  if (!addresses.every((address) => isReachAllowed(address, port, allowed))) {
     throw new OutboundError(
       'URL_NOT_ALLOWED',
       'The URL leads to a non-public address, which is not allowed',

@@ -1,4 +1,4 @@
-import { ForeignFaultError } from '../../lib/errors.js';
+import { ExternalFaultError } from '../../lib/errors.js';
 
 /** The reason why an external resource could not be read. */
 export type OutboundCode =
@@ -13,7 +13,7 @@ export type OutboundCode =
   | 'BAD_ENCODING';
 
 /** 500 (spec 4.4, rule 11). The message contains neither internal addresses nor system errors. */
-export class OutboundError extends ForeignFaultError {
+export class OutboundError extends ExternalFaultError {
   constructor(
     override readonly code: OutboundCode,
     message: string,

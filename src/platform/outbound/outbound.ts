@@ -3,7 +3,7 @@ import net, { type Socket } from 'node:net';
 import { checkedAddresses, connectTo, type Connect, type Guard } from './connect.js';
 import { ACCEPTED_ENCODINGS, decompressed, encodingsOf } from './decompress.js';
 import { OutboundError } from './outbound-error.js';
-import { isNamed, NOTHING_MORE, type Allowed } from './reachable.js';
+import { isExplicitlyAllowed, NO_EXCEPTIONS, type Allowed } from './reachable.js';
 import { resolveName, type ResolveName } from './resolve-name.js';
 import { readTarget, type Target } from './target.js';
 
@@ -37,7 +37,7 @@ export interface CheckedTarget extends Target {
 }
 
 /** The received answer. */
-export interface OutboundAnswer {
+export interface OutboundResponse {
   /** The final URL after all redirects. */
   readonly url: string;
   readonly headers: http.IncomingHttpHeaders;
@@ -49,11 +49,11 @@ export interface OutboundAnswer {
  * is checked, and the connection goes to a checked address; redirects repeat all steps. Proxies of the
  * environment are not used, because they would resolve the name again.
  */
-export class Outbound {
+export class OutboundClient {
   readonly #guard: Guard;
 
   constructor({
-    allow = NOTHING_MORE,
+    allow = NO_EXCEPTIONS,
     connect = net.connect,
     resolve = resolveName,
   }: OutboundOptions = {}) {
@@ -69,7 +69,7 @@ export class Outbound {
     const target = readTarget(text);
     const addresses = await checkedAddresses(target, this.#guard, signal);
     const { allowed } = this.#guard;
-    const isNamedThere = addresses.every((each) => isNamed(each, target.port, allowed));
+    const isNamedThere = addresses.every((each) => isExplicitlyAllowed(each, target.port, allowed));
     return { ...target, addresses, isNamed: isNamedThere };
   }
 
@@ -78,7 +78,7 @@ export class Outbound {
    *
    * @throws OutboundError with the reason; the signal's reason after an abort.
    */
-  async get(text: string, call: OutboundCall): Promise<OutboundAnswer> {
+  async get(text: string, call: OutboundCall): Promise<OutboundResponse> {
     let target = readTarget(text);
     for (let left = call.maxRedirects; ; left--) {
       const found = await this.#ask(target, call);
@@ -93,7 +93,7 @@ export class Outbound {
   async #ask(
     target: Target,
     call: OutboundCall,
-  ): Promise<OutboundAnswer | { readonly location: string }> {
+  ): Promise<OutboundResponse | { readonly location: string }> {
     const leave = await call.admit?.(target.host, call.signal);
     let socket: Socket | undefined;
     try {

@@ -78,7 +78,7 @@ export interface Allowed {
   readonly places: ReadonlySet<string>;
 }
 
-export const NOTHING_MORE: Allowed = { entries: [], networks: new BlockList(), places: new Set() };
+export const NO_EXCEPTIONS: Allowed = { entries: [], networks: new BlockList(), places: new Set() };
 
 /**
  * Parses the allowed places.
@@ -109,12 +109,12 @@ export function readAllowed(entries: readonly string[]): Allowed | undefined {
 }
 
 /** Reports whether requests of users may go to this address and port. */
-export function mayReach(address: string, port: number, allowed: Allowed): boolean {
-  return isGloballyReachable(address) || isNamed(address, port, allowed);
+export function isReachAllowed(address: string, port: number, allowed: Allowed): boolean {
+  return isGloballyReachable(address) || isExplicitlyAllowed(address, port, allowed);
 }
 
 /** Reports whether the operator has allowed the address in `OUTBOUND_ALLOW`. */
-export function isNamed(address: string, port: number, allowed: Allowed): boolean {
+export function isExplicitlyAllowed(address: string, port: number, allowed: Allowed): boolean {
   const family = isIPv6(address) ? 'ipv6' : 'ipv4';
   return (
     !address.includes('%') &&

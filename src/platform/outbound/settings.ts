@@ -1,10 +1,10 @@
 import { area, variable, type SettingsOf } from '../environment/area.js';
-import { allowedPlaces } from './allowed-places.js';
+import { allowedDestinations } from './allowed-places.js';
 
 export const outboundSettings = area('Addresses that people give', () => ({
   allow: variable(
     'OUTBOUND_ALLOW',
-    allowedPlaces.prefault(''),
+    allowedDestinations.prefault(''),
     'non-public places from which pages and other user-provided addresses may be fetched: `10.1.0.0/16`, `127.0.0.1:8080`',
   ),
 }));

@@ -22,13 +22,13 @@ export const processSettings = area(
       'CACHE_DIR',
       text.optional(),
       'files that were fetched or built once, shared by clones',
-      { otherwise: "in the user's cache folder" },
+      { whenUnset: "in the user's cache folder" },
     ),
     cacheHome: variable(
       'XDG_CACHE_HOME',
       text.optional(),
       "the user's cache folder, but on macOS",
-      { otherwise: '`~/.cache`' },
+      { whenUnset: '`~/.cache`' },
     ),
   }),
   ({ cacheDir, cacheHome, ...values }) => ({

@@ -25,19 +25,19 @@ const variables = () => ({
     'ENCRYPTION_KEY',
     bytes(KEY_BYTES).optional(),
     'wraps the key of every secret at rest; `npm start` makes one',
-    { secret: true, otherwise: 'required without `ENCRYPTION_KEYS`' },
+    { secret: true, whenUnset: 'required without `ENCRYPTION_KEYS`' },
   ),
   ring: variable(
     'ENCRYPTION_KEYS',
     ring.optional(),
     'the same while it is changed: the first seals, all open. `ENCRYPTION_KEY` is its key `1`, the last',
-    { secret: true, otherwise: '`ENCRYPTION_KEY` alone' },
+    { secret: true, whenUnset: '`ENCRYPTION_KEY` alone' },
   ),
   installation: variable(
     'INSTALLATION_ID',
     textMatching(/^[0-9a-f]{16}$/, '16 hex digits (openssl rand -hex 8)').optional(),
     'label of all Docker resources of this installation, to distinguish it from others',
-    { otherwise: 'made of `ENCRYPTION_KEY`; required with `ENCRYPTION_KEYS`' },
+    { whenUnset: 'made of `ENCRYPTION_KEY`; required with `ENCRYPTION_KEYS`' },
   ),
 });
 

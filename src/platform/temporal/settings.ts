@@ -8,16 +8,16 @@ const CONNECTION = [
     'TEMPORAL_ADDRESS',
     'host and port of its frontend; `npm start` runs a server of its own',
     {
-      otherwise: '`localhost:7233`',
+      whenUnset: '`localhost:7233`',
     },
   ),
-  connecting('TEMPORAL_NAMESPACE', 'namespace of the workflows', { otherwise: '`default`' }),
+  connecting('TEMPORAL_NAMESPACE', 'namespace of the workflows', { whenUnset: '`default`' }),
   connecting('TEMPORAL_API_KEY', 'proves who connects', { secret: true }),
   connecting('TEMPORAL_TLS', 'enables TLS for the connection', {
-    otherwise: 'with an API key or a certificate',
+    whenUnset: 'with an API key or a certificate',
   }),
   connecting('TEMPORAL_TLS_SERVER_NAME', "the server's name in its certificate", {
-    otherwise: 'from the address',
+    whenUnset: 'from the address',
   }),
   connecting('TEMPORAL_TLS_SERVER_CA_CERT_PATH', 'file of who certified the server'),
   connecting('TEMPORAL_TLS_SERVER_CA_CERT_DATA', 'the same as PEM'),
@@ -27,9 +27,9 @@ const CONNECTION = [
   connecting('TEMPORAL_TLS_CLIENT_KEY_DATA', 'the same as PEM', { secret: true }),
   connecting('TEMPORAL_TLS_DISABLE_HOST_VERIFICATION', "`true`: the server's name is not checked"),
   connecting('TEMPORAL_CONFIG_FILE', 'profiles of connections, in TOML', {
-    otherwise: "the Temporal CLI's",
+    whenUnset: "the Temporal CLI's",
   }),
-  connecting('TEMPORAL_PROFILE', 'which of them', { otherwise: '`default`' }),
+  connecting('TEMPORAL_PROFILE', 'which of them', { whenUnset: '`default`' }),
 ];
 
 export const temporalSettings = area(

@@ -8,7 +8,7 @@ import { inGitFolder, type Repository } from './repository.js';
 import { requireGit } from './require-git.js';
 import { GitFailedError, GIT_MS, runGit, type GitAnswer, type GitCall } from './run-git.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
-import { ownFolder, type LendFolder, type WorkspacePlace } from './view-folder.js';
+import { ownFolder, type LeaseFolder, type WorkspacePlace } from './view-folder.js';
 
 /** Most bytes of a row of the index: longer than any path that can be opened. */
 const MAX_ROW_BYTES = 8 * 1024;
@@ -77,7 +77,7 @@ export async function withView<T>(
   repository: Repository,
   signal: AbortSignal | undefined,
   use: (view: GitView) => Promise<T>,
-  lend: LendFolder = ownFolder,
+  lend: LeaseFolder = ownFolder,
 ): Promise<T> {
   const late = AbortSignal.timeout(GIT_MS);
   await requireGit(place.path, late);
@@ -141,7 +141,7 @@ function gitIn(folder: string, place: WorkspacePlace, signal: AbortSignal): Git 
       signal,
     });
     if (answer.isCut || (answer.code !== null && codes.includes(answer.code))) return answer;
-    throw new GitFailedError(`git ${args[0]} failed`, answer.said);
+    throw new GitFailedError(`git ${args[0]} failed`, answer.stderr);
   };
 }
 

@@ -1,15 +1,15 @@
 import type { Stats } from 'node:fs';
 import { isSettled, stateOf } from './file-state.js';
 import { inGitFolder, type Repository } from './repository.js';
-import { whenAllEnded } from '../../lib/when-all-ended.js';
+import { allSettledOrThrow } from '../../lib/when-all-ended.js';
 import {
   inInfo,
   lentOnce,
   makeFolder,
   markAtWork,
   removeFolder,
-  type LendFolder,
-  type LentFolder,
+  type LeaseFolder,
+  type LeasedFolder,
   type ViewFolder,
   type WorkspacePlace,
 } from './view-folder.js';
@@ -31,11 +31,11 @@ interface Kept {
  * The previous view's folder. Views that only read share it while the files that it was made from are
  * unchanged.
  */
-export class KeptFolder {
+export class ViewFolderCache {
   #kept: Kept | undefined;
   #expiry: NodeJS.Timeout | undefined;
 
-  readonly lend: LendFolder = async (place, repository) => {
+  readonly lend: LeaseFolder = async (place, repository) => {
     // Taken before reading: a change during the read gives the next request another state.
     const state = await stateFor(place, repository);
     const kept = this.#kept;
@@ -60,7 +60,7 @@ export class KeptFolder {
     return lent;
   };
 
-  #lent(kept: Kept): LentFolder {
+  #lent(kept: Kept): LeasedFolder {
     kept.users += 1;
     return {
       ...kept.folder,
@@ -94,7 +94,7 @@ async function stateFor(
   { branch, head, objectFormat }: Repository,
 ): Promise<string | undefined> {
   const files = await inGitFolder(root, (git) =>
-    whenAllEnded([
+    allSettledOrThrow([
       git.stat('index'),
       inInfo(git, (info) => info.stat('exclude')),
       git.stat('shallow'),

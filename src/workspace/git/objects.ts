@@ -1,6 +1,6 @@
 import type { Stats } from 'node:fs';
 import { setBounded } from '../../lib/bounded-map.js';
-import { whenAllEnded } from '../../lib/when-all-ended.js';
+import { allSettledOrThrow } from '../../lib/when-all-ended.js';
 import type { Folder } from '../files/folder.js';
 import { isSettled, stateOf } from './file-state.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
@@ -18,11 +18,11 @@ const FOLDERS_AT_ONCE = 64;
 export async function checkObjects(git: Folder, signal: AbortSignal): Promise<void> {
   await git.within(['objects'], async (objects) => {
     const folders = await foldersIn(objects, signal);
-    const stats = await whenAllEnded(folders.map((name) => objects.stat(name)));
+    const stats = await allSettledOrThrow(folders.map((name) => objects.stat(name)));
     const unknown = folders.filter((name, index) => !isKnown(name, stats[index]));
     for (let at = 0; at < unknown.length; at += FOLDERS_AT_ONCE) {
       const some = unknown.slice(at, at + FOLDERS_AT_ONCE);
-      await whenAllEnded(some.map((name) => checkFolder(objects, name, signal)));
+      await allSettledOrThrow(some.map((name) => checkFolder(objects, name, signal)));
     }
   });
 }

@@ -1,13 +1,13 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { ServiceError } from '../../lib/errors.js';
-import type { CheckedTarget, Outbound } from '../../platform/outbound/outbound.js';
+import type { CheckedTarget, OutboundClient } from '../../platform/outbound/outbound.js';
 import { withView, type Git } from './git-view.js';
 import type { WorkspacePlace } from './view-folder.js';
 import { findRepository } from './repository.js';
 
 /** Resolves the addresses of remotes, and decides which may be reached. */
-export type Remotes = Pick<Outbound, 'addressesOf'>;
+export type Remotes = Pick<OutboundClient, 'addressesOf'>;
 
 const NO_ORIGIN = 'The repository has no origin';
 const NO_BRANCH = 'No branch is checked out';
@@ -70,7 +70,7 @@ export async function pushCommit(
 ): Promise<string | undefined> {
   const ending = signal ? AbortSignal.any([late, signal]) : late;
   try {
-    const { login, url } = withoutLogin(remote);
+    const { login, url } = splitCredentials(remote);
     const target = await remotes.addressesOf(url, ending);
     const protocol = target.url.protocol.slice(0, -1);
     if (protocol === 'http' && !target.isNamed) return NOT_SECURE;
@@ -118,7 +118,7 @@ async function speaks(git: Git, protocol: string): Promise<boolean> {
 }
 
 /** Splits an address into the URL without login, and the login as `name:password`. */
-function withoutLogin(remote: string): { url: string; login: string | undefined } {
+function splitCredentials(remote: string): { url: string; login: string | undefined } {
   if (!URL.canParse(remote)) return { url: remote, login: undefined };
   const url = new URL(remote);
   const { password, username } = url;

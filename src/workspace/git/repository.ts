@@ -1,5 +1,5 @@
 import { NotFoundError, ServiceError } from '../../lib/errors.js';
-import { whenAllEnded } from '../../lib/when-all-ended.js';
+import { allSettledOrThrow } from '../../lib/when-all-ended.js';
 import { NotPlainError, type Folder } from '../files/folder.js';
 import { factsOf, type RepositoryFacts } from './git-config.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
@@ -71,7 +71,7 @@ export async function inGitFolder<T>(root: Folder, use: (git: Folder) => Promise
 }
 
 async function readRepository(git: Folder, cwd: string, signal: AbortSignal): Promise<Repository> {
-  const [head, objects, refs, config, ...elsewhere] = await whenAllEnded([
+  const [head, objects, refs, config, ...elsewhere] = await allSettledOrThrow([
     readHead(git),
     git.stat('objects'),
     git.stat('refs'),

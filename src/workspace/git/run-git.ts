@@ -41,7 +41,7 @@ export interface GitAnswer {
   readonly code: number | null;
   readonly output: Buffer;
   readonly isCut: boolean;
-  readonly said: string;
+  readonly stderr: string;
 }
 
 /**
@@ -87,7 +87,7 @@ export async function runGit(call: GitCall): Promise<GitAnswer> {
     signal.throwIfAborted();
     const isCut = length > cutAt;
     if (isCut && call.cutAt === undefined) throw new GitFailedError('git printed too much');
-    return { code, output: Buffer.concat(pieces).subarray(0, cutAt), isCut, said };
+    return { code, output: Buffer.concat(pieces).subarray(0, cutAt), isCut, stderr: said };
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
       throw new UnavailableError('git is missing on this host: install it', { cause: error });

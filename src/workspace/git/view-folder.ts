@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import path from 'node:path';
-import { whenAllEnded } from '../../lib/when-all-ended.js';
+import { allSettledOrThrow } from '../../lib/when-all-ended.js';
 import { TooLargeError, type FileContent, type Folder } from '../files/folder.js';
 import { SCRATCH } from '../files/segments.js';
 import { inGitFolder, type Repository } from './repository.js';
@@ -55,20 +55,20 @@ export interface ViewFolder {
   readonly indexBytes: number;
 }
 
-export interface LentFolder extends ViewFolder {
+export interface LeasedFolder extends ViewFolder {
   /** @param isWell true if the folder may be used again. */
   release(isWell: boolean): Promise<void>;
 }
 
 /** Provides the folder of a view. */
-export type LendFolder = (place: WorkspacePlace, repository: Repository) => Promise<LentFolder>;
+export type LeaseFolder = (place: WorkspacePlace, repository: Repository) => Promise<LeasedFolder>;
 
 /** Creates a folder for one view only. */
-export const ownFolder: LendFolder = async (place, repository) =>
+export const ownFolder: LeaseFolder = async (place, repository) =>
   lentOnce(await makeFolder(place, repository));
 
 /** Lends a folder to one view, and removes it with the view. */
-export const lentOnce = (folder: ViewFolder): LentFolder => ({
+export const lentOnce = (folder: ViewFolder): LeasedFolder => ({
   ...folder,
   release: () => removeFolder(folder),
 });
@@ -150,7 +150,7 @@ async function fill(
     ),
   );
   const [index, excluded, shallow] = await inGitFolder(root, (git) =>
-    whenAllEnded([
+    allSettledOrThrow([
       readIndex(git),
       inInfo(git, (info) => info.readIfThere('exclude', MAX_LIST_BYTES)),
       git.readIfThere('shallow', MAX_LIST_BYTES),

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { SESSION_COOKIE } from '../../../api/auth/session-cookie.js';
 import type { Listening } from '../../../api/http/server.js';
 import { createWeb } from '../../../api/web/web.js';
-import { accountAreas } from '../../../src/account-lifecycle/account-areas.js';
+import { accountCleanups } from '../../../src/account-lifecycle/account-cleanups.js';
 import {
   AccountDeletions,
-  StillThereError,
+  CleanupPendingError,
 } from '../../../src/accounts/accounts/account-deletions.js';
 import {
   refreshTokenContext,
@@ -126,7 +126,7 @@ function revoker(answer: () => Promise<void> = () => Promise.resolve()) {
 const deletions = (removals = new Removals(), identityProvider: TokenRevoker = revoker()) => {
   const { secrets, log } = alone.dependencies;
   const parts = { database: database.db, operations: removals, secrets, identityProvider, log };
-  return new AccountDeletions(database.db, accountAreas(parts));
+  return new AccountDeletions(database.db, accountCleanups(parts));
 };
 
 /** Lets heartbeats' schedules be what they are to be, as a worker does. */
@@ -138,7 +138,7 @@ async function deleted({ id }: Somebody, by = deletions()): Promise<void> {
     try {
       await by.leave(area, id);
     } catch (error) {
-      if (!(error instanceof StillThereError)) throw error;
+      if (!(error instanceof CleanupPendingError)) throw error;
       await follow();
       await by.leave(area, id);
     }
@@ -275,7 +275,7 @@ describe('the deletion of an account', () => {
     await follow();
     await leave(ada);
     for (const _ of [1, 2]) {
-      await expect(deletions().leave('heartbeats', ada.id)).rejects.toThrow(StillThereError);
+      await expect(deletions().leave('heartbeats', ada.id)).rejects.toThrow(CleanupPendingError);
     }
     expect(
       await owner(`SELECT enabled, scheduled FROM heartbeats WHERE user_id = '${ada.id}'`),
@@ -311,7 +311,7 @@ describe('the deletion of an account', () => {
     await leave(ada);
     const away = revoker(() => Promise.reject(new UnavailableError('away')));
     const by = deletions(new Removals(), away);
-    await expect(by.leave('refresh tokens', ada.id)).rejects.toThrow(StillThereError);
+    await expect(by.leave('refresh tokens', ada.id)).rejects.toThrow(CleanupPendingError);
     await owner(
       `UPDATE account_deletions SET requested_at = requested_at - interval '1 day'
         WHERE user_id = '${ada.id}'`,

@@ -5,12 +5,12 @@ import type { Listening } from '../../../api/http/server.js';
 import { createWeb } from '../../../api/web/web.js';
 import { SESSION_COOKIE } from '../../../api/auth/session-cookie.js';
 import { hashPassword } from '../../../src/accounts/accounts/password.js';
-import { setResetMailStops } from '../../../src/accounts/accounts/reset-mail-stops.js';
+import { setResetMailBlocks } from '../../../src/accounts/accounts/reset-mail-blocks.js';
 import { addSession } from '../../../src/accounts/accounts/sessions.js';
 import { Database } from '../../../src/platform/database/database.js';
 import type { MailKind } from '../../../src/types/mail-kinds.js';
 import { mailSettings } from '../../../src/accounts/mail/settings.js';
-import { makeMailToken, takeMailToken } from '../../../src/accounts/mail/mail-tokens.js';
+import { makeMailToken, consumeMailToken } from '../../../src/accounts/mail/mail-tokens.js';
 import { requestMail } from '../../../src/accounts/mail/request-mail.js';
 import { queryRows, waitingConnections } from '../../platform/database/catalog.js';
 import { giveCredits } from '../../gateway/support.js';
@@ -115,7 +115,7 @@ async function resetTokenFor(email: string): Promise<string> {
 const stopResets = (email: string, stopped: boolean) =>
   database.db
     .asPlatform()
-    .transaction((db) => setResetMailStops(db, [email], { stopped, at: new Date() }));
+    .transaction((db) => setResetMailBlocks(db, [email], { stopped, at: new Date() }));
 
 const INVALID = [400, 'Invalid or expired token'];
 const told = ({ body, status }: Answer) => [status, body.error];
@@ -305,7 +305,7 @@ describe('a forgotten password', () => {
         Array.from({ length: 50 }, (_, n) =>
           (n % 2 ? other : database.db)
             .asPlatform()
-            .transaction((db) => takeMailToken(db, 'reset-password', token)),
+            .transaction((db) => consumeMailToken(db, 'reset-password', token)),
         ),
       );
       expect(taken.filter((each) => each !== undefined)).toEqual([{ userId, email }]);
@@ -323,7 +323,7 @@ describe('a forgotten password', () => {
     let taking: Promise<unknown> | undefined;
     await platform.transaction(async (db) => {
       await db.query('SELECT FROM users WHERE id = $userId FOR UPDATE', { userId });
-      taking = platform.transaction((other) => takeMailToken(other, 'reset-password', token));
+      taking = platform.transaction((other) => consumeMailToken(other, 'reset-password', token));
       await expect.poll(() => waitingConnections(database.ownerUrl)).toBe(1);
       // Two that lock both, each in another order, would wait for each other.
       await db.query('SELECT FROM mail_tokens WHERE user_id = $userId FOR UPDATE NOWAIT', {

@@ -27,7 +27,7 @@ const split = (pair: string): [string, string] => {
 describe('a sign-in that was begun', () => {
   test('is good for ten minutes', () => {
     const flow = flows.begin();
-    const set = flows.keep(flow, undefined);
+    const set = flows.store(flow, undefined);
     expect(set).toEqual([expect.stringMatching(/; Max-Age=600; HttpOnly; SameSite=Lax$/)]);
     const header = kept(set);
     vi.setSystemTime(Date.now() + 599_000);
@@ -39,7 +39,7 @@ describe('a sign-in that was begun', () => {
   test('is forgotten when a browser begins five others', () => {
     const begun = Array.from({ length: 6 }, () => flows.begin());
     let header = '';
-    for (const flow of begun) header = kept(flows.keep(flow, header), header);
+    for (const flow of begun) header = kept(flows.store(flow, header), header);
     expect(header.split('; ')).toHaveLength(5);
     expect(begun.map(({ state }) => flows.find(state, header) !== undefined)).toEqual([
       false,
@@ -49,7 +49,7 @@ describe('a sign-in that was begun', () => {
 
   test('is that of its browser, provider, state and key alone', () => {
     const [flow, other] = [flows.begin(), flows.begin()];
-    const header = kept(flows.keep(flow, undefined));
+    const header = kept(flows.store(flow, undefined));
     expect(flows.find(flow.state, undefined)).toBeUndefined();
     expect(flows.find(other.state, header)).toBeUndefined();
     const named = header.replace(/google/, 'github');
@@ -58,19 +58,19 @@ describe('a sign-in that was begun', () => {
     expect(elsewhere.find(flow.state, header)).toBeUndefined();
     // Of the state of another, under the name of this one.
     const [name = ''] = header.split('=');
-    const [, sealed = ''] = split(kept(flows.keep(other, undefined)));
+    const [, sealed = ''] = split(kept(flows.store(other, undefined)));
     expect(flows.find(flow.state, `${name}=${sealed}`)).toBeUndefined();
   });
 
   test('is none when a neighbouring host has set a cookie of its name as well', () => {
     const flow = flows.begin();
-    const header = kept(flows.keep(flow, undefined));
+    const header = kept(flows.store(flow, undefined));
     expect(flows.find(flow.state, `${header}; ${header}`)).toBeUndefined();
   });
 
   test('tells nothing of its secrets in the cookie', () => {
     const flow = flows.begin({ userId: 'ada', sessionId: 'of-ada' });
-    const header = kept(flows.keep(flow, undefined));
+    const header = kept(flows.store(flow, undefined));
     for (const secret of [flow.state, flow.nonce, flow.verifier, 'of-ada']) {
       expect(header).not.toContain(secret);
     }
@@ -79,7 +79,7 @@ describe('a sign-in that was begun', () => {
   test('is under a name that browsers take from this host alone, where HTTP is secure', () => {
     const secure = new ProviderFlows('google', secrets, true);
     const flow = secure.begin();
-    const set = secure.keep(flow, undefined);
+    const set = secure.store(flow, undefined);
     const attributes = 'Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure';
     expect(set).toEqual([
       expect.stringMatching(new RegExp(`^__Host-sign-in-google-[^=]+=[^;]+; ${attributes}$`)),

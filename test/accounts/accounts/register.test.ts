@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
-  isFirstAdminAwaited,
+  isFirstAdminPending,
   registerAccount,
   type Registration,
 } from '../../../src/accounts/accounts/register.js';
@@ -152,7 +152,7 @@ describe('a referral code', () => {
 
 describe('the first account', () => {
   test('is awaited until it is there, and only where it becomes the admin', async () => {
-    const awaited = (settings: typeof DEVELOPMENT) => isFirstAdminAwaited(database.db, settings);
+    const awaited = (settings: typeof DEVELOPMENT) => isFirstAdminPending(database.db, settings);
     expect(await awaited(PRODUCTION)).toBe(false);
     expect(await awaited(DEVELOPMENT)).toBe(true);
     await register({}, DEVELOPMENT);

@@ -7,7 +7,7 @@ import { generatePrivateKey, privateKeyToAccount, type LocalAccount } from 'viem
 import type { SiweMessage } from 'viem/siwe';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { NONCE_LIFETIME_MS, WalletNonces } from '../../../src/accounts/accounts/wallet-nonces.js';
-import { WalletProofs, type ShownWallet } from '../../../src/accounts/accounts/wallet-proofs.js';
+import { WalletProofs, type WalletClaim } from '../../../src/accounts/accounts/wallet-proofs.js';
 import { ChainAwayError, ChainNode } from '../../../src/money/chain/chain-node.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { BadRequestError } from '../../../src/lib/errors.js';
@@ -52,13 +52,13 @@ async function signed(
   said: Partial<SiweMessage> = {},
   address: Hex = owner.address,
   change = (text: string) => text,
-): Promise<ShownWallet & { readonly signature: Hex }> {
+): Promise<WalletClaim & { readonly signature: Hex }> {
   const message = change(siweMessage({ address, nonce: nonce(), ...said }));
   return { address, message, signature: await owner.signMessage({ message }) };
 }
 
 /** The same of the owner's contract, which need not be there yet. */
-async function signedByContract(said: Partial<SiweMessage> = {}): Promise<ShownWallet> {
+async function signedByContract(said: Partial<SiweMessage> = {}): Promise<WalletClaim> {
   const shown = await signed(said, chain.walletOf(owner));
   const { address, data } = chain.deployment(owner);
   const { signature } = shown;
@@ -229,7 +229,7 @@ describe('a nonce', () => {
 const STORED = 'SELECT * FROM used_nonces';
 
 describe('what is malformed is told', () => {
-  test.each<[string, (shown: ShownWallet) => Partial<ShownWallet>]>([
+  test.each<[string, (shown: WalletClaim) => Partial<WalletClaim>]>([
     ['no address', () => ({ address: 'ada.eth' })],
     ['an address that is too short', ({ address }) => ({ address: address.slice(0, -1) })],
     ['another address than that of the message', () => ({ address: newOwner().address })],
@@ -269,7 +269,7 @@ describe('while the chain is away', () => {
       },
     };
   }
-  const refusal = (rpcUrl: string | undefined, shown: ShownWallet, chainId = CHAIN_ID) =>
+  const refusal = (rpcUrl: string | undefined, shown: WalletClaim, chainId = CHAIN_ID) =>
     expect(proofsOf(database.db, rpcUrl, chainId).verify(shown)).rejects.toThrow(ChainAwayError);
 
   test('a contract is asked again later, with the same message', async () => {

@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { refreshTokenContext } from '../../../src/accounts/accounts/identities.js';
-import { resetMailIsStopped } from '../../../src/accounts/accounts/reset-mail-stops.js';
+import { isResetMailBlocked } from '../../../src/accounts/accounts/reset-mail-blocks.js';
 import { addSession, createSession } from '../../../src/accounts/accounts/sessions.js';
-import { stillHolds } from '../../../src/accounts/accounts/sign-in.js';
+import { isProofValid } from '../../../src/accounts/accounts/sign-in.js';
 import type { RiscEventRow } from '../../../src/platform/database/models.js';
 import { selectFrom } from '../../../src/platform/database/schema/table.js';
 import { riscEvents } from '../../../src/platform/database/tables/security-events.js';
@@ -94,7 +94,7 @@ async function stateOf({ email, identityId, label, userId }: Person): Promise<St
       sessions: sessions.length,
       signsIn: identity?.disabledAt === null,
       refreshes: identity?.refreshToken !== null,
-      resetMails: [!(await resetMailIsStopped(db, label)), !(await resetMailIsStopped(db, email))],
+      resetMails: [!(await isResetMailBlocked(db, label)), !(await isResetMailBlocked(db, email))],
     };
   });
 }
@@ -305,7 +305,7 @@ describe('whom an event is about', { tags: 'attack' }, () => {
     const event = { type: 'account-disabled', sub: randomUUID(), email, reason: 'hijacking' };
     expect(await apply([{ ...event, type: 'account-disabled' }])).toEqual(['disabled']);
     expect((await stateOf(eve)).sessions).toBe(0);
-    expect(await resetMailIsStopped(database.db.asPlatform(), email)).toBe(true);
+    expect(await isResetMailBlocked(database.db.asPlatform(), email)).toBe(true);
   });
 
   test('is who has the address alone, at the receiver of old', async () => {
@@ -408,7 +408,7 @@ test(
     const id = await told([{ type: 'sessions-revoked', sub }]);
     let applying: Promise<unknown> | undefined;
     await database.db.asPlatform().transaction(async (db) => {
-      expect(await stillHolds(db, { user, method: 'google', identityId })).toBe(true);
+      expect(await isProofValid(db, { user, method: 'google', identityId })).toBe(true);
       applying = effects.apply(id);
       await expect.poll(() => waitingConnections(database.ownerUrl)).toBe(1);
       await addSession(db, userId, 'google', PLACE);

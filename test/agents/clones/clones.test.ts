@@ -34,7 +34,7 @@ const operationsOf = (id: string) =>
 
 /** As the run of a clone does: looks at its payment, and hands it over. */
 async function goOn(id: string) {
-  const state = await desk.payments.look(id);
+  const state = await desk.payments.check(id);
   return { state, handed: state === 'paid' ? await desk.store.handOver(id) : undefined };
 }
 
@@ -266,7 +266,7 @@ describe('what is refused is told in one order:', () => {
 describe('a clone that waits for its payment', () => {
   test('is not started by anybody, and can be removed', { tags: 'attack' }, async () => {
     const { id } = (await desk.clone(user, await request())).body.clone;
-    for (const kind of ['start', 'restart', 'repair', 'begin-anew']) {
+    for (const kind of ['start', 'restart', 'repair', 'reset-empty']) {
       const answer = await desk.ask(user, 'POST', `/api/agents/${id}/${kind}`);
       expect(answer).toMatchObject({ status: 409, body: { error: expect.any(String) } });
     }
@@ -358,7 +358,7 @@ describe('a clone that waits for its payment', () => {
     };
     const chain = { treasury: TREASURY, confirmations: CONFIRMATIONS };
     const payments = new ClonePayments({ store: desk.store, node: elsewhere, chain });
-    expect(await payments.look(id)).toBe('waiting');
+    expect(await payments.check(id)).toBe('waiting');
     await desk.mine(CONFIRMATIONS);
     expect((await goOn(id)).state).toBe('paid');
   });

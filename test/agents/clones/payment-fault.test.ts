@@ -2,7 +2,7 @@ import { pad, toHex, type Hex } from 'viem';
 import { expect, test } from 'vitest';
 import { PATH_USD } from '../../../src/money/chain/tempo.js';
 import { ClonePayments } from '../../../src/agents/clones/clone-payments.js';
-import { faultOf, paidBy } from '../../../src/agents/clones/payment-fault.js';
+import { paymentFaultOf, paidBy } from '../../../src/agents/clones/payment-fault.js';
 
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
@@ -23,8 +23,8 @@ const moved = (from: Hex, to: Hex) => ({
 test('what the treasury sends itself is no payment of anybody', { tags: 'attack' }, () => {
   const due = { payer: treasury, treasury, amount: 1_000_000n };
   expect(paidBy(moved(treasury, treasury), due)).toBe(0n);
-  expect(faultOf(moved(treasury, treasury), due)).toBe('wrong_sender');
-  expect(faultOf(moved(payer, treasury), { ...due, payer })).toBeUndefined();
+  expect(paymentFaultOf(moved(treasury, treasury), due)).toBe('wrong_sender');
+  expect(paymentFaultOf(moved(payer, treasury), { ...due, payer })).toBeUndefined();
 });
 
 test('a payment that a reorganisation has mined anew, and reverted, is none', async () => {
@@ -52,7 +52,7 @@ test('a payment that a reorganisation has mined anew, and reverted, is none', as
         receipt: () => Promise.resolve(receipt),
       },
       chain: { treasury, confirmations: 3 },
-    }).look('clone');
+    }).check('clone');
   expect(await look(paid)).toBe('paid');
   expect(await look({ ...paid, succeeded: false, logs: [] })).toBe('over');
   expect(asked).toEqual([

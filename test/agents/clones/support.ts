@@ -59,7 +59,7 @@ export async function cloneDesk() {
   const deskOf = async (payerProof: CloneSettings['payerProof'], url?: string) => {
     const clones = new Clones({
       ...{ database: db, secrets, enabled: true, accounts: settings.accounts },
-      engines: { awayHere: () => Promise.resolve(undefined) },
+      engines: { unavailableLocalHost: () => Promise.resolve(undefined) },
       ...{ node: nodeAt(url), chain: settings.chain, settings: { payerProof } },
     });
     const backend = await createBackend({ ...dependencies, clones }).listen('127.0.0.1', 0);

@@ -2,7 +2,10 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { UnavailableError } from '../../../src/lib/errors.js';
 import { HeartbeatSender } from '../../../src/agents/heartbeat/heartbeat-sender.js';
-import type { HeartbeatScheduler, SetHeartbeat } from '../../../src/agents/heartbeat/heartbeats.js';
+import type {
+  HeartbeatScheduler,
+  HeartbeatSetting,
+} from '../../../src/agents/heartbeat/heartbeats.js';
 import {
   UserHeartbeats,
   type HeartbeatChange,
@@ -34,11 +37,11 @@ const stored = async (userId = 'ada') =>
 
 /** Temporal, of which only what a schedule was made last is looked at. */
 class Schedules implements HeartbeatScheduler {
-  readonly last = new Map<string, SetHeartbeat>();
+  readonly last = new Map<string, HeartbeatSetting>();
   /** What a call waits for before it takes effect. */
-  before: (heartbeat: SetHeartbeat) => Promise<void> = () => Promise.resolve();
+  before: (heartbeat: HeartbeatSetting) => Promise<void> = () => Promise.resolve();
 
-  async apply(heartbeat: SetHeartbeat): Promise<void> {
+  async apply(heartbeat: HeartbeatSetting): Promise<void> {
     await this.before(heartbeat);
     this.last.set(heartbeat.userId, heartbeat);
   }

@@ -10,7 +10,7 @@ function files(pieces: Iterable<string>): AgentFiles {
   async function* browse() {
     for (const piece of pieces) yield await Promise.resolve(piece);
   }
-  return new AgentFiles({ of: () => Promise.resolve({ browse }) }, AGENT);
+  return new AgentFiles({ accessTo: () => Promise.resolve({ browse }) }, AGENT);
 }
 
 test('an answer is whole in however many pieces it comes', async () => {

@@ -14,7 +14,7 @@ import type { HostAccess } from '../../../src/agents/hosts/host-access.js';
 import { HostListener, type HostListenerParts } from '../../../src/agents/hosts/host-listener.js';
 import { hostToken, isHostToken } from '../../../src/agents/hosts/host-token.js';
 import { HostUnreachableError, RemoteHost } from '../../../src/agents/hosts/remote-host.js';
-import { LOOPBACK_NAMES } from '../../../src/platform/http/own-names.js';
+import { LOOPBACK_NAMES } from '../../../src/platform/http/own-hosts.js';
 import { ringOf } from '../../../src/platform/secrets/key-ring.js';
 import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
 import { until } from '../../support/until.js';

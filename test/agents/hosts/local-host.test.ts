@@ -6,7 +6,7 @@ import type { DockerHost } from '../../../src/docker/containers/docker-host.js';
 import type { AgentRow } from '../../../src/platform/database/models.js';
 import { ConflictError } from '../../../src/lib/errors.js';
 import { LocalHost } from '../../../src/agents/hosts/local-host.js';
-import { NOTHING_MORE } from '../../../src/platform/outbound/reachable.js';
+import { NO_EXCEPTIONS } from '../../../src/platform/outbound/reachable.js';
 import { ringOf } from '../../../src/platform/secrets/key-ring.js';
 import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
@@ -35,7 +35,7 @@ afterAll(async () => {
 function hostWith(containers: readonly { readonly agentId: string; readonly userId: string }[]) {
   const list = () => Promise.resolve(containers.map((each) => ({ ...each, status: 'exited' })));
   return new LocalHost({
-    ...{ id: 'here', database: database.db, image: 'image', allow: NOTHING_MORE },
+    ...{ id: 'here', database: database.db, image: 'image', allow: NO_EXCEPTIONS },
     secrets: new SecretBox(ringOf(randomBytes(32))),
     helper: () => Promise.reject(new TypeError('not of this test')),
     // As much of it as is asked.

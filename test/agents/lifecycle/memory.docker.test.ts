@@ -40,7 +40,7 @@ async function deleteWholly(id: string): Promise<void> {
 }
 
 describe('a memory that is missing', () => {
-  test('keeps its agent from starting, is told, and ends with begin-anew', async () => {
+  test('keeps its agent from starting, is told, and ends with reset-empty', async () => {
     const id = await platform.runningAgent(ada);
     await remember(id, 'all that it knew');
     await lose(id);
@@ -61,11 +61,11 @@ describe('a memory that is missing', () => {
     }
     expect(await platform.resourcesOf(id)).not.toContain(`volume ${containerName(id)}`);
 
-    const onWeb = await platform.web(ada, 'POST', `/api/agents/${id}/begin-anew?wait=60`);
+    const onWeb = await platform.web(ada, 'POST', `/api/agents/${id}/reset-empty?wait=60`);
     expect([onWeb.status, onWeb.body.status]).toEqual([202, 'succeeded']);
     await platform.becomes(id, 'active');
     expect(await recall(id)).toBe('nothing');
-    const again = await act(id, 'begin-anew');
+    const again = await act(id, 'reset-empty');
     expect(again.body).toMatchObject({ status: 'failed' });
     expect(again.body.error).toContain('has its memory');
     await deleteWholly(id);

@@ -52,7 +52,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 /** As a supervisor that finds the agent well. */
 const watched = (memory = MEMORY) =>
-  guard.watched(AGENT, memory, guard.glance('one'), () => Promise.resolve(CONTAINER));
+  guard.watched(AGENT, memory, guard.lastStep('one'), () => Promise.resolve(CONTAINER));
 
 const onDisk = async () => (await HostJournal.open(folder, log)).get('one');
 
@@ -230,7 +230,7 @@ describe('an operation', () => {
 
   test('is not overtaken by what was seen before it', async () => {
     await watched();
-    const glance = guard.glance('one');
+    const glance = guard.lastStep('one');
     await guard.operation('one', () => Promise.resolve());
     await guard.watched(AGENT, MEMORY, glance, () => Promise.resolve(CONTAINER));
     expect(journal.get('one')?.phase).toBe('held');
@@ -320,8 +320,8 @@ describe('a repair of the supervisor', () => {
     await local;
     await expect(repair).rejects.toBeInstanceOf(RepairedLocallyError);
     expect(killed).toBe(false);
-    expect(guard.past('one', undefined).map(({ id }) => id)).toEqual(['change']);
-    expect(guard.past('one', 'change')).toEqual([]);
+    expect(guard.unappliedTransitions('one', undefined).map(({ id }) => id)).toEqual(['change']);
+    expect(guard.unappliedTransitions('one', 'change')).toEqual([]);
     expect(await guard.repair('one', never, kill, MEMORY)).toBe(true);
   });
 

@@ -13,7 +13,7 @@ import { HostJournal } from '../../../src/agents/local-repair/host-journal.js';
 import type { JournalEntry } from '../../../src/agents/local-repair/journal-entry.js';
 import {
   LocalWatchdog,
-  NotMendedHereError,
+  NotLocallyRepairableError,
   type LocalWatchdogDependencies,
 } from '../../../src/agents/local-repair/local-watchdog.js';
 import { keptLog } from '../../support/platform-environment.js';
@@ -155,7 +155,7 @@ describe('an agent whose container has ended', () => {
     const gate = new Gate();
     const before = limiters.starts.run({ owner: 'other', isUrgent: true }, gate.pass);
     const attending = attend(container, { given: { limiters } });
-    const refused = expect(attending).rejects.toThrow(NotMendedHereError);
+    const refused = expect(attending).rejects.toThrow(NotLocallyRepairableError);
     await until(() => limiters.starts.state.waiting === 1);
     container.id = 'another one';
     gate.open();
@@ -172,11 +172,11 @@ describe('an agent whose container has ended', () => {
       return attend(container);
     };
     await expect(startedWith(new DockerRefusedError(500, 'no'))).rejects.toThrow(
-      NotMendedHereError,
+      NotLocallyRepairableError,
     );
     await expect(startedWith(new DockerUnavailableError('away'))).rejects.toThrow('away');
     const dead = Object.assign(new ScriptedContainer(gateway), { status: 'dead' });
-    await expect(attend(dead)).rejects.toThrow(NotMendedHereError);
+    await expect(attend(dead)).rejects.toThrow(NotLocallyRepairableError);
     expect(dead.did).toEqual([]);
   });
 

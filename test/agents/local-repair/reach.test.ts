@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ControlPlaneReach } from '../../../src/agents/local-repair/reach.js';
+import { ControlPlaneReach } from '../../../src/agents/local-repair/control-plane-reach.js';
 import { LOCAL_REPAIR_TIMES } from '../../../worker/local-repair.js';
 import { keptLog } from '../../support/platform-environment.js';
 

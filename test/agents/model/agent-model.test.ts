@@ -3,7 +3,7 @@ import type { Plan } from '../../../src/types/plans.js';
 import {
   shownModel,
   shownModels,
-  wantedModel,
+  requestedModelOf,
   type AgentModelChoice,
 } from '../../../src/agents/model/agent-model.js';
 import type { ProviderName } from '../../../src/ai/completion/provider-names.js';
@@ -24,7 +24,7 @@ const custom = (ownModel: string | null, aiProvider = 'openai') => ({
 
 const routeOf = (agent: AgentModelChoice, plan: Plan, ...names: ProviderName[]) =>
   router(...names)
-    .forAgent(wantedModel(agent, plan), plan)
+    .forAgent(requestedModelOf(agent, plan), plan)
     .map(({ provider, model }) => `${provider}/${model}`);
 
 const RESTRICTED = expect.objectContaining({ status: 403, code: 'MODEL_RESTRICTED' });
@@ -70,7 +70,7 @@ describe('another model', { tags: 'attack' }, () => {
     const gpt4 = { model: 'gpt-4', aiProvider: 'openai', ownModel: 'gpt-6-luna' };
     expect(routeOf(gpt4, 'network', 'openai')[0]).toBe('openai/gpt-4');
     for (const plan of ['label', 'solo', 'collective'] as const) {
-      expect(() => wantedModel(gpt4, plan)).toThrow(RESTRICTED);
+      expect(() => requestedModelOf(gpt4, plan)).toThrow(RESTRICTED);
     }
     expect(shownModel(router('openai'), gpt4, 'solo')).toBe('gpt-4');
   });
@@ -82,7 +82,7 @@ describe('another model', { tags: 'attack' }, () => {
         'openai/gpt-6.1-sol',
         'openrouter/openai/gpt-6.1-sol',
       ]);
-      expect(() => wantedModel(custom(name), 'solo')).toThrow(RESTRICTED);
+      expect(() => requestedModelOf(custom(name), 'solo')).toThrow(RESTRICTED);
       expect(shownModel(router('openai'), custom(name), 'collective')).toBe('gpt-6.1-sol');
     },
   );
@@ -90,7 +90,7 @@ describe('another model', { tags: 'attack' }, () => {
   test('without a known price is none on a plan with a quota', () => {
     const mine = custom('my-own-model');
     for (const plan of ['label', 'solo', 'collective'] as const) {
-      expect(() => wantedModel(mine, plan)).toThrow(RESTRICTED);
+      expect(() => requestedModelOf(mine, plan)).toThrow(RESTRICTED);
     }
     expect(routeOf(mine, 'network', 'openai', 'openrouter')).toEqual(['openai/my-own-model']);
     expect(shownModel(router('openai'), mine, 'network')).toBe('my-own-model');
@@ -105,7 +105,7 @@ describe('another model', { tags: 'attack' }, () => {
     'no-maker',
     'openrouter/auto',
   ])('of OpenRouter’s that is more than a model is refused: %s', (name) => {
-    expect(() => wantedModel(custom(name, 'openrouter'), 'network')).toThrow(
+    expect(() => requestedModelOf(custom(name, 'openrouter'), 'network')).toThrow(
       expect.objectContaining({ status: 400 }),
     );
     // Also where it is asked only because the one that was wanted is not there.
@@ -122,7 +122,7 @@ describe('another model', { tags: 'attack' }, () => {
   });
 
   test.each([null, ''])('has to be named: %j', (name) => {
-    expect(() => wantedModel(custom(name), 'network')).toThrow('config.model names no model');
+    expect(() => requestedModelOf(custom(name), 'network')).toThrow('config.model names no model');
   });
 });
 

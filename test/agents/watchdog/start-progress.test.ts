@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   AgentNotReadyError,
   awaitReady,
-  whileStarting,
+  waitWhileStarting,
 } from '../../../src/agents/watchdog/await-ready.js';
 import { observeAgent } from '../../../src/agents/watchdog/observe-agent.js';
 import { StartProgress } from '../../../src/agents/watchdog/start-progress.js';
@@ -163,15 +163,15 @@ describe('a start', () => {
     const idle = new Starting(10 * SECOND);
     const progress = new StartProgress(idle.containers);
     const port = await freePort();
-    await whileStarting(idle.containers, progress, agentId, gatewayAt(port));
+    await waitWhileStarting(idle.containers, progress, agentId, gatewayAt(port));
 
     const ended = new Starting(0);
     ended.status = 'exited';
-    await whileStarting(ended.containers, progress, agentId, gatewayAt(port));
+    await waitWhileStarting(ended.containers, progress, agentId, gatewayAt(port));
 
     const busy = new Starting(SECOND);
     let isOver = false;
-    const starting = whileStarting(busy.containers, progress, agentId, gatewayAt(port));
+    const starting = waitWhileStarting(busy.containers, progress, agentId, gatewayAt(port));
     void starting.then(() => (isOver = true));
     // So often that it has been seen at work.
     await expect.poll(() => busy.looks).toBeGreaterThan(3);
@@ -184,7 +184,12 @@ describe('a start', () => {
     const busy = new Starting(SECOND);
     const progress = new StartProgress(busy.containers);
     vi.spyOn(progress, 'idleForMs').mockResolvedValue(0);
-    const starting = whileStarting(busy.containers, progress, agentId, gatewayAt(await freePort()));
+    const starting = waitWhileStarting(
+      busy.containers,
+      progress,
+      agentId,
+      gatewayAt(await freePort()),
+    );
     await expect.poll(() => busy.looks).toBeGreaterThan(1);
     const now = performance.now.bind(performance);
     const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 61 * SECOND);

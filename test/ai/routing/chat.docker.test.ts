@@ -7,7 +7,7 @@ import {
   keyOfProvider,
   type AiProviders,
 } from '../../support/ai-providers.js';
-import { guardedHost } from '../../../src/agents/hosts/guarded-host.js';
+import { networkIsolationCheck } from '../../../src/agents/hosts/network-isolation-check.js';
 import { allEvents, call, send, type Answer } from '../../support/http.js';
 import { ADMIN_EMAIL, testPlatform, type TestPlatform } from '../../support/platform.js';
 import { apiKeyOf, leave, quotaOf, subscribed, usageOf } from './support.js';
@@ -151,7 +151,7 @@ describe('who may chat', () => {
       // No worker has said of this host that its agents' networks are guarded.
       const agents = { ...platform.settings.agents, host: 'nobody-guards-it' };
       const settings = { ...platform.settings, agents };
-      const isGuarded = guardedHost(platform.db, agents.host);
+      const isGuarded = networkIsolationCheck(platform.db, agents.host);
       const parts = { ...backend, settings, isGuarded };
       const listening = await createBackend(parts).listen('127.0.0.1', 0);
       try {

@@ -55,7 +55,7 @@ async function reserve(tokens: number, asked: Asked = {}): Promise<string> {
 /** As the process does that reserved it: one after the other. */
 function settle(callId: string, tokens: number, userId = 'ada', of = quota): Promise<unknown> {
   const used = { callId, userId, inputTokens: tokens, outputTokens: 0, ...of.settle(callId) };
-  const over = of.takeOver();
+  const over = of.drainEnded();
   settling = settling.then(() => settleUsage(db, [usageOf(used)], over));
   return settling;
 }
@@ -63,13 +63,13 @@ function settle(callId: string, tokens: number, userId = 'ada', of = quota): Pro
 /** The call came to nothing. */
 function release(callId: string, of = quota): Promise<unknown> {
   of.release(callId);
-  return settleUsage(db, [], of.takeOver());
+  return settleUsage(db, [], of.drainEnded());
 }
 
 /** Nothing is held ahead any more. */
 async function giveUp(of = quota): Promise<unknown> {
   await of.retireAll();
-  return settleUsage(db, [], of.takeOver());
+  return settleUsage(db, [], of.drainEnded());
 }
 
 /** Somebody who has just called often, and for whom nothing is being asked ahead any more. */
@@ -80,7 +80,7 @@ async function callOften(tokens: number, of = quota): Promise<void> {
   asked.mockRestore();
   // What was asked ahead during the last call has taken the place of what was there.
   await setImmediate();
-  await settleUsage(db, [], of.takeOver());
+  await settleUsage(db, [], of.drainEnded());
 }
 
 const reservations = async () => (await rowsOf(db, 'SELECT FROM quota_reservations')).length;
@@ -204,7 +204,7 @@ describe('a call that is over', () => {
   test('counts once also with the end of its reservation', async () => {
     const callId = await reserve(1_000);
     const usage = usageOf({ callId, ...quota.settle(callId) });
-    const over = quota.takeOver();
+    const over = quota.drainEnded();
     await settleUsage(db, [usage, usage], over);
     await Promise.all([settleUsage(db, [usage], []), settleUsage(elsewhere, [usage], over)]);
     expect(over).toEqual([callId]);
@@ -345,7 +345,7 @@ describe('what is held ahead', () => {
     await callOften(10);
     const under = await reserve(10);
     quota.retireIdle();
-    expect(quota.takeOver()).toEqual([]);
+    expect(quota.drainEnded()).toEqual([]);
     quota.retireIdle();
     expect(quota.hasOver).toBe(false);
     await settle(under, 7);
@@ -540,7 +540,7 @@ test('many users at once, reserved, settled, kept and given up, never block each
         .map((usage) => ({ ...usage, ...of.settle(usage.callId) }));
       for (const { callId } of usages.filter((_, n) => n % 3 === 1)) of.release(callId);
       if (round % 5 === 0) of.retireIdle();
-      await settleUsage(via, answered, of.takeOver());
+      await settleUsage(via, answered, of.drainEnded());
     }
   };
   const maintain = async (of: Quota, via: Database) => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Database } from '../../../src/platform/database/database.js';
-import { inBatches } from '../../../src/ai/usage/in-batches.js';
+import { processInBatches } from '../../../src/ai/usage/in-batches.js';
 import { rollUpUsage, settleAbandoned } from '../../../src/ai/usage/rollups.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
@@ -161,6 +161,6 @@ test('abandoned reservations are given back, and those of living processes stay'
 
 test('work in batches ends with the first that is not full', async () => {
   const left = [5, 5, 3, 5];
-  expect(await inBatches(5, () => Promise.resolve(left.shift() ?? 0))).toBe(13);
+  expect(await processInBatches(5, () => Promise.resolve(left.shift() ?? 0))).toBe(13);
   expect(left).toEqual([5]);
 });

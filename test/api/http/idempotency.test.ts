@@ -7,7 +7,7 @@ import { optionalSession } from '../../../api/auth/optional-session.js';
 import { endpoint } from '../../../api/http/endpoint.js';
 import { reply } from '../../../api/http/reply.js';
 import { BadRequestError, ConflictError, PaymentRequiredError } from '../../../src/lib/errors.js';
-import { StillRunningError } from '../../../src/platform/idempotency/kept-answers.js';
+import { StillRunningError } from '../../../src/platform/idempotency/idempotency-store.js';
 import { ringOf } from '../../../src/platform/secrets/key-ring.js';
 import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';

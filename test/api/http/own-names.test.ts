@@ -11,7 +11,7 @@ import { AgentCallerLookup } from '../../../src/agents/credentials/agent-caller-
 import { HostListener } from '../../../src/agents/hosts/host-listener.js';
 import { LocalHost } from '../../../src/agents/hosts/local-host.js';
 import { Metrics } from '../../../src/metrics.js';
-import { NOTHING_MORE } from '../../../src/platform/outbound/reachable.js';
+import { NO_EXCEPTIONS } from '../../../src/platform/outbound/reachable.js';
 import { loadSettings } from '../../../src/settings.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { databaseAlone } from '../../support/dependencies.js';
@@ -56,7 +56,7 @@ beforeAll(async () => {
   const host = new LocalHost({
     image: 'none',
     helper: () => Promise.resolve(''),
-    allow: NOTHING_MORE,
+    allow: NO_EXCEPTIONS,
     id: 'local',
     database: db,
     docker,

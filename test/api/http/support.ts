@@ -1,7 +1,7 @@
 import { BlockList } from 'node:net';
 import { pino, type Logger } from 'pino';
 import type { CallingAgent } from '../../../src/agents/credentials/agent-caller-lookup.js';
-import { LOOPBACK_NAMES } from '../../../src/platform/http/own-names.js';
+import { LOOPBACK_NAMES } from '../../../src/platform/http/own-hosts.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { agentToken } from '../../../api/auth/agent-token.js';
 import { apiKey } from '../../../api/auth/api-key.js';
@@ -90,7 +90,7 @@ export async function serve(
     endpoints,
     limits: [],
     authenticate: KNOWN_CALLERS,
-    believesForwarded: (request) => request.headers.authorization === `Bearer ${INTERNAL_KEY}`,
+    trustsForwarded: (request) => request.headers.authorization === `Bearer ${INTERNAL_KEY}`,
     database: NO_DATABASE,
     secrets: testSecrets(),
     log,

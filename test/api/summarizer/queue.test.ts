@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createSummarizer } from '../../../api/summarizer/summarizer.js';
-import { Outbound } from '../../../src/platform/outbound/outbound.js';
-import { allowedPlaces } from '../../../src/platform/outbound/allowed-places.js';
+import { OutboundClient } from '../../../src/platform/outbound/outbound.js';
+import { allowedDestinations } from '../../../src/platform/outbound/allowed-places.js';
 import { Pages, QueueFullError, type PageBounds } from '../../../src/pages/pages.js';
 import { loadSummarizerSettings } from '../../../src/settings.js';
 import { readingProgram } from '../../support/reading-program.js';
@@ -29,7 +29,9 @@ afterAll(async () => {
 });
 
 function pagesWithin(bounds: Partial<PageBounds>): Pages {
-  const outbound = new Outbound({ allow: allowedPlaces.parse(site.slice('http://'.length)) });
+  const outbound = new OutboundClient({
+    allow: allowedDestinations.parse(site.slice('http://'.length)),
+  });
   // Nobody is told that a page took too long because a machine is busy.
   const pages = new Pages({
     outbound,

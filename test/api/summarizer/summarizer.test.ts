@@ -5,8 +5,8 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createSummarizer } from '../../../api/summarizer/summarizer.js';
 import type { Listening } from '../../../api/http/server.js';
-import { Outbound } from '../../../src/platform/outbound/outbound.js';
-import { allowedPlaces } from '../../../src/platform/outbound/allowed-places.js';
+import { OutboundClient } from '../../../src/platform/outbound/outbound.js';
+import { allowedDestinations } from '../../../src/platform/outbound/allowed-places.js';
 import { Pages } from '../../../src/pages/pages.js';
 import { loadSummarizerSettings } from '../../../src/settings.js';
 import { readingProgram } from '../../support/reading-program.js';
@@ -35,8 +35,8 @@ beforeAll(async () => {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   site = `http://127.0.0.1:${port}`;
-  const allow = allowedPlaces.parse(`127.0.0.1:${port}`);
-  const outbound = new Outbound({ allow });
+  const allow = allowedDestinations.parse(`127.0.0.1:${port}`);
+  const outbound = new OutboundClient({ allow });
   // Nobody is told that a page took too long because a machine is busy.
   pages = new Pages({ outbound, program: readingProgram(), bounds: { fetchMs: 120_000 } });
   const { chain, http: settings } = loadSummarizerSettings({ RATE_LIMIT_REQUESTS: '100000' });

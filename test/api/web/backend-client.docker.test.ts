@@ -11,7 +11,7 @@ import { BackendClient } from '../../../api/web/backend-client.js';
 import { forwarder } from '../../../api/web/forward.js';
 import { LIMITS } from '../../../api/web/limits.js';
 import { BadGatewayError } from '../../../src/lib/errors.js';
-import { StillRunningError } from '../../../src/platform/idempotency/kept-answers.js';
+import { StillRunningError } from '../../../src/platform/idempotency/idempotency-store.js';
 import { ADA, bearer, INTERNAL_KEY, serve, signedIn, type TestListener } from '../http/support.js';
 
 const ON = {

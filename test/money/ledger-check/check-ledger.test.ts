@@ -6,7 +6,7 @@ import { createMoneyActivities } from '../../../activities/money.js';
 import { ChainNode } from '../../../src/money/chain/chain-node.js';
 import type { Database } from '../../../src/platform/database/database.js';
 import { checkLedger, LEDGER_CHECKS } from '../../../src/money/ledger-check/check-ledger.js';
-import { releaseEndedHolds } from '../../../src/money/ledger/ended-holds.js';
+import { releaseExpiredHolds } from '../../../src/money/ledger/release-expired-holds.js';
 import { balanceOf, hold, post, transfer, type Account } from '../../../src/money/ledger/ledger.js';
 import { Notifier } from '../../../src/notifications/notifier.js';
 import { sendDue } from '../../../src/notifications/outbox.js';
@@ -314,9 +314,9 @@ describe('holds past their end', () => {
     const posted = await held(account, -AN_HOUR_MS);
     await post(db.asPlatform(), posted);
     for (let n = 0; n < 110; n += 1) await held(account, -AN_HOUR_MS);
-    const [one, other] = await Promise.all([releaseEndedHolds(db), releaseEndedHolds(db)]);
+    const [one, other] = await Promise.all([releaseExpiredHolds(db), releaseExpiredHolds(db)]);
     expect(one + other).toBe(110);
-    expect(await releaseEndedHolds(db)).toBe(0);
+    expect(await releaseExpiredHolds(db)).toBe(0);
     expect(await balanceOf(db.asPlatform(), account, 'pathusd')).toEqual({
       balance: 997n,
       held: 3n,

@@ -4,17 +4,17 @@ import { Database, type Statements } from '../../../src/platform/database/databa
 import { FairLimiter } from '../../../src/lib/fair-limiter.js';
 import {
   balanceOf,
-  CauseUsedError,
+  CauseConflictError,
   creditsOf,
   hold,
-  HoldOverError,
+  HoldNotOpenError,
   InsufficientFundsError,
   post,
   release,
   transfer,
   type Account,
   type LedgerCurrency,
-  type Movement,
+  type TransferRequest,
 } from '../../../src/money/ledger/ledger.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
@@ -44,7 +44,7 @@ const owner = (sql: string) => queryRows<Record<string, unknown>>(database.owner
 const newUserId = () => randomUUID();
 const newSession = (): Account => `session:${randomUUID()}`;
 
-const movement = (given: Partial<Movement>): Movement => ({
+const movement = (given: Partial<TransferRequest>): TransferRequest => ({
   debit: 'external',
   credit: 'treasury',
   amount: 1n,
@@ -58,7 +58,7 @@ async function funded(amount: bigint, account = newSession()): Promise<Account> 
   return account;
 }
 
-const held = (given: Partial<Movement>) => ({ ...movement(given), forMs: HOUR_MS });
+const held = (given: Partial<TransferRequest>) => ({ ...movement(given), forMs: HOUR_MS });
 
 const stateOf = (account: Account, currency: LedgerCurrency = 'pathusd') =>
   balanceOf(platform, account, currency);
@@ -100,7 +100,7 @@ describe('a transfer', () => {
       { debit: await funded(10n) },
       { currency: 'usd' as const, debit: 'external' as const },
     ]) {
-      await expect(transfer(platform, { ...first, ...other })).rejects.toThrow(CauseUsedError);
+      await expect(transfer(platform, { ...first, ...other })).rejects.toThrow(CauseConflictError);
     }
     expect(await stateOf(account)).toEqual({ balance: 9n, held: 0n });
   });
@@ -114,7 +114,7 @@ describe('a transfer', () => {
         const given = { debit: accounts[n] ?? 'fees', cause } as const;
         return kind === 'hold' ? hold(platform, held(given)) : transfer(platform, movement(given));
       });
-      expect([done, refused]).toEqual([1, Array(9).fill(expect.any(CauseUsedError))]);
+      expect([done, refused]).toEqual([1, Array(9).fill(expect.any(CauseConflictError))]);
     },
   );
 
@@ -128,7 +128,7 @@ describe('a transfer', () => {
           ? post(platform, voucher.cause)
           : transfer(platform, { ...voucher, amount: 5n }),
       );
-      expect(refused).toEqual([expect.any(CauseUsedError)]);
+      expect(refused).toEqual([expect.any(CauseConflictError)]);
     }
   });
 
@@ -193,7 +193,7 @@ describe('a hold', () => {
     await post(platform, voucher.cause);
     expect(await stateOf(account)).toEqual({ balance: 6n, held: 0n });
     expect(await hold(platform, voucher)).toBe('posted');
-    await expect(release(platform, voucher.cause)).rejects.toThrow(HoldOverError);
+    await expect(release(platform, voucher.cause)).rejects.toThrow(HoldNotOpenError);
     expect(await stateOf(account)).toEqual({ balance: 6n, held: 0n });
   });
 
@@ -221,7 +221,7 @@ describe('a hold', () => {
     }
     await post(platform, voucher.cause, 3n);
     await post(platform, voucher.cause, 3n);
-    await expect(post(platform, voucher.cause, 4n)).rejects.toThrow(CauseUsedError);
+    await expect(post(platform, voucher.cause, 4n)).rejects.toThrow(CauseConflictError);
     expect(await stateOf(account)).toEqual({ balance: 7n, held: 0n });
   });
 
@@ -244,7 +244,7 @@ describe('a hold', () => {
     const account = await funded(10n);
     const first = held({ debit: account });
     await hold(platform, first);
-    await expect(hold(platform, { ...first, amount: 2n })).rejects.toThrow(CauseUsedError);
+    await expect(hold(platform, { ...first, amount: 2n })).rejects.toThrow(CauseConflictError);
     expect(await stateOf(account)).toEqual({ balance: 10n, held: 1n });
   });
 
@@ -256,7 +256,7 @@ describe('a hold', () => {
       const { refused } = await together(2, (n) =>
         (n === 0 ? post : release)(platform, voucher.cause),
       );
-      expect(refused).toEqual([expect.any(HoldOverError)]);
+      expect(refused).toEqual([expect.any(HoldNotOpenError)]);
       const { balance, held: left } = await stateOf(account);
       expect([[6n, 10n].includes(balance), left]).toEqual([true, 0n]);
     }
@@ -337,7 +337,9 @@ describe('an account', () => {
     const { done, refused } = await together(200, act);
     expect(done, said).toBeGreaterThan(0);
     const isExpected = (error: unknown) =>
-      [InsufficientFundsError, CauseUsedError, HoldOverError].some((one) => error instanceof one) ||
+      [InsufficientFundsError, CauseConflictError, HoldNotOpenError].some(
+        (one) => error instanceof one,
+      ) ||
       (error instanceof Error && error.message.includes('posted_within'));
     expect(
       refused.filter((error) => !isExpected(error)),

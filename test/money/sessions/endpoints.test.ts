@@ -6,7 +6,7 @@ import type { Listening } from '../../../api/http/server.js';
 import { createWeb } from '../../../api/web/web.js';
 import { AccountDeletions } from '../../../src/accounts/accounts/account-deletions.js';
 import { SessionDebits } from '../../../src/gateway/session-debits.js';
-import { sessionPurse } from '../../../src/gateway/session-purse.js';
+import { sessionPaymentSource } from '../../../src/gateway/session-purse.js';
 import { balanceOf } from '../../../src/money/ledger/ledger.js';
 import { paymentSessions as paymentSessionsTable } from '../../../src/platform/database/tables/payment-sessions.js';
 import { formatAmount } from '../../../src/types/money.js';
@@ -110,7 +110,7 @@ async function deliver(wallet: Wallet, amount: bigint): Promise<void> {
     ...{ settleThreshold: 100n * ONE, settleIntervalMs: 3_600_000 },
     ...{ maxAgeMs: 86_400_000, holdMs: 172_800_000 },
   };
-  const purse = sessionPurse(db, row?.id ?? '', settings, new SessionDebits(db, settings));
+  const purse = sessionPaymentSource(db, row?.id ?? '', settings, new SessionDebits(db, settings));
   const debit = { id: randomUUID(), plugin: 'test', action: 'deliver', amount };
   expect(await purse.hold(debit)).toBeUndefined();
   await purse.post(debit);

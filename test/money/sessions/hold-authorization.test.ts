@@ -68,8 +68,8 @@ describe('an authorization', () => {
       (signature) => new HoldSignature(DOMAIN, hold, signature, node),
     );
     expect([await ofKey?.isOfWallet(), asked]).toEqual([true, 0]);
-    expect([await ofKey?.isTakenByCode(), asked]).toEqual([true, 1]);
-    expect([await ofCode?.isOfWallet(), await ofCode?.isTakenByCode()]).toEqual([true, true]);
+    expect([await ofKey?.isValidForContract(), asked]).toEqual([true, 1]);
+    expect([await ofCode?.isOfWallet(), await ofCode?.isValidForContract()]).toEqual([true, true]);
     expect(asked).toBe(2);
   });
 

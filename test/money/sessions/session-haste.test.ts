@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { SessionHaste } from '../../../src/money/sessions/session-haste.js';
+import { SessionFastPath } from '../../../src/money/sessions/session-fast-path.js';
 import type { SettledPayment } from '../../../src/money/payments/payment-watch.js';
 
 const PAID: SettledPayment = {
@@ -12,7 +12,7 @@ function hasteLab() {
   const done: string[] = [];
   let end: () => void = () => undefined;
   const final = new Promise<void>((resolve) => (end = resolve));
-  const haste = new SessionHaste({
+  const haste = new SessionFastPath({
     openings: {
       finish(id) {
         done.push(`finish ${id}`);

@@ -5,13 +5,13 @@ import type { NodeRequest } from '../../../src/money/chain/chain-node.js';
 import { escrowAbi } from '../../../src/money/chain/payment-escrow.js';
 import { PATH_USD } from '../../../src/money/chain/tempo.js';
 import { balanceOf, transfer } from '../../../src/money/ledger/ledger.js';
-import { closeAgedSessions } from '../../../src/money/sessions/aged-sessions.js';
+import { closeAgedSessions } from '../../../src/money/sessions/close-aged-sessions.js';
 import { sessionAccount, spentAccount } from '../../../src/money/sessions/causes.js';
 import { Escrow } from '../../../src/money/sessions/escrow.js';
 import {
   beginClosing,
   settledBy,
-  TOLD_AT_ATTEMPTS,
+  NOTIFY_AFTER_ATTEMPTS,
   SessionSettlements,
 } from '../../../src/money/sessions/session-settlements.js';
 import {
@@ -175,7 +175,7 @@ test('a settlement that fails is tried again as another payment, in the end each
   await beginClosing(lab.db.asPlatform(), id);
   // Somebody of no say in the escrow.
   const others = new SessionSettlements({ ...lab.parts, operator: lab.operator });
-  for (let attempt = 1; attempt <= TOLD_AT_ATTEMPTS + 2; attempt += 1) {
+  for (let attempt = 1; attempt <= NOTIFY_AFTER_ATTEMPTS + 2; attempt += 1) {
     const step = await others.request(id);
     if (step.next !== 'payment') throw new Error(`nothing was asked for at attempt ${attempt}`);
     expect(step.cause).toBe(`settlement:${id}:1000000:close${attempt === 1 ? '' : `:${attempt}`}`);
@@ -183,12 +183,12 @@ test('a settlement that fails is tried again as another payment, in the end each
     await others.settle(id, step.cause);
     expect(await others.request(id)).toEqual({ next: 'nothing', state: 'settling' });
     const pause = Number((await lab.session(id)).dueAt) - Date.now();
-    expect(pause).toBeGreaterThan(attempt < TOLD_AT_ATTEMPTS ? 30_000 : 1_800_000);
+    expect(pause).toBeGreaterThan(attempt < NOTIFY_AFTER_ATTEMPTS ? 30_000 : 1_800_000);
     expect(pause).toBeLessThanOrEqual(3_600_000);
     await lab.retryNow(id);
   }
   expect(await lab.toldOf(id)).toEqual([
-    { event: 'settlement_given_up', sessionId: id, attempts: TOLD_AT_ATTEMPTS },
+    { event: 'settlement_given_up', sessionId: id, attempts: NOTIFY_AFTER_ATTEMPTS },
   ]);
   // An operator has closed it by hand: the next look sees it.
   const { holdId } = await lab.session(id);

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { parsePercentage, percentageOf } from '../../../src/money/splits/percentages.js';
-import { statusOf, type PayoutStatus, type SplitStatus } from '../../../src/types/split-states.js';
+import {
+  splitStatusOf,
+  type PayoutStatus,
+  type SplitStatus,
+} from '../../../src/types/split-states.js';
 
 describe('a share', () => {
   test.each([
@@ -45,6 +49,6 @@ describe('what becomes of a split', () => {
     ['processing', ['confirmed', 'sent']],
     ['processing', ['failed', 'pending']],
   ])('is %s with payouts %s', (status, payouts) => {
-    expect(statusOf(payouts)).toBe(status);
+    expect(splitStatusOf(payouts)).toBe(status);
   });
 });

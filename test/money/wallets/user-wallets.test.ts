@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { isLinked, linkedWallets } from '../../../src/money/wallets/own-wallets.js';
+import { isLinked, ownWallets } from '../../../src/money/wallets/own-wallets.js';
 import { MAX_IMPORTED } from '../../../src/money/wallets/user-wallets.js';
 import { openKey } from '../../../src/money/wallets/open-key.js';
 import { queryRows } from '../../platform/database/catalog.js';
@@ -146,7 +146,7 @@ describe('a key that is brought', () => {
     ]);
     expect(await openKey(platform(), site.dependencies.secrets, address)).toBe(key);
     expect((await addressOf(ada)).body.address).toBe(address);
-    expect(await linkedWallets(platform(), ada.id)).toEqual([address]);
+    expect(await ownWallets(platform(), ada.id)).toEqual([address]);
   });
 
   test('is a new one where none is brought, without a body, too', async () => {
@@ -247,10 +247,10 @@ test('a wallet that is unlinked is its owner’s no more; one of the provider ne
     `INSERT INTO wallets (id, user_id, kind, address, created_at)
      VALUES ('${randomUUID()}', '${ada.id}', 'provider', '0x${'7'.repeat(40)}', now())`,
   );
-  expect(await linkedWallets(platform(), ada.id)).toEqual([address]);
+  expect(await ownWallets(platform(), ada.id)).toEqual([address]);
   expect(await isLinked(platform(), bob.id, address as `0x${string}`)).toBe(false);
   await owner(`DELETE FROM identities WHERE id = '${address}'`);
-  expect(await linkedWallets(platform(), ada.id)).toEqual([]);
+  expect(await ownWallets(platform(), ada.id)).toEqual([]);
 });
 
 test('an account that is deleted leaves the keys alone that nobody else has, and gets no more', async () => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { keepCrash, type CrashScene } from '../../../src/agents/logs/keep-crash.js';
+import { recordCrashDetails, type CrashScene } from '../../../src/agents/logs/keep-crash.js';
 import { readHistory } from '../../../src/agents/agents/history.js';
 import { recordCrash } from '../../../src/agents/watchdog/watchdog-transitions.js';
 import { SupervisorStore } from '../../../src/agents/operations/supervisor-store.js';
@@ -50,7 +50,7 @@ async function crashWith(lines: () => Iterable<string>) {
       secretsToRedact: () => Promise.resolve([]),
     },
   };
-  const failure = await keepCrash(scene, agent, id).catch((error: unknown) => error);
+  const failure = await recordCrashDetails(scene, agent, id).catch((error: unknown) => error);
   const [transition] = (await readHistory(tenant, id, { limit: 1 })).transitions;
   return { failure, crash: transition?.crash };
 }

@@ -222,7 +222,7 @@ describe('an operation on an agent that is stopped', () => {
     return { status, statusReason };
   };
 
-  test.each(['reset-memory', 'restore', 'begin-anew'] as const)(
+  test.each(['reset-memory', 'restore', 'reset-empty'] as const)(
     'that gives it a memory ends its trouble: %s',
     async (kind) => {
       expect(await after(kind, new Date())).toEqual({ status: 'stopped', statusReason: null });
@@ -372,7 +372,7 @@ test('what is told late of an agent that is no more changes nothing of it', asyn
   await expect(store.recordTransition(agent, late)).rejects.toBeInstanceOf(AgentGoneError);
   const attempt = { id: randomUUID(), memory: { ...late.memory, lastRepair: 1 }, maxAttempts: 3 };
   await expect(store.recordRepairAttempt(agent, attempt)).rejects.toBeInstanceOf(AgentGoneError);
-  expect(await store.takeUp(agent)).toBeNull();
+  expect(await store.loadSupervisedState(agent)).toBeNull();
   expect(await agentRow(agent)).toEqual(before);
 });
 
@@ -591,6 +591,6 @@ const admitted = (operationId: string) => Promise.resolve({ operationId, run: un
 const NOBODY: AgentSupervisors = {
   provision: (_agent, id) => admitted(id),
   request: (_agent, _kind, id) => admitted(id),
-  knows: () => Promise.resolve(false),
-  isAbout: () => Promise.resolve(false),
+  hasRequest: () => Promise.resolve(false),
+  isInFlight: () => Promise.resolve(false),
 };

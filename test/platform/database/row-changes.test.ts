@@ -2,7 +2,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { builtProgram } from '../../../dev/root.js';
 import { Database } from '../../../src/platform/database/database.js';
-import type { TableChanges, ToldTable } from '../../../src/platform/database/row-changes.js';
+import type { TableChanges, AnnouncedTable } from '../../../src/platform/database/row-changes.js';
 import { RowWatch } from '../../../src/platform/database/row-watch.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { runProgram } from '../../support/run-program.js';
@@ -20,7 +20,7 @@ const TOLD = [
   'clones',
   'royalty_splits',
   'payment_sessions',
-] as const satisfies readonly ToldTable[];
+] as const satisfies readonly AnnouncedTable[];
 
 const never = new AbortController().signal;
 

@@ -45,7 +45,7 @@ async function pass(
 ) {
   const asked: string[] = [];
   const askedForParts: string[] = [];
-  const endStuckParts = ({ agentId }: { agentId: string }) => {
+  const endStuckChildren = ({ agentId }: { agentId: string }) => {
     askedForParts.push(agentId);
     return Promise.resolve(blocked.includes(agentId));
   };
@@ -57,7 +57,7 @@ async function pass(
   const parts = {
     database: database.db,
     ensure,
-    endStuckParts,
+    endStuckChildren,
     checkIntervalMs: CHECK_INTERVAL_MS,
   };
   return { asked, askedForParts, found: await ensureSupervisors(parts, 'here') };

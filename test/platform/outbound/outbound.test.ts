@@ -6,8 +6,8 @@ import tls from 'node:tls';
 import zlib from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { decompressed } from '../../../src/platform/outbound/decompress.js';
-import { Outbound, type OutboundCall } from '../../../src/platform/outbound/outbound.js';
-import { allowedPlaces } from '../../../src/platform/outbound/allowed-places.js';
+import { OutboundClient, type OutboundCall } from '../../../src/platform/outbound/outbound.js';
+import { allowedDestinations } from '../../../src/platform/outbound/allowed-places.js';
 import type { Connect } from '../../../src/platform/outbound/connect.js';
 import { resolveName, type ResolveName } from '../../../src/platform/outbound/resolve-name.js';
 import { FORGED_HOSTS, FORGED_URLS, LYING_ANSWERS } from './forged.js';
@@ -51,9 +51,13 @@ const onlyHere: Connect = (to) =>
 
 /** May reach the test's own server, and that alone. */
 const outbound = (resolve: ResolveName = resolveName) =>
-  new Outbound({ allow: allowedPlaces.parse(`127.0.0.1:${port}`), connect: onlyHere, resolve });
+  new OutboundClient({
+    allow: allowedDestinations.parse(`127.0.0.1:${port}`),
+    connect: onlyHere,
+    resolve,
+  });
 const refusing = (resolve: ResolveName = resolveName) =>
-  new Outbound({ connect: nowhere, resolve });
+  new OutboundClient({ connect: nowhere, resolve });
 
 const codeOf = (reading: Promise<unknown>) =>
   reading.then(
@@ -132,8 +136,8 @@ describe('What is not public is refused before anything is sent', { tags: 'attac
   );
 
   test('what may be reached by its address is refused for all else as any other', async () => {
-    const allow = allowedPlaces.parse('127.0.0.0/8');
-    const allowing = new Outbound({ allow, connect: nowhere });
+    const allow = allowedDestinations.parse('127.0.0.0/8');
+    const allowing = new OutboundClient({ allow, connect: nowhere });
     for (const url of ['http://127.0.0.1:22/', 'http://ada@127.0.0.1/', 'ftp://127.0.0.1/']) {
       expect(await codeOf(allowing.get(url, CALL))).toBe('URL_NOT_ALLOWED');
     }
@@ -161,12 +165,15 @@ describe('A page', () => {
 
   test('is read from the second address of its name when the first does not answer', async () => {
     answer = html('second');
-    const allow = allowedPlaces.parse('127.0.0.0/8');
+    const allow = allowedDestinations.parse('127.0.0.0/8');
     const free = net.createServer().listen(0, '127.0.0.2');
     await once(free, 'listening');
     await new Promise((resolve) => free.close(resolve));
     const resolve = () => Promise.resolve(['127.0.0.2', '127.0.0.1']);
-    const { body } = await new Outbound({ allow, resolve }).get(`http://name.test:${port}/`, CALL);
+    const { body } = await new OutboundClient({ allow, resolve }).get(
+      `http://name.test:${port}/`,
+      CALL,
+    );
     expect(body.toString()).toBe('second');
   });
 
@@ -340,10 +347,10 @@ describe('A page is not read', () => {
   test('whose name has more than four addresses that do not answer', async () => {
     answer = html('found');
     const silent = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5'];
-    const allow = allowedPlaces.parse('127.0.0.0/8');
+    const allow = allowedDestinations.parse('127.0.0.0/8');
     const at = (addresses: readonly string[]) =>
       codeOf(
-        new Outbound({ allow, resolve: () => Promise.resolve(addresses) }).get(
+        new OutboundClient({ allow, resolve: () => Promise.resolve(addresses) }).get(
           `http://name.test:${port}/`,
           CALL,
         ),
@@ -365,8 +372,8 @@ describe('A page is not read', () => {
       secure.on('tlsClientError', () => undefined);
       await once(secure.listen(0, '127.0.0.1'), 'listening');
       const { port: its } = secure.address() as AddressInfo;
-      const allow = allowedPlaces.parse(`127.0.0.1:${its}`);
-      const named = new Outbound({ allow, resolve: () => Promise.resolve(['127.0.0.1']) });
+      const allow = allowedDestinations.parse(`127.0.0.1:${its}`);
+      const named = new OutboundClient({ allow, resolve: () => Promise.resolve(['127.0.0.1']) });
       await expect(named.get(`https://${host}:${its}/`, CALL)).rejects.toThrow(
         /^The TLS connection to the host failed$/,
       );
@@ -378,8 +385,8 @@ describe('A page is not read', () => {
   test('of an address that a connection does not end at', { tags: 'attack' }, async () => {
     answer = html('elsewhere');
     const before = requests;
-    const astray = new Outbound({
-      allow: allowedPlaces.parse('127.0.0.0/8'),
+    const astray = new OutboundClient({
+      allow: allowedDestinations.parse('127.0.0.0/8'),
       connect: (to) => net.connect({ ...to, host: '127.0.0.1' }),
     });
     expect(await codeOf(astray.get(`http://127.0.0.2:${port}/`, CALL))).toBe('URL_NOT_ALLOWED');
@@ -397,10 +404,10 @@ describe('A page is not read', () => {
     });
     await once(silent.listen(0, '127.0.0.1'), 'listening');
     const { port: its } = silent.address() as AddressInfo;
-    const allow = allowedPlaces.parse(`127.0.0.1:${its}`);
+    const allow = allowedDestinations.parse(`127.0.0.1:${its}`);
     const given = new AbortController();
     const call = { ...CALL, signal: given.signal };
-    const reading = new Outbound({ allow }).get(`https://127.0.0.1:${its}/`, call);
+    const reading = new OutboundClient({ allow }).get(`https://127.0.0.1:${its}/`, call);
     void met.then(() => given.abort(new Error('time is up')));
     await expect(reading).rejects.toThrow('time is up');
     await ended;
@@ -442,8 +449,8 @@ describe('A page is not read', () => {
     await once(free, 'listening');
     const { port: closed } = free.address() as AddressInfo;
     await new Promise((resolve) => free.close(resolve));
-    const allow = allowedPlaces.parse(`127.0.0.1:${closed}`);
-    const reading = new Outbound({ allow }).get(`http://127.0.0.1:${closed}/`, CALL);
+    const allow = allowedDestinations.parse(`127.0.0.1:${closed}`);
+    const reading = new OutboundClient({ allow }).get(`http://127.0.0.1:${closed}/`, CALL);
     await expect(reading).rejects.toThrow(/^The host of the URL does not answer$/);
   });
 

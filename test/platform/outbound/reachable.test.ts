@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { allowedPlaces } from '../../../src/platform/outbound/allowed-places.js';
-import { isGloballyReachable, mayReach } from '../../../src/platform/outbound/reachable.js';
+import { allowedDestinations } from '../../../src/platform/outbound/allowed-places.js';
+import { isGloballyReachable, isReachAllowed } from '../../../src/platform/outbound/reachable.js';
 
 describe('An address is reached when everybody reaches it', { tags: 'attack' }, () => {
   test.each([
@@ -28,7 +28,7 @@ describe('An address is reached when everybody reaches it', { tags: 'attack' }, 
 });
 
 describe('OUTBOUND_ALLOW', () => {
-  const allowed = (text: string) => allowedPlaces.parse(text);
+  const allowed = (text: string) => allowedDestinations.parse(text);
 
   test('lets networks, addresses, and addresses with their ports be reached', () => {
     const places = allowed('10.1.0.0/16, 192.168.1.5, 127.0.0.1:8080, [::1]:8080, fd00::/8');
@@ -40,7 +40,7 @@ describe('OUTBOUND_ALLOW', () => {
       ['0:0:0:0:0:0:0:1', 8080],
       ['fd12::1', 443],
     ] as const;
-    expect(reached.filter(([address, port]) => !mayReach(address, port, places))).toEqual([]);
+    expect(reached.filter(([address, port]) => !isReachAllowed(address, port, places))).toEqual([]);
   });
 
   test('lets nothing else be reached', () => {
@@ -53,7 +53,7 @@ describe('OUTBOUND_ALLOW', () => {
       ['::ffff:127.0.0.1', 8080],
       ['fe80::1%eth0', 80],
     ] as const;
-    expect(refused.filter(([address, port]) => mayReach(address, port, places))).toEqual([]);
+    expect(refused.filter(([address, port]) => isReachAllowed(address, port, places))).toEqual([]);
   });
 
   test.each([
@@ -63,5 +63,5 @@ describe('OUTBOUND_ALLOW', () => {
     '127.0.0.1:0',
     '127.0.0.1:70000',
     '1.2.3',
-  ])('is not %s', (text) => expect(allowedPlaces.safeParse(text).success).toBe(false));
+  ])('is not %s', (text) => expect(allowedDestinations.safeParse(text).success).toBe(false));
 });

@@ -37,8 +37,8 @@ test('what is heard, also while it is done, has it done at once', async () => {
   const work = () => {
     times++;
     // Once before the wait begins, and once in it.
-    if (times === 1) changes.tell();
-    else if (times === 2) setImmediate(() => changes.tell());
+    if (times === 1) changes.notify();
+    else if (times === 2) setImmediate(() => changes.notify());
     else stop.abort();
     return Promise.resolve();
   };

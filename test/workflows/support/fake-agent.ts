@@ -165,37 +165,37 @@ export class FakeAgent {
     }
   }
 
-  async watch(last: ContainerHealth | null, takenIn?: string): Promise<Observation> {
+  async watch(last: ContainerHealth | null, lastApplied?: string): Promise<Observation> {
     this.checks++;
     const { health } = this;
     if (Context.current().info.attempt === 1) this.steps.push('watchHealth');
     await this.#misbehaviours.get('watchHealth')?.(Context.current().info.attempt);
-    if (!this.#isToTell(takenIn) && (health === last || health === 'starting')) {
+    if (!this.#isToTell(lastApplied) && (health === last || health === 'starting')) {
       throw ApplicationFailure.create({
         type: 'Unchanged',
         category: ApplicationFailureCategory.BENIGN,
         nextRetryDelay: CHECK_INTERVAL_MS,
       });
     }
-    return this.#seen(takenIn);
+    return this.#seen(lastApplied);
   }
 
-  look(takenIn?: string): Observation {
+  look(lastApplied?: string): Observation {
     this.checks++;
-    return this.#seen(takenIn);
+    return this.#seen(lastApplied);
   }
 
-  #isToTell(takenIn: string | undefined): boolean {
-    return this.toldPast.length > 0 && this.toldPast.at(-1)?.id !== takenIn;
+  #isToTell(lastApplied: string | undefined): boolean {
+    return this.toldPast.length > 0 && this.toldPast.at(-1)?.id !== lastApplied;
   }
 
-  #seen(takenIn: string | undefined): Observation {
+  #seen(lastApplied: string | undefined): Observation {
     const { health } = this;
     return {
       health,
       reason: health === 'healthy' ? null : `It is ${health}`,
       ...(health === 'stopped' && { death: this.death }),
-      ...(this.#isToTell(takenIn) && { past: this.toldPast }),
+      ...(this.#isToTell(lastApplied) && { past: this.toldPast }),
       observedAt: '2026-01-01T00:00:00.000Z',
     };
   }
@@ -283,14 +283,15 @@ export function fakeActivities(
       removeContainer: container('removeContainer'),
       removeNetwork: container('removeNetwork'),
       removeVolume: container('removeVolume'),
-      watchHealth: (agent, last, { takenIn }) => agentOf(agent).watch(last, takenIn),
-      async observeAgent(agent, takenIn) {
+      watchHealth: (agent, last, { lastApplied: lastApplied }) =>
+        agentOf(agent).watch(last, lastApplied),
+      async observeAgent(agent, lastApplied) {
         await agentOf(agent).step('observeAgent');
-        return agentOf(agent).look(takenIn);
+        return agentOf(agent).look(lastApplied);
       },
-      async watchDegraded(agent, last, takenIn) {
+      async watchDegraded(agent, last, lastApplied) {
         await agentOf(agent).step('watchDegraded');
-        return agentOf(agent).watch(last, takenIn);
+        return agentOf(agent).watch(last, lastApplied);
       },
       async findImage(agent) {
         await agentOf(agent).step('findImage');

@@ -4,11 +4,11 @@ import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { MoneyActivities } from '../../../activities/money.js';
 import type { SettlementActivities } from '../../../activities/payment-sessions.js';
 import type { checkLedger } from '../../../workflows/check-ledger.js';
-import type { keepMoney } from '../../../workflows/keep-money.js';
+import type { expireHolds } from '../../../workflows/expire-holds.js';
 import { runAlone } from './run-alone.js';
 
 interface Passes {
-  readonly keepMoney: typeof keepMoney;
+  readonly expireHolds: typeof expireHolds;
   readonly checkLedger: typeof checkLedger;
 }
 

@@ -9,14 +9,14 @@ export const codeHostSettings = area('Code host', ({ production }) => {
       text.optional(),
       'OAuth client id of the platform at the code host',
       {
-        otherwise: 'no code host',
+        whenUnset: 'no code host',
       },
     ),
     clientSecret: variable(
       'CODEHOST_CLIENT_SECRET',
       text.optional(),
       'by which the platform shows that it is that client',
-      { secret: true, otherwise: 'no code host' },
+      { secret: true, whenUnset: 'no code host' },
     ),
     url: variable(
       'CODEHOST_URL',

@@ -2,7 +2,7 @@ import { createRemoteJWKSet, customFetch, errors, jwtVerify, type JWTVerifyGetKe
 import type { Hex } from 'viem';
 import * as z from 'zod';
 import { UnavailableError } from '../../../lib/errors.js';
-import { strictCall, textOf } from '../../../platform/http/strict-call.js';
+import { boundedRequest, textOf } from '../../../platform/http/strict-call.js';
 
 /** Signature algorithms with public keys only; a shared secret proves nothing about the issuer. */
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
@@ -37,7 +37,7 @@ const claims = z.object({
 });
 
 /** 503: the keys of the Quick Auth server cannot be fetched. */
-export class KeysAwayError extends UnavailableError {
+export class KeysUnavailableError extends UnavailableError {
   constructor(options?: ErrorOptions) {
     super('Farcaster is unavailable: retry later', options);
   }
@@ -67,7 +67,7 @@ export class QuickAuth {
         if (cause instanceof errors.JWKSNoMatchingKey) throw cause;
         if (cause instanceof errors.JWKSMultipleMatchingKeys) throw cause;
         if (cause instanceof errors.JOSENotSupported) throw cause;
-        throw new KeysAwayError({ cause });
+        throw new KeysUnavailableError({ cause });
       }
     };
   }
@@ -76,7 +76,7 @@ export class QuickAuth {
    * Verifies a Quick Auth token.
    *
    * @returns undefined for an invalid token.
-   * @throws KeysAwayError
+   * @throws KeysUnavailableError
    */
   async verify(token: string): Promise<FarcasterIdentity | undefined> {
     try {
@@ -104,6 +104,6 @@ function addressIn(claim: unknown): Hex | undefined {
 
 async function fetchKeys(url: string, { signal }: { signal: AbortSignal }): Promise<Response> {
   const accept = 'application/json';
-  const { body, status } = await strictCall({ url, accept, maxBytes: MAX_KEYS_BYTES, signal });
+  const { body, status } = await boundedRequest({ url, accept, maxBytes: MAX_KEYS_BYTES, signal });
   return new Response(body && (await textOf(body)), { status });
 }

@@ -11,7 +11,7 @@ export const farcasterSettings = area('Farcaster', () => ({
     'FARCASTER_DOMAIN',
     text.optional(),
     'for whom it issues them, by their audience',
-    { otherwise: 'the host of `WEB_URL`' },
+    { whenUnset: 'the host of `WEB_URL`' },
   ),
 }));
 

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { CustomFetch } from 'openid-client';
-import { readText } from '../../../lib/read-beginning.js';
+import { readTextUpTo } from '../../../lib/read-beginning.js';
 
 /** Most bytes of a provider's answer. */
 const MAX_ANSWER_BYTES = 256 * 1024;
@@ -15,7 +15,7 @@ export const boundedFetch: CustomFetch = async (url, options) => {
   const response = await fetch(url, { ...options, redirect: 'manual' });
   const { headers, status } = response;
   const text = response.body
-    ? await readText(Readable.fromWeb(response.body), MAX_ANSWER_BYTES)
+    ? await readTextUpTo(Readable.fromWeb(response.body), MAX_ANSWER_BYTES)
     : '';
   return new Response(WITHOUT_BODY.includes(status) ? null : text, { headers, status });
 };

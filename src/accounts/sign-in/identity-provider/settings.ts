@@ -19,13 +19,13 @@ export const identityProviderSettings = area('Identity provider', ({ production 
       'IDP_CLIENT_ID',
       names.optional(),
       'client ids of the platform there. The first one signs users in; security events may name any of them',
-      { otherwise: 'no identity provider' },
+      { whenUnset: 'no identity provider' },
     ),
     clientSecret: variable(
       'IDP_CLIENT_SECRET',
       text.optional(),
       'by which the platform shows that it is that client',
-      { secret: true, otherwise: 'a client without a secret' },
+      { secret: true, whenUnset: 'a client without a secret' },
     ),
     riscConfigurationUrl: variable(
       'IDP_RISC_CONFIGURATION_URL',

@@ -3,7 +3,7 @@ import type { ChatRequest, Completion, TokenUsage } from '../../completion/compl
 import { ProviderError, type ProviderFailure } from '../../completion/provider-error.js';
 import { PROVIDER_BASE_URLS, type ProviderName } from '../../completion/provider-names.js';
 import type { ProviderAdapter, StreamReader } from '../shared/adapter.js';
-import { takenBy } from '../shared/fields.js';
+import { acceptedFields } from '../shared/fields.js';
 import { failureOfStatus } from '../shared/failure-of-status.js';
 import { bytesOf, wantsUsage } from '../shared/openai-format.js';
 import { isObject, tryParseJson } from '../../../lib/json.js';
@@ -99,7 +99,7 @@ export function openAiCompatible(name: ProviderName): ProviderAdapter {
 
 function bodyFor(name: ProviderName, baseUrl: string, request: ChatRequest): ChatRequest {
   const isOpenAi = baseUrl === PROVIDER_BASE_URLS.openai;
-  const taken = takenBy(isOpenAi ? undefined : name, request);
+  const taken = acceptedFields(isOpenAi ? undefined : name, request);
   const asked =
     request.stream === true
       ? { ...taken, stream_options: withUsage(request.stream_options) }

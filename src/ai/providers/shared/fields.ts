@@ -72,7 +72,7 @@ export const fieldsWithin = (field: string): ReadonlySet<string> | undefined => 
  *
  * @param name undefined for OpenAI itself, which takes only the common fields.
  */
-export function takenBy(name: ProviderName | undefined, request: ChatRequest): ChatRequest {
+export function acceptedFields(name: ProviderName | undefined, request: ChatRequest): ChatRequest {
   const own: readonly string[] = name === undefined ? [] : OWN[name];
   const fields = Object.entries(request).filter(
     ([field]) => COMMON_FIELDS.has(field) || own.includes(field),

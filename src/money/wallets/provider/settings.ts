@@ -6,13 +6,13 @@ export const walletProviderSettings = area('Wallet provider', ({ production }) =
     'WALLETPROV_API_URL',
     url(...(production ? ['https'] : ['http', 'https'])).optional(),
     'base URL of the wallet provider: wallets that open by email are created at `POST /v2/end-users` below it, in the format of Coinbase CDP',
-    { otherwise: 'no wallet provider' },
+    { whenUnset: 'no wallet provider' },
   ),
   apiKey: variable(
     'WALLETPROV_API_KEY',
     text.optional(),
     'bearer token for the wallet provider; if only one of the two settings is set, requests for a wallet fail with an error that says so',
-    { secret: true, otherwise: 'no wallet provider' },
+    { secret: true, whenUnset: 'no wallet provider' },
   ),
   projectId: variable(
     'WALLETPROV_PROJECT_ID',

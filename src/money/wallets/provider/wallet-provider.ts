@@ -1,7 +1,7 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
 import { ServiceError } from '../../../lib/errors.js';
-import { strictCall, textOf } from '../../../platform/http/strict-call.js';
+import { boundedRequest, textOf } from '../../../platform/http/strict-call.js';
 import { tryParseJson } from '../../../lib/json.js';
 import type { WalletProviderSettings } from './settings.js';
 
@@ -75,7 +75,7 @@ export class WalletProvider {
   async #ask(path: string, body?: object): Promise<{ status: number; body: unknown }> {
     const { apiKey = '', apiUrl = '' } = this.#settings;
     try {
-      const answer = await strictCall({
+      const answer = await boundedRequest({
         url: `${apiUrl.replace(/\/$/, '')}${path}`,
         headers: { authorization: `Bearer ${apiKey}` },
         ...(body && { body }),

@@ -33,7 +33,7 @@ export const migration: Migration = async (context) => {
        label text NOT NULL,
        refresh_token text,
        disabled_at timestamptz,
-       told_at timestamptz,
+       reported_at timestamptz,
        created_at timestamptz NOT NULL,
        last_used_at timestamptz
      );
@@ -109,7 +109,7 @@ export const migration: Migration = async (context) => {
   await protectTable(
     context,
     'identities',
-    'SELECT, INSERT, DELETE, UPDATE (label, refresh_token, disabled_at, told_at, last_used_at)',
+    'SELECT, INSERT, DELETE, UPDATE (label, refresh_token, disabled_at, reported_at, last_used_at)',
     owned,
   );
   // UPDATE (expires_at) lets a purge lock the rows that it deletes.

@@ -59,7 +59,7 @@ export const migration: Migration = async (context) => {
      CREATE TABLE reset_mail_stops (
        id text PRIMARY KEY,
        stopped boolean NOT NULL,
-       told_at timestamptz NOT NULL
+       reported_at timestamptz NOT NULL
      );`,
   );
 

@@ -123,7 +123,7 @@ export const migration: Migration = async (context) => {
        bytes bigint,
        files bigint,
        measured_at timestamptz,
-       told_at timestamptz,
+       notified_at timestamptz,
        written_at timestamptz,
        created_at timestamptz NOT NULL,
        FOREIGN KEY (agent_id, user_id) REFERENCES agents (id, user_id) ON DELETE CASCADE

@@ -86,7 +86,7 @@ export const Identity = table(
     /** Null while the identity permits sign-in. */
     disabledAt: nullable(timestamp()),
     /** Time of the latest security event that the provider reported. */
-    toldAt: nullable(timestamp()),
+    reportedAt: nullable(timestamp()),
     createdAt: created(),
     lastUsedAt: nullable(timestamp()),
   },

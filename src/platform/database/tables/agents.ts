@@ -267,7 +267,7 @@ export const AgentVolume = table(
     /** When a measurement was last attempted. */
     measuredAt: nullable(timestamp()),
     /** When users were notified that the volume is filling up. */
-    toldAt: nullable(timestamp()),
+    notifiedAt: nullable(timestamp()),
     /** When the file explorer last requested a write. */
     writtenAt: nullable(timestamp()),
     createdAt: timestamp(),

@@ -53,7 +53,7 @@ export const resetMailStops = table(
     /** False once the provider has reported that the owner controls the account again. */
     stopped: boolean(),
     /** Time of the latest event for the mailbox. */
-    toldAt: timestamp(),
+    reportedAt: timestamp(),
   },
   [],
   PLATFORM,

@@ -5,7 +5,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { farcasterEndpoints } from '../../../../api/web/farcaster.js';
 import { Database } from '../../../../src/platform/database/database.js';
 import { FarcasterTokens } from '../../../../src/accounts/sign-in/farcaster/farcaster-tokens.js';
-import { KeysAwayError, QuickAuth } from '../../../../src/accounts/sign-in/farcaster/quick-auth.js';
+import {
+  KeysUnavailableError,
+  QuickAuth,
+} from '../../../../src/accounts/sign-in/farcaster/quick-auth.js';
 import { TokenGate } from '../../../../src/accounts/token-gating/token-gate.js';
 import { queryRows } from '../../../platform/database/catalog.js';
 import { HTTP_SETTINGS, serve, type TestListener } from '../../../api/http/support.js';
@@ -207,7 +210,7 @@ describe('the keys of the server', () => {
     try {
       stub.answer(status, body);
       const refused = quickAuthOf(stub).verify(await stub.token(fid));
-      await expect(refused).rejects.toThrow(KeysAwayError);
+      await expect(refused).rejects.toThrow(KeysUnavailableError);
     } finally {
       await stub.close();
     }

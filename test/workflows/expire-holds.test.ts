@@ -28,7 +28,7 @@ const activities = (): MoneyPassActivities => ({
 });
 
 test('a pass over what is held tells how many it released and closed, also after a moment without a database', async () => {
-  const { result } = await moneyPass(lab.environment, bundle, 'keepMoney', activities());
+  const { result } = await moneyPass(lab.environment, bundle, 'expireHolds', activities());
   expect(result).toEqual({ released: 2, aged: 3 });
 });
 

@@ -8,7 +8,7 @@ interface Kept<T> {
 }
 
 /** A cache of answers, bounded in bytes, that evicts the oldest first. */
-export class KeptPages<T> {
+export class PageCache<T> {
   readonly #kept = new Map<string, Kept<T>>();
   readonly #maxBytes: number;
   #bytes = 0;

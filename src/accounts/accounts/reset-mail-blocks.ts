@@ -11,7 +11,7 @@ import { normalizeEmail } from './email.js';
 const idOf = (email: string): string => tokenHash(normalizeEmail(email));
 
 /** Reports whether the address is blocked from reset mail and from linking to an account. */
-export async function resetMailIsStopped(db: Statements, email: string): Promise<boolean> {
+export async function isResetMailBlocked(db: Statements, email: string): Promise<boolean> {
   const found = await db.query('SELECT FROM reset_mail_stops WHERE id = $id AND stopped', {
     id: idOf(email),
   });
@@ -22,16 +22,16 @@ export async function resetMailIsStopped(db: Statements, email: string): Promise
  * Stores the reported state of the addresses, ignoring events older than the last stored one. Stopping a
  * mailbox invalidates links sent to it before.
  */
-export async function setResetMailStops(
+export async function setResetMailBlocks(
   db: Statements,
   emails: readonly string[],
   told: { readonly stopped: boolean; readonly at: Date },
 ): Promise<void> {
   await db.query(
-    `INSERT INTO reset_mail_stops AS kept (id, stopped, told_at)
+    `INSERT INTO reset_mail_stops AS kept (id, stopped, reported_at)
      SELECT id, $stopped, $at FROM unnest($ids::text[]) AS told (id) ORDER BY id
-     ON CONFLICT (id) DO UPDATE SET stopped = EXCLUDED.stopped, told_at = EXCLUDED.told_at
-      WHERE kept.told_at <= EXCLUDED.told_at`,
+     ON CONFLICT (id) DO UPDATE SET stopped = EXCLUDED.stopped, reported_at = EXCLUDED.reported_at
+      WHERE kept.reported_at <= EXCLUDED.reported_at`,
     { ids: [...new Set(emails.map(idOf))], ...told },
   );
   if (!told.stopped) return;

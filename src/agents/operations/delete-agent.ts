@@ -11,7 +11,7 @@ export const AGENT_IS_GONE = 'The agent is removed';
  *
  * @param operationId the removing operation, which the caller ends.
  */
-export async function buryAgent(
+export async function markDeleted(
   db: TenantTransaction,
   agentId: string,
   operationId: string,

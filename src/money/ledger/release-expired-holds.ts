@@ -5,7 +5,7 @@ const BATCH = 100;
 const MAX_BATCHES = 50;
 
 /** Releases expired holds. Concurrent calls release different holds. */
-export async function releaseEndedHolds(database: Database): Promise<number> {
+export async function releaseExpiredHolds(database: Database): Promise<number> {
   let released = 0;
   for (let batches = 0; batches < MAX_BATCHES; batches += 1) {
     const [row] = await database.call<{ done: number }>(RELEASE, [BATCH]);

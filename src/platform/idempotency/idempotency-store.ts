@@ -12,7 +12,7 @@ export interface RequestIdentity {
 }
 
 /** The stored part of an answer. */
-export interface KeptAnswer {
+export interface StoredResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
   /** The text as sent. */
@@ -67,13 +67,13 @@ const KEEP = `UPDATE idempotency_keys ${DONE} WHERE ${OF_RUN} RETURNING true AS 
 const RELEASE = `${PURGE} UPDATE idempotency_keys SET locked_until = now() WHERE ${OWNED}`;
 
 /** A store for answers before their requests end. */
-export interface EarlyKeeper {
+export interface EarlyStore {
   /**
    * Stores the answer in the transaction that does the request's work.
    *
    * @returns false if another run has taken over the key; roll this run's work back.
    */
-  readonly keep: (db: Statements, answer: KeptAnswer) => Promise<boolean>;
+  readonly keep: (db: Statements, answer: StoredResponse) => Promise<boolean>;
 }
 
 interface StoredRow {
@@ -82,7 +82,7 @@ interface StoredRow {
   readonly status: number | null;
   /** The sealed body as a JSON string. */
   readonly body: string | null;
-  readonly headers: KeptAnswer['headers'] | null;
+  readonly headers: StoredResponse['headers'] | null;
   readonly wait: number;
 }
 
@@ -91,7 +91,7 @@ interface StoredRow {
  * first. Requests and answers may hold secrets: bodies are sealed and requests are identified by a keyed
  * digest. Headers are stored unencrypted.
  */
-export class KeptAnswers {
+export class IdempotencyStore {
   readonly #platform: TenantDatabase;
   readonly #secrets: SecretBox;
 
@@ -110,9 +110,9 @@ export class KeptAnswers {
    */
   async once<A>(
     identity: RequestIdentity,
-    work: (keeper: EarlyKeeper) => Promise<A>,
-    keep: (answer: A) => KeptAnswer | undefined,
-  ): Promise<{ readonly answer: A } | { readonly kept: KeptAnswer }> {
+    work: (keeper: EarlyStore) => Promise<A>,
+    keep: (answer: A) => StoredResponse | undefined,
+  ): Promise<{ readonly answer: A } | { readonly kept: StoredResponse }> {
     const { caller, route, key } = identity;
     const secrets = this.#secrets;
     const context = answerContext(identity);
@@ -130,7 +130,7 @@ export class KeptAnswers {
       return { kept: keptIn(stored, hashes, (body) => secrets.open(body, context)) };
     }
     const owned = { ...named, lock: claim.lock };
-    const valuesOf = ({ body, headers, status }: KeptAnswer) => ({
+    const valuesOf = ({ body, headers, status }: StoredResponse) => ({
       ...owned,
       status,
       body: body === undefined ? null : JSON.stringify(secrets.seal(body, context)),
@@ -176,7 +176,7 @@ function keptIn(
   stored: StoredRow | undefined,
   hashes: readonly string[],
   open: (body: string) => string,
-): KeptAnswer {
+): StoredResponse {
   if (stored !== undefined && !hashes.includes(stored.request_hash)) {
     throw new UnprocessableError(
       'Idempotency-Key was used with a different request: use a new key',

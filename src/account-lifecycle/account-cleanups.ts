@@ -4,7 +4,10 @@ import type { AgentOperations } from '../agents/lifecycle/agent-operations.js';
 import type { Database } from '../platform/database/database.js';
 import { UserHeartbeats } from '../agents/heartbeat/user-heartbeats.js';
 import type { SecretBox } from '../platform/secrets/secret-box.js';
-import { StillThereError, type AccountArea } from '../accounts/accounts/account-deletions.js';
+import {
+  CleanupPendingError,
+  type AccountCleanup,
+} from '../accounts/accounts/account-deletions.js';
 import { OPEN_STATUSES } from '../types/split-states.js';
 import { revokeRefreshToken, type TokenRevoker } from '../accounts/accounts/identities.js';
 
@@ -24,7 +27,7 @@ interface AreaParts {
 }
 
 /** Returns the areas that hold account data outside rows referring to the account, in removal order. */
-export function accountAreas(parts: AreaParts): readonly AccountArea[] {
+export function accountCleanups(parts: AreaParts): readonly AccountCleanup[] {
   return [
     agents(parts.database, parts.operations),
     heartbeats(parts.database),
@@ -34,9 +37,12 @@ export function accountAreas(parts: AreaParts): readonly AccountArea[] {
 }
 
 /** Removes the agents as their owner would, each through its supervisor. */
-const agents = (database: Database, operations: Pick<AgentOperations, 'remove'>): AccountArea => ({
+const agents = (
+  database: Database,
+  operations: Pick<AgentOperations, 'remove'>,
+): AccountCleanup => ({
   name: 'agents',
-  async leave({ userId, requestId }) {
+  async release({ userId, requestId }) {
     const tenant = database.asUser(userId);
     const asked = await tenant.query<{ id: string }>(
       `SELECT id FROM agents WHERE user_id = $userId AND desired <> 'deleted'
@@ -53,14 +59,15 @@ const agents = (database: Database, operations: Pick<AgentOperations, 'remove'>)
           (SELECT FROM operations o WHERE o.agent_id = a.id AND o.finished_at IS NULL))`,
       { userId },
     );
-    if (left && left.count > 0) throw new StillThereError(`${left.count} agents are being removed`);
+    if (left && left.count > 0)
+      throw new CleanupPendingError(`${left.count} agents are being removed`);
   },
 });
 
 /** Disables the user's heartbeat, so that the schedule sync removes its schedule. */
-const heartbeats = (database: Database): AccountArea => ({
+const heartbeats = (database: Database): AccountCleanup => ({
   name: 'heartbeats',
-  async leave({ userId: actor, requestId }) {
+  async release({ userId: actor, requestId }) {
     const tenant = database.asUser(actor);
     const setting = await tenant.transaction((db) => db.Heartbeat.findByPk(actor));
     if (!setting) return;
@@ -68,14 +75,14 @@ const heartbeats = (database: Database): AccountArea => ({
       const by = { tenant, actor, requestId, idempotencyId: requestId };
       await new UserHeartbeats(database).set(by, { enabled: false });
     } else if (setting.scheduled) return;
-    throw new StillThereError('The schedule of the heartbeat is being removed');
+    throw new CleanupPendingError('The schedule of the heartbeat is being removed');
   },
 });
 
 /** Revokes refresh tokens at the identity provider; a permanent failure does not block the deletion. */
-const refreshTokens = (parts: Omit<AreaParts, 'operations'>): AccountArea => ({
+const refreshTokens = (parts: Omit<AreaParts, 'operations'>): AccountCleanup => ({
   name: 'refresh tokens',
-  async leave({ userId, requestedAt }) {
+  async release({ userId, requestedAt }) {
     const { database, identityProvider, log, secrets } = parts;
     const tenant = database.asUser(userId);
     const where = { userId, refreshToken: { [Op.ne]: null } };
@@ -85,7 +92,7 @@ const refreshTokens = (parts: Omit<AreaParts, 'operations'>): AccountArea => ({
         await revokeRefreshToken(secrets, identityProvider, identity);
       } catch (cause) {
         if (Date.now() - requestedAt.getTime() < PROVIDER_MS) {
-          throw new StillThereError('The identity provider has not revoked a token', { cause });
+          throw new CleanupPendingError('The identity provider has not revoked a token', { cause });
         }
         log.warn({ err: cause, identityId: id }, 'a refresh token was not revoked');
       }
@@ -98,13 +105,13 @@ const refreshTokens = (parts: Omit<AreaParts, 'operations'>): AccountArea => ({
 });
 
 /** Waits until no split is in flight, so that every requested split is paid and recorded. */
-const splits = (database: Database): AccountArea => ({
+const splits = (database: Database): AccountCleanup => ({
   name: 'splits',
-  async leave({ userId }) {
+  async release({ userId }) {
     const where = { userId, status: OPEN_STATUSES };
     const open = await database
       .asUser(userId)
       .transaction((db) => db.RoyaltySplit.count({ where }));
-    if (open > 0) throw new StillThereError(`${open} splits are being paid`);
+    if (open > 0) throw new CleanupPendingError(`${open} splits are being paid`);
   },
 });

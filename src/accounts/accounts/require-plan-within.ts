@@ -9,7 +9,7 @@ const RANK: Record<Plan, number> = { label: 0, solo: 1, collective: 2, network: 
  *
  * @throws BadRequestError for an unknown name, PaymentRequiredError beyond the subscription.
  */
-export function planWithin(name: string, subscribed: Plan | undefined): Plan {
+export function requirePlanWithin(name: string, subscribed: Plan | undefined): Plan {
   const plan = requirePlan(name);
   if (!subscribed || RANK[plan] > RANK[subscribed]) {
     throw new PaymentRequiredError(`The plan ${plan} needs a subscription`, 'PLAN_REQUIRED');

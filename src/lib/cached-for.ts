@@ -2,7 +2,7 @@
  * Caches a call's result for `keepMs`, and shares the call in flight with all callers. A failure reaches
  * only the callers that waited for that call; the next caller retries.
  */
-export function keptFor<T>(
+export function cachedFor<T>(
   keepMs: number,
   ask: () => Promise<T>,
   now: () => number = () => performance.now(),

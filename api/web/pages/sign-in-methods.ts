@@ -3,18 +3,18 @@ import type { IdentityKind } from '../../../src/types/sign-in-methods.js';
 import { html, type Html } from '../../../src/lib/html.js';
 import type { WebDependencies } from '../dependencies.js';
 import { form } from './forms.js';
-import { thenTo } from './sentences.js';
-import { when } from './moment.js';
+import { successLocation } from './messages.js';
+import { formatTime } from './format-time.js';
 
 /** The configured ways to sign in, besides passwords. */
-export interface WaysIn {
+export interface SignInMethods {
   /** Providers that the browser is redirected to. */
   readonly providers: readonly { readonly kind: 'google' | 'github'; readonly name: string }[];
   /** The chain of wallet signatures. */
   readonly chainId: number;
 }
 
-export function waysInOf({ providers, settings }: WebDependencies): WaysIn {
+export function signInMethods({ providers, settings }: WebDependencies): SignInMethods {
   const { chain, codeHost, identityProvider } = settings;
   const google = { kind: 'google', name: nameOf(identityProvider.issuerUrl) } as const;
   const github = { kind: 'github', name: nameOf(codeHost.url) } as const;
@@ -35,7 +35,7 @@ function nameOf(url: string): string {
 }
 
 /** The buttons for other ways to sign in, on `/login`. */
-export const signInByOthers = ({ chainId, providers }: WaysIn): Html =>
+export const otherSignInMethods = ({ chainId, providers }: SignInMethods): Html =>
   html`<div class="others">
     ${providers.map(
       ({ kind, name }) =>
@@ -43,10 +43,10 @@ export const signInByOthers = ({ chainId, providers }: WaysIn): Html =>
     )}
     ${form({
       id: 'wallet',
-      sends: ['POST', '/api/wallet-auth'],
+      endpoint: ['POST', '/api/wallet-auth'],
       signsIn: true,
       chainId,
-      then: '/dashboard',
+      successLocation: '/dashboard',
       button: 'Continue with your wallet',
     })}
   </div>`;
@@ -64,7 +64,7 @@ const KINDS: Readonly<Record<IdentityKind, string>> = {
 /** Renders the linked identities on the dashboard, with buttons to link more. */
 export function linkedAccounts(
   identities: readonly ListedIdentity[],
-  { chainId, providers }: WaysIn,
+  { chainId, providers }: SignInMethods,
 ): Html {
   const names: Readonly<Record<string, string>> = {
     ...KINDS,
@@ -75,13 +75,13 @@ export function linkedAccounts(
       html`<li>
         <p>
           <strong>${names[kind]}: ${label}</strong><br />
-          Linked on ${when(createdAt)};
-          ${lastUsedAt ? html`last used on ${when(lastUsedAt)}` : 'not used yet'}
+          Linked on ${formatTime(createdAt)};
+          ${lastUsedAt ? html`last used on ${formatTime(lastUsedAt)}` : 'not used yet'}
         </p>
         ${form({
           id: `identity-${id}`,
-          sends: ['DELETE', `${IDENTITIES}/${id}`],
-          then: thenTo('/dashboard', 'unlinked'),
+          endpoint: ['DELETE', `${IDENTITIES}/${id}`],
+          successLocation: successLocation('/dashboard', 'unlinked'),
           button: 'Unlink',
           about: `Unlink ${label}`,
           dangerous: true,
@@ -100,16 +100,16 @@ export function linkedAccounts(
   ${providers.map(({ kind, name }) =>
     form({
       id: `link-${kind}`,
-      sends: ['POST', `${IDENTITIES}/${kind}`],
+      endpoint: ['POST', `${IDENTITIES}/${kind}`],
       follows: 'url',
       button: `Link ${name}`,
     }),
   )}
   ${form({
     id: 'link-wallet',
-    sends: ['POST', `${IDENTITIES}/wallet`],
+    endpoint: ['POST', `${IDENTITIES}/wallet`],
     chainId,
-    then: thenTo('/dashboard', 'linked'),
+    successLocation: successLocation('/dashboard', 'linked'),
     button: 'Link your wallet',
   })}`;
 }

@@ -5,7 +5,7 @@ import type { AgentRef } from '../../types/agent-ref.js';
 import type { OperationKind } from '../../types/operation-kinds.js';
 
 /** The present location of an agent's workspace. */
-export interface WorkspacePlace {
+export interface WorkspaceLocation {
   readonly volume: string;
   /** Null for the default image. */
   readonly image: string | null;
@@ -17,7 +17,7 @@ const MOVES_MEMORY = new Set<OperationKind>([
   'update',
   'reset-memory',
   'restore',
-  'begin-anew',
+  'reset-empty',
   'delete',
 ]);
 
@@ -28,10 +28,10 @@ const MOVES_MEMORY = new Set<OperationKind>([
  * @throws ConflictError while the memory is being replaced or removed, or when the agent is on another
  *   host
  */
-export async function workspacePlace(
+export async function workspaceLocation(
   tenant: TenantDatabase,
   { agentId, host }: AgentRef,
-): Promise<WorkspacePlace> {
+): Promise<WorkspaceLocation> {
   const [agent] = await tenant.query<{
     host: string;
     volume: string | null;

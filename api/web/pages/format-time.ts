@@ -6,5 +6,5 @@ const DAY_AND_TIME = new Intl.DateTimeFormat('en-GB', {
 });
 
 /** A time in readable form, accurate to the minute. */
-export const when = (date: Date): Html =>
+export const formatTime = (date: Date): Html =>
   html`<time datetime="${date.toISOString()}">${DAY_AND_TIME.format(date)}</time>`;

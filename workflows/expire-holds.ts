@@ -2,7 +2,7 @@ import type { MoneyRecordActivities } from '../activities/money.js';
 import type { SettlementActivities } from '../activities/payment-sessions.js';
 import { proxyRecords } from './records.js';
 
-export interface MoneyKept {
+export interface HoldsExpired {
   /** Expired holds that were released. */
   readonly released: number;
   /** Payment sessions closed because of their age. */
@@ -10,7 +10,7 @@ export interface MoneyKept {
 }
 
 /** Makes one pass over holds and payment sessions; the next pass handles the rest. */
-export async function keepMoney(): Promise<MoneyKept> {
+export async function expireHolds(): Promise<HoldsExpired> {
   const money = proxyRecords<
     MoneyRecordActivities & Pick<SettlementActivities, 'closeAgedSessions'>
   >();

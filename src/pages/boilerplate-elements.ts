@@ -102,7 +102,7 @@ const MOSTLY = 0.5;
  *
  * @param letters of its text outside of links.
  */
-export function isLeftOut(element: Element, letters: number, marks: Marks): boolean {
+export function isBoilerplate(element: Element, letters: number, marks: Marks): boolean {
   const { attribs, name } = element;
   const share = letters / marks.letters;
   const isGone = share < MOSTLY && isHidden(element);

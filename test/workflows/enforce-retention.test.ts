@@ -1,10 +1,10 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Retained } from '../../src/retention/retained.js';
+import type { RetainedKind } from '../../src/retention/retained.js';
 import { retentionPass } from './support/retention-pass.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
 
-const KINDS: readonly Retained[] = ['agents', 'operations', 'transitions', 'messages', 'usage'];
+const KINDS: readonly RetainedKind[] = ['agents', 'operations', 'transitions', 'messages', 'usage'];
 
 let lab: WorkflowLab;
 let bundle: Awaited<ReturnType<typeof bundleWorkflows>>;
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => lab?.close());
 
 test('a pass removes all that is old, and what fails keeps nothing else', async () => {
-  const asked: Retained[] = [];
+  const asked: RetainedKind[] = [];
   const { result } = await retentionPass(lab.environment, bundle, {
     retainedKinds: () => Promise.resolve(KINDS),
     removeOldRows(what) {

@@ -14,7 +14,7 @@ export const inUrl = (address: string): string => (isIPv6(address) ? `[${address
  *
  * @param names the service's names, in lower case; the address that received the request counts as well.
  */
-export function meansUs(request: IncomingMessage, names: ReadonlySet<string>): boolean {
+export function isOwnHost(request: IncomingMessage, names: ReadonlySet<string>): boolean {
   const { host } = request.headers;
   if (host === undefined) return true;
   const name = host.replace(/:\d*$/, '').toLowerCase();

@@ -12,7 +12,7 @@ interface HostEnginesParts {
 }
 
 /** A check of hosts' engines: probes the local engine directly and uses the worker's last report for others. */
-export class HostEngines {
+export class DockerHosts {
   readonly #parts: HostEnginesParts;
 
   constructor(parts: HostEnginesParts) {
@@ -43,7 +43,7 @@ export class HostEngines {
    *
    * @throws DockerAwayError if no other host is ready.
    */
-  async awayHere(db: Statements): Promise<string | undefined> {
+  async unavailableLocalHost(db: Statements): Promise<string | undefined> {
     const { docker, here } = this.#parts;
     if (await docker.available()) return undefined;
     const others = (await hostLoads(db)).filter(({ id }) => id !== here);

@@ -22,7 +22,7 @@ interface Parts {
  * Speeds up a session that a request waits for, beside its workflow; every step is idempotent. The
  * workflow completes whatever is not done here or fails.
  */
-export class SessionHaste {
+export class SessionFastPath {
   readonly #parts: Parts;
   /** Work in flight by kind and session; shared by all requests that wait. */
   readonly #underWay = new Map<string, Promise<void>>();

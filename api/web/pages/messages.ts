@@ -58,4 +58,5 @@ export function doneNotice(value: string | undefined): string | undefined {
 }
 
 /** The page to open after a form, with the success message to show there. */
-export const thenTo = (path: '/login' | '/dashboard', done: Done) => `${path}?done=${done}`;
+export const successLocation = (path: '/login' | '/dashboard', done: Done) =>
+  `${path}?done=${done}`;

@@ -12,7 +12,7 @@ import { LIMITS } from './limits.js';
 const leaving = area({ tag: 'Accounts', auth: freshSession });
 
 /** Creates the endpoints for exporting and deleting an account. */
-export function leavingEndpoints({ settings, database }: WebDependencies) {
+export function accountExitEndpoints({ settings, database }: WebDependencies) {
   const secure = settings.accounts.sessionCookieSecure;
   return [
     leaving({
