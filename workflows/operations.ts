@@ -311,7 +311,7 @@ export class Operations {
     const isUp = this.#state.desired === 'running' && this.#state.provisioned;
     if (status === 'succeeded') {
       if (effect && isUp) return this.#watchdog.transitionTo('running', effect.succeeds, null);
-      if (whileDown === 'noted') return undefined;
+      if (whileStopped === 'noted') return undefined;
       return this.#watchdog.transitionTo('stopped', 'operation', null);
     }
     if (!effect) return undefined;

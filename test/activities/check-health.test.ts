@@ -19,15 +19,15 @@ beforeEach(async () => {
 });
 afterEach(() => gateway.close());
 
-test('an agent that is well is checked no oftener while the database is away', async () => {
-  const { port } = gateway.address() as { port: number }; // TCP: never a string
+test('a healthy agent is checked at its usual interval while the database is unavailable', async () => {
+  const { port } = gateway.address() as { port: number }; // a TCP address is never a string
   const portOf = vi.fn().mockResolvedValueOnce(port).mockRejectedValue(new Error('no database'));
   const { watchHealth } = createWatchdogActivities({
     docker: { containers: {} },
     specs: { portOf, recordSeen: () => undefined },
     limiters: hostLimiters(1),
     checkIntervalMs: CHECK_INTERVAL_MS,
-  } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
+  } as unknown as Parameters<typeof createWatchdogActivities>[0]); // the parts that this test uses
   // Attempts of one watch.
   for (let check = 0; check < 3; check++) {
     const quiet = { logger: new DefaultLogger('ERROR', () => undefined) };
@@ -42,13 +42,13 @@ test('an agent that is well is checked no oftener while the database is away', a
   expect(portOf).toHaveBeenCalledOnce();
 });
 
-test('an agent that is no more is not looked at again', async () => {
+test('a removed agent is not checked again', async () => {
   const { observeAgent, watchHealth } = createWatchdogActivities({
     docker: { containers: {} },
     specs: { portOf: () => Promise.reject(new AgentGoneError(AGENT.agentId)) },
     limiters: hostLimiters(1),
     checkIntervalMs: CHECK_INTERVAL_MS,
-  } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
+  } as unknown as Parameters<typeof createWatchdogActivities>[0]); // the parts that this test uses
   for (const look of [() => watchHealth(AGENT, 'healthy'), () => observeAgent(AGENT)]) {
     const quiet = { logger: new DefaultLogger('ERROR', () => undefined) };
     const looking = new MockActivityEnvironment({}, quiet).run(look);

@@ -26,10 +26,10 @@ async function failure(error: unknown): Promise<ApplicationFailure> {
   } catch (thrown) {
     if (thrown instanceof ApplicationFailure) return thrown;
   }
-  throw new Error('it did not fail as an activity does');
+  throw new Error('the activity did not throw an ApplicationFailure');
 }
 
-test("what Docker says of its host does not reach an agent's owner, and operators see it", async () => {
+test("hides Docker's error text about the host from the agent's owner but keeps it for operators", async () => {
   const said = Object.assign(new Error(`error mounting ${PATH}: no such file`), {
     statusCode: 500,
   });
@@ -39,14 +39,14 @@ test("what Docker says of its host does not reach an agent's owner, and operator
   expect(told.cause?.cause).toBe(said);
 });
 
-test('neither does what a library says', async () => {
+test("hides a library's error text from the agent's owner", async () => {
   const said = new TypeError(`cannot read ${PATH}`);
   const told = await failure(said);
   expect(failureReason(told)).toBe('The platform failed in this step (INTERNAL_ERROR)');
   expect(told.cause).toBe(said);
 });
 
-test('what is ours to say does', async () => {
+test("shows the platform's own error text to the agent's owner", async () => {
   const told = await failure(new DiskLowError(1, 2));
   expect(failureReason(told)).toContain("of the host's disk are free");
   expect(told.nonRetryable).toBe(true);
@@ -60,11 +60,11 @@ test.each([
   new PortTakenError(1),
   new RepairedLocallyError(),
   new SupersededError('a'),
-])('what no other attempt mends is not tried again: $name', async (error) => {
+])('an error that a retry cannot fix is not retried: $name', async (error) => {
   expect(await failure(error)).toMatchObject({ type: error.name, nonRetryable: true });
 });
 
-test('what another attempt may mend is tried again', async () => {
+test('an error that a retry may fix is retried', async () => {
   const told = await failure(new DockerUnavailableError('away'));
   expect(told).toMatchObject({ type: 'DockerUnavailableError', nonRetryable: false });
 });

@@ -39,9 +39,9 @@ const known = (past: readonly (typeof CHANGE)[] = []) =>
     ...{ phase: 'running', memory: WELL, past },
   });
 
-/** A supervisor's way to look, when this is what there is to be seen. */
+/** Returns the watchdog's guarded activities, which observe by `look`. */
 function eyes(look: () => Promise<Observation>) {
-  // As much of them as looks ask for.
+  // Only the parts that an observation uses.
   const watchdog = { watchHealth: look, observeAgent: look } as unknown as WatchdogActivities;
   const found = { id: 'container', volumes: [] };
   const containers = { inspect: () => Promise.resolve(found) } as unknown as AgentContainers;
@@ -50,8 +50,8 @@ function eyes(look: () => Promise<Observation>) {
 
 const seen: Observation = { health: 'unhealthy', reason: null, observedAt: 'now' };
 
-describe('a look at an agent', () => {
-  test('sees nothing while the host repairs it by itself', async () => {
+describe('an observation of an agent', () => {
+  test('an observation fails without contacting Docker while the host repairs the agent', async () => {
     const gate = new Gate();
     let looks = 0;
     const repairing = guard.locally('one', () => gate.pass());
@@ -62,7 +62,7 @@ describe('a look at an agent', () => {
     await repairing;
   });
 
-  test('does not believe what it sees of a repair that has begun meanwhile', async () => {
+  test('an observation fails if the host begins a repair during it', async () => {
     const gate = new Gate();
     let repairing: Promise<unknown> = Promise.resolve();
     const look = eyes(() => {
@@ -74,7 +74,7 @@ describe('a look at an agent', () => {
     await repairing;
   });
 
-  test('tells what was done here, also where that came while it looked', async () => {
+  test("an observation reports the host's own changes, also those made during it", async () => {
     await known();
     const { observeAgent } = eyes(async () => {
       await known([CHANGE]);
@@ -85,30 +85,30 @@ describe('a look at an agent', () => {
   });
 });
 
-describe('a host learns that an agent should run', () => {
+describe("the host's journal entry of a running agent", () => {
   const watch = (state: 'running' | 'starting') => {
     const watching = { memory: { ...WELL, state }, lastApplied: undefined };
     const isWell = () => Promise.reject(unchanged(1));
     return eyes(isWell).watchHealth(AGENT, 'healthy', watching);
   };
 
-  test('from a supervisor that watches one that runs, and is well', async () => {
+  test('the host records an agent as running when a supervisor watches it healthy', async () => {
     await expect(watch('running')).rejects.toThrow(ApplicationFailure);
     expect(journal.get('one')).toMatchObject({ phase: 'running', containerId: 'container' });
   });
 
-  test('from no other', async () => {
+  test('the host does not record an agent that is still starting', async () => {
     await expect(watch('starting')).rejects.toThrow(ApplicationFailure);
     expect(journal.get('one')).toBeUndefined();
   });
 });
 
-/** Steps that change nothing of what the host may repair. */
+/** Steps that cannot conflict with a repair by the host. */
 const HARMLESS = [
   ...['ensureImage', 'findImage', 'takenPlaces', 'requireVolume', 'awaitReady'],
   ...['removeLeftovers', 'startExisting'],
 ];
-// As much of it as is looked at before a step is asked for.
+// Only the parts that are read before a step runs.
 const nothing = { limiters: hostLimiters(1) } as Parameters<typeof createReleaseActivities>[0] &
   Parameters<typeof createStartActivities>[0];
 
@@ -118,23 +118,29 @@ test.each(
     ...createReleaseActivities(nothing),
     ...createStartActivities(nothing),
   }),
-)('a host leaves an agent alone from %s on, unless that is harmless', async (name) => {
-  await known();
-  const phases: unknown[] = [];
-  const step = (_: typeof AGENT) => Promise.resolve(phases.push(journal.get('one')?.phase));
-  const steps = guardSteps(guard, { [name]: step });
-  await new MockActivityEnvironment({}, QUIET).run(() => (steps[name] ?? step)(AGENT));
-  expect(phases).toEqual([HARMLESS.includes(name) ? 'running' : 'held']);
-});
+)(
+  'the host stops repairing an agent from the step %s on, unless the step is harmless',
+  async (name) => {
+    await known();
+    const phases: unknown[] = [];
+    const step = (_: typeof AGENT) => Promise.resolve(phases.push(journal.get('one')?.phase));
+    const steps = guardSteps(guard, { [name]: step });
+    await new MockActivityEnvironment({}, QUIET).run(() => (steps[name] ?? step)(AGENT));
+    expect(phases).toEqual([HARMLESS.includes(name) ? 'running' : 'held']);
+  },
+);
 
-test.each(['removeVolume', 'undoVolume'])('it forgets the agent with %s', async (name) => {
-  await known();
-  const done = (_: typeof AGENT) => Promise.resolve();
-  const steps = guardSteps(guard, { [name]: done, stopContainer: done });
-  const run = (step: string) =>
-    new MockActivityEnvironment({}, QUIET).run(() => (steps[step] ?? done)(AGENT));
-  await run('stopContainer');
-  expect(journal.get('one')).toMatchObject({ phase: 'held' });
-  await run(name);
-  expect(journal.get('one')).toBeUndefined();
-});
+test.each(['removeVolume', 'undoVolume'])(
+  'the host removes its record of the agent on %s',
+  async (name) => {
+    await known();
+    const done = (_: typeof AGENT) => Promise.resolve();
+    const steps = guardSteps(guard, { [name]: done, stopContainer: done });
+    const run = (step: string) =>
+      new MockActivityEnvironment({}, QUIET).run(() => (steps[step] ?? done)(AGENT));
+    await run('stopContainer');
+    expect(journal.get('one')).toMatchObject({ phase: 'held' });
+    await run(name);
+    expect(journal.get('one')).toBeUndefined();
+  },
+);

@@ -7,7 +7,7 @@ import * as retries from '../../workflows/retries.js';
 
 const SECOND = 1_000;
 
-/** Of each activity's options, by name, those that have one. */
+/** The heartbeat timeouts by activity option name, in milliseconds. */
 const TIMEOUTS = Object.entries(retries).flatMap(([name, options]) => {
   const timeout = 'heartbeatTimeout' in options ? options.heartbeatTimeout : undefined;
   return timeout === undefined ? [] : [[name, msToNumber(timeout)] as const];
@@ -23,7 +23,7 @@ async function beats(heartbeatTimeoutMs: number | undefined, forMs: number): Pro
   return count;
 }
 
-test('come as often as their timeout asks for, and no more often', async () => {
+test('an activity heartbeats at the interval that its timeout requires', async () => {
   const seldom = await beats(2_000, SECOND);
   expect(seldom).toBeGreaterThanOrEqual(1);
   expect(seldom).toBeLessThanOrEqual(2);
@@ -31,21 +31,27 @@ test('come as often as their timeout asks for, and no more often', async () => {
   expect(await beats(undefined, SECOND)).toBe(0);
 });
 
-test('of a thousand agents that stay degraded are fifty a second at most', () => {
+test('a thousand degraded agents cause fewer than fifty heartbeats a second', () => {
   const timeouts = Object.fromEntries(TIMEOUTS);
   expect(1_000 / ((timeouts.degradedWatch ?? 0) / SECOND / 5)).toBeLessThan(50);
 });
 
-test.each(TIMEOUTS)('%s misses a killed worker for two minutes at most', (_name, timeoutMs) => {
-  expect(timeoutMs).toBeGreaterThanOrEqual(10 * SECOND);
-  expect(timeoutMs).toBeLessThanOrEqual(120 * SECOND);
-});
+test.each(TIMEOUTS)(
+  'the option %s detects a killed worker within two minutes',
+  (_name, timeoutMs) => {
+    expect(timeoutMs).toBeGreaterThanOrEqual(10 * SECOND);
+    expect(timeoutMs).toBeLessThanOrEqual(120 * SECOND);
+  },
+);
 
 test.each(
   TIMEOUTS.filter(([name]) => {
-    const options: object = retries[name as keyof typeof retries]; // a name of this very module
+    const options: object = retries[name as keyof typeof retries]; // a key of this module
     return 'cancellationType' in options && options.cancellationType !== 'TRY_CANCEL';
   }),
-)('%s hears within 2 s that it is cancelled, since that is waited for', (_name, timeoutMs) => {
-  expect(timeoutMs / 5).toBeLessThanOrEqual(2 * SECOND);
-});
+)(
+  'an activity with the option %s notices its cancellation within 2 s, as the workflow waits for it',
+  (_name, timeoutMs) => {
+    expect(timeoutMs / 5).toBeLessThanOrEqual(2 * SECOND);
+  },
+);

@@ -6,10 +6,10 @@ import { UNCHANGED } from '../../activities/watchdog.js';
 import { TableChanges } from '../../src/platform/database/row-changes.js';
 
 const nobody = (): never => {
-  throw new Error('nobody pays here');
+  throw new Error('unexpected request for a signer');
 };
 
-test('a payment that takes long is waited for again, so that no slot is taken by one that waits', async () => {
+test('a long wait for a payment ends as a retryable failure, so that it does not hold a worker slot', async () => {
   const settled = (_: string, signal: AbortSignal) =>
     new Promise<never>((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason as Error));
@@ -23,11 +23,11 @@ test('a payment that takes long is waited for again, so that no slot is taken by
   expect(failure).toMatchObject({ type: UNCHANGED, nextRetryDelay: expect.any(Number) });
 });
 
-test('a signer pays in the name of the owner that its run was started for', async () => {
+test('a signer pays for the owner for whom its run was started', async () => {
   const asked: unknown[] = [];
   const of = (...args: unknown[]): never => {
     asked.push(args);
-    throw new Error('that is all that is asked here');
+    throw new Error('the arguments are recorded');
   };
   const { payAll } = createPaymentActivities({
     ...{ changes: new TableChanges(), signers: { of }, watch: { settled: nobody } },

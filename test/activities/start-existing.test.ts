@@ -10,7 +10,7 @@ import {
 
 const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
 
-/** What is done with a container of that status. */
+/** Runs startExisting on a container of this status and returns its result and the number of starts. */
 async function startExisting(
   status: 'created' | 'exited',
   { hasMemory = true, hasRoom = true } = {},
@@ -38,21 +38,21 @@ async function startExisting(
   return { answer, starts: start.mock.calls.length };
 }
 
-test('what comes back with Docker and has never run is made anew: its making was cut off', async () => {
+test('a container that has never run is recreated, as its creation may have been interrupted', async () => {
   expect(await startExisting('created')).toEqual({ answer: false, starts: 0 });
 });
 
-test('what has run before is started as it is', async () => {
+test('a container that has run before is started unchanged', async () => {
   expect(await startExisting('exited')).toMatchObject({ starts: 1 });
 });
 
-test('what has lost its memory is not started: its container would have an empty one', async () => {
+test('a container whose memory volume is missing is not started, as it would get an empty one', async () => {
   const { answer, starts } = await startExisting('exited', { hasMemory: false });
   expect(answer).toMatchObject({ type: 'MemoryMissingError', nonRetryable: true });
   expect(starts).toBe(0);
 });
 
-test('what has filled its memory is not started', async () => {
+test('a container whose memory volume is full is not started', async () => {
   const { answer, starts } = await startExisting('exited', { hasRoom: false });
   expect(answer).toMatchObject({ type: 'MemoryFullError', nonRetryable: true });
   expect(starts).toBe(0);

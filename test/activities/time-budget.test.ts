@@ -29,7 +29,7 @@ const MINUTES = 60_000;
 /** The SDK warns of each attempt that fails. */
 const QUIET = { logger: new DefaultLogger('ERROR', () => undefined) };
 
-/** An attempt at a step, after earlier ones have used some time of its budgets. */
+/** Returns an attempt at a step after earlier attempts used some of its time budgets. */
 function attempt(usedMs: Readonly<Record<string, number>>) {
   const environment = new MockActivityEnvironment({ heartbeatDetails: { usedMs } }, QUIET);
   let told = usedMs;
@@ -40,13 +40,13 @@ function attempt(usedMs: Readonly<Record<string, number>>) {
 const untilAborted = (signal: AbortSignal) =>
   once(signal, 'abort').then(() => signal.throwIfAborted());
 
-test('a step is given up when all attempts together have taken too long', async () => {
+test('a step fails once all its attempts together exceed the time budget', async () => {
   const { environment } = attempt({ Pulling: 20 * MINUTES - 50 });
   const work = () => withinBudget('Pulling', 20 * MINUTES, untilAborted);
   await expect(environment.run(work)).rejects.toThrow('Pulling took longer than 20 minutes');
 });
 
-test('the attempt after that does nothing, and is the last', async () => {
+test('an attempt with a spent budget does nothing and fails permanently', async () => {
   const { environment } = attempt({ Pulling: 20 * MINUTES });
   let begun = false;
   const work = () => Promise.resolve((begun = true));
@@ -58,11 +58,11 @@ test('the attempt after that does nothing, and is the last', async () => {
   expect(begun).toBe(false);
 });
 
-test('the next attempt is told what this one has used, and not how long it waited before', async () => {
+test('hands the next attempt the time used, without the time spent waiting for a turn', async () => {
   const { environment, told } = attempt({ Copying: 5 * MINUTES });
   await environment.run(() =>
     dockerActivity(async () => {
-      await delay(3_000); // its turn
+      await delay(3_000); // the wait for its turn
       await withinBudget('Copying', 20 * MINUTES, () => delay(100));
     }),
   );
@@ -70,7 +70,7 @@ test('the next attempt is told what this one has used, and not how long it waite
   expect(told('Copying')).toBeLessThan(5 * MINUTES + 2_900);
 });
 
-test('what one attempt does one after the other has a budget each', async () => {
+test('successive parts of one attempt have separate budgets', async () => {
   const { environment, told } = attempt({ Looking: 1 * MINUTES, Pulling: 19 * MINUTES });
   await environment.run(async () => {
     await withinBudget('Looking', 5 * MINUTES, () => delay(50));
@@ -81,13 +81,13 @@ test('what one attempt does one after the other has a budget each', async () => 
   expect(told('Looking')).toBeLessThan(10 * MINUTES);
 });
 
-describe('what Docker refuses', () => {
+describe('refusals by Docker', () => {
   const agent = { agentId: 'a', userId: 'ada', host: 'local' };
   const refuses = () => Promise.reject(new DockerRefusedError(500, 'it is broken'));
   const isAway = () => Promise.reject(new DockerUnavailableError('It did not answer'));
   const limits = { checkIntervalMs: 1_000, degradedCheckIntervalMs: 1_000 };
 
-  /** An attempt at a step without an end, after so many refusals. */
+  /** Returns an attempt at a step without a deadline, after this many refusals. */
   function stepOf(workflowType: string, refusals: number, work: () => Promise<undefined>) {
     const counted = { [REFUSALS]: refusals };
     const environment = new MockActivityEnvironment(
@@ -105,7 +105,7 @@ describe('what Docker refuses', () => {
       specs: { portOf: () => Promise.resolve(1) },
       limiters: hostLimiters(1),
       ...limits,
-    } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
+    } as unknown as Parameters<typeof createWatchdogActivities>[0]); // the parts that this test uses
     return {
       kill: () => environment.run(() => kill(agent)),
       look: () => environment.run(() => eyes.observeAgent(agent)),
@@ -113,14 +113,14 @@ describe('what Docker refuses', () => {
     };
   }
 
-  test('in a repair is tried again, and counted over all attempts', async () => {
+  test('a refusal in a repair is retried and counted over all attempts', async () => {
     const { kill, told } = stepOf('repairAgent', 3, refuses);
     await expect(kill()).rejects.toMatchObject({ nonRetryable: false });
     expect(told()).toBe(4);
   });
 
   test.each(['kill', 'look'] as const)(
-    'in a repair each time lets that attempt fail: %s',
+    'repeated refusals in a repair end in a permanent failure: %s',
     async (step) => {
       const last = { type: LastingRefusalError.name, nonRetryable: true };
       await expect(stepOf('repairAgent', 34, refuses)[step]()).rejects.toMatchObject(last);
@@ -128,7 +128,7 @@ describe('what Docker refuses', () => {
   );
 
   test.each(['kill', 'look'] as const)(
-    'does not count where Docker is away, which a repair waits for: %s',
+    'an unavailable Docker does not count as a refusal, and the repair waits: %s',
     async (step) => {
       const waiting = stepOf('repairAgent', 34, isAway);
       await expect(waiting[step]()).rejects.not.toMatchObject({ nonRetryable: true });
@@ -136,13 +136,13 @@ describe('what Docker refuses', () => {
     },
   );
 
-  test('by a supervisor each time is its end as well', async () => {
+  test("repeated refusals of a supervisor's step end in a permanent failure", async () => {
     const { kill } = stepOf('superviseAgent', 34, refuses);
     const last = { type: LastingRefusalError.name, nonRetryable: true };
     await expect(kill()).rejects.toMatchObject(last);
   });
 
-  test('to its looks each time is how the agent is: not well, and why', async () => {
+  test('repeated refusals of an observation report the agent as unhealthy with the reason', async () => {
     const { look } = stepOf('superviseAgent', 34, refuses);
     await expect(look()).resolves.toMatchObject({
       health: 'unhealthy',
@@ -150,21 +150,21 @@ describe('what Docker refuses', () => {
     });
   });
 
-  test('counts only as long as Docker does nothing else', async () => {
+  test('a success resets the count of refusals', async () => {
     const { look, told } = stepOf('superviseAgent', 34, () => Promise.resolve(undefined));
     await expect(look()).resolves.toMatchObject({ health: 'stopped' });
     expect(told()).toBeUndefined();
   });
 });
 
-test('a cancellation stays one', async () => {
+test('a cancellation is reported as a cancellation', async () => {
   const { environment } = attempt({});
   const running = environment.run(() => withinBudget('Copying', MINUTES, untilAborted));
   environment.cancel();
   await expect(running).rejects.toMatchObject({ name: 'CancelledFailure' });
 });
 
-describe('a short call to a Docker that hangs', () => {
+describe('a short call to a hanging Docker', () => {
   const agent = { agentId: 'a', userId: 'ada', host: 'local' };
   const { stop } = dockerCalls(new FairLimiter({ atOnce: 1 }), {
     async stop(_: typeof agent) {
@@ -181,11 +181,11 @@ describe('a short call to a Docker that hangs', () => {
       QUIET,
     ).run(() => stop(agent));
 
-  test('is tried again while there is time', async () => {
+  test('a short call is retried while there is time', async () => {
     await expect(hanging(4 * MINUTES, 35)).rejects.toMatchObject({ nonRetryable: false });
   });
 
-  test('has failed after five minutes of all attempts, in the middle of one too', async () => {
+  test('a short call fails permanently after five minutes over all attempts, even in mid-attempt', async () => {
     for (const usedMs of [5 * MINUTES - 50, 6 * MINUTES]) {
       await expect(hanging(usedMs, 35)).rejects.toMatchObject({
         message: 'The Docker call took longer than 5 minutes',
@@ -194,7 +194,7 @@ describe('a short call to a Docker that hangs', () => {
     }
   });
 
-  test('is bounded in each step that somebody waits for', async () => {
+  test('each step that a user waits for has a time limit', async () => {
     const hangs = () => Promise.reject(new DockerUnavailableError('It did not answer'));
     const dependencies = {
       docker: {
@@ -231,15 +231,15 @@ describe('a short call to a Docker that hangs', () => {
     }
   });
 
-  test('goes on for ever where that is what it is to do', async () => {
+  test('a step without a deadline is retried forever', async () => {
     await expect(hanging(60 * MINUTES, 0)).rejects.toMatchObject({ nonRetryable: false });
   });
 });
 
-describe('what may take long', () => {
+describe('long steps', () => {
   const agent = { agentId: 'a', userId: 'ada', host: 'local' };
 
-  /** The activities on an engine that does at once what it is asked for, with one turn of each kind. */
+  /** Returns the activities on an engine that answers at once, with one turn of each kind. */
   function stepsIn(limiter: FairLimiter) {
     const does = () => Promise.resolve();
     const dependencies = {
@@ -259,7 +259,7 @@ describe('what may take long', () => {
       },
       limiters: { ...hostLimiters(1), calls: limiter, copies: limiter, pulls: limiter },
       volumes: { name: does, of: () => Promise.resolve([]) },
-    } as unknown as Parameters<typeof createReleaseActivities>[0]; // all that is asked for here
+    } as unknown as Parameters<typeof createReleaseActivities>[0]; // the parts that this test uses
     const { awaitReady, copyMemory, ensureImage, removeNetwork } =
       createContainerActivities(dependencies);
     const { makeVolume } = createReleaseActivities(dependencies);
@@ -283,7 +283,7 @@ describe('what may take long', () => {
     ['pull', 'Pulling its image', 20],
     ['copy of a parent', "Copying its parent's memory", 30],
     ['copy', 'Copying its memory', 30],
-  ] as const)('has an end over all attempts: a %s', async (step, what, minutes) => {
+  ] as const)('a long step has a time limit over all attempts: %s', async (step, what, minutes) => {
     const last = counted({ [what]: minutes * MINUTES });
     await expect(last.run(stepsIn(new FairLimiter({ atOnce: 1 }))[step])).rejects.toMatchObject({
       message: `${what} took longer than ${minutes} minutes`,
@@ -297,7 +297,7 @@ describe('what may take long', () => {
     ['copy', 'Copying its memory', 30],
     ['short call', DOCKERS_CALL, 5],
   ] as const)(
-    'does not use its time up while it waits for its turn: a %s',
+    'waiting for a turn does not use up the time budget of a %s',
     async (step, what, minutes) => {
       const limiter = new FairLimiter({ atOnce: 1 });
       const held = limiter.run({ owner: 'somebody', isUrgent: true }, () => delay(700));

@@ -10,7 +10,7 @@ interface PaymentSession {
   readonly userId: string;
 }
 
-/** A wallet's program, by the payment session that it debits. */
+/** A wallet's client, identified by the payment session that it debits. */
 const paymentSession = credential({
   name: 'payment-session',
   shows: { sessionId: header('x-session-id'), walletAddress: header('x-wallet-address') },
@@ -20,7 +20,7 @@ const paymentSession = credential({
 const balance = endpoint({
   method: 'GET',
   path: '/api/balance',
-  summary: 'What is left',
+  summary: 'Remaining balance',
   tag: 'Payments',
   auth: paymentSession,
   responses: { 200: z.strictObject({ session: z.string(), sees: z.string().optional() }) },
@@ -45,7 +45,7 @@ afterAll(() => listener?.close());
 
 const asked = (headers: Record<string, string>) => listener.call('/api/balance', { headers });
 
-test('who shows all that it takes sees what its user sees', async () => {
+test('a caller with all headers of the credential acts as its user', async () => {
   const answer = await asked({ 'x-session-id': 's1', 'x-wallet-address': '0xada' });
   expect([answer.status, await answer.json()]).toEqual([200, { session: 's1', sees: 'ada' }]);
 });
@@ -54,11 +54,11 @@ test.each([
   ['nothing', {}],
   ['a part', { 'x-session-id': 's1' }],
   ["another's", { 'x-session-id': 's1', 'x-wallet-address': '0xbob' }],
-])('who shows %s is refused', async (_, headers) => {
+])('refuses a caller that shows %s of the credential', async (_, headers) => {
   expect((await asked(headers)).status).toBe(401);
 });
 
-test('the OpenAPI document names what is shown, and that it takes all of it', async () => {
+test('the OpenAPI document requires all headers of the credential', async () => {
   const { components, paths } = z
     .object({
       components: z.object({ securitySchemes: z.unknown() }),

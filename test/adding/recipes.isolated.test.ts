@@ -7,7 +7,7 @@ import { CopiedTree, recipe } from './support/copied-tree.js';
 import type * as declared from './support/declared-endpoints.js';
 import type * as scheduledPass from './support/scheduled-pass.js';
 
-/** What the schedule's pass does, which its recipe leaves to who writes it. */
+/** The scheduled job's function, which the recipe leaves to the reader. */
 const PRUNE_MESSAGES = `
 import type { Database } from '../database/database.js';
 
@@ -35,7 +35,11 @@ beforeAll(async () => {
 });
 afterAll(() => tree?.remove());
 
-/** @returns the files that were touched. */
+/**
+ * Adds the recipe's operation to the copy.
+ *
+ * @returns the changed files.
+ */
 async function addUptime(): Promise<string[]> {
   const [declaration = '', handled = '', row = ''] = await recipe('An endpoint');
   const contract = 'api/backend/contract.ts';
@@ -54,7 +58,11 @@ async function addVisits(row: string): Promise<void> {
   }
 }
 
-/** @returns the files that were touched. */
+/**
+ * Adds the recipe's scheduled workflow to the copy.
+ *
+ * @returns the changed files.
+ */
 async function addPause(): Promise<string[]> {
   const [rules = '', steps = '', row = ''] = await recipe('An operation of an agent');
   const kindsFile = 'src/types/operation-kinds.ts';
@@ -84,12 +92,12 @@ async function addPruneMessages(): Promise<string[]> {
   return [activities, index, schedules];
 }
 
-/** What a file of the tests does where it imports what was added. */
+/** Imports a test file from the copy that holds the added code. */
 const inTree = async <Module>(file: string): Promise<Module> =>
-  // The file is that of the type argument, in another folder.
+  // The same file as that of the type argument, in the copy.
   (await import(path.join(tree.folder, 'test/adding/support', file))) as Module;
 
-test('what else would have to be touched, the compiler would miss', async () => {
+test('the copy with the added code compiles without further changes', async () => {
   const importers = await tree.importersOf('operation-kinds', ['src', 'api', 'temporal']);
   expect(await tree.compile([...added, ...importers])).toBe('');
 });
@@ -113,7 +121,7 @@ test('the test of isolation has a row for every endpoint once both recipes are f
   expect([withoutRow('WEB'), withoutRow('BACKEND')]).toEqual([[], []]);
 });
 
-test('an operation that was added to two files can be asked for', async () => {
+test('an operation added in two files can be requested', async () => {
   const { askFor } = await inTree<typeof askedOperation>('asked-operation.ts');
   expect(await askFor('pause')).toEqual({
     status: 202,
@@ -125,7 +133,7 @@ test('an operation that was added to two files can be asked for', async () => {
   });
 });
 
-test('a workflow that was added to four files is run by its schedule', async () => {
+test('a workflow added in four files is run by its schedule', async () => {
   const { messagesLeft } = await inTree<typeof scheduledPass>('scheduled-pass.ts');
   expect(await messagesLeft([100, 91, 89, 0])).toEqual(['89 days old', '0 days old']);
 });

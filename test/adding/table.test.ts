@@ -55,7 +55,7 @@ const note = (by: string, userId: string) =>
     .asUser(by)
     .query('INSERT INTO notes VALUES ($id, $userId, $text)', { id: userId, userId, text: 'hello' });
 
-test('a new table shows a tenant their own rows, and takes no others of them', async () => {
+test('a new table shows a tenant only its own rows and refuses rows of another tenant', async () => {
   await note('alice', 'alice');
   await note('bob', 'bob');
   expect(await notesOf('alice')).toEqual([{ id: 'alice', userId: 'alice', text: 'hello' }]);
@@ -63,7 +63,7 @@ test('a new table shows a tenant their own rows, and takes no others of them', a
   expect(await notesOf('carol')).toEqual([]);
 });
 
-test('a privilege that is not granted is refused', async () => {
+test('refuses a privilege that is not granted', async () => {
   const change = database.db.asUser('alice').query(`UPDATE notes SET text = ''`);
   await expect(change).rejects.toThrow('permission denied for table notes');
 });

@@ -20,7 +20,7 @@ import { projectRoot } from '../../dev/root.js';
 
 const run = promisify(execFile);
 
-/** Where there are no programs to take from this machine, Node comes from an image registry. */
+/** The base image where this machine's own programs cannot be copied. */
 const BASE_IMAGE = 'node:24-slim';
 
 const INSTALLS_GIT = 'RUN apt-get update && apt-get install --yes --no-install-recommends git';
@@ -37,9 +37,9 @@ const INSTRUCTIONS = [
 ];
 
 /**
- * The tests' own agent image: Node, git and `server.mjs`, and nothing else where this is Linux.
+ * Builds the tests' agent image from Node, git and `server.mjs`; on Linux it holds nothing else.
  *
- * @returns its tag on Docker.
+ * @returns its tag in Docker.
  */
 export async function ensureTestImage(docker: Docker): Promise<string> {
   const server = await readFile(SERVER, 'utf8');
@@ -76,7 +76,7 @@ async function importFromThisMachine(docker: Docker, tag: string, server: string
   }
 }
 
-/** With the one program of its own that pushes over HTTP. */
+/** Adds git and its helper program for HTTP. */
 async function addGit(rootfs: Rootfs, git: string): Promise<void> {
   await addProgram(rootfs, git);
   const { stdout } = await run(git, ['--exec-path'], { timeout: 10_000 });

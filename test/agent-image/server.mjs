@@ -1,11 +1,12 @@
-// An agent runtime for tests: the surface of the real one, up in a moment, and it does as it is
-// told. By environment, or by the runtime's file of secrets: START_DELAY_MS, START_WORK_MS (of a
-// processor), ANSWER_DELAY_MS, EXIT_AT_START (a code), PRINT_LINES (a number). By `POST /test` on the
-// gateway's port with a JSON body of
-//   {"mode": "healthy" | "unhealthy" | "hang" | "draining"}, {"answerDelayMs": 500},
-//   {"stopDelayMs": 500}, {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}}.
-// By its configuration: {"test": {"exitAtStart": 3}}.
-// `POST /test/fetch {"url"}` tells whether this container can reach an address.
+// An agent runtime for tests with the real one's interface, a fast start and controllable behaviour:
+// - by the environment or the runtime's secrets file: START_DELAY_MS, START_WORK_MS (CPU time),
+//   ANSWER_DELAY_MS, EXIT_AT_START (exit code), PRINT_LINES (count);
+// - by `POST /test` on the gateway's port with JSON: {"mode": "healthy" | "unhealthy" | "hang" |
+//   "draining"}, {"answerDelayMs": 500}, {"stopDelayMs": 500}, {"exit": 1}, {"print": {"lines": 10,
+//   "stream": "stderr", "text": "..."}};
+// - by its configuration: {"test": {"exitAtStart": 3}}.
+//
+// `POST /test/fetch {"url"}` reports whether the container can reach an address.
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
@@ -25,11 +26,11 @@ const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const exitAtStart = env.EXIT_AT_START ?? configuration().test?.exitAtStart;
 if (exitAtStart !== undefined) {
-  console.error('told to exit at start');
+  console.error('exiting at start as configured');
   process.exit(Number(exitAtStart));
 }
 await wait(Number(env.START_DELAY_MS ?? 0));
-// As a large program does while it loads: time of a processor, which is longer where many start.
+// Burns CPU time as a large program does while it loads; many concurrent starts take longer.
 while (process.cpuUsage().user < Number(env.START_WORK_MS ?? 0) * 1_000);
 print({ lines: Number(env.PRINT_LINES ?? 0) });
 
@@ -87,7 +88,7 @@ async function chat(input, response) {
   response.end('data: [DONE]\n\n');
 }
 
-/** The platform's AI answers when its configuration names one; else the last message comes back. */
+/** Answers by the platform's AI if the configuration names a provider, else echoes the last message. */
 async function reply(input) {
   const provider = configuration().models?.providers?.platform;
   const last = input.messages?.at(-1)?.content ?? '';

@@ -4,7 +4,7 @@ import { withTag, versionOf } from '../../src/docker/containers/image-name.js';
 import { hasImage } from '../../dev/images/import-image.js';
 
 /**
- * Another version of an image, with more instructions of a Dockerfile, under a tag of its own.
+ * Builds a version of an image with further Dockerfile instructions and its own tag.
  *
  * @returns the tag, without the repository.
  */

@@ -6,7 +6,7 @@ import { bench, rowOf } from './run-benchmark.js';
 
 beforeAll(buildPrograms);
 
-describe('each benchmark runs by itself and prints its ratio beside the aim', () => {
+describe('each benchmark runs separately and prints its ratio beside the target', () => {
   test('provision', async () => {
     const output = await bench('provision', [
       '--image=small',
@@ -48,7 +48,7 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     expect(Number(rowOf(volume, 'read, 10 kB, cold')[1])).toBeGreaterThan(0);
   });
 
-  test('pages, of our own making and read by nobody else', async () => {
+  test('pages, own pages only and no comparison', async () => {
     const rates = ['--seconds=0.5', '--steady=20'];
     const output = await bench('pages', ['--labels=own', '--against=', ...rates]);
     for (const kind of ['blog', 'docs', 'forum', 'front', 'list', 'product', 'recipe']) {
@@ -113,7 +113,7 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
   });
 });
 
-describe('so does each of these, one after the other on one platform', () => {
+describe('benchmarks that run one after another on one platform', () => {
   const cleanups: Parameters<AtEnd>[0][] = [];
   let platform: BenchPlatform;
   beforeAll(async () => {

@@ -3,13 +3,13 @@ import { canHaveOwnEngine } from '../support/own-engine.js';
 import { buildPrograms } from '../support/run-program.js';
 import { bench, rowOf } from './run-benchmark.js';
 
-/** Kills processes inside of containers, from outside. */
+/** Processes inside containers are killed from outside, which requires root. */
 const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
 
 beforeAll(buildPrograms);
 
-describe('each benchmark of recoveries runs by itself and prints its times beside the aim', () => {
-  // These two mostly wait, each beside an engine of its own.
+describe('each recovery benchmark runs separately and prints its times beside the target', () => {
+  // These two mostly wait, each with its own engine.
   const waiting = { concurrent: true };
   test.runIf(isRoot)('detect', waiting, async () => {
     const output = await bench('detect', ['--rounds=1', '--agents=3', '--away=0', '--interval=1s']);

@@ -1,7 +1,10 @@
 import { builtProgram } from '../../dev/root.js';
 import { runProgram } from '../support/run-program.js';
 
-/** Runs a built benchmark as `npm run bench:<name>` does. @returns what it prints. */
+/**
+ * Runs a built benchmark as `npm run bench:<name>` does.
+ * @returns the output.
+ */
 export function bench(
   name: string,
   args: readonly string[],
@@ -11,7 +14,7 @@ export function bench(
   return runProgram([program, ...args], { MANAGE_DOCKER: 'never', ...env });
 }
 
-/** The cells of the row that begins with a name. */
+/** Returns the cells of the row that begins with a name. */
 export function rowOf(output: string, name: string): string[] {
   const line = output.split('\n').find((each) => each.startsWith(`| ${name}`)) ?? '';
   return line

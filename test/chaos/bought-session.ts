@@ -15,20 +15,20 @@ const GATEWAY = '/api/v1/gateway';
 
 const DEPOSIT = ONE;
 
-/** Of `chain` `transfers`. */
+/** The price of the plugin action `chain` `transfers`. */
 const PRICE = 1_000n;
 
-/** For a session to be open, or something to be bought by it. */
+/** Time limit for a session to open or a purchase to finish. */
 const TIMEOUT_MS = 180_000;
 const PAUSE_MS = 250;
 
-/** Where a session is, and what it is looked at with. */
+/** The services that a session uses and the check reads. */
 export interface SessionSite {
-  /** The web API, which a wallet asks without a session there. */
+  /** The web API, called by a wallet that has no browser session. */
   readonly web: CarefulClient;
   readonly chain: ChaosChain;
   readonly database: Database;
-  /** A transaction that the chain keeps, whatever becomes of it. */
+  /** A transaction that the chain keeps through every fault. */
   readonly known: Hex;
 }
 
@@ -45,7 +45,10 @@ interface SessionRow {
   readonly last: string;
 }
 
-/** Puts in the escrow what so many sessions take. @returns the transaction. */
+/**
+ * Deposits in the escrow the amount that so many sessions need.
+ * @returns the transaction.
+ */
 export function depositFor(chain: ChaosChain, sessions: number): Promise<Hex> {
   const { escrow, token } = chain.local;
   const amount = BigInt(sessions) * DEPOSIT;
@@ -57,13 +60,13 @@ export function depositFor(chain: ChaosChain, sessions: number): Promise<Hex> {
   ]);
 }
 
-/** A session of one round: opened, bought by, and closed, while something goes wrong. */
+/** A payment session of one round: opened, used for purchases and closed during a fault. */
 export class BoughtSession {
   readonly #site: SessionSite;
   readonly #plan: MoneyPlan['session'];
   readonly #key: () => string;
   #token: string | undefined;
-  /** Purchases that were served, as far as somebody was told. */
+  /** Purchases whose success was reported to the client. */
   #served = 0;
 
   constructor(site: SessionSite, plan: MoneyPlan['session'], key: () => string) {
@@ -72,7 +75,7 @@ export class BoughtSession {
     this.#key = key;
   }
 
-  /** Opens it, buys, and has it closed at its time: what is not bought by then is not. */
+  /** Opens the session, buys, and closes it on time; purchases still open then are refused. */
   async go(): Promise<void> {
     const { afterMs, closeAfterMs, purchases } = this.#plan;
     await delay(afterMs);
@@ -82,7 +85,7 @@ export class BoughtSession {
     await Promise.all([...buying, this.#close(token)]);
   }
 
-  /** What is wrong with it; it is asked to be closed as long as it is not being. */
+  /** Returns the session's problems; requests its closing again while it is still active. */
   async problems(): Promise<string[]> {
     if (this.#token === undefined) return ['no session was opened'];
     const row = await this.#row();
@@ -98,16 +101,16 @@ export class BoughtSession {
     const expect = (what: string, is: unknown, wanted: unknown) => {
       if (is !== wanted) found.push(`${what} of the session: ${String(is)}, not ${String(wanted)}`);
     };
-    expect('what is vouched for', vouched, delivered);
+    expect('the vouched amount', vouched, delivered);
     expect('the last voucher', row.last, delivered);
-    expect('what is delivered', BigInt(delivered), BigInt(vouchers) * PRICE);
-    expect('what is settled', settled, delivered);
+    expect('the delivered amount', BigInt(delivered), BigInt(vouchers) * PRICE);
+    expect('the settled amount', settled, delivered);
     if (vouchers < this.#served || vouchers > this.#plan.purchases) {
-      found.push(`the session has ${vouchers} vouchers, and ${this.#served} were told of`);
+      found.push(`the session has ${vouchers} vouchers, but ${this.#served} purchases succeeded`);
     }
     const hold = await chain.holdOf(escrow, holdId);
-    expect('what is held', hold?.amount, BigInt(deposit));
-    expect('what is settled on the chain', hold?.settled, BigInt(delivered));
+    expect('the held amount', hold?.amount, BigInt(deposit));
+    expect('the amount settled on the chain', hold?.settled, BigInt(delivered));
     expect('the end on the chain', hold?.closed, true);
     for (const account of [sessionAccount(id), spentAccount(id)]) {
       expect(account, (await balanceOf(platform, account, 'pathusd')).balance, 0n);
@@ -116,11 +119,11 @@ export class BoughtSession {
       `SELECT amount::text FROM ledger_transfers WHERE cause = $cause`,
       { cause: `session-refund:${id}` },
     );
-    expect('what is given back', refund?.amount, String(BigInt(deposit) - BigInt(delivered)));
+    expect('the refunded amount', refund?.amount, String(BigInt(deposit) - BigInt(delivered)));
     return found;
   }
 
-  /** Until its id is told, for which a wallet signs anew each time. */
+  /** Retries until the session's id is returned; each attempt needs a new signature. */
   async #open(): Promise<string> {
     const { chain, web } = this.#site;
     let told = '';
@@ -139,12 +142,12 @@ export class BoughtSession {
       },
       { timeoutMs: TIMEOUT_MS, everyMs: PAUSE_MS },
     );
-    if (token === undefined) throw new Error(`no session is opened: ${told}`);
+    if (token === undefined) throw new Error(`no session opened: ${told}`);
     this.#token = token;
     return token;
   }
 
-  /** Once, however often it is asked for; not at all when the session is closed before. */
+  /** Buys once, however often it retries; gives up if the session is closed. */
   async #buy(token: string): Promise<void> {
     const { chain, known, web } = this.#site;
     const order = { plugin: 'chain', action: 'transfers', input: { hash: known } };
@@ -160,15 +163,15 @@ export class BoughtSession {
       },
       { timeoutMs: TIMEOUT_MS, everyMs: PAUSE_MS },
     );
-    if (!isOver) throw new Error(`nothing is bought: ${told}`);
+    if (!isOver) throw new Error(`the purchase did not finish: ${told}`);
   }
 
-  /** Whatever is answered: it is looked at later. */
+  /** Ignores the answer: the session's state is checked later. */
   async #close(token: string): Promise<void> {
     await this.#site.web.once('DELETE', `${SESSIONS}?sessionId=${token}`, this.#key());
   }
 
-  /** The newest of the wallet, which has one at a time. */
+  /** Returns the wallet's newest session; a wallet has one at a time. */
   async #row(): Promise<SessionRow | undefined> {
     const [row] = await this.#site.database.asPlatform().query<SessionRow>(
       `SELECT s.id, s.state, s.escrow, s.hold_id AS "holdId", s.deposit, s.delivered, s.settled,

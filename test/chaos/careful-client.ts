@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { clientAddress } from '../../bench/support/client.js';
 
-/** A request that was cut off holds its key for a minute, and what dies often comes back late. */
+/** An interrupted request holds its key for a minute, and a killed process often restarts late. */
 const TIMEOUT_MS = 240_000;
 const CALL_TIMEOUT_MS = 20_000;
 const PAUSE_MS = 250;
 
-/** Asks an API as a careful client does: the same request again until it is accepted. */
+/** A careful API client: it repeats the same request until it is accepted. */
 export class CarefulClient {
   #calls = 0;
 
@@ -14,21 +14,21 @@ export class CarefulClient {
 
   constructor(
     baseUrl: string,
-    /** Empty for who has none. */
+    /** Empty for a client without a key. */
     private readonly apiKey = '',
   ) {
     this.#baseUrl = baseUrl;
   }
 
   /**
-   * @param key names the request: whatever is lost on the way, it is carried out once.
-   * @throws Error when it is refused, or not accepted in time.
+   * @param key identifies the request, so that it is carried out only once.
+   * @throws Error if the request is refused, or not accepted in time.
    */
   async ask<T>(method: string, path: string, key: string, body?: object): Promise<T> {
     const deadline = performance.now() + TIMEOUT_MS;
     for (;;) {
       const { status, text } = await this.once(method, path, key, body);
-      if (status >= 200 && status < 300) return JSON.parse(text) as T; // the caller knows what
+      if (status >= 200 && status < 300) return JSON.parse(text) as T; // the caller knows the type
       const isFinal = status >= 400 && status < 500 && status !== 409 && status !== 429;
       if (isFinal || performance.now() > deadline) {
         throw new Error(`${method} ${path} was not accepted: ${status} ${text}`);
@@ -37,7 +37,10 @@ export class CarefulClient {
     }
   }
 
-  /** Asks but once. @returns status 0 when there is no answer. */
+  /**
+   * Sends the request once.
+   * @returns status 0 if there is no answer.
+   */
   async once(
     method: string,
     path: string,
@@ -60,7 +63,7 @@ export class CarefulClient {
       });
       return { status: response.status, text: await response.text() };
     } catch (error) {
-      return { status: 0, text: String(error) }; // nobody there, or cut off in the middle
+      return { status: 0, text: String(error) }; // no server, or interrupted
     }
   }
 }

@@ -1,4 +1,4 @@
-// Kills parts of the platform and agents in the middle of operations, and looks what becomes of it.
+// Kills parts of the platform and agents in the middle of operations, and checks the outcome.
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
@@ -19,19 +19,19 @@ import { BenchPlatform } from '../../bench/support/platform.js';
 
 const PORTS = { first: 22_100, last: 22_399 };
 
-/** What differs from the product's own settings, so that a round takes seconds. */
+/** Settings that differ from the product's, so that a round takes seconds. */
 const HASTE = { WATCHDOG_CHECK_INTERVAL: '5s' };
 
-/** Rounds at a time of which each hurts but its own agent. */
+/** Concurrent rounds if each affects only its own agent. */
 const BESIDE = 8;
 
-/** Rounds at a time that kill the API: whoever else asks it then, asks again. */
+/** Concurrent rounds that kill the API: the other rounds' clients retry. */
 const BESIDE_API = 2;
 
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '210' },
-    /** Of the first round; each round's seed is one more than that of the round before. */
+    /** The first round's seed; each next round adds one. */
     seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
   },
 });
@@ -90,7 +90,7 @@ async function makeSite(atEnd: (cleanup: () => Promise<void> | void) => void): P
     AGENT_EGRESS: 'open',
     AGENT_PORT_RANGE: `${PORTS.first}-${PORTS.last}`,
     AGENT_HOST_CAPACITY: '100',
-    AGENT_AI_HOST: '127.0.0.1', // these agents ask no AI
+    AGENT_AI_HOST: '127.0.0.1', // these agents make no AI requests
     ...HASTE,
   });
   atEnd(() => removeContainers(docker));
@@ -125,7 +125,10 @@ function print({ plan, killed, told, problems, seconds }: RoundResult): void {
   for (const problem of problems) console.log(`  ${problem}`);
 }
 
-/** @throws Error when something is wrong. */
+/**
+ * Prints the summary.
+ * @throws Error if there is a problem.
+ */
 function conclude(results: readonly RoundResult[], remains: readonly string[]): void {
   for (const each of remains) console.log(each);
   const counts = KILLS.map((kind) => {
@@ -139,5 +142,5 @@ function conclude(results: readonly RoundResult[], remains: readonly string[]): 
   );
   if (wrong.length + remains.length === 0) return;
   const seeds = wrong.map(({ plan }) => plan.seed).join(' ');
-  throw new Error(`Something is wrong; seeds to run again with --rounds=1 --seed=: ${seeds}`);
+  throw new Error(`Problems found; repeat a seed with --rounds=1 --seed=: ${seeds}`);
 }

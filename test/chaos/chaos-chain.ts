@@ -25,17 +25,17 @@ import { killProcess } from './kills.js';
 
 const CHAIN_ID = 4217;
 
-/** Blocks that a transaction is in when it is final: one less than are reorganised. */
+/** Blocks until a transaction is final, counting its own: one block fewer than this is reorganised. */
 export const CONFIRMATIONS = 3;
 const REORGANISED = 3;
 
-/** For the deposits of payment sessions: longer than all rounds. */
+/** The hold time of payment sessions: longer than all rounds. */
 const HOLD_MS = 48 * 60 * 60 * 1_000;
 
-/** Between two blocks, while somebody waits for one. */
+/** Milliseconds between two blocks while a transaction waits for confirmation. */
 const BLOCK_MS = 250;
 
-/** Those that are sent again when the chain has lost them, as other nodes' pools would. */
+/** Transactions kept to be sent again if the chain loses them, as other nodes' pools would. */
 const KEPT = 60;
 
 const RPC_TIMEOUT_MS = 5_000;
@@ -48,16 +48,16 @@ interface Signed {
   readonly raw: Hex;
 }
 
-/** A chain that is hurt, and what stands between it and the platform. */
+/** A chain to break, and the proxy between it and the platform. */
 export class ChaosChain {
-  /** By which the platform reaches it. */
+  /** The proxy through which the platform reaches the chain. */
   readonly proxy: RpcProxy;
   readonly local: LocalChain;
-  /** Of the platform's own wallet. */
+  /** The private key of the platform's own wallet. */
   readonly operatorKey: Hex;
   readonly #folder: string;
   readonly #node: ChainNode;
-  /** What the platform has broadcast since somebody began to look. */
+  /** Transactions that the platform has broadcast since `hold`. */
   #offered: Signed['raw'][] | undefined;
   #own: Signed[] = [];
   #nonce = 0n;
@@ -108,11 +108,11 @@ export class ChaosChain {
   livingPid = async (): Promise<number | undefined> =>
     (await readRecord(path.join(this.#folder, 'run'), 'chain'))?.pid;
 
-  /** Base units of a token. */
+  /** Returns a token balance in base units. */
   balanceOf = (token: Hex, address: Hex): Promise<bigint> =>
     this.#node.tokenBalance(token, address);
 
-  /** Whether it is in a block, and has not been reverted. */
+  /** Reports whether the transaction is in a block and not reverted. */
   async hasPaid(hash: Hex): Promise<boolean> {
     return (await this.#node.receipt(hash))?.succeeded === true;
   }
@@ -122,19 +122,19 @@ export class ChaosChain {
     return receipt && this.#node.block(receipt.blockNumber);
   };
 
-  /** Sends calls of an account of the chain, one after the other, and waits for the block. */
+  /** Sends calls from an account of the chain, one payment at a time, and waits for the block. */
   pay(calls: readonly PaymentCall[]): Promise<Hex> {
     const paid = this.#paying.catch(() => undefined).then(() => this.#pay(calls));
     this.#paying = paid;
     return paid;
   }
 
-  /** Who does. */
+  /** The account that pays. */
   get payer(): Hex {
     return this.#account.address;
   }
 
-  /** Signs that so much may be held of what they have in the escrow. */
+  /** Signs a hold of this amount of the payer's deposit in the escrow. */
   sign(amount: bigint): { readonly hold: Hold; readonly signature: Promise<Hex> } {
     const { address: payer, privateKey } = this.#account;
     const hold = { payer, amount, nonce: newNonce(), deadline: latestDeadline() };
@@ -142,10 +142,10 @@ export class ChaosChain {
     return { hold, signature: signTypedData({ ...typedData, privateKey }) };
   }
 
-  /** What is held there, as of the latest block. */
+  /** Returns a hold in the escrow, as of the latest block. */
   holdOf = (escrow: Hex, holdId: Hex) => readHold(this.#node, escrow, holdId);
 
-  /** What has become of blocks that are no more is sent again, as other nodes' pools would do it. */
+  /** Sends transactions of dropped blocks again, as other nodes' pools would. */
   async sendAgain(): Promise<void> {
     const node = new PaymentNode(this.#node);
     for (const { hash, raw } of this.#own) {
@@ -153,14 +153,14 @@ export class ChaosChain {
     }
   }
 
-  /** Keeps how the chain is now. */
+  /** Saves the chain's current state. */
   async keep(): Promise<void> {
     await copyFile(this.#keptFile, this.#olderFile);
   }
 
   /**
-   * Ends the node, which comes back as it was when that was kept. What others had paid since is there before
-   * anything of the platform's is: without it, what was final would be reverted.
+   * Kills the node, which restarts from the saved state. Payments of others since then are mined again
+   * before any transaction of the platform: without them, final transactions would be reverted.
    */
   async goBack(): Promise<void> {
     this.proxy.fate = (method) => (method === 'eth_sendRawTransaction' ? 'lost' : undefined);
@@ -170,7 +170,7 @@ export class ChaosChain {
     this.mend();
   }
 
-  /** The file that the node is to begin with, once. */
+  /** Returns, once, the state file from which the node must start. */
   takeOlder(): string | undefined {
     const older = this.#older;
     this.#older = undefined;
@@ -181,14 +181,14 @@ export class ChaosChain {
     await this.#rpc('anvil_reorg', REORGANISED, []);
   }
 
-  /** Mines nothing. */
+  /** Stops mining. */
   async hold(): Promise<void> {
     this.#isHeld = true;
     this.#offered = [];
     await this.#rpc('evm_setAutomine', false);
   }
 
-  /** What was offered first is mined, and what has taken its place is forgotten. */
+  /** Mines the transactions broadcast first and drops their replacements. */
   async letGo(): Promise<void> {
     const offered = this.#offered ?? [];
     this.#offered = undefined;
@@ -200,12 +200,12 @@ export class ChaosChain {
     this.#isHeld = false;
   }
 
-  /** All that is asked comes through. */
+  /** Passes every request through to the node. */
   mend(): void {
     this.proxy.fate = (method, body) => {
       if (method === 'eth_sendRawTransaction' && this.#offered && this.#offered.length < KEPT) {
         const { params } = z.object({ params: z.tuple([z.string()]) }).parse(JSON.parse(body));
-        this.#offered.push(params[0] as Hex); // as the platform has signed it
+        this.#offered.push(params[0] as Hex); // as signed by the platform
       }
       return undefined;
     };
@@ -214,7 +214,7 @@ export class ChaosChain {
   async #pay(calls: readonly PaymentCall[]): Promise<Hex> {
     const node = new PaymentNode(this.#node);
     const { privateKey } = this.#account;
-    // Not the chain's: what is not in it any more comes back.
+    // The nonce is counted here, because transactions that the chain loses come back.
     const nonce = this.#nonce;
     const signed = await poll(
       async () => {
@@ -233,19 +233,19 @@ export class ChaosChain {
             },
           );
         } catch {
-          return undefined; // it is coming back
+          return undefined; // the node is restarting
         }
       },
       { timeoutMs: MINED_TIMEOUT_MS },
     );
-    if (!signed) throw new Error('the chain is away for too long');
+    if (!signed) throw new Error('the chain is unavailable for too long');
     this.#own = [...this.#own, signed].slice(-KEPT);
     this.#nonce += 1n;
     await this.#mined(signed.hash);
     return signed.hash;
   }
 
-  /** Waits for it, while it is sent again and again. */
+  /** Waits until a transaction is mined, sending it again and again. */
   async #mined(hash: Hex): Promise<void> {
     const isMined = await poll(
       async () => {
@@ -254,7 +254,7 @@ export class ChaosChain {
       },
       { timeoutMs: MINED_TIMEOUT_MS, everyMs: 100 },
     );
-    if (!isMined) throw new Error(`${hash} is never mined`);
+    if (!isMined) throw new Error(`${hash} was not mined in time`);
   }
 
   async #mineIfAwaited(): Promise<void> {
@@ -285,7 +285,7 @@ export class ChaosChain {
 
   get #account() {
     const [, account] = this.local.accounts;
-    if (!account) throw new TypeError('The chain has accounts');
+    if (!account) throw new TypeError('The chain must have a second account');
     return account;
   }
 

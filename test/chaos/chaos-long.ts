@@ -1,4 +1,4 @@
-// Takes away what the platform needs for as long as outages last, while eager clients ask on.
+// Cuts off the platform's services for the length of real outages while clients keep sending requests.
 import { parseArgs } from 'node:util';
 import { runBenchmark } from '../../bench/support/cleanups.js';
 import { enterOwnNetwork } from '../../bench/support/own-network.js';
@@ -10,12 +10,12 @@ import { remainsOf } from './remains.js';
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '200' },
-    /** Of the first round; each round's seed is one more than that of the round before. */
+    /** The first round's seed; each next round adds one. */
     seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
     /** Seconds of the shortest and of the longest outage. */
     shortest: { type: 'string', default: '10' },
     longest: { type: 'string', default: '900' },
-    /** Seconds that a slow image takes to come up. */
+    /** Seconds that a slow image needs to start. */
     slow: { type: 'string', default: '15' },
   },
 });
@@ -54,7 +54,10 @@ function print(round: number, { asked, plan, told, problems, seconds }: LongResu
   for (const problem of problems) console.log(`  ${problem}`);
 }
 
-/** @throws Error when something is wrong. */
+/**
+ * Prints the summary.
+ * @throws Error if there is a problem.
+ */
 function conclude(results: readonly LongResult[], remains: readonly string[]): void {
   for (const each of remains) console.log(each);
   const wrong = results.filter(({ problems }) => problems.length > 0);
@@ -68,5 +71,5 @@ function conclude(results: readonly LongResult[], remains: readonly string[]): v
   if (wrong.length + remains.length === 0) return;
   const seeds = wrong.map(({ plan }) => plan.seed).join(' ');
   const again = `--rounds=1 --shortest=${shortest} --longest=${longest} --slow=${slow} --seed=`;
-  throw new Error(`Something is wrong; seeds to run again with ${again}: ${seeds}`);
+  throw new Error(`Problems found; repeat a seed with ${again}: ${seeds}`);
 }

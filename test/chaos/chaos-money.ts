@@ -1,4 +1,4 @@
-// Pays while parts of the platform and its chain are hurt, and looks whether everybody was paid once.
+// Pays while parts of the platform and its chain fail, and checks that each recipient is paid once.
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -18,7 +18,7 @@ import { ChaosChain, CONFIRMATIONS } from './chaos-chain.js';
 import { MONEY_FAULTS, planMoneyRound, type MoneyPart } from './money-plan.js';
 import { runMoneyRound, type MoneyResult, type MoneySite, type Wallet } from './money-round.js';
 
-/** What differs from the product's own settings, so that a round takes seconds. */
+/** Settings that differ from the product's, so that a round takes seconds. */
 const HASTE = {
   CHAIN_FEE_BUMP_AFTER: '1s',
   WATCHDOG_CHECK_INTERVAL: '5s',
@@ -27,13 +27,13 @@ const HASTE = {
 
 const READY_MS = 120_000;
 
-/** In the keys of requests: ids of agents are made of them, and others have agents on the same engine. */
+/** Part of the idempotency keys: agent ids are derived from them, and other runs share the engine. */
 const RUN = randomUUID();
 
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '200' },
-    /** Of the first round; each round's seed is one more than that of the round before. */
+    /** The first round's seed; each next round adds one. */
     seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
   },
 });
@@ -60,7 +60,7 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
   const docker = connectDocker(process.env.DOCKER_HOST);
   const chain = await ChaosChain.start(folder, atEnd);
   const { escrow, treasury, usdc } = chain.local;
-  // Long before anything goes wrong: what a node of an older state forgets is offered again.
+  // Deposited long before any fault: a node with an older state gets the transaction again.
   const known = await depositFor(chain, plans.length);
   const common = {
     CHAIN_RPC_URL: chain.proxy.url,
@@ -77,7 +77,7 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
     ...agentPlaces(),
     AGENT_EGRESS: 'open',
     AGENT_HOST_CAPACITY: '100',
-    AGENT_AI_HOST: '127.0.0.1', // these agents ask no AI
+    AGENT_AI_HOST: '127.0.0.1', // these agents make no AI requests
     MANAGE_DOCKER: 'never',
     ...HASTE,
   });
@@ -107,7 +107,7 @@ async function makeAgent(api: CarefulClient, name: string): Promise<string> {
     },
     { timeoutMs: READY_MS, everyMs: 250 },
   );
-  if (!isReady) throw new Error(`The agent ${name} does not come up: ${told}`);
+  if (!isReady) throw new Error(`The agent ${name} did not start: ${told}`);
   return id;
 }
 
@@ -129,7 +129,10 @@ function print({ plan, problems, seconds, told }: MoneyResult): void {
   for (const problem of problems) console.log(`  ${problem}`);
 }
 
-/** @throws Error when something is wrong. */
+/**
+ * Prints the summary.
+ * @throws Error if there is a problem.
+ */
 function conclude(results: readonly MoneyResult[]): void {
   const wrong = results.filter(({ problems }) => problems.length > 0);
   const faults = MONEY_FAULTS.map((fault) => {
@@ -139,5 +142,5 @@ function conclude(results: readonly MoneyResult[]): void {
   console.log(`${results.length} rounds; ${faults.join(', ')}; wrong ${wrong.length}`);
   if (wrong.length === 0) return;
   const seeds = wrong.map(({ plan }) => plan.seed).join(' ');
-  throw new Error(`Something is wrong; seeds to run again with --rounds=1 --seed=: ${seeds}`);
+  throw new Error(`Problems found; repeat a seed with --rounds=1 --seed=: ${seeds}`);
 }

@@ -18,7 +18,7 @@ export type HostAnswer = { readonly id: number } & (
   | { readonly failed: string }
 );
 
-/** A Docker host with its worker, in a network of its own that a cable joins to this one. */
+/** A Docker host with its worker, in its own network that a virtual cable joins to this one. */
 export class FarHost implements SiteHost {
   readonly docker;
   readonly #child: ChildProcess;
@@ -27,9 +27,9 @@ export class FarHost implements SiteHost {
 
   private constructor(
     readonly name: string,
-    /** Where the host finds what listens in this network. */
+    /** The address at which the host reaches services of this network. */
     readonly hubAddress: string,
-    /** As in `DOCKER_HOST`. */
+    /** The engine's address, as in `DOCKER_HOST`. */
     readonly dockerHost: string,
     folder: string,
     child: ChildProcess,
@@ -42,12 +42,15 @@ export class FarHost implements SiteHost {
     });
   }
 
-  /** @param number of the host: its network follows from it. */
+  /**
+   * Starts a host.
+   * @param number of the host, which determines its network.
+   */
   static async start(name: string, number: number, folder: string): Promise<FarHost> {
     const child = spawn(
       'unshare',
       ['--net', process.execPath, builtProgram('test', 'chaos', 'host-main.js'), folder],
-      // Only this program hears a Ctrl-C, and ends the host in order.
+      // Only this program receives a Ctrl-C, and stops the host in order.
       { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true },
     );
     await once(child, 'spawn');
@@ -70,16 +73,16 @@ export class FarHost implements SiteHost {
     await this.#ask({ what: 'start-worker', env });
   }
 
-  /** Undefined while it is dead. */
+  /** Returns undefined while the worker is dead. */
   async workerPid(): Promise<number | undefined> {
-    return (await this.#ask({ what: 'worker-pid' })) as number | undefined; // its answer
+    return (await this.#ask({ what: 'worker-pid' })) as number | undefined; // the type of its answer
   }
 
   async isAnswering(port: number): Promise<boolean> {
     return (await this.#ask({ what: 'probe', port })) === true;
   }
 
-  /** The agent's gateway lives on and answers nothing any more. */
+  /** Keeps the agent's gateway running without any further answers. */
   async hangGateway(agentId: string): Promise<void> {
     await this.#ask({ what: 'hang-gateway', agentId });
   }
@@ -91,9 +94,9 @@ export class FarHost implements SiteHost {
     await ended;
   }
 
-  /** A cable from this network to that of the child, once it is in there. */
+  /** Connects this network to the child's once the child has entered its own. */
   async #join(number: number): Promise<void> {
-    await this.#ask({ what: 'worker-pid' }); // it listens
+    await this.#ask({ what: 'worker-pid' }); // the child listens
     const [here, there] = [`hub${number}`, `host${number}`];
     const ip = (...args: string[]) => run('ip', args, { timeout: 10_000 });
     const netns = String(this.#child.pid);

@@ -10,14 +10,17 @@ import { memoriesOf } from './marks.js';
 import { signal, stopWhereItIs } from './pauses.js';
 import { hostOf } from './site.js';
 
-/** For a memory to be taken away that somebody is just bringing up. */
+/** Time limit to remove a memory while the agent may be starting. */
 const REMOVAL_MS = 10_000;
 
 type Ways = keyof LongSite['ways'];
 
 const EVERYBODY: readonly Ways[] = ['api', ...HOSTS];
 
-/** Begins the fault of a round. @returns what ends it. */
+/**
+ * Begins the fault of a round.
+ * @returns a function that ends it.
+ */
 export async function beginFault(
   site: LongSite,
   { fault, host, mode }: LongPlan,
@@ -62,7 +65,7 @@ export async function beginFault(
   }
 }
 
-/** Does the deed of a round to its first agent, or to the host of that; it may find nothing to do. */
+/** Applies the deed of a round to its first agent or to that agent's host, if either exists. */
 export async function doDeed(
   site: LongSite,
   { deed, fault }: LongPlan,
@@ -105,12 +108,12 @@ async function removeMemory(site: LongSite, agentId: string): Promise<void> {
   if (!host) throw new Error(`${agentId} is on no host`);
   const { docker } = host;
   let memories: Awaited<ReturnType<typeof memoriesOf>> | undefined;
-  // Its engine may be away at this moment, or its supervisor bring it up again, which holds the volume.
+  // The engine may be unavailable, or the supervisor may be restarting the agent, which holds the volume.
   const attempt = async () => {
     try {
       memories ??= await memoriesOf(docker, agentId);
       const container = docker.getContainer(containerName(agentId));
-      await container.remove({ force: true }).catch(() => undefined); // there may be none
+      await container.remove({ force: true }).catch(() => undefined); // there may be no container
       for (const { name } of memories) await docker.getVolume(name).remove({ force: true });
       return true;
     } catch {
@@ -123,7 +126,7 @@ async function removeMemory(site: LongSite, agentId: string): Promise<void> {
 
 async function pause(site: LongSite, part: string): Promise<() => Promise<void>> {
   const pid = await site.livingPidOf(part);
-  if (pid === undefined) throw new Error(`${part} does not run`);
+  if (pid === undefined) throw new Error(`${part} is not running`);
   const goOn = await stopWhereItIs(pid);
   return () => Promise.resolve(goOn());
 }

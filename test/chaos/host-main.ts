@@ -1,4 +1,4 @@
-// One Docker host of the long chaos: an engine and a worker, in a network of their own.
+// Runs a Docker host of the long chaos test: an engine and a worker in their own network.
 import path from 'node:path';
 import { keepRunning, type Running } from '../../dev/keep-running.js';
 import { readRecord } from '../../dev/processes/process.js';

@@ -3,16 +3,16 @@ import { killContainer, killGateway } from '../../bench/support/deeds.js';
 import { type Kill, type Part, isPart } from './plan.js';
 import { hostOf, type Site, type SiteHost } from './site.js';
 
-/** For a part to be there, and to come back. */
+/** Time limit for a part to be running, and to restart. */
 const PART_TIMEOUT_MS = 90_000;
 
-/** For a container to be there that can be killed. */
+/** Time limit for a container to exist that can be killed. */
 const AGENT_TIMEOUT_MS = 3_000;
 
 /**
- * Kills it without a word, and waits until it is back, where that is not the supervisor's work.
+ * Kills a part without warning and waits until it has restarted, unless the supervisor restarts it.
  *
- * @returns false when there was nothing to kill.
+ * @returns false if there was nothing to kill.
  */
 export async function kill(
   site: Site,
@@ -28,7 +28,7 @@ export async function kill(
     const id = agentId();
     const host = id === undefined ? undefined : await hostOf(site, id);
     if (id === undefined || host === undefined) return undefined;
-    // Whatever it fails with: there was no running container, or it ended by itself meanwhile.
+    // Any failure counts as no kill: no container was running, or it ended before the kill.
     return deed(host.docker, id).catch(() => undefined);
   };
   const at = await poll(attempt, { timeoutMs: AGENT_TIMEOUT_MS, everyMs: 20 });
@@ -43,18 +43,18 @@ async function killPart({ hosts, livingPidOf }: Site, part: Part): Promise<void>
   await killProcess(part, () => livingPidOf(part));
 }
 
-/** As a power cut would end it. */
+/** Kills the engine as a power cut would, and starts it again. */
 export async function restartEngine(host: SiteHost): Promise<void> {
   await host.killEngine();
   await host.startEngine();
 }
 
-/** Kills a process that is then started again, and waits until it is. */
+/** Kills a process that is restarted automatically, and waits for the restart. */
 export async function killProcess(
   name: string,
   living: () => Promise<number | undefined>,
 ): Promise<void> {
-  // It may just be coming back from another kill.
+  // The process may still be restarting after another kill.
   const pid = await poll(
     async () => {
       const now = await living();
@@ -62,7 +62,7 @@ export async function killProcess(
     },
     { timeoutMs: PART_TIMEOUT_MS },
   );
-  if (pid === undefined) throw new Error(`${name} does not run`);
+  if (pid === undefined) throw new Error(`${name} is not running`);
   const back = await poll(
     async () => {
       const now = await living();
@@ -70,10 +70,10 @@ export async function killProcess(
     },
     { timeoutMs: PART_TIMEOUT_MS },
   );
-  if (back === undefined) throw new Error(`${name} did not come back`);
+  if (back === undefined) throw new Error(`${name} did not restart`);
 }
 
-/** False when it has ended meanwhile. */
+/** Returns false if the process had already ended. */
 function isKilled(pid: number): boolean {
   try {
     return process.kill(pid, 'SIGKILL');

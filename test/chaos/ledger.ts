@@ -6,31 +6,31 @@ import type { ApiRequest } from './operations.js';
 import type { Site } from './site.js';
 import { unended } from './verdict.js';
 
-/** An eager client waits no longer than this, whatever an answer's Retry-After says. */
+/** The longest wait of an eager client, whatever Retry-After says. */
 const PAUSE_MS = 300;
 
-/** As the backend's `internal` identity has it. */
+/** The scope of the backend's `internal` identity. */
 const SCOPE = 'internal';
 
-/** What is asked for where the answer names no operation. */
+/** The kind of operation requested, if the answer names no operation. */
 const UNNAMED: Readonly<Record<string, OperationRow['kind']>> = {
   PUT: 'configure',
   DELETE: 'delete',
 };
 
-/** One request, however often it was sent. */
+/** A request, however often it was sent. */
 interface Asked {
-  /** What the product makes of its key. */
+  /** The id that the product derives from the idempotency key. */
   readonly id: string;
   readonly agentId: string;
   readonly request: ApiRequest;
-  /** Of every answer; 0 stands for none. */
+  /** The statuses of all answers; 0 stands for no answer. */
   readonly statuses: Set<number>;
-  /** What the answer that accepted it says. */
+  /** The body of the answer that accepted the request. */
   accepted: { readonly operationId?: string } | undefined;
 }
 
-/** Everything that eager clients have asked for, and what they were told. */
+/** All requests of eager clients and their answers. */
 export class Ledger {
   readonly #asked = new Map<string, Asked>();
 
@@ -40,15 +40,15 @@ export class Ledger {
     this.#api = api;
   }
 
-  /** The id that an agent gets when it is asked for with this key. */
+  /** Returns the id that an agent gets if it is created with this key. */
   static agentIdOf(key: string): string {
     return idempotencyIdOf(SCOPE, 'POST /api/agents', key);
   }
 
   /**
-   * Sends the same request over and over until it is accepted, refused for good, or the time is up.
+   * Sends the same request until it is accepted, refused permanently, or the time is up.
    *
-   * @returns whether it was accepted.
+   * @returns true if it was accepted.
    */
   async repeat(agentId: string, request: ApiRequest, key: string, until: number): Promise<boolean> {
     for (;;) {
@@ -59,7 +59,7 @@ export class Ledger {
     }
   }
 
-  /** Sends new requests, one after the other, until one is accepted or the time is up. */
+  /** Sends new requests one after another until one is accepted or the time is up. */
   async insist(agentId: string, request: ApiRequest, key: string, until: number): Promise<boolean> {
     for (let number = 0; ; number++) {
       const asked = await this.ask(agentId, request, `${key}-${number}`);
@@ -77,15 +77,15 @@ export class Ledger {
     const asked = known ?? { id, agentId, request, statuses: new Set(), accepted: undefined };
     this.#asked.set(id, asked);
     const { status, text } = await this.#api.once(method, path, key, body);
-    asked.statuses.delete(status); // the last one stands last
+    asked.statuses.delete(status); // keeps the latest status last
     asked.statuses.add(status);
     if (status >= 200 && status < 300) {
-      asked.accepted = JSON.parse(text) as { operationId?: string }; // 202 names its operation
+      asked.accepted = JSON.parse(text) as { operationId?: string }; // a 202 names its operation
     }
     return asked;
   }
 
-  /** What was accepted and is lost, or was refused and is there, of the operations of an agent. */
+  /** Returns an agent's operations that were accepted but lost, or refused but stored. */
   problemsOf(agentId: string, rows: readonly OperationRow[]): string[] {
     const asked = [...this.#asked.values()].filter((each) => each.agentId === agentId);
     const ids = new Set(asked.map(({ id }) => id));
@@ -99,17 +99,17 @@ export class Ledger {
     ];
   }
 
-  /** Whether somebody was told that there will be this agent. */
+  /** Reports whether a client received a success for the agent's creation. */
   isPromised(agentId: string): boolean {
     return this.#asked.get(agentId)?.accepted !== undefined;
   }
 
-  /** Operations of requests that were refused, of which the audit log must not know. */
+  /** Returns operations of refused requests, which must not be in the audit log. */
   refusedIds(): string[] {
     return [...this.#asked.values()].filter(isRefused).map(({ id }) => id);
   }
 
-  /** Requests to an agent that were accepted, refused, and not answered for certain. */
+  /** Counts the requests that were accepted, refused, or have no certain answer. */
   counts(): { accepted: number; refused: number; unsure: number } {
     const all = [...this.#asked.values()];
     const accepted = all.filter((each) => each.accepted).length;
@@ -118,7 +118,7 @@ export class Ledger {
   }
 }
 
-/** What is wanted of an agent after these operations of it. */
+/** Returns an agent's desired state after these operations. */
 export function desiredBy(rows: readonly OperationRow[]): DesiredState {
   if (rows.some(({ kind }) => kind === 'delete')) return 'deleted';
   const begun = rows.filter(({ runId }) => runId !== null);
@@ -129,17 +129,17 @@ export function desiredBy(rows: readonly OperationRow[]): DesiredState {
 
 const endOf = ({ finishedAt }: OperationRow): number => finishedAt?.getTime() ?? Infinity;
 
-/** A deletion that the platform itself has begun anew, because one that was asked for did not come to its end. */
+/** Reports whether the platform itself started this deletion because a requested one did not finish. */
 const isTakenUp = ({ kind, requestedBy }: OperationRow, rows: readonly OperationRow[]): boolean =>
   kind === 'delete' &&
   requestedBy === null &&
   rows.some((row) => row.kind === 'delete' && ['failed', 'cancelled'].includes(row.status));
 
-/** The caller's own fault: asking again changes nothing. */
+/** Client errors: a retry changes nothing. */
 const isFinal = (status = 0): boolean =>
   status >= 400 && status < 500 && status !== 409 && status !== 429;
 
-/** Every answer said so, and none that it may have been done all the same. */
+/** Reports whether every answer was a refusal, so that the request cannot have been carried out. */
 function isRefused({ accepted, statuses }: Asked): boolean {
   return !accepted && [...statuses].every((status) => status >= 400 && status < 500);
 }
@@ -160,7 +160,7 @@ function problemsOfRequest(
   if (operationId !== undefined) {
     return found.has(operationId) ? [] : [`${what} was accepted and is lost: ${operationId}`];
   }
-  // Joined to one that was under way, it has no row of its own.
+  // A request joined to an operation in flight has no row of its own.
   const kind = UNNAMED[request.method];
   return rows.some((row) => row.kind === kind) ? [] : [`${what} was accepted and is lost: ${id}`];
 }

@@ -7,7 +7,7 @@ export const SERVICES = ['temporal', 'postgres'] as const;
 export type HostName = (typeof HOSTS)[number];
 export type Service = (typeof SERVICES)[number];
 
-/** What the whole round is about, for as long as it lasts. */
+/** Faults that affect a whole round for its duration. */
 export const FAULTS = [
   'temporal away',
   'worker without postgres',
@@ -23,10 +23,10 @@ export const FAULTS = [
   'postgres paused',
 ] as const;
 
-/** What becomes of the network on the way to what is away. */
+/** Network behaviour on the way to the unavailable service. */
 export const MODES = ['cut', 'refuse', 'silence', 'slow'] as const;
 
-/** What happens to the first agent, or to the host that it is on, in the middle of it. */
+/** Things done in the middle of a fault to the first agent or its host. */
 export const DEEDS = [
   'none',
   'container killed',
@@ -42,47 +42,47 @@ export type Fault = (typeof FAULTS)[number];
 export type Mode = (typeof MODES)[number];
 export type Deed = (typeof DEEDS)[number];
 
-/** How a client asks that wants its answer now. */
+/** Ways in which an impatient client sends its requests. */
 const MANNERS = ['repeats', 'insists'] as const;
 
 const AGENTS = 4;
 
-/** Operations that make no memory: what is removed must not come back empty by them. */
+/** Operations that create no memory: a removed memory must not be replaced with an empty one. */
 const WITHOUT_MEMORY = ['start', 'restart', 'repair', 'stop', 'configure'] as const;
 
 const ASKED = Object.keys(OPERATIONS).filter(
   (name) => name !== 'provision' && name !== 'delete',
-) as Exclude<OperationName, 'provision' | 'delete'>[]; // its very keys
+) as Exclude<OperationName, 'provision' | 'delete'>[]; // exactly its keys
 
 export interface LongAgentPlan {
   readonly operation: Exclude<OperationName, 'provision'>;
   /** `repeats` the same request, or `insists` with a new one each time. */
   readonly manner: (typeof MANNERS)[number];
-  /** Where in the fault it is asked for: 0 is just before it, 1 its end. */
+  /** Time of the request within the fault: 0 is just before it, 1 its end. */
   readonly at: number;
   readonly stopped: boolean;
   readonly broken: boolean;
 }
 
-/** One long round: all of it depends on the seed and on how long a fault may last. */
+/** One long round, determined by its seed and the allowed length of a fault. */
 export interface LongPlan {
   readonly seed: number;
   readonly fault: Fault;
   readonly mode: Mode;
-  /** The host of what only one has: a worker, an engine. */
+  /** The host affected if the fault concerns one host's worker or engine. */
   readonly host: HostName;
   readonly lastsMs: number;
   readonly deed: Deed;
-  /** Where in the fault it is done. */
+  /** Time of the deed within the fault, from 0 to 1. */
   readonly deedAt: number;
-  /** Whether the agents take long to come up. */
+  /** True if the agents start slowly. */
   readonly slow: boolean;
   readonly agents: readonly LongAgentPlan[];
-  /** Where in the fault another agent is created, and configured at once. */
+  /** Time within the fault at which another agent is created and at once configured. */
   readonly createAt: number;
 }
 
-/** Consecutive seeds go through all faults. */
+/** Plans a round; consecutive seeds cover all faults. */
 export function planLongRound(
   seed: number,
   lasts: { readonly shortestMs: number; readonly longestMs: number },
@@ -95,7 +95,7 @@ export function planLongRound(
     fault,
     mode: random.pick(MODES),
     host: random.pick(HOSTS),
-    // As many between 10 and 20 s as between 5 and 10 minutes.
+    // A logarithmic scale: 10 to 20 s is as likely as 5 to 10 minutes.
     lastsMs: Math.round(shortestMs * (longestMs / shortestMs) ** random.next()),
     deed: random.pick(DEEDS),
     deedAt: random.next(),

@@ -10,33 +10,33 @@ import { hostOf } from './site.js';
 import { problemsOfSupervision, twoPasses } from './supervision.js';
 import { problemsOfState, recordsOf, toldOf } from './verdict.js';
 
-/** From before the fault begins, so that it meets operations that are under way. */
+/** Milliseconds of requests before the fault, so that it interrupts operations in flight. */
 const BEFORE_MS = 1_500;
 
-/** How long clients go on after the fault. */
+/** Milliseconds for which clients continue after the fault. */
 const INSIST_MS = 45_000;
 
-/** For all to be well again once all can be reached: two repairs, and processes that come back late. */
+/** Time limit for all agents to recover after the fault: two repairs, and processes that restart late. */
 const SETTLE_MS = 240_000;
 
-/** The same of images that each keep a processor busy before they listen, a few at a time. */
+/** The time limit for slow images, which each occupy a processor before they listen, a few at a time. */
 const SLOW_SETTLE_MS = 720_000;
 
-/** From the end of the second pass: what a pass has started takes a moment to look. */
+/** Milliseconds after the second pass, in which the supervisors that it started make their first check. */
 const AFTER_PASSES_MS = 45_000;
 
 const MEMORY_MISSING = /memory is missing/;
 
 export interface LongResult {
   readonly plan: LongPlan;
-  /** Requests by what was answered. */
+  /** Counts of the requests by answer. */
   readonly asked: string;
   readonly told: readonly string[];
   readonly problems: readonly string[];
   readonly seconds: number;
 }
 
-/** Agents are asked for a lot while something is away for long; then they are removed. */
+/** Sends agents many requests during a long outage, and then removes the agents. */
 export async function runLongRound(site: LongSite, plan: LongPlan): Promise<LongResult> {
   const begun = performance.now();
   const round = new LongRound(site, plan);
@@ -79,7 +79,7 @@ class LongRound {
     this.#ledger = new Ledger(site.api);
   }
 
-  /** Brings the agents to where the round begins. */
+  /** Brings the agents to the state in which the round begins. */
   async prepare(): Promise<string[]> {
     const { agents, seed, slow } = this.#plan;
     await Promise.all(
@@ -104,12 +104,12 @@ class LongRound {
     return this.#untilWell('prepared');
   }
 
-  /** The fault, what is asked for meanwhile, and the deed in the middle of it. */
+  /** Causes the fault, sends requests during it, and does the deed in the middle. */
   async hurt(): Promise<string[]> {
     const { createAt, deedAt, lastsMs } = this.#plan;
     const at = (moment: number) => delay(moment * (BEFORE_MS + lastsMs));
     const until = performance.now() + BEFORE_MS + lastsMs + INSIST_MS;
-    // Nobody asks on when the round is given up.
+    // No client continues after the round is given up.
     const all = await Promise.allSettled([
       (async () => {
         await delay(BEFORE_MS);
@@ -119,7 +119,7 @@ class LongRound {
         await end();
       })(),
       at(deedAt).then(() =>
-        // It ended by itself, or its engine is away.
+        // The target has ended by itself, or its engine is unavailable.
         doDeed(this.#site, this.#plan, this.#agentIds[0] ?? '').catch(() => undefined),
       ),
       at(createAt).then(() => this.#createAndConfigure(until)),
@@ -131,7 +131,10 @@ class LongRound {
     return all.flatMap((each) => (each.status === 'rejected' ? [inWords(each.reason)] : []));
   }
 
-  /** Waits until all are well. @returns what is not, once the time is over. */
+  /**
+   * Waits until all agents are well.
+   * @returns the problems left when the time is over.
+   */
   async settle(): Promise<string[]> {
     const passes = twoPasses(this.#site).then(
       () => this.#unsupervised(),
@@ -141,7 +144,7 @@ class LongRound {
     return [...problems, ...(await passes)];
   }
 
-  /** Who lost its memory, and is told so, gets an empty one. */
+  /** Gives an agent that lost its memory and reports the loss an empty memory. */
   async resetEmpty(): Promise<string[]> {
     const bereft = this.#agentIds.find((agentId) => this.#isBereft(agentId)) ?? '';
     const { agent } = await recordsOf(this.#site, bereft);
@@ -176,7 +179,7 @@ class LongRound {
     return `${accepted} accepted, ${refused} refused, ${unsure} unsure`;
   }
 
-  /** Something that is to succeed: nothing is away yet. */
+  /** Requests an operation that must succeed, because every service is still available. */
   async #ask(index: number, operation: 'update' | 'stop', version = ''): Promise<void> {
     const agentId = this.#agentIds[index] ?? '';
     const request = requestFor(agentId, operation, { version, config: {} });
@@ -196,7 +199,7 @@ class LongRound {
     await ask.call(this.#ledger, agentId, request, `${agentId}-${operation}`, until);
   }
 
-  /** Asks for an agent, and as soon as it is promised for another configuration of it. */
+  /** Creates an agent and, as soon as the creation is accepted, configures it. */
   async #createAndConfigure(until: number): Promise<void> {
     const key = `long-${this.#plan.seed}-late`;
     const agentId = Ledger.agentIdOf(key);
@@ -231,7 +234,7 @@ class LongRound {
     const records = await recordsOf(this.#site, agentId);
     const { agent, operations } = records;
     const problems = this.#ledger.problemsOf(agentId, operations);
-    if (!agent && !this.#ledger.isPromised(agentId)) return problems; // it was never made
+    if (!agent && !this.#ledger.isPromised(agentId)) return problems; // never created
     problems.push(...(await problemsOfState(this.#site, records, desiredBy(operations))));
     if (!agent) return problems;
     problems.push(
@@ -244,17 +247,17 @@ class LongRound {
     } else if (agent.status === 'active') {
       problems.push('its memory is gone, and it runs as if nothing were');
     } else if (agent.status === 'error' && !MEMORY_MISSING.test(agent.statusReason ?? '')) {
-      problems.push(`its memory is gone, and it is told: ${agent.statusReason}`);
+      problems.push(`its memory is gone, but the reported reason is: ${agent.statusReason}`);
     }
     return problems;
   }
 
-  /** Whether its memory was taken away. */
+  /** Reports whether the agent's memory was removed. */
   #isBereft(agentId: string): boolean {
     return this.#isHurt && this.#plan.fault === 'memory removed' && agentId === this.#agentIds[0];
   }
 
-  /** Agents that nobody looks after, although two passes should have seen to it. */
+  /** Returns agents that are unsupervised although two passes should have repaired that. */
   #unsupervised(): Promise<string[]> {
     const problems = () =>
       this.#ofEach(async (agentId) => {
@@ -283,7 +286,10 @@ class LongRound {
   }
 }
 
-/** Asks until there is no problem. @returns those that there still are when the time is over. */
+/**
+ * Checks until there is no problem.
+ * @returns the problems left when the time is over.
+ */
 async function untilNone(
   when: string,
   ask: () => Promise<string[]>,
@@ -292,7 +298,7 @@ async function untilNone(
   let problems: string[] = [];
   await poll(
     async () => {
-      // What was away is coming back: until then it cannot be asked.
+      // A service that is restarting cannot be queried yet.
       problems = await ask().catch((error: unknown) => [`it cannot be seen: ${String(error)}`]);
       return problems.length === 0 || undefined;
     },

@@ -21,21 +21,24 @@ import type { Site } from './site.js';
 
 export const AGENT_PORTS = { first: 22_100, last: 22_299 };
 
-/** What differs from the product's own settings, so that a round takes less. */
+/** Settings that differ from the product's, so that a round is shorter. */
 export const CHECK_INTERVAL_MS = 10_000;
 export const HASTE = { WATCHDOG_CHECK_INTERVAL: `${CHECK_INTERVAL_MS}ms` };
 
-/** The ways from one process to what it needs. */
+/** The network paths from one process to the services that it uses. */
 export type Ways = Readonly<Record<Service, TcpProxy>>;
 
-/** A platform on two hosts, of which every way and every process can be hurt. */
+/** A platform on two hosts, in which every network path and process can fail. */
 export interface LongSite extends Site {
   readonly hosts: Readonly<Record<HostName, FarHost>>;
   readonly ways: Readonly<Record<'api' | HostName, Ways>>;
   readonly versions: { readonly good: string; readonly broken: string; readonly slow: string };
 }
 
-/** @param slowSeconds for how long a slow image keeps a processor busy before it listens. */
+/**
+ * Starts a platform on two hosts.
+ * @param slowSeconds for which a slow image occupies a processor before it listens.
+ */
 export async function makeLongSite(
   slowSeconds: number,
   atEnd: (cleanup: () => Promise<void> | void) => void,
@@ -69,7 +72,7 @@ export async function makeLongSite(
     AGENT_PORT_RANGE: `${AGENT_PORTS.first}-${AGENT_PORTS.last}`,
     AGENT_HOST_CAPACITY: '100',
     AGENT_SUBNET_POOL: '10.128.0.0/16',
-    AGENT_AI_HOST: '127.0.0.1', // these agents ask no AI
+    AGENT_AI_HOST: '127.0.0.1', // these agents make no AI requests
     TRUSTED_PROXIES: '127.0.0.1',
     ...HASTE,
   };
@@ -97,7 +100,7 @@ export async function makeLongSite(
       return { image, versions: { good, broken, slow } };
     }),
   );
-  const [ofAll] = images; // the same on both
+  const [ofAll] = images; // equal on both hosts
   if (!ofAll) throw new TypeError('There is no host');
   const agentImages = {
     AGENT_RUNTIME_IMAGE: ofAll.image,

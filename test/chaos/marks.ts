@@ -6,14 +6,14 @@ import type { Records } from './verdict.js';
 
 const FILE = 'mark-of-chaos';
 
-/** Writes into the one memory that an agent has what must be found in it ever after. */
+/** Writes a mark into the agent's only memory, to be found there later. */
 export async function mark(docker: Docker, agentId: string): Promise<void> {
   const [folder, ...more] = await memoriesOf(docker, agentId);
-  if (!folder || more.length > 0) throw new Error(`${agentId} has not just one volume`);
+  if (!folder || more.length > 0) throw new Error(`${agentId} does not have exactly one volume`);
   await writeFile(path.join(folder.place, FILE), `${agentId}\n`, { flag: 'a' });
 }
 
-/** What became of the mark: it is to be there once, in the memory in use or in an archived one. */
+/** Returns problems of the mark, which must exist once, in the current or an archived memory. */
 export async function problemsOfMark(
   docker: Docker,
   agentId: string,
@@ -22,7 +22,7 @@ export async function problemsOfMark(
   const memories = await memoriesOf(docker, agentId);
   const marks = await Promise.all(
     memories.map(async ({ name, place }) => {
-      const lines = await readFile(path.join(place, FILE), 'utf8').catch(() => ''); // not in there
+      const lines = await readFile(path.join(place, FILE), 'utf8').catch(() => ''); // no mark in this volume
       return lines.split('\n').flatMap((line) => (line === agentId ? [name] : []));
     }),
   );
@@ -35,9 +35,9 @@ export async function problemsOfMark(
   return [`its memory is marked in [${found.join(', ')}] of [${names}]`];
 }
 
-/** The volumes of an agent, and where they are on this machine. */
+/** Returns an agent's volumes and their folders on this machine. */
 export async function memoriesOf(docker: Docker, agentId: string) {
   const filters = JSON.stringify({ label: [`${LABEL.agent}=${agentId}`] });
   const { Volumes: volumes } = await docker.listVolumes({ filters });
-  return (volumes ?? []).map(({ Name: name, Mountpoint: place }) => ({ name, place })); // null: none
+  return (volumes ?? []).map(({ Name: name, Mountpoint: place }) => ({ name, place })); // null if there are none
 }

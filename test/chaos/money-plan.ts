@@ -1,23 +1,23 @@
 import { Random } from '../support/random.js';
 
-/** Processes that are killed, or stand still for a while. */
+/** Processes that are killed, or paused for a while. */
 export const MONEY_PARTS = ['api', 'worker', 'payments', 'temporal', 'postgres', 'chain'] as const;
 
 export type MoneyPart = (typeof MONEY_PARTS)[number];
 
-/** What is done to the chain, and on the way to it. */
+/** Faults of the chain and of the connection to it. */
 export const CHAIN_FAULTS = [
-  /** Broadcasts arrive, and nobody hears of it. */
+  /** Broadcasts arrive, but their answers are lost. */
   'deaf broadcasts',
   /** Broadcasts do not arrive. */
   'lost broadcasts',
-  /** The node is away. */
+  /** The node is unavailable. */
   'chain away',
-  /** Nothing is mined for what is offered, and then what was offered first. */
+  /** Broadcast transactions are not mined at first, and then the original ones are. */
   'low fees',
-  /** The node ends, and comes back as it was when the round began. */
+  /** The node ends and restarts from the state at the beginning of the round. */
   'older node',
-  /** The last three blocks are other ones now. */
+  /** The last three blocks are replaced. */
   'reorganised',
 ] as const;
 
@@ -31,32 +31,32 @@ export const MONEY_FAULTS = [
 
 export type MoneyFault = (typeof MONEY_FAULTS)[number];
 
-/** About how many milliseconds all steps take from the request on: the fault comes at any of them. */
+/** Approximate milliseconds from the request to the last step; the fault comes within them. */
 const STEPS_MS = 4_000;
 
-/** Of a session: about what is settled before it is closed, twice or three times. */
+/** Purchases of a session: about two or three settlements before it is closed. */
 const MOST_PURCHASES = 16;
 
-/** How long what lasts goes on. */
+/** Shortest and longest duration of a fault that has one. */
 const SHORTEST_MS = 500;
 const LONGEST_MS = 4_000;
 
-/** One round: what is paid, what goes wrong meanwhile, and when. */
+/** One round: the payments, the fault and their times. */
 export interface MoneyPlan {
   readonly seed: number;
   readonly fault: MoneyFault;
   /** Milliseconds into the round. */
   readonly faultAfterMs: number;
   readonly lastsMs: number;
-  /** How many each split pays, and when it is asked for; those of one wallet wait for each other. */
+  /** Recipients of each split and the time of its request; splits of one wallet wait for each other. */
   readonly splits: readonly {
     readonly afterMs: number;
     readonly recipients: number;
     readonly wallet: 0 | 1;
   }[];
-  /** When a clone is asked for that was paid for just before; undefined where none is. */
+  /** Time of a clone request, whose payment comes just before; undefined without a clone. */
   readonly cloneAfterMs: number | undefined;
-  /** When a payment session is opened, how much is bought by it, and when it is closed, bought or not. */
+  /** Times at which a payment session opens and closes, and its purchases, which may not all succeed. */
   readonly session: {
     readonly afterMs: number;
     readonly purchases: number;
@@ -64,7 +64,7 @@ export interface MoneyPlan {
   };
 }
 
-/** All of it depends on the seed alone. Consecutive seeds go through all faults. */
+/** Plans a round from the seed alone; consecutive seeds cover all faults. */
 export function planMoneyRound(seed: number): MoneyPlan {
   const random = new Random(seed);
   const fault = MONEY_FAULTS[seed % MONEY_FAULTS.length] ?? 'payments killed';

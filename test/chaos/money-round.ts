@@ -10,25 +10,25 @@ import { killProcess } from './kills.js';
 import { MONEY_PARTS, type MoneyPart, type MoneyPlan } from './money-plan.js';
 import { pauseProcess } from './pauses.js';
 
-/** For all to have come to its end: a signer's run is missed for half a minute when its worker dies. */
+/** Time limit for all to finish: a dead worker's signing run is noticed after half a minute. */
 const SETTLE_MS = 180_000;
 
-/** What a clone's payment costs. */
+/** The price of a clone. */
 const CLONE_PRICE = ONE;
 
-/** The platform that pays, and what looks at it. */
+/** The platform under test and the clients that check it. */
 export interface MoneySite extends SessionSite {
-  /** In the keys of requests. */
+  /** Part of the idempotency keys. */
   readonly run: string;
   readonly api: CarefulClient;
-  /** The agent that others are clones of, whose wallet pays. */
+  /** The agent to clone, whose wallet pays. */
   readonly parentId: string;
   readonly wallets: readonly [Wallet, Wallet];
-  /** The process of a part; undefined while it is dead. */
+  /** Returns the process id of a part; undefined while it is dead. */
   livingPidOf(part: MoneyPart): Promise<number | undefined>;
 }
 
-/** A wallet that is kept for an agent. */
+/** A wallet that the platform keeps for an agent. */
 export interface Wallet {
   readonly agentId: string;
   readonly address: Hex;
@@ -36,9 +36,9 @@ export interface Wallet {
 
 export interface MoneyResult {
   readonly plan: MoneyPlan;
-  /** What has failed honestly, and was asked for again. */
+  /** Failures that were reported correctly and retried. */
   readonly told: readonly string[];
-  /** What is wrong; none when all is well. */
+  /** Problems found; empty if all is well. */
   readonly problems: readonly string[];
   readonly seconds: number;
 }
@@ -56,7 +56,7 @@ interface SplitAnswer {
 
 type SplitOfWallet = Pick<MoneyPlan['splits'][number], 'recipients' | 'wallet'>;
 
-/** Somebody pays and is paid while something goes wrong. */
+/** Runs a round: pays and receives payments during a fault. */
 export async function runMoneyRound(site: MoneySite, plan: MoneyPlan): Promise<MoneyResult> {
   const begun = performance.now();
   const round = new MoneyRound(site, plan);
@@ -88,7 +88,7 @@ class MoneyRound {
     this.#session = new BoughtSession(site, plan.session, this.#key);
   }
 
-  /** What was there may be lost with the node's newer state; what comes now, too. */
+  /** Pays the wallets now: both older payments and these may be lost with the node's newer state. */
   async prepare(): Promise<void> {
     const { chain, wallets } = this.#site;
     await chain.keep();
@@ -102,7 +102,7 @@ class MoneyRound {
     await chain.pay(needed);
   }
 
-  /** Pays, while something is done that nobody has expected. */
+  /** Pays while the fault happens. */
   async hurt(): Promise<void> {
     const { cloneAfterMs, faultAfterMs, splits } = this.#plan;
     const fault = delay(faultAfterMs).then(() => this.#fault());
@@ -121,7 +121,10 @@ class MoneyRound {
     );
   }
 
-  /** Waits until all is well. @returns what is not, once the time is over. */
+  /**
+   * Waits until all is well.
+   * @returns the problems left when the time is over.
+   */
   async settle(): Promise<readonly string[]> {
     let problems: readonly string[] = [];
     await poll(
@@ -130,7 +133,7 @@ class MoneyRound {
           await this.#site.chain.sendAgain();
           problems = await this.#problems();
         } catch (error) {
-          problems = [`it cannot be seen: ${String(error)}`]; // what was killed is coming back
+          problems = [`it cannot be seen: ${String(error)}`]; // the killed part is restarting
         }
         return problems.length === 0 || undefined;
       },
@@ -144,7 +147,7 @@ class MoneyRound {
     await this.#site.api.ask('DELETE', `/api/agents/${this.#clone.id}`, this.#key());
   }
 
-  /** What was final on a node that has forgotten it is sent again by the wallet's next payment. */
+  /** Returns splits after the fault: a wallet's next payment repeats those that an older node has lost. */
   #splitsAfter(): readonly SplitOfWallet[] {
     if (this.#plan.fault !== 'older node') return [];
     return ([0, 1] as const).map((wallet) => ({ recipients: 1, wallet }));
@@ -198,14 +201,17 @@ class MoneyRound {
       timeoutMs: SETTLE_MS,
       everyMs: 250,
     });
-    if (id === undefined) throw new Error('the clone is never accepted');
+    if (id === undefined) throw new Error('the clone was not accepted in time');
     this.#clone = { id, request };
   }
 
   /** Rebroadcasts what a reorganisation has dropped, as the payer's wallet does; a failure is retried. */
   #rebroadcast = (): Promise<void> => this.#site.chain.sendAgain().catch(() => undefined);
 
-  /** @returns undefined while the chain does not know its payment. */
+  /**
+   * Requests the clone once.
+   * @returns undefined while the chain does not have its payment.
+   */
   async #requestClone(request: object): Promise<string | undefined> {
     const path = '/api/agents/clone';
     try {
@@ -249,7 +255,7 @@ class MoneyRound {
         return chain.reorganise();
       default:
     }
-    if (!part) throw new TypeError(`Nothing is known of the fault ${fault}`);
+    if (!part) throw new TypeError(`Unknown fault: ${fault}`);
     const living = () => livingPidOf(part);
     return fault.endsWith('killed')
       ? killProcess(part, living)
@@ -262,7 +268,7 @@ class MoneyRound {
       ...(await this.#problemsOfClone()),
       ...(await this.#session.problems()),
     ];
-    // The rest is only looked at when these have come to their end.
+    // The balances are checked only when no payment is in flight.
     return found.length > 0 ? found : this.#problemsOfMoney();
   }
 
@@ -271,7 +277,7 @@ class MoneyRound {
     const path = `/api/underground/splits/${id}`;
     const answer = await api.once('GET', path, this.#key());
     if (answer.status !== 200) return [`the split ${id} is answered with ${answer.status}`];
-    const { error, payouts, status } = JSON.parse(answer.text) as SplitAnswer; // as its schema says
+    const { error, payouts, status } = JSON.parse(answer.text) as SplitAnswer; // typed by its schema
     if (status === 'failed' || status === 'partial') {
       this.#tell(`the split ${id} is ${status}: ${error}`);
       await api.once('POST', `${path}/retry`, this.#key());

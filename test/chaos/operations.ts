@@ -2,7 +2,7 @@ import type { DesiredState } from '../../src/platform/database/models.js';
 import type { AgentPlan, OperationName } from './plan.js';
 import type { Site } from './site.js';
 
-/** A configuration with which the tests' image ends at once. */
+/** A configuration with which the test image exits at once. */
 const BROKEN_CONFIG = { runtime: { test: { exitAtStart: 3 } } };
 const GOOD_CONFIG = { runtime: { test: { note: 'changed' } } };
 
@@ -13,7 +13,7 @@ export interface ApiRequest {
   readonly body?: object;
 }
 
-/** Asks for the operation, and returns once it is accepted. */
+/** Requests the operation, and returns once it is accepted. */
 export async function request(
   { api, versions }: Site,
   agentId: string,
@@ -28,7 +28,7 @@ export async function request(
 
 export type RequestedName = Exclude<OperationName, 'provision'>;
 
-/** How the operation is asked for. */
+/** Returns the request for an operation. */
 export function requestFor(
   agentId: string,
   operation: RequestedName,
@@ -41,13 +41,16 @@ export function requestFor(
   return { method: 'POST', path: `${path}/${operation}`, ...(body && { body }) };
 }
 
-/** Asks for a new agent. @returns its id. */
+/**
+ * Creates an agent.
+ * @returns its id.
+ */
 export async function create({ api }: Site, name: string): Promise<string> {
   const { id } = await api.ask<{ id: string }>('POST', '/api/agents', `create-${name}`, { name });
   return id;
 }
 
-/** What is wanted of an agent from the operation on. */
+/** Returns an agent's desired state after the operation. */
 export function desiredAfter(operation: OperationName, { stopped }: AgentPlan): DesiredState {
   if (operation === 'delete') return 'deleted';
   if (operation === 'stop') return 'stopped';

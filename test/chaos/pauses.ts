@@ -4,9 +4,12 @@ import { poll } from '../../dev/poll.js';
 
 const PART_TIMEOUT_MS = 90_000;
 
-/** Stops a process, with all that it has started, where they are. @returns what has them go on. */
+/**
+ * Pauses a process and its children.
+ * @returns a function that resumes them.
+ */
 export async function stopWhereItIs(pid: number): Promise<() => void> {
-  // It may have ended since it was looked up.
+  // The process may have ended since the lookup.
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
   const pids = [pid, ...children.split(' ').map(Number).filter(Boolean)];
   for (const each of pids) signal(each, 'SIGSTOP');
@@ -15,21 +18,21 @@ export async function stopWhereItIs(pid: number): Promise<() => void> {
   };
 }
 
-/** Has a part stand still for a while. */
+/** Pauses a part for a while. */
 export async function pauseProcess(
   name: string,
   living: () => Promise<number | undefined>,
   lastsMs: number,
 ): Promise<void> {
-  // It may just be coming back from a kill.
+  // The process may still be restarting after a kill.
   const pid = await poll(living, { timeoutMs: PART_TIMEOUT_MS });
-  if (pid === undefined) throw new Error(`${name} does not run`);
+  if (pid === undefined) throw new Error(`${name} is not running`);
   const goOn = await stopWhereItIs(pid);
   await delay(lastsMs);
   goOn();
 }
 
-/** It may have ended meanwhile. */
+/** Sends a signal to a process, which may already have ended. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);

@@ -1,9 +1,9 @@
 import { Random } from '../support/random.js';
 
-/** Parts of the platform: their death meets every agent. */
+/** Parts of the platform whose death affects every agent. */
 export const PARTS = ['worker', 'api', 'temporal', 'postgres', 'dockerd'] as const;
 
-/** What is killed in one agent alone. */
+/** Parts whose death affects one agent alone. */
 const IN_AGENT = ['container', 'gateway'] as const;
 
 export const KILLS = [...PARTS, ...IN_AGENT] as const;
@@ -11,7 +11,7 @@ export const KILLS = [...PARTS, ...IN_AGENT] as const;
 export type Part = (typeof PARTS)[number];
 export type Kill = (typeof KILLS)[number];
 
-/** About how many milliseconds each operation takes: the kill comes at any time within. */
+/** Approximate milliseconds of each operation; the kill comes at any time within them. */
 export const OPERATIONS = {
   provision: 2_500,
   start: 2_000,
@@ -26,25 +26,25 @@ export const OPERATIONS = {
 
 export type OperationName = keyof typeof OPERATIONS;
 
-/** Operations that can be asked of a stopped agent, and leave it stopped. */
+/** Operations that a stopped agent accepts and that leave it stopped. */
 const WHILE_STOPPED: readonly OperationName[] = ['update', 'configure', 'reset-memory', 'delete'];
 
-/** Operations that can bring what does not come up, and then go back by themselves. */
+/** Operations that may bring an agent that does not start, and then roll back by themselves. */
 const REVERSIBLE: readonly OperationName[] = ['update', 'configure'];
 
-/** Agents under way when a part is killed, so that one kill meets several points of the way. */
+/** Agents in flight when a part is killed, so that one kill interrupts several steps. */
 const AGENTS = 3;
 
 export interface AgentPlan {
-  /** Milliseconds into the round at which its operation is asked for. */
+  /** Milliseconds into the round at which the operation is requested. */
   readonly afterMs: number;
-  /** Whether it is stopped before. */
+  /** True if the agent is stopped before. */
   readonly stopped: boolean;
-  /** Whether the operation brings what does not come up. */
+  /** True if the operation brings an image or configuration that does not start. */
   readonly broken: boolean;
 }
 
-/** One round: what is asked for, what is killed, and when. */
+/** One round: the operation, the kill and their times. */
 export interface RoundPlan {
   readonly seed: number;
   readonly kill: Kill;
@@ -56,16 +56,16 @@ export interface RoundPlan {
 
 export const isPart = (kill: Kill): kill is Part => PARTS.some((part) => part === kill);
 
-/** All of it depends on the seed alone. Consecutive seeds go through all kinds of kill. */
+/** Plans a round from the seed alone; consecutive seeds cover all kinds of kill. */
 export function planRound(seed: number): RoundPlan {
   const random = new Random(seed);
   const kill = KILLS[seed % KILLS.length] ?? 'worker';
-  const operation = random.pick(Object.keys(OPERATIONS) as OperationName[]); // its very keys
+  const operation = random.pick(Object.keys(OPERATIONS) as OperationName[]); // exactly its keys
   const lastsMs = OPERATIONS[operation];
   const ofPart = isPart(kill);
   const agents = Array.from({ length: ofPart ? AGENTS : 1 }, () => ({
     afterMs: ofPart ? random.below(Math.min(lastsMs, 3_000) / 2) : 0,
-    // What does not run has nothing to be killed.
+    // A stopped agent has nothing to kill.
     stopped: operation === 'start' || (ofPart && random.isOneIn(4) && isAmong(WHILE_STOPPED)),
     broken: random.isOneIn(4) && isAmong(REVERSIBLE),
   }));

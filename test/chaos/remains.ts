@@ -7,7 +7,7 @@ import type { Site } from './site.js';
 
 const run = promisify(execFile);
 
-/** What is left of agents when all of them were removed. */
+/** Returns leftovers of agents after all were removed. */
 export async function remainsOf(
   { database, hosts, temporal }: Site,
   ports: { readonly first: number; readonly last: number },
@@ -17,7 +17,7 @@ export async function remainsOf(
     Object.values(hosts).map(async ({ docker }) => ({
       containers: await docker.listContainers({ all: true, filters }),
       networks: await docker.listNetworks({ filters }),
-      volumes: (await docker.listVolumes({ filters })).Volumes ?? [], // null where there is none
+      volumes: (await docker.listVolumes({ filters })).Volumes ?? [], // null if there are none
     })),
   );
   const open = await database.asPlatform().transaction(async (db) => {
@@ -51,13 +51,13 @@ export async function remainsOf(
   ];
 }
 
-/** Who has the port, and what stands on it: one line for the report. */
+/** Describes in one line the process that uses a port. */
 async function holderOf(port: number): Promise<string> {
   const { stdout } = await run('ss', ['-tnpaH', `sport = :${port}`], { timeout: 5_000 });
-  return `left over: port ${port} in use by ${stdout.trim() || 'nobody that ss knows'}`;
+  return `left over: port ${port} in use by ${stdout.trim() || 'no process that ss lists'}`;
 }
 
-/** What a failed round has left would keep the engine from going. */
+/** Removes containers of a failed round, which would keep the engine from stopping. */
 export async function removeContainers(docker: Docker): Promise<void> {
   for (const { Id } of await docker.listContainers({ all: true })) {
     await docker.getContainer(Id).remove({ force: true, v: true });

@@ -6,21 +6,21 @@ import type { AgentPlan, RoundPlan } from './plan.js';
 import type { Site } from './site.js';
 import { type Expected, problemsOf, toldOf } from './verdict.js';
 
-/** For all to be well again: two repairs of 35 seconds each, and an engine that was away. */
+/** Time limit for recovery: two repairs of 35 seconds each, and an engine that was unavailable. */
 const SETTLE_MS = 150_000;
 
 export interface RoundResult {
   readonly plan: RoundPlan;
-  /** Whether there was something to kill. */
+  /** True if there was something to kill. */
   readonly killed: boolean;
-  /** Reasons of agents that are in error, and of operations that have failed. */
+  /** Reasons of agents in error and of failed operations. */
   readonly told: readonly string[];
-  /** What is wrong; none when all is well. */
+  /** Problems found; empty if all is well. */
   readonly problems: readonly string[];
   readonly seconds: number;
 }
 
-/** Some agents are operated on, something is killed meanwhile; then they are removed. */
+/** Runs an operation on some agents, kills something during it, and then removes the agents. */
 export async function runRound(site: Site, plan: RoundPlan): Promise<RoundResult> {
   const begun = performance.now();
   const round = new Round(site, plan);
@@ -58,7 +58,7 @@ class Round {
     this.#expected = plan.agents.map(() => undefined);
   }
 
-  /** Brings the agents to where their operation begins. */
+  /** Brings the agents to the state in which their operation begins. */
   async prepare(): Promise<void> {
     if (this.#plan.operation === 'provision') return;
     await this.#forEach(async (index) => this.#make(index));
@@ -72,7 +72,10 @@ class Round {
     await this.#untilWell();
   }
 
-  /** @returns whether there was something to kill. */
+  /**
+   * Kills during the operations.
+   * @returns true if there was something to kill.
+   */
   async hurt(): Promise<boolean> {
     const [killed] = await Promise.all([
       delay(this.#plan.killAfterMs).then(() =>
@@ -86,7 +89,10 @@ class Round {
     return killed;
   }
 
-  /** Waits until all are well. @returns what is not, once the time is over. */
+  /**
+   * Waits until all agents are well.
+   * @returns the problems left when the time is over.
+   */
   async settle(): Promise<string[]> {
     let problems: string[] = [];
     await poll(
@@ -154,7 +160,7 @@ class Round {
       );
       return all.flat();
     } catch (error) {
-      return [`it cannot be seen: ${String(error)}`]; // what was killed is coming back
+      return [`it cannot be seen: ${String(error)}`]; // the killed part is restarting
     }
   }
 
@@ -164,7 +170,7 @@ class Round {
 
   #at(index: number): Expected {
     const expected = this.#expected[index];
-    if (!expected) throw new Error('There is no such agent yet');
+    if (!expected) throw new Error('The agent has not been created yet');
     return expected;
   }
 }

@@ -3,31 +3,31 @@ import type Docker from 'dockerode';
 import type { Database } from '../../src/platform/database/database.js';
 import type { CarefulClient } from './careful-client.js';
 
-/** A Docker host that agents are on. */
+/** A Docker host with agents. */
 export interface SiteHost {
   readonly docker: Docker;
-  /** Its engine ends as in a power cut. */
+  /** Kills the host's engine as a power cut would. */
   killEngine(): Promise<void>;
-  /** @returns once it answers. */
+  /** @returns once the engine answers. */
   startEngine(): Promise<void>;
-  /** Whether the agent with this port answers, in this moment. */
+  /** Reports whether the agent on this port answers now. */
   isAnswering(port: number): Promise<boolean>;
 }
 
-/** The platform that is hurt, and what looks at it. */
+/** The platform under test and the clients that check it. */
 export interface Site {
-  /** By their names, as in `AGENT_HOST`. */
+  /** Hosts by name, as in `AGENT_HOST`. */
   readonly hosts: Readonly<Record<string, SiteHost>>;
   readonly database: Database;
   readonly temporal: Client;
   readonly api: CarefulClient;
-  /** Tags of the agents' image: another version that works, and one that does not come up. */
+  /** Tags of the agent image: another version that works, and one that does not start. */
   readonly versions: { readonly good: string; readonly broken: string };
-  /** The process of a part, such as `api`; undefined while it is dead. */
+  /** Returns the process id of a part, such as `api`; undefined while it is dead. */
   livingPidOf(part: string): Promise<number | undefined>;
 }
 
-/** The host that an agent is on; undefined where there is no such agent yet. */
+/** Returns the host of an agent; undefined while the agent does not exist. */
 export async function hostOf(
   { database, hosts }: Pick<Site, 'database' | 'hosts'>,
   agentId: string,
@@ -38,7 +38,7 @@ export async function hostOf(
 
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** Asks the agent with this port of the network that this process is in. */
+/** Probes the agent on this port in this process's network. */
 export async function answersOn(port: number): Promise<boolean> {
   const answer = await fetch(`http://127.0.0.1:${port}/healthz`, {
     signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),

@@ -4,15 +4,15 @@ import { reconcileHostId, superviseAgentId } from '../../workflows/ids.js';
 import { HOSTS } from './long-plan.js';
 import type { Site } from './site.js';
 
-/** Of one run of a supervisor. */
+/** Maximum history events of one supervisor run. */
 const MAX_EVENTS = 1_000;
 
-/** Of one decision of a supervisor: the first may meet a worker that is just ending. */
+/** Maximum attempts of one supervisor decision; the first may run on a worker that is ending. */
 const MAX_TASK_ATTEMPTS = 5;
 
 const PASS_TIMEOUT_MS = 150_000;
 
-/** Two passes of reconciliation over each host, one after the other. */
+/** Runs two reconciliation passes over each host, one after another. */
 export async function twoPasses(site: Site): Promise<void> {
   await Promise.all(
     HOSTS.map(async (host) => {
@@ -31,12 +31,12 @@ async function pass({ temporal }: Site, host: string): Promise<void> {
     return since && info.runningActions.length === 0 ? true : undefined;
   };
   const over = await poll(isOver, { timeoutMs: PASS_TIMEOUT_MS, everyMs: 1_000 });
-  if (over === undefined) throw new Error(`A pass over host ${host} did not end`);
+  if (over === undefined) throw new Error(`A pass over host ${host} did not finish in time`);
 }
 
 /**
- * What is not as it should be with an agent's supervision: its supervisor does not move, what is
- * told of it is old, or a history is too long. Nobody looks at an agent that an operation is changing.
+ * Returns problems of an agent's supervision: a stuck supervisor, an old observation, or too long a
+ * history. An agent whose operation is in flight is not observed.
  *
  * @param intervalMs between two checks.
  */
@@ -58,7 +58,7 @@ export async function problemsOfSupervision(
   const attempt = raw.pendingWorkflowTask?.attempt ?? 0;
   if (attempt > MAX_TASK_ATTEMPTS) problems.push(`its supervisor is wedged (attempt ${attempt})`);
   const isBusy = operations.some(({ finishedAt }) => finishedAt === null);
-  // One that never came up is an operator's, as is one in a crash loop.
+  // An agent that never started is left to an operator, as is one in a crash loop.
   const isToRun = desired === 'running' && startedAt !== null && watchdog?.state !== 'crash_loop';
   const oldest = Date.now() - 3 * intervalMs;
   if (isToRun && !isBusy && (observedAt === null || observedAt.getTime() < oldest)) {

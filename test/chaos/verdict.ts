@@ -7,11 +7,11 @@ import { superviseAgentId } from '../../workflows/ids.js';
 import type { OperationName } from './plan.js';
 import type { Site, SiteHost } from './site.js';
 
-/** What an agent is to be, and what was asked for on the way there, each kind once. */
+/** The expected state of an agent and the operations that led to it, each kind once. */
 export interface Expected {
   readonly agentId: string;
   readonly desired: DesiredState;
-  /** Every operation that was accepted. */
+  /** Every accepted operation. */
   readonly operations: readonly OperationName[];
 }
 
@@ -22,8 +22,8 @@ interface OnEngine {
 }
 
 /**
- * What is not as it should be: it is neither as desired nor honestly in error, something is left or
- * double, an operation was lost. None when all is well. Throws while something does not answer.
+ * Returns an agent's problems: neither as desired nor in error with a reason, leftovers or duplicates,
+ * lost operations. Throws while a service does not answer.
  */
 export async function problemsOf(site: Site, expected: Expected): Promise<string[]> {
   const records = await recordsOf(site, expected.agentId);
@@ -33,7 +33,7 @@ export async function problemsOf(site: Site, expected: Expected): Promise<string
   ];
 }
 
-/** The same of what is there, whatever was asked for. */
+/** Returns the problems of an agent's current state, without regard to its operations. */
 export async function problemsOfState(
   site: Site,
   { agent, archived }: Records,
@@ -70,11 +70,11 @@ export async function problemsOfState(
   return problems;
 }
 
-/** What the database has of an agent. */
+/** Database rows of an agent. */
 export interface Records {
   readonly agent: AgentRow | null;
   readonly operations: readonly OperationRow[];
-  /** Volumes of its archived memories. */
+  /** Volumes of the agent's archived memories. */
   readonly archived: readonly string[];
 }
 
@@ -100,7 +100,7 @@ async function onEngine({ docker }: SiteHost, agentId: string): Promise<OnEngine
   return {
     containers,
     networks: networks.length,
-    volumes: (volumes ?? []).map(({ Name }) => Name), // null where there is none
+    volumes: (volumes ?? []).map(({ Name }) => Name), // null if there are none
   };
 }
 
@@ -126,7 +126,7 @@ function lostOperations(
   ];
 }
 
-/** What is wrong with an operation that is to have ended in one of these ways. */
+/** Returns a problem if the operation has not ended in one of these ways. */
 export function unended(
   { kind, status, error }: OperationRow,
   ends: readonly OperationStatus[],
@@ -136,7 +136,7 @@ export function unended(
   return [`operation ${kind} is ${status}${hasReason ? '' : ' without a reason'}`];
 }
 
-/** Why agents are in error, and what has failed. */
+/** Returns the reasons of agents in error and of failed operations. */
 export async function toldOf({ database }: Site, agentId: string[]): Promise<string[]> {
   return database.asPlatform().transaction(async (db) => {
     const inError = await db.Agent.findAll({
@@ -159,7 +159,7 @@ export async function toldOf({ database }: Site, agentId: string[]): Promise<str
   });
 }
 
-/** Whatever is there over what is allowed. */
+/** Returns containers, networks and volumes beyond the allowed ones. */
 function more(
   { containers, networks, volumes }: OnEngine,
   allowed: { containers: number; networks: number; volumes: readonly string[] },
@@ -173,7 +173,7 @@ function more(
   ];
 }
 
-/** An error is honest when it has a reason, and nobody is about to change it. */
+/** Returns problems of an agent in error: it needs a reason, and no supervisor about to change it. */
 function dishonesty({ statusReason, watchdog }: AgentRow): string[] {
   const state = watchdog?.state;
   return [
@@ -193,14 +193,14 @@ async function notRunning(
   if (status !== 'active') return [`it is ${status}, not active`];
   const [container] = containers;
   if (container?.State !== 'running') {
-    return [`it is told to run, and its container is ${container?.State ?? 'missing'}`];
+    return [`it should run, but its container is ${container?.State ?? 'missing'}`];
   }
   const published = container.Ports.map(({ PublicPort }) => PublicPort);
   return [
     ...(published.includes(port ?? 0) ? [] : [`it has port ${port}, not ${published.join()}`]),
     ...(container.Image === image ? [] : [`it runs ${container.Image}, not ${image}`]),
     ...(networks === 1 ? [] : ['it has no network']),
-    ...((await host.isAnswering(port ?? 0)) ? [] : ['it is told to run, and does not answer']),
+    ...((await host.isAnswering(port ?? 0)) ? [] : ['it should run, but does not answer']),
   ];
 }
 

@@ -18,18 +18,18 @@ import { FEE_MANAGER, PATH_USD } from '../../src/money/chain/tempo.js';
 import { CHAIN_ID, notYet, testChain } from '../support/chain/chain.js';
 import { until } from '../support/until.js';
 
-/** Another token of the chain. */
+/** A token other than the escrow's. */
 export const ALPHA_USD = '0x20c0000000000000000000000000000000000001';
 const feeManagerAbi = parseAbi(['function setUserToken(address)']);
 
 export const HOLD_SECONDS = 1_000;
 
-/** Past the end of every test. */
+/** A deadline past the end of every test. */
 export const FAR = 2n ** 40n;
 
 const GAS = toHex(20_000_000);
 
-/** What a payer's authorization says. */
+/** A payer's authorization of a hold. */
 export interface Authorization {
   readonly payer: Hex;
   readonly amount: bigint;
@@ -37,14 +37,14 @@ export interface Authorization {
   readonly deadline: bigint;
 }
 
-/** Who an escrow is of, beside its token. */
+/** Operator, treasury and hold time of an escrow. */
 export interface EscrowSetup {
   readonly operator: Hex;
   readonly treasury: Hex;
   readonly holdSeconds: number;
 }
 
-/** One transaction as it came out. */
+/** The outcome of one transaction. */
 export interface Outcome {
   readonly succeeded: boolean;
   /** Unix seconds of its block. */
@@ -56,7 +56,7 @@ export type EscrowCall = Parameters<typeof encodeFunctionData<typeof escrowAbi>>
 let nonces = 0;
 export const newNonce = (): Hex => keccak256(toHex(`nonce ${nonces++}`));
 
-/** A chain with an escrow, whose treasury has nothing, and accounts that may send for themselves. */
+/** Starts a chain with an escrow, an empty treasury, and accounts that can send transactions. */
 export async function escrowChain() {
   const chain = await testChain();
   const transport = http(chain.rpcUrl);
@@ -65,13 +65,13 @@ export async function escrowChain() {
   const operator = chain.account(1);
   const treasury = privateKeyToAddress(generatePrivateKey());
 
-  /** Of an account whose key the node has, or plays to have. */
+  /** Sends a transaction of an account whose key the node has or impersonates. */
   const send = async (from: Hex, to: Hex | undefined, data: Hex) => {
     const hash = await client.request({
       method: 'eth_sendTransaction',
       params: [{ from, ...(to && { to }), data, gas: GAS }],
     } as never);
-    // viem's own wait looks once a block, and there may be no other block.
+    // viem's own wait polls once a block, and there may be no further block.
     return until(() => client.getTransactionReceipt({ hash }).catch(notYet));
   };
   const deploy = async (token: Hex, over: Partial<EscrowSetup> = {}): Promise<Hex> => {
@@ -82,11 +82,11 @@ export async function escrowChain() {
       args: [token, setup.operator, setup.treasury, BigInt(setup.holdSeconds)],
     });
     const { contractAddress, status } = await send(operator.address, undefined, data);
-    if (status !== 'success' || !contractAddress) throw new Error('the escrow was not made');
+    if (status !== 'success' || !contractAddress) throw new Error('escrow deployment failed');
     return contractAddress;
   };
   const address = await deploy(PATH_USD);
-  // So that what these accounts have of pathUSD is what the escrow made of it.
+  // Fees are paid in another token, so only the escrow changes these accounts' pathUSD.
   const args = [ALPHA_USD] as const;
   const choice = encodeFunctionData({ abi: feeManagerAbi, functionName: 'setUserToken', args });
   for (let index = 0; index < FUNDED; index++) {
@@ -115,7 +115,7 @@ export async function escrowChain() {
       const data = encodeFunctionData({ abi: erc20Abi, functionName: 'approve', args });
       await send(owner, PATH_USD, data);
     },
-    /** A contract of the escrow's code. */
+    /** Returns the calls of the escrow contract at an address. */
     at(escrow: Hex) {
       return {
         address: escrow,
@@ -136,7 +136,7 @@ export async function escrowChain() {
           const [payer, amount, settled, expiry, closed] = await client.readContract(read);
           return { payer, amount, settled, expiry: Number(expiry), closed };
         },
-        /** What a call would end in: the name of its error, or `ok`. */
+        /** Returns the outcome of a simulated call: the name of its error, or `ok`. */
         async outcomeOf(from: Hex, call: EscrowCall): Promise<string> {
           const { abi, functionName, args } = call as never as Parameters<
             typeof client.simulateContract
@@ -191,7 +191,7 @@ export async function escrowChain() {
       await time.increaseTime({ seconds });
       await time.mine({ blocks: 1 });
     },
-    /** Has the node send for a contract, which needs what nodes look for before they ask for fees. */
+    /** Lets the node send for a contract, with a balance that passes the node's check before fees. */
     async impersonate(owner: Hex) {
       await time.impersonateAccount({ address: owner });
       await time.setBalance({ address: owner, value: 10n ** 20n });
@@ -202,9 +202,9 @@ export async function escrowChain() {
 
 export type EscrowChain = Awaited<ReturnType<typeof escrowChain>>;
 
-/** A call of the escrow, by name and arguments. */
+/** Returns a call of the escrow by name and arguments. */
 export const escrowCall = (functionName: string, ...args: readonly unknown[]): EscrowCall =>
-  // The encoder looks at both once more.
+  // The encoder checks name and arguments again.
   ({ abi: escrowAbi, functionName, args }) as unknown as EscrowCall;
 
 export const openCall = (

@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => on?.close());
 
 let used = 1;
-/** An account with money that no other test has used, which has let the escrow take it. */
+/** Returns a funded account that no other test uses, and that has approved the escrow. */
 async function newPayer(deposit = 0n) {
   used += 1;
   const account = on.chain.account(used);
@@ -44,7 +44,7 @@ async function succeed(from: Hex, call: EscrowCall): Promise<void> {
 
 type Payer = Awaited<ReturnType<typeof newPayer>>;
 
-/** Opens a hold as its payer has signed it. */
+/** Opens a hold with its payer's signature. */
 async function opened(payer: Payer, amount: bigint) {
   const authorization = { payer: payer.address, amount, nonce: newNonce(), deadline: FAR };
   const call = openCall(authorization, await on.sign(payer, authorization));
@@ -56,7 +56,7 @@ const settle = (id: Hex, cumulative: bigint) => escrowCall('settle', id, cumulat
 const close = (id: Hex, cumulative: bigint) => escrowCall('close', id, cumulative);
 const reclaim = (id: Hex) => escrowCall('reclaim', id);
 
-test('an escrow is of a token, an operator, somebody else who is paid, and a time', async () => {
+test('an escrow requires a token, an operator, a separate treasury and a hold time', async () => {
   await expect(on.deploy(on.treasury)).rejects.toThrow('the escrow was not made');
   const nonce = await on.client.getTransactionCount({ address: operator });
   const itself = getContractAddress({ from: operator, nonce: BigInt(nonce) });
@@ -72,7 +72,7 @@ test('an escrow is of a token, an operator, somebody else who is paid, and a tim
 });
 
 describe('a deposit', () => {
-  test('is withdrawn by its payer, in part and to the last unit, and by nobody else', async () => {
+  test('a deposit is withdrawn by its payer only, in part and to the last unit', async () => {
     const payer = await newPayer();
     const before = await on.balanceOf(payer.address);
     await succeed(payer.address, escrowCall('deposit', 100n));
@@ -88,14 +88,14 @@ describe('a deposit', () => {
     expect(await escrow.outcomeOf(payer.address, escrowCall('withdraw', 1n))).toBe('NotAvailable');
   });
 
-  test('is of something, and withdrawn as something', async () => {
+  test('a deposit and a withdrawal of nothing are refused', async () => {
     const payer = on.chain.account(0);
     for (const call of ['deposit', 'withdraw']) {
       expect(await escrow.outcomeOf(payer.address, escrowCall(call, 0n))).toBe('NothingToMove');
     }
   });
 
-  test('that is held cannot be withdrawn, and what is beside it can', async () => {
+  test('a held deposit cannot be withdrawn, and the rest can', async () => {
     const payer = await newPayer(100n);
     await opened(payer, 70n);
     expect(await escrow.outcomeOf(payer.address, escrowCall('withdraw', 31n))).toBe('NotAvailable');
@@ -104,7 +104,7 @@ describe('a deposit', () => {
 });
 
 describe('a hold', { tags: 'attack' }, () => {
-  test('is opened by the operator alone, with what the payer has signed alone, and once', async () => {
+  test('a hold is opened once, by the operator only, as signed by its payer', async () => {
     const payer = await newPayer(100n);
     const stranger = privateKeyToAccount(generatePrivateKey());
     const nonce = newNonce();
@@ -140,7 +140,7 @@ describe('a hold', { tags: 'attack' }, () => {
     expect(await escrow.available(payer.address)).toBe(40n);
   });
 
-  test('answers each call by each party in each of its states', async () => {
+  test('a hold answers each call by each party in each of its states', async () => {
     const payer = await newPayer(1_000n);
     const stranger = on.chain.account(0).address;
     const holds = {
@@ -239,7 +239,7 @@ describe('a hold', { tags: 'attack' }, () => {
     await on.pass(HOLD_SECONDS);
     expect(await outcomes()).toEqual(expected('ok'));
 
-    // Who has reclaimed a hold has ended it.
+    // Reclaiming a hold closes it.
     const before = await on.balanceOf(payer.address);
     await succeed(payer.address, reclaim(holds.part.id));
     expect(await on.balanceOf(payer.address)).toBe(before + 60n);
@@ -249,7 +249,7 @@ describe('a hold', { tags: 'attack' }, () => {
     expect(await escrow.outcomeOf(payer.address, reclaim(holds.part.id))).toBe('NotOpen');
   });
 
-  test('moves to the treasury what is settled, cumulatively, and to the payer the rest', async () => {
+  test('a hold pays the cumulative settlement to the treasury and the rest to the payer', async () => {
     const payer = await newPayer(100n);
     const { id } = await opened(payer, 100n);
     const [treasury, wallet] = [await on.balanceOf(on.treasury), await on.balanceOf(payer.address)];
@@ -265,7 +265,7 @@ describe('a hold', { tags: 'attack' }, () => {
     expect(await escrow.hold(id)).toMatchObject({ amount: 100n, settled: 75n, closed: true });
   });
 
-  test('expires as long after it was opened as the contract says', async () => {
+  test('a hold expires after the time that the contract sets', async () => {
     const payer = await newPayer(1n);
     const { id } = await opened(payer, 1n);
     const { timestamp } = await on.client.getBlock();
@@ -274,7 +274,7 @@ describe('a hold', { tags: 'attack' }, () => {
   });
 });
 
-test('a wallet that is a contract deposits, has signed what its owner has, and gets its money back', async () => {
+test('a contract wallet deposits, signs through its owner, and gets its money back', async () => {
   const owner = on.chain.account(0);
   const wallet = await on.chain.deployWallet(owner);
   await on.chain.pay(wallet, 1_000_000n);
@@ -292,7 +292,7 @@ test('a wallet that is a contract deposits, has signed what its owner has, and g
   expect(await escrow.available(wallet)).toBe(200n);
 });
 
-test('who cannot be sent the rest can withdraw it later, and the treasury has its part', async () => {
+test('a payer who cannot receive the rest can withdraw it later, and the treasury is paid', async () => {
   const payer = on.chain.account(0);
   const made = await on.send(operator, undefined, refusingTokenCode(payer.address));
   const other = on.at(await on.deploy(made.contractAddress ?? '0x'));
@@ -307,11 +307,11 @@ test('who cannot be sent the rest can withdraw it later, and the treasury has it
   expect(await other.available(payer.address)).toBe(70n);
 });
 
-describe('what was paid in', () => {
+describe('money paid in', () => {
   const SEQUENCES = 3;
   const STEPS = 40;
 
-  test('is what was paid out and what is held, whatever is called in which order', async () => {
+  test('money paid in equals money paid out and held, after any sequence of calls', async () => {
     const seed = Number(process.env.ESCROW_SEED ?? Date.now() % 1_000_000);
     console.log(`ESCROW_SEED=${seed}`);
     const random = new Random(seed);
@@ -319,7 +319,7 @@ describe('what was paid in', () => {
     for (let sequence = 0; sequence < SEQUENCES; sequence++) await sequenceOf(random, payers);
   });
 
-  /** Calls as they come, held against what each should have done. */
+  /** Makes random calls and compares each with its expected result. */
   async function sequenceOf(random: Random, payers: readonly Payer[]): Promise<void> {
     const balances = () =>
       Promise.all(
@@ -439,7 +439,7 @@ describe('what was paid in', () => {
     for (const { address } of payers) {
       expect(await escrow.available(address), said).toBe(available.get(address));
     }
-    // Nobody needs the operator to get it all back.
+    // Payers can get all their money back without the operator.
     await on.pass(HOLD_SECONDS);
     for (const { id, payer, closed } of holds) {
       if (!closed) await succeed(payer, reclaim(id));

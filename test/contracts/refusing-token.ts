@@ -1,6 +1,6 @@
 import type { Hex } from 'viem';
 
-/** `RefusingToken.sol` as solc 0.8.37 makes it: optimized, for `paris`, without metadata. */
+/** `RefusingToken.sol` compiled by solc 0.8.37: optimized, for `paris`, without metadata. */
 const CODE = [
   '60a0604052348015600f57600080fd5b506040516101af3803806101af833981016040819052602c91603c56',
   '5b6001600160a01b0316608052606a565b600060208284031215604d57600080fd5b81516001600160a01b03',
@@ -14,6 +14,6 @@ const CODE = [
   '8503121561011457600080fd5b61011d836100a8565b94602093909301359350505056',
 ].join('');
 
-/** What makes the token that is not moved to this address. */
+/** Returns deployment code of a token that cannot be transferred to this address. */
 export const refusingTokenCode = (refused: Hex): Hex =>
   `0x${CODE}${refused.slice(2).padStart(64, '0')}`;

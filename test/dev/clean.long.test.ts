@@ -14,7 +14,7 @@ import { Place } from './launcher.js';
 
 const dockerHost = process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock';
 const docker = connectDocker(dockerHost);
-/** On all that a test makes on Docker. */
+/** A label on all that this test creates on Docker. */
 const TEST_LABEL = 'test-of-clean';
 const suite = randomUUID();
 
@@ -27,7 +27,7 @@ afterEach(async () => {
   await place.close();
 });
 
-/** Makes a network and a volume of an installation. */
+/** Creates a network and a volume of an installation. */
 async function makeThings(installation: string): Promise<void> {
   const labels = { [LABEL.installation]: installation, [TEST_LABEL]: suite };
   const name = `agent-${randomUUID()}`;
@@ -42,7 +42,7 @@ async function makeThings(installation: string): Promise<void> {
 const thingsOf = async (installation: string) =>
   (await findLabelled(dockerHost, `${LABEL.installation}=${installation}`)).map(({ kind }) => kind);
 
-/** As `npm start` remembers it. */
+/** Registers an installation as `npm start` does. */
 async function remember(installation: string, dataDir: string): Promise<void> {
   const register = path.join(place.stateHome, 'agent-platform-service', 'installations');
   await mkdir(register, { recursive: true });
@@ -60,7 +60,7 @@ async function clean(answer: string): Promise<{ code: number | null; output: str
   return { code: await ended, output };
 }
 
-test('what a deleted data folder has left is told by npm start, and removed after a yes', async () => {
+test('npm start reports resources of a deleted data folder, and clean removes them after a yes', async () => {
   const [gone, unknown] = [randomBytes(8).toString('hex'), randomBytes(8).toString('hex')];
   await remember(gone, path.join(place.stateHome, 'deleted'));
   for (const each of [gone, unknown]) await makeThings(each);

@@ -6,10 +6,10 @@ import { projectRoot } from '../../dev/root.js';
 import { onReadOnlyDisk, onSmallDisk, type OnDisk } from './disks.js';
 import { Place, type Launcher } from './launcher.js';
 
-/** What a fresh clone does not have, or a start does not read. */
+/** Files that a fresh clone lacks or a start does not read. */
 const NOT_CLONED = ['.data', '.git', 'dist', 'dist-dev', 'node_modules'];
 
-/** What is being done, and how long it took. */
+/** Progress lines: a step that begins, or its duration. */
 const PROGRESS = / \.\.\.$| in \d+\.\d s\.?$/;
 
 let place: Place;
@@ -22,17 +22,17 @@ beforeEach(async () => {
   nowhere = `127.0.0.1:${await freePort()}`;
 });
 afterEach(async () => {
-  await chmod(folder, 0o755); // where a disk is read-only by its permissions
+  await chmod(folder, 0o755); // undoes a read-only disk made by permissions
   await place.close();
 });
 
-/** A test that cannot be done here is named as skipped, which fails in CI. */
+/** Skips a test that cannot run here; CI fails on skipped tests. */
 function required(disk: OnDisk | undefined, { skip }: TestContext): OnDisk {
   if (disk === undefined) skip('Neither mounts nor permissions can make such a disk here.');
   return disk ?? [];
 }
 
-/** The last line is what the person at the terminal is left with; the ones before say progress. */
+/** Returns the last line, the only one that is not progress. */
 async function lastSentence(launcher: Launcher): Promise<string> {
   expect(await launcher.ended).toBe(1);
   const lines = launcher.output.trim().split('\n');
@@ -40,8 +40,8 @@ async function lastSentence(launcher: Launcher): Promise<string> {
   return lines.at(-1) ?? '';
 }
 
-describe('with its data folder', () => {
-  test('on a read-only disk it says which folder to make writable', async (context) => {
+describe('a data folder on a limited disk', () => {
+  test('names the data folder to make writable on a read-only disk', async (context) => {
     const disk = required(await onReadOnlyDisk(folder), context);
     for (const dataDir of [folder, path.join(folder, 'deep', 'down')]) {
       expect(await lastSentence(place.start({ DATA_DIR: dataDir }, disk))).toBe(
@@ -51,7 +51,7 @@ describe('with its data folder', () => {
     }
   });
 
-  test('on a disk with little room it says how much it needs', async (context) => {
+  test('states the space that the data folder needs on a disk with little room', async (context) => {
     const disk = required(await onSmallDisk(folder), context);
     expect(await lastSentence(place.start({ DATA_DIR: folder }, disk))).toBe(
       `The disk that holds ${folder} has only 104 MB left: ` +
@@ -59,14 +59,14 @@ describe('with its data folder', () => {
     );
   });
 
-  test('on a disk that takes no more files it says so', async (context) => {
+  test("reports that the data folder's disk cannot take more files", async (context) => {
     const disk = required(await onSmallDisk(folder, 'size=1g,nr_inodes=40'), context);
     expect(await lastSentence(place.start({ DATA_DIR: folder }, disk))).toMatch(
       /has room for only \d+ more files: remove some, or set DATA_DIR to another disk\.$/,
     );
   });
 
-  test('on a disk that is full it says so', async (context) => {
+  test("reports that the data folder's disk is full", async (context) => {
     const disk = required(await onSmallDisk(folder, 'nr_inodes=1'), context);
     expect(await lastSentence(place.start({ DATA_DIR: folder }, disk))).toBe(
       `The disk that holds ${folder} is full: free some space, or set DATA_DIR to another disk.`,
@@ -74,8 +74,8 @@ describe('with its data folder', () => {
   });
 });
 
-describe('with its cache', () => {
-  /** Temporal is fetched into the cache, as nothing says where it is. */
+describe('a cache on a limited disk', () => {
+  /** Temporal is downloaded to the cache because no path to it is set. */
   const fetching = () => ({
     CACHE_DIR: folder,
     TEMPORAL_CLI_PATH: '',
@@ -84,7 +84,7 @@ describe('with its cache', () => {
     DATABASE_OWNER_URL: `postgres://nobody@${nowhere}/none`,
   });
 
-  test('on a read-only disk it says which folder to make writable', async (context) => {
+  test('names the cache folder to make writable on a read-only disk', async (context) => {
     const disk = required(await onReadOnlyDisk(folder), context);
     expect(await lastSentence(place.start(fetching(), disk))).toBe(
       `${folder} cannot be written by this user: ` +
@@ -92,7 +92,7 @@ describe('with its cache', () => {
     );
   });
 
-  test('on a disk with little room it says how much it needs', async (context) => {
+  test('states the space that the cache needs on a disk with little room', async (context) => {
     const disk = required(await onSmallDisk(folder), context);
     expect(await lastSentence(place.start(fetching(), disk))).toBe(
       `The disk that holds ${folder} has only 104 MB left: ` +
@@ -101,7 +101,7 @@ describe('with its cache', () => {
   });
 });
 
-describe('with the clone itself', () => {
+describe('a clone on a limited disk', () => {
   beforeEach(async () => {
     const left = NOT_CLONED.map((name) => path.join(projectRoot, name));
     await cp(projectRoot, folder, { recursive: true, filter: (file) => !left.includes(file) });
@@ -116,18 +116,18 @@ describe('with the clone itself', () => {
   const little = (megabytes: number) =>
     new RegExp(`has only \\d+ MB left: free ${megabytes} MB, then try again\\.$`);
 
-  test('on a read-only disk it does not install, and says why', async (context) => {
+  test('does not install a clone on a read-only disk, and says why', async (context) => {
     const disk = required(await onReadOnlyDisk(folder), context);
     expect(await lastSentence(place.start({}, disk, folder))).toBe(unwritable());
   });
 
-  test('on a read-only disk it does not build, and says why', async (context) => {
+  test('does not build a clone on a read-only disk, and says why', async (context) => {
     await installed();
     const disk = required(await onReadOnlyDisk(folder), context);
     expect(await lastSentence(place.start({}, disk, folder))).toBe(unwritable());
   });
 
-  test('on a disk with little room it neither installs nor builds, and says why', async (context) => {
+  test('neither installs nor builds a clone on a disk with little room, and says why', async (context) => {
     const disk = required(await onSmallDisk(folder), context);
     expect(await lastSentence(place.start({}, disk, folder))).toMatch(little(1000));
     await installed();
@@ -135,7 +135,7 @@ describe('with the clone itself', () => {
     expect(await lastSentence(place.start({}, tiny, folder))).toMatch(little(50));
   });
 
-  test('on a read-only disk, installed and built, it only needs a data folder', async (context) => {
+  test('needs only a data folder if a clone on a read-only disk is installed and built', async (context) => {
     await installed();
     await built();
     const disk = required(await onReadOnlyDisk(folder), context);

@@ -4,26 +4,25 @@ import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
 
-/** Mounts for one program alone: they are gone with it, however it ends. */
+/** Mounts of a single program, which end with it. */
 const OWN_MOUNTS =
   process.getuid?.() === 0
     ? ['unshare', '--mount']
     : ['unshare', '--user', '--map-root-user', '--mount'];
 
-/** $1: the folder, $2: how its disk is mounted. What is in the folder is copied there. */
+/** $1: the folder, $2: the mount options of its disk. Copies the folder's contents there. */
 const PUT_ON_DISK =
   'mkdir -p "$1.disk" && mount -t tmpfs -o size=100m,"$2" tmpfs "$1.disk" && ' +
   'cp -R "$1/." "$1.disk" && mount --bind "$1.disk" "$1" && shift 2 && exec "$@"';
 const MAKE_READ_ONLY = 'mount -o remount,bind,ro "$1" && shift && exec "$@"';
 
-/** A program, with arguments, that runs another one with a folder on a disk of its own. */
+/** A command prefix that runs a program with a folder on a separate disk. */
 export type OnDisk = readonly string[];
 
 /**
- * The folder, with what is in it, on a disk that nothing can be written to. By permissions where
- * nothing can be mounted.
+ * Puts a folder on a disk that is read-only: by a mount, or by permissions if mounting is impossible.
  *
- * @returns undefined where there is no way: root on a machine without mounts.
+ * @returns undefined if neither works: as root on a machine without mounts.
  */
 export async function onReadOnlyDisk(folder: string): Promise<OnDisk | undefined> {
   if (await canMount()) {
@@ -36,10 +35,10 @@ export async function onReadOnlyDisk(folder: string): Promise<OnDisk | undefined
 }
 
 /**
- * The folder, with what is in it, on a disk of 100 MB.
+ * Puts a folder with its contents on a disk of 100 MB.
  *
- * @param limit another limit of that disk, as tmpfs takes it.
- * @returns undefined where nothing can be mounted.
+ * @param limit another limit of that disk, as a tmpfs option.
+ * @returns undefined if mounting is impossible.
  */
 export async function onSmallDisk(folder: string, limit = 'mode=755'): Promise<OnDisk | undefined> {
   if (!(await canMount())) return undefined;
@@ -47,9 +46,9 @@ export async function onSmallDisk(folder: string, limit = 'mode=755'): Promise<O
 }
 
 /**
- * Another file in the place of one.
+ * Mounts another file over a file.
  *
- * @returns undefined where nothing can be mounted.
+ * @returns undefined if mounting is impossible.
  */
 export async function withInstead(file: string, other: string): Promise<OnDisk | undefined> {
   if (!(await canMount())) return undefined;
@@ -67,6 +66,6 @@ async function canMount(): Promise<boolean> {
     await execute(command, [...args, 'sh', '-c', 'mount -t tmpfs tmpfs /tmp']);
     return true;
   } catch {
-    return false; // no such program, or not allowed
+    return false; // unshare is missing or not allowed
   }
 }

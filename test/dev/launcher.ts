@@ -10,7 +10,7 @@ import { freePort } from '../../dev/ports.js';
 import { projectRoot } from '../../dev/root.js';
 import { loadSecrets } from '../../dev/secrets.js';
 
-/** One run of the real `npm start`, seen as a person at the terminal sees it. */
+/** One run of the real `npm start`, as seen at the terminal. */
 export class Launcher {
   readonly #child: ChildProcess;
   #output = '';
@@ -40,18 +40,22 @@ export class Launcher {
     this.#child.kill(signal);
   }
 
-  /** Waits until a text was printed. @throws with the whole output when it was not. */
+  /**
+   * Waits until a text is printed.
+   *
+   * @throws with the whole output if the text does not appear in time.
+   */
   async printed(text: string, timeoutMs = 180_000): Promise<void> {
     let over = false;
     void this.ended.then(() => (over = true));
     const shown = () =>
       Promise.resolve(this.#output.includes(text) ? true : over ? false : undefined);
     if ((await poll(shown, { timeoutMs })) === true) return;
-    throw new Error(`"${text}" was not printed, but:\n${this.#output}`);
+    throw new Error(`"${text}" was not printed; the output was:\n${this.#output}`);
   }
 }
 
-/** A data folder and ports of a test's own, with everything that was started on them. */
+/** A test's own data folder and ports, with all processes started on them. */
 export class Place {
   readonly #launchers: Launcher[] = [];
 
@@ -69,19 +73,19 @@ export class Place {
     return new Place(dataDir, await freePort(), await freePort(), await freePort());
   }
 
-  /** Where its installation is remembered beside those of others. */
+  /** Folder of the register of installations. */
   get stateHome(): string {
     return path.dirname(this.dataDir);
   }
 
-  /** Once it has been started. */
+  /** The key, available once the platform has been started. */
   get encryptionKey(): Buffer {
     return Buffer.from(loadSecrets(this.dataDir).encryptionKey, 'base64');
   }
 
   /**
-   * @param prefix a program, with arguments, that runs it: in another network, say.
-   * @param clone the folder whose `npm start` it is.
+   * @param prefix a command prefix that runs the launcher, for example in another network.
+   * @param clone the folder of the clone whose `npm start` runs.
    */
   start(
     env: NodeJS.ProcessEnv = {},
@@ -92,12 +96,12 @@ export class Place {
     return this.#launch(env, [...prefix, process.execPath, script]);
   }
 
-  /** By npm, which puts itself and a shell before it. */
+  /** Starts a script through npm, which adds itself and a shell as parents. */
   startByNpm(script: 'start' | 'summarizer'): Launcher {
     return this.#launch({}, ['npm', 'run', script]);
   }
 
-  /** A program of ours beside the platform that runs here: `npm run <name>` with a colon in its name. */
+  /** Starts a script beside the running platform: `npm run <name>` with a colon in its name. */
   startBeside(name: string, ...args: readonly string[]): Launcher {
     return this.#launch({}, [
       process.execPath,
@@ -110,7 +114,7 @@ export class Place {
   #launch(env: NodeJS.ProcessEnv, command: readonly string[]): Launcher {
     const own = {
       ...process.env,
-      // Rules take a second or two to set and to try, and stay when it is killed.
+      // Egress rules take a second or two to set and verify, and remain after a kill.
       AGENT_EGRESS: 'open',
       DATA_DIR: this.dataDir,
       XDG_STATE_HOME: this.stateHome,
@@ -129,10 +133,10 @@ export class Place {
     return launcher;
   }
 
-  /** The processes that are recorded as running now. */
+  /** Returns the processes that are recorded as running. */
   async processes(): Promise<(ProcessIdentity & { name: string })[]> {
     const runDir = path.join(this.dataDir, 'run');
-    // Folder and records come and go with the processes.
+    // Folder and records disappear with the processes.
     const records = (await readdir(runDir).catch(ifMissing([]))).filter((file) =>
       file.endsWith('.process.json'),
     );
@@ -147,7 +151,7 @@ export class Place {
     return running.flat();
   }
 
-  /** Ends whatever still runs and removes the folder. */
+  /** Ends all running processes and removes the folder. */
   async close(): Promise<void> {
     for (const launcher of this.#launchers) {
       launcher.kill('SIGTERM');
@@ -158,13 +162,13 @@ export class Place {
   }
 }
 
-/** Which of these processes are still there. */
+/** Returns the names of those processes that are still alive. */
 export async function survivors(of: readonly (ProcessIdentity & { name: string })[]) {
   const alive = await Promise.all(of.map(isAlive));
   return of.filter((_, index) => alive[index]).map(({ name }) => name);
 }
 
-/** What to take for a file that is not there; any other failure stays one. */
+/** Returns a handler that replaces a missing file by a value and rethrows other errors. */
 function ifMissing<T>(instead: T): (error: NodeJS.ErrnoException) => T {
   return (error) => {
     if (error.code === 'ENOENT') return instead;

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-test('a log that is too long goes on in an empty file, under the program that writes it', async () => {
+test('a log that is too long is rotated while its program keeps writing', async () => {
   const log = openLog(file);
   const script = "process.stdin.on('data', (chunk) => process.stdout.write(chunk))";
   const writer = spawn(process.execPath, ['-e', script], { stdio: ['pipe', log, 'ignore'] });
@@ -32,7 +32,7 @@ test('a log that is too long goes on in an empty file, under the program that wr
   expect(await readFile(`${file}.1`, 'utf8')).toBe('x'.repeat(100));
 });
 
-test('a log that is short, or not there, is left alone', async () => {
+test('a log that is short or missing is left alone', async () => {
   bound(file);
   await writeFile(file, 'short');
   bound(file);

@@ -5,14 +5,14 @@ import { spawn } from 'node:child_process';
 import { freePort } from '../../dev/ports.js';
 import { builtProgram } from '../../dev/root.js';
 
-test('no port is found twice in a row, though nothing listens on the first yet', async () => {
+test('the same port is not returned twice, even before it is listened on', async () => {
   const ports: number[] = [];
   for (let n = 0; n < 900; n++) ports.push(await freePort());
   expect(new Set(ports).size).toBe(900);
 });
 
 test.runIf(process.platform === 'linux')(
-  'two processes that begin to look at the same place find another port each',
+  'two processes that start searching at the same port find different ports',
   async () => {
     const program = `
       Object.defineProperty(process, 'pid', { value: ${process.pid} });
@@ -30,7 +30,7 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test('no port is found that the kernel gives to whoever asks for any', async () => {
+test('ports that the kernel assigns by itself are not returned', async () => {
   const server = createServer();
   onTestFinished(() => void server.close());
   await once(server.listen(0, '127.0.0.1'), 'listening');

@@ -61,21 +61,21 @@ const postgresOptions = async () => ({
 
 async function query(url: string, text: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: url });
-  client.on('error', () => undefined); // the server is killed under it
+  client.on('error', () => undefined); // the test kills the server
   await client.connect();
   const { rows } = await client.query<Record<string, unknown>>(text);
   await client.end();
   return rows.map((row) => Object.values(row)[0]);
 }
 
-test('what is just being started is ended with all others', async () => {
+test('a process that is just starting is ended with all others', async () => {
   const args = ['-e', 'setInterval(() => {}, 1_000)'];
   const starting = startProcess({ name: 'late', command: process.execPath, args, runDir });
   await killAll();
   expect((await starting).hasEnded()).toBe(true);
 });
 
-test('PostgreSQL keeps its data, in UTF-8, when it was killed with an old lock in place', async () => {
+test('PostgreSQL keeps its data, in UTF-8, after a kill that left its lock behind', async () => {
   const options = await postgresOptions();
   const first = await startPostgres(options);
   expect(await query(first.superuserUrl, 'show server_encoding')).toEqual(['UTF8']);
@@ -89,14 +89,14 @@ test('PostgreSQL keeps its data, in UTF-8, when it was killed with an old lock i
   expect(second.process.hasEnded()).toBe(true);
 });
 
-test('PostgreSQL starts although its lock names another program that is alive', async () => {
+test('PostgreSQL starts although its lock names an unrelated running program', async () => {
   const options = await postgresOptions();
   await (await startPostgres(options)).stop();
   await writeFile(path.join(options.dataDir, 'postmaster.pid'), `${process.pid}\n`);
   await (await startPostgres(options)).stop();
 });
 
-test('PostgreSQL starts where only its starter may enter', async () => {
+test('PostgreSQL starts in a folder that only its starter may enter', async () => {
   const closed = path.join(folder, 'closed');
   await mkdir(closed, { mode: 0o700 });
   const { initdb } = await findPostgresBinaries();
@@ -112,7 +112,7 @@ test('PostgreSQL starts where only its starter may enter', async () => {
   await postgres.stop();
 });
 
-test('Temporal keeps its state in its file, and has the search attributes', async () => {
+test('Temporal keeps its state in its file and has the search attributes', async () => {
   const cli = await findTemporalCli(readSettings(process.env));
   const options = {
     cli,
@@ -136,13 +136,13 @@ test('Temporal keeps its state in its file, and has the search attributes', asyn
   expect(existsSync(options.databaseFile)).toBe(true);
 });
 
-test('a number that another process has by now is not taken for the recorded one', async () => {
+test('a process id reused by another process does not match the recorded process', async () => {
   const self = await identify(process.pid);
   expect(await isAlive(self ?? { pid: 0, startedAt: '' })).toBe(true);
   expect(await isAlive({ pid: process.pid, startedAt: 'earlier' })).toBe(false);
 });
 
-test('what a killed start left running is ended by the next', async () => {
+test('a process left by a killed start is ended by the next start', async () => {
   const left = await startProcess({
     name: 'sleeper',
     command: process.execPath,
@@ -154,47 +154,43 @@ test('what a killed start left running is ended by the next', async () => {
   expect(await endLeftovers(runDir)).toEqual([]);
 });
 
-test('an engine that is not there does not answer', async () => {
+test('a missing engine does not answer', async () => {
   expect(await answers(`unix://${folder}/docker.sock`)).toBe(false);
   expect(await answers(`tcp://127.0.0.1:${await freePort()}`)).toBe(false);
 });
 
-test(
-  'programs of others are told no key, and nothing else of the settings',
-  { tags: 'attack' },
-  async () => {
-    const settings = { INTERNAL_API_KEY: 'secret', ENCRYPTION_KEY_FILE: '/x', DATABASE_URL: 'd' };
-    const kept = { ...process.env };
-    Object.assign(process.env, settings, {
-      OPENAI_API_KEY: 'o',
-      npm_config_x: 'n',
-      PIP_INDEX: 'p',
+test('third-party programs receive no keys and no other settings', { tags: 'attack' }, async () => {
+  const settings = { INTERNAL_API_KEY: 'secret', ENCRYPTION_KEY_FILE: '/x', DATABASE_URL: 'd' };
+  const kept = { ...process.env };
+  Object.assign(process.env, settings, {
+    OPENAI_API_KEY: 'o',
+    npm_config_x: 'n',
+    PIP_INDEX: 'p',
+  });
+  try {
+    const print = 'console.log(JSON.stringify(process.env))';
+    const seen = JSON.parse(await run(process.execPath, ['-e', print], { timeout: 60_000 }));
+    const engine = await startProcess({
+      name: 'engine',
+      command: process.execPath,
+      args: ['-e', print],
+      runDir,
     });
-    try {
-      const print = 'console.log(JSON.stringify(process.env))';
-      const seen = JSON.parse(await run(process.execPath, ['-e', print], { timeout: 60_000 }));
-      const engine = await startProcess({
-        name: 'engine',
-        command: process.execPath,
-        args: ['-e', print],
-        runDir,
-      });
-      await engine.ended;
-      const { PATH, HOME } = process.env;
-      const names = ['KEY', 'DATABASE', 'npm_', 'PIP_', 'DOCKER_', 'TEST_'];
-      for (const env of [seen, JSON.parse(lastLines(engine.logFile, 1))]) {
-        expect(env).toMatchObject({ PATH, HOME });
-        const told = Object.keys(env).filter((name) => names.some((part) => name.includes(part)));
-        expect(told).toEqual([]);
-      }
-    } finally {
-      process.env = kept;
+    await engine.ended;
+    const { PATH, HOME } = process.env;
+    const names = ['KEY', 'DATABASE', 'npm_', 'PIP_', 'DOCKER_', 'TEST_'];
+    for (const env of [seen, JSON.parse(lastLines(engine.logFile, 1))]) {
+      expect(env).toMatchObject({ PATH, HOME });
+      const told = Object.keys(env).filter((name) => names.some((part) => name.includes(part)));
+      expect(told).toEqual([]);
     }
-  },
-);
+  } finally {
+    process.env = kept;
+  }
+});
 
 test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
-  'what npm brings for the agents image does not run as root, and nothing of it is left',
+  "npm packages of the agents' image do not run as root and leave nothing behind",
   { tags: 'attack' },
   async () => {
     const stranger = await Stranger.make(folder);
@@ -229,29 +225,33 @@ test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
   },
 );
 
-test('a folder is trusted that nobody else could have prepared', { tags: 'attack' }, async () => {
-  const at = (name: string) => path.join(folder, name);
-  await ensureOwnFolder(at('new'));
-  await ensureOwnFolder(at('new'));
-  expect((await stat(at('new'))).mode & 0o777).toBe(0o711);
+test(
+  'a folder is accepted only if no other user could have prepared it',
+  { tags: 'attack' },
+  async () => {
+    const at = (name: string) => path.join(folder, name);
+    await ensureOwnFolder(at('new'));
+    await ensureOwnFolder(at('new'));
+    expect((await stat(at('new'))).mode & 0o777).toBe(0o711);
 
-  await mkdir(at('open'));
-  await chmod(at('open'), 0o1777);
-  await symlink(at('new'), at('link'));
-  await writeFile(at('file'), '');
-  const prepared = ['open', 'link', 'file'];
-  if (process.getuid?.() === 0) {
-    await mkdir(at('foreign'), { mode: 0o700 });
-    await chown(at('foreign'), 1234, 1234);
-    prepared.push('foreign');
-  }
-  for (const name of prepared) {
-    await expect(ensureOwnFolder(at(name))).rejects.toThrow(`${at(name)} is not a folder that`);
-  }
-});
+    await mkdir(at('open'));
+    await chmod(at('open'), 0o1777);
+    await symlink(at('new'), at('link'));
+    await writeFile(at('file'), '');
+    const prepared = ['open', 'link', 'file'];
+    if (process.getuid?.() === 0) {
+      await mkdir(at('foreign'), { mode: 0o700 });
+      await chown(at('foreign'), 1234, 1234);
+      prepared.push('foreign');
+    }
+    for (const name of prepared) {
+      await expect(ensureOwnFolder(at(name))).rejects.toThrow(`${at(name)} is not a folder that`);
+    }
+  },
+);
 
 test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
-  "root takes nobody else's socket for its Docker engine",
+  "root refuses a Docker socket in another user's folder",
   { tags: 'attack' },
   async () => {
     const dataDir = path.join(folder, 'docker');
@@ -265,7 +265,7 @@ test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
         impostor.listen(new URL(host).pathname, () => listening()),
       );
       expect(await answers(host)).toBe(true);
-      // A killed start has left this record, of an engine that has ended since.
+      // The record of an engine that ended, left by a killed start.
       await startProcess({ name: 'docker', command: 'sleep', args: ['60'], runDir });
       await expect(startDockerDaemon(dataDir, runDir)).rejects.toThrow(
         `${execRoot} is not a folder`,
@@ -283,11 +283,11 @@ const hasUserNamespaces =
   / 0 +4294967295\s*$/.test(readFileSync('/proc/self/uid_map', 'utf8'));
 
 test.runIf(hasUserNamespaces)(
-  'a Docker engine of our own keeps users apart, and the agents that it has',
+  'a managed Docker engine remaps users unless its folder or existing data prevents it',
   async () => {
     const dataDir = path.join(folder, 'docker');
     expect(await chooseUserNamespaces(dataDir)).toEqual({ on: true, kept: false });
-    // What such an engine makes of it: others do not enter, but Docker's own.
+    // Data of a remapping engine: only its own users may enter the folder.
     const remapped = path.join(dataDir, '100000.100000');
     await mkdir(path.join(remapped, 'volumes'), { recursive: true });
     await chmod(dataDir, 0o710);
@@ -313,7 +313,7 @@ test.runIf(hasUserNamespaces)(
   },
 );
 
-describe('a Docker engine of our own that ends as it starts', () => {
+describe('a managed Docker engine that ends during its start', () => {
   async function startedAgain(kept: boolean, ...outcomes: readonly StartOutcome[]) {
     const remapped: boolean[] = [];
     const { outcome } = await startAgain({ on: true, kept }, (is) => {
@@ -323,11 +323,11 @@ describe('a Docker engine of our own that ends as it starts', () => {
     return { outcome, remapped };
   }
 
-  test('is started again as it was: that may have been by chance', async () => {
+  test('a managed engine is started once more unchanged, as the first failure may be random', async () => {
     expect(await startedAgain(false)).toEqual({ outcome: 'ready', remapped: [true] });
   });
 
-  test('shares users with the machine only when it has ended again', async () => {
+  test('a managed engine stops remapping users only after a second failure', async () => {
     const outcome = 'ready';
     expect(await startedAgain(false, 'ended')).toEqual({ outcome, remapped: [true, false] });
   });
@@ -335,12 +335,12 @@ describe('a Docker engine of our own that ends as it starts', () => {
   test.each([
     ['is slow', false, 'slow'],
     ['has agents with users of their own', true, 'ended'],
-  ] as const)('never does where it %s', async (_, kept, outcome) => {
+  ] as const)('a managed engine never stops remapping users if it %s', async (_, kept, outcome) => {
     expect(await startedAgain(kept, outcome)).toEqual({ outcome, remapped: [true] });
   });
 });
 
-/** Has programs found before those of the machine, while the work runs. */
+/** Puts programs on the PATH before the machine's while the work runs. */
 async function withPrograms(programs: Readonly<Record<string, string>>, work: () => Promise<void>) {
   const bin = path.join(folder, 'bin');
   await mkdir(bin);
@@ -356,11 +356,11 @@ async function withPrograms(programs: Readonly<Record<string, string>>, work: ()
   }
 }
 
-test('two starts at a time make one user of containers, with ids that nobody has', async () => {
+test('two concurrent starts create one container user with unused ids', async () => {
   const ids = 'ada:100000:65536\n';
   await writeFile(path.join(folder, 'passwd'), 'root:x:0:0::/root:/bin/sh\n');
   for (const name of ['subuid', 'subgid']) await writeFile(path.join(folder, name), ids);
-  // As those of the machine, they fail while another has their lock, or has done the same.
+  // Like the real ones, the programs fail while the lock is held or the work is done already.
   const locked = (work: string) => `#!/bin/sh
     cd ${folder}
     mkdir lock || exit 1
@@ -386,8 +386,8 @@ test('two starts at a time make one user of containers, with ids that nobody has
   expect(await contents('subgid')).toBe(await contents('subuid'));
 });
 
-test('packages are installed one after another, and again when another program had the lock', async () => {
-  // As apt-get does, it fails at once while another holds its lock.
+test('packages are installed one after another, with a retry while another program holds the lock', async () => {
+  // Like the real apt-get, it fails at once while the lock is held.
   const aptGet = `#!/bin/sh
     mkdir ${folder}/lock || { touch ${folder}/failed; exit 100; }
     sleep 0.2

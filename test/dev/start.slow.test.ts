@@ -31,7 +31,7 @@ const OPERATOR_KEY = `0x${randomBytes(31).toString('hex')}01`;
 const keyIn = (output: string) => /INTERNAL_API_KEY=(\S+)/.exec(output)?.[1];
 
 const docker = connectDocker(process.env.DOCKER_HOST);
-/** Where agents are that others' do not meet. */
+/** Ports and subnets that no other test uses. */
 const AGENTS = agentPlaces();
 
 let place: Place;
@@ -45,7 +45,7 @@ afterEach(async () => {
 });
 
 describe('npm start', () => {
-  test('starts everything, keeps others out, stops it all, and keeps what it made', async () => {
+  test('npm start starts everything, refuses a second start, stops everything and keeps its data', async () => {
     const agents = { ...AGENTS, AGENT_RUNTIME_IMAGE: await ensureTestImage(docker) };
     const first = place.start(agents);
     await first.printed(RUNNING);
@@ -92,7 +92,7 @@ describe('npm start', () => {
     const second = place.start({ ...agents, ADMIN_EMAILS: 'boss@example.com' });
     await second.printed(RUNNING);
     expect(second.output).toMatch(/boss@example\.com.*\n.*\/api\/auth\/admin\?token=/);
-    // The schema and the key are those of the first start, which alone has shown it.
+    // Only the first start migrates the schema and shows the key.
     expect(first.output).toContain('Migrated the database');
     expect(second.output).not.toContain('Migrated the database');
     expect(second.output).not.toContain(keyIn(first.output));
@@ -103,7 +103,11 @@ describe('npm start', () => {
     expect(await second.ended).toBe(0);
   });
 
-  /** To its end, which leaves nothing on the engine. @returns what it shows. */
+  /**
+   * Runs the money tour to its end and checks that the engine has no leftovers.
+   *
+   * @returns its output.
+   */
   async function goOnMoneyTour(...parts: readonly string[]): Promise<string> {
     const tour = place.startBeside('tour-money', ...parts);
     expect(await tour.ended, tour.output).toBe(0);
@@ -111,7 +115,7 @@ describe('npm start', () => {
     for (const shown of ['"status": "running"', '"status": "completed"', 'has 2.000001 USDC']) {
       expect(tour.output).toContain(shown);
     }
-    // Its own session is shown to whoever is on it, once; they have closed it.
+    // The tour shows its own session once and has closed it by now.
     const own = /^SESSION='(.*)'$/m.exec(tour.output)?.[1] ?? 'none';
     expect(secretsOfMoneyIn([tour.output.replaceAll(own, '')])).toEqual([]);
     const { installation } = loadSecrets(place.dataDir);
@@ -120,7 +124,7 @@ describe('npm start', () => {
     return tour.output;
   }
 
-  /** All rows of the database, and the keys that are sealed in some of them. */
+  /** Returns all rows of the database, and the keys that some rows hold encrypted. */
   async function stored(): Promise<{ rows: string[]; keys: Hex[] }> {
     const { DATABASE_URL = '' } = runningEnvironment(place.dataDir, {});
     const database = new Database(DATABASE_URL, { maxConnections: 1 });
@@ -138,7 +142,7 @@ describe('npm start', () => {
     }
   }
 
-  /** What histories and our own processes' logs say. */
+  /** Returns the texts of workflow histories and of our processes' logs. */
   async function textsOfRuns(): Promise<string[]> {
     const { temporal } = keptPorts(place.dataDir);
     const connection = await Connection.connect({ address: `127.0.0.1:${temporal}` });
@@ -155,7 +159,7 @@ describe('npm start', () => {
     }
   }
 
-  test('recovers when it was killed, leaves nothing of that behind, and ends with its npm', async () => {
+  test('npm start recovers from a kill, leaves nothing of it behind, and ends with npm', async () => {
     const first = place.start();
     await first.printed(RUNNING);
     const old = await place.processes();
@@ -171,7 +175,7 @@ describe('npm start', () => {
     expect(await survivors(running)).toEqual([]);
   });
 
-  describe('one that runs', () => {
+  describe('a running platform', () => {
     let shared: Place;
     let launcher: Launcher;
     beforeAll(async () => {
@@ -181,7 +185,7 @@ describe('npm start', () => {
         ADMIN_EMAILS: 'boss@example.com',
         AGENT_AI_HOST: '127.0.0.1',
       });
-      // Programs that refuse to have the key have run, too.
+      // Programs that refuse the key have run as well by then.
       await launcher.printed('Migrated the database');
       await launcher.printed('/api/auth/admin?token=');
       await launcher.printed(RUNNING);
@@ -194,7 +198,7 @@ describe('npm start', () => {
     });
 
     test.runIf(process.platform === 'linux')(
-      'gives the key that payments are signed with to who makes them alone',
+      'only the process that makes payments has the key that signs them',
       attack,
       async () => {
         const processes = await shared.processes();
@@ -208,7 +212,7 @@ describe('npm start', () => {
           environment.includes(OPERATOR_KEY),
         );
         expect(holders.map(({ name }) => name)).toEqual(['payments']);
-        // Strangers' pages are read there.
+        // The summarizer reads strangers' pages.
         const summarizer = environments.find(({ name }) => name === 'summarizer')?.environment;
         expect(summarizer).toContain('SUMMARIZER_PORT=');
         expect(summarizer).not.toMatch(/[A-Z]_(?:KEY|SECRET)=|DATABASE_URL=/);
@@ -216,7 +220,7 @@ describe('npm start', () => {
     );
 
     test(
-      'serves users while agents keep theirs busy, and the other way round',
+      "users are served while the agents' process hangs, and agents while the users' process hangs",
       attack,
       async () => {
         const processes = await shared.processes();
@@ -226,7 +230,7 @@ describe('npm start', () => {
         const users = () => status(`http://127.0.0.1:${shared.webPort}/api/auth/session`);
         const agents = () => status(`http://127.0.0.1:${shared.agentAiPort}/v1/models`);
         expect([await users(), await agents()]).toEqual([200, 401]);
-        // A process that is stopped answers as little as one whose event loop never comes round.
+        // A stopped process is as silent as one whose event loop is blocked.
         const [ofAgents, ofUsers] = [pidOf('agents-ai'), pidOf('api')];
         process.kill(ofAgents, 'SIGSTOP');
         expect(await users()).toBe(200);
@@ -237,7 +241,7 @@ describe('npm start', () => {
       },
     );
 
-    test('starts again whatever is killed', async () => {
+    test('a killed process is restarted', async () => {
       const victims = {
         postgres: 'PostgreSQL',
         temporal: 'Temporal',
@@ -256,7 +260,7 @@ describe('npm start', () => {
     });
   });
 
-  test('says what is missing, and serves what can do without it', async () => {
+  test('npm start reports missing services and serves all that works without them', async () => {
     const nowhere = `127.0.0.1:${await freePort()}`;
     const launcher = place.start({
       DOCKER_HOST: `tcp://${nowhere}`,
@@ -285,7 +289,7 @@ describe('npm start', () => {
     expect(await launcher.ended).toBe(0);
   });
 
-  test('names the variable when the port for agents is in use', async () => {
+  test('npm start names the variable to set when the port for agents is in use', async () => {
     const other = createServer().listen(place.agentAiPort, '127.0.0.1');
     try {
       const launcher = place.start({ AGENT_AI_HOST: '127.0.0.1' });
@@ -299,7 +303,7 @@ describe('npm start', () => {
     }
   });
 
-  test('names the variable when a port is in use, in one line', async () => {
+  test('npm start names the variable to set when a port is in use, in one line', async () => {
     const other = createServer().listen(place.webPort, '127.0.0.1');
     try {
       const launcher = place.start();
@@ -312,7 +316,7 @@ describe('npm start', () => {
     }
   });
 
-  test('leaves no process behind when it is stopped half way, twice', async () => {
+  test('npm start leaves no process behind when it is stopped twice during its start', async () => {
     const launcher = place.start();
     await launcher.printed('Starting PostgreSQL');
     const begun = await poll(

@@ -12,7 +12,7 @@ const PAGES = [
 
 const read = (page: string) => readFileSync(path.join(projectRoot, page), 'utf8');
 
-/** What a heading's own address is on the pages of code hosts. */
+/** Returns the anchor of a heading on code hosts. */
 const anchorOf = (heading: string) =>
   heading
     .toLowerCase()
@@ -25,7 +25,7 @@ const anchorsOf = (page: string) =>
 describe.each(PAGES)('%s', (page) => {
   const links = [...read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)];
 
-  test('links to pages and headings that are there', () => {
+  test('links only to existing pages and headings', () => {
     const dead = links.filter(([, target = '', anchor]) => {
       const linked = target === '' ? page : path.join(path.dirname(page), target);
       if (!existsSync(path.join(projectRoot, linked))) return true;
@@ -38,7 +38,7 @@ describe.each(PAGES)('%s', (page) => {
     if (page !== 'README.md') expect(read('README.md')).toContain(`(${page}`);
   });
 
-  test('names files of the tree that are there', () => {
+  test('names only existing files of the tree', () => {
     const files = [
       ...read(page).matchAll(
         /`((?:src|api|workflows|activities|temporal|worker|scripts|dev|test|bench)\/[\w./-]+\.ts)`/g,

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => summarizer?.close());
 
-/** What commands print, a line each, as a stranger types them here. */
+/** Runs the README's commands against the test servers and returns each printed line. */
 async function printed(commands: string): Promise<unknown[]> {
   const here = commands
     .replaceAll('localhost:3100', new URL(summarizer.url).host)
@@ -37,7 +37,7 @@ const REFUSED = {
   code: 'URL_NOT_ALLOWED',
 };
 
-test('a page is summarized, extracted and read as the README has it', async () => {
+test('a page is summarized, extracted and read as the README shows', async () => {
   expect(await printed(ofPages)).toMatchObject([
     { title: 'Rivers', paragraphs: ['They end in the sea.'] },
     { links: [{ href: `${summarizer.site}/sea`, text: 'the sea' }] },
@@ -46,7 +46,7 @@ test('a page is summarized, extracted and read as the README has it', async () =
   ]);
 });
 
-test('the address of metadata is refused in ten spellings', { tags: 'attack' }, async () => {
+test('the metadata address is refused in ten spellings', { tags: 'attack' }, async () => {
   const [page = ''] = ofPages.split('\n');
   const hosts = [
     ...['169.254.169.254', '169.254.169.254.', '2852039166', '0xa9fea9fe', '025177524776'],
@@ -62,7 +62,7 @@ test.each(['OUTBOUND_ALLOW', 'SUMMARIZER_PORT', 'WORKSPACE_ROOT', 'npm run summa
   (name) => expect(README).toContain(name),
 );
 
-test('the README says what both may be asked, and what the explorer needs', () => {
+test('the README states the limits of both services and the needs of the explorer', () => {
   const said = README.replace(/\s+/g, ' ');
   for (const each of ['120 a minute', '10 MB', '10 s', '`git` 2.37', '1 MB', '100 commits']) {
     expect(said).toContain(each);

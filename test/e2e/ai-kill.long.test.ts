@@ -26,7 +26,7 @@ import {
 import { asOwner, rowsOf, unbalanced } from '../ai/usage/ledger.js';
 
 const CALLS = 1_000;
-/** Their numbers are above the input tokens that so short a call is estimated at. */
+/** Number of the first call, above the estimated input tokens of such short calls. */
 const FIRST = 1_000;
 const AT_ONCE = 100;
 /** Answered calls after which the process is killed. */
@@ -57,7 +57,7 @@ beforeAll(async () => {
     WEB_PORT: String(web),
     BACKEND_PORT: String(backend),
     AGENT_AI_PORT: String(agents),
-    // Neither agents nor workflows are needed for a call.
+    // A call needs neither agents nor workflows.
     AGENT_AI_HOST: '127.0.0.1',
     DOCKER_HOST: 'unix:///nowhere/docker.sock',
     TEMPORAL_ADDRESS: '127.0.0.1:1',
@@ -72,11 +72,11 @@ afterAll(async () => {
   if (folder) await rm(folder, { recursive: true, force: true });
 });
 
-/** Starts the API of the product, and returns when it serves. */
+/** Starts the product's API and waits until it serves. */
 async function start(): Promise<void> {
   const program = builtProgram('api', 'main.js');
   api = fork(program, { env, execArgv: [], stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
-  // Its last lines, to be shown when the test fails.
+  // The last 20,000 characters, shown when a test fails.
   const keep = (chunk: Buffer) => (output = (output + String(chunk)).slice(-20_000));
   api.stdout?.on('data', keep);
   api.stderr?.on('data', keep);
@@ -91,7 +91,7 @@ async function kill(signal: NodeJS.Signals): Promise<void> {
   await ended;
 }
 
-/** A call's number is its content, and comes back as the number of its input tokens. */
+/** Answers a call with its number (its content) as the number of input tokens. */
 async function answerAsAsked({ body }: ProviderRequest, response: ServerResponse): Promise<void> {
   await delay(random.below(20));
   const number = Number(body.messages[0].content);
@@ -110,7 +110,11 @@ async function answerAsAsked({ body }: ProviderRequest, response: ServerResponse
 
 const url = (port: string) => `http://127.0.0.1:${env[port]}`;
 
-/** @returns the key of a new user with a quota. */
+/**
+ * Registers a user with a quota.
+ *
+ * @returns an API key of the user.
+ */
 async function newKey(): Promise<string> {
   const email = `${randomUUID()}@example.com`;
   const registered = await call(url('WEB_PORT'), 'POST', '/api/register', {
@@ -123,7 +127,11 @@ async function newKey(): Promise<string> {
     .key;
 }
 
-/** @returns whether it was answered to the end. */
+/**
+ * Makes a call.
+ *
+ * @returns true if the answer was complete.
+ */
 async function ask(number: number, key: string): Promise<boolean> {
   const stream = number % 2 === 0;
   try {
@@ -134,13 +142,13 @@ async function ask(number: number, key: string): Promise<boolean> {
     const text = await response.text();
     return response.status === 200 && (!stream || text.endsWith('data: [DONE]\n\n'));
   } catch {
-    return false; // nobody there, or cut off in the middle of the answer
+    return false; // connection refused, or the answer was cut off
   }
 }
 
 /**
- * What any other process does with the journal when nothing has been heard of the killed one for long, and
- * its reservations are over.
+ * Recovers the journal as another process does when the killed one is silent for long and its
+ * reservations have expired.
  */
 async function takeOver(journal: string): Promise<void> {
   await asOwner(
@@ -155,7 +163,7 @@ async function takeOver(journal: string): Promise<void> {
   await other.close();
 }
 
-test('an API that is killed in the middle of 1,000 calls loses no usage, and holds no quota', async () => {
+test('an API killed in the middle of 1,000 calls loses no usage and holds no quota', async () => {
   console.log(`calls with KILL_SEED=${random.seed}`);
   provider.behave(answerAsAsked);
   await start();
@@ -168,7 +176,7 @@ test('an API that is killed in the middle of 1,000 calls loses no usage, and hol
       const key = keys[number % keys.length] ?? '';
       if (await ask(number, key)) answered.push(number);
       if (answered.length === KILLED_AFTER) api?.kill('SIGKILL');
-      // The others go on when it is back.
+      // The remaining calls follow after the restart.
       if (api?.killed === true) return;
     }
   };
@@ -190,7 +198,7 @@ test('an API that is killed in the middle of 1,000 calls loses no usage, and hol
   const numbers = rows.map(({ number }) => number).filter((number) => number >= FIRST);
   expect(new Set(numbers).size).toBe(numbers.length);
   expect(answered.filter((number) => !numbers.includes(number))).toEqual([]);
-  // What was cut off may have been recorded, or estimated, and no more than that.
+  // Interrupted calls may be recorded or estimated, but nothing else.
   expect(rows.length - answered.length).toBeLessThanOrEqual(AT_ONCE);
   expect(answered.length).toBeGreaterThanOrEqual(CALLS - AT_ONCE);
   expect(await rowsOf(database.db, 'SELECT FROM quota_reservations')).toEqual([]);
@@ -198,7 +206,7 @@ test('an API that is killed in the middle of 1,000 calls loses no usage, and hol
   expect(await readdir(journal)).toEqual([]);
 });
 
-test('a stream that is cut off by a kill counts with what was sent of it', async () => {
+test('a stream cut off by a kill is counted by the output that was sent', async () => {
   const piece = { index: 0, delta: { content: 'word ' }, finish_reason: null };
   const chunk = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'stub' };
   const event = `data: ${JSON.stringify({ ...chunk, choices: [piece] })}\n\n`;
@@ -237,7 +245,7 @@ test('a stream that is cut off by a kill counts with what was sent of it', async
   const count = async () => (await rowsOf(database.db, 'SELECT FROM usage_logs')).length;
   expect(await count()).toBe(before.length + 1);
   const [counted] = await rows();
-  // A fourth of its bytes, which is more than it had pieces.
+  // A fourth of the sent bytes, which is more than the number of pieces.
   expect(counted?.output).toBe(25);
   expect(counted?.input).toBeGreaterThan(content.length / 4);
   expect(await unbalanced(database.db)).toEqual([]);

@@ -1,5 +1,5 @@
-// In a closed network everything answers, on the ports of the web. Asks the summarizer there for pages, and
-// tells how it answered and which addresses were connected to.
+// Runs in a closed network in which every address listens on the web's ports. Requests pages from the
+// summarizer and prints its answers and the addresses that were connected to.
 import { once } from 'node:events';
 import http from 'node:http';
 import { createServer } from 'node:net';
@@ -33,7 +33,7 @@ const askOn = async () => {
     const path = ['summarize', 'extract', 'read'][index % 3];
     const response = await fetch(`${summarizer}/api/${path}`, {
       method: 'POST',
-      // Somebody else each time: a client asks so often a minute.
+      // Another client for each request, to stay below the rate limit per client.
       headers: {
         'content-type': 'application/json',
         'x-forwarded-for': `203.0.113.${index % 250}`,

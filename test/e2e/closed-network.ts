@@ -8,10 +8,10 @@ import { projectRoot } from '../../dev/root.js';
 
 const run = promisify(execFile);
 
-/** Where this machine speaks no IPv6, no network of its does. */
+/** A machine without IPv6 has no IPv6 in its network namespaces either. */
 const hasIpv6 = networkInterfaces().lo?.some(({ family }) => family === 'IPv6') ?? false;
 
-/** A network that leads nowhere, and in which this machine has the addresses that it is given. */
+/** A network namespace without outside links, in which this machine has the given addresses. */
 export class ClosedNetwork {
   readonly #name = `closed-${randomUUID().slice(0, 8)}`;
   readonly #programs: ChildProcess[] = [];
@@ -36,7 +36,11 @@ export class ClosedNetwork {
     }
   }
 
-  /** Starts a program of Node in it, and waits until it has printed a text. @throws when it ends before. */
+  /**
+   * Starts a Node program in the network and waits until it prints a text.
+   *
+   * @throws if the program ends before.
+   */
   async serve(
     program: string,
     env: Readonly<Record<string, string>>,
@@ -63,17 +67,22 @@ export class ClosedNetwork {
     return child;
   }
 
-  /** Runs a program of Node in it. @returns what it makes of its input. @throws when it fails. */
+  /**
+   * Runs a Node program in the network.
+   *
+   * @returns the program's output for the input.
+   * @throws if the program fails.
+   */
   async evaluate<T>(program: string, input: unknown): Promise<T> {
     const child = this.#start(program);
     const ended = once(child, 'close');
     child.stdin?.end(JSON.stringify(input));
     const [printed] = await Promise.all([child.stdout && text(child.stdout), ended]);
     if (child.exitCode !== 0) throw new Error(`${program} ended with ${child.exitCode}`);
-    return JSON.parse(printed ?? '') as T; // each program prints but one kind
+    return JSON.parse(printed ?? '') as T; // each program prints a single type
   }
 
-  /** How many packets were sent to each of the addresses. */
+  /** Returns the number of packets sent to each address. */
   async packets(): Promise<Readonly<Record<string, number>>> {
     const sent: Record<string, number> = {};
     for (const address of this.addresses) {

@@ -2,9 +2,9 @@ import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { LABEL } from '../../src/docker/containers/container-spec.js';
 
-/** Follows Docker's events, and knows which agents of an installation ever had two containers at once. */
+/** Follows Docker's events and records agents that ever had two containers at once. */
 export class ContainerWatch {
-  /** Ids of such agents. */
+  /** Ids of agents that had two containers at once. */
   readonly doubled: string[] = [];
   readonly #containers = new Map<string, Set<string>>();
 
@@ -29,7 +29,7 @@ export class ContainerWatch {
         label: [LABEL.agent, `${LABEL.installation}=${installation}`],
       },
     });
-    return new ContainerWatch(events as Readable); // a response of HTTP
+    return new ContainerWatch(events as Readable); // an HTTP response
   }
 
   end(): void {

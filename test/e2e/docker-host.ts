@@ -16,33 +16,33 @@ import { connectDocker } from '../../src/docker/containers/docker-client.js';
 
 const run = promisify(execFile);
 
-/** Whether this machine can play several Docker hosts. */
+/** True if this machine can simulate several Docker hosts. */
 export const hostsPossible =
   process.platform === 'linux' &&
   process.getuid?.() === 0 &&
   (await Promise.all(['dockerd', 'ip', 'nsenter'].map(findProgram))).every(Boolean);
 
-/** Docker up to version 22 has its id in a file of the machine, which all engines on it would share. */
+/** Reports whether Docker keeps its id in a file of the machine, shared by all engines (up to version 22). */
 async function keepsIdOutsideData(): Promise<boolean> {
   const { stdout } = await run('dockerd', ['--version']);
   return Number(/version (\d+)/.exec(stdout)?.[1]) < 23;
 }
 
-/** What a host's worker is to reach on this machine. */
+/** Addresses on this machine that a host's worker connects to. */
 export interface Reached {
   readonly database: string;
   readonly temporal: string;
 }
 
-/** The same, as it is reached from the host. */
+/** The addresses as reached from the host. */
 interface ReachedFromHost extends Reached {
   /** The host's own address on the link to this machine. */
   readonly address: string;
 }
 
 /**
- * A Docker host of its own on this machine: a network namespace with an engine and a worker in it.
- * From there two ports of this machine can be reached, and from here nothing but the engine's socket.
+ * A simulated Docker host: a network namespace with an engine and a worker. It reaches two ports of this
+ * machine; this machine reaches only the engine's socket.
  */
 export class DockerHost {
   readonly docker: Docker;
@@ -67,7 +67,7 @@ export class DockerHost {
     this.docker = connectDocker(`unix://${this.#socket}`);
   }
 
-  /** An empty one: nothing runs on it yet. To be closed also when a later step fails. */
+  /** Creates a host on which nothing runs yet. Close it even if a later step fails. */
   static async make(id: string): Promise<DockerHost> {
     const folder = await mkdtemp(path.join(tmpdir(), 'aps-host-'));
     const network = `aps-${randomBytes(4).toString('hex')}`;
@@ -94,10 +94,11 @@ export class DockerHost {
     const ready = await poll(async () => (engine.hasEnded() || (await up()) ? true : undefined), {
       timeoutMs: 60_000,
     });
-    if (!ready || engine.hasEnded()) throw new Error(`no engine:\n${lastLines(engine.logFile)}`);
+    if (!ready || engine.hasEnded())
+      throw new Error(`the engine did not start:\n${lastLines(engine.logFile)}`);
   }
 
-  /** @param env over what leads to the database, to Temporal and to the engine. */
+  /** @param env overrides of the database, Temporal and engine settings. */
   async startWorker(env: NodeJS.ProcessEnv = this.#workerEnv): Promise<void> {
     this.#workerEnv = env;
     const main = builtProgram('worker', 'main.js');
@@ -110,7 +111,11 @@ export class DockerHost {
     });
   }
 
-  /** Starts one more worker that cannot serve. @returns all that it has printed, once it has ended. */
+  /**
+   * Starts a second worker that is refused.
+   *
+   * @returns its exit and its whole log, once it has ended.
+   */
   async refusedWorker(env: NodeJS.ProcessEnv): Promise<{ how: string; log: string }> {
     const args = ['--enable-source-maps', builtProgram('worker', 'main.js')];
     const worker = await this.#startInside('refused-worker', process.execPath, args, {
@@ -123,14 +128,14 @@ export class DockerHost {
     return { how: await worker.ended, log: await readFile(worker.logFile, 'utf8') };
   }
 
-  /** As a power cut would: without a word. */
+  /** Kills the engine without a shutdown, as a power cut would. */
   async killEngine(): Promise<void> {
     const runtime = await readFile(
       path.join(this.#folder, 'exec/containerd/containerd.pid'),
       'utf8',
     );
     await this.#engine?.stop(0);
-    // It dies with the engine, and the next engine waits for it in vain as long as it is a zombie.
+    // containerd dies with the engine; the next engine hangs while it is a zombie.
     const gone = () => Promise.resolve(existsSync(`/proc/${runtime}`) ? undefined : true);
     await poll(gone, { timeoutMs: 20_000 });
   }
@@ -139,12 +144,12 @@ export class DockerHost {
     await this.#worker?.stop(0);
   }
 
-  /** What the worker has printed last, to be shown when a test fails. */
+  /** The worker's last log lines, shown when a test fails. */
   get workerLog(): string {
     return this.#worker === undefined ? '' : lastLines(this.#worker.logFile).slice(-4_000);
   }
 
-  /** Addresses under which what listens on this machine's loopback is reached from the host. */
+  /** Links the host to this machine and returns the addresses at which it reaches the loopback ports. */
   async reach({ database, temporal }: Reached): Promise<ReachedFromHost> {
     const subnet = `169.254.${randomInt(1, 255)}`;
     const block = randomInt(0, 63) * 4;
@@ -168,13 +173,13 @@ export class DockerHost {
     };
   }
 
-  /** Takes away all that runs or ever ran on it, whatever state it is in. */
+  /** Removes all containers, processes and mounts of the host, in any state. */
   async close(): Promise<void> {
     await this.#worker?.stop(0);
     for (const forward of this.#forwards) forward.close();
     try {
       if (this.#engine) {
-        // What an engine that was killed has left running is taken up, and away, by the next.
+        // Only an engine can remove containers that a killed engine left running.
         if (this.#engine.hasEnded()) await this.startEngine();
         for (const { Id } of await this.docker.listContainers({ all: true })) {
           await this.docker.getContainer(Id).remove({ force: true, v: true });
@@ -184,7 +189,7 @@ export class DockerHost {
     } finally {
       const { stdout: pids } = await run('ip', ['netns', 'pids', this.#network]);
       for (const pid of pids.split('\n').filter(Boolean)) process.kill(Number(pid), 'SIGKILL');
-      await run('ip', ['netns', 'delete', this.#network]); // and its link to us with it
+      await run('ip', ['netns', 'delete', this.#network]); // and the host's link with it
       const mounts = await readFile('/proc/self/mounts', 'utf8');
       for (const line of mounts.split('\n').reverse()) {
         const [, at = ''] = line.split(' ');
@@ -206,12 +211,12 @@ export class DockerHost {
       args: [`--net=/run/netns/${this.#network}`, command, ...args],
       env,
       runDir: path.join(this.#folder, 'run'),
-      // Node programs end when the channel to us does.
+      // Node programs end when their IPC channel closes.
       ipc: command === process.execPath,
     });
   }
 
-  /** Carries connections to an address of this machine on to a port of its loopback. */
+  /** Forwards connections from an address of this machine to a port on its loopback. */
   async #forward(address: string, port: number): Promise<string> {
     const server = createServer((from) => {
       const to = connect(port, '127.0.0.1');
@@ -223,7 +228,7 @@ export class DockerHost {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject).listen(0, address, resolve);
     });
-    const { port: own } = server.address() as AddressInfo; // it listens on TCP
+    const { port: own } = server.address() as AddressInfo; // a TCP listener
     return `${address}:${own}`;
   }
 }

@@ -16,14 +16,14 @@ type Victim = (typeof VICTIMS)[number];
 
 const random = new Random(Number(process.env.KILL_SEED ?? Math.floor(Math.random() * 2 ** 31)));
 
-/** Agents under way at each kill, so that one kill meets several points of the way. */
+/** Agents in flight at each kill, so that one kill hits several stages. */
 const AGENTS = 3;
-/** About how long a provisioning and a removal take: the kill comes at any time within. */
+/** Approximate duration of a provisioning and of a removal; the kill comes at any time within. */
 const PROVISIONING_MS = 2_500;
 const REMOVAL_MS = 1_500;
-/** For the victim to come back and the work to be carried on. */
+/** Milliseconds for the victim to restart and the work to complete. */
 const SETTLE_MS = 180_000;
-/** No further round begins after this time. */
+/** Milliseconds after which no further round begins. */
 const BUDGET_MS = 40_000;
 
 let platform: RealPlatform;
@@ -31,7 +31,7 @@ let watch: ContainerWatch;
 
 beforeAll(async () => {
   const image = await ensureTestImage(connectDocker(process.env.DOCKER_HOST));
-  // Loopback is enough: these agents ask no AI.
+  // Loopback is enough because these agents make no AI calls.
   platform = await RealPlatform.make({ AGENT_RUNTIME_IMAGE: image, AGENT_AI_HOST: '127.0.0.1' });
   await platform.start();
   watch = await ContainerWatch.begin(platform.docker, platform.installation);
@@ -42,10 +42,10 @@ afterAll(async () => {
   await platform?.close();
 });
 
-/** Which run of the test this is: a repetition must not meet the agents of the one before. */
+/** Number of the test's run, so that a retry does not meet the agents of the previous run. */
 let attempt = 0;
 
-test('agents end as desired, and leave nothing behind, whatever is killed and whenever', async () => {
+test('agents end as desired and leave nothing behind, whichever process is killed at any time', async () => {
   console.log(`kills with KILL_SEED=${random.seed}`);
   const begun = performance.now();
   attempt++;
@@ -66,7 +66,7 @@ test('agents end as desired, and leave nothing behind, whatever is killed and wh
   console.log(`${rounds} rounds, ${2 * rounds} kills`);
 });
 
-/** Some agents come, something is killed meanwhile; they go, and something is killed meanwhile. */
+/** Creates and then removes some agents, with a kill during each. */
 async function round(name: string, whileComing: Victim, whileGoing: Victim): Promise<void> {
   const names = Array.from({ length: AGENTS }, (_, index) => `${name}-${index}`);
   const [ids] = await Promise.all([
@@ -84,7 +84,7 @@ async function round(name: string, whileComing: Victim, whileGoing: Victim): Pro
 
 async function kill(victim: Victim, afterMs: number): Promise<void> {
   await delay(afterMs);
-  // It may just be coming back from the kill before.
+  // The victim may still be restarting after the previous kill.
   const running = await until(`${victim} to run`, async () =>
     (await platform.place.processes()).find(({ name }) => name === victim),
   );
@@ -104,7 +104,7 @@ async function remove(id: string, afterMs: number): Promise<void> {
   await call('DELETE', `/api/agents/${id}`);
 }
 
-/** Asks as a careful client does: the same request again until it is answered. */
+/** Repeats a request with the same key until it is answered, as a careful client does. */
 async function call(method: string, at: string, body?: object): Promise<{ id: string }> {
   const idempotencyKey = `kill-${random.seed}-${JSON.stringify(body)}`;
   return until(`an answer to ${method} ${at}`, async () => {
@@ -120,7 +120,7 @@ async function call(method: string, at: string, body?: object): Promise<{ id: st
       });
       return response.ok && ((await response.json()) as { id: string });
     } catch {
-      return false; // nobody there, or cut off in the middle of the answer
+      return false; // connection refused, or the answer was cut off
     }
   });
 }
@@ -133,7 +133,7 @@ interface AgentState {
   readonly open_operations: number;
 }
 
-/** What the database says; undefined while it does not answer. */
+/** Returns the agent's state in the database, or undefined while the database does not answer. */
 async function stateOf(id: string): Promise<AgentState | undefined> {
   try {
     const [state] = await platform.query<AgentState>(
@@ -149,7 +149,7 @@ async function stateOf(id: string): Promise<AgentState | undefined> {
   }
 }
 
-/** What supervisors that have not ended wait for, and the end of the worker's log. */
+/** Returns the pending work of open supervisors, and the end of the worker's log. */
 async function evidence(): Promise<string> {
   const waiting = await platform
     .withTemporal(async (client) => {
@@ -167,7 +167,7 @@ async function evidence(): Promise<string> {
   return [...waiting, log].join('\n');
 }
 
-/** It runs in the one container that is its own, or says why not and has none. */
+/** Checks that the agent runs in exactly one container, or gives a reason and has none. */
 async function settled(id: string): Promise<void> {
   const state = await until(`agent ${id} to come up or fail`, async () => {
     const now = await stateOf(id);
@@ -196,7 +196,7 @@ async function settled(id: string): Promise<void> {
   });
 }
 
-/** Nothing of it is left but the record that it was. */
+/** Checks that only the agent's record is left. */
 async function gone(id: string): Promise<void> {
   const state = await until(`agent ${id} to be gone`, async () => {
     const now = await stateOf(id);
@@ -211,17 +211,21 @@ async function gone(id: string): Promise<void> {
       );
       return described.status.name === 'COMPLETED';
     } catch {
-      return false; // Temporal is coming back
+      return false; // Temporal is restarting
     }
   });
 }
 
-/** @throws when it does not come to pass in time. */
+/**
+ * Waits for a truthy result.
+ *
+ * @throws if there is none in time.
+ */
 async function until<T>(what: string, ask: () => Promise<T | undefined | false | null | ''>) {
   const answer = await poll(async () => (await ask()) || undefined, {
     timeoutMs: SETTLE_MS,
     everyMs: 250,
   });
-  if (answer === undefined) throw new Error(`waited in vain for ${what} (${random.seed})`);
+  if (answer === undefined) throw new Error(`timed out waiting for ${what} (${random.seed})`);
   return answer as T;
 }

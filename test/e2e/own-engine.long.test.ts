@@ -19,10 +19,10 @@ import { until } from '../support/until.js';
 
 const run = promisify(execFile);
 const KEY = 'key-of-the-test';
-/** The name under which the engine gets the tests' image, once it is there. */
+/** Name of the tests' image in the engine, once the engine has started. */
 const IMAGE = { repo: 'agent-platform-test/agent', tag: 'own-engine' };
 
-/** A network of its own keeps the engine that is started here from disturbing another one. */
+/** A separate network, so that the engine started here does not disturb another. */
 const network = `aps-${randomBytes(4).toString('hex')}`;
 const inNetwork = ['nsenter', `--net=/run/netns/${network}`];
 
@@ -35,7 +35,7 @@ const possible =
 let place: Place;
 beforeAll(async () => {
   place = await Place.make();
-  // As the way to a data folder is that others may pass: containers' users are others.
+  // Containers' users differ from ours, so they must be able to pass to the data folder.
   await chmod(path.dirname(place.dataDir), 0o711);
   if (possible) {
     await run('ip', ['netns', 'add', network]);
@@ -48,7 +48,7 @@ afterAll(async () => {
 });
 
 test.runIf(possible)(
-  'an engine that npm start has started ends with it, and its agents come back with the next start',
+  'an engine started by npm start ends with it, and its agents return with the next start',
   async () => {
     const { host } = dockerDaemonPlace(path.join(place.dataDir, 'docker'));
     const docker = connectDocker(host);
@@ -76,7 +76,7 @@ test.runIf(possible)(
     const note = `${STATE_DIRECTORY}/note`;
     const write = `require('fs').writeFileSync('${note}', 'kept', { mode: 0o600 })`;
     await runInContainer(docker, containerName(id), write);
-    // Its memory is archived, and copied from there.
+    // The memory is archived and then copied from the archive.
     await operate(id, 'reset-memory');
     const { archives = [] } = await call('GET', `/api/agents/${id}/archives`);
     await operate(id, 'restore', { archiveId: archives[0]?.id });
@@ -110,7 +110,7 @@ test.runIf(possible)(
   480_000,
 );
 
-/** Has something done to the agent, to its end. */
+/** Runs an operation on the agent and waits for its success. */
 async function operate(id: string, what: string, body = {}): Promise<void> {
   const asked = await call('POST', `/api/agents/${id}/${what}`, JSON.stringify(body));
   await until(async () => {
@@ -119,7 +119,7 @@ async function operate(id: string, what: string, body = {}): Promise<void> {
   });
 }
 
-/** With its owner and mode, as its container sees it. */
+/** Returns owner, mode and contents of a file as the agent's container sees it. */
 const contentsOf = (docker: Docker, id: string, file: string): Promise<string> =>
   runInContainer(
     docker,
@@ -130,7 +130,7 @@ const contentsOf = (docker: Docker, id: string, file: string): Promise<string> =
      process.stdout.write([uid, gid, (mode & 0o777).toString(8), text].join(' '))`,
   );
 
-/** It says that it runs, and its container answers that it does. */
+/** Waits until the agent is active and its container runs. */
 async function running(id: string): Promise<void> {
   await until(async () => {
     const agent = await call('GET', `/api/agents/${id}`);
@@ -149,7 +149,7 @@ interface Answer {
   readonly operations?: readonly { readonly id: string; readonly status: string }[];
 }
 
-/** From within that network, where alone the platform listens. */
+/** Makes an API call from within the network, the only place where the platform listens. */
 async function call(method: string, at: string, body?: string): Promise<Answer> {
   const [command = '', ...args] = inNetwork;
   const { stdout } = await run(command, [

@@ -8,7 +8,7 @@ import { Place, type Launcher } from '../dev/launcher.js';
 import { agentPlaces } from '../support/agent-places.js';
 import { remainsOf, removeRemains, type Remains } from '../support/docker-remains.js';
 
-/** What `npm start` prints last. */
+/** The last line that `npm start` prints. */
 export const RUNNING = 'Ctrl-C stops everything.';
 
 /** A platform as `npm start` runs it: an installation of its own on the shared Docker engine. */
@@ -39,7 +39,7 @@ export class RealPlatform {
     return `http://127.0.0.1:${this.place.backendPort}`;
   }
 
-  /** Starts it, and returns once it has said that it runs. */
+  /** Starts the platform and waits until it reports that it runs. */
   async start(): Promise<Launcher> {
     this.#launcher = this.place.start({
       ENCRYPTION_KEY: this.#encryptionKey.toString('base64'),
@@ -52,12 +52,12 @@ export class RealPlatform {
     return this.#launcher;
   }
 
-  /** What was printed so far, to be shown when a test fails. */
+  /** The output so far, shown when a test fails. */
   get output(): string {
     return this.#launcher?.output ?? '';
   }
 
-  /** A connection to its database as the superuser, for whom no row is hidden. */
+  /** Runs a query as the database's superuser, for whom no row is hidden. */
   async query<T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> {
     const read = (file: string): Record<string, string | number> =>
       JSON.parse(readFileSync(path.join(this.place.dataDir, file), 'utf8'));
@@ -70,7 +70,7 @@ export class RealPlatform {
       connectionTimeoutMillis: 3_000,
       query_timeout: 5_000,
     });
-    client.on('error', () => undefined); // told by the query as well
+    client.on('error', () => undefined); // reported by the query as well
     try {
       await client.connect();
       return (await client.query<T>(text, values)).rows;
@@ -79,7 +79,7 @@ export class RealPlatform {
     }
   }
 
-  /** Runs with a client of its Temporal server. */
+  /** Runs work with a client of the platform's Temporal server. */
   async withTemporal<T>(work: (client: Client) => Promise<T>): Promise<T> {
     const ports = JSON.parse(readFileSync(path.join(this.place.dataDir, 'ports.json'), 'utf8'));
     const connection = await Connection.connect({ address: `127.0.0.1:${ports.temporal}` });
@@ -90,18 +90,18 @@ export class RealPlatform {
     }
   }
 
-  /** Everything on the engine that is this installation's, or one agent's of it. */
+  /** Returns all that the installation, or one of its agents, has on the engine. */
   remains(agentId?: string): Promise<Remains> {
     return remainsOf(this.docker, this.installation, agentId);
   }
 
-  /** Stops it, and removes what agents have left. */
+  /** Stops the platform and removes the remains of its agents. */
   async close(): Promise<void> {
     await this.place.close();
     await removeRemains(this.docker, this.installation);
   }
 
-  /** As the product derives it: another encryption key is another installation. */
+  /** Installation id, derived as in the product: another encryption key is another installation. */
   get installation(): string {
     const hash = createHash('sha256').update('installation').update(this.#encryptionKey);
     return hash.digest('hex').slice(0, 16);

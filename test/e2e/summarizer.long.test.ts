@@ -7,7 +7,7 @@ import { canMakeNetworks } from '../support/far-addresses.js';
 import { buildPrograms } from '../support/run-program.js';
 import { ClosedNetwork } from './closed-network.js';
 
-/** What must not be reached, and is there; the last one is allowed. */
+/** The only private address that is allowed; all listed addresses listen. */
 const ALLOWED = '10.20.30.41';
 const ADDRESSES = [
   ...['10.20.30.40', '172.16.5.5', '192.168.77.7', '100.64.0.1', '192.0.0.192', '198.18.0.1'],
@@ -50,7 +50,7 @@ const ask = (urls: readonly string[]) =>
 const inUrl = (address: string) => (address.includes(':') ? `[${address}]` : address);
 
 test.runIf(canMakeNetworks)(
-  'as production runs it, it sends not one packet to what is not public, and reads what is allowed',
+  'a production summarizer sends no packet to private addresses and reads allowed ones',
   async () => {
     const inside = ADDRESSES.filter((address) => address !== ALLOWED).map(inUrl);
     const hosts = [...new Set([...inside, ...FORGED_HOSTS])];
@@ -67,7 +67,7 @@ test.runIf(canMakeNetworks)(
     expect([answers.length, read, reached]).toEqual([hosts.length * 3, [], []]);
     expect(Object.values(await network.packets()).filter((sent) => sent !== 0)).toEqual([]);
 
-    // It would have been reached: whoever is allowed to answers, and is counted.
+    // Allowed addresses answer and are counted, so the others would have been reached as well.
     const allowed = [`http://${ALLOWED}/`, `http://127.0.0.1:${SITE}/?to=http://${ALLOWED}/`];
     const told = await ask(allowed.flatMap((url) => [url, url, url]));
     expect(told.answers.map(({ status }) => status)).toEqual(Array(6).fill(200));

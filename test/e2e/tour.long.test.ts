@@ -33,7 +33,7 @@ beforeAll(async () => {
   });
   provider.listen(0, '127.0.0.1');
   await once(provider, 'listening');
-  const { port } = provider.address() as AddressInfo; // that of a TCP listener
+  const { port } = provider.address() as AddressInfo; // a TCP listener's port
   platform = await RealPlatform.make({
     AGENT_RUNTIME_IMAGE: process.env.AGENT_RUNTIME_IMAGE ?? (await openClawImage()),
     AI_PROVIDER: 'openrouter',
@@ -50,14 +50,14 @@ afterAll(async () => {
   provider?.close();
 });
 
-test('the README has the tour that npm start prints', () => {
+test('the README contains the tour that npm start prints', () => {
   const readme = readFileSync(path.join(projectRoot, 'README.md'), 'utf8');
   const blocks = [...readme.matchAll(/^```\w*\n([\s\S]*?)^```$/gm)].map(([, code]) => code);
   expect(blocks).toContain(`${tour(USUAL)}\n`);
   expect(platform.output).toContain(tour(platform));
 });
 
-test('the start says what agents reach, and so does the list of hosts', async () => {
+test('npm start and the list of hosts report what agents can reach', async () => {
   const guarded = 'Agents reach the internet and the AI listener, and no private network.';
   await until(() => Promise.resolve(platform.output.includes(guarded)));
   const isGuarded = async () => {
@@ -67,11 +67,11 @@ test('the start says what agents reach, and so does the list of hosts', async ()
     const [host] = (await answer.json()) as { network: string; networkReason: unknown }[];
     return host?.network === 'guarded' && host.networkReason === null;
   };
-  // Less often than the platform's limit of requests, which the tour shares.
+  // Polls slowly, because the tour shares the platform's rate limit.
   await until(isGuarded, undefined, 2000);
 });
 
-test('the tour works as written, on real OpenClaw, and is seen in Temporal', async () => {
+test('the tour works as written on real OpenClaw and is visible in Temporal', async () => {
   const printed = await paste(tour(platform));
   const answers = printed.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : []));
   const [account, login, plan, running, answer, log, ...rest] = answers;
@@ -93,7 +93,7 @@ test('the tour works as written, on real OpenClaw, and is seen in Temporal', asy
   expect(rewritten).toMatchObject({ ok: true, size: 7 });
   expect(differs).toMatchObject({ ok: true, unstaged: expect.stringContaining('+goodbye') });
   expect(stop).toMatchObject({ operation: 'stop', status: 'succeeded' });
-  // OpenClaw takes longer than the request may wait where the machine has much other work.
+  // On a busy machine, OpenClaw takes longer to start than the request may wait.
   expect(start).toMatchObject({ operation: 'start', status: expect.stringMatching(STARTED) });
   expect(history.operations).toMatchObject([
     { operation: 'start', status: expect.stringMatching(STARTED) },
@@ -117,14 +117,14 @@ test('the tour works as written, on real OpenClaw, and is seen in Temporal', asy
   });
 });
 
-/** Names of the Updates that a workflow has accepted, in order. */
+/** Returns the names of the Updates that a workflow has accepted, in order. */
 function updatesIn(events: readonly temporal.api.history.v1.IHistoryEvent[]) {
   return events.flatMap(({ workflowExecutionUpdateAcceptedEventAttributes: accepted }) =>
     accepted ? [accepted.acceptedRequest?.input?.name] : [],
   );
 }
 
-/** Runs commands as a terminal would, but ends at the first that fails. */
+/** Runs commands as a terminal would, but stops at the first failure. */
 async function paste(commands: string): Promise<string> {
   const run = promisify(execFile)('bash', ['-euo', 'pipefail', '-c', commands], {
     env: { ...process.env, INTERNAL_API_KEY: platform.internalApiKey },
@@ -146,14 +146,14 @@ async function openClawImage(): Promise<string> {
   return ensureAgentImage({ docker, version: AGENT_RUNTIME_VERSION, cacheDir, log: console.log });
 }
 
-/** What a model is asked, as far as it matters here. */
+/** The parts of a model request that this test reads. */
 interface Asked {
   readonly messages: readonly { readonly role: string; readonly content?: unknown }[];
 }
 
-/** An AI provider that always says the same, streamed, and reads files that it is asked for. */
+/** Plays an AI provider that streams a fixed answer and calls the tool for files that a message names. */
 async function complete(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { messages } = JSON.parse(await text(request)) as Asked; // as OpenAI has it
+  const { messages } = JSON.parse(await text(request)) as Asked; // OpenAI's format
   const isAsked = messages.some(
     ({ content, role }) => role === 'user' && textIn(content).includes(FILE),
   );
@@ -170,7 +170,7 @@ async function complete(request: IncomingMessage, response: ServerResponse): Pro
     send({ role: 'assistant', tool_calls: [call] }, null);
     send({}, 'tool_calls');
   } else {
-    // What the agent found in the file, and not what was put there.
+    // Quotes the file as the agent read it, rather than as the test wrote it.
     const content = found ? `It says: ${textIn(found.content)}` : ANSWER;
     send({ role: 'assistant', content }, null);
     send({}, 'stop');
@@ -178,7 +178,7 @@ async function complete(request: IncomingMessage, response: ServerResponse): Pro
   response.end('data: [DONE]\n\n');
 }
 
-/** Of a message whose content is a text, or parts of one. */
+/** Returns the text of a message content that is a string or a list of parts. */
 const textIn = (content: unknown): string =>
   Array.isArray(content)
     ? content.map((part: { readonly text?: string }) => part.text ?? '').join('')

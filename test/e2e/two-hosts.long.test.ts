@@ -14,11 +14,11 @@ const hosts: DockerHost[] = [];
 
 beforeAll(async () => {
   if (!hostsPossible) return;
-  // The API's own place takes no agents: it stands beside neither of the two.
+  // The API's own host takes no agents.
   platform = await testPlatform({ workers: false, env: { AGENT_HOST_CAPACITY: '0' } });
   for (const id of ['one', 'two']) hosts.push(await DockerHost.make(id));
   await Promise.all(hosts.map(equip));
-  [one, two] = hosts as [DockerHost, DockerHost]; // made three lines above
+  [one, two] = hosts as [DockerHost, DockerHost]; // created in the loop above
 });
 afterAll(async () => {
   const ends = await Promise.allSettled(hosts.map((host) => host.close()));
@@ -26,7 +26,7 @@ afterAll(async () => {
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
 });
 
-/** Both hosts have the same ports and subnets: they are told apart by nothing but their names. */
+/** Starts a host's engine and worker. Both hosts use the same ports and subnets and differ only by name. */
 async function equip(host: DockerHost): Promise<void> {
   await host.startEngine();
   const { settings, temporal } = platform;
@@ -68,7 +68,7 @@ let created = 0;
 const isActive = async (id: string) =>
   (await platform.backend(undefined, 'GET', `/api/agents/${id}`)).body.status === 'active';
 
-/** It says that it runs, and its container on this host does. */
+/** Waits until the agent is active and its container on this host runs. */
 async function runs(host: DockerHost, id: string): Promise<void> {
   await until(async () => (await isActive(id)) && (await run(host, id))?.Running, WAIT_MS).catch(
     (cause: unknown) => {
@@ -77,7 +77,7 @@ async function runs(host: DockerHost, id: string): Promise<void> {
   );
 }
 
-/** The run of the agent's container; none while there is no container, or no engine. */
+/** Returns the state of the agent's container; undefined without a container or an engine. */
 const run = (host: DockerHost, id: string) =>
   host.docker
     .getContainer(containerName(id))
@@ -91,9 +91,9 @@ const idsOf = (agents: readonly { id: string; host: string }[], host: DockerHost
   agents.flatMap((agent) => (agent.host === host.id ? [agent.id] : []));
 
 test.runIf(hostsPossible)(
-  'agents are on two hosts, and the death of an engine or a worker of one leaves the other alone',
+  'agents run on two hosts, and one host is unaffected when an engine or worker of another dies',
   async () => {
-    // They land on both by free capacity, and have the same ports on each.
+    // Agents are spread by free capacity, with the same ports on both hosts.
     const first = [await create(), await create(), await create(), await create()];
     expect(first.map(({ host }) => host)).toEqual(['one', 'two', 'one', 'two']);
     const [onOne, onTwo] = [idsOf(first, one), idsOf(first, two)];
@@ -105,7 +105,7 @@ test.runIf(hostsPossible)(
         containers.flatMap(({ Ports }) => Ports.map((port) => port.PublicPort)).sort(),
       ).toEqual([19_100, 19_101]);
     }
-    // What runs on them is read from here, where none of their engines can be reached.
+    // Logs are read here although no host's engine can be reached.
     for (const { id } of first) {
       const log = await platform.backend(undefined, 'GET', `/api/logs/${id}/history`);
       expect([log.status, log.body.lines?.length > 0]).toEqual([200, true]);
@@ -113,7 +113,7 @@ test.runIf(hostsPossible)(
       expect(stats.body.container?.memoryBytes).toBeGreaterThan(0);
     }
 
-    // A second machine under the name of the first is refused, with a sentence.
+    // A second machine with the first one's name is refused with a message.
     const second = await two.refusedWorker({ AGENT_HOST: 'one' });
     expect(second.log).toContain('The host name "one" belongs to another Docker engine');
     expect(second.how).toBe('ended with code 1');
@@ -123,7 +123,7 @@ test.runIf(hostsPossible)(
       Promise.all(ids.map(async (id) => (await run(host, id))?.StartedAt));
     const [startsOnOne, startsOnTwo] = [await startsOn(one, onOne), await startsOn(two, onTwo)];
 
-    // An engine dies: its host gets no new agents, and those of the other host run on untouched.
+    // After an engine's death, its host gets no new agents, and agents of the second host run on.
     await one.killEngine();
     await becomes('one', 'engine_unavailable');
     const meanwhile = await create();
@@ -138,7 +138,7 @@ test.runIf(hostsPossible)(
     await Promise.all(onOne.map((id) => runs(one, id)));
     expect(await startsOn(two, onTwo)).toEqual(startsOnTwo);
 
-    // A worker dies: its host is silent, its agents run on, and new ones go to the other.
+    // After a worker's death, its host is silent, its agents run on, and new agents use the second host.
     const stayedOnOne = await startsOn(one, onOne);
     await one.killWorker();
     await platform.asOwner(`UPDATE hosts SET seen_at = seen_at - interval '45 s' WHERE id = 'one'`);
@@ -153,7 +153,7 @@ test.runIf(hostsPossible)(
     expect(refused.status).toBe(503);
     expect(await startsOn(one, onOne)).toEqual(stayedOnOne);
 
-    // It comes back, and takes agents again.
+    // The restarted worker accepts agents again.
     await one.startWorker();
     await becomes('one', 'ready');
     const back = await create();
@@ -162,7 +162,7 @@ test.runIf(hostsPossible)(
     expect(await startsOn(one, onOne)).toEqual(stayedOnOne);
     expect(await startsOn(two, onTwo)).toEqual(startsOnTwo);
 
-    // And what is removed is gone from both.
+    // Removed agents leave nothing on either host.
     for (const { id } of [...first, meanwhile, last, back]) {
       await platform.backend(undefined, 'DELETE', `/api/agents/${id}`);
     }

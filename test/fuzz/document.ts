@@ -4,7 +4,7 @@ import { isObject } from '../../src/lib/json.js';
 /** A JSON schema without references. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** A named value that an operation takes elsewhere than in its body. */
+/** A named value that an operation takes outside of its body. */
 export interface Parameter {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
@@ -12,16 +12,16 @@ export interface Parameter {
   readonly schema: Schema;
 }
 
-/** What an operation may answer with one status. */
+/** The answer that an operation declares for a status. */
 export interface DeclaredAnswer {
   readonly types: readonly string[];
-  /** Of its JSON. */
+  /** Schema of its JSON. */
   readonly json: z.ZodType | undefined;
 }
 
-/** An operation as a stranger reads of it. */
+/** An operation as described to a client. */
 export interface Operation {
-  /** `GET /api/agents/{id}`. */
+  /** For example `GET /api/agents/{id}`. */
   readonly name: string;
   readonly method: string;
   readonly path: string;
@@ -32,7 +32,7 @@ export interface Operation {
   readonly answers: ReadonlyMap<number, DeclaredAnswer>;
 }
 
-/** The operations of an OpenAPI document, which is all that is known of a listener here. */
+/** Returns the operations of an OpenAPI document, the fuzzer's only source about a listener. */
 export function operationsOf(document: unknown): Operation[] {
   const whole = resolve(document, document);
   return Object.entries(objectAt(whole, 'paths')).flatMap(([path, methods]) =>
@@ -50,7 +50,7 @@ function operationOf(method: string, path: string, declared: Schema): Operation 
     name: `${method} ${path}`,
     method,
     path,
-    // As api/http/openapi.ts writes them.
+    // Written by api/http/openapi.ts.
     parameters: parameters as Parameter[],
     body:
       schema === undefined
@@ -81,10 +81,10 @@ function answerOf(declared: unknown): DeclaredAnswer {
 function objectAt(holder: unknown, name: string): Schema {
   const found = isObject(holder) ? holder[name] : undefined;
   if (isObject(found)) return found;
-  throw new TypeError(`the document has no ${name} where one belongs`);
+  throw new TypeError(`the document has no ${name} where one is required`);
 }
 
-/** Puts what references name in their place. */
+/** Replaces references by the values they name. */
 function resolve(node: unknown, root: unknown): unknown {
   if (Array.isArray(node)) return node.map((each) => resolve(each, root));
   if (!isObject(node)) return node;

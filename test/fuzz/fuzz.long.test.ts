@@ -4,8 +4,8 @@ import { fuzz } from './fuzz.js';
 import { fuzzSite, type FuzzSite } from './site.js';
 
 /**
- * Half of them as declared. `npm run fuzz` asks until its time is up. What has not succeeded by then has
- * some more: eight questions at a time meet what others have left.
+ * Minimum of rounds; every second one is as declared. `npm run fuzz` runs until its time is up.
+ * Unsuccessful operations get up to MOST_ROUNDS, as concurrent requests disturb each other.
  */
 const ROUNDS = 10;
 const MOST_ROUNDS = 40;
@@ -13,8 +13,8 @@ const MINUTES = Number(process.env.FUZZ_MINUTES ?? 0);
 const SEED = Number(process.env.FUZZ_SEED ?? 1);
 
 /**
- * What succeeds by luck alone, by a proof that only others or a mail can give, or takes a container, of
- * which none is made here.
+ * Operations that may never succeed here: by chance only, by a proof from a third party or a mail, or
+ * with a container, and this test creates none.
  */
 const HARD = [
   'web: GET /api/auth/admin',
@@ -43,19 +43,19 @@ const HARD = [
   'web: POST /api/auth/reset-password',
   'web: POST /api/auth/verify-email',
   'web: POST /api/keys/validate',
-  // For what was paid on a chain, and there is none.
+  // Require a payment on a chain; this test has none.
   'web: POST /api/agents/clone',
   'backend: POST /api/agents/clone',
   'web: DELETE /api/settings',
   'web: POST /api/skills/instant-split',
   'web: POST /api/skills/booking-settlement',
-  // For credits, which nobody has here.
+  // Require credits, which no caller has here.
   'web: POST /api/v1/gateway',
   'backend: POST /api/underground/splits',
   'backend: GET /api/underground/splits/{id}',
   'backend: POST /api/underground/splits/{id}/retry',
   'backend: POST /api/logs/{agentId}/stop',
-  // Of a file that is there, and of a repository, which there is none of.
+  // Require a file or a repository in the workspace; neither exists here.
   'web: GET /api/browse/read',
   'web: GET /api/browse/git-diff',
   'web: GET /api/browse/git-log',
@@ -77,7 +77,7 @@ beforeAll(async () => {
 afterAll(() => site?.close());
 
 test(
-  'no listener breaks, shows what is another’s, or answers what it does not declare',
+  "no listener breaks, shows another user's data, or gives an undeclared answer",
   async () => {
     const end = performance.now() + MINUTES * 60_000;
     const unlucky = (neverDone: readonly string[]) =>
@@ -92,5 +92,5 @@ test(
     expect(unlucky(neverDone)).toEqual([]);
     expect(requests).toBeGreaterThan(1_000);
   },
-  (MINUTES + 20) * 60_000, // for what hangs
+  (MINUTES + 20) * 60_000, // for requests that hang
 );

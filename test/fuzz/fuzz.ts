@@ -6,43 +6,45 @@ import { requestFor, type FuzzRequest } from './requests.js';
 import type { Known } from './values.js';
 import { faultOf, type FuzzAnswer } from './verdict.js';
 
-/** Somebody who asks: nobody, a user, an operator, ... */
+/** A caller of operations: anonymous, a user, an operator, ... */
 export interface FuzzCaller {
   readonly name: string;
   headersFor(operation: Operation): Readonly<Record<string, string>>;
-  /** What this caller knows of. */
+  /** Returns valid values that this caller can use. */
   knownFor(operation: Operation): Known;
-  /** What no answer to this caller may hold. */
+  /** Texts that no answer to this caller may contain. */
   readonly forbidden: readonly string[];
 }
 
-/** A listener, and who asks it. */
+/** A listener and its callers. */
 export interface FuzzTarget {
   readonly name: string;
   readonly url: string;
   readonly operations: readonly Operation[];
   readonly callers: readonly FuzzCaller[];
-  /** By operation: statuses above 500 that say that something is not there, where it is not. */
+  /** Statuses of 500 and above that report an unavailable dependency, by operation. */
   readonly away: Readonly<Record<string, readonly number[]>>;
 }
 
-/** How the operations were answered. */
+/** The result of a fuzz run. */
 export interface FuzzReport {
-  /** One of each kind, with what shows it. */
+  /** One fault of each kind, with the request that shows it. */
   readonly faults: readonly string[];
   readonly requests: number;
-  /** Operations that nobody ever succeeded with: of them little is known. */
+  /** Operations that never succeeded, so that little of them was tested. */
   readonly neverDone: readonly string[];
 }
 
-/** How long to ask. */
+/** Seed and duration of a run. */
 export interface FuzzOptions {
   readonly seed: number;
-  /** Makes what a round may take away. */
+  /** Creates resources that a round may remove. */
   beforeRound(): Promise<void>;
   /**
-   * @param rounds those that are over.
-   * @param neverDone operations that nobody has succeeded with yet.
+   * Reports whether the run ends.
+   *
+   * @param rounds the number of completed rounds.
+   * @param neverDone operations that have not succeeded yet.
    */
   isOver(rounds: number, neverDone: readonly string[]): boolean;
 }
@@ -56,14 +58,14 @@ interface Question {
 
 const AT_ONCE = 8;
 
-/** Milliseconds of a stream that is looked at. */
+/** Milliseconds of a stream that are read. */
 const STREAM_MS = 300;
 
 const ANSWER_TIMEOUT_MS = 30_000;
 
 /**
- * Asks every operation as every caller, in rounds: in one as declared, in the next with something
- * spoilt in each request.
+ * Requests every operation as every caller, in rounds: alternately as declared and with a fault in each
+ * request.
  */
 export async function fuzz(
   targets: readonly FuzzTarget[],
@@ -126,7 +128,11 @@ function nameOf(target: FuzzTarget, operation: Operation): string {
   return `${target.name}: ${operation.name}`;
 }
 
-/** @returns in words what went wrong when there was no answer. */
+/**
+ * Sends a request.
+ *
+ * @returns the answer, or a description of the failure if there was none.
+ */
 async function send(
   url: string,
   shown: Readonly<Record<string, string>>,

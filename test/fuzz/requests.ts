@@ -2,17 +2,17 @@ import type { Random } from '../support/random.js';
 import type { Operation, Parameter } from './document.js';
 import { nastyText, spoilt, valueOf, type Known } from './values.js';
 
-/** What is sent. */
+/** A request to send. */
 export interface FuzzRequest {
   readonly method: string;
-  /** With its query. */
+  /** Path with query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** As it goes over the wire. */
+  /** The body as sent. */
   readonly body: string | undefined;
 }
 
-/** Headers that decide about how a request is read or answered. */
+/** Headers that change how a request is read or answered. */
 const ODD_HEADERS: readonly Readonly<Record<string, string>>[] = [
   { accept: 'text/event-stream' },
   { accept: 'text/plain;q=0, */*;q=0' },
@@ -36,7 +36,7 @@ const ODD_HEADERS: readonly Readonly<Record<string, string>>[] = [
 
 const BROKEN_BODIES = ['', '{', '[1,', 'null', '"text"', '\uFEFF{}', '{"a":1e999}', '{} {}', '\0'];
 
-/** One request for an operation: as declared as far as one can tell, or with some of it spoilt. */
+/** Returns a request for an operation: as declared, as far as the document shows, or partly spoilt. */
 export function requestFor(
   operation: Operation,
   random: Random,
@@ -115,7 +115,7 @@ function bodyOf(
 function find({ name: operation, parameters }: Operation, name: string): Parameter {
   const found = parameters.find((each) => each.in === 'path' && each.name === name);
   if (found) return found;
-  throw new TypeError(`${operation} does not declare its ${name}`);
+  throw new TypeError(`${operation} does not declare its parameter ${name}`);
 }
 
 function wordOf({ name, schema }: Parameter, random: Random, known: Known): string {
@@ -123,7 +123,7 @@ function wordOf({ name, schema }: Parameter, random: Random, known: Known): stri
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Also what is no Unicode, of which `encodeURIComponent` knows nothing. */
+/** Encodes invalid Unicode as well, on which `encodeURIComponent` throws. */
 function encoded(text: string): string {
   return encodeURIComponent(Buffer.from(text.slice(0, 1_000)).toString());
 }

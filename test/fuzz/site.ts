@@ -24,15 +24,15 @@ import { testSummarizer, type TestSummarizer } from '../support/summarizer.js';
 import { operationsOf } from './document.js';
 import type { FuzzCaller, FuzzTarget } from './fuzz.js';
 
-/** A platform to be fuzzed. */
+/** A platform to fuzz. */
 export interface FuzzSite {
   readonly targets: readonly FuzzTarget[];
-  /** Makes what a round may take away. */
+  /** Creates resources that a round may remove. */
   renew(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Every operation has ended well as soon as it is asked for; no container is made. */
+/** Supervisors that complete every operation at once and create no container. */
 class Instant implements AgentSupervisors {
   readonly #database: Database;
 
@@ -62,15 +62,15 @@ class Instant implements AgentSupervisors {
   isInFlight = () => Promise.resolve(false);
 }
 
-/** Operations after which nothing is as it was for who asked: they get what nobody else needs. */
+/** Operations that remove resources of their caller: they get spare ones. */
 const TAKES_AWAY = /^DELETE |signout$|subscriptions\/deploy$/;
 
-/** Operations that sign who asks out. */
+/** Operations that sign their caller out. */
 const ENDS_SESSIONS = /signout|sessions|password|\/auth\/login/;
 
 const SECRET = 'the secret project';
 
-/** What only others can answer, whom there are none of here. */
+/** Operations that depend on third parties, which do not run here. */
 const AWAY = {
   'GET /api/auth/token-gating/verify': [503],
   'POST /api/auth/token-gating/verify': [503],
@@ -97,7 +97,7 @@ export async function fuzzSite(): Promise<FuzzSite> {
     supervisors: (database) => new Instant(database),
     env: {
       AGENT_HOST_CAPACITY: '65000',
-      // There is one, so that what comes from it is looked at, but nobody answers.
+      // An identity provider is configured, so that its events are checked, but does not answer.
       IDP_CLIENT_ID: 'fuzz',
       IDP_ISSUER_URL: 'http://127.0.0.1:1',
       IDP_RISC_CONFIGURATION_URL: 'http://127.0.0.1:1/risc',
@@ -139,7 +139,7 @@ async function furnish(
   const tokens = await readAgentTokens(everywhere, platform.secrets, bobs);
   const key = await newKey(platform, bob);
 
-  /** What the next round may take away. */
+  /** Resources that the next round may remove. */
   let spare = { agent: bobs, key: key.id, host: 'local', user: bob.id, cookie: '', archive: '' };
   const renew = async () => {
     const user = await platform.signUp();
@@ -236,7 +236,7 @@ async function furnish(
         caller('the web API for bob', { ...internal, ...paid, 'x-user-id': bob.id }),
         caller("bob's program", { authorization: `Bearer ${key.key}` }),
       ],
-      // A signature that is no key's may be a contract's, and there is no chain here to ask.
+      // A signature of no known key may be a contract's, and there is no chain to verify it.
       away: {
         'POST /api/browse/git-sync': [500],
         'POST /api/underground/wallets': [503],
@@ -264,7 +264,7 @@ async function furnish(
   return { targets, renew };
 }
 
-/** The summarizer asks nobody who they are. */
+/** Returns the summarizer's target; its callers do not authenticate. */
 async function targetOf({ site, url }: TestSummarizer): Promise<FuzzTarget> {
   const paths = Object.keys(FOREIGN_PAGES).map((path) => `${site}${path}`);
   const refused = [
@@ -297,7 +297,7 @@ async function targetOf({ site, url }: TestSummarizer): Promise<FuzzTarget> {
 
 const HTML = { 'content-type': 'text/html' };
 
-/** What a page's server may answer, by its path. */
+/** Responses of page servers, by path. */
 const FOREIGN_PAGES: Readonly<Record<string, RequestListener>> = {
   '/': (_request, response) => response.writeHead(200, HTML).end('<title>A</title><p>A page.</p>'),
   '/data': (_request, response) =>
@@ -336,7 +336,7 @@ async function newKey(platform: TestPlatform, user: TestUser) {
   return made.body as { readonly id: string; readonly key: string };
 }
 
-/** An agent's gateway that answers everything. */
+/** Starts an agent gateway that answers every request. */
 async function startGateway() {
   const server = createServer((request, response) => {
     request.resume();
@@ -346,7 +346,7 @@ async function startGateway() {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+  const { port } = server.address() as AddressInfo; // a TCP listener's port is never a string
   return {
     port,
     async close() {

@@ -2,12 +2,12 @@ import { isObject } from '../../src/lib/json.js';
 import type { Random } from '../support/random.js';
 import type { Schema } from './document.js';
 
-/** What is there, by the name of the field that takes it. */
+/** Values that exist on the server, by the name of the field that takes them. */
 export type Known = Readonly<Record<string, readonly unknown[]>>;
 
 const TEXTS = ['a', 'Ada', '0', ' ', 'null', 'ünïcödé 🚀', 'a-b_c.d', '2026-01-01', '__proto__'];
 
-/** What programs are not ready for. */
+/** Texts that programs often mishandle. */
 const NASTY_TEXTS = [
   '',
   '\0',
@@ -60,7 +60,7 @@ export function nastyValue(random: Random): unknown {
   return random.pick(NASTY_VALUES);
 }
 
-/** A value that the schema has, as far as one can tell without trying; often one that is there. */
+/** Builds a value that probably fits the schema (not verified); often an existing one from `known`. */
 export function valueOf(schema: Schema, random: Random, known: Known, name = ''): unknown {
   const there = known[name];
   if (there !== undefined && !random.isOneIn(10)) return random.pick(there);
@@ -120,7 +120,7 @@ function numberOf(schema: Schema, random: Random): number {
   return random.pick([least, most, least + random.next() * (most - least), Math.max(least, 1)]);
 }
 
-/** A size within the schema's bounds; with `random` one of the bounds themselves. */
+/** Returns a size within the schema's bounds; with `random`, one of the bounds. */
 function bounded(schema: Schema, min: string, max: string, usual: number, random?: Random): number {
   const least = typeof schema[min] === 'number' ? schema[min] : 0;
   const most = typeof schema[max] === 'number' ? schema[max] : Math.max(least, 5_000);
@@ -128,7 +128,7 @@ function bounded(schema: Schema, min: string, max: string, usual: number, random
   return Math.min(Math.max(usual, least), most);
 }
 
-/** The same value with one thing in it that is not as it should be. */
+/** Copies the value with one invalid part. */
 export function spoilt(value: unknown, random: Random): unknown {
   if (random.isOneIn(4)) return nastyValue(random);
   if (Array.isArray(value) && value.length > 0) {

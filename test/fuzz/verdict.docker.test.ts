@@ -39,7 +39,7 @@ interface Said {
   readonly status: number;
   readonly type?: string;
   readonly text: string;
-  /** In the place of what is declared. */
+  /** Body sent instead of the declared one. */
   readonly sent?: string;
 }
 
@@ -54,11 +54,11 @@ test.each<[Said, string | undefined]>([
   [{ status: 204, text: '{}' }, 'undeclared application/json with 204'],
   [{ status: 201, text: '{"size":0}' }, 'undeclared body with 201'],
   [{ status: 201, text: '{"size":1,"secret":1}' }, 'undeclared body with 201'],
-  [{ status: 400, text: '{"error":"relation \\"things\\" violates"}' }, 'tells of its inside'],
+  [{ status: 400, text: '{"error":"relation \\"things\\" violates"}' }, 'leaks internals'],
   [{ status: 201, text: '{"size":1}', sent: '{"size":0}' }, '201 for a body that is not declared'],
   [{ status: 201, text: '{"size":1}', sent: '' }, '201 for a body that is not declared'],
-])('of the answer %j the fault is: %s', ({ status, type = JSON_TYPE, text, sent }, fault) => {
-  if (!operation) throw new Error('there is one operation');
+])('for the response %j the fault is: %s', ({ status, type = JSON_TYPE, text, sent }, fault) => {
+  if (!operation) throw new Error('no operation found in the document');
   const body = sent ?? '{"size":1}';
   const request = { method: 'POST', path: '/things', headers: {}, body };
   const found = faultOf(operation, request, { status, type, text }, []);
@@ -66,15 +66,15 @@ test.each<[Said, string | undefined]>([
   else expect(found).toContain(fault);
 });
 
-test('what is away may be told to be away', () => {
-  if (!operation) throw new Error('there is one operation');
+test('accepts an outage status when the dependency is unavailable', () => {
+  if (!operation) throw new Error('no operation found in the document');
   const request = { method: 'POST', path: '/things', headers: {}, body: '{"size":1}' };
   const answer = { status: 503, type: JSON_TYPE, text: '{}' };
   expect(faultOf(operation, request, answer, [503])).toBeUndefined();
 });
 
-test('a defect is one, also where something is away', () => {
-  if (!operation) throw new Error('there is one operation');
+test('reports a masked 500 even when a dependency is unavailable', () => {
+  if (!operation) throw new Error('no operation found in the document');
   const request = { method: 'POST', path: '/things', headers: {}, body: '{"size":1}' };
   const answer = { status: 500, type: JSON_TYPE, text: '{"error":"Internal server error"}' };
   expect(faultOf(operation, request, answer, [500])).toContain('500');

@@ -1,24 +1,24 @@
 import type { Operation } from './document.js';
 import type { FuzzRequest } from './requests.js';
 
-/** What came back; `text` is undefined of a stream that was left. */
+/** A response; `text` is undefined if its stream was left unread. */
 export interface FuzzAnswer {
   readonly status: number;
   readonly type: string;
   readonly text: string | undefined;
 }
 
-/** How a listener's inside looks when it shows. */
+/** Signs of leaked internals: stack traces, SQL errors, file paths. */
 const INSIDES =
   /node_modules|\bat .*\.(ts|js):\d+|sequelize|ECONNREFUSED|ENOENT|violates|syntax error at|invalid input syntax|\/(?:tmp|home|var|root|usr)\//i;
 
-/** What a defect is answered with: nothing that is away is said so. */
+/** Body of a masked internal error; an outage has its own text. */
 const MASKED = '"Internal server error"';
 
 /**
- * What is wrong with an answer, in words; undefined when nothing is.
+ * Describes the fault of a response; undefined if there is none.
  *
- * @param away statuses above 500 that say that something is not there, where it is not.
+ * @param away statuses of 500 or more that are correct because a dependency is unavailable.
  */
 export function faultOf(
   operation: Operation,
@@ -38,7 +38,7 @@ export function faultOf(
     const read = declared.json.safeParse(JSON.parse(text ?? ''));
     if (!read.success) return `undeclared body with ${status}: ${read.error.message.slice(0, 300)}`;
   }
-  if (status >= 400 && INSIDES.test(text ?? '')) return `tells of its inside: ${text}`;
+  if (status >= 400 && INSIDES.test(text ?? '')) return `leaks internals: ${text}`;
   if (status < 300 && operation.body && !isAccepted(operation, request)) {
     return `${status} for a body that is not declared`;
   }
@@ -52,6 +52,6 @@ function fits(declared: readonly string[], type: string): boolean {
 function isAccepted({ body }: Operation, request: FuzzRequest): boolean {
   if (body === undefined) return true;
   if (request.body === undefined || request.body === '') return !body.required;
-  // As it was read: what is left out is not there.
+  // Parsed, because properties with undefined values are not sent.
   return body.accepts.safeParse(JSON.parse(request.body)).success;
 }

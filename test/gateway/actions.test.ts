@@ -7,7 +7,7 @@ import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { sendJson, startProvider, type ProviderStub } from '../support/provider-stub.js';
 import { chainTransfers } from '../../src/gateway/chain-transfers.js';
 
-/** Runs it as it is run when its input was looked at. */
+/** Runs the action on its parsed input, as the gateway does. */
 const run = async (action: GatewayAction, input: unknown): Promise<unknown> => {
   const { signal } = new AbortController();
   return action.run(action.input.parse(input), {
@@ -24,7 +24,7 @@ describe('chain transfers', () => {
   });
   afterAll(() => chain?.close());
 
-  test('tells what a transaction moved, and to whom, in either case of its hash', async () => {
+  test('lists the transfers of a transaction for a hash in either case', async () => {
     const to = chain.account(3).address.toLowerCase() as `0x${string}`;
     const from = chain.account(0).address.toLowerCase();
     const hash = await chain.pay(to, 1_500_000n);
@@ -41,14 +41,14 @@ describe('chain transfers', () => {
     );
   });
 
-  test('refuses a transaction that is in no block', async () => {
+  test('refuses the hash of a transaction that is not in a block', async () => {
     await expect(run(action, { hash: `0x${'1'.repeat(64)}` })).rejects.toMatchObject({
       status: 400,
     });
     await expect(run(action, { hash: '0x1' })).rejects.toThrow('64 hex digits');
   });
 
-  test('fails while the chain is away', async () => {
+  test('fails while the chain is unavailable', async () => {
     const away = chainTransfers(new ChainNode({ chainId: CHAIN_ID, url: undefined }));
     await expect(run(away, { hash: `0x${'1'.repeat(64)}` })).rejects.toThrow('Chain unavailable');
   });
@@ -76,7 +76,7 @@ describe('ai chat', () => {
 
   const messages = [{ role: 'user', content: 'hello' }];
 
-  test('has one small model answer, in so many tokens at most', async () => {
+  test('answers a chat with the small model and at most 1024 tokens', async () => {
     expect(await run(action, { messages })).toEqual({
       ...{ model: 'openai/gpt-6-luna', content: 'said: hello' },
       usage: { inputTokens: 3, outputTokens: 2 },
@@ -86,7 +86,7 @@ describe('ai chat', () => {
     expect(JSON.stringify(asked?.body)).toContain('1024');
   });
 
-  test('asks no dearer one in its place', async () => {
+  test('never falls back to a dearer model', async () => {
     const before = provider.requests.length;
     provider.behave((_, response) => sendJson(response, 500, {}));
     await expect(run(action, { messages })).rejects.toMatchObject({ status: 502 });
@@ -101,7 +101,7 @@ describe('ai chat', () => {
     ['too much said', { messages: Array(2).fill({ role: 'user', content: 'é'.repeat(5_000) }) }],
     ['another role', { messages: [{ role: 'tool', content: 'a' }] }],
     ['another field', { messages, model: 'gpt-6.1-sol' }],
-  ])('takes not %s', (_, input) => {
+  ])('rejects chat input with %s', (_, input) => {
     expect(action.input.safeParse(input).success).toBe(false);
   });
 });

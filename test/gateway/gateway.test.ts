@@ -40,11 +40,11 @@ const behaviour: Behaviour = { run: (text) => Promise.resolve(text) };
 
 let database: TestDatabase;
 let alone: Awaited<ReturnType<typeof databaseAlone>>;
-/** Sells what the tests say. */
+/** Sells the actions of the test. */
 let web: Listening;
-/** The same, and nothing may take any time. */
+/** Sells the actions of the test with a time limit of 1 ms. */
 let hasty: Listening;
-/** Sells what the product sells. */
+/** Sells the actions of the product. */
 let real: Listening;
 
 beforeAll(async () => {
@@ -97,7 +97,7 @@ function openable() {
   return { opened, open };
 }
 
-/** Lets actions begin, and wait until they may go on. */
+/** Lets actions begin and holds them until `open` is called. */
 function gate() {
   const begun: string[] = [];
   const { open, opened } = openable();
@@ -115,7 +115,7 @@ const remainingOf = ({ headers }: Answer) => headers.get('x-session-remaining');
 
 const isServed = ({ status }: Answer) => status === 200;
 
-test('what is sold is listed with its price and what it takes, and how to pay', async () => {
+test('lists actions with their price and input, and the payment terms', async () => {
   const { body, headers, status } = await call(real.url, 'GET', PATH);
   expect([status, headers.get('ratelimit-limit')]).toEqual([200, '100']);
   const sold = body.plugins.map(({ plugin, action, price, currency, input }: typeof body) => [
@@ -134,13 +134,13 @@ test('what is sold is listed with its price and what it takes, and how to pay', 
   });
 });
 
-test('anybody may ask a hundred times a minute', async () => {
+test('rate limits each caller to 100 requests a minute', async () => {
   const { headers } = await buy({});
   expect(headers.get('ratelimit-limit')).toBe('100');
 });
 
-describe('by a payment session', () => {
-  test('a run is a debit with its voucher', async () => {
+describe('payment by a payment session', () => {
+  test('records a debit and a voucher for each run paid by a session', async () => {
     const session = await open(3n * PRICE);
     const answers = [await buy(session.headers), await buy(session.headers)];
     const { vouchers, ...rest } = await books(session);
@@ -168,7 +168,7 @@ describe('by a payment session', () => {
     });
   });
 
-  test('what is not settled yet is shown with the session, and what is settled is not', async () => {
+  test('shows only unsettled vouchers of a session', async () => {
     const session = await open(3n * PRICE);
     await buy(session.headers);
     await buy(session.headers);
@@ -192,20 +192,20 @@ describe('by a payment session', () => {
     expect(body.sessions[0].vouchers).toHaveLength(1);
   });
 
-  test('its wallet is the same in any case', async () => {
+  test("accepts the session's wallet address in any case", async () => {
     const { headers, address } = await open(PRICE);
     const upper = { ...headers, 'x-wallet-address': `0x${address.slice(2).toUpperCase()}` };
     expect((await buy(upper)).status).toBe(200);
   });
 
-  test('comes before cookie and API key', async () => {
+  test('charges the session before a cookie or an API key', async () => {
     const session = await open(PRICE);
     const { cookie, id } = await person(PRICE);
     expect((await buy({ ...session.headers, cookie })).body.payment.method).toBe('session');
     expect((await creditsLeft(database.db, id)).balance).toBe(PRICE);
   });
 
-  test('is to be settled within an hour, and at once when there is enough to be', async () => {
+  test('settles a session within an hour, and at once above the threshold', async () => {
     const session = await open(30_000_000n);
     await buy(session.headers);
     const { settlementDueAt: first } = await books(session);
@@ -213,7 +213,7 @@ describe('by a payment session', () => {
     expect(first?.getTime()).toBeLessThanOrEqual(Date.now() + 3_600_000);
     await buy(session.headers);
     expect((await books(session)).settlementDueAt).toEqual(first);
-    // As if what it has bought had been dear.
+    // Stands for an expensive purchase.
     const shifted = (amount: number) =>
       owner(
         `UPDATE payment_sessions SET delivered = delivered + ${amount} WHERE id = '${session.id}'`,
@@ -226,8 +226,8 @@ describe('by a payment session', () => {
   });
 });
 
-describe('by credits', () => {
-  test('a run takes its price from whoever is signed in', async () => {
+describe('payment by credits', () => {
+  test('charges a run to the credits of the signed-in user', async () => {
     const { cookie, id } = await person(3n * PRICE);
     const answer = await buy({ cookie });
     expect([answer.status, answer.body.payment]).toEqual([
@@ -242,7 +242,7 @@ describe('by credits', () => {
     });
   });
 
-  test('also by an API key, and a repetition is one by either', async () => {
+  test('charges credits by API key too, and replays a request made with either login', async () => {
     const { cookie, id } = await person(3n * PRICE);
     const asked = { name: 'a program', site: 'here' };
     const by = { userId: id, requestId: randomUUID() };
@@ -256,12 +256,12 @@ describe('by credits', () => {
     expect((await buy({ authorization })).status).toBe(200);
   });
 
-  test('nobody is asked to with a key that is none', async () => {
+  test('answers an invalid API key with 401, not with a request to pay', async () => {
     expect((await buy({ authorization: 'Bearer sk_none' })).status).toBe(401);
   });
 });
 
-describe('what is not paid is not run', () => {
+describe('unpaid requests', () => {
   let ran = 0;
   beforeEach(() => {
     ran = 0;
@@ -271,7 +271,7 @@ describe('what is not paid is not run', () => {
     };
   });
 
-  test('before that, what is malformed or unknown is told', async () => {
+  test('reports malformed and unknown requests before it demands payment', async () => {
     const refused: [unknown, number, string][] = [
       ['no JSON', 400, 'JSON'],
       [{ action: 'say' }, 400, 'plugin is required'],
@@ -288,7 +288,7 @@ describe('what is not paid is not run', () => {
     }
   });
 
-  test('where no x402 gateway is told, nothing of it is to be had, whoever would pay', async () => {
+  test('sells no x402 actions without an x402 gateway URL', async () => {
     const session = await open(PRICE);
     for (const headers of [{}, session.headers]) {
       const { body, status } = await buy(headers, { plugin: 'x402', action: 'a-slug' }, real);
@@ -297,7 +297,7 @@ describe('what is not paid is not run', () => {
     expect(await books(session)).toMatchObject({ left: PRICE, held: 0n, vouchers: [] });
   });
 
-  test('who shows nothing is told the price, and how to pay', async () => {
+  test('answers a request without payment with 402, the price and the payment terms', async () => {
     const offered = await call(web.url, 'GET', PATH);
     const { cookie } = await person(0n);
     const half = { 'x-session-id': newSessionToken() };
@@ -315,7 +315,7 @@ describe('what is not paid is not run', () => {
     }
   });
 
-  test('a session that is unknown, or of another wallet, is of no use', attack, async () => {
+  test('rejects a session that is unknown or belongs to another wallet', attack, async () => {
     const session = await open(PRICE);
     const other = await open(PRICE);
     for (const headers of [
@@ -334,7 +334,7 @@ describe('what is not paid is not run', () => {
     expect(ran).toBe(0);
   });
 
-  test('nor is one that is being closed, or is', async () => {
+  test('rejects a session that is settling or closed', async () => {
     const session = await open(2n * PRICE);
     await buy(session.headers);
     for (const state of ['settling', 'closed'] as const) {
@@ -346,7 +346,7 @@ describe('what is not paid is not run', () => {
     expect(ran).toBe(1);
   });
 
-  test('nor one that has not as much left', async () => {
+  test('rejects a session with too little left', async () => {
     const session = await open(PRICE + 1n);
     await buy(session.headers);
     const answer = await buy(session.headers);
@@ -362,7 +362,7 @@ describe('what is not paid is not run', () => {
     expect(ran).toBe(1);
   });
 
-  test('nor are credits that are not as much', async () => {
+  test('rejects a user with too few credits', async () => {
     const { cookie } = await person(PRICE - 1n);
     const { body, status } = await buy({ cookie });
     expect([status, body]).toEqual([
@@ -377,18 +377,18 @@ describe('what is not paid is not run', () => {
   });
 });
 
-describe('who is not served does not pay', () => {
+describe('failed requests', () => {
   const expectUnpaid = async (session: TestSession, user: TestAccount) => {
     expect(await books(session)).toMatchObject({ vouchers: [], left: PRICE, held: 0n });
     const { balance, held } = await creditsLeft(database.db, user.id);
     expect([balance, held]).toEqual([PRICE, 0n]);
   };
 
-  test('what fails is a 502, what refuses its input a 400', async () => {
+  test('answers a failed action with 502 and rejected input with 400, both unpaid', async () => {
     const session = await open(PRICE);
     const user = await person(PRICE);
     for (const headers of [session.headers, { cookie: user.cookie }]) {
-      behaviour.run = () => Promise.reject(new Error('the secret of the upstream'));
+      behaviour.run = () => Promise.reject(new Error('upstream secret'));
       const failed = await buy(headers);
       expect([failed.status, failed.body.error]).toEqual([502, 'echo say has failed']);
       const refused = await buy(headers, { ...ORDER, input: { text: 'refused' } });
@@ -397,7 +397,7 @@ describe('who is not served does not pay', () => {
     await expectUnpaid(session, user);
   });
 
-  test('what takes too long is a 502, and is told so', async () => {
+  test('answers a run over the time limit with 502, unpaid', async () => {
     const session = await open(PRICE);
     const user = await person(PRICE);
     const signals: AbortSignal[] = [];
@@ -416,8 +416,8 @@ describe('who is not served does not pay', () => {
     await expectUnpaid(session, user);
   });
 
-  test('what who died held is free within two minutes, and is not paid later', async () => {
-    // A pass comes twice a minute (temporal/schedules.ts), give or take.
+  test('releases the hold of a dead process within two minutes and never charges it later', async () => {
+    // Ended holds are released about twice a minute (temporal/schedules.ts).
     expect(HOLD_MS + 32_000).toBeLessThan(120_000);
     expect(RUN_MS).toBe(60_000);
     expect(HOLD_MS).toBeGreaterThan(RUN_MS);
@@ -440,8 +440,8 @@ describe('who is not served does not pay', () => {
   });
 });
 
-describe('who was served pays once', () => {
-  test('also when the client has left', async () => {
+describe('successful requests', () => {
+  test('charges a run whose client has disconnected, and keeps its answer', async () => {
     const session = await open(3n * PRICE);
     const running = gate();
     const leaving = new AbortController();
@@ -457,14 +457,14 @@ describe('who was served pays once', () => {
       return found.vouchers.length > 0 ? found : undefined;
     });
     expect(vouchers).toHaveLength(1);
-    // The answer that nobody heard is there for who asks again.
+    // A retry gets the answer that the client missed.
     const again = await buy(headers);
     expect([again.status, again.body.payment.voucher.id]).toEqual([200, vouchers[0]?.id]);
     expect(again.headers.get('idempotent-replayed')).toBe('true');
     expect(running.begun).toHaveLength(1);
   });
 
-  test('a repetition gets the first answer, with its headers', async () => {
+  test('replays the first answer with its headers', async () => {
     const session = await open(2n * PRICE);
     const headers = { ...session.headers, 'idempotency-key': randomUUID() };
     const first = await buy(headers);
@@ -472,7 +472,7 @@ describe('who was served pays once', () => {
     const again = await buy(headers);
     expect([again.status, again.text, remainingOf(again)]).toEqual([200, first.text, '0.001000']);
     expect((await books(session)).vouchers).toHaveLength(2);
-    // Refusals, too.
+    // Refusals are replayed too.
     const refused = { ...session.headers, 'idempotency-key': randomUUID() };
     for (const answer of [await buy(refused), await buy(refused)]) {
       expect([answer.status, remainingOf(answer)]).toEqual([402, '0.000000']);
@@ -480,7 +480,7 @@ describe('who was served pays once', () => {
     expect((await buy(headers, { ...ORDER, input: { text: 'other' } })).status).toBe(422);
   });
 
-  test('a key is of one session alone', attack, async () => {
+  test('keeps equal idempotency keys of two sessions apart', attack, async () => {
     const [one, two] = [await open(PRICE), await open(PRICE)];
     const key = { 'idempotency-key': randomUUID() };
     const answers = [
@@ -500,7 +500,7 @@ describe('who was served pays once', () => {
   });
 
   test.each(['session', 'credits'])(
-    'whoever dies between payment and answer has kept the answer, by %s',
+    'stores the answer in the transaction of the payment, by %s',
     async (method) => {
       const session = await open(2n * PRICE);
       const user = await person(2n * PRICE);
@@ -510,7 +510,7 @@ describe('who was served pays once', () => {
       const spent = async () =>
         (method === 'session' ? await books(session) : await creditsLeft(database.db, user.id))
           .spent;
-      // What comes after the transaction of the payment is as if nobody were there to do it.
+      // Suppresses updates outside the payment's transaction, as if the process had died after it.
       await owner(
         `CREATE TABLE public.payments_seen (at bigint);
          GRANT INSERT, SELECT ON payments_seen TO PUBLIC;
@@ -544,14 +544,14 @@ describe('who was served pays once', () => {
     },
   );
 
-  test('a run whose key another has taken over is not paid', async () => {
+  test('charges nothing for a run whose idempotency key another request has taken over', async () => {
     const session = await open(2n * PRICE);
     const key = randomUUID();
     const headers = { ...session.headers, 'idempotency-key': key };
     const running = gate();
     const first = buy(headers);
     await running.untilBegun(1);
-    // As when the first is taken for dead.
+    // Expires the lock, as if the first request's process were dead.
     await owner(
       `UPDATE idempotency_keys SET locked_until = now() - interval '1 s' WHERE key = '${key}'`,
     );
@@ -567,8 +567,8 @@ describe('who was served pays once', () => {
   });
 });
 
-describe('200 debits at once', () => {
-  /** What is stored is what so many, one after the other, would have left. */
+describe('concurrent debits', () => {
+  /** Compares the stored state with that of the same debits made one after another. */
   async function expectInOrder(session: TestSession, deposit: bigint, served: readonly Answer[]) {
     const { vouchers, ...rest } = await books(session);
     const sum = PRICE * BigInt(served.length);
@@ -588,7 +588,7 @@ describe('200 debits at once', () => {
     ...new Set(answers.filter((answer) => !isServed(answer)).map(({ body }) => body.code)),
   ];
 
-  test('on one session are never more than its deposit', attack, async () => {
+  test('never debits a session above its deposit in 200 concurrent requests', attack, async () => {
     const deposit = 120n * PRICE;
     const session = await open(deposit);
     const answers = await Promise.all(Array.from({ length: 200 }, () => buy(session.headers)));
@@ -598,7 +598,7 @@ describe('200 debits at once', () => {
     await expectInOrder(session, deposit, served);
   });
 
-  test('on 100 sessions take from each what is its own', attack, async () => {
+  test('debits each of 100 concurrent sessions only once', attack, async () => {
     const sessions = await Promise.all(Array.from({ length: 100 }, () => open(PRICE)));
     const asked = [...sessions, ...sessions].map((session) => buy(session.headers));
     const answers = await Promise.all(asked);
@@ -610,7 +610,7 @@ describe('200 debits at once', () => {
     }
   });
 
-  test('while it is closed: none is begun once it settles', attack, async () => {
+  test('accepts no debit of a session once it is settling', attack, async () => {
     const deposit = 300n * PRICE;
     const session = await open(deposit);
     const running = gate();
@@ -620,7 +620,7 @@ describe('200 debits at once', () => {
     const closing = setState(database.ownerUrl, session, 'settling');
     const meanwhile = some(50);
     await closing;
-    // What is held by then: nothing is added to it.
+    // Holds that exist when the session starts to settle; no more may be added.
     const [begun] = await owner<{ count: number }>(
       `SELECT count(*)::integer AS count FROM ledger_holds WHERE debit = 'session:${session.id}'`,
     );
@@ -634,7 +634,7 @@ describe('200 debits at once', () => {
     await expectInOrder(session, deposit, served);
   });
 
-  test('of somebody by credits are never more than there are', attack, async () => {
+  test('never debits a user above their credits in 50 concurrent requests', attack, async () => {
     const { cookie, id } = await person(20n * PRICE);
     const answers = await Promise.all(Array.from({ length: 50 }, () => buy({ cookie })));
     expect(answers.filter(isServed)).toHaveLength(20);
@@ -643,7 +643,7 @@ describe('200 debits at once', () => {
   });
 });
 
-test('a session’s id is in no log and no table', attack, async () => {
+test('keeps session tokens out of logs and tables', attack, async () => {
   const session = await open(3n * PRICE);
   const headers = { ...session.headers, 'idempotency-key': randomUUID() };
   behaviour.run = () => Promise.reject(new Error('down'));
@@ -661,13 +661,13 @@ test('a session’s id is in no log and no table', attack, async () => {
   expect(rows.filter((row) => row.includes(secret))).toEqual([]);
 });
 
-test('and then the ledger balances', async () => {
+test('keeps the ledger balanced after all gateway requests', async () => {
   expect((await checkLedger(database.db, LEDGER_CHECKS)).differences).toEqual([]);
 });
 
-test('a hold of which it was not heard whether it was made is given back', async () => {
+test('releases a hold whose result is unknown', async () => {
   const [action] = testActions(behaviour);
-  if (!action) throw new Error('nothing is sold');
+  if (!action) throw new Error('no test action exists');
   const lost = new Error('the connection was lost');
   const released: string[] = [];
   const purse: PaymentSource = {
@@ -685,9 +685,9 @@ test('a hold of which it was not heard whether it was made is given back', async
   expect(released).toHaveLength(1);
 });
 
-test('a payment of which it was not heard whether it was made is asked for again, and what refuses it is not', async () => {
+test('retries a payment whose result is unknown, but not a refused payment', async () => {
   const [action] = testActions(behaviour);
-  if (!action) throw new Error('nothing is sold');
+  if (!action) throw new Error('no test action exists');
   const lost = new Error('the connection was lost');
   const over = new HoldNotOpenError('voucher:1', 'released');
   const gateway = new Gateway({ catalogue: new GatewayCatalogue([action]), log });

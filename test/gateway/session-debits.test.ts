@@ -27,7 +27,7 @@ const debit = (amount = PRICE): Debit => ({
   amount,
 });
 
-/** A session that has paid before, as nearly all have. */
+/** Opens a session with an earlier payment, the usual case. */
 async function used(deposit: bigint): Promise<TestSession> {
   const session = await openSession(database.db, deposit + PRICE);
   const [{ purseOf }, first] = [counting(), debit()];
@@ -36,7 +36,7 @@ async function used(deposit: bigint): Promise<TestSession> {
   return session;
 }
 
-/** Purses that share their statements, and what those say of each step: nothing of one that fails. */
+/** Makes purses that share statements, and records each statement's outcomes; a failed statement has none. */
 function counting() {
   const said: string[][] = [];
   const counted: Pick<Database, 'call'> = {
@@ -58,7 +58,7 @@ function counting() {
 const many = <T>(count: number, make: (n: number) => T): T[] =>
   Array.from({ length: count }, (_, n) => make(n));
 
-test('what is asked for meanwhile is done with the next statement, each debit with its own voucher', async () => {
+test('batches concurrent debits into the next statement, each with its own voucher', async () => {
   const [one, other] = [await used(40n * PRICE), await used(40n * PRICE)];
   const { purseOf, said } = counting();
   const wanted = many(40, (n) => ({ purse: purseOf(n % 2 ? other : one), debit: debit() }));
@@ -78,7 +78,7 @@ test('what is asked for meanwhile is done with the next statement, each debit wi
   }
 });
 
-test("what is held ends by the database's clock, whatever this process has", async () => {
+test("expires holds by the database's clock, not by that of the process", async () => {
   const [often, first, userId] = [await used(PRICE), await openSession(database.db, PRICE), 'ada'];
   await giveCredits(database.db, userId, PRICE);
   const { purseOf, said } = counting();
@@ -86,7 +86,7 @@ test("what is held ends by the database's clock, whatever this process has", asy
   const held = purses.map((purse) => ({ purse, debit: debit() }));
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 });
   for (const { debit, purse } of held) expect(await purse.hold(debit)).toBeUndefined();
-  // Among others, alone, and of credits.
+  // The first hold ran in a batch, the second alone; the third is in credits.
   expect(said).toEqual([['open'], ['alone']]);
   const lasting = await database.db.asPlatform().query(
     `SELECT extract(epoch FROM expires_at - created_at)::float AS seconds FROM ledger_holds
@@ -96,7 +96,7 @@ test("what is held ends by the database's clock, whatever this process has", asy
   expect(lasting).toEqual(held.map(() => ({ seconds: HOLD_MS / 1_000 })));
 });
 
-test('rows are found by index, also where nothing is known of the tables yet', async () => {
+test('uses indexes even on tables without statistics', async () => {
   const session = await used(40n * PRICE);
   const ids = many(20, () => randomUUID());
   const same = <T>(value: T) => ids.map(() => value);
@@ -122,12 +122,12 @@ test('rows are found by index, also where nothing is known of the tables yet', a
   expect(scans.filter(({ count }) => count > 0)).toEqual([]);
 });
 
-test('one that the deposit does not cover is refused, and no other with it', async () => {
+test('refuses a debit above the deposit without refusing others of its batch', async () => {
   const session = await used(10n * PRICE);
   const { purseOf } = counting();
   const purse = purseOf(session);
   const amounts = [1n, 5n, 6n, 4n, 1n].map((times) => times * PRICE);
-  // The first is a statement of its own.
+  // The first debit has a statement of its own.
   const held = await Promise.all(amounts.map((amount) => purse.hold(debit(amount))));
   expect(held.map((refusal) => refusal?.code)).toEqual([
     ...[undefined, undefined, 'SESSION_EXHAUSTED', undefined, 'SESSION_EXHAUSTED'],
@@ -135,7 +135,7 @@ test('one that the deposit does not cover is refused, and no other with it', asy
   expect(await booksOf(database.db, session)).toMatchObject({ held: 10n * PRICE });
 });
 
-test('the same again, also beside itself, is the same', async () => {
+test('handles repeated debits as one, even when they are concurrent', async () => {
   const session = await used(10n * PRICE);
   const { purseOf } = counting();
   const [purse, once] = [purseOf(session), debit()];
@@ -145,7 +145,7 @@ test('the same again, also beside itself, is the same', async () => {
   expect(await booksOf(database.db, session)).toMatchObject({ held: 0n, spent: 2n * PRICE });
 });
 
-test('a session that is closing takes no debit beside others that do, and what it holds is paid', async () => {
+test('refuses new debits of a settling session within a batch, but charges its open holds', async () => {
   const [closing, open] = [await used(10n * PRICE), await used(10n * PRICE)];
   const { purseOf } = counting();
   const before = debit();
@@ -161,7 +161,7 @@ test('a session that is closing takes no debit beside others that do, and what i
   expect(paid.voucher?.sequence).toBe(2);
 });
 
-test('who waits for a session that somebody has locked keeps nobody else from theirs', async () => {
+test('does not delay other sessions when one session is locked', async () => {
   const [locked, free] = [await used(10n * PRICE), await used(10n * PRICE)];
   const { purseOf, said } = counting();
   const somebody = new pg.Client({ connectionString: database.ownerUrl });
@@ -180,13 +180,13 @@ test('who waits for a session that somebody has locked keeps nobody else from th
   }
 });
 
-test('what breaks off in the middle leaves nothing half, and is done when it is asked for again', async () => {
+test('changes nothing when a statement is interrupted, and succeeds on retry', async () => {
   const session = await used(10n * PRICE);
   const { purseOf } = counting();
   const [paying, holding] = [debit(), debit()];
   await purseOf(session).hold(paying);
   const before = await booksOf(database.db, session);
-  // Holds are made after what is paid was written: there it waits.
+  // Holds are inserted after payments are written, so the statement blocks half done.
   const lock = new pg.Client({ connectionString: database.ownerUrl });
   await lock.connect();
   const blocked = `held_up_${randomUUID().replaceAll('-', '')}`;
@@ -231,7 +231,7 @@ test('what breaks off in the middle leaves nothing half, and is done when it is 
   expect([paid.voucher?.sequence, held]).toEqual([2, undefined]);
 });
 
-test('a statement that the server refuses has each debit of it done alone', async () => {
+test('retries the debits of a refused statement one by one', async () => {
   const session = await used(10n * PRICE);
   const failing: Pick<Database, 'call'> = {
     call: (_, values) =>
@@ -245,6 +245,6 @@ test('a statement that the server refuses has each debit of it done alone', asyn
   expect(await booksOf(database.db, session)).toMatchObject({ held: 0n, spent: 4n * PRICE });
 });
 
-test('and then the ledger balances', async () => {
+test('keeps the ledger balanced after all session debits', async () => {
   expect((await checkLedger(database.db, LEDGER_CHECKS)).differences).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import http, { type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Somebody on loopback, and what was asked of them. */
+/** Starts an HTTP server on loopback and records the URLs requested. */
 export async function stub(answer: RequestListener) {
   const asked: string[] = [];
   const server = http.createServer((request, response) => {
@@ -11,7 +11,7 @@ export async function stub(answer: RequestListener) {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // TCP: never a string
+  const { port } = server.address() as AddressInfo; // A TCP address is never a string.
   return {
     asked,
     place: `127.0.0.1:${port}`,

@@ -56,7 +56,7 @@ afterAll(async () => {
 const buy = ({ headers }: TestSession, action: string, input: unknown) =>
   call(web.url, 'POST', PATH, { body: { plugin: 'summarizer', action, input }, headers });
 
-test('both are offered, at half a cent', async () => {
+test('offers both summarizer actions at half a cent', async () => {
   const { body } = await call(web.url, 'GET', PATH);
   const offered = body.plugins.filter(({ plugin }: { plugin: string }) => plugin === 'summarizer');
   expect(offered).toMatchObject([
@@ -65,7 +65,7 @@ test('both are offered, at half a cent', async () => {
   ]);
 });
 
-test('who is served pays once for each', async () => {
+test('charges each successful summarizer run once', async () => {
   const session = await openSession(database.db, 3n * PRICE);
   const url = `${site.url}/rivers`;
   const summary = await buy(session, 'summarize', { url });
@@ -87,7 +87,7 @@ test('who is served pays once for each', async () => {
   expect([delivered, held, vouchers.length]).toEqual([2n * PRICE, 0n, 2]);
 });
 
-test('who is not served does not pay, and hears what was wrong', async () => {
+test('charges nothing for failed summarizer runs and returns their error', async () => {
   const session = await openSession(database.db, 3n * PRICE);
   const answers = [
     await buy(session, 'summarize', { url: 'http://127.0.0.1:1/' }),
@@ -103,7 +103,7 @@ test('who is not served does not pay, and hears what was wrong', async () => {
   expect([delivered, held, vouchers]).toEqual([0n, 0n, []]);
 });
 
-test('where it does not run it is not sold', async () => {
+test('sells no summarizer actions when no summarizer runs', async () => {
   const none = await databaseAlone(database);
   try {
     const sold = await none.dependencies.gateway.catalogue.list();
@@ -113,7 +113,7 @@ test('where it does not run it is not sold', async () => {
   }
 });
 
-test('npm start says where its own is, unless told of another', () => {
+test("sets SUMMARIZER_URL to npm start's own summarizer unless a URL is set", () => {
   const env = { HOST: '0.0.0.0', SUMMARIZER_PORT: '3107' };
   const { http: own } = loadSummarizerSettings({ ...env, NODE_ENV: 'production' });
   expect(withOwnSummarizer(env, own).SUMMARIZER_URL).toBe('http://127.0.0.1:3107');
@@ -122,7 +122,7 @@ test('npm start says where its own is, unless told of another', () => {
   expect(withOwnSummarizer(env, { ...own, summarizerPort: 0 })).toEqual(env);
 });
 
-test('what is no answer of it serves nobody, and no redirect is followed', async () => {
+test('rejects malformed summarizer responses and follows no redirects', async () => {
   const other = await stub((_, response) => response.end('{}'));
   const answers: RequestListener[] = [
     (_, response) => response.writeHead(302, { location: other.url }).end(),

@@ -13,22 +13,22 @@ import type { PaymentSessionState } from '../../src/types/payment-session-states
 import { queryRows } from '../platform/database/catalog.js';
 import { insertRow } from '../support/insert-row.js';
 
-/** What the actions of tests cost, in base units. */
+/** Price of the test actions, in base units. */
 export const PRICE = 1_000n;
 
-/** A payment session as its wallet knows it. */
+/** A payment session from its wallet's view. */
 export interface TestSession {
-  /** The row's. */
+  /** Primary key of the session's row. */
   readonly id: string;
   readonly token: string;
   readonly address: string;
-  /** Of its requests. */
+  /** Headers of the session's requests. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 const hex = (bytes: number) => `0x${randomBytes(bytes).toString('hex')}`;
 
-/** A session as it is once its hold is confirmed: nothing of it is on a chain. */
+/** Opens a session with a confirmed hold, without any transaction on the chain. */
 export async function openSession(database: Database, deposit: bigint): Promise<TestSession> {
   const token = newSessionToken();
   const address = hex(20);
@@ -48,14 +48,14 @@ export async function openSession(database: Database, deposit: bigint): Promise<
   return { id, token, address, headers: { 'x-session-id': token, 'x-wallet-address': address } };
 }
 
-/** Gives somebody credits, in base units. */
+/** Gives a user credits, in base units. */
 export const giveCredits = (database: Database, userId: string, amount: bigint) =>
   transfer(database.asPlatform(), {
     ...{ debit: 'referrals', credit: creditsOf(userId), amount, currency: 'usd' },
     cause: `referral:${randomUUID()}`,
   });
 
-/** Has it closing, or closed. */
+/** Sets the state of a session. */
 export const setState = (ownerUrl: string, { id }: TestSession, state: PaymentSessionState) =>
   queryRows(
     ownerUrl,
@@ -63,7 +63,7 @@ export const setState = (ownerUrl: string, { id }: TestSession, state: PaymentSe
             closed_at = ${state === 'closed' ? 'now()' : 'NULL'} WHERE id = '${id}'`,
   );
 
-/** All that is stored of what a session has paid. */
+/** Returns the stored payments and balances of a session. */
 export async function booksOf(database: Database, { id }: TestSession) {
   const platform = database.asPlatform();
   const vouchers = await platform.query<RowOf<typeof paymentVouchers>>(
@@ -96,21 +96,21 @@ export async function creditsLeft(database: Database, userId: string) {
   return { balance, held, spent: spent.balance };
 }
 
-/** What the actions do next; each test says it. */
+/** The behaviour of the test actions, set by each test. */
 export interface Behaviour {
   run: (text: string, signal: AbortSignal) => Promise<string>;
 }
 
-/** Says back what it is told, unless it is to do something else. */
+/** Returns an action that echoes its input unless the behaviour says otherwise. */
 export const testActions = (behaviour: Behaviour) => [
   gatewayAction({
     plugin: 'echo',
     action: 'say',
-    description: 'Says it back',
+    description: 'Echoes the text',
     price: PRICE,
     input: z.strictObject({ text: z.string().min(1) }),
     async run({ text }, { signal }) {
-      if (text === 'refused') throw new BadRequestError('It is not said back');
+      if (text === 'refused') throw new BadRequestError('Cannot echo this text');
       return { text: await behaviour.run(text, signal) };
     },
   }),

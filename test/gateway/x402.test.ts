@@ -22,7 +22,7 @@ const json = (response: ServerResponse, status: number, said: unknown) =>
 const LISTED = [
   { slug: 'weather', description: 'Tomorrow', price: '0.05' },
   { slug: 'news.v2', price: '$1' },
-  // None of these is sold.
+  // The endpoints below are not sold.
   { slug: 'weather', description: 'Again', price: '0.01' },
   ...[
     'pay',
@@ -42,7 +42,7 @@ const LISTED = [
   'nothing',
 ];
 
-/** What an endpoint was asked for. */
+/** A request that an endpoint received. */
 interface Asked {
   readonly url: string | undefined;
   readonly headers: IncomingHttpHeaders;
@@ -53,7 +53,7 @@ const asked: Asked[] = [];
 const serve = (response: ServerResponse) => json(response, 200, { sun: true });
 let answer: (response: ServerResponse) => unknown = serve;
 
-/** Speaks as the upstream of `/api/x402` does. */
+/** Simulates the upstream of `/api/x402`. */
 const upstream: RequestListener = (request, response) => {
   if (request.url === '/api/endpoints') return json(response, 200, { endpoints: LISTED });
   const { headers, url } = request;
@@ -83,7 +83,7 @@ afterAll(async () => {
   await database?.close();
 });
 
-/** A web API that resells what is at an address. */
+/** Starts a web API that resells the endpoints at a URL. */
 async function webOver(url: string): Promise<Listening> {
   const alone = await databaseAlone(database, log, { X402_GATEWAY_URL: url });
   opened.push(alone);
@@ -109,7 +109,7 @@ const buy = (
 const unpaid = { delivered: 0n, held: 0n, left: 2n * PRICE, vouchers: [] };
 
 test(
-  'what the upstream lists is sold beside our own, at its prices, and nothing that is no endpoint',
+  "sells valid upstream endpoints at their prices beside the product's own actions",
   attack,
   async () => {
     const sold = await soldBy(web);
@@ -121,7 +121,7 @@ test(
   },
 );
 
-test('no more than 200 are sold', async () => {
+test('sells at most 200 upstream endpoints', async () => {
   const endpoints = Array.from({ length: 250 }, (_, index) => ({ slug: `n${index}`, price: '1' }));
   const many = await stub((_, response) => json(response, 200, { endpoints }));
   opened.push(many);
@@ -129,7 +129,7 @@ test('no more than 200 are sold', async () => {
   expect(sold.filter(({ plugin }: { plugin: string }) => plugin === 'x402')).toHaveLength(200);
 });
 
-test('who is served pays the price once, and the seller gets the input and a key', async () => {
+test('charges a successful run once and sends the seller its input and an idempotency key', async () => {
   const session = await open();
   const input = { city: 'Bern', days: [1, 2] };
   const key = randomUUID();
@@ -149,7 +149,7 @@ test('who is served pays the price once, and the seller gets the input and a key
   });
 });
 
-test('who did not hear of a run gets the same one, and nobody else does', async () => {
+test('sends the seller the first idempotency key when a request is retried, another to other sessions', async () => {
   const [session, other] = [await open(), await open()];
   const key = randomUUID();
   answer = (response) => response.destroy();
@@ -164,37 +164,33 @@ test('who did not hear of a run gets the same one, and nobody else does', async 
   expect(new Set([first, ...others]).size).toBe(3);
 });
 
-test(
-  'who is not served does not pay, and hears nothing of what the seller says to us',
-  attack,
-  async () => {
-    const session = await open();
-    const secret = 'inner-name.example';
-    const deep = '['.repeat(200_000) + ']'.repeat(200_000);
-    const typed = { 'content-type': 'application/json' };
-    const answers: [(response: ServerResponse) => unknown, number][] = [
-      [(response) => json(response, 400, { error: secret }), 400],
-      [(response) => json(response, 422, { error: secret }), 400],
-      [(response) => json(response, 402, { error: secret, accepts: [] }), 502],
-      [(response) => json(response, 500, { error: secret }), 502],
-      [(response) => response.writeHead(302, { location: seller.url }).end(), 502],
-      [(response) => response.writeHead(200, { 'content-type': 'text/html' }).end(secret), 502],
-      [(response) => response.writeHead(200, typed).end(`{"a":`), 502],
-      [(response) => response.writeHead(200, typed).end(deep), 502],
-      [(response) => json(response, 200, 'x'.repeat(1024 * 1024)), 502],
-    ];
-    for (const [next, status] of answers) {
-      answer = next;
-      const refused = await buy(session);
-      expect([refused.status, refused.body]).toEqual([status, { error: expect.any(String) }]);
-      expect(JSON.stringify(refused.body)).not.toContain(secret);
-    }
-    expect(asked).toHaveLength(answers.length);
-    expect(await booksOf(database.db, session)).toMatchObject(unpaid);
-  },
-);
+test("charges nothing for failed runs and hides the seller's error text", attack, async () => {
+  const session = await open();
+  const secret = 'inner-name.example';
+  const deep = '['.repeat(200_000) + ']'.repeat(200_000);
+  const typed = { 'content-type': 'application/json' };
+  const answers: [(response: ServerResponse) => unknown, number][] = [
+    [(response) => json(response, 400, { error: secret }), 400],
+    [(response) => json(response, 422, { error: secret }), 400],
+    [(response) => json(response, 402, { error: secret, accepts: [] }), 502],
+    [(response) => json(response, 500, { error: secret }), 502],
+    [(response) => response.writeHead(302, { location: seller.url }).end(), 502],
+    [(response) => response.writeHead(200, { 'content-type': 'text/html' }).end(secret), 502],
+    [(response) => response.writeHead(200, typed).end(`{"a":`), 502],
+    [(response) => response.writeHead(200, typed).end(deep), 502],
+    [(response) => json(response, 200, 'x'.repeat(1024 * 1024)), 502],
+  ];
+  for (const [next, status] of answers) {
+    answer = next;
+    const refused = await buy(session);
+    expect([refused.status, refused.body]).toEqual([status, { error: expect.any(String) }]);
+    expect(JSON.stringify(refused.body)).not.toContain(secret);
+  }
+  expect(asked).toHaveLength(answers.length);
+  expect(await booksOf(database.db, session)).toMatchObject(unpaid);
+});
 
-test('nothing is asked of the seller for who cannot pay, or asks for what is not listed', async () => {
+test('sends the seller no request for unpaid runs or unlisted actions', async () => {
   const session = await open();
   const exhausted = await buy(session, { action: 'news.v2' });
   expect([exhausted.status, exhausted.body]).toMatchObject([
@@ -209,14 +205,14 @@ test('nothing is asked of the seller for who cannot pay, or asks for what is not
   expect(asked).toEqual([]);
 });
 
-test('while the upstream does not say what it sells all else is sold, and it is not asked each time', async () => {
+test('sells everything else while the upstream list is unavailable, and requests the list once', async () => {
   for (const away of [
     (response: ServerResponse) => response.destroy(),
     (response: ServerResponse) => json(response, 500, { endpoints: LISTED }),
     (response: ServerResponse) => json(response, 200, { endpoints: 'none' }),
     (response: ServerResponse) =>
       json(response, 200, { endpoints: LISTED, more: 'x'.repeat(256 * 1024) }),
-    // It is not waited for.
+    // The upstream never answers.
     () => undefined,
   ]) {
     const posing = await stub((_, response) => away(response));

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Batcher } from '../../src/lib/batcher.js';
 import { UnavailableError } from '../../src/lib/errors.js';
 
-/** Batches that wait until they are let go. */
+/** Creates a batcher whose batches wait until `finish` ends them. */
 function held(maxItems: number) {
   const batches: { items: readonly number[]; finish: (error?: Error) => void }[] = [];
   const batcher = new Batcher<number, string>(
@@ -21,7 +21,7 @@ function held(maxItems: number) {
 
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index);
 
-test('the first is begun at once, and what comes meanwhile is done together', async () => {
+test('starts the first batch at once and batches items that arrive while it runs', async () => {
   const { batcher, batches, finish } = held(100);
   const results = [1, 2, 3].map((item) => batcher.add(item));
   expect(batches.map(({ items }) => items)).toEqual([[1]]);
@@ -32,7 +32,7 @@ test('the first is begun at once, and what comes meanwhile is done together', as
   expect(await Promise.all(results)).toEqual(['did 1', 'did 2', 'did 3']);
 });
 
-test('every result belongs to its item, whatever comes when', async () => {
+test('returns each result to its item, whatever the order of arrival', async () => {
   const batcher = new Batcher<number, number>(async (items) => {
     await Promise.resolve();
     return items.map((item) => item * 2);
@@ -45,7 +45,7 @@ test('every result belongs to its item, whatever comes when', async () => {
   expect(await Promise.all(results)).toEqual(upTo(500).map((item) => item * 2));
 });
 
-test('no batch is larger than it may be, and one is under way at a time', async () => {
+test('keeps batches within the maximum size and runs one at a time', async () => {
   let running = 0;
   const sizes: number[] = [];
   const batcher = new Batcher<number, number>(async (items) => {
@@ -59,12 +59,12 @@ test('no batch is larger than it may be, and one is under way at a time', async 
   expect(sizes).toEqual([1, 10, 10, 10, 4]);
 });
 
-test('a batch that fails is refused as a whole, and no other', async () => {
+test('rejects all items of a failed batch and no other items', async () => {
   const { batcher, batches, finish } = held(2);
   const outcomes = Promise.allSettled(upTo(5).map((item) => batcher.add(item)));
   finish(0);
   await expect.poll(() => batches.length).toBe(2);
-  finish(1, new Error('the database is out'));
+  finish(1, new Error('database unavailable'));
   await expect.poll(() => batches.length).toBe(3);
   finish(2);
   expect((await outcomes).map(({ status }) => status)).toEqual([
@@ -76,7 +76,7 @@ test('a batch that fails is refused as a whole, and no other', async () => {
   ]);
 });
 
-test('one that throws before it begins is a failure like any other', async () => {
+test('treats an error thrown synchronously as a failure of the batch', async () => {
   let broken = true;
   const batcher = new Batcher<number, number>((items) => {
     if (broken) throw new TypeError('no connection');
@@ -87,12 +87,12 @@ test('one that throws before it begins is a failure like any other', async () =>
   expect(await batcher.add(2)).toBe(2);
 });
 
-test('results that are not as many as the items are nobody’s', async () => {
+test('rejects a batch that returns the wrong number of results', async () => {
   const batcher = new Batcher<number, number>(() => Promise.resolve([]), 5);
   await expect(batcher.add(1)).rejects.toThrow(RangeError);
 });
 
-test('when too many wait, the next are refused until some are through', async () => {
+test('refuses items while too many wait, and accepts them again later', async () => {
   const { batcher, batches, finish } = held(10_000);
   const first = batcher.add(0);
   const waiting = upTo(10_000).map((item) => batcher.add(item));

@@ -34,17 +34,17 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** What a thousand that begin at the same moment are told. */
+/** Calls the function a thousand times, as if all began at the same moment. */
 const thousand = <T>(told: () => T): T[] => Array.from({ length: 1_000 }, told);
 
-test('a period is up to a tenth shorter by chance, and never longer', () => {
+test('shortens a period at random by up to a tenth and never lengthens it', () => {
   const periods = thousand(() => jittered(PERIOD_MS));
   expect(Math.max(...periods)).toBeLessThanOrEqual(PERIOD_MS);
   expect(Math.min(...periods)).toBeGreaterThanOrEqual(PERIOD_MS * 0.9);
   expect(new Set(periods).size).toBeGreaterThan(100);
 });
 
-test('checks of agents that were well at the same moment do not come at the same moment', () => {
+test('spreads checks of agents that were well at the same moment', () => {
   const delays = thousand(() => unchanged(PERIOD_MS).nextRetryDelay);
   expect(new Set(delays).size).toBeGreaterThan(100);
 });
@@ -58,7 +58,7 @@ function endWith(stop: AbortController): never {
   throw new Error('not foreseen');
 }
 
-/** Repairs nothing: supervisors are there. */
+/** Creates a local repair that repairs nothing because supervisors are available. */
 function localRepair(events: DockerHost['events'], look: () => void) {
   return new LocalRepair({
     ...{
@@ -74,10 +74,10 @@ function localRepair(events: DockerHost['events'], look: () => void) {
         return [];
       },
     },
-  } as unknown as ConstructorParameters<typeof LocalRepair>[0]); // all that is asked for here
+  } as unknown as ConstructorParameters<typeof LocalRepair>[0]); // only the parts used here
 }
 
-/** An engine that has no event to tell. */
+/** Provides a Docker engine that never sends an event. */
 async function withQuietEngine(use: (host: DockerHost) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-engine-'));
   const socket = path.join(folder, 'engine.sock');
@@ -92,12 +92,12 @@ async function withQuietEngine(use: (host: DockerHost) => Promise<void>): Promis
   }
 }
 
-/** An activity, which says by chance as well that it is alive. */
+/** Name of the activity that also jitters its heartbeats. */
 const BEATS_TOO = 'an agent is looked at that is not well';
 
-/** Each does its work once, and ends in the pause after it. */
+/** Loops that do their work once and end in the pause after it. */
 const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promise<unknown>>> = {
-  'what is regular is done': (stop) => {
+  'regular work runs': (stop) => {
     const work = () => stop.abort();
     return periodically({ everyMs: PERIOD_MS, failure: 'never', log, work }, stop.signal);
   },
@@ -105,7 +105,7 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
     const ping = () => Promise.resolve(stop.abort());
     return new DatabaseGate().keep({ ping }, log, stop.signal);
   },
-  'operators are told': (stop) => {
+  'operators are notified': (stop) => {
     const database = new Database('postgres://nobody@127.0.0.1:1/nothing', { maxConnections: 1 });
     const query = () => Promise.resolve(stop.abort()).then(() => []);
     vi.spyOn(database, 'asPlatform').mockReturnValue({ ...database.asPlatform(), query });
@@ -133,7 +133,7 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
       },
       limiters: hostLimiters(1),
       ...{ checkIntervalMs: PERIOD_MS, degradedCheckIntervalMs: PERIOD_MS },
-    } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
+    } as unknown as Parameters<typeof createWatchdogActivities>[0]); // only the parts used here
     return attempt.run(() => watchDegraded(AGENT, 'stopped')).catch(() => undefined); // cancelled
   },
   'Temporal is asked for what it has refused': (stop) => {
@@ -142,22 +142,22 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
     const schedule = { create: refused, getHandle: () => ({ describe: refused }) };
     const dependencies = { connection, client: { schedule }, namespace: 'n' };
     return prepareTemporal(
-      { ...dependencies, host: 'local', log } as unknown as PrepareDependencies, // as above
+      { ...dependencies, host: 'local', log } as unknown as PrepareDependencies, // only the parts used here
       stop.signal,
     );
   },
-  'a connection that hears of rows is made': async () => {
+  'a connection for row changes is opened': async () => {
     const changes = new RowChanges('postgres://nobody@127.0.0.1:1/nothing');
     changes.of('mails');
     await vi.waitFor(() => expect(Math.random).toHaveBeenCalled());
     await changes.close();
   },
-  'turns are told': (stop) => {
+  'turns are reported': (stop) => {
     const set = () => stop.abort();
-    vi.spyOn(noopMetricMeter, 'createGauge').mockReturnValue({ set } as never); // as above
+    vi.spyOn(noopMetricMeter, 'createGauge').mockReturnValue({ set } as never); // only the parts used here
     return reportLimiters(hostLimiters(1), noopMetricMeter, stop.signal);
   },
-  'who is in charge is asked': (stop) => {
+  'the outage of the control plane is checked': (stop) => {
     async function* silent(signal: AbortSignal) {
       await once(signal, 'abort');
       yield* [];
@@ -170,7 +170,7 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
   },
   'Docker is followed': (stop) => {
     const docker = { events: () => endWith(stop) };
-    return followDocker({ docker, log } as unknown as FollowDependencies, stop.signal); // as above
+    return followDocker({ docker, log } as unknown as FollowDependencies, stop.signal); // only the parts used here
   },
   'Docker is followed by whoever repairs for want of supervisors': (stop) => {
     const look = () => undefined;
@@ -199,7 +199,7 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
 };
 
 test.each(Object.keys(AGAIN_AND_AGAIN))(
-  'the pause after which %s again is by chance',
+  'randomizes the pause after which %s again',
   async (what) => {
     const chance = vi.spyOn(Math, 'random');
     await AGAIN_AND_AGAIN[what]?.(new AbortController());

@@ -7,11 +7,11 @@ test.each([
   [[], false],
   [null, false],
   ['{}', false],
-])('that %j is an object is %j', (value, answer) => {
+])('recognises %j as an object: %j', (value, answer) => {
   expect(isObject(value)).toBe(answer);
 });
 
-test('what is no JSON is undefined, and null is JSON', () => {
+test('parses invalid JSON as undefined and JSON null as null', () => {
   expect(tryParseJson('{"a": [1]}')).toEqual({ a: [1] });
   expect(tryParseJson('null')).toBeNull();
   for (const text of ['', '{', 'undefined']) expect(tryParseJson(text)).toBeUndefined();

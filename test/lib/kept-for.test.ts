@@ -12,7 +12,7 @@ function asking() {
   return { ask, open, wait: (ms: number) => (now += ms) };
 }
 
-test('what many ask at a time is asked once, however long it takes', async () => {
+test('shares one request among concurrent callers, however long it takes', async () => {
   const { ask, open, wait } = asking();
   const answers = [ask(), ask()];
   wait(60_000);
@@ -21,7 +21,7 @@ test('what many ask at a time is asked once, however long it takes', async () =>
   expect([await Promise.all(answers), open.length]).toEqual([[7, 7, 7], 1]);
 });
 
-test('an answer is kept for its time', async () => {
+test('caches an answer for its lifetime', async () => {
   const { ask, open, wait } = asking();
   const first = ask();
   open[0]?.answer(7);
@@ -34,11 +34,11 @@ test('an answer is kept for its time', async () => {
   expect([await second, open.length]).toEqual([8, 2]);
 });
 
-test('a failure is not kept', async () => {
+test('does not cache a failure', async () => {
   const { ask, open } = asking();
   const failing = ask();
-  open[0]?.fail(new Error('of the test'));
-  await expect(failing).rejects.toThrow('of the test');
+  open[0]?.fail(new Error('failed on purpose'));
+  await expect(failing).rejects.toThrow('failed on purpose');
   const again = ask();
   open[1]?.answer(7);
   expect(await again).toBe(7);

@@ -16,18 +16,18 @@ export interface ReceivedMessage {
 
 type Behaviour = (response: ServerResponse) => void;
 
-/** One of the two services on loopback, as they talk on the wire. */
+/** A stub of Telegram or Discord on loopback. */
 export interface ChannelStub {
   readonly received: ReceivedMessage[];
-  /** Answers the next requests like this; without an argument it takes the message. */
+  /** Sets the response to the next requests; without an argument, messages are accepted. */
   behave(behaviour?: Behaviour): void;
 }
 
-/** Telegram's bot API and Discord's webhooks. */
+/** Stubs of Telegram's bot API and Discord's webhooks. */
 export interface ChannelStubs {
   readonly telegram: ChannelStub;
   readonly discord: ChannelStub;
-  /** For `TELEGRAM_API_URL` and `DISCORD_WEBHOOK_URL`. */
+  /** Values for `TELEGRAM_API_URL` and `DISCORD_WEBHOOK_URL`. */
   readonly telegramUrl: string;
   readonly discordUrl: string;
   close(): Promise<void>;
@@ -76,7 +76,7 @@ export async function startChannelStubs(): Promise<ChannelStubs> {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+  const { port } = server.address() as AddressInfo; // A TCP address is never a string.
   return {
     telegram,
     discord,

@@ -17,7 +17,7 @@ import {
   type ChannelStubs,
 } from './channel-stub.js';
 
-/** Long enough for loopback, short enough to wait for. */
+/** Milliseconds; enough for loopback, and short for a test. */
 const TIMEOUT_MS = 2_000;
 
 const MAY_BE_TRIED_AGAIN = { name: 'ChannelError', retryAfterMs: 60_000 };
@@ -49,7 +49,7 @@ async function failureOf(work: Promise<void>): Promise<unknown> {
 }
 
 describe('Telegram', () => {
-  test('is sent plain text to the chat by the bot', async () => {
+  test('sends plain text to the Telegram chat', async () => {
     await telegram().send('Agent "*a*" is <b>degraded</b>');
     expect(stubs.telegram.received).toEqual([
       {
@@ -59,7 +59,7 @@ describe('Telegram', () => {
         body: {
           chat_id: CHAT_ID,
           text: 'Agent "*a*" is <b>degraded</b>',
-          // In it Telegram makes links of nothing.
+          // Telegram makes no links inside a `pre` entity.
           entities: [{ type: 'pre', offset: 0, length: 30 }],
           link_preview_options: { is_disabled: true },
         },
@@ -67,14 +67,14 @@ describe('Telegram', () => {
     ]);
   });
 
-  test('is sent at most 4096 characters, the last of them whole', async () => {
+  test('shortens a Telegram message to 4096 characters without splitting the last', async () => {
     await telegram().send('🚀'.repeat(5_000));
     const { text } = stubs.telegram.received[0]?.body ?? {};
     expect(text.length).toBeLessThanOrEqual(4096);
     expect(text).toMatch(/^(🚀)+…$/u);
   });
 
-  test('says how long it wants to be left alone', async () => {
+  test("passes on Telegram's retry delay", async () => {
     stubs.telegram.behave(telegramLimits(17));
     const failure = await failureOf(telegram().send('x'));
     expect(failure).toBeInstanceOf(ChannelError);
@@ -85,12 +85,12 @@ describe('Telegram', () => {
     [400, 'Bad Request: chat not found'],
     [401, 'Unauthorized'],
     [403, 'Forbidden: bot was blocked by the user'],
-  ])('refuses with %d for good', async (code, description) => {
+  ])("treats Telegram's answer %d as a permanent failure", async (code, description) => {
     stubs.telegram.behave(telegramRefuses(code, description));
     expect(await failureOf(telegram().send('x'))).toEqual(refused('telegram', code));
   });
 
-  test('whose answer is a server error may be tried again', async () => {
+  test('allows a retry after a server error of Telegram', async () => {
     stubs.telegram.behave(serverError);
     const failure = await failureOf(telegram().send('x'));
     expect(failure).toEqual(
@@ -100,7 +100,7 @@ describe('Telegram', () => {
 });
 
 describe('Discord', () => {
-  test('is sent content that calls and formats nothing, and is asked to wait', async () => {
+  test('sends Discord content without mentions or formatting, and requests a confirmation', async () => {
     await discord().send('Agent "@everyone [x](http://x)" is *degraded*');
     expect(stubs.discord.received).toEqual([
       {
@@ -116,18 +116,18 @@ describe('Discord', () => {
     ]);
   });
 
-  test('keeps the thread that the address names, and takes a 204', async () => {
+  test('keeps the thread of a Discord webhook URL and accepts a 204', async () => {
     stubs.discord.behave((response) => response.writeHead(204).end());
     await discord(`${stubs.discordUrl}?thread_id=7`).send('x');
     expect(stubs.discord.received[0]?.url).toMatch(/\?thread_id=7&wait=true$/);
   });
 
-  test('is sent at most 2000 characters', async () => {
+  test('shortens a Discord message to 2000 characters', async () => {
     await discord().send('*'.repeat(5_000));
     expect(stubs.discord.received[0]?.body.content).toHaveLength(2000);
   });
 
-  test('says how long it wants to be left alone, in the body or in the header', async () => {
+  test("passes on Discord's retry delay from the body or the header", async () => {
     stubs.discord.behave(discordLimits(1.337));
     expect(await failureOf(discord().send('x'))).toMatchObject({ retryAfterMs: 1_337 });
     stubs.discord.behave((response) => response.writeHead(429, { 'retry-after': '9' }).end());
@@ -136,12 +136,12 @@ describe('Discord', () => {
     expect(failure).toMatchObject({ retryAfterMs: 9_000 });
   });
 
-  test('refuses for good when the webhook is no more', async () => {
+  test('treats a deleted Discord webhook as a permanent failure', async () => {
     stubs.discord.behave((response) => response.writeHead(404).end('{"code": 10015}'));
     expect(await failureOf(discord().send('x'))).toEqual(refused('discord', 404));
   });
 
-  test('is not followed elsewhere', async () => {
+  test('follows no redirect from Discord', async () => {
     stubs.discord.behave((response) =>
       response.writeHead(307, { location: `${stubs.telegramUrl}/bot` }).end(),
     );
@@ -159,12 +159,12 @@ describe.each([
     () => stubs.discord,
   ],
 ])('%s', (_name, channel, nowhere, stub) => {
-  test('that does not answer is given up in time', async () => {
+  test('times out when the channel does not answer', async () => {
     stub().behave(silence);
     expect(await failureOf(channel().send('x'))).toMatchObject(MAY_BE_TRIED_AGAIN);
   });
 
-  test('that answers without an end is given up', async () => {
+  test('stops reading an endless answer of the channel', async () => {
     stub().behave((response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.write('x'.repeat(1024 * 1024));
@@ -172,7 +172,7 @@ describe.each([
     expect(await failureOf(channel().send('x'))).toMatchObject(MAY_BE_TRIED_AGAIN);
   });
 
-  test('never has its secret in a failure', async () => {
+  test("keeps the channel's secret out of errors", async () => {
     const failures = [await failureOf(nowhere().send('x'))];
     for (const behaviour of [
       serverError,

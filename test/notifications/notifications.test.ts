@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const sql = (statement: string) => database.db.asPlatform().query(statement);
 
-/** As if all that was written down had been so earlier. */
+/** Moves all stored times into the past. */
 const timePasses = (seconds: number) =>
   sql(
     ['created_at', 'due_at', 'attempted_at', 'settled_at']
@@ -70,7 +70,7 @@ async function newAgent(
   return { agentId: id, userId };
 }
 
-/** A worker with its own memory; two of them are two processes. */
+/** Creates a worker with its own memory; two of them act as two processes. */
 function newWorker(environment: Record<string, string | undefined> = {}) {
   const settings = loadSettings({
     DATABASE_URL: database.url,
@@ -90,13 +90,13 @@ function newWorker(environment: Record<string, string | undefined> = {}) {
   };
 }
 
-/** How it ended, by channel. */
+/** Outcome by channel. */
 type Notified = Partial<Record<NotificationChannelName, string>>;
 
-/** Some channel is to be told later. */
+/** Thrown when a channel must wait. */
 class Waiting extends Error {
   constructor(readonly delayMs: number) {
-    super('A channel is to be told later');
+    super('A channel must wait');
   }
 }
 
@@ -107,23 +107,23 @@ const degraded = (agent: Notification['agent']): Notification => ({
   event: 'degraded',
 });
 
-/** How long it is to be waited until the next attempt, in milliseconds. */
+/** Returns the milliseconds until the next attempt. */
 async function waitOf(work: Promise<unknown>): Promise<number> {
   const failure: unknown = await work.then(
     () => undefined,
     (error: unknown) => error,
   );
   if (failure instanceof Waiting) return failure.delayMs;
-  throw new Error(`expected to wait, but: ${inspect(failure)}`);
+  throw new Error(`expected a wait, got: ${inspect(failure)}`);
 }
 
 const texts = () => stubs.telegram.received.map(({ body }) => body.text as string);
-/** As people read them: without what keeps Discord from reading them as Markdown. */
+/** Returns the Discord messages without their Markdown escapes. */
 const contents = () =>
   stubs.discord.received.map(({ body }) => (body.content as string).replace(/\\([^\w\s])/g, '$1'));
 
-describe('a notification', () => {
-  test('reaches every channel that is set, with what the database says of the agent', async () => {
+describe('notification', () => {
+  test("sends a notification with the agent's stored data to every configured channel", async () => {
     const agent = await newAgent('first\n  agent');
     await sql(
       `UPDATE agents SET status_reason = 'It\n did not   answer' WHERE id = '${agent.agentId}'`,
@@ -142,12 +142,12 @@ describe('a notification', () => {
     [{ event: 'repair_attempt', attempt: 1, maxAttempts: 2 }, 'is being repaired: attempt 1 of 2.'],
     [{ event: 'crash_loop', crashes: 3 }, 'is in a crash loop after 3 crashes, and stays down'],
     [{ event: 'crash_loop', crashes: 0 }, 'is in a crash loop, and stays down'],
-  ] as const)('tells what happened (%#)', async (event, said) => {
+  ] as const)('describes the event (%#)', async (event, said) => {
     await newWorker(onlyDiscord)({ id: randomUUID(), agent: await newAgent(), ...event });
     expect(contents()).toEqual([expect.stringContaining(said)]);
   });
 
-  test('goes nowhere when nothing is set, or only half of what Telegram needs', async () => {
+  test('sends nothing without a completely configured channel', async () => {
     const notify = newWorker({
       TELEGRAM_ADMIN_CHAT_ID: undefined,
       DISCORD_WEBHOOK_URL: undefined,
@@ -157,7 +157,7 @@ describe('a notification', () => {
     expect(await sql('SELECT * FROM notifications')).toEqual([]);
   });
 
-  test('of an agent that is being removed, or is no more, is none', async () => {
+  test('sends nothing about an agent that is deleted or being removed', async () => {
     const agent = await newAgent();
     await sql(`UPDATE agents SET desired = 'deleted' WHERE id = '${agent.agentId}'`);
     expect(await newWorker()(degraded(agent))).toEqual({});
@@ -166,8 +166,8 @@ describe('a notification', () => {
   });
 });
 
-describe('a notification that is asked for again', () => {
-  test('is not sent twice, whichever worker is asked', async () => {
+describe('repeated notification', () => {
+  test('does not send a notification twice, even from another worker', async () => {
     const notification = degraded(await newAgent());
     for (const notify of [newWorker(), newWorker()]) {
       expect(await notify(notification)).toEqual({ telegram: 'sent', discord: 'sent' });
@@ -175,16 +175,16 @@ describe('a notification that is asked for again', () => {
     expect([texts().length, contents().length]).toEqual([1, 1]);
   });
 
-  test('after the worker was killed is sent only where it is not known to have been', async () => {
+  test('resends after a killed worker only on channels without a recorded result', async () => {
     const notification = degraded(await newAgent());
     await newWorker()(notification);
-    // Killed between Telegram's answer and the note of it.
+    // Simulates a worker killed between Telegram's answer and its record.
     await sql(`UPDATE notifications SET status = 'sending' WHERE channel = 'telegram'`);
     expect(await newWorker()(notification)).toEqual({ telegram: 'sent', discord: 'sent' });
     expect([texts().length, contents().length]).toEqual([2, 1]);
   });
 
-  test('of another id but the same event is told once a minute', async () => {
+  test('sends the same event of an agent at most once a minute', async () => {
     const agent = await newAgent();
     const notify = newWorker(onlyDiscord);
     expect(await notify(degraded(agent))).toEqual({ discord: 'sent' });
@@ -197,7 +197,7 @@ describe('a notification that is asked for again', () => {
     expect(contents()).toHaveLength(3);
   });
 
-  test('is told each time when it is of another payment, wallet or chain', async () => {
+  test('sends events of different payments, wallets and chains separately', async () => {
     const notify = newWorker(onlyDiscord);
     const [signer, other] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`] as const;
     const gap = { event: 'nonces_missing', chainId: 1, signer, from: '3', until: '6' } as const;
@@ -224,7 +224,7 @@ describe('a notification that is asked for again', () => {
     }
   });
 
-  test('is told each time when it is a crash loop or another attempt at a repair', async () => {
+  test('sends every crash loop and every repair attempt', async () => {
     const agent = await newAgent();
     const notify = newWorker(onlyDiscord);
     for (const event of [
@@ -238,8 +238,8 @@ describe('a notification that is asked for again', () => {
   });
 });
 
-describe('a channel that fails', () => {
-  test('keeps the other from nothing, and is told later', async () => {
+describe('failing channel', () => {
+  test('retries a failing channel later without delaying other channels', async () => {
     stubs.telegram.behave(serverError);
     const notification = degraded(await newAgent());
     expect(await waitOf(newWorker()(notification))).toBe(60_000);
@@ -250,7 +250,7 @@ describe('a channel that fails', () => {
     expect([texts().length, contents().length]).toEqual([2, 1]);
   });
 
-  test('by limiting is left alone for as long as it says', async () => {
+  test('waits as long as a rate-limiting channel demands', async () => {
     stubs.telegram.behave(telegramLimits(7));
     stubs.discord.behave(discordLimits(2.5));
     const notification = degraded(await newAgent());
@@ -266,7 +266,7 @@ describe('a channel that fails', () => {
     expect([texts().length, contents().length]).toEqual([2, 2]);
   });
 
-  test('for too long is given up, and hears of it with the next message', async () => {
+  test('drops a notification after too many failures and mentions it in the next message', async () => {
     stubs.discord.behave(serverError);
     const notify = newWorker(onlyDiscord);
     const notification = degraded(await newAgent());
@@ -283,15 +283,15 @@ describe('a channel that fails', () => {
     expect(contents().at(-1)).not.toContain('could not be sent');
   });
 
-  test('by refusing is given up at once', async () => {
+  test('drops a refused notification at once', async () => {
     stubs.telegram.behave(telegramRefuses(401, 'Unauthorized'));
     const notified = await newWorker()(degraded(await newAgent()));
     expect(notified).toEqual({ telegram: 'dropped', discord: 'sent' });
   });
 });
 
-describe('more notifications than a channel is to carry', () => {
-  test('wait for their turn, 20 a minute over all workers, and beyond 5 minutes are dropped', async () => {
+describe("notifications beyond a channel's rate", () => {
+  test('sends 20 notifications a minute across all workers and drops those beyond 5 minutes', async () => {
     const workers = [newWorker(onlyDiscord), newWorker(onlyDiscord)];
     const notifications: Notification[] = [];
     for (let number = 0; number < 125; number++) {
@@ -323,7 +323,7 @@ describe('more notifications than a channel is to carry', () => {
     expect(contents().filter((text) => text.includes('could not be sent'))).not.toEqual([]);
   });
 
-  test('do not come all at once when no worker was there in their turn', async () => {
+  test('does not send overdue notifications all at once', async () => {
     const notify = newWorker(onlyDiscord);
     const waiting: Notification[] = [];
     for (let number = 0; number < 60; number++) {
@@ -342,38 +342,31 @@ describe('more notifications than a channel is to carry', () => {
     expect(contents()).toHaveLength(40);
   });
 
-  test(
-    "of one owner's agents keep nobody else's from being told of",
-    { tags: 'attack' },
-    async () => {
-      const notify = newWorker(onlyDiscord);
-      const loop = (agent: Notification['agent']) =>
-        ({ id: randomUUID(), agent, event: 'crash_loop', crashes: 3 }) as const;
-      const flooding = await newAgent('flooding', await newUser(database));
-      const flood = Array.from({ length: 130 }, () => loop(flooding));
-      await Promise.allSettled(flood.map(notify));
-      // All turns of five minutes are taken.
-      const others = [loop(await oneAgent()), loop(await oneAgent())];
-      for (const other of others) {
-        await expect(notify(other)).rejects.toSatisfy(
-          (error) => error instanceof Waiting && error.delayMs <= 60_000,
-        );
-      }
-      await timePasses(61);
-      const told = await Promise.allSettled([...flood, ...others].map(notify));
-      const sentNow = told.filter(({ status }) => status === 'fulfilled').slice(-2);
-      expect(sentNow).toMatchObject([
-        { value: { discord: 'sent' } },
-        { value: { discord: 'sent' } },
-      ]);
-    },
-  );
+  test("lets one owner's flood delay no other owner", { tags: 'attack' }, async () => {
+    const notify = newWorker(onlyDiscord);
+    const loop = (agent: Notification['agent']) =>
+      ({ id: randomUUID(), agent, event: 'crash_loop', crashes: 3 }) as const;
+    const flooding = await newAgent('flooding', await newUser(database));
+    const flood = Array.from({ length: 130 }, () => loop(flooding));
+    await Promise.allSettled(flood.map(notify));
+    // All places of the next five minutes are taken.
+    const others = [loop(await oneAgent()), loop(await oneAgent())];
+    for (const other of others) {
+      await expect(notify(other)).rejects.toSatisfy(
+        (error) => error instanceof Waiting && error.delayMs <= 60_000,
+      );
+    }
+    await timePasses(61);
+    const told = await Promise.allSettled([...flood, ...others].map(notify));
+    const sentNow = told.filter(({ status }) => status === 'fulfilled').slice(-2);
+    expect(sentNow).toMatchObject([{ value: { discord: 'sent' } }, { value: { discord: 'sent' } }]);
+  });
 
   let shared: Promise<Notification['agent']> | undefined;
   const oneAgent = () => (shared ??= newAgent());
 });
 
-test('what was told more than 30 days ago is forgotten in passing', async () => {
+test('removes records of notifications after 30 days', async () => {
   const notify = newWorker(onlyDiscord);
   await notify(degraded(await newAgent()));
   await timePasses(31 * 24 * 60 * 60);

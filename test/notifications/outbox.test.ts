@@ -54,7 +54,7 @@ const change = (
   memory: { ...MEMORY, version: ++version, state },
 });
 
-/** Channels that answer as they are told to. */
+/** Creates channels that give the scripted answers. */
 function channels(...answers: readonly (readonly Delivery[] | Error)[]) {
   const told: Notification[] = [];
   const notify = (notification: Notification): Promise<Delivery[]> => {
@@ -65,8 +65,8 @@ function channels(...answers: readonly (readonly Delivery[] | Error)[]) {
   return { told, parts: { database: database.db, notifier: { notify }, log } };
 }
 
-describe('what the watchdog writes down', () => {
-  test('is told of when an agent is degraded or left alone, once however often it is written', async () => {
+describe('notifications of recorded transitions', () => {
+  test('notifies once when an agent is degraded or in a crash loop, however often it is recorded', async () => {
     const agent = await newAgent();
     const changes = [
       change('degraded'),
@@ -90,7 +90,7 @@ describe('what the watchdog writes down', () => {
     );
   });
 
-  test('is told of with every attempt at a repair', async () => {
+  test('notifies once of each repair attempt', async () => {
     const agent = await newAgent();
     const made = change('repairing');
     await store.recordTransition(agent, made);
@@ -104,7 +104,7 @@ describe('what the watchdog writes down', () => {
   });
 });
 
-test('what was made by who knew less than is written down is refused, and tells nobody', async () => {
+test('refuses a transition based on outdated memory and notifies nobody', async () => {
   const agent = await newAgent();
   const late = change('crash_loop');
   const newest = change('running', 'healthy');
@@ -117,9 +117,9 @@ test('what was made by who knew less than is written down is refused, and tells 
   expect(row).toEqual({ watchdog: newest.memory });
 });
 
-describe('what waits to be told', () => {
+describe('pending notifications', () => {
   test(
-    "is taken up owner by owner: one's flood is behind another's first",
+    "sends in turn by owner, so that one owner's flood delays no other",
     { tags: 'attack' },
     async () => {
       const flooding = await newAgent(await newUser(database));
@@ -136,7 +136,7 @@ describe('what waits to be told', () => {
 
   const oneWaits = async () => store.recordTransition(await newAgent(), change('degraded'));
 
-  test('is told once, however many processes look', async () => {
+  test('sends each pending notification once across processes', async () => {
     for (let count = 0; count < 12; count++) await oneWaits();
     const processes = [channels(), channels(), channels()];
     await Promise.all(processes.map(({ parts }) => sendDue(parts)));
@@ -146,7 +146,7 @@ describe('what waits to be told', () => {
     expect(await waiting()).toBe(0);
   });
 
-  test('comes again when a channel is to be told later, and not before', async () => {
+  test("retries a notification when the channel's wait is over, and not before", async () => {
     await oneWaits();
     const later = { outcome: 'waiting', delayMs: 60_000, reason: 'busy' } as const;
     const { told, parts } = channels([
@@ -160,7 +160,7 @@ describe('what waits to be told', () => {
     expect(await waiting()).toBe(0);
   });
 
-  test('comes again when whoever had taken it up has died over it', async () => {
+  test('retries a notification whose process died', async () => {
     await oneWaits();
     const { told, parts } = channels(new Error('killed'));
     expect([await sendDue(parts), await sendDue(parts)]).toEqual([1, 0]);
@@ -169,7 +169,7 @@ describe('what waits to be told', () => {
     expect(told[0]).toEqual(told[1]);
   });
 
-  test('is told to the log when a channel drops it', async () => {
+  test('logs a notification that a channel drops', async () => {
     await oneWaits();
     const reason = 'discord refused the message with status status 401';
     const { parts } = channels([{ channel: 'discord', outcome: 'dropped', reason }]);
@@ -180,7 +180,7 @@ describe('what waits to be told', () => {
   });
 });
 
-test('of a memory that is missing operators are told, whoever has found it', async () => {
+test('notifies operators of a missing memory, whether a check or an operation finds it', async () => {
   const agent = await newAgent();
   await store.recordTransition(agent, change('crash_loop', 'memory_missing'));
   const transition = change('crash_loop', 'memory_missing');
@@ -196,7 +196,7 @@ test('of a memory that is missing operators are told, whoever has found it', asy
   expect(told.map(({ event }) => event)).toEqual(['memory_missing', 'memory_missing']);
 });
 
-test('of an agent that Docker refuses to stop operators are told, and its owner until it is', async () => {
+test('notifies operators of a refused stop, and shows the owner an error until it succeeds', async () => {
   const agent = await newAgent();
   const { agentId } = agent;
   const found = async () => {

@@ -10,7 +10,7 @@ const read = (html: string) => readPage(pageOf(html), 'read');
 
 const SENTENCE = 'The river rises in the hills, runs past the old mill and ends in the lake.';
 const some = (count: number) => Array(count).fill(SENTENCE).join(' ');
-/** What the pages below are about. */
+/** Main text of the pages below. */
 const ARTICLE = some(10);
 const CONTENT = `<p>${ARTICLE}</p><p>${ARTICLE}</p>`;
 const OTHER = SENTENCE.replace('river', 'brook');
@@ -20,12 +20,12 @@ const labels = (count: number) => '<p>Label</p>'.repeat(count);
 const links = (count: number) =>
   `<ul>${Array.from({ length: count }, (_, index) => `<li><a href="/${index}">Other ${index}</a></li>`).join('')}</ul>`;
 
-/** CONTENT stands for two paragraphs. */
+/** Joins paragraphs; CONTENT stands for two of them. */
 const texts = (...all: readonly string[]) =>
   all.flatMap((text) => (text === 'CONTENT' ? [ARTICLE, ARTICLE] : [text])).join('\n\n');
 type Rule = readonly [what: string, html: string, text: string];
 
-describe('What a page says of its places', () => {
+describe('parts marked by the page', () => {
   const rules: readonly Rule[] = [
     ['hidden', `${CONTENT}<p hidden>${OTHER}</p>`, 'CONTENT'],
     ['hidden from readers', `${CONTENT}<p aria-hidden=true>${OTHER}</p>`, 'CONTENT'],
@@ -35,7 +35,7 @@ describe('What a page says of its places', () => {
     ['in a dialog', `${CONTENT}<dialog open><p>${OTHER}</p></dialog>`, 'CONTENT'],
     ['said of cookies', `${CONTENT}<div id=cookieNotice><p>${OTHER}</p></div>`, 'CONTENT'],
     ['of a header', `<header><p>${OTHER}</p></header>${CONTENT}`, 'CONTENT'],
-    ['what others say of it', `${CONTENT}<div class=reviews><p>${OTHER}</p></div>`, 'CONTENT'],
+    ['reviews', `${CONTENT}<div class=reviews><p>${OTHER}</p></div>`, 'CONTENT'],
     ['a price, in its data', `${CONTENT}<div itemprop=offers><p>${OTHER}</p></div>`, 'CONTENT'],
     [
       'counted by a link to it',
@@ -53,12 +53,12 @@ describe('What a page says of its places', () => {
     ['like it', `${CONTENT}<div class="block upsell"><p>${OTHER}</p></div>`, 'CONTENT'],
     ['one review', `${CONTENT}<div id=review_area><p>${OTHER}</p></div>`, 'CONTENT'],
     [
-      'what a picture shows',
+      'the caption of a picture',
       `${CONTENT}<figure><figcaption>${OTHER}</figcaption></figure>`,
       'CONTENT',
     ],
     [
-      'what a picture shows, by its class',
+      'the caption of a picture, by its class',
       `${CONTENT}<p class=img-caption>${OTHER}</p>`,
       'CONTENT',
     ],
@@ -70,14 +70,14 @@ describe('What a page says of its places', () => {
     ['disclaimed', `${CONTENT}<p class=disclaimer>${OTHER}</p>`, 'CONTENT'],
     ['in a word with two heads', `${CONTENT}<p class=siteBreadcrumb>${OTHER}</p>`, 'CONTENT'],
   ];
-  test.each(rules)('leaves out what is %s', (_what, html, text) => {
+  test.each(rules)('leaves out marked text: %s', (_what, html, text) => {
     expect(read(`<div>${html}</div>`).text).toBe(texts(text));
   });
 
   test.each([
     ...['navigation', 'banner', 'contentinfo', 'complementary', 'search', 'menu', 'menubar'],
     ...['dialog', 'alertdialog', 'alert', 'toolbar', 'tooltip'],
-  ])('leaves out what has the role of a %s', (role) => {
+  ])('leaves out an element with the role %s', (role) => {
     const html = `${CONTENT}<div role=${role}><p>${OTHER}</p></div><p>${SHORT}</p>`;
     expect(read(`<div>${html}</div>`).text).toBe(texts('CONTENT', SHORT));
   });
@@ -90,12 +90,12 @@ describe('What a page says of its places', () => {
       '<div>',
       `<p>${some(6)}</p><form><input type=email></form></div>`,
     ],
-  ])('leaves in %s', (_what, link, begin, end) => {
+  ])('keeps %s', (_what, link, begin, end) => {
     const text = read(`<div>${link}${CONTENT}${begin}<p>${OTHER}</p>${end}</div>`).text;
     expect(text).toContain(OTHER);
   });
 
-  test('leaves in what is hidden while something else goes on', () => {
+  test('keeps text that is hidden only during another action', () => {
     const page = `<div>${CONTENT}<p class="rte quick-add-hidden">${OTHER}</p></div>`;
     expect(read(page).text).toBe(texts('CONTENT', OTHER));
   });
@@ -134,12 +134,12 @@ describe('What a page says of its places', () => {
     ['named by its text', `<p id=what-a-long-review-says>${OTHER}</p>`, OTHER],
     ['long, and about prices', `<div class=price><p>${some(5)}</p></div>`, some(5)],
   ];
-  test.each(shown)('leaves in what is %s', (_what, html, text) => {
+  test.each(shown)('keeps text that is %s', (_what, html, text) => {
     expect(read(`<div>${CONTENT}${html}</div>`).text).toBe(texts('CONTENT', text));
   });
 
   test.each(['div style="display:none"', 'main aria-hidden=true'])(
-    'leaves in what is hidden until a script shows it, which is most of a page: %s',
+    'keeps the main text when it is hidden until a script shows it: %s',
     (begin) => {
       const page = (said: string) =>
         read(`<div><p>${SHORT}</p><${begin}>${said}</${begin.split(' ', 1)[0]}></div>`).text;
@@ -148,20 +148,20 @@ describe('What a page says of its places', () => {
     },
   );
 
-  test('leaves out calls to do something, but for those that have a heading', () => {
+  test('leaves out calls to action unless they have a heading', () => {
     const page = (call: string) =>
       read(`<div>${CONTENT}<div class=cta>${call}</div><p>${SHORT}</p></div>`).text;
     expect(page(`<p>${OTHER}</p>`)).toBe(texts('CONTENT', SHORT));
     expect(page(`<h2>Part</h2><p>${OTHER}</p>`)).toBe(texts('CONTENT', 'Part', OTHER, SHORT));
   });
 
-  test('leaves out what costs something, in a few words', () => {
+  test('leaves out short texts about prices', () => {
     expect(read(`<div>${CONTENT}<div class=price><p>${OTHER}</p></div></div>`).text).toBe(
       texts('CONTENT'),
     );
   });
 
-  test('leaves in a form around most of the page', () => {
+  test('keeps a form around most of the page', () => {
     const page = `<p>${some(3)}</p><form>${posts.map(([text]) => `<div>${text}</div>`).join('')}</form>`;
     expect(read(page).text).toBe(texts(some(3), ...posts.map(([text]) => text)));
   });
@@ -169,14 +169,14 @@ describe('What a page says of its places', () => {
   test.each([
     ['a class', (index: number) => `class="comment c${index}"`],
     ['its data', () => 'itemprop=comment'],
-  ])('leaves in comments that are most of the page and named one by one, by %s', (_what, name) => {
+  ])('keeps comments that are most of the page when each is named by %s', (_what, name) => {
     const page = posts.map(([text, index]) => `<div ${name(index)}>${text}</div>`).join('');
     expect(read(`<h1>What to do</h1>${page}`).text).toBe(
       texts('What to do', ...posts.map(([text]) => text)),
     );
   });
 
-  test('leaves out comments that are most of the page where there is an article', () => {
+  test('leaves out comments that are most of the page beside an article', () => {
     const comments = `<div class=comment><p>${some(9)}</p></div>`.repeat(9);
     const page = (kind: string) => `<div${kind}><div>${ARTICLE.repeat(3)}</div>${comments}</div>`;
     expect(read(page('')).text).toBe(ARTICLE.repeat(3));
@@ -184,7 +184,7 @@ describe('What a page says of its places', () => {
     expect(read(forum).text).toBe(texts(ARTICLE.repeat(3), ...Array<string>(9).fill(some(9))));
   });
 
-  test('reads what is there without scripts where that is almost all', () => {
+  test('reads noscript text only if it is almost all of the page', () => {
     expect(read(`<div>Wait</div><noscript><div>${CONTENT}</div></noscript>`).text).toBe(
       texts('CONTENT'),
     );
@@ -192,29 +192,29 @@ describe('What a page says of its places', () => {
     expect(read(beside).text).toBe(texts('CONTENT'));
   });
 
-  test('leaves in the header of an article', () => {
+  test('keeps the header of an article', () => {
     const page = `<article><header><p>${OTHER}</p></header>${CONTENT}</article>`;
     expect(read(page).text).toBe(texts(OTHER, 'CONTENT'));
   });
 
-  test('is not what a heading’s name is made of', () => {
+  test('keeps a heading whose id resembles the name of a widget', () => {
     const page = `${CONTENT}<h2 id="sharing-water">Sharing water</h2><p>${OTHER}</p>`;
     expect(read(page).text).toBe(texts('CONTENT', 'Sharing water', OTHER));
   });
 
-  test('does not count where the headline is in it, or where it is called content as well', () => {
+  test("ignores a widget's class around the headline or beside a content class", () => {
     const page = `<div class=social-page><h1>The head</h1></div>${CONTENT}<div class="entry meta"><p>${OTHER}</p></div>`;
     expect(read(page).text).toBe(texts('The head', 'CONTENT', OTHER));
   });
 
-  test('leaves out comments that are less than half of a page', () => {
+  test('leaves out comments that are less than half of the page', () => {
     const comments = `<div class=comment><p>${OTHER}</p></div>`.repeat(9);
     const page = `<div><p>${some(6)}</p><p>${some(5)}</p><div class=comments>${comments}</div></div>`;
     expect(read(page).text).toBe(texts(some(6), some(5)));
   });
 });
 
-describe('The region of the content', () => {
+describe('content region', () => {
   const apart: readonly Rule[] = [
     ['labels around it', `<div>${CONTENT}</div>${labels(10)}<p>${SHORT}</p>`, 'CONTENT'],
     [
@@ -222,39 +222,39 @@ describe('The region of the content', () => {
       `<div>${CONTENT}</div>${`<p><a href="/1">${OTHER}</a></p>`.repeat(2)}<p>${SHORT}</p>`,
       'CONTENT',
     ],
-    ['what is beside an article', `<article>${CONTENT}</article><p>${OTHER}</p>`, 'CONTENT'],
+    ['text beside an article', `<article>${CONTENT}</article><p>${OTHER}</p>`, 'CONTENT'],
     [
       'a table beside an article',
       `<article>${CONTENT}</article><table><tr><td>${some(4)}</td></tr></table>`,
       'CONTENT',
     ],
     [
-      'what is beside the body of an article',
+      'text beside the body of an article',
       `<div itemprop=articleBody>${CONTENT}</div><p>${some(3)}</p>`,
       'CONTENT',
     ],
-    ['what is beside the main part', `<div role=main>${CONTENT}</div><p>${OTHER}</p>`, 'CONTENT'],
-    ['what is beside a post', `<div class=post>${CONTENT}</div><p>${SHORT}</p>`, 'CONTENT'],
+    ['text beside the main part', `<div role=main>${CONTENT}</div><p>${OTHER}</p>`, 'CONTENT'],
+    ['text beside a post', `<div class=post>${CONTENT}</div><p>${SHORT}</p>`, 'CONTENT'],
     [
-      'what has the same name and says nothing',
+      'boilerplate with the class of the content',
       `<div class=tab>${CONTENT}</div><div class=tab>${'<p>Shipping and handling of all orders</p>'.repeat(3)}</div>`,
       'CONTENT',
     ],
   ];
-  test.each(apart)('is without %s', (_what, html, text) => {
+  test.each(apart)('leaves out of the content region %s', (_what, html, text) => {
     expect(read(`<div>${html}</div>`).text).toBe(texts(text));
   });
 
-  test('is one with others in the page, not the page', () => {
+  test('selects one part of the page, not the whole page', () => {
     expect(read(`<div>${CONTENT}</div><p>${OTHER}</p>`).text).toBe(texts('CONTENT'));
   });
 
-  test('has the code that stands apart from what is said of it', () => {
+  test('keeps code together with its explanation', () => {
     const page = `<div><div><p>${some(7)}</p></div><div><pre>${ARTICLE}</pre></div></div>`;
     expect(read(page).text).toBe(texts(some(7), ARTICLE));
   });
 
-  test('is the whole page in a summary where all of it is less than 100 words', () => {
+  test('summarizes the whole page if it has less than 100 words', () => {
     const page = `${links(3)}<div><p>${some(4)}</p><p>12 May</p></div>`;
     expect(readPage(pageOf(page), 'summarize').paragraphs.slice(-2)).toEqual([some(4), '12 May']);
     expect(readPage(pageOf(page), 'summarize').paragraphs).toContain('Other 0');
@@ -263,7 +263,7 @@ describe('The region of the content', () => {
 
   const part = (text: string) => `<div><h2>Part</h2><p>${text}</p></div>`;
 
-  test('is all of a page that says little, in many places, and not the largest of them', () => {
+  test('keeps all parts of a page that says little in many places', () => {
     const said = '这条河发源于山中，流过古老的磨坊，最后注入湖泊。'.repeat(5);
     const parts = [said, OTHER, OTHER].map((text, index) =>
       part(text).replace('Part', `Part ${index}`),
@@ -273,12 +273,12 @@ describe('The region of the content', () => {
     );
   });
 
-  test('is one place of a page that says little elsewhere', () => {
+  test('selects the only part of a page with a longer text', () => {
     const page = `${part(some(5))}${links(20)}<div><p>${SHORT}</p></div>`;
     expect(read(page).text).toBe(texts('Part', some(5)));
   });
 
-  test('is little more than nothing where that is all', () => {
+  test('returns the links of a page that has almost nothing else', () => {
     expect(read(`${links(3)}<p>${SHORT}</p>`).text).toContain('Other 0');
   });
 
@@ -289,7 +289,7 @@ describe('The region of the content', () => {
   const inCards = (count: number) =>
     Array.from({ length: count }, (_, index) => texts(`Card ${index}`, OTHER)).join('\n\n');
 
-  test('is that of cards, each one link, where a page is made of them', () => {
+  test('keeps the texts of link cards when a page consists of them', () => {
     expect(read(`<div>${links(3)}${cards(4)}<p>Press</p></div>`).text).toBe(inCards(4));
     expect(read(`<div>${cards(12)}</div><div><p>${ARTICLE}</p></div>`).text).toContain(inCards(12));
     const front = `<div><h2>Part</h2><p>${some(4)}</p></div><div><h2>Part</h2>${cards(2)}</div>`;
@@ -298,13 +298,13 @@ describe('The region of the content', () => {
     expect(read(parts).text).toBe(texts('Part', some(4), inCards(2)));
   });
 
-  test('is without cards where it says more than they do', () => {
+  test('leaves out cards when the page says more than they do', () => {
     expect(read(`<div><p>${some(12)}</p><p>${ARTICLE}</p>${cards(4)}</div>`).text).toBe(
       texts(some(12), ARTICLE),
     );
   });
 
-  test('has sentences that are one link each, but not below an article', () => {
+  test('keeps linked sentences, except below an article', () => {
     const offer = (index: number) => `${OTHER} That is mill nr ${index}.`;
     const page = (above: string) =>
       read(
@@ -314,20 +314,20 @@ describe('The region of the content', () => {
     expect(page(some(20))).toBe(some(20));
   });
 
-  test('is without cards and teasers below an article, however many', () => {
+  test('leaves out cards and teasers below an article, however many', () => {
     expect(read(`<div>${CONTENT}${cards(40)}</div>`).text).toBe(texts('CONTENT'));
     const teasers = `<h2><a href="/x">Part</a></h2><p>${OTHER}</p>`.repeat(40);
     expect(read(`<div>${CONTENT}${teasers}</div>`).text).toBe(texts('CONTENT'));
   });
 
-  test('is without long teasers that end a page, but for one or two', () => {
+  test('leaves out long teasers at the end of a page unless there are only one or two', () => {
     const teasers = (count: number) =>
       `<h2><a href="/x">Part</a></h2><p>${some(7)}</p>`.repeat(count);
     expect(read(`<div>${CONTENT}${teasers(3)}</div>`).text).toBe(texts('CONTENT'));
     expect(read(`<div>${CONTENT}${teasers(1)}</div>`).text).toBe(texts('CONTENT', 'Part', some(7)));
   });
 
-  test('weighs Chinese by what it says', () => {
+  test('weighs Chinese text like text with spaces', () => {
     const chinese = '这条河发源于山中，流过古老的磨坊，最后注入湖泊。'.repeat(6);
     const line = '这条河发源于山中流过古老的磨坊和3座桥最后注入湖泊流向大海';
     expect(read(`<div><p>${chinese}</p><p>${chinese}</p><p>${line}</p></div>`).text).toBe(
@@ -336,8 +336,8 @@ describe('The region of the content', () => {
   });
 });
 
-describe('The content', () => {
-  /** Each with something above its text. */
+describe('content', () => {
+  /** Builds entries with something above each text. */
   const entries = (count: number, above: (index: number) => string) =>
     Array.from(
       { length: count },
@@ -372,12 +372,12 @@ describe('The content', () => {
       texts('CONTENT', SHORT),
     ],
     [
-      'what other things are called and cost, with what heads them',
+      'names and prices of other products, with their heading',
       `${CONTENT}<div>Also bought</div>${'<div><a href="/1">Other</a></div><div>12,50 €</div>'.repeat(2)}<p>${SHORT}</p>`,
       texts('CONTENT', SHORT),
     ],
     [
-      'what stands at each of its teasers',
+      'bylines of its teasers',
       entries(3, (index) => `${head(index)}<i>By Ada</i>`),
       [0, 1, 2].map((index) => texts(`Part ${index}`, some(4))).join('\n\n'),
     ],
@@ -387,12 +387,12 @@ describe('The content', () => {
       texts(some(4), some(4)),
     ],
     [
-      'what its site is called',
+      'the name of its site',
       `<h1><a href="https://a.test/">The site</a></h1>${labels(3)}<p>${SHORT}</p><div>${CONTENT}</div>`,
       'CONTENT',
     ],
     [
-      'that either, right above it',
+      'the name of its site, right above it',
       `<h2><a href="/">The site</a></h2>${labels(3)}<h2><a href="/index.html">Home</a></h2><div>${CONTENT}</div>`,
       'CONTENT',
     ],
@@ -404,14 +404,14 @@ describe('The content', () => {
     ],
     ['a last line with a number', `${CONTENT}<p>Written on the 12th of the month</p>`, 'CONTENT'],
   ];
-  test.each(without)('is without %s', (_what, html, text) => {
+  test.each(without)('leaves out of the content %s', (_what, html, text) => {
     expect(read(`<div>${html}</div>`).text).toBe(texts(...text.split('\n\n')));
   });
 
   const long = `See what others have said of this river, and of the mill that stands beside it, here`;
   const within: readonly Rule[] = [
     [
-      'what stands above its headline, where that is much',
+      'a long text above its headline',
       `<p>${ARTICLE}</p><h1>The head</h1><p>${ARTICLE}</p>`,
       texts(ARTICLE, 'The head', ARTICLE),
     ],
@@ -446,7 +446,7 @@ describe('The content', () => {
       texts(some(3), ...Array.from({ length: 9 }, (_, index) => `${long} ${index}`), some(3)),
     ],
     [
-      'what stands above each of its parts, where they are no teasers',
+      'lines above the texts of parts that are no teasers',
       `<p>${ARTICLE}</p>${entries(3, (index) => `<h2>Part</h2><div>Step ${index}</div>`)}`,
       texts(
         ARTICLE,
@@ -472,7 +472,7 @@ describe('The content', () => {
       entriesOf(3, (index) => texts(`Part ${index}`, LINE)),
     ],
     [
-      'what stands at one or two of its teasers',
+      'lines at one or two of its teasers',
       `<p>${ARTICLE}</p>${entries(3, (index) => `${head(index)}${index === 0 ? '' : '<div>One line</div>'}`)}`,
       texts(
         ARTICLE,
@@ -500,18 +500,18 @@ describe('The content', () => {
     ['terms and what they mean', '<dl><dt>Weight</dt><dd>1 kg</dd></dl>', 'Weight\n1 kg'],
     ['spaces that are not seen, as spaces', '<p>one&#x200b;two</p>', 'one two'],
   ];
-  test.each(within)('has %s', (_what, html, text) => {
+  test.each(within)('keeps in the content %s', (_what, html, text) => {
     expect(read(`<div>${html}</div>`).text).toBe(text);
   });
 
-  test('has code in a fence that is longer than any in it', () => {
+  test('fences code with more backticks than the code contains', () => {
     expect(read('<pre>a ````b</pre>').markdown).toBe('`````\na ````b\n`````');
   });
 });
 
-describe('Posts', () => {
+describe('posts', () => {
   const SAID = some(3);
-  /** A table of rows, or elements with a class, in each of which somebody says something. */
+  /** Builds elements with a class, each of them a post. */
   const posts = (count: number, of: (index: number) => string) =>
     Array.from(
       { length: count },
@@ -574,18 +574,18 @@ describe('Posts', () => {
       'beside each, and called a cell as well',
       posts(3, (index) => `<div class=cell>Posts of Ada: ${index}</div>${body}`),
     ],
-  ])('are without what stands %s', (_what, html) => {
+  ])('leaves out of posts the text %s', (_what, html) => {
     expect(read(`<div>${html}</div>`).text).toBe(texts(SAID, SAID, SAID));
   });
 
-  test('in a table are without its other cells, and what is above all of them', () => {
+  test('leaves out the header row and other cells of posts in a table', () => {
     const row = (index: number) =>
       `<tr><td class=row${index}><b>Ada</b><br>Posts ${index}</td><td class=row${index}><table><tr><td>Written on day ${index}</td></tr><tr><td>${SAID}</td></tr></table></td></tr>`;
     const page = `<table><tr><th>Author</th><th>Post</th></tr>${row(1)}${row(2)}${row(3)}</table>`;
     expect(read(page).text).toBe(texts(SAID, SAID, SAID));
   });
 
-  test('are told by an author that the page itself leaves out', () => {
+  test('recognises posts by an author line that is itself left out', () => {
     const page = posts(
       3,
       (index) =>
@@ -620,17 +620,17 @@ describe('Posts', () => {
       `<p>${some(12)}</p>${posts(2, (index) => `<div>Part by Ada ${index}</div>${body}`)}`,
       'Part by Ada 0',
     ],
-  ])('are not %s', (_what, html, text) => {
+  ])('does not treat as posts %s', (_what, html, text) => {
     expect(read(`<div><p>${SHORT}</p>${html}<p>${SENTENCE}</p></div>`).text).toContain(text);
   });
 
-  test('are without the line that says when, where each begins with it', () => {
+  test('removes the date line of posts if each begins with one', () => {
     const dated = (index: number, when: string) =>
       `<div>Posts of Ada: ${index}</div><div class=message-body>${when}<br>${SAID}</div>`;
     const page = (of: (index: number) => string) => read(`<div>${posts(3, of)}</div>`).text;
     expect(page((index) => dated(index, `12 May, 18:0${index}`))).toBe(texts(SAID, SAID, SAID));
     const sentence = `${OTHER.slice(0, 28)} 12.`;
-    for (const line of [sentence, `12 ${'of May and of many a month '.repeat(3)}`.trim()]) {
+    for (const line of [sentence, `12 ${'in May and in many a month '.repeat(3)}`.trim()]) {
       expect(page((index) => dated(index, line))).toContain(line);
     }
     const mixed = page((index) => dated(index, index === 1 ? 'Hello all' : '12 May'));
@@ -650,7 +650,7 @@ describe('Posts', () => {
       texts(SAID, SAID, 'See the mill too', SAID),
     ],
     [
-      'what is a sentence in one of them',
+      'repeated notes, if one is a sentence',
       posts(
         3,
         (index) =>
@@ -668,39 +668,42 @@ describe('Posts', () => {
       `${signed('')}<div class=reply>${OTHER}</div>${signed('')}<div class=reply>${OTHER}</div>`,
       texts(SAID, SAID, SAID, OTHER, SAID, SAID, SAID, OTHER),
     ],
-  ])('have %s', (_what, html, text) => {
+  ])('keeps in posts %s', (_what, html, text) => {
     expect(read(`<div><p>${SHORT}</p>${html}</div>`).text).toBe(texts(SHORT, text));
   });
 
   test.each([
-    ['who changed one, and when', '<p>Changed by <a href="/u1">Ada 1</a> at 18:04 once.</p>'],
-    ['whose words are quoted, on a line', '<div>Ada 1 wrote:</div>'],
-    ['whose words are quoted, by the name alone', '<div>Says <b>Ada 1</b></div>'],
-  ])('are without %s', (_what, html) => {
+    [
+      'an edit notice with a name and a time',
+      '<p>Changed by <a href="/u1">Ada 1</a> at 18:04 once.</p>',
+    ],
+    ['the author of a quote, on a line', '<div>Ada 1 wrote:</div>'],
+    ['the author of a quote, by the name alone', '<div>Says <b>Ada 1</b></div>'],
+  ])('leaves out of posts %s', (_what, html) => {
     expect(read(`<div>${signed(html)}</div>`).text).toBe(texts(SAID, SAID, SAID));
   });
 
-  test('are without who is cited, before what they said', () => {
+  test('leaves out the author cited before a quote', () => {
     const quote = `<blockquote><cite>Ada 1 on 3 May 2021</cite>${OTHER}</blockquote>`;
     expect(read(`<div>${signed(quote)}</div>`).text).toBe(texts(SAID, SAID, OTHER, SAID));
   });
 
-  test('are without who is quoted above a break in the line', () => {
+  test('leaves out the author above a line break in a quote', () => {
     const quote = `<p>Ada 1 on 3 May 2021<br>${OTHER}</p>`;
     expect(read(`<div>${signed(quote)}</div>`).text).toBe(texts(SAID, SAID, OTHER, SAID));
   });
 
-  test('are all of a page below its title', () => {
+  test('reads only the title and the posts of a page', () => {
     const page = `<h1>The mill</h1><h2>Answers</h2>${signed('')}<div><h2>Join in</h2><p>${OTHER}</p></div><p>${OTHER}</p>`;
     expect(read(`<div>${page}</div>`).text).toBe(texts('The mill', SAID, SAID, SAID));
   });
 
-  test('are not the parts of a page of which one says almost all', () => {
+  test('finds posts within the one part that has almost all text', () => {
     const page = `<div class=part>${signed('')}</div><div class=part><p>${SENTENCE}</p></div>`;
     expect(read(`<div>${page}</div>`).text).toBe(texts(SAID, SAID, SAID));
   });
 
-  test('have the same title, and are without what stands beside it', () => {
+  test('keeps the common title of posts once, without the text beside it', () => {
     const page = posts(
       3,
       (index) =>
@@ -710,7 +713,7 @@ describe('Posts', () => {
   });
 });
 
-describe('A page of goods', () => {
+describe('page of products', () => {
   const goods = (count: number) =>
     `<h2>New</h2><ul>${Array.from({ length: count }, (_, index) => `<li><a href="/${index}"><h3>Soap nr ${index}</h3></a><p>8,50 €</p><a href="/add">Add it</a></li>`).join('')}</ul>`;
   const names = (count: number) =>
@@ -718,14 +721,14 @@ describe('A page of goods', () => {
   const shop = (text: string, count = 5) =>
     `<div><h1>The shop</h1><p>${text}</p>${goods(count)}<h2>Why so?</h2><p>${OTHER} ${OTHER}</p></div>`;
 
-  test('has what they are called, and not what they cost', () => {
+  test('lists the names of products without their prices', () => {
     const page = shop(OTHER).replaceAll('<h3>', '<i>Sale</i><h3>');
     expect(read(page).text).toBe(
       texts('The shop', OTHER, 'New', names(5), 'Why so?', `${OTHER} ${OTHER}`),
     );
   });
 
-  test('has what leads to other pages, and prices that are links', () => {
+  test('lists products with linked prices and keeps teasers of other pages', () => {
     const teaser = `<div><h3><a href="/t">The mill</a></h3><p>${OTHER}</p></div>`;
     const page = shop(OTHER).replace('<h2>Why', `${teaser}<h2>Why`);
     expect(
@@ -740,7 +743,7 @@ describe('A page of goods', () => {
     ['others are related', shop(OTHER, 3) + `<div class=related>${goods(3)}</div>`],
     ['it says much else', shop(some(25))],
     ['it is itself one of them', shop(OTHER).replace('</h1>', '</h1><p>12,50 €</p>')],
-  ])('is none where %s', (_what, html) => {
+  ])('lists no products where %s', (_what, html) => {
     expect(read(html).text).not.toContain('Soap');
   });
 
@@ -751,24 +754,24 @@ describe('A page of goods', () => {
     ['a heading', `<h2>Shipping &amp; returns</h2><p>${OTHER}</p>`],
     ['a heading in another language', `<h3>返品・交換について</h3><p>${OTHER}</p>`],
     ['a term of a list', `<dl><dt>배송비</dt><dd>3,000원 and 2,000원</dd></dl>`],
-  ])('of which it sells one says nothing of all the others below %s', (_what, html) => {
+  ])('leaves out general shop terms of a product page below %s', (_what, html) => {
     const size = '<h2>Its size</h2><p>It is as wide as it is long, and half as high as that.</p>';
     expect(one(`${html}${size}`)).toBe(one(size));
   });
 
   test.each([
-    ['nothing is sold', `<h2>Shipping</h2><p>${OTHER}</p>`, ''],
-    ['that is what it is for', `<h2>Shipping</h2><p>${some(12)}</p>`, undefined],
+    ['no product is sold', `<h2>Shipping</h2><p>${OTHER}</p>`, ''],
+    ['the page is about them', `<h2>Shipping</h2><p>${some(12)}</p>`, undefined],
     ['a sentence has the word', `<h2>${SENTENCE} Shipping</h2><p>${OTHER}</p>`, undefined],
     ['the word is within another', `<h2>Worshipping</h2><p>${OTHER}</p>`, undefined],
-  ])('says so where %s', (_what, html, price) => {
+  ])('keeps shop terms where %s', (_what, html, price) => {
     expect(one(html, price)).toContain(html.includes(OTHER) ? OTHER : some(12));
   });
 });
 
-describe('A page of shelves', () => {
+describe('page of product shelves', () => {
   const name = (index: number) => `Soap nr ${index}`;
-  /** A price is called one, as on most pages, and left out elsewhere. */
+  /** Builds a product; its price has the class `price`, which is left out elsewhere. */
   const thing = (index: number, more = '') =>
     `<li class=thing><a href="/${index}">${name(index)}</a><p class=price>${index + 3},50 €</p>${more}<a href="/add">Add it</a></li>`;
   const shelf = (count: number, more?: (index: number) => string) =>
@@ -780,11 +783,11 @@ describe('A page of shelves', () => {
   const page = (shelves: string, text = OTHER) =>
     read(`<div><h1>The shop</h1><p>${text}</p>${shelves}</div>`).text;
 
-  test('has what each thing is called, and what it costs', () => {
+  test('lists the name and price of each product', () => {
     expect(page(shelf(8))).toBe(texts('The shop', OTHER, lines(8)));
   });
 
-  test('has what else is said of each, and once', () => {
+  test('lists further text of each product once', () => {
     const more = (index: number) => `<p>Of oil nr ${index}</p>`;
     expect(page(shelf(9, (index) => more(index).repeat(2)))).toBe(
       texts(
@@ -795,7 +798,7 @@ describe('A page of shelves', () => {
     );
   });
 
-  test('has sentences that are said of things, which make no posts of them', () => {
+  test('keeps sentences about products without treating them as posts', () => {
     expect(page(shelf(9, () => `<p>${SENTENCE}</p>`))).toBe(
       texts(
         'The shop',
@@ -805,12 +808,12 @@ describe('A page of shelves', () => {
     );
   });
 
-  test('is without what is hidden on them, and what the page leaves out of each', () => {
+  test('leaves out hidden and excluded parts of each product', () => {
     const more = () => `<p hidden>Old price 20 €</p><p class=rating>Be the first</p>`;
     expect(page(shelf(8, more))).toBe(texts('The shop', OTHER, lines(8)));
   });
 
-  test('has things without a price, where they are few', () => {
+  test('keeps products without a price if they are few', () => {
     const text = page(shelf(10).replace('3,50 €', 'Sold out'));
     expect(text).toContain(`${name(0)}\nSold out\n${name(1)}\n4,50 €`);
     expect(page(shelf(10).replaceAll(/[3-6],50 €/g, 'Sold out'))).not.toContain('7,50 €');
@@ -822,28 +825,28 @@ describe('A page of shelves', () => {
     ['the page says much else', page(`${shelf(8)}<p>${some(40)}</p>`)],
     ['it is itself a thing with a price', page(shelf(8), '12,50 €')],
     ['they are beside the content', page(`<aside>${shelf(8)}</aside><p>${SHORT}</p>`)],
-  ])('is none where %s', (_what, text) => {
+  ])('lists no shelves where %s', (_what, text) => {
     expect(text).not.toContain('3,50 €');
   });
 });
 
-describe('A page about other pages', () => {
+describe('page about other pages', () => {
   const head = (number: number) => `How mill nr ${number} came to the lake`;
   const teaser = (number: number, text: string) =>
     `<div class=card><div class=meta><a href="/topic">Mills</a><h3><a href="/${number}">${head(number)}</a></h3>${text}</div></div>`;
   const said = [0, 1, 2].map((number) => teaser(number, `<p>${SHORT}</p>`)).join('');
   const inText = [0, 1, 2].flatMap((number) => [head(number), SHORT]);
 
-  test('has what is called a label, and holds a heading', () => {
+  test('keeps a heading within an element classed as metadata', () => {
     expect(read(`<div>${said}</div>`).text).toBe(texts(...inText));
   });
 
-  test('has headings with nothing below them between other links', () => {
+  test('keeps headings without a text between other teasers', () => {
     const page = `<div>${said}${teaser(3, '')}${teaser(4, '')}${teaser(5, `<p>${SHORT}</p>`)}</div>`;
     expect(read(page).text).toBe(texts(...inText, head(3), head(4), head(5), SHORT));
   });
 
-  test('is without what stands around its main part', () => {
+  test('leaves out text around the main part of an overview', () => {
     const many = Array.from({ length: 9 }, (_, number) =>
       teaser(number, `<p>${SHORT}</p>${labels(3)}`),
     ).join('');
@@ -855,7 +858,7 @@ describe('A page about other pages', () => {
   });
 });
 
-test('Tables in cells of tables lay out a page: what their cells say is no row', () => {
+test('treats nested layout tables as text, not as rows', () => {
   const panel = `<td><a href="/ada">Ada</a><p>Posts</p><p>Points</p></td>`;
   const page = (row: string) => `<table><tr>${panel}<td>${row}</td></tr></table>`.repeat(3);
   const nested = page(`<table><tr><td>${SENTENCE}</td></tr></table>`);
@@ -865,7 +868,7 @@ test('Tables in cells of tables lay out a page: what their cells say is no row',
   expect(read(`<div>${beside}</div>`).text).toContain(SENTENCE);
 });
 
-test('A section of characters that never ends hides nothing after it: to HTML it is a comment', () => {
+test('reads text after an unclosed CDATA section, which is a comment in HTML', () => {
   const page = `<body><![CDATA[\n<div>${CONTENT}</div></body>`;
   expect(read(page).text).toBe(texts('CONTENT'));
 });

@@ -46,6 +46,6 @@ test.each([
   ['as UTF-8 where nothing is said', Buffer.from('ü'), undefined, 'ü'],
   ['as UTF-8 where nobody knows what is said', Buffer.from('ü'), 'text/html; charset=klingon', 'ü'],
   ['as windows-1252 where it cannot be UTF-8', latin('ü'), html, 'ü'],
-])('A page is read %s', (_how, bytes, contentType, text) => {
+])('decodes a page %s', (_how, bytes, contentType, text) => {
   expect(decodeText(bytes, contentType)).toBe(text);
 });

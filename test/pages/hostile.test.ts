@@ -16,7 +16,7 @@ const times = (count: number, text: string) => text.repeat(count);
 const many = (count: number, text: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => text(index)).join('');
 
-/** Pages that are made to take a reader's time, memory, stack or word. */
+/** Pages made to exhaust a reader's time, memory or stack, or to mislead it. */
 const HOSTILE: Readonly<Record<string, string>> = {
   '200,000 nested elements': times(200_000, '<div>') + END,
   '200,000 nested inline elements': times(200_000, '<b>') + END,
@@ -54,16 +54,16 @@ const HOSTILE: Readonly<Record<string, string>> = {
   'half characters': `<p>${many(1_000, () => '&#xd800;&#xdfff;')}</p>${END}`,
 };
 
-/** Links, pictures and metadata are not looked at by the usual one. */
+/** Returns the readings to test: only `extract` reads links, pictures and metadata. */
 const readingsOf = (name: string) =>
   /links|pictures|metadata|address/.test(name) ? (['extract'] as const) : (['read'] as const);
 
-test('there are 25 of them', () => {
+test('covers at least 25 hostile pages', () => {
   expect(Object.keys(HOSTILE).length).toBeGreaterThanOrEqual(25);
 });
 
 test.each(Object.entries(HOSTILE))(
-  '%s: read or given up, and the next page is read',
+  'reads or gives up %s, then reads the next page',
   async (name, text) => {
     const asker = { owner: 'somebody', signal: new AbortController().signal };
     const page = { bytes: Buffer.from(text), contentType: 'text/html', url: 'http://page.test/' };
@@ -80,13 +80,13 @@ test.each(Object.entries(HOSTILE))(
   },
 );
 
-/** Each part of them is in hundreds of others, of which each could be asked what it holds. */
+/** Elements nested so deeply that each part could be searched hundreds of times. */
 const NESTED: Readonly<Record<string, string>> = {
   'fields for an address': times(500, '<div>') + times(20, '<input type=email>'),
   'links to places of the page': times(500, '<a href="#x">'),
 };
 
-test.each(Object.entries(NESTED))('%s deep in a large page: it is read', async (_name, text) => {
+test.each(Object.entries(NESTED))('reads %s deep in a large page', async (_name, text) => {
   const bytes = Buffer.from(text + times(60_000, '<b></b>') + END);
   const page = { bytes, contentType: 'text/html', url: 'http://page.test/' };
   const asker = { owner: 'somebody', signal: new AbortController().signal };
@@ -95,11 +95,11 @@ test.each(Object.entries(NESTED))('%s deep in a large page: it is read', async (
   });
 });
 
-test('a page that takes more memory than it may is given up; the next one is read', async () => {
+test('gives up a page beyond the memory limit and reads the next page', async () => {
   const asker = { owner: 'somebody', signal: new AbortController().signal };
   const small = new ReadingProcesses(readingProgram(), { memoryMb: 32, processes: 1 });
   try {
-    // Each sign is written in a single operation, which no thread can be stopped in.
+    // Each character is written in one operation, in which no thread can be stopped.
     const bytes = Buffer.from(`<p>${times(2_000_000, '[*_`')}</p>`);
     const page = { bytes, contentType: 'text/html', url: 'http://page.test/' };
     await expect(small.read(page, 'read', asker)).rejects.toBeInstanceOf(TooComplexError);
@@ -112,7 +112,7 @@ test('a page that takes more memory than it may is given up; the next one is rea
   }
 });
 
-test('a reader who leaves ends the process that reads for them: nobody gets what it reads', async () => {
+test('ends the reading process when its caller leaves, and discards the result', async () => {
   const left = new AbortController();
   const bytes = Buffer.from(times(400_000, '<div><p>'));
   const page = { bytes, contentType: 'text/html', url: 'http://page.test/' };

@@ -4,13 +4,13 @@ import { PageCache } from '../../src/pages/page-cache.js';
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** With its name and 200 bytes beside it, 400. */
+/** An answer that counts as 400 bytes, with its name and an overhead of 200 bytes. */
 const ANSWER = 'a'.repeat(97);
 
 const names = (kept: PageCache<string>) =>
   ['a', 'b', 'c', 'd'].filter((name) => kept.get(name) !== undefined);
 
-test('an answer is given again until its time is up, and not at all when it has none', () => {
+test('caches an answer for its lifetime, and not at all without one', () => {
   const kept = new PageCache<string>(1_000);
   kept.set('a', ANSWER, 1_000);
   kept.set('b', ANSWER, 0);
@@ -20,20 +20,20 @@ test('an answer is given again until its time is up, and not at all when it has 
   expect(names(kept)).toEqual([]);
 });
 
-test('the oldest go first where all would be too much', () => {
+test('evicts the oldest answers when the cache is full', () => {
   const kept = new PageCache<string>(800);
   for (const name of ['a', 'b', 'c']) kept.set(name, ANSWER, 1_000);
   expect(names(kept)).toEqual(['b', 'c']);
 });
 
-test('what is larger than all may be is not kept, and nothing goes for it', () => {
+test('does not cache an answer larger than the cache, and evicts nothing for it', () => {
   const kept = new PageCache<string>(800);
   kept.set('a', ANSWER, 1_000);
   kept.set('b', ANSWER.repeat(9), 1_000);
   expect(names(kept)).toEqual(['a']);
 });
 
-test('one that is kept anew, or whose time is up, takes no room twice', () => {
+test('frees the space of replaced and expired answers', () => {
   const kept = new PageCache<string>(800);
   kept.set('a', ANSWER, 1_000);
   for (let time = 0; time < 5; time++) kept.set('b', ANSWER, 1_000);

@@ -9,7 +9,7 @@ const MARK = /<!--(\[|\])-->/g;
 const WORD = /[\p{L}\p{N}]+/gu;
 
 test.each(['seen', 'unseen', 'unseen-3'] as const)(
-  'each page of the set %s says where its content begins and ends, and its label is made of words of the page',
+  'finds balanced content marks and the words of its label on each page of the set %s',
   async (set) => {
     const pages = await ownPages(set);
     expect(pages.length).toBeGreaterThan(10);
@@ -20,7 +20,7 @@ test.each(['seen', 'unseen', 'unseen-3'] as const)(
       expect(marks.length % 2, name).toBe(0);
       const html = Buffer.from(bytes).toString();
       expect(html.match(MARK), name).toBeNull();
-      // Some texts are on the page in JSON alone.
+      // Some texts occur on the page only in JSON.
       const source = html.replaceAll('\\n', ' ');
       const written = new Set(`${plainTextOf(html)} ${source}`.match(WORD));
       const missing = (text.match(WORD) ?? []).filter((word) => !written.has(word));
@@ -29,7 +29,7 @@ test.each(['seen', 'unseen', 'unseen-3'] as const)(
   },
 );
 
-test('there are 40 at least, of every kind and language that others lack, and a third of them are not seen', async () => {
+test('covers every kind and difficult language with at least 40 seen pages, and a third unseen', async () => {
   const seen = (await ownPages('seen')).length;
   const unseen = await Promise.all([ownPages('unseen'), ownPages('unseen-3')]);
   const all = [...(await ownPages('seen')), ...unseen.flat()];
@@ -41,7 +41,7 @@ test('there are 40 at least, of every kind and language that others lack, and a 
   expect([...of(1)]).toEqual(expect.arrayContaining(['ar', 'ja', 'ko', 'th', 'zh']));
 });
 
-test('no page is in two of the sets', async () => {
+test('has no page in two sets', async () => {
   const folder = path.join(projectRoot, 'bench', 'support', 'pages');
   const names = await Promise.all(
     ['seen', 'unseen', 'unseen-3'].map((set) => readdir(path.join(folder, set))),

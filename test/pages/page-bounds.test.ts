@@ -13,7 +13,7 @@ import { Pages, QueueFullError } from '../../src/pages/pages.js';
 const program = pathToFileURL(path.join(projectRoot, 'test', 'support', 'told-reader.mjs'));
 const MB = 1024 ** 2;
 
-/** Requests that the site has got, in their order. */
+/** Requests received by the site, in order. */
 let asked: string[];
 let server: http.Server;
 let port: number;
@@ -28,8 +28,8 @@ beforeEach(async () => {
       .end(`letters ${url.slice(1)}`);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  port = (server.address() as AddressInfo).port; // that of a TCP listener
-  // As they are where nothing is said of them. No name is looked up: each one means this site.
+  port = (server.address() as AddressInfo).port; // a TCP address is never a string
+  // Default limits; every name resolves to the test site.
   const resolve = () => Promise.resolve(['127.0.0.1']);
   const outbound = new OutboundClient({
     allow: allowedDestinations.parse(`127.0.0.1:${port}`),
@@ -45,7 +45,7 @@ afterEach(async () => {
 
 const NEVER = new AbortController().signal;
 
-test('a page has 10 s; 32 are fetched at once, and 200 wait', { timeout: 90_000 }, async () => {
+test('limits a page to 10 s, fetches 32 at once and queues 200', { timeout: 90_000 }, async () => {
   const clocks: AbortController[] = [];
   const timeout = AbortSignal.timeout.bind(AbortSignal);
   vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => {
@@ -55,7 +55,7 @@ test('a page has 10 s; 32 are fetched at once, and 200 wait', { timeout: 90_000 
     return clock.signal;
   });
   onTestFinished(() => void vi.restoreAllMocks());
-  // Each by another client, of another host.
+  // Reads a page of another host for another client.
   const read = (each: number) =>
     pages.read('read', `http://page-${each}.test:${port}/held-${each}`, {
       client: `203.0.113.${each}`,
@@ -72,7 +72,7 @@ test('a page has 10 s; 32 are fetched at once, and 200 wait', { timeout: 90_000 
   expect(codes).toEqual(Array(232).fill('TIMEOUT'));
 });
 
-test('64 MB of answers are kept', { timeout: 120_000 }, async () => {
+test('caches up to 64 MB of answers', { timeout: 120_000 }, async () => {
   // A letter counts for two bytes.
   const read = (bytes: number) =>
     pages.read('read', `http://page.test:${port}/${bytes / 2}`, {
@@ -81,7 +81,7 @@ test('64 MB of answers are kept', { timeout: 120_000 }, async () => {
   const sizes = [31 * MB, 32 * MB];
   for (const size of [...sizes, ...sizes]) await read(size);
   expect(asked).toEqual(sizes.map((size) => `/${size / 2}`));
-  // With one more the oldest has to go.
+  // Another answer evicts the oldest.
   await read(2 * MB);
   asked.length = 0;
   for (const size of [32 * MB, 31 * MB]) await read(size);

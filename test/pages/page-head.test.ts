@@ -15,12 +15,12 @@ const dataOf = (...things: readonly object[]) =>
     .map((thing) => `<script type="application/ld+json">${JSON.stringify(thing)}</script>`)
     .join('');
 
-describe('A page says its encoding', () => {
-  test('by a mark of UTF-16 in either order', () => {
+describe('encoding of a page', () => {
+  test('decodes UTF-16 by its byte order mark in either order', () => {
     expect(decodeText(Buffer.from('\ufeffü', 'utf16le').swap16(), undefined)).toBe('ü');
   });
 
-  test('by a meta of its first 4,096 bytes, not of one after them', () => {
+  test('reads a meta charset only within the first 4,096 bytes', () => {
     const page = (before: number) =>
       Buffer.concat([
         Buffer.from(`${' '.repeat(before)}<meta charset=windows-1251>`),
@@ -30,24 +30,24 @@ describe('A page says its encoding', () => {
     expect(decodeText(page(4_096), undefined)).toMatch(/ÿ$/);
   });
 
-  test('not by a meta in a comment without an end', () => {
+  test('ignores a meta charset in an unclosed comment', () => {
     const bytes = Buffer.from('<!-- <meta charset=gb2312> ü');
     expect(decodeText(bytes, undefined)).toMatch(/ü$/);
   });
 });
 
-describe('A page’s head', () => {
-  test('has no title from a formula', () => {
+describe('head of a page', () => {
+  test('takes no title from a formula', () => {
     expect(read('summarize', '<math><title>x</title></math><h1>One</h1>').title).toBe('One');
   });
 
-  test('has 20 headings and 100 values of metadata at most', () => {
+  test('limits headings to 20 and metadata to 100 values', () => {
     const head = many(150, (index) => `<h2>${index}</h2><meta name="og:${index}" content="a">`);
     expect(read('summarize', head).headings).toHaveLength(20);
     expect(Object.keys(read('extract', head).meta)).toHaveLength(100);
   });
 
-  test('has no text of more than 10,000 characters', () => {
+  test('cuts texts to 10,000 characters', () => {
     const long = 'a'.repeat(10_001);
     const page = `<title>${long}</title><meta name=description content=${long}><h1>${long}</h1><p>${long}</p>`;
     const { description, headings, paragraphs, title } = read('summarize', page);
@@ -64,9 +64,9 @@ describe('A page’s head', () => {
     ],
     ['no address', '<meta name=author content="https://a.test/ada">', null],
     ['none of more than 200 characters', `<meta name=author content="${'a'.repeat(201)}">`, null],
-    ['what is marked as the author', '<span itemprop=author>Ada</span>', 'Ada'],
+    ['text marked as the author', '<span itemprop=author>Ada</span>', 'Ada'],
     ['a value of its microdata', '<meta itemprop=author content=Ada>', 'Ada'],
-  ])('has for its author %s', (_what, html, byline) => {
+  ])('takes as the author %s', (_what, html, byline) => {
     expect(read('read', html).byline).toBe(byline);
   });
 
@@ -75,11 +75,11 @@ describe('A page’s head', () => {
     ['its microdata', '<meta itemprop=datePublished content="2024-05-01">', '2024-05-01'],
     ['an element', '<time datetime="2024-05-01">May</time>', '2024-05-01'],
     [
-      'nothing that is no date',
+      'an element after an invalid date',
       '<meta name=date content=soon><time datetime="2024-05-01">',
       '2024-05-01',
     ],
-  ])('has its date from %s', (_what, html, published) => {
+  ])('takes the date from %s', (_what, html, published) => {
     expect(read('read', html).published).toBe(published);
   });
 
@@ -95,18 +95,18 @@ describe('A page’s head', () => {
       'en-US',
     ],
     ['its data', dataOf({ '@type': 'Article', inLanguage: 'fr' }), 'fr'],
-  ])('has its language from %s', (_what, html, language) => {
+  ])('takes the language from %s', (_what, html, language) => {
     expect(read('read', html).language).toBe(language);
   });
 
-  test('has its publisher from its data, and its own name before that', () => {
+  test("takes the publisher from the page's data unless the page names its site", () => {
     const data = dataOf({ '@type': 'Article', publisher: { name: 'Agency' } });
     expect(read('read', data).siteName).toBe('Agency');
     const named = `${data}<meta property="og:site_name" content="The mill">`;
     expect(read('read', named).siteName).toBe('The mill');
   });
 
-  test('has the article of its data before the page that it is on, wherever they are', () => {
+  test('prefers the data of an article to that of its page', () => {
     const page = {
       '@type': 'WebPage',
       author: 'Page',
@@ -121,8 +121,8 @@ describe('A page’s head', () => {
   });
 });
 
-describe('A summary', () => {
-  test('has ten paragraphs at most, each once', () => {
+describe('summary', () => {
+  test('returns at most ten different paragraphs', () => {
     const { paragraphs } = read(
       'summarize',
       many(30, (index) => `<p>It is line ${index >> 1}.</p>`),
@@ -130,40 +130,40 @@ describe('A summary', () => {
     expect(paragraphs).toEqual(Array.from({ length: 10 }, (_, index) => `It is line ${index}.`));
   });
 
-  test('counts no words of what is not written on a page', () => {
+  test('counts no words of scripts, styles, templates and noscript', () => {
     const unwritten =
       '<script>a b</script><style>c d</style><template>e f</template><noscript>g h</noscript>';
     expect(read('summarize', `<body>${unwritten}<p>One two</p></body>`).wordCount).toBe(2);
     expect(read('summarize', `<title>a b</title>${unwritten}<p>One two</p>`).wordCount).toBe(2);
   });
 
-  test('has what a page’s data tell where the page shows little', () => {
-    const told = 'It is told in data, and nowhere else. '.repeat(15).trim();
+  test("summarizes a page's data when the page shows little", () => {
+    const told = 'It is only in data, and nowhere else. '.repeat(15).trim();
     const data = dataOf({ '@type': 'Article', articleBody: told });
     expect(read('summarize', `${data}<p>Loading</p>`).paragraphs).toEqual([told]);
   });
 
-  test('has what a page shows where its data has no more than twice of that', () => {
+  test('summarizes the shown text if the data has at most twice as much', () => {
     const shown = 'It is shown here, and that is all. '.repeat(10);
-    const told = 'It is told in data, and nowhere else. '.repeat(15);
+    const told = 'It is only in data, and nowhere else. '.repeat(15);
     const data = dataOf({ '@type': 'Article', articleBody: told });
     const { paragraphs } = read('summarize', `${data}<p>${shown}</p>`);
     expect(paragraphs).toEqual([shown.trim()]);
   });
 });
 
-describe('Links and pictures', () => {
+describe('links and pictures', () => {
   const hrefs = (html: string) => read('extract', html).links.map(({ href }) => href);
   const sources = (html: string) => read('extract', html).images.map(({ src }) => src);
 
-  test('stand by the page’s address where its base is none of the web', () => {
+  test("resolves links by the page's address if the base is not a web address", () => {
     const link = '<a href=d>x</a>';
     expect(hrefs(`<base href="javascript:x">${link}`)).toEqual(['http://a.test/b/d']);
     expect(hrefs(`<base href="http://[">${link}`)).toEqual(['http://a.test/b/d']);
     expect(hrefs(`<base href="/e/"><base href="/f/">${link}`)).toEqual(['http://a.test/e/d']);
   });
 
-  test('are those of maps as well, of https, and to the page itself by its address', () => {
+  test("includes links of image maps, https links and links to the page's full address", () => {
     expect(read('extract', '<area href="/map" alt=" the mill ">').links).toEqual([
       { href: 'http://a.test/map', text: 'the mill' },
     ]);
@@ -173,13 +173,13 @@ describe('Links and pictures', () => {
     ]);
   });
 
-  test('are none of more than 8,192 characters, and have no space where they are cut', () => {
+  test('skips links over 8,192 characters and trims cut texts', () => {
     expect(hrefs(`<a href="/${'a'.repeat(8_192)}">x</a>`)).toEqual([]);
     const { links } = read('extract', `<a href=d>${'a'.repeat(99)} b</a>`);
     expect(links[0]?.text).toBe('a'.repeat(99));
   });
 
-  test('are no pixels, but lines', () => {
+  test('skips single pixels, but keeps lines', () => {
     expect(sources('<img src=1 width=0 height="1px"><img src=2 width=600 height=1>')).toEqual([
       'http://a.test/b/2',
     ]);
@@ -193,7 +193,7 @@ describe('Links and pictures', () => {
     ['<img data-srcset="1 1x, 2 2x">', '1'],
     ['<img data-lazy-srcset="1, 2 2x">', '1'],
     ['<picture><source data-srcset="1 2x"><img></picture>', '1'],
-  ])('come from %s', (html, name) => {
+  ])('takes the picture from %s', (html, name) => {
     expect(sources(html)).toEqual([`http://a.test/b/${name}`]);
   });
 });
@@ -202,4 +202,4 @@ test.each([
   ['as long as is left of its time', { age: '20', 'cache-control': 'max-age=60' }, 40_000],
   ['no longer when it is older than that', { age: '90', 'cache-control': 'max-age=60' }, 0],
   ['not at all when it is another for each', { vary: '*', 'cache-control': 'max-age=60' }, 0],
-])('An answer is kept %s', (_how, headers, ms) => expect(cacheTime(headers)).toBe(ms));
+])('caches an answer %s', (_how, headers, ms) => expect(cacheTime(headers)).toBe(ms));

@@ -16,7 +16,7 @@ const links = Array.from(
   (_, index) => `<li><a href="/${index}">Other ${index}</a></li>`,
 );
 
-describe('The main content', () => {
+describe('main content', () => {
   test.each([
     ['an article element', `<article><p>${article}</p></article>`],
     ['a bare div', `<div>${article}</div>`],
@@ -28,7 +28,7 @@ describe('The main content', () => {
     ],
     ['a quote', `<blockquote>${article}</blockquote>`],
     ['a pre', `<pre>${article}</pre>`],
-  ])('is found in %s, without what is around it', (_where, content) => {
+  ])('finds the main content in %s, without its surroundings', (_where, content) => {
     const { text } = read(
       'read',
       `<body><ul>${links.join('')}</ul><div><div>${content}</div></div>
@@ -39,7 +39,7 @@ describe('The main content', () => {
     expect(text).not.toMatch(/Other 1|cookie|footer/);
   });
 
-  test('is found in Chinese, Japanese, Korean, Thai and Arabic', () => {
+  test('finds the main content in Chinese, Japanese, Korean, Thai and Arabic', () => {
     for (const sentence of [
       '这条河发源于山中，流过古老的磨坊，最后注入湖泊。',
       'この川は山に源を発し、古い水車小屋の前を流れ、湖に注ぎます。',
@@ -57,12 +57,12 @@ describe('The main content', () => {
 
   test.each([
     [
-      'what is below a headline and not a sentence: dates, authors, counters',
+      'lines below a headline that are no sentences: dates, authors, counters',
       `<h1>The head</h1><p>12 May, 10:30</p><p>By Ada</p><p>Why rivers run.</p>CONTENT<p>71 answers</p><p>Tags</p>`,
       'The head\n\nWhy rivers run.\n\nCONTENT',
     ],
     [
-      'what is above a headline',
+      'text above a headline',
       `<p>All our reports.</p><h1>The head</h1>CONTENT`,
       'The head\n\nCONTENT',
     ],
@@ -87,17 +87,17 @@ describe('The main content', () => {
       'CONTENT',
     ],
     [
-      'whose picture it is',
+      'the credits of a picture',
       'CONTENT<figcaption>The mill at dawn © A. Miller / Agency</figcaption><p>It has stood there for long.</p>',
       'CONTENT\n\nIt has stood there for long.',
     ],
     [
-      'what is beside it by an id in one word',
+      'a sidebar whose id is one word',
       `CONTENT<div id="sidebarright"><p>${SENTENCE.replace('river', 'brook')}</p></div>`,
       'CONTENT',
     ],
     [
-      'what is written below each post of a forum',
+      'the signature below a forum post',
       'CONTENT<div class="signature">Turn it off at the mains first!</div><p>It has stood there for long.</p>',
       'CONTENT\n\nIt has stood there for long.',
     ],
@@ -106,7 +106,7 @@ describe('The main content', () => {
       `CONTENT<form><p>Your name, please.<input></p><p>Your mail, please.<input></p><p>Say it.<textarea></textarea></p></form><p>${SENTENCE}</p>`,
       `CONTENT\n\n${SENTENCE.trim()}`,
     ],
-  ])('has nothing of %s', (_what, page, text) => {
+  ])('leaves out of the main content %s', (_what, page, text) => {
     const { text: found } = read(
       'read',
       `<div><div>${page.replace('CONTENT', `<p>${article}</p>`)}</div></div>`,
@@ -116,13 +116,10 @@ describe('The main content', () => {
 
   test.each([
     [
-      'what only looks like an advertisement',
+      'a section that only looks like an advertisement',
       `<p>${article.repeat(3)}</p><section class="part part--ads"><p>${article}</p></section>`,
     ],
-    [
-      'what is in a widget',
-      `<p>${article.repeat(3)}</p><div class="widget"><p>${article}</p></div>`,
-    ],
+    ['text in a widget', `<p>${article.repeat(3)}</p><div class="widget"><p>${article}</p></div>`],
     [
       'links that a line announces',
       `<p>${article}</p><p>Our choice:</p><ul>${links.slice(0, 3).join('')}</ul><p>${article}</p>`,
@@ -135,7 +132,7 @@ describe('The main content', () => {
       'the comments where a page is made of them',
       `<div class="comments">${`<div class="comment">${article}</div>`.repeat(3)}</div>`,
     ],
-  ])('has %s', (_what, content) => {
+  ])('keeps in the main content %s', (_what, content) => {
     const { text } = read('read', `<div><p>${SENTENCE}</p>${content}</div>`);
     const words = content
       .replace(/<[^>]*>/g, ' ')
@@ -144,20 +141,20 @@ describe('The main content', () => {
     expect(text.split(/\s+/).slice(-words.length)).toEqual(words);
   });
 
-  test('has the headline and the lead that stand above it', () => {
+  test('keeps the headline and the lead above the main content', () => {
     const lead = 'Rivers run to the sea, and some of them do not arrive.';
     const list = `<ul>${links.slice(0, 8).join('')}</ul>`;
     const page = `<div><div><h1>The head</h1><p>${lead}</p></div>${list}<div><p>${article}</p></div>${list}</div>`;
     expect(read('read', page).text).toBe(`The head\n\n${lead}\n\n${article.trim()}`);
   });
 
-  test('has the heading right above it, before one far above', () => {
+  test('prefers the heading right above the main content to one far above', () => {
     const banner = '<div><h1><a href="/">The site</a></h1><p>What it is all about.</p></div>';
     const page = `${banner}<div><h3>The entry</h3><div><p>${article}</p></div></div>`;
     expect(read('read', page).text).toBe(`The entry\n\n${article.trim()}`);
   });
 
-  test('has what is beside it under the same name, and no other', () => {
+  test('keeps adjacent text with the same class, and no other', () => {
     const row = '<table><tr><td>Weight</td><td>1.9 kg, without its bag.</td></tr></table>';
     const named = (name: string, inside: string) => `<div class="${name}">${inside}</div>`;
     const page = named('tab', `<p>${article}</p><p>${article}</p>`) + named('tab', row);
@@ -167,16 +164,16 @@ describe('The main content', () => {
     );
   });
 
-  test('is all of a page that says little', () => {
+  test('returns all text of a page that says little', () => {
     const { paragraphs } = read('summarize', '<nav>no</nav><div>One.</div><article>Two</article>');
     expect(paragraphs).toEqual(['One.', 'Two']);
   });
 
-  test('is the footer where nothing else is written', () => {
+  test('returns the footer if the page has no other text', () => {
     expect(read('read', '<footer><p>All there is.</p></footer>').text).toBe('All there is.');
   });
 
-  test('is that of the page’s data where the page shows none of it', () => {
+  test("takes the main content from the page's data if the page shows none of it", () => {
     const data = {
       '@graph': [
         { '@type': 'WebPage', name: 'x' },
@@ -184,7 +181,7 @@ describe('The main content', () => {
           '@type': ['NewsArticle'],
           articleBody: article,
           headline: ' The  river ',
-          description: 'What it does.',
+          description: 'The course of the river.',
           author: [{ name: 'Ada' }, 'Bob'],
           inLanguage: 'en',
         },
@@ -193,7 +190,7 @@ describe('The main content', () => {
     const page = `<script type="application/ld+json">${JSON.stringify(data)}</script><p>Loading</p>`;
     expect(read('read', page)).toMatchObject({
       title: 'The river',
-      description: 'What it does.',
+      description: 'The course of the river.',
       text: article.trim(),
       byline: 'Ada, Bob',
       language: 'en',
@@ -225,8 +222,8 @@ describe('The main content', () => {
   });
 });
 
-describe('A page’s head', () => {
-  test('has its title from <title>, not from that of a picture, and else from the first h1', () => {
+describe('page head', () => {
+  test('takes the title from <title>, not from a picture, and otherwise from the first h1', () => {
     const svg = '<svg><title>icon</title></svg>';
     expect(read('summarize', `${svg}<h1>One</h1><title>The page</title>`).title).toBe('The page');
     expect(read('summarize', `${svg}<title> </title><h1>One <i>two</i></h1><h1>x</h1>`).title).toBe(
@@ -235,7 +232,7 @@ describe('A page’s head', () => {
     expect(read('summarize', svg).title).toBe('');
   });
 
-  test('has at most 20 headings, each once, h1 to h3', () => {
+  test('lists at most 20 different headings, h1 to h3', () => {
     const all = Array.from(
       { length: 30 },
       (_, index) => `<h${(index % 4) + 1}>${index >> 1}</h${(index % 4) + 1}>`,
@@ -244,7 +241,7 @@ describe('A page’s head', () => {
     expect([headings.length, new Set(headings).size, headings[1]]).toEqual([15, 15, '1']);
   });
 
-  test('has the first value of each name in its metadata, og, twitter and description alone', () => {
+  test('returns the first value of each og, twitter and description name', () => {
     const { meta } = read(
       'extract',
       `<meta property="OG:Title" content=" a  b "><meta name="og:title" content="c">
@@ -253,15 +250,15 @@ describe('A page’s head', () => {
     expect(meta).toEqual({ 'og:title': 'a b', 'twitter:card': 'd', description: 'f' });
   });
 
-  test('has its description from og:description where there is no other', () => {
+  test('falls back to og:description for the description', () => {
     const og = '<meta property="og:description" content="og">';
     expect(read('summarize', og).description).toBe('og');
     expect(read('summarize', `${og}<meta name=description content=own>`).description).toBe('own');
   });
 });
 
-describe('Links and pictures', () => {
-  test('are of the web, absolute, each once, without those to the page itself', () => {
+describe('links and pictures of a page', () => {
+  test('returns absolute web links once each, without links to the page itself', () => {
     const { links: found } = read(
       'extract',
       `<a href="d">1</a><a href="d#x">2</a><a href="#x">3</a><a href="/b/c#y">4</a>
@@ -274,7 +271,7 @@ describe('Links and pictures', () => {
     ]);
   });
 
-  test('have at most 100 units of text, and never half a character', () => {
+  test('cuts texts of links and pictures to 100 units without splitting a character', () => {
     const long = `${'a'.repeat(99)}😀`;
     const { images, links: found } = read(
       'extract',
@@ -283,7 +280,7 @@ describe('Links and pictures', () => {
     expect([found[0]?.text, images[0]?.alt]).toEqual(['a'.repeat(99), 'a'.repeat(99)]);
   });
 
-  test('come from where they are loaded later, and are no pixels', () => {
+  test('finds lazily loaded pictures and skips single pixels', () => {
     const { images } = read(
       'extract',
       `<img src="data:x" data-src="1"><img srcset="2 1x, 3 2x"><picture><source srcset="4 2x"><img></picture>
@@ -297,7 +294,7 @@ describe('Links and pictures', () => {
     ]);
   });
 
-  test('are 50 and 20 at most', () => {
+  test('limits links to 50 and pictures to 20', () => {
     const many = Array.from(
       { length: 100 },
       (_, index) => `<a href="/${index}">x</a><img src="/${index}">`,
@@ -319,9 +316,9 @@ test.each([
   ['ありがとう', 5],
   ['テスト', 3],
   ['안녕 하세요', 2],
-])('%j has %i words', (text, count) => expect(countWords(text)).toBe(count));
+])('counts the words of %j: %i', (text, count) => expect(countWords(text)).toBe(count));
 
-test('what is cut ends before half a character', () => {
+test('cuts text without splitting a character', () => {
   expect([cut('ab😀', 3), cut('ab😀', 4), cut('abc', 2)]).toEqual(['ab', 'ab😀', 'ab']);
 });
 
@@ -334,6 +331,6 @@ test.each([
   ['private, max-age=60', 0],
   ['no-cache', 0],
   ['max-age=-1', 0],
-])('Cache-Control %j lets an answer be kept for %i ms', (control, ms) => {
+])('caches an answer with Cache-Control %j for %i ms', (control, ms) => {
   expect(cacheTime({ 'cache-control': control })).toBe(ms);
 });

@@ -9,7 +9,7 @@ import { projectRoot } from '../../dev/root.js';
 import { TooComplexError } from '../../src/pages/page-error.js';
 import { ReadingProcesses } from '../../src/pages/reading-processes.js';
 
-/** Milliseconds of a processor that every process has used, whatever it does. */
+/** Milliseconds of processor time reported for every process. */
 let spentMs = 0;
 vi.mock('node:fs', async (original) => {
   const real = await original<typeof FileSystem>();
@@ -24,7 +24,7 @@ const program = pathToFileURL(path.join(projectRoot, 'test', 'support', 'told-re
 
 let processes: ReadingProcesses;
 beforeEach(() => {
-  // As they are where nothing is said of them.
+  // Default limits.
   processes = new ReadingProcesses(program);
 });
 afterEach(async () => {
@@ -39,7 +39,7 @@ const reading = (owner: string, text: string, signal = new AbortController().sig
     { owner, signal },
   );
 
-/** The command lines of the processes that read pages here. */
+/** Returns the command lines of the reading processes started here. */
 async function readers(): Promise<string[]> {
   const tasks = await readdir('/proc/self/task');
   const children = tasks.map((task) => readFile(`/proc/self/task/${task}/children`, 'latin1'));
@@ -48,7 +48,7 @@ async function readers(): Promise<string[]> {
   return (await Promise.all(lines)).filter((line) => line.includes('told-reader'));
 }
 
-test('two pages are read at a time, each in 512 MB of memory', { timeout: 60_000 }, async () => {
+test('reads two pages at a time, each in 512 MB of memory', { timeout: 60_000 }, async () => {
   const leaving = new AbortController();
   const asked = ['a', 'b', 'c', 'd'].map((owner) => reading(owner, 'nothing', leaving.signal));
   const all = Promise.allSettled(asked);
@@ -65,13 +65,13 @@ test.each([
   ['is given up after more than 5 s of a processor', 5_001, new TooComplexError()],
 ])('a page %s', { timeout: 60_000 }, async (_, ms, expected) => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  spentMs = 70_000; // for pages that were read before
+  spentMs = 70_000; // spent on earlier pages
   const leaving = new AbortController();
   const outcome = reading('a', 'nothing', leaving.signal).catch((error: unknown) => error);
   await setImmediate();
   spentMs += ms;
   vi.advanceTimersByTime(1_000);
-  // What was given up is not left any more.
+  // Aborting has no effect once the page is given up.
   leaving.abort(new Error('left'));
   expect(await outcome).toEqual(expected);
 });

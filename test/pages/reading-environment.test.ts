@@ -3,7 +3,7 @@ import { ReadingProcesses } from '../../src/pages/reading-processes.js';
 
 const TELLING_READER = new URL('../support/telling-reader.mjs', import.meta.url);
 
-test('a process that reads pages has no environment, and no folder of ours', async () => {
+test("runs a reading process without an environment and outside the project's folders", async () => {
   const processes = new ReadingProcesses(TELLING_READER);
   const page = { bytes: Buffer.from(''), contentType: 'text/html', url: 'http://page.test/' };
   const asker = { owner: 'somebody', signal: new AbortController().signal };

@@ -17,13 +17,13 @@ const seed = Math.floor(Math.random() * 2 ** 32);
 const random = new Random(seed);
 const said = `seed ${seed}`;
 
-/** Up to so many digits. */
+/** Returns at most `most` random digits. */
 const digits = (most: number) =>
   Array.from({ length: random.below(most + 1) }, () => random.below(10)).join('');
 
 const sum = (amounts: readonly bigint[]) => amounts.reduce((all, amount) => all + amount, 0n);
 
-/** Of any sizes, many of them equal, some nothing. */
+/** Returns shares of random sizes, many equal and some zero. */
 function someShares(count: number): bigint[] {
   const cuts = Array.from({ length: count - 1 }, () =>
     BigInt(random.isOneIn(3) ? random.below(4) * 250_000 : random.below(1_000_001)),
@@ -31,8 +31,8 @@ function someShares(count: number): bigint[] {
   return [...cuts, WHOLE_SHARE].map((cut, index) => cut - (cuts[index - 1] ?? 0n));
 }
 
-describe('an amount', () => {
-  test('is parsed to what it was formatted from', () => {
+describe('amount', () => {
+  test('parses a formatted amount to the same base units', () => {
     for (let n = 0; n < 2_000; n += 1) {
       const units = BigInt(`0${digits(21)}`);
       expect(parseAmount(formatAmount(units)), said).toBe(units);
@@ -40,7 +40,7 @@ describe('an amount', () => {
     }
   });
 
-  test('is formatted as it was written, but for zeros around it', () => {
+  test('formats a parsed amount as it was written, except for zeros around it', () => {
     for (let n = 0; n < 2_000; n += 1) {
       const [whole, fraction] = [digits(15), digits(6)];
       if (whole + fraction === '') continue;
@@ -59,7 +59,7 @@ describe('an amount', () => {
     ['.5', 500_000n],
     ['007.000001', 7_000_001n],
     ['999999999999999.999999', 10n ** 21n - 1n],
-  ])('%s is %d base units', (text, units) => {
+  ])('parses %s to %d base units', (text, units) => {
     expect(parseAmount(text)).toBe(units);
     expect(parseRounded(text)).toBe(units);
   });
@@ -67,14 +67,14 @@ describe('an amount', () => {
   test.each([
     ...['', '.', ' 1', '1 ', '1\n', '+1', '-1', '1e3', '1,000', '1_000', '1.2.3', '..1', '0x10'],
     ...['1n', 'NaN', 'Infinity', '١', '１', '1000000000000000', '0000000000000001'],
-  ])('%j is none', { tags: 'attack' }, (text) => {
+  ])('rejects %j as an amount', { tags: 'attack' }, (text) => {
     expect(parseAmount(text)).toBeUndefined();
     expect(parseRounded(text)).toBeUndefined();
     expect(amountText.safeParse(text).success).toBe(false);
     expect(roundedAmountText.safeParse(text).success).toBe(false);
   });
 
-  test('that is compared loses nothing, so it has no more than six decimals', () => {
+  test('rejects more than six decimals where an amount is compared', () => {
     expect(parseAmount('0.9999999')).toBeUndefined();
     expect(parseAmount('1.0000000')).toBeUndefined();
     expect(amountText.safeParse('0.9999999').success).toBe(false);
@@ -87,12 +87,12 @@ describe('an amount', () => {
     ['0.0000005', 1n],
     ['0.00000049', 0n],
     ['999999999999999.9999995', 10n ** 21n],
-  ])('%s that is sent is rounded half up, to %d', (text, units) => {
+  ])('rounds %s half up to %d base units where an amount is sent', (text, units) => {
     expect(parseRounded(text)).toBe(units);
     expect(roundedAmountText.parse(text)).toBe(units);
   });
 
-  test('is text with six decimals in answers, also where it is taken away', () => {
+  test('formats amounts with six decimals, including negative ones', () => {
     expect(formatAmount(0n)).toBe('0.000000');
     expect(formatAmount(-1n)).toBe('-0.000001');
     expect(formatAmount(-5n * ONE)).toBe('-5.000000');
@@ -102,14 +102,14 @@ describe('an amount', () => {
     expect(formattedAmount.safeParse('5').success).toBe(false);
   });
 
-  test('in a request is base units to its handler', () => {
+  test('passes an amount in a request to its handler in base units', () => {
     expect(amountText.parse('1.50')).toBe(1_500_000n);
     expect(amountText.safeParse(1.5).success).toBe(false);
   });
 });
 
 describe('shares', () => {
-  test('of any total sum to it, each within a unit of what is exact', () => {
+  test('deals a total completely, each share within a unit of its exact value', () => {
     for (let n = 0; n < 300; n += 1) {
       const total = BigInt(`0${digits(21)}`);
       const shares = someShares(1 + random.below(100));
@@ -121,19 +121,19 @@ describe('shares', () => {
     }
   });
 
-  test('give what remains to the largest remainders, of equal ones to the first', () => {
+  test('gives the rest to the largest remainders, and to the first of equal ones', () => {
     expect(allocateByShares(1n, [500_000n, 500_000n])).toEqual([1n, 0n]);
     expect(allocateByShares(2n, [333_333n, 333_333n, 333_334n])).toEqual([1n, 0n, 1n]);
     expect(allocateByShares(10n, [333_333n, 333_333n, 333_334n])).toEqual([3n, 3n, 4n]);
     expect(allocateByShares(1n, [0n, 400_000n, 600_000n])).toEqual([0n, 0n, 1n]);
   });
 
-  test('are the same whenever they are dealt', () => {
+  test('deals the same shares every time', () => {
     const shares = someShares(50);
     expect(allocateByShares(12_345_678n, shares)).toEqual(allocateByShares(12_345_678n, shares));
   });
 
-  test('are all of a total, and none is negative', () => {
+  test('rejects negative shares and shares that do not add up', () => {
     for (const shares of [[], [999_999n], [1_000_001n], [-1n, 1_000_001n]]) {
       expect(() => allocateByShares(1n, shares)).toThrow(RangeError);
     }

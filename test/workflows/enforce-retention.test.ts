@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.close());
 
-test('a pass removes all that is old, and what fails keeps nothing else', async () => {
+test('a pass removes everything outdated, and one failure does not stop the others', async () => {
   const asked: RetainedKind[] = [];
   const { result } = await retentionPass(lab.environment, bundle, {
     retainedKinds: () => Promise.resolve(KINDS),

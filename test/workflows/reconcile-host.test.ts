@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.close());
 
-test('a pass tells the supervisors first, and what it leaves for the next', async () => {
+test('a pass wakes drifted supervisors first and leaves unknown orphans to the next pass', async () => {
   const calls: unknown[] = [];
   const { result } = await reconcilePass(lab.environment, bundle, {
     wakeDrifted: () => {
@@ -27,7 +27,7 @@ test('a pass tells the supervisors first, and what it leaves for the next', asyn
   expect(calls).toEqual(['wakeDrifted', []]);
 });
 
-test('Docker away for a moment does not end a pass, and Docker that stays away does', async () => {
+test('a pass survives a short Docker outage and fails when Docker stays unavailable', async () => {
   let failures = 2;
   const host = {
     wakeDrifted: () => {
@@ -42,7 +42,7 @@ test('Docker away for a moment does not end a pass, and Docker that stays away d
   await expect(reconcilePass(lab.environment, bundle, host)).rejects.toThrow();
 });
 
-test('supervisors are looked after first, and also while Docker is away', async () => {
+test('a pass ensures supervisors first, even while Docker is unavailable', async () => {
   const calls: string[] = [];
   const host = {
     wakeDrifted: () => {

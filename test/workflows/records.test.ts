@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => lab?.close());
 
-/** As on a worker that reaches Temporal and not PostgreSQL: only another one is well. */
+/** Fails on the local worker only, as when that worker reaches Temporal but not PostgreSQL. */
 const failHere = () => {
   if (isHere()) throw ApplicationFailure.retryable('no connection', 'ConnectionError');
 };
@@ -20,14 +20,14 @@ const isHere = () => Context.current().info.isLocal;
 test.each([
   ['refused', failHere],
   ['not answered', hangHere],
-])('what is %s to one worker is written down by any other', async (_, misbehaviour) => {
+])('a record that is %s on one worker is written by another worker', async (_, misbehaviour) => {
   const agent = lab.agent().on('beginOperation', misbehaviour).on('finishOperation', misbehaviour);
   const supervisor = await lab.supervise(agent, { desired: 'stopped' });
   await supervisor.request('stop', 'stop');
   expect(await agent.end('stop')).toBe('succeeded');
 });
 
-/** What `beginOperation` says first is not understood: its workflow task fails, and is given out again. */
+/** Corrupts the first result of `beginOperation`: its workflow task fails and is retried. */
 class LosesFirstBegun implements PayloadCodec {
   lost = false;
 
@@ -48,7 +48,7 @@ class LosesFirstBegun implements PayloadCodec {
   }
 }
 
-test('what a workflow task has written down that was lost does not keep the next one from it', async () => {
+test('a record written by a lost workflow task does not block the retried task', async () => {
   const codec = new LosesFirstBegun();
   await using site = await WorkflowLab.open({ codec });
   const agent = site.agent();
@@ -62,7 +62,7 @@ test('what a workflow task has written down that was lost does not keep the next
   ]);
 });
 
-test('what cannot be written down by anybody is not tried elsewhere', async () => {
+test('a permanent failure to write a record is not retried on another worker', async () => {
   const agent = lab.agent().on('reservePort', refuse('NoPortFreeError'));
   const supervisor = await lab.supervise(agent, { desired: 'stopped' });
   await supervisor.request('start', 'start');

@@ -7,10 +7,10 @@ import { WorkflowLab } from './support/workflow-lab.js';
 type Kind = 'configure' | 'update' | 'reset-memory' | 'restore';
 
 const KINDS: readonly Kind[] = ['configure', 'update', 'reset-memory', 'restore'];
-/** Those that give the agent another volume. */
+/** The kinds that give the agent another volume. */
 const WITH_VOLUME: readonly Kind[] = ['update', 'reset-memory', 'restore'];
 
-/** Without `bringUp`, of which only the first and the last step tell here. */
+/** Steps of each kind without `bringUp`, which is checked by its first and last step only. */
 const STEPS: Readonly<Record<Kind, readonly string[]>> = {
   configure: ['stopContainer', 'beginRelease'],
   update: ['findImage', 'stopContainer', 'retainContainer', 'makeVolume', 'beginRelease'],
@@ -21,7 +21,10 @@ const KEEP = ['keepRelease', 'removeLeftovers'];
 const ROLL_BACK = ['rollBackRelease', 'stopContainer', 'restoreContainer'];
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
 
-/** What fails once the agent was stopped: every step of one, and of the others their own. */
+/**
+ * Steps that fail after the agent was stopped: every step of one kind, and only the additional steps of
+ * the others.
+ */
 const FAILING = KINDS.flatMap((kind) => {
   const own = STEPS[kind].filter((step) => !/findImage|beginRelease/.test(step));
   const ofBringUp = kind === 'update' ? BRING_UP.filter(isDockers) : ['awaitReady'];
@@ -36,17 +39,17 @@ afterEach(() => lab.endSupervisors());
 afterAll(() => lab?.close());
 
 function isDockers(step: string): boolean {
-  // What keeps it from being stopped at all has a test of its own.
+  // Failures before the stop have a test of their own.
   return step !== 'reservePort' && step !== 'requireVolume';
 }
 
-/** What was done, each step once, however often it was tried. */
+/** Returns the completed steps, each once, without retries. */
 const done = (agent: FakeAgent) =>
   agent.steps.filter(
     (step) => !/#|^(recordT|beginOperation|finish|watch|look|recordRunning)/.test(step),
   );
 
-/** The same, with a bring-up as one step. */
+/** Returns the completed steps, with a bring-up as one step. */
 function summary(agent: FakeAgent): string[] {
   const steps: string[] = [];
   for (const step of done(agent)) {
@@ -56,7 +59,7 @@ function summary(agent: FakeAgent): string[] {
   return steps;
 }
 
-/** Only the first time that it is asked for: the step of the new, not of the old. */
+/** Fails the step on its first call only: for the new container, not for the old one. */
 function failOnce(agent: FakeAgent, step: Step): FakeAgent {
   let failed = false;
   return agent.on(step, (attempt) => {
@@ -66,22 +69,25 @@ function failOnce(agent: FakeAgent, step: Step): FakeAgent {
   });
 }
 
-describe('a replacement', () => {
-  test.each(KINDS)('by %s of an agent that runs takes its steps in order', async (kind) => {
-    const agent = lab.agent();
-    const supervisor = await lab.supervise(agent);
-    await supervisor.request(kind, 'op');
-    expect(await agent.end('op')).toBe('succeeded');
-    expect(summary(agent)).toEqual([...STEPS[kind], 'bringUp', ...KEEP]);
-    expect(agent.overlapped).toBe(false);
-  });
+describe('replacement of a container', () => {
+  test.each(KINDS)(
+    'a replacement by %s of a running agent takes its steps in order',
+    async (kind) => {
+      const agent = lab.agent();
+      const supervisor = await lab.supervise(agent);
+      await supervisor.request(kind, 'op');
+      expect(await agent.end('op')).toBe('succeeded');
+      expect(summary(agent)).toEqual([...STEPS[kind], 'bringUp', ...KEEP]);
+      expect(agent.overlapped).toBe(false);
+    },
+  );
 
   test.each([
     ['configure', []],
     ['update', ['findImage', 'recordUpdate']],
     ['reset-memory', [...STEPS['reset-memory'], ...KEEP]],
     ['restore', [...STEPS.restore, ...KEEP]],
-  ] as const)('by %s of an agent that is stopped starts nothing', async (kind, steps) => {
+  ] as const)('a replacement by %s of a stopped agent starts nothing', async (kind, steps) => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent, { desired: 'stopped' });
     await supervisor.request(kind, 'op');
@@ -94,16 +100,19 @@ describe('a replacement', () => {
     ['update', ['findImage', 'recordUpdate']],
     ['reset-memory', []],
     ['restore', []],
-  ] as const)('by %s of an agent that has never run touches no container', async (kind, steps) => {
-    const agent = lab.agent();
-    const supervisor = await lab.supervise(agent, { provisioned: false });
-    await supervisor.request(kind, 'op');
-    expect(await agent.end('op')).toBe('succeeded');
-    // What is known of the agent is read, because its supervisor was not told.
-    expect(summary(agent)).toEqual(['takeUp', ...steps]);
-  });
+  ] as const)(
+    'a replacement by %s of an agent that never ran touches no container',
+    async (kind, steps) => {
+      const agent = lab.agent();
+      const supervisor = await lab.supervise(agent, { provisioned: false });
+      await supervisor.request(kind, 'op');
+      expect(await agent.end('op')).toBe('succeeded');
+      // The workflow reads the agent's state, because its supervisor did not receive it.
+      expect(summary(agent)).toEqual(['takeUp', ...steps]);
+    },
+  );
 
-  test('by an update to the image that runs is over at once', async () => {
+  test('an update to the image that already runs ends at once', async () => {
     const agent = lab.agent();
     agent.imageIsNew = false;
     const supervisor = await lab.supervise(agent);
@@ -112,7 +121,7 @@ describe('a replacement', () => {
     expect(summary(agent)).toEqual(['findImage']);
   });
 
-  test('by an image that cannot be had leaves the agent as it runs', async () => {
+  test('an update to an unavailable image leaves the agent running', async () => {
     const agent = lab.agent().on('findImage', refuse('ImageUnavailableError'));
     const supervisor = await lab.supervise(agent);
     await supervisor.request('update', 'op');
@@ -121,14 +130,14 @@ describe('a replacement', () => {
     expect(agent.finished[0]?.error).toBe('refused: ImageUnavailableError');
   });
 
-  test('whose leftovers cannot be removed has succeeded all the same', async () => {
+  test('a replacement succeeds even if its leftovers cannot be removed', async () => {
     const agent = lab.agent().on('removeLeftovers', refuse());
     const supervisor = await lab.supervise(agent);
     await supervisor.request('update', 'op');
     expect(await agent.end('op')).toBe('succeeded');
   });
 
-  test.each(FAILING)('by %s is rolled back when %s fails', async (kind, step) => {
+  test.each(FAILING)('a replacement by %s is rolled back when %s fails', async (kind, step) => {
     const agent = failOnce(lab.agent(), step);
     const supervisor = await lab.supervise(agent);
     await supervisor.request(kind, 'op');
@@ -144,7 +153,7 @@ describe('a replacement', () => {
   });
 
   test.each(WITH_VOLUME.filter((kind) => kind !== 'update'))(
-    'by %s of an agent that is stopped is rolled back without a start',
+    'a replacement by %s of a stopped agent is rolled back without a start',
     async (kind) => {
       const agent = lab.agent().on('makeVolume', refuse());
       const supervisor = await lab.supervise(agent, { desired: 'stopped' });
@@ -155,7 +164,7 @@ describe('a replacement', () => {
     },
   );
 
-  test('goes on past a Docker daemon that is away for a while, forwards and back', async () => {
+  test('a replacement retries through a Docker outage, both forwards and in the rollback', async () => {
     const agent = lab
       .agent()
       .on('retainContainer', stumble(3))
@@ -169,7 +178,7 @@ describe('a replacement', () => {
     expect(agent.finished[0]?.error).toContain('rolled back');
   });
 
-  test('whose rollback fails, too, tells both reasons', async () => {
+  test('a replacement whose rollback fails reports both errors', async () => {
     const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError'));
     agent.on('restoreContainer', refuse('ForeignContainerError'));
     const supervisor = await lab.supervise(agent);
@@ -178,11 +187,11 @@ describe('a replacement', () => {
     expect(agent.finished[0]?.error).toContain('AgentNotReadyError');
     expect(agent.finished[0]?.error).toContain('ForeignContainerError');
     expect(summary(agent)).toContain('rollBackRelease');
-    // What was new is of no use to anybody.
+    // The new container and volume are of no use after a failed rollback.
     expect(agent.steps).toContain('removeLeftovers');
   });
 
-  test('goes on where it was when the worker ends while its health gate fails', async () => {
+  test('a replacement resumes its rollback when the worker ends during a failing health gate', async () => {
     await using lab = await WorkflowLab.open({ resumable: true });
     const gate = new Gate();
     let failed = false;
@@ -206,7 +215,7 @@ describe('a replacement', () => {
   });
 });
 
-describe('a deletion', () => {
+describe('deletion during a replacement', () => {
   const MIDDLE = [
     ['configure', 'stopContainer'],
     ['update', 'findImage'],
@@ -218,23 +227,26 @@ describe('a deletion', () => {
     ['restore', 'createContainer'],
   ] as const;
 
-  test.each(MIDDLE)('takes over from %s in %s, and goes back to nothing', async (kind, step) => {
-    const agent = lab.agent().on(step, untilCancelled);
-    const supervisor = await lab.supervise(agent);
-    await supervisor.request(kind, 'op');
-    await agent.reached(step);
-    await supervisor.request('delete', 'delete');
+  test.each(MIDDLE)(
+    'a deletion takes over from %s in %s and does not roll it back',
+    async (kind, step) => {
+      const agent = lab.agent().on(step, untilCancelled);
+      const supervisor = await lab.supervise(agent);
+      await supervisor.request(kind, 'op');
+      await agent.reached(step);
+      await supervisor.request('delete', 'delete');
 
-    expect(await agent.end('delete')).toBe('succeeded');
-    expect(agent.finished.map(({ status }) => status)).toEqual(['cancelled', 'succeeded']);
-    expect(summary(agent).slice(-3)).toEqual(REMOVAL);
-    expect(summary(agent)).not.toContain('rollBackRelease');
-    expect(agent.overlapped).toBe(false);
-    await supervisor.ended();
-  });
+      expect(await agent.end('delete')).toBe('succeeded');
+      expect(agent.finished.map(({ status }) => status)).toEqual(['cancelled', 'succeeded']);
+      expect(summary(agent).slice(-3)).toEqual(REMOVAL);
+      expect(summary(agent)).not.toContain('rollBackRelease');
+      expect(agent.overlapped).toBe(false);
+      await supervisor.ended();
+    },
+  );
 
   test.each(['restoreContainer', 'awaitReady'] as const)(
-    'takes over from a rollback in %s',
+    'a deletion takes over from a rollback in %s',
     async (step) => {
       const agent = lab.agent().on('makeVolume', refuse()).on(step, untilCancelled);
       const supervisor = await lab.supervise(agent);

@@ -14,7 +14,7 @@ const read = (file: string) => readFileSync(path.join(FOLDER, file), 'utf8');
 let options: ReplayWorkerOptions;
 beforeAll(async () => {
   Runtime.install({
-    logger: new DefaultLogger('ERROR', () => undefined), // a violation is what is tested
+    logger: new DefaultLogger('ERROR', () => undefined), // the test expects a violation
     telemetryOptions: { logging: { filter: 'OFF', forward: {} } },
   });
   options = { workflowBundle: await bundleWorkflows() };
@@ -22,16 +22,16 @@ beforeAll(async () => {
 
 const replay = (kept: string) => Worker.runReplayHistory(options, historyFromText(kept));
 
-describe('a kept history', () => {
-  test.each(Object.keys(workflows))('is there of %s', (workflow) => {
+describe('stored histories', () => {
+  test.each(Object.keys(workflows))('a stored history exists for %s', (workflow) => {
     expect(FILES.filter((file) => startedType(read(file)) === workflow)).not.toEqual([]);
   });
 
-  test.each(FILES)('%s replays', async (file) => {
+  test.each(FILES)('the stored history %s replays', async (file) => {
     await replay(read(file));
   });
 
-  test('in which a step has another name does not replay', async () => {
+  test('a history with a renamed step does not replay', async () => {
     const kept = FILES.map(read).find((history) => history.includes('"createNetwork"'));
     const altered = kept?.replaceAll('"createNetwork"', '"makeNetwork"') ?? '';
     await expect(replay(altered)).rejects.toBeInstanceOf(DeterminismViolationError);

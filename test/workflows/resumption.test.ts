@@ -5,7 +5,7 @@ import { untilCancelled } from './support/misbehaviours.js';
 import { watched } from './support/watched-agent.js';
 import { WorkflowLab } from './support/workflow-lab.js';
 
-// A server for each test: it stops skipping time once a workflow was ended in the middle of a step.
+// A server for each test: the server stops skipping time after a workflow is terminated during a step.
 let lab: WorkflowLab;
 beforeEach(async () => {
   lab = await WorkflowLab.open({ resumable: true });
@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => lab?.close());
 
 describe('a supervisor whose worker has ended', () => {
-  test('goes on with the operation, and repeats only the step that was cut off', async () => {
+  test('a supervisor resumes the operation and repeats only the interrupted step', async () => {
     const agent = lab.agent().on('startContainer', untilCancelled);
     const supervisor = await watched(lab, agent);
     await supervisor.request('restart', 'restart');
@@ -32,7 +32,7 @@ describe('a supervisor whose worker has ended', () => {
     await supervisor.inPhase('running');
   });
 
-  test('takes an operation that was asked for while no worker ran', async () => {
+  test('a supervisor accepts an operation that was requested while no worker ran', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     await lab.stopWorkers();
@@ -43,7 +43,7 @@ describe('a supervisor whose worker has ended', () => {
     expect(agent.containerSteps).toEqual(['stopContainer']);
   });
 
-  test('keeps to the operation under way: another one is refused, the same one joins', async () => {
+  test('a supervisor resumes the running operation, refuses another kind and joins an equal request', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('awaitReady', untilCancelled);
     const supervisor = await watched(lab, agent);
@@ -60,7 +60,7 @@ describe('a supervisor whose worker has ended', () => {
     expect(agent.begun).toEqual(['first']);
   });
 
-  test('watches a healthy agent on, and says nothing about it', async () => {
+  test('a supervisor keeps watching a healthy agent and adds nothing to the history', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     await lab.pass('10 minutes');
@@ -76,7 +76,7 @@ describe('a supervisor whose worker has ended', () => {
     expect(agent.containerSteps).toEqual([]);
   });
 
-  test('finds at its next check what has become of the agent meanwhile', async () => {
+  test('a supervisor finds at its next check that the agent stopped while no worker ran', async () => {
     const agent = lab.agent().on('startContainer', () => {
       agent.health = 'healthy';
     });

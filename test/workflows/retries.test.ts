@@ -5,11 +5,11 @@ import * as retries from '../../workflows/retries.js';
 
 const ms = (duration: Duration | undefined): number => msToNumber(duration ?? 0);
 
-test('an attempt to write something down is not given up before the database has', () => {
+test('an attempt to write a record lasts longer than the database timeout', () => {
   for (const { startToCloseTimeout } of [retries.records, retries.recordsAnywhere]) {
     expect(ms(startToCloseTimeout)).toBeGreaterThan(ANSWER_TIMEOUT_MS);
   }
-  // So long a worker that reaches Temporal alone holds a supervisor at most.
+  // The longest time that a worker without a database connection may hold up a supervisor.
   expect(ms(retries.records.scheduleToCloseTimeout)).toBe(20_000);
   expect(retries.records.retry?.maximumAttempts).toBeLessThan(10);
 });
@@ -22,15 +22,15 @@ test.each([
   'removal',
   'compensation',
   'volumeCopy',
-] as const)('%s, which somebody waits for, goes before what nobody waits for', (step) => {
+] as const)('%s, which a caller waits for, has priority over background steps', (step) => {
   const { priority, heartbeatTimeout } = retries[step];
   expect(priority).toEqual(retries.ASKED_FOR);
-  // Nor does it wait for a worker that was killed.
+  // A killed worker does not hold up the step either.
   expect(ms(heartbeatTimeout)).toBe(10_000);
 });
 
 test.each(['endlessDockerCall', 'endlessAgentStart', 'look', 'healthWatch'] as const)(
-  '%s, which nobody waits for, goes after that, and on for as long as Docker is away',
+  '%s, a background step, has no priority and is retried for as long as Docker is unavailable',
   (step) => {
     const options: (typeof retries)['look'] = retries[step];
     expect(options.priority).toBeUndefined();

@@ -18,7 +18,7 @@ afterAll(() => lab?.close());
 const idsOf = (agents: readonly { readonly agentId: string }[]) =>
   agents.map(({ agentId }) => agentId);
 
-test('a heartbeat asks every agent once, five at a time, a page in each run', async () => {
+test('a heartbeat reaches every agent once, five at a time and one page in each run', async () => {
   heartbeats.agents = heartbeats.newAgents(120);
   const { count, workflowId, firstRunId } = await heartbeats.send();
   expect(count).toEqual({ answered: 120, skipped: 0, failed: 0 });
@@ -31,7 +31,7 @@ test('a heartbeat asks every agent once, five at a time, a page in each run', as
   expect(runId).not.toBe(firstRunId);
 });
 
-test('an agent that fails is not asked again, and keeps no other from being asked', async () => {
+test('an agent that fails is not retried and does not hold up the others', async () => {
   heartbeats.agents = heartbeats.newAgents(7);
   for (const id of ['lab-0000', 'lab-0003']) heartbeats.failing.add(id);
   const { count } = await heartbeats.send();
@@ -39,7 +39,7 @@ test('an agent that fails is not asked again, and keeps no other from being aske
   expect([...heartbeats.asked].sort()).toEqual(idsOf(heartbeats.agents));
 });
 
-test('agents of a host whose worker is silent are given up, and those of others asked', async () => {
+test('a heartbeat skips agents on hosts without a responding worker and reaches all others', async () => {
   heartbeats.agents = [
     ...heartbeats.newAgents(6, 'a-silent-one'),
     ...heartbeats.newAgents(3, HOST),
@@ -48,7 +48,7 @@ test('agents of a host whose worker is silent are given up, and those of others 
   expect(count).toEqual({ answered: 3, skipped: 0, failed: 6 });
 });
 
-test('a heartbeat that the user does not want, or of a user without agents, asks nobody', async () => {
+test('a heartbeat that is disabled, or that has no agents, calls nobody', async () => {
   heartbeats.wanted = false;
   heartbeats.agents = heartbeats.newAgents(3);
   const none = { answered: 0, skipped: 0, failed: 0 };

@@ -19,7 +19,7 @@ afterAll(() => lab?.close());
 const away = () => new MailServerError('answered with status status 451', false);
 const hours = (ms: number) => ms / 3_600_000;
 
-test('a mail that its server takes later is sent then, once', async () => {
+test('a mail that the server accepts later is sent once', async () => {
   let asked = 0;
   const { result } = await mailRun(
     lab.environment,
@@ -32,7 +32,7 @@ test('a mail that its server takes later is sent then, once', async () => {
   expect(asked).toBe(20);
 });
 
-test('a mail that its server does not take for a day is given up', async () => {
+test('a mail is abandoned after the server has rejected it for a day', async () => {
   const mailId = randomUUID();
   let asked = 0;
   const run = mailRun(
@@ -58,13 +58,13 @@ test('a mail that its server does not take for a day is given up', async () => {
   const took = hours(Number(closeTime) - startTime.getTime());
   expect(took).toBeGreaterThan(23);
   expect(took).toBeLessThan(25);
-  // Every quarter of an hour, after a few at the beginning.
+  // One attempt every 15 minutes, after some faster ones at the beginning.
   expect(asked).toBeGreaterThan(90);
   expect(asked).toBeLessThan(110);
 });
 
 test.each(['nobody', 'refused'] as const)(
-  'a mail that is for %s is not sent again',
+  'a mail with the result %s is not sent again',
   async (end) => {
     let asked = 0;
     const send = () => {

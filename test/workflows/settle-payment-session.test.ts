@@ -24,14 +24,14 @@ afterAll(() => lab?.close());
 interface Steps {
   readonly request?: () => Promise<string | undefined>;
   readonly finish?: () => Promise<boolean>;
-  /** What is to be done after it is opened, step by step. */
+  /** Steps of the settlement after the session is opened. */
   readonly steps?: readonly SettlementStep[];
   readonly hasNoDebits?: () => Promise<boolean>;
-  /** What it is when nothing is to be done; `active` unless said. */
+  /** State of the session when no step is left; `active` by default. */
   readonly state?: PaymentSessionState;
 }
 
-/** A session that is being opened, and what is asked for of it. */
+/** Returns a session that is being opened, with the calls that its run makes. */
 function session({ finish, hasNoDebits, request, state = 'active', steps = [] }: Steps = {}) {
   const asked: string[] = [];
   const note = <T>(what: string, answer: T): Promise<T> => {
@@ -60,22 +60,22 @@ function session({ finish, hasNoDebits, request, state = 'active', steps = [] }:
   return { asked, note, run };
 }
 
-test('the hold is asked for, waited for, and then written down', async () => {
+test('the hold is requested, awaited and then recorded', async () => {
   const { asked, run } = session();
   expect((await run()).result).toBe('active');
   expect(asked).toEqual(['request', 'await the hold', 'finish']);
 });
 
-test('what cannot be asked for is not waited for', async () => {
+test('a hold that cannot be requested is not awaited', async () => {
   const { asked, run } = session({ request: () => Promise.resolve(undefined) });
   expect((await run()).result).toBe('active');
   expect(asked).toEqual(['finish']);
 });
 
 test.each([
-  ['a node that does not know of the hold yet', () => new SessionWaitsError('not there')],
+  ['a node that has not seen the hold yet', () => new SessionWaitsError('not there')],
   ['a chain that is away', () => new ChainAwayError()],
-])('%s is waited for', async (_, reason) => {
+])('the session waits for %s', async (_, reason) => {
   let attempts = 0;
   const { run } = session({
     finish: () => (++attempts < 30 ? Promise.reject(reason()) : Promise.resolve(false)),
@@ -84,7 +84,7 @@ test.each([
   expect(attempts).toBe(30);
 });
 
-test('each payment that is due is waited for and written down, and then it is looked at once more', async () => {
+test('each due payment is awaited and recorded before the session is checked again', async () => {
   const { asked, run } = session({
     request: () => Promise.resolve(undefined),
     steps: [
@@ -97,7 +97,7 @@ test('each payment that is due is waited for and written down, and then it is lo
   expect(asked).toEqual(['finish', 'await first', 'settle first', 'await second', 'settle second']);
 });
 
-test('debits that are under way are waited for, however long', async () => {
+test('a session waits for pending debits without a time limit', async () => {
   let looks = 0;
   const { asked, run } = session({
     request: () => Promise.resolve(undefined),
@@ -115,7 +115,7 @@ test('debits that are under way are waited for, however long', async () => {
   expect(history.events?.length).toBeLessThan(60);
 });
 
-test('a run that goes on for long continues as new', async () => {
+test('a long run continues as new', async () => {
   const steps = Array.from({ length: 21 }, (): SettlementStep => ({ next: 'debits' }));
   const { asked, run } = session({ request: () => Promise.resolve(undefined), steps });
   expect((await run()).result).toBe('active');
@@ -123,14 +123,14 @@ test('a run that goes on for long continues as new', async () => {
 });
 
 test.each(['closed', 'failed'] as const)(
-  'a late signal never brings back a session that is %s, nor does a late start',
+  'a session that is %s is not reopened by a late signal or a late start',
   async (state) => {
     const id = randomUUID();
     const isOpened = state !== 'failed';
     const request = () => Promise.resolve(undefined);
     const { asked, note, run } = session({
       ...{ request, state, finish: () => note('finish', isOpened) },
-      // Of one that was never opened nothing is settled, whatever its rows say.
+      // A session that was never opened settles nothing, even if its rows list payments.
       steps: isOpened ? [] : [{ next: 'payment', cause: 'of nothing' }],
     });
     const { result, workflowId } = await run(id);

@@ -29,7 +29,7 @@ afterAll(async () => {
   await database?.close();
 });
 
-/** The cookie of somebody new. */
+/** Registers a new user, signs in and returns the session cookie. */
 async function signUp(email = `${randomUUID()}@example.com`): Promise<string> {
   const body = { email, password: PASSWORD };
   expect((await fetch(`${web.url}/api/register`, postJson(body))).status).toBe(200);
@@ -45,7 +45,7 @@ const isAdmin = async (cookie: string) =>
     .isAdmin;
 const linkFor = async (email: string) => (await makeAdminLinks(database.db, [email]))[0]?.token;
 
-test('registering under an address of ADMIN_EMAILS makes no admin; its link does, once', async () => {
+test('registering an address in ADMIN_EMAILS grants no admin rights; its admin link does, once', async () => {
   const [email = ''] = BOSSES;
   const cookie = await signUp(email);
   expect(await isAdmin(cookie)).toBe(false);
@@ -57,7 +57,7 @@ test('registering under an address of ADMIN_EMAILS makes no admin; its link does
   expect(await makeAdminLinks(database.db, [email])).toEqual([]);
 });
 
-test('a link is of no use to another account, or to nobody, and stays good', async () => {
+test('another account or an anonymous caller cannot use an admin link and does not use it up', async () => {
   const email = BOSSES[1] ?? '';
   const [boss, stranger] = [await signUp(email), await signUp()];
   const token = await linkFor(email);
@@ -67,7 +67,7 @@ test('a link is of no use to another account, or to nobody, and stays good', asy
   expect(await open(token, boss)).toBe(200);
 });
 
-test('a link ends after an hour, and with a later one; only its hash is stored', async () => {
+test('an admin link expires after an hour or when a newer link is made; only its hash is stored', async () => {
   const email = BOSSES[2] ?? '';
   const cookie = await signUp(email);
   const [first, second] = [await linkFor(email), await linkFor(email)];
@@ -79,7 +79,7 @@ test('a link ends after an hour, and with a later one; only its hash is stored',
   expect(await isAdmin(cookie)).toBe(false);
 });
 
-test('whom the database calls an admin is none when ADMIN_EMAILS names others', async () => {
+test('a user stored as an admin is not an admin if ADMIN_EMAILS does not list the address', async () => {
   const email = 'former@example.com';
   const cookie = await signUp(email);
   await queryRows(database.ownerUrl, `UPDATE users SET is_admin = true WHERE email = '${email}'`);

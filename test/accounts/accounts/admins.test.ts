@@ -52,7 +52,7 @@ async function ask(headers: Record<string, string>) {
 }
 const keyOf = async ({ id }: TestAccount) => {
   const owner = { userId: id, requestId: randomUUID() };
-  const asked = { name: 'of an admin', site: 'here' };
+  const asked = { name: 'admin key', site: 'here' };
   return (await createApiKey(database.db.asUser(id), owner, asked)).key;
 };
 
@@ -63,14 +63,14 @@ test.each([
   { emailVerified: true, isAdmin: false, listed: false, is: false },
   { emailVerified: true, isAdmin: true, listed: false, is: false },
 ])(
-  'verified: $emailVerified, stored: $isAdmin, listed: $listed; is an admin: $is',
+  'isAdmin with verified: $emailVerified, stored: $isAdmin, listed: $listed returns $is',
   ({ listed, is, ...user }) => {
     const rules = { adminEmails: [listed ? BOSS : 'another@example.com'] };
     expect(isAdmin({ email: BOSS, ...user }, rules)).toBe(is);
   },
 );
 
-test('the internal key is the operator by itself, and otherwise whom it speaks for', async () => {
+test("the internal key alone acts as the operator, and with a user's headers as that user", async () => {
   expect(await ask({})).toBe(401);
   expect(await ask(bearer('another'))).toBe('ADMIN_REQUIRED');
   const by = (headers: Record<string, string>) => ask({ ...bearer(INTERNAL), ...headers });
@@ -78,13 +78,13 @@ test('the internal key is the operator by itself, and otherwise whom it speaks f
   expect(await by({ 'x-user-email': 'Boss@Example.com' })).toBe(200);
   expect(await by({ 'x-user-email': nobody.email })).toBe('ADMIN_REQUIRED');
   expect(await by({ 'x-user-id': boss.id })).toBe(200);
-  for (const id of [squatter.id, nobody.id, 'who is not there']) {
+  for (const id of [squatter.id, nobody.id, 'no-such-user']) {
     const claimed = { 'x-user-id': id, 'x-user-email': BOSS, 'x-user-role': 'admin' };
     expect(await by(claimed)).toBe('ADMIN_REQUIRED');
   }
 });
 
-test('a key is an admin by its owner alone', async () => {
+test('an API key has admin rights only if its owner is an admin', async () => {
   expect(await ask(bearer(await keyOf(boss)))).toBe(200);
   for (const owner of [squatter, nobody]) {
     const claimed = { 'x-user-id': boss.id, 'x-user-email': BOSS };
@@ -92,7 +92,7 @@ test('a key is an admin by its owner alone', async () => {
   }
 });
 
-test('who is an admin by their address needs no link', async () => {
+test('a user who is an admin by a verified address gets no admin link', async () => {
   const links = await makeAdminLinks(database.db, [BOSS, SQUATTED]);
   expect(links.map(({ email }) => email)).toEqual([SQUATTED]);
 });

@@ -68,7 +68,7 @@ const login = (email: string) =>
   ask(nobody, 'POST', '/api/auth/login', { body: { email, password: PASSWORD } });
 const cookieOf = (answer: Answer) => answer.headers.get('set-cookie')?.split(';')[0] ?? '';
 
-/** Somebody who has signed in in a browser. */
+/** Creates a user with a browser session. */
 async function somebody(): Promise<Somebody> {
   const id = randomUUID();
   const person = { id, email: `${id}@example.com`, name: `Ada ${randomUUID()}` };
@@ -80,7 +80,7 @@ async function somebody(): Promise<Somebody> {
   return { ...person, cookie: `${SESSION_COOKIE}=${token}` };
 }
 
-/** The same by a password, which takes a while. */
+/** Creates a user by registration and password sign-in, which takes longer. */
 async function withPassword(): Promise<Somebody> {
   const [email, name] = [`${randomUUID()}@example.com`, `Ada ${randomUUID()}`];
   const { body } = await register(email, name);
@@ -93,7 +93,7 @@ const register = (email: string, name = email) =>
 const leave = ({ cookie, email: confirm }: Somebody) =>
   ask({ cookie }, 'DELETE', '/api/settings', { body: { confirm } });
 
-/** Removals of agents that are done at once, or not at all. */
+/** A fake that completes the removal of an agent at once, or never. */
 class Removals {
   readonly asked: string[] = [];
   isOut = false;
@@ -113,7 +113,7 @@ class Removals {
   };
 }
 
-/** An identity provider that is told of what is to be revoked. */
+/** Fakes an identity provider that records the tokens to revoke. */
 function revoker(answer: () => Promise<void> = () => Promise.resolve()) {
   const told: string[] = [];
   const revoke = (token: string) => {
@@ -129,10 +129,10 @@ const deletions = (removals = new Removals(), identityProvider: TokenRevoker = r
   return new AccountDeletions(database.db, accountCleanups(parts));
 };
 
-/** Lets heartbeats' schedules be what they are to be, as a worker does. */
+/** Marks the heartbeats' schedules as up to date, as a worker does. */
 const follow = () => owner('UPDATE heartbeats SET scheduled = true');
 
-/** What the run of the deletion does. */
+/** Runs the deletion of an account, as its workflow does. */
 async function deleted({ id }: Somebody, by = deletions()): Promise<void> {
   for (const area of by.areas) {
     try {
@@ -146,8 +146,8 @@ async function deleted({ id }: Somebody, by = deletions()): Promise<void> {
   await by.erase(id);
 }
 
-describe('the deletion of an account', () => {
-  test('closes it at once: no sign-in, no session, no key', async () => {
+describe('deletion of an account', () => {
+  test('closes the account at once: no sign-in, no session, no API key', async () => {
     ada = await withPassword();
     const other = cookieOf(await login(ada.email));
     const made = await ask(ada, 'POST', '/api/keys', { body: { name: 'ci' } });
@@ -162,11 +162,11 @@ describe('the deletion of an account', () => {
     const refused = await login(ada.email);
     expect([refused.status, refused.body]).toEqual([401, { error: 'Invalid email or password' }]);
     expect(await owner(`SELECT * FROM api_keys WHERE user_id = '${ada.id}'`)).toEqual([]);
-    // Until it is done, the address is still somebody's.
+    // The address stays reserved until the deletion has finished.
     expect((await register(ada.email)).status).toBe(409);
   });
 
-  test('asks for the address of the account, in any case of letters', async () => {
+  test("requires the account's address as confirmation, in upper or lower case", async () => {
     for (const confirm of ['', 'yes', `x${ada.email}`]) {
       const { status } = await ask(ada, 'DELETE', '/api/settings', { body: { confirm } });
       expect(status).toBe(400);
@@ -175,7 +175,7 @@ describe('the deletion of an account', () => {
     expect((await leave({ ...ada, email: ada.email.toUpperCase() })).status).toBe(202);
   });
 
-  test('is one, however often and by how many it is asked for', async () => {
+  test('an account is deleted once, however many concurrent requests ask for its deletion', async () => {
     const statuses = await Promise.all(Array.from({ length: 5 }, () => leave(ada)));
     expect(statuses.map(({ status }) => status)).toContain(202);
     expect(await owner(`SELECT * FROM account_deletions WHERE user_id = '${ada.id}'`)).toHaveLength(
@@ -187,7 +187,7 @@ describe('the deletion of an account', () => {
     expect(await tracesOf(database.db, ada)).toEqual([]);
   });
 
-  test('leaves nothing of its owner in any table', async () => {
+  test('leaves no row of the deleted account in any table', async () => {
     await leaveTraces(database.ownerUrl, ada);
     await ask(nobody, 'POST', '/api/auth/login', {
       body: { email: ada.email, password: 'a guess' },
@@ -200,7 +200,7 @@ describe('the deletion of an account', () => {
     expect(await tracesOf(database.db, ada)).toEqual([]);
   });
 
-  test('keeps what was used, credited and done, and frees the address', async () => {
+  test('keeps records of usage, credits and actions, and frees the address', async () => {
     await leaveTraces(database.ownerUrl, ada);
     await leave(ada);
     await deleted(ada);
@@ -213,7 +213,7 @@ describe('the deletion of an account', () => {
     expect(anew.body.id).not.toBe(ada.id);
   });
 
-  test('takes nothing from others, credits for having referred its owner included', async () => {
+  test('deleting an account changes no other account, not even credits for having referred it', async () => {
     const bob = await somebody();
     const credits = {
       amount: 100n,
@@ -237,7 +237,7 @@ describe('the deletion of an account', () => {
     expect((await ask(bob, 'GET', '/api/keys')).status).toBe(200);
   });
 
-  test('waits until nothing is left of the agents, and asks for each removal once', async () => {
+  test('waits until all agents of the account are removed, and requests each removal once', async () => {
     await leaveTraces(database.ownerUrl, ada);
     await leave(ada);
     const removals = new Removals();
@@ -251,7 +251,7 @@ describe('the deletion of an account', () => {
     expect((await owner(`SELECT * FROM users WHERE id = '${ada.id}'`)).length).toBe(1);
   });
 
-  test('waits for what is under way on an agent that is gone', async () => {
+  test('waits for a running operation of an agent that is already removed', async () => {
     await leaveTraces(database.ownerUrl, ada);
     await leave(ada);
     const of = `agent_id IN (SELECT id FROM agents WHERE user_id = '${ada.id}')`;
@@ -264,7 +264,7 @@ describe('the deletion of an account', () => {
     await by.leave('agents', ada.id);
   });
 
-  test('has the schedule of the heartbeat taken away first', async () => {
+  test("removes the heartbeat's schedule before it deletes the account", async () => {
     const by = {
       tenant: database.db.asUser(ada.id),
       actor: ada.id,
@@ -284,7 +284,7 @@ describe('the deletion of an account', () => {
     await deletions().leave('heartbeats', ada.id);
   });
 
-  /** Links her to an account at the identity provider, whose token we keep. */
+  /** Links the account to an identity whose refresh token is stored. */
   async function linkedWithToken(): Promise<void> {
     const { secrets } = alone.dependencies;
     const id = randomUUID();
@@ -296,7 +296,7 @@ describe('the deletion of an account', () => {
     );
   }
 
-  test('revokes refresh tokens at the identity provider, each once', async () => {
+  test('revokes each refresh token of the account at the identity provider once', async () => {
     await linkedWithToken();
     await leave(ada);
     const provider = revoker();
@@ -306,7 +306,7 @@ describe('the deletion of an account', () => {
     expect(provider.told).toEqual(['of hers']);
   });
 
-  test('waits a day for an identity provider that does not answer, and no longer', async () => {
+  test('waits up to a day for an identity provider that does not answer', async () => {
     await linkedWithToken();
     await leave(ada);
     const away = revoker(() => Promise.reject(new UnavailableError('away')));
@@ -320,7 +320,7 @@ describe('the deletion of an account', () => {
     expect(away.told).toEqual(['of hers', 'of hers']);
   });
 
-  test('of which there is much takes it in batches', async () => {
+  test('erases a large account in batches', async () => {
     await leaveTraces(database.ownerUrl, ada);
     await owner(
       `INSERT INTO messages (id, agent_id, user_id, conversation, role, content, created_at)
@@ -336,7 +336,7 @@ describe('the deletion of an account', () => {
     expect(await tracesOf(database.db, ada)).toEqual([]);
   });
 
-  test('ends the tokens of the Farcaster account that it was linked to', async () => {
+  test("revokes the tokens of the account's linked Farcaster account", async () => {
     const fid = Math.floor(Math.random() * 2 ** 40);
     const linked = { ...ROWS.identities?.(ada.id, 1), kind: 'farcaster', subject: String(fid) };
     await owner(insertSql('identities', linked));
@@ -350,32 +350,36 @@ describe('the deletion of an account', () => {
     expect(await owner(left)).toEqual([{ fid: String(fid + 1) }]);
   });
 
-  test('is of an account alone whose owner has asked for it', attack, async () => {
+  test('erases no account whose owner has not requested it', attack, async () => {
     await leaveTraces(database.ownerUrl, ada);
     const before = await tracesOf(database.db, ada);
     await deleted(ada);
     expect(await tracesOf(database.db, ada)).toEqual(before);
   });
 
-  test('lets nobody in who signs in at the same time', attack, async () => {
-    await owner(insertSql('identities', ROWS.identities?.(ada.id, 1) ?? {}));
-    const user = { id: ada.id, name: ada.name, email: ada.email, isAdmin: false };
-    const [identity] = await owner<{ id: string }>(
-      `SELECT id FROM identities WHERE user_id = '${ada.id}'`,
-    );
-    const proof = { user, method: 'google', identityId: identity?.id ?? '' } as const;
-    const signIn = () => createSession(database.db, proof, PLACE);
-    const opened = [signIn(), signIn(), signIn(), leave(ada), signIn(), signIn(), signIn()];
-    await Promise.all(opened);
-    expect(await signIn()).toBeUndefined();
-    expect(await owner(`SELECT * FROM sessions WHERE user_id = '${ada.id}'`)).toEqual([]);
-    expect(await owner(`SELECT * FROM account_deletions WHERE user_id = '${ada.id}'`)).toHaveLength(
-      1,
-    );
-  });
+  test(
+    "opens no session for a sign-in concurrent with the account's deletion",
+    attack,
+    async () => {
+      await owner(insertSql('identities', ROWS.identities?.(ada.id, 1) ?? {}));
+      const user = { id: ada.id, name: ada.name, email: ada.email, isAdmin: false };
+      const [identity] = await owner<{ id: string }>(
+        `SELECT id FROM identities WHERE user_id = '${ada.id}'`,
+      );
+      const proof = { user, method: 'google', identityId: identity?.id ?? '' } as const;
+      const signIn = () => createSession(database.db, proof, PLACE);
+      const opened = [signIn(), signIn(), signIn(), leave(ada), signIn(), signIn(), signIn()];
+      await Promise.all(opened);
+      expect(await signIn()).toBeUndefined();
+      expect(await owner(`SELECT * FROM sessions WHERE user_id = '${ada.id}'`)).toEqual([]);
+      expect(
+        await owner(`SELECT * FROM account_deletions WHERE user_id = '${ada.id}'`),
+      ).toHaveLength(1);
+    },
+  );
 
   test.each(['sessions', 'api_keys', 'agents', 'identities', 'mail_tokens'])(
-    'lets no row of %s come after it, and answers as if the account were gone',
+    'refuses a new row of %s for a deleted account, as if the account did not exist',
     attack,
     async (table) => {
       await leave(ada);
@@ -384,25 +388,31 @@ describe('the deletion of an account', () => {
     },
   );
 
-  test('is what a session does that is fresh, from our own site', attack, async () => {
-    const options = {
-      body: { confirm: ada.email },
-      headers: { origin: 'https://elsewhere.example' },
-    };
-    expect((await ask(ada, 'DELETE', '/api/settings', options)).status).toBe(403);
-    await owner(
-      `UPDATE sessions SET created_at = now() - interval '1 day' WHERE user_id = '${ada.id}'`,
-    );
-    const { status, body } = await leave(ada);
-    expect([status, body.code]).toEqual([403, 'REAUTHENTICATION_REQUIRED']);
-    expect((await ask(ada, 'GET', '/api/settings/export')).status).toBe(403);
-    expect(await owner(`SELECT * FROM account_deletions WHERE user_id = '${ada.id}'`)).toEqual([]);
-  });
+  test(
+    "deleting an account requires a recent session and the platform's own origin",
+    attack,
+    async () => {
+      const options = {
+        body: { confirm: ada.email },
+        headers: { origin: 'https://elsewhere.example' },
+      };
+      expect((await ask(ada, 'DELETE', '/api/settings', options)).status).toBe(403);
+      await owner(
+        `UPDATE sessions SET created_at = now() - interval '1 day' WHERE user_id = '${ada.id}'`,
+      );
+      const { status, body } = await leave(ada);
+      expect([status, body.code]).toEqual([403, 'REAUTHENTICATION_REQUIRED']);
+      expect((await ask(ada, 'GET', '/api/settings/export')).status).toBe(403);
+      expect(await owner(`SELECT * FROM account_deletions WHERE user_id = '${ada.id}'`)).toEqual(
+        [],
+      );
+    },
+  );
 });
 
-describe('the audit log', () => {
+describe('the audit log and a deleted account', () => {
   test(
-    'loses who failed to sign in with the account, and changes in nothing else',
+    'the audit log lets erasure remove the subject of failed sign-ins and refuses all other changes',
     attack,
     async () => {
       await owner(insertSql('audit_log', { actor: 'a', action: 'sign-in.failed', subject: 'x' }));
@@ -422,7 +432,7 @@ describe('the audit log', () => {
 describe('the export of an account', () => {
   const exported = () => ask(ada, 'GET', '/api/settings/export');
 
-  test('is a file of JSON with all that there is', async () => {
+  test("the export of an account is a JSON file with all the account's data", async () => {
     await leaveTraces(database.ownerUrl, ada);
     await giveCredits(database.db, ada.id, 10_000n);
     const answer = await exported();
@@ -456,7 +466,7 @@ describe('the export of an account', () => {
       ]),
     );
     expect(body.subscription).toMatchObject({ plan: 'solo' });
-    // What these have for us alone.
+    // Payouts have columns that are internal to the platform.
     const [{ payouts, ...split }] = body.splits;
     expect(payouts).toHaveLength(1);
     for (const name of ['userId', 'requestKey', 'dueAt', 'splitId', 'payment']) {
@@ -467,7 +477,7 @@ describe('the export of an account', () => {
     );
   });
 
-  test('comes in pages, each row once and in its order', async () => {
+  test("exports an account's rows page by page, each once and in order", async () => {
     await leaveTraces(database.ownerUrl, ada);
     const agentId = `${ada.id}-agent-1`;
     await owner(
@@ -505,7 +515,7 @@ describe('the export of an account', () => {
   });
 
   test(
-    'has each debit that was paid from a session of hers, and nobody else’s',
+    "exports each debit paid from the user's own payment sessions, and no other user's",
     attack,
     async () => {
       const bob = await somebody();
@@ -529,7 +539,7 @@ describe('the export of an account', () => {
     },
   );
 
-  test('holds no secret, as it is or as it is stored', attack, async () => {
+  test('the export holds no secret, neither in the clear nor as stored', attack, async () => {
     ada = await withPassword();
     const { body: key } = await ask(ada, 'POST', '/api/keys', { body: { name: 'ci' } });
     await leaveTraces(database.ownerUrl, ada);
@@ -566,7 +576,7 @@ describe('the export of an account', () => {
     expect(secrets.filter((secret) => secret === undefined || text.includes(secret))).toEqual([]);
   });
 
-  test("holds nothing of others'", attack, async () => {
+  test('the export holds no data of other users', attack, async () => {
     const bob = await somebody();
     await leaveTraces(database.ownerUrl, bob);
     await leaveTraces(database.ownerUrl, ada);

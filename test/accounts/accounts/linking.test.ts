@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.close());
 
-/** Somebody at a provider, by what it says of them. */
+/** A user at a provider, as the provider describes the account. */
 interface Comer {
   readonly id: string;
   readonly email: string | undefined;
@@ -54,8 +54,8 @@ const comer = (email: string | undefined, verified = true): Comer => ({
   verified,
 });
 
-describe.each(PROVIDERS)('at $kind', ({ kind, prefix, signIn }) => {
-  /** Signs in in a new browser: who they are then. */
+describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn }) => {
+  /** Signs in with a new browser and returns the session's user. */
   async function signedIn(who: Comer) {
     const browser = platform.browser();
     const landed = await signIn(browser, who);
@@ -73,7 +73,7 @@ describe.each(PROVIDERS)('at $kind', ({ kind, prefix, signIn }) => {
   const link = (browser: Browser, who: Comer) =>
     signIn(browser, who, `/api/settings/identities/${kind}`);
 
-  test('an id that is linked opens its account, whatever its address is by now', async () => {
+  test('a linked id signs in to its account whatever its current email address is', async () => {
     const [first, stranger] = [comer(newEmail()), await platform.registered({ verified: true })];
     const account = await signedIn(first);
     for (const email of [newEmail(), undefined, stranger.email]) {
@@ -82,7 +82,7 @@ describe.each(PROVIDERS)('at $kind', ({ kind, prefix, signIn }) => {
     }
   });
 
-  test('an id that is disabled opens nothing', async () => {
+  test('a disabled id signs nobody in', async () => {
     const who = comer(newEmail());
     await signedIn(who);
     await platform.asOwner(
@@ -91,35 +91,35 @@ describe.each(PROVIDERS)('at $kind', ({ kind, prefix, signIn }) => {
     await refused(who, 'SignInDisabled');
   });
 
-  test('a new id with a verified address that nobody has gets an account', async () => {
+  test('a new id with a verified address of no account gets a new account', async () => {
     const who = comer(newEmail());
     expect(await signedIn(who)).toMatchObject({ email: who.email });
   });
 
-  test('a new id gets the account of its verified address, when that is verified too', async () => {
+  test('a new id with a verified address signs in to the account that has verified the same address', async () => {
     const owner = await platform.registered({ verified: true });
     expect((await signedIn(comer(owner.email)))?.id).toBe(owner.id);
   });
 
-  test('the same in capitals', async () => {
+  test('a new id signs in by its verified address in upper case', async () => {
     const owner = await platform.registered({ verified: true });
     expect((await signedIn(comer(owner.email.toUpperCase())))?.id).toBe(owner.id);
   });
 
-  test('a squatted address gains nothing of what its owner brings', async () => {
+  test('a provider sign-in is not linked to an account with the same unverified address', async () => {
     const squatter = await platform.registered();
     await refused(comer(squatter.email), 'LinkRefused');
     const { body } = await squatter.browser.ask('GET', '/api/settings/identities');
     expect(body.identities).toEqual([]);
   });
 
-  test('an address that the provider has given to somebody else opens nothing', async () => {
+  test('a new id cannot sign in with an address that is linked to an earlier id', async () => {
     const owner = comer(newEmail());
     await signedIn(owner);
     await refused(comer(owner.email), 'LinkRefused');
   });
 
-  test('an address whose mailbox was taken over, as a security event has told, opens no account', async () => {
+  test('an address whose mailbox a security event reports as hijacked signs in to no account', async () => {
     const owner = await platform.registered({ verified: true });
     await platform.asOwner(
       `INSERT INTO reset_mail_stops VALUES ('${tokenHash(owner.email)}', true, now())`,
@@ -127,31 +127,31 @@ describe.each(PROVIDERS)('at $kind', ({ kind, prefix, signIn }) => {
     await refused(comer(owner.email), 'LinkRefused');
   });
 
-  test('an address that the provider has not verified opens no account', async () => {
+  test('an address that the provider has not verified signs in to no account', async () => {
     const owner = await platform.registered({ verified: true });
     await refused(comer(owner.email, false), 'LinkRefused');
   });
 
-  test('an address that it has not verified, or none, makes no account', async () => {
+  test('an id with an unverified address, or without one, gets no account', async () => {
     await refused(comer(newEmail(), false), 'NoEmail');
     await refused(comer(undefined), 'NoEmail');
   });
 
-  test('an address with letters that lower case turns into ours is another', async () => {
+  test('an address with a letter that lower-cases to ASCII does not match the ASCII address', async () => {
     const owner = await platform.registered({ email: `k${newEmail()}`, verified: true });
-    // The sign of Kelvin becomes a k.
+    // The Kelvin sign lower-cases to k.
     await refused(comer(owner.email.replace(/^k/, '\u212A')), 'NoEmail');
   });
 
-  test("a wallet's address is the wallet's alone", async () => {
+  test('the address of a wallet account cannot be used at a provider', async () => {
     await refused(comer(`0x${randomUUID()}@wallet.service`), 'NoEmail');
   });
 
-  test('the account of the operator is nobody’s', async () => {
+  test("the operator's address signs in to no account", async () => {
     await refused(comer('operator@platform.invalid'), 'LinkRefused');
   });
 
-  test('what somebody links in their session opens their account, whatever its address', async () => {
+  test('an id that was linked in a session signs in to that account, whatever its address', async () => {
     const [owner, stranger] = [await platform.registered(), await platform.registered()];
     const who = comer(stranger.email, false);
     const landed = await link(owner.browser, who);
@@ -161,24 +161,24 @@ describe.each(PROVIDERS)('at $kind', ({ kind, prefix, signIn }) => {
     expect(body.identities).toMatchObject([{ kind }]);
   });
 
-  test('an id that an account has is linked to no other', async () => {
+  test('an id that is linked to an account cannot be linked again', async () => {
     const [who, another] = [comer(newEmail()), await platform.registered()];
     const account = await signedIn(who);
     const landed = await link(another.browser, who);
     expect(landed.location).toBe(`/login?error=${prefix}LinkRefused`);
     expect((await signedIn(who))?.id).toBe(account?.id);
-    // Nor again to the same.
+    // Nor can the id be linked to its own account twice.
     const own = platform.browser();
     await signIn(own, who);
     expect((await link(own, who)).location).toBe(`/login?error=${prefix}LinkRefused`);
   });
 
-  describe('an answer that another browser has asked for', () => {
-    /** Begun in one browser, consented to by somebody, and answered in another. */
+  describe("a provider's answer that arrives in a different browser", () => {
+    /** Begins a sign-in in one browser and delivers the provider's answer to another. */
     async function answeredElsewhere(begun: Browser, answered: Browser, begin: string) {
       const kept = new Map(answered.cookies);
       const landed = await signIn(
-        // Asks in the one browser, and brings the answer back in the other.
+        // Begins in one browser and calls back in another.
         Object.assign(Object.create(begun) as Browser, {
           ask: (...asked: Parameters<Browser['ask']>) =>
             (asked[1].includes('/callback') ? answered : begun).ask(...asked),
@@ -190,11 +190,11 @@ describe.each(PROVIDERS)('at $kind', ({ kind, prefix, signIn }) => {
       expect(answered.cookies).toEqual(kept);
     }
 
-    test('signs nobody in', async () => {
+    test("a provider's answer that arrives in a different browser signs nobody in", async () => {
       await answeredElsewhere(platform.browser(), platform.browser(), `/api/auth/${kind}`);
     });
 
-    test("links the account of one to no other's", async () => {
+    test("a provider's answer that arrives in a different browser links no account", async () => {
       const [attacker, victim] = [await platform.registered(), await platform.registered()];
       const begin = `/api/settings/identities/${kind}`;
       await answeredElsewhere(attacker.browser, victim.browser, begin);
@@ -205,7 +205,7 @@ describe.each(PROVIDERS)('at $kind', ({ kind, prefix, signIn }) => {
     });
   });
 
-  test('a link that was begun in one session is not finished in another', async () => {
+  test('a link begun in one session cannot be completed in another', async () => {
     const [attacker, victim] = [await platform.registered(), await platform.registered()];
     const session = victim.browser.cookies.get('service-session') ?? '';
     const who = comer(newEmail());
@@ -225,7 +225,7 @@ describe.each(PROVIDERS)('at $kind', ({ kind, prefix, signIn }) => {
     expect(body.identities).toEqual([]);
   });
 
-  test('linking is not begun by GET, by a foreign page, or by who signed in long ago', async () => {
+  test('linking cannot be begun by GET, from another origin, or in a session older than ten minutes', async () => {
     const owner = await platform.registered();
     const path = `/api/settings/identities/${kind}`;
     expect((await owner.browser.ask('GET', path)).status).toBe(405);
@@ -239,7 +239,7 @@ describe.each(PROVIDERS)('at $kind', ({ kind, prefix, signIn }) => {
   });
 });
 
-test('a login name that another takes over opens nothing of who had it', async () => {
+test("a login name that passes to another user does not sign in to the former user's account", async () => {
   const [before, after] = [comer(newEmail()), comer(newEmail())];
   const [one, other] = [platform.browser(), platform.browser()];
   await platform.github(one, coder(before, 'ada'));
@@ -249,7 +249,7 @@ test('a login name that another takes over opens nothing of who had it', async (
   expect((await platform.whoIs(other))?.email).toBe(after.email);
 });
 
-test.each(['true', 1, null, {}])('email_verified as %j is not verified', async (said) => {
+test.each(['true', 1, null, {}])('email_verified of %j counts as unverified', async (said) => {
   const [browser, owner] = [platform.browser(), await platform.registered({ verified: true })];
   const person = { email: owner.email, email_verified: said };
   const landed = await platform.google(browser, newId(), person);

@@ -50,7 +50,7 @@ beforeEach(async () => void (await sendWaitingMails(database.db)));
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 const newEmail = () => `${randomUUID()}@example.com`;
 
-/** What a person, or nobody, asks of the web API. */
+/** Calls the web API with a person's session, or without one. */
 const ask = (
   person: Pick<Person, 'cookie'> | undefined,
   method: string,
@@ -67,7 +67,7 @@ async function signIn(email: string, password = PASSWORD): Promise<string | unde
   return answer.headers.get('set-cookie')?.split(';')[0];
 }
 
-/** Somebody new who is signed in, whose address is verified or not. */
+/** Creates a signed-in user, with a verified or an unverified address. */
 async function person(emailVerifiedAt: Date | null, email = newEmail()): Promise<Person> {
   const id = randomUUID();
   const facts = { id, email, name: 'Ada', passwordHash, emailVerifiedAt };
@@ -75,7 +75,7 @@ async function person(emailVerifiedAt: Date | null, email = newEmail()): Promise
   return { id, email, cookie: await newSession(id) };
 }
 
-/** A cookie of the user's, without the time that a password takes. */
+/** Opens a session without hashing a password and returns its cookie. */
 async function newSession(userId: string): Promise<string> {
   const place = { address: newAddress(), requestId: 'test', userAgent: undefined };
   const { token } = await database.db
@@ -97,12 +97,13 @@ const resend = (person: Person | undefined) => ask(person, 'POST', '/api/auth/ve
 const settingsOf = async (person: Person) => (await ask(person, 'GET', '/api/settings')).body.user;
 const change = (person: Person, body: unknown) => ask(person, 'PATCH', '/api/settings', { body });
 
-/** The one mail of the kind that goes to the address of all that wait. */
+/** Sends the waiting mails and returns the only one of this kind to the address. */
 async function mailTo(address: string, kind: MailKind): Promise<SentMail> {
   const mails = (await sendWaitingMails(database.db)).filter(
     (mail) => mail.to === address && mail.kind === kind,
   );
-  if (mails.length !== 1 || !mails[0]) throw new Error(`${mails.length} ${kind} to ${address}`);
+  if (mails.length !== 1 || !mails[0])
+    throw new Error(`expected one mail, found ${mails.length} ${kind} to ${address}`);
   return mails[0];
 }
 
@@ -111,7 +112,7 @@ async function resetTokenFor(email: string): Promise<string> {
   return tokenIn(await mailTo(email, 'reset-password'));
 }
 
-/** What the identity provider has told of an address. */
+/** Reports an address as hijacked or recovered, as the identity provider does. */
 const stopResets = (email: string, stopped: boolean) =>
   database.db
     .asPlatform()
@@ -121,7 +122,7 @@ const INVALID = [400, 'Invalid or expired token'];
 const told = ({ body, status }: Answer) => [status, body.error];
 
 describe('registration', () => {
-  /** As people do it. */
+  /** Registers and signs in over the API. */
   async function register(more = {}): Promise<Person> {
     const email = newEmail();
     const body = { email, password: PASSWORD, ...more };
@@ -129,7 +130,7 @@ describe('registration', () => {
     return { id: made.id, email, cookie: (await signIn(email)) ?? '' };
   }
 
-  test('mails a link, which the account confirms its address by, once', async () => {
+  test("registration mails a link that confirms the account's address once", async () => {
     const ada = await register();
     expect(await settingsOf(ada)).toMatchObject({ emailVerified: false, pendingEmail: null });
     const token = tokenIn(await mailTo(ada.email, 'verify-email'));
@@ -139,7 +140,7 @@ describe('registration', () => {
     expect(told(await verify(ada, token))).toEqual(INVALID);
   });
 
-  test('of a name that advertises mails nothing of it', attack, async () => {
+  test('registration mails nothing of an advertising user name', attack, async () => {
     const name = 'Claim your prize at https://evil.example';
     const { email } = await register({ name });
     await forgot(email);
@@ -150,19 +151,23 @@ describe('registration', () => {
 });
 
 describe('the link that verifies an address', () => {
-  test('confirms nothing for whoever merely reads the mailbox', attack, async () => {
-    const [squatter, ada] = [await unverified(), await unverified()];
-    await resend(squatter);
-    const mails = await sendWaitingMails(database.db);
-    const [link] = mails.filter(({ to }) => to === squatter.email);
-    const token = link ? tokenIn(link) : '';
-    expect((await verify(undefined, token)).status).toBe(401);
-    expect(told(await verify(ada, token))).toEqual(INVALID);
-    expect(await settingsOf(squatter)).toMatchObject({ emailVerified: false });
-    expect((await verify(squatter, token)).status).toBe(200);
-  });
+  test(
+    "the verification link confirms nothing without the account's own session",
+    attack,
+    async () => {
+      const [squatter, ada] = [await unverified(), await unverified()];
+      await resend(squatter);
+      const mails = await sendWaitingMails(database.db);
+      const [link] = mails.filter(({ to }) => to === squatter.email);
+      const token = link ? tokenIn(link) : '';
+      expect((await verify(undefined, token)).status).toBe(401);
+      expect(told(await verify(ada, token))).toEqual(INVALID);
+      expect(await settingsOf(squatter)).toMatchObject({ emailVerified: false });
+      expect((await verify(squatter, token)).status).toBe(200);
+    },
+  );
 
-  test('is mailed once more, and ends the one before it', async () => {
+  test('requesting a new verification link invalidates the former one', async () => {
     const ada = await unverified();
     await resend(ada);
     const first = tokenIn(await mailTo(ada.email, 'verify-email'));
@@ -175,7 +180,7 @@ describe('the link that verifies an address', () => {
     expect((await resend(undefined)).status).toBe(401);
   });
 
-  test('is good for a day, and sets no password', async () => {
+  test('the verification link is valid for a day and cannot reset the password', async () => {
     const ada = await unverified();
     await resend(ada);
     const token = tokenIn(await mailTo(ada.email, 'verify-email'));
@@ -189,7 +194,7 @@ describe('the link that verifies an address', () => {
     expect(told(await verify(ada, token))).toEqual(INVALID);
   });
 
-  test('of 50 at once, in two processes, one wins', attack, async () => {
+  test('one of 50 concurrent verifications in two processes succeeds', attack, async () => {
     const ada = await unverified();
     await resend(ada);
     const token = tokenIn(await mailTo(ada.email, 'verify-email'));
@@ -212,27 +217,31 @@ describe('the link that verifies an address', () => {
 });
 
 describe('a forgotten password', () => {
-  test('is answered alike whether or not the address has an account', attack, async () => {
-    const { email } = await verified();
-    const from = newAddress();
-    const headersOf = ({ headers }: Answer) =>
-      [...headers].filter(([name]) => !/^(date|x-request-id|ratelimit-.*)$/.test(name));
-    const [known, unknown] = [await forgot(email, { from }), await forgot(newEmail(), { from })];
-    expect(known.status).toBe(200);
-    expect(known.body).toEqual({ ok: true, message: expect.any(String) });
-    expect(unknown.text).toBe(known.text);
-    expect(unknown.status).toBe(200);
-    expect(headersOf(unknown)).toEqual(headersOf(known));
-    expect((await forgot(email.toUpperCase(), { from })).text).toBe(known.text);
-    expect(await owner('SELECT count(*)::integer FROM mails WHERE settled_at IS NULL')).toEqual([
-      { count: 2 },
-    ]);
-    const mails = await sendWaitingMails(database.db);
-    expect(mails.map(({ to }) => to)).toEqual([email]);
-    expect((await forgot('no address', { from })).status).toBe(400);
-  });
+  test(
+    'a password reset request gets the same answer with and without an account',
+    attack,
+    async () => {
+      const { email } = await verified();
+      const from = newAddress();
+      const headersOf = ({ headers }: Answer) =>
+        [...headers].filter(([name]) => !/^(date|x-request-id|ratelimit-.*)$/.test(name));
+      const [known, unknown] = [await forgot(email, { from }), await forgot(newEmail(), { from })];
+      expect(known.status).toBe(200);
+      expect(known.body).toEqual({ ok: true, message: expect.any(String) });
+      expect(unknown.text).toBe(known.text);
+      expect(unknown.status).toBe(200);
+      expect(headersOf(unknown)).toEqual(headersOf(known));
+      expect((await forgot(email.toUpperCase(), { from })).text).toBe(known.text);
+      expect(await owner('SELECT count(*)::integer FROM mails WHERE settled_at IS NULL')).toEqual([
+        { count: 2 },
+      ]);
+      const mails = await sendWaitingMails(database.db);
+      expect(mails.map(({ to }) => to)).toEqual([email]);
+      expect((await forgot('no address', { from })).status).toBe(400);
+    },
+  );
 
-  test('is set anew by the link: all sessions end, the owner is told, keys stay', async () => {
+  test('a password reset ends all sessions, mails the owner a notice and keeps API keys', async () => {
     const ada = await verified();
     await ask(ada, 'POST', '/api/keys', { body: { name: 'of ada' } });
     const token = await resetTokenFor(ada.email);
@@ -248,7 +257,7 @@ describe('a forgotten password', () => {
     expect(told(await reset(token))).toEqual(INVALID);
   });
 
-  test('keeps its link when the new one cannot be one', async () => {
+  test('the reset link stays valid when the new password is refused', async () => {
     const { email } = await verified();
     const token = await resetTokenFor(email);
     expect((await reset(token, 'short')).status).toBe(400);
@@ -260,7 +269,7 @@ describe('a forgotten password', () => {
   });
 
   test(
-    'is not set by an older link, one of an hour ago, or one that verifies',
+    'refuses a reset link that is superseded, an hour old, or meant for verification',
     attack,
     async () => {
       const ada = await verified();
@@ -284,7 +293,7 @@ describe('a forgotten password', () => {
     },
   );
 
-  test('of many links used at once is set by one', attack, async () => {
+  test('one of several concurrent uses of a reset link sets the password', attack, async () => {
     const { email } = await verified();
     const token = await resetTokenFor(email);
     const passwords = Array.from({ length: 3 }, () => `new ${randomUUID()}`);
@@ -294,7 +303,7 @@ describe('a forgotten password', () => {
     expect(await signIn(email, passwords[statuses.indexOf(200)])).toBeDefined();
   });
 
-  test('of a token that 50 take at once, in two processes, one gets it', attack, async () => {
+  test('one of 50 transactions in two processes takes a reset token', attack, async () => {
     const { email, id: userId } = await verified();
     const other = new Database(database.url, { maxConnections: 5 });
     try {
@@ -314,7 +323,7 @@ describe('a forgotten password', () => {
     }
   });
 
-  test('waits with its link untouched for whoever changes the account', async () => {
+  test('a reset waits for a concurrent change of the account before it locks its token', async () => {
     const { email, id: userId } = await verified();
     const platform = database.db.asPlatform();
     const token = await platform.transaction((db) =>
@@ -325,7 +334,7 @@ describe('a forgotten password', () => {
       await db.query('SELECT FROM users WHERE id = $userId FOR UPDATE', { userId });
       taking = platform.transaction((other) => consumeMailToken(other, 'reset-password', token));
       await expect.poll(() => waitingConnections(database.ownerUrl)).toBe(1);
-      // Two that lock both, each in another order, would wait for each other.
+      // Two transactions that lock both rows in opposite orders would deadlock.
       await db.query('SELECT FROM mail_tokens WHERE user_id = $userId FOR UPDATE NOWAIT', {
         userId,
       });
@@ -334,14 +343,14 @@ describe('a forgotten password', () => {
   });
 
   test(
-    'of a squatter’s account gives it to the owner, without what was planted',
+    "a reset of a squatter's account hands it to the mailbox's owner without keys and links planted earlier",
     attack,
     async () => {
       const squatter = await unverified();
       await ask(squatter, 'POST', '/api/keys', { body: { name: 'planted' } });
       const bring = async (body?: object) =>
         (await ask(squatter, 'POST', '/api/wallet/walletprov', { body })).body.address;
-      // What is paid to the first could be moved by whoever brought its key.
+      // Payments to the first wallet could be moved by whoever imported its key.
       await bring({ privateKey: generatePrivateKey() });
       const made = await bring();
       await change(squatter, { email: newEmail() });
@@ -364,7 +373,7 @@ describe('a forgotten password', () => {
     },
   );
 
-  test('of an account without one gives it one', async () => {
+  test('a reset gives a password to an account without one', async () => {
     const ada = await verified();
     await owner(`UPDATE users SET password_hash = NULL WHERE id = '${ada.id}'`);
     expect(await settingsOf(ada)).toMatchObject({ hasPassword: false });
@@ -375,7 +384,7 @@ describe('a forgotten password', () => {
   });
 
   test(
-    'has no link into a mailbox that was taken over, until it is its owner’s',
+    'sends no reset link to a hijacked mailbox until the owner has recovered it',
     attack,
     async () => {
       const ada = await verified();
@@ -384,7 +393,7 @@ describe('a forgotten password', () => {
       expect((await forgot(ada.email)).status).toBe(200);
       expect(await sendWaitingMails(database.db)).toEqual([]);
       expect(told(await reset(early))).toEqual(INVALID);
-      // One that was being sent when it was told.
+      // A link that was being sent when the hijacking was reported.
       const late = await database.db
         .asPlatform()
         .transaction((db) =>
@@ -397,7 +406,7 @@ describe('a forgotten password', () => {
   );
 
   test(
-    'of an account that is being deleted is nobody’s: no link, and none from before',
+    'an account in deletion gets no reset link, and its earlier link is invalid',
     attack,
     async () => {
       const ada = await verified();
@@ -412,23 +421,27 @@ describe('a forgotten password', () => {
     },
   );
 
-  test('of a wallet or of the built-in user is nobody’s mail', attack, async () => {
-    const ada = await unverified();
-    const address = `0x${randomUUID().replaceAll('-', '')}@wallet.service`;
-    await owner(`UPDATE users SET email = '${address}' WHERE id = '${ada.id}'`);
-    await sendWaitingMails(database.db);
-    expect((await forgot(address)).status).toBe(200);
-    expect((await forgot('operator@platform.invalid')).status).toBe(200);
-    expect((await resend(ada)).status).toBe(200);
-    expect(await sendWaitingMails(database.db)).toEqual([]);
-  });
+  test(
+    'sends no reset or verification mail to a wallet account or the built-in user',
+    attack,
+    async () => {
+      const ada = await unverified();
+      const address = `0x${randomUUID().replaceAll('-', '')}@wallet.service`;
+      await owner(`UPDATE users SET email = '${address}' WHERE id = '${ada.id}'`);
+      await sendWaitingMails(database.db);
+      expect((await forgot(address)).status).toBe(200);
+      expect((await forgot('operator@platform.invalid')).status).toBe(200);
+      expect((await resend(ada)).status).toBe(200);
+      expect(await sendWaitingMails(database.db)).toEqual([]);
+    },
+  );
 });
 
-describe('an account without a password', () => {
+describe('the first password of an account without one', () => {
   const setFirst = (person: Person, body: unknown) =>
     ask(person, 'POST', '/api/settings/password', { body });
 
-  test('gets one from whoever has just signed in, once', async () => {
+  test('an account without a password can set its first one right after sign-in, once', async () => {
     const ada = await verified();
     const newPassword = `new ${randomUUID()}`;
     const had = await setFirst(ada, { newPassword });
@@ -443,7 +456,7 @@ describe('an account without a password', () => {
     expect((await ask(ada, 'GET', '/api/settings')).status).toBe(401);
   });
 
-  test('gets none from whoever has an old session', attack, async () => {
+  test("an old session cannot set an account's first password", attack, async () => {
     const ada = await verified();
     await owner(
       `UPDATE users SET password_hash = NULL WHERE id = '${ada.id}';
@@ -456,7 +469,7 @@ describe('an account without a password', () => {
 });
 
 describe('the profile', () => {
-  test('is what its owner sees of the account', async () => {
+  test("GET /api/settings returns the account's own profile", async () => {
     const ada = await unverified();
     const referralCode = randomUUID().slice(0, 8).toUpperCase();
     await owner(`UPDATE users SET referral_code = '${referralCode}' WHERE id = '${ada.id}'`);
@@ -483,22 +496,27 @@ describe('the profile', () => {
     expect((await ask(undefined, 'GET', '/api/settings')).status).toBe(401);
   });
 
-  test.each(['POST', 'PATCH'])('takes another name by %s, and nothing else', async (method) => {
-    const ada = await verified();
-    const before = await settingsOf(ada);
-    const body = { name: ' Ada Lovelace ', isAdmin: true, plan: 'network', credits: 7, id: 'x' };
-    const answer = await ask(ada, method, '/api/settings', { body });
-    expect(answer.status).toBe(200);
-    expect(answer.body.user).toEqual({ ...before, name: 'Ada Lovelace' });
-    expect(await settingsOf(ada)).toEqual(answer.body.user);
-    for (const bad of [{}, { name: ' ' }, { name: 'a\u202eb' }, { email: 'none' }, { name: 7 }]) {
-      expect((await ask(ada, method, '/api/settings', { body: bad })).status).toBe(400);
-    }
-    const wallet = await ask(ada, method, '/api/settings', { body: { email: 'x@wallet.service' } });
-    expect(told(wallet)).toEqual([400, 'Invalid email']);
-  });
+  test.each(['POST', 'PATCH'])(
+    'changes the name by %s and ignores fields that users cannot set',
+    async (method) => {
+      const ada = await verified();
+      const before = await settingsOf(ada);
+      const body = { name: ' Ada Lovelace ', isAdmin: true, plan: 'network', credits: 7, id: 'x' };
+      const answer = await ask(ada, method, '/api/settings', { body });
+      expect(answer.status).toBe(200);
+      expect(answer.body.user).toEqual({ ...before, name: 'Ada Lovelace' });
+      expect(await settingsOf(ada)).toEqual(answer.body.user);
+      for (const bad of [{}, { name: ' ' }, { name: 'a\u202eb' }, { email: 'none' }, { name: 7 }]) {
+        expect((await ask(ada, method, '/api/settings', { body: bad })).status).toBe(400);
+      }
+      const wallet = await ask(ada, method, '/api/settings', {
+        body: { email: 'x@wallet.service' },
+      });
+      expect(told(wallet)).toEqual([400, 'Invalid email']);
+    },
+  );
 
-  test('has another address once that is confirmed; the former one is told', async () => {
+  test('changes the email address once it is confirmed, and mails the former address a notice', async () => {
     const ada = await verified();
     const email = newEmail();
     const asked = await change(ada, { email: email.toUpperCase() });
@@ -520,15 +538,15 @@ describe('the profile', () => {
     });
     const notice = await mailTo(ada.email, 'email-changed');
     expect(notice.text).not.toContain(email);
-    // Whoever reads the former mailbox has no way in any more.
+    // A reset link sent to the former mailbox is invalid.
     expect(told(await reset(early))).toEqual(INVALID);
     await forgot(ada.email);
     expect(await sendWaitingMails(database.db)).toEqual([]);
-    // Nor does one come back with the former address.
+    // The link stays invalid even if the account gets its former address back.
     await owner(`UPDATE users SET email = '${ada.email}' WHERE id = '${ada.id}'`);
     expect(told(await reset(early))).toEqual(INVALID);
     await owner(`UPDATE users SET email = '${email}' WHERE id = '${ada.id}'`);
-    // One that was being sent there meanwhile is of no use either.
+    // A reset link that was being sent to the former address is invalid too.
     const late = await database.db
       .asPlatform()
       .transaction((db) =>
@@ -537,18 +555,22 @@ describe('the profile', () => {
     expect(told(await reset(late))).toEqual(INVALID);
   });
 
-  test('of two that ask for one is had by whose link it is', attack, async () => {
-    const [ada, mallory, email] = [await verified(), await verified(), newEmail()];
-    await change(mallory, { email });
-    await sendWaitingMails(database.db);
-    await change(ada, { email });
-    const token = tokenIn(await mailTo(email, 'change-email'));
-    expect(told(await verify(mallory, token))).toEqual(INVALID);
-    expect(await settingsOf(mallory)).toMatchObject({ email: mallory.email });
-    expect((await verify(ada, token)).body).toEqual({ ok: true, email });
-  });
+  test(
+    'the account whose link is confirmed gets an address that two accounts request',
+    attack,
+    async () => {
+      const [ada, mallory, email] = [await verified(), await verified(), newEmail()];
+      await change(mallory, { email });
+      await sendWaitingMails(database.db);
+      await change(ada, { email });
+      const token = tokenIn(await mailTo(email, 'change-email'));
+      expect(told(await verify(mallory, token))).toEqual(INVALID);
+      expect(await settingsOf(mallory)).toMatchObject({ email: mallory.email });
+      expect((await verify(ada, token)).body).toEqual({ ok: true, email });
+    },
+  );
 
-  test('takes back what is not confirmed yet', async () => {
+  test('cancels a pending email change', async () => {
     const ada = await verified();
     const email = newEmail();
     await change(ada, { email });
@@ -561,29 +583,37 @@ describe('the profile', () => {
     expect(told(await verify(ada, again))).toEqual(INVALID);
   });
 
-  test('with the address of another looks the same, and gets no link', attack, async () => {
-    const [ada, bob] = [await verified(), await verified()];
-    const free = await change(ada, { email: newEmail() });
-    const taken = await change(ada, { email: bob.email });
-    const mask = ({ text }: Answer) => text.replace(/"pendingEmail":"[^"]*"/, '');
-    expect([taken.status, mask(taken)]).toEqual([free.status, mask(free)]);
-    const mails = await sendWaitingMails(database.db);
-    expect(mails.filter(({ to }) => to === bob.email)).toEqual([]);
-    expect(mails.filter(({ to }) => to === ada.email)).toHaveLength(2);
-  });
+  test(
+    "changing to another account's address gets the usual answer, but no link",
+    attack,
+    async () => {
+      const [ada, bob] = [await verified(), await verified()];
+      const free = await change(ada, { email: newEmail() });
+      const taken = await change(ada, { email: bob.email });
+      const mask = ({ text }: Answer) => text.replace(/"pendingEmail":"[^"]*"/, '');
+      expect([taken.status, mask(taken)]).toEqual([free.status, mask(free)]);
+      const mails = await sendWaitingMails(database.db);
+      expect(mails.filter(({ to }) => to === bob.email)).toEqual([]);
+      expect(mails.filter(({ to }) => to === ada.email)).toHaveLength(2);
+    },
+  );
 
-  test('does not get an address that another has got meanwhile', attack, async () => {
-    const ada = await verified();
-    const email = newEmail();
-    await change(ada, { email });
-    const token = tokenIn(await mailTo(email, 'change-email'));
-    const bob = await unverified(email);
-    expect(told(await verify(ada, token))).toEqual(INVALID);
-    expect(await settingsOf(ada)).toMatchObject({ email: ada.email });
-    expect(await settingsOf(bob)).toMatchObject({ email, emailVerified: false });
-  });
+  test(
+    'does not change to an address that another account has registered since',
+    attack,
+    async () => {
+      const ada = await verified();
+      const email = newEmail();
+      await change(ada, { email });
+      const token = tokenIn(await mailTo(email, 'change-email'));
+      const bob = await unverified(email);
+      expect(told(await verify(ada, token))).toEqual(INVALID);
+      expect(await settingsOf(ada)).toMatchObject({ email: ada.email });
+      expect(await settingsOf(bob)).toMatchObject({ email, emailVerified: false });
+    },
+  );
 
-  test('keeps its address from whoever has an old session', attack, async () => {
+  test('an old session cannot change the email address', attack, async () => {
     const ada = await verified();
     await owner(
       `UPDATE sessions SET created_at = now() - interval '11 minutes' WHERE user_id = '${ada.id}'`,
@@ -595,7 +625,7 @@ describe('the profile', () => {
   });
 });
 
-describe('bounds', () => {
+describe('rate limits', () => {
   test.each([
     ['POST', '/api/register', 10],
     ['POST', '/api/auth/login', 60],
@@ -616,12 +646,12 @@ describe('bounds', () => {
     ['POST', '/api/auth/farcaster/refresh', 30],
     ['POST', '/api/settings/identities/wallet', 20],
     ['POST', '/api/settings/identities/farcaster', 30],
-  ])('an address asks %s %s %i times a minute', attack, async (method, path, times) => {
+  ])('a client address may call %s %s %i times a minute', attack, async (method, path, times) => {
     const { headers } = await ask(undefined, method, path, method === 'GET' ? {} : { body: {} });
     expect(headers.get('ratelimit-limit')).toBe(String(times));
   });
 
-  test('who asks again while a link waits to be sent gets one', async () => {
+  test('repeated reset requests send one mail while it is pending', async () => {
     const { email } = await verified();
     const asked = await Promise.all(Array.from({ length: 8 }, () => forgot(email)));
     expect(new Set(asked.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
@@ -629,7 +659,7 @@ describe('bounds', () => {
     expect(more).toEqual([]);
     expect((await reset(mail ? tokenIn(mail) : '')).status).toBe(200);
     await sendWaitingMails(database.db);
-    // One that was given up a day ago does not wait.
+    // A mail that was abandoned a day ago does not count as pending.
     await forgot(email);
     await owner(
       `UPDATE mails SET requested_at = now() - interval '25 hours' WHERE address = '${email}'`,
@@ -638,7 +668,7 @@ describe('bounds', () => {
     expect(await sendWaitingMails(database.db)).toHaveLength(2);
   });
 
-  test('who asks in the same moment waits for the first, and gets the one link', async () => {
+  test('concurrent mail requests to one address store one mail', async () => {
     const platform = database.db.asPlatform();
     const wanted = { kind: 'reset-password', address: newEmail() } as const;
     let beside: Promise<void> | undefined;
@@ -651,26 +681,30 @@ describe('bounds', () => {
     expect(await owner(`SELECT FROM mails WHERE address = '${wanted.address}'`)).toHaveLength(1);
   });
 
-  test('five mails of a kind an hour go to an address, and nobody is told', attack, async () => {
-    const { email } = await verified();
-    const sent: number[] = [];
-    const answers: string[] = [];
-    for (let n = 0; n < 7; n++) {
-      const { status, text } = await forgot(email);
-      answers.push(`${status} ${text}`);
-      sent.push((await sendWaitingMails(database.db)).length);
-    }
-    expect(new Set(answers).size).toBe(1);
-    expect(sent).toEqual([1, 1, 1, 1, 1, 0, 0]);
-    await owner(
-      `UPDATE mails SET requested_at = now() - interval '61 minutes' WHERE address = '${email}'`,
-    );
-    await forgot(email);
-    expect(await sendWaitingMails(database.db)).toHaveLength(1);
-  });
+  test(
+    'sends an address five mails of a kind an hour and answers further requests alike',
+    attack,
+    async () => {
+      const { email } = await verified();
+      const sent: number[] = [];
+      const answers: string[] = [];
+      for (let n = 0; n < 7; n++) {
+        const { status, text } = await forgot(email);
+        answers.push(`${status} ${text}`);
+        sent.push((await sendWaitingMails(database.db)).length);
+      }
+      expect(new Set(answers).size).toBe(1);
+      expect(sent).toEqual([1, 1, 1, 1, 1, 0, 0]);
+      await owner(
+        `UPDATE mails SET requested_at = now() - interval '61 minutes' WHERE address = '${email}'`,
+      );
+      await forgot(email);
+      expect(await sendWaitingMails(database.db)).toHaveLength(1);
+    },
+  );
 
   test(
-    'what is asked for of one address is bounded, and so is what it asks for',
+    'limits the stored mails for an address and the requests from a client address',
     attack,
     async () => {
       const nobody = newEmail();
@@ -698,7 +732,7 @@ describe('bounds', () => {
 });
 
 describe('in production without a mail server', () => {
-  test('nothing is promised that needs one, and all else goes on', async () => {
+  test('without a mail server, endpoints that need mail answer 503 and all others work', async () => {
     const { dependencies } = alone;
     const mail = mailSettings.settings(
       { smtpUrl: undefined, from: undefined },

@@ -10,7 +10,7 @@ import {
 
 type Done = (error: Error | null, key: Buffer) => void;
 
-/** In the place of its work, which counts alone here. */
+/** Replaces scrypt's work by a cheap hash: the test counts only the requested cost. */
 const keyOf = (password: string, salt: Buffer) =>
   createHash('sha256').update(password).update(salt).digest();
 
@@ -23,7 +23,7 @@ vi.mock('node:crypto', async (original) => ({
 
 const SITE = 'here';
 const PASSWORD = 'correct horse';
-/** What OWASP asks for, each line equal to the others. */
+/** Equivalent scrypt costs N, r and p that OWASP recommends. */
 const ASKED = [
   [2 ** 17, 8, 1],
   [2 ** 16, 8, 2],
@@ -32,7 +32,7 @@ const ASKED = [
   [2 ** 13, 8, 10],
 ];
 
-/** The N·r·p of all that scrypt is told to do meanwhile. */
+/** Returns the sum of N·r·p over the scrypt calls that `doing` makes. */
 async function workOf(doing: () => Promise<unknown>): Promise<number> {
   const calls = vi.mocked(scrypt).mock.calls as unknown as [unknown, unknown, unknown, Options][];
   const before = calls.length;
@@ -48,13 +48,13 @@ interface Options {
 
 const guess = (stored: string) => workOf(() => comparePassword('a guess', stored, SITE));
 
-test('a new hash takes the work that OWASP asks for', async () => {
+test('a new hash has the scrypt cost that OWASP recommends', async () => {
   const [scheme, ...cost] = (await hashPassword(PASSWORD, SITE)).split('$');
   expect(scheme).toBe('scrypt');
   expect(ASKED).toContainEqual(cost.slice(0, 3).map(Number));
 });
 
-test('a wrong password takes the same work without an account, by a new hash and by an old one', async () => {
+test('rejecting a wrong password costs the same for an unknown account, a new hash and an old hash', async () => {
   const salt = Buffer.alloc(16, 1);
   const [saltText, keyText] = [salt, keyOf(PASSWORD, salt)].map((part) =>
     part.toString('base64url'),

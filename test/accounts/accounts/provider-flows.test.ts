@@ -9,7 +9,7 @@ const flows = new ProviderFlows('google', secrets, false);
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A browser's `Cookie` header, after what it is told to keep. */
+/** Returns the browser's `Cookie` header after it stores the given `Set-Cookie` values. */
 function kept(set: readonly string[], header = ''): string {
   const cookies = new Map(header.split('; ').flatMap((pair) => (pair ? [split(pair)] : [])));
   for (const each of set) {
@@ -24,8 +24,8 @@ const split = (pair: string): [string, string] => {
   return [pair.slice(0, at), pair.slice(at + 1)];
 };
 
-describe('a sign-in that was begun', () => {
-  test('is good for ten minutes', () => {
+describe('a pending sign-in', () => {
+  test('a pending sign-in expires after ten minutes', () => {
     const flow = flows.begin();
     const set = flows.store(flow, undefined);
     expect(set).toEqual([expect.stringMatching(/; Max-Age=600; HttpOnly; SameSite=Lax$/)]);
@@ -36,7 +36,7 @@ describe('a sign-in that was begun', () => {
     expect(flows.find(flow.state, header)).toBeUndefined();
   });
 
-  test('is forgotten when a browser begins five others', () => {
+  test('a pending sign-in is dropped when the browser begins five more', () => {
     const begun = Array.from({ length: 6 }, () => flows.begin());
     let header = '';
     for (const flow of begun) header = kept(flows.store(flow, header), header);
@@ -47,7 +47,7 @@ describe('a sign-in that was begun', () => {
     ]);
   });
 
-  test('is that of its browser, provider, state and key alone', () => {
+  test('a pending sign-in is valid only for its browser, provider, state and key', () => {
     const [flow, other] = [flows.begin(), flows.begin()];
     const header = kept(flows.store(flow, undefined));
     expect(flows.find(flow.state, undefined)).toBeUndefined();
@@ -56,19 +56,19 @@ describe('a sign-in that was begun', () => {
     expect(new ProviderFlows('github', secrets, false).find(flow.state, named)).toBeUndefined();
     const elsewhere = new ProviderFlows('google', testSecrets(), false);
     expect(elsewhere.find(flow.state, header)).toBeUndefined();
-    // Of the state of another, under the name of this one.
+    // The cookie value of a different state under this state's cookie name.
     const [name = ''] = header.split('=');
     const [, sealed = ''] = split(kept(flows.store(other, undefined)));
     expect(flows.find(flow.state, `${name}=${sealed}`)).toBeUndefined();
   });
 
-  test('is none when a neighbouring host has set a cookie of its name as well', () => {
+  test('rejects a pending sign-in when a neighbouring host has set a cookie of the same name', () => {
     const flow = flows.begin();
     const header = kept(flows.store(flow, undefined));
     expect(flows.find(flow.state, `${header}; ${header}`)).toBeUndefined();
   });
 
-  test('tells nothing of its secrets in the cookie', () => {
+  test('the cookie of a pending sign-in reveals none of its secrets', () => {
     const flow = flows.begin({ userId: 'ada', sessionId: 'of-ada' });
     const header = kept(flows.store(flow, undefined));
     for (const secret of [flow.state, flow.nonce, flow.verifier, 'of-ada']) {
@@ -76,7 +76,7 @@ describe('a sign-in that was begun', () => {
     }
   });
 
-  test('is under a name that browsers take from this host alone, where HTTP is secure', () => {
+  test('over HTTPS the cookie of a pending sign-in has the __Host- prefix', () => {
     const secure = new ProviderFlows('google', secrets, true);
     const flow = secure.begin();
     const set = secure.store(flow, undefined);

@@ -33,14 +33,14 @@ afterEach(async () => {
 
 const others: Listening[] = [];
 
-/** A listener of the platform that stands otherwise with those at whom people sign in. */
+/** Starts a web listener with different dependencies and returns a factory for its browsers. */
 async function platformWith(parts: Partial<WebDependencies>): Promise<() => Browser> {
   const listening = await createWeb({ ...platform.dependencies, ...parts }).listen('127.0.0.1', 0);
   others.push(listening);
   return () => new Browser(listening.url);
 }
 
-/** One that has not heard of the identity provider yet. */
+/** Starts a web listener that has not fetched the identity provider's configuration yet. */
 function platformAnew(issuerUrl = platform.idp.issuerUrl): Promise<() => Browser> {
   const { identityProvider } = platform.dependencies.settings;
   const callback = 'http://platform.test/api/auth/google/callback';
@@ -49,14 +49,14 @@ function platformAnew(issuerUrl = platform.idp.issuerUrl): Promise<() => Browser
   return platformWith({ providers: { ...platform.dependencies.providers, google } });
 }
 
-/** The same browser, where it meets another listener. */
+/** Copies the browser's cookies to a browser of a different listener. */
 function at(there: () => Browser, { cookies }: Browser): Browser {
   const browser = there();
   for (const [name, value] of cookies) browser.cookies.set(name, value);
   return browser;
 }
 
-/** As if so much time had passed; none passes after that. */
+/** Sets the clock ahead by this much and freezes it. */
 const passed = (ms: number) => {
   const now = Date.now() + ms;
   if (vi.isFakeTimers()) vi.setSystemTime(now);
@@ -68,7 +68,7 @@ const attack = { tags: 'attack' };
 const newEmail = () => `${randomUUID()}@example.com`;
 const verified = (email: string, name?: string) => ({ email, email_verified: true, name });
 
-/** Somebody new at the code host. */
+/** Describes a new user at the code host. */
 const coder = (email: string, { login = randomUUID(), isVerified = true } = {}) => ({
   id: randomInt(1, 2 ** 40),
   login,
@@ -82,7 +82,7 @@ const coder = (email: string, { login = randomUUID(), isVerified = true } = {}) 
 const session = /^service-session=[\w-]{43}; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Lax$/;
 
 describe('signing in at the identity provider', () => {
-  test('sends the browser to its consent screen, and asks for lasting access', async () => {
+  test("redirects to the identity provider's consent screen and requests offline access", async () => {
     const begun = await platform.browser().ask('GET', '/api/auth/google');
     expect(begun.status).toBe(302);
     const url = new URL(begun.location);
@@ -101,7 +101,7 @@ describe('signing in at the identity provider', () => {
     });
   });
 
-  test('makes an account without a password whose address is verified, and a session', async () => {
+  test('sign-in at the identity provider creates a session and an account with a verified address and no password', async () => {
     const [browser, email] = [platform.browser(), newEmail()];
     const landed = await platform.google(browser, randomUUID(), verified(email, 'Ada'));
     expect([landed.status, landed.location]).toEqual([302, '/dashboard']);
@@ -117,7 +117,7 @@ describe('signing in at the identity provider', () => {
 });
 
 describe('signing in at the code host', () => {
-  test('makes an account, and a session', async () => {
+  test('sign-in at the code host creates an account and a session', async () => {
     const [browser, email] = [platform.browser(), newEmail()];
     const landed = await platform.github(browser, coder(email));
     expect([landed.status, landed.location]).toEqual([302, '/dashboard']);
@@ -127,7 +127,7 @@ describe('signing in at the code host', () => {
   });
 });
 
-describe('an ID token that is forged', attack, () => {
+describe('a forged ID token', attack, () => {
   const now = () => Math.floor(Date.now() / 1000);
   const signed = (claims: JWTPayload, kid?: string) =>
     new SignJWT(claims)
@@ -154,19 +154,19 @@ describe('an ID token that is forged', attack, () => {
       signed({ ...claims, aud: [platform.idp.clientId, 'x'], azp: 'x' }),
     'with another nonce': (claims) => signed({ ...claims, nonce: 'another' }),
     'without a nonce': ({ nonce, ...claims }) => signed(claims),
-    'that is over': (claims) => signed({ ...claims, exp: now() - 60 }),
-    'of the future': (claims) => signed({ ...claims, nbf: now() + 600 }),
+    'past its expiry': (claims) => signed({ ...claims, exp: now() - 60 }),
+    'not valid before a future time': (claims) => signed({ ...claims, nbf: now() + 600 }),
     'without a subject': ({ sub, ...claims }) => signed(claims),
     'and not even a token': () => 'x.y.z',
   };
 
-  test('is a forgery: the same, unchanged, is taken', async () => {
+  test('an unmodified ID token signs in, so the forgeries below fail by their change alone', async () => {
     platform.idp.forging.idToken = (claims) => signed(claims);
     const landed = await platform.google(platform.browser(), randomUUID(), verified(newEmail()));
     expect(landed.location).toBe('/dashboard');
   });
 
-  test.each(Object.keys(FORGED))('%s opens nothing', async (name) => {
+  test.each(Object.keys(FORGED))('rejects a forged ID token: %s', async (name) => {
     const [browser, email] = [platform.browser(), newEmail()];
     platform.idp.forging.idToken = FORGED[name];
     const landed = await platform.google(browser, randomUUID(), verified(email));
@@ -176,13 +176,13 @@ describe('an ID token that is forged', attack, () => {
   });
 });
 
-describe('what comes back', () => {
+describe("the provider's callback", () => {
   test.each([
     ['no code', ''],
     ['the error of the provider', '&error=access_denied'],
     ['a code and an error', '&code=x&error=access_denied'],
     ['two codes', '&code=x&code=y'],
-  ])('with %s signs nobody in', async (_, rest) => {
+  ])('a callback with %s signs nobody in', async (_, rest) => {
     for (const [kind, prefix] of [
       ['google', 'Idp'],
       ['github', 'Codehost'],
@@ -197,7 +197,7 @@ describe('what comes back', () => {
     }
   });
 
-  test('with a code that is not good signs nobody in', async () => {
+  test('a callback with an invalid code signs nobody in', async () => {
     for (const [kind, prefix] of [
       ['google', 'Idp'],
       ['github', 'Codehost'],
@@ -212,7 +212,7 @@ describe('what comes back', () => {
     }
   });
 
-  test('to two tabs signs in from both, and the second session takes the first one’s place', async () => {
+  test('two tabs can both complete their sign-in, and the second session replaces the first', async () => {
     const [browser, subject, email] = [platform.browser(), randomUUID(), newEmail()];
     const one = await platform.backFromGoogle(browser, subject, verified(email));
     const two = await platform.backFromGoogle(browser, subject, verified(email));
@@ -223,15 +223,15 @@ describe('what comes back', () => {
     expect(await platform.whoIs(before)).toBeNull();
   });
 
-  test('when the code host does not tell who it is signs nobody in', async () => {
+  test('signs nobody in when the code host fails to return the user', async () => {
     platform.codeHost.down = 502;
     const landed = await platform.github(platform.browser(), coder(newEmail()));
     expect(landed.location).toBe('/login?error=CodehostAuthError');
   });
 });
 
-describe('once', attack, () => {
-  test('an answer that comes 50 times at once, to two processes, opens one session', async () => {
+describe('concurrent callbacks', attack, () => {
+  test('a callback repeated 50 times concurrently at two processes opens one session', async () => {
     const [browser, email] = [platform.browser(), newEmail()];
     const back = await platform.backFromGoogle(browser, randomUUID(), verified(email));
     const landed = await Promise.all(
@@ -248,9 +248,9 @@ describe('once', attack, () => {
     expect(rows).toHaveLength(1);
   });
 
-  test('an answer opens one session also where the provider takes its code again', async () => {
+  test('a repeated callback opens one session even if the provider accepts its code twice', async () => {
     const { google } = platform.dependencies.providers;
-    if (!google) throw new Error('the platform has an identity provider');
+    if (!google) throw new Error('the test platform needs an identity provider');
     const prove = google.prove.bind(google);
     let proven: ReturnType<typeof prove> | undefined;
     const lenient = vi
@@ -266,7 +266,7 @@ describe('once', attack, () => {
     expect(landed).toEqual(['/dashboard', '/login?error=IdpAuthFailed']);
   });
 
-  test('first sign-ins of one person at once make one account', async () => {
+  test('concurrent first sign-ins of one user create one account', async () => {
     const [subject, email] = [randomUUID(), newEmail()];
     const landed = await Promise.all([
       ...Array.from({ length: 6 }, () =>
@@ -282,7 +282,7 @@ describe('once', attack, () => {
   });
 });
 
-test('a sign-in ends the session that it came with', attack, async () => {
+test('a sign-in ends the session of its browser', attack, async () => {
   const { browser, id } = await platform.registered();
   const before = browser.copy();
   await platform.google(browser, randomUUID(), verified(newEmail()));
@@ -290,8 +290,8 @@ test('a sign-in ends the session that it came with', attack, async () => {
   expect(await platform.whoIs(before)).toBeNull();
 });
 
-describe('a provider that is not set up', () => {
-  test('is said so, at the beginning, on the way back, and to who would link', async () => {
+describe('a provider without configuration', () => {
+  test('an unconfigured provider is reported on sign-in, on the callback and on linking', async () => {
     const alone = await databaseAlone(platform.database);
     const there = await platformWith({ providers: alone.dependencies.providers });
     await alone.close();
@@ -313,7 +313,7 @@ describe('a provider that is not set up', () => {
     { CODEHOST_CLIENT_ID: 'an-id' },
     { CODEHOST_CLIENT_SECRET: 'a-secret' },
     { IDP_CLIENT_SECRET: 'a-secret' },
-  ])('is one of which only %j is known', async (env) => {
+  ])('a provider counts as unconfigured if only %j is set', async (env) => {
     const alone = await databaseAlone(platform.database, undefined, env);
     const { github, google } = alone.dependencies.providers;
     await alone.close();
@@ -321,8 +321,8 @@ describe('a provider that is not set up', () => {
   });
 });
 
-describe('an identity provider that is away', () => {
-  test('is said so, asked again only after a while, and then as good as ever', async () => {
+describe('an identity provider that is down', () => {
+  test('reports an unreachable identity provider, retries after a pause and then recovers', async () => {
     const there = await platformAnew();
     vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.now() });
     platform.idp.forging.down = 503;
@@ -338,21 +338,21 @@ describe('an identity provider that is away', () => {
     expect(link.status).toBe(502);
     expect(platform.idp.asked.length).toBe(asked + 1);
     platform.idp.forging.down = undefined;
-    // By whatever clock.
+    // The pause must not depend on the wall clock.
     vi.setSystemTime(Date.now() - 60_000);
     vi.advanceTimersByTime(6_000);
     const landed = await platform.google(there(), randomUUID(), verified(newEmail()));
     expect(landed.location).toBe('/dashboard');
   });
 
-  test('that says to be another is not believed', attack, async () => {
+  test('rejects a discovery document with a different issuer', attack, async () => {
     const there = await platformAnew();
     platform.idp.forging.discovery = { issuer: 'https://elsewhere.example' };
     const begun = await there().ask('GET', '/api/auth/google');
     expect(begun.location).toBe('/login?error=IdpAuthError');
   });
 
-  test('on the way back signs nobody in, and who begins anew is signed in', async () => {
+  test('a failed token request signs nobody in, and a new sign-in succeeds', async () => {
     const [browser, who] = [platform.browser(), verified(newEmail())];
     const subject = randomUUID();
     const back = await platform.backFromGoogle(browser, subject, who);
@@ -365,8 +365,8 @@ describe('an identity provider that is away', () => {
   });
 });
 
-describe('an identity provider', () => {
-  test('that tells of people at its userinfo endpoint alone is asked there', async () => {
+describe("the identity provider's variants", () => {
+  test('reads the user from the userinfo endpoint if the ID token lacks the claims', async () => {
     const callback = 'http://platform.test/api/auth/google/callback';
     const idp = await startIdentityProvider(callback, { inUserinfo: true });
     try {
@@ -383,7 +383,7 @@ describe('an identity provider', () => {
     }
   });
 
-  test('signs by another key, which is found a minute later; the former is none then', async () => {
+  test("accepts the provider's new signing key after a minute and rejects the former key", async () => {
     const there = await platformAnew();
     const who = () => [there(), randomUUID(), verified(newEmail())] as const;
     expect((await platform.google(...who())).location).toBe('/dashboard');
@@ -402,7 +402,7 @@ describe('an identity provider', () => {
   test.each([
     ['another', 'https://elsewhere.example'],
     ['none', undefined],
-  ])('is not taken to have answered where the answer names %s', attack, async (_, iss) => {
+  ])('rejects a callback whose issuer parameter is %s', attack, async (_, iss) => {
     const browser = platform.browser();
     const back = new URL(
       await platform.backFromGoogle(browser, randomUUID(), verified(newEmail())),
@@ -417,7 +417,7 @@ describe('an identity provider', () => {
   });
 });
 
-test('where HTTP is secure, cookies go over it alone', attack, async () => {
+test('over HTTPS all sign-in cookies are Secure', attack, async () => {
   const { settings } = platform.dependencies;
   const accounts = { ...settings.accounts, sessionCookieSecure: true };
   const there = await platformWith({ settings: { ...settings, accounts } });
@@ -433,7 +433,7 @@ test('where HTTP is secure, cookies go over it alone', attack, async () => {
   for (const each of set) expect(each).toMatch(/; Secure$/);
 });
 
-test('a sign-in that took more than ten minutes is begun anew', attack, async () => {
+test('a sign-in that takes more than ten minutes fails', attack, async () => {
   const browser = platform.browser();
   const back = await platform.backFromGoogle(browser, randomUUID(), verified(newEmail()));
   passed(601_000);
@@ -444,7 +444,7 @@ describe('unlinking', () => {
   const identities = async (browser: Browser) =>
     (await browser.ask('GET', '/api/settings/identities')).body.identities;
 
-  test('forgets the way in, and revokes at the provider what is sealed here', async () => {
+  test('unlinking removes the identity and revokes its stored refresh token at the provider', async () => {
     const { browser } = await platform.registered();
     const [subject, begin] = [randomUUID(), '/api/settings/identities/google'];
     await platform.google(browser, subject, verified(newEmail()), begin);
@@ -463,7 +463,7 @@ describe('unlinking', () => {
   });
 
   test(
-    'signs out who has signed in by it, but for who asks and who came otherwise',
+    "unlinking ends sessions opened by that identity, except the caller's and those of other methods",
     attack,
     async () => {
       const [planted, owners, email] = [randomUUID(), randomUUID(), newEmail()];
@@ -501,7 +501,7 @@ describe('unlinking', () => {
     },
   );
 
-  test('counts as ways in what opens: nothing that is disabled, and no proof of something else', async () => {
+  test('does not count disabled identities and identities that cannot sign in as remaining sign-in methods', async () => {
     const [browser, email] = [platform.browser(), newEmail()];
     await platform.google(browser, randomUUID(), verified(email));
     await platform.github(browser, coder(email));
@@ -525,7 +525,7 @@ describe('unlinking', () => {
     expect(await unlink('farcaster')).toBe(200);
   });
 
-  test('leaves the last way in, also when two go at once', async () => {
+  test('keeps the last sign-in method, also when two are unlinked concurrently', async () => {
     const [browser, email] = [platform.browser(), newEmail()];
     await platform.google(browser, randomUUID(), verified(email));
     await platform.github(browser, coder(email));

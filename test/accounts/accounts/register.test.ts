@@ -56,7 +56,7 @@ const credits = () =>
   );
 
 describe('registration', () => {
-  test('makes an account under the lower-case email, with the password hashed', async () => {
+  test('stores a new account with its email in lower case and its password hashed', async () => {
     const user = await register({ email: ' Ann@Example.TEST ', name: 'Ann' });
     expect(user).toMatchObject({ email: 'ann@example.test', name: 'Ann', isAdmin: false });
     const { id, password_hash } = await stored('ann@example.test');
@@ -66,26 +66,26 @@ describe('registration', () => {
   });
 
   test.each([{}, { name: '' }, { name: '  ' }])(
-    'names an account %o after its email',
+    'derives the name of account %o from its email',
     async (given) => {
       expect(await register(given)).toMatchObject({ name: 'ann@example.test' });
     },
   );
 
   test.each(['', 'ann', 'ann@', '@example.test', 'a b@example.test', 'a@b@c', 'a@-b.test'])(
-    'refuses %j as an email',
+    'registration refuses %j as an email',
     async (email) => {
       await expect(register({ email })).rejects.toThrow(BadRequestError);
     },
   );
 
-  test('refuses an email too long for mail, and one that belongs to a wallet', async () => {
+  test('registration refuses an email longer than mail allows and the address of a wallet account', async () => {
     for (const email of [`${'x'.repeat(250)}@example.test`, '0xAbc@Wallet.Service']) {
       await expect(register({ email })).rejects.toThrow(BadRequestError);
     }
   });
 
-  test('takes passwords from 8 characters to 1024 bytes', async () => {
+  test('registration accepts passwords from 8 characters to 1024 bytes', async () => {
     for (const password of ['1234567', 'x'.repeat(1025)]) {
       await expect(register({ password })).rejects.toThrow(BadRequestError);
     }
@@ -94,14 +94,14 @@ describe('registration', () => {
   });
 
   test.each(['password', 'PassWord1', '12345678', 'qwertyuiop', 'iloveyou'])(
-    'refuses "%s", which is guessed at once',
+    'registration refuses the easily guessed password "%s"',
     { tags: 'attack' },
     async (password) => {
       await expect(register({ password })).rejects.toThrow('Password is too common');
     },
   );
 
-  test('gives an email one account, in whatever letters and at whatever moment', async () => {
+  test('an email gets one account, in upper or lower case and under concurrency', async () => {
     const outcomes = await Promise.allSettled([
       register({}),
       register({ email: 'ANN@example.test' }),
@@ -111,7 +111,7 @@ describe('registration', () => {
     await expect(register({})).rejects.toThrow(ConflictError);
   });
 
-  test('leaves nobody able to sign in as the operator', async () => {
+  test("registration under the operator's email cannot sign in as the operator", async () => {
     await expect(register({ email: 'operator@platform.invalid' })).rejects.toThrow(ConflictError);
     const rules = { adminEmails: [] };
     for (const password of ['', PASSWORD]) {
@@ -124,7 +124,7 @@ describe('registration', () => {
 });
 
 describe('a referral code', () => {
-  test('credits both sides once, in whatever letters it is written', async () => {
+  test('a referral code credits both accounts once, in upper or lower case', async () => {
     const ann = await register({});
     const { referral_code } = await stored(ann.email);
     const referralCode = referral_code.toLowerCase();
@@ -137,21 +137,21 @@ describe('a referral code', () => {
     expect(await getProfile(database.db.asUser(ann.id), ann.id)).toMatchObject({ credits: 100 });
   });
 
-  test('that nobody has makes no account and no credit', async () => {
+  test('an unknown referral code creates neither an account nor a credit', async () => {
     const attempt = register({ referralCode: 'NOBODYS-CODE' });
     await expect(attempt).rejects.toThrow(new BadRequestError('Unknown referral code'));
     await expect(stored('ann@example.test')).rejects.toThrow('not stored');
     expect(await credits()).toEqual([]);
   });
 
-  test('fits what registration accepts as one', async () => {
+  test('a generated referral code passes the validation at registration', async () => {
     const { email } = await register({});
     expect((await stored(email)).referral_code).toMatch(/^[A-Z0-9-]{1,20}$/);
   });
 });
 
 describe('the first account', () => {
-  test('is awaited until it is there, and only where it becomes the admin', async () => {
+  test('the first admin is awaited until an account exists, and only outside production', async () => {
     const awaited = (settings: typeof DEVELOPMENT) => isFirstAdminPending(database.db, settings);
     expect(await awaited(PRODUCTION)).toBe(false);
     expect(await awaited(DEVELOPMENT)).toBe(true);
@@ -159,24 +159,24 @@ describe('the first account', () => {
     expect(await awaited(DEVELOPMENT)).toBe(false);
   });
 
-  test('is the admin, and later ones are not', async () => {
+  test('the first account outside production is the admin, later accounts are not', async () => {
     expect(await register({}, DEVELOPMENT)).toMatchObject({ isAdmin: true });
     const second = await register({ email: 'bob@example.test' }, DEVELOPMENT);
     expect(second).toMatchObject({ isAdmin: false });
   });
 
-  test('is one also when several register at the same time', async () => {
+  test('concurrent first registrations make one admin', async () => {
     const users = await Promise.all(
       [1, 2, 3, 4].map((n) => register({ email: `user-${n}@example.test` }, DEVELOPMENT)),
     );
     expect(users.filter(({ isAdmin }) => isAdmin)).toHaveLength(1);
   });
 
-  test('is not the admin in production', async () => {
+  test('the first account in production is not an admin', async () => {
     expect(await register({}, PRODUCTION)).toMatchObject({ isAdmin: false });
   });
 
-  test('is not the admin where others are named, whose address alone makes none', async () => {
+  test('the first account is not an admin if ADMIN_EMAILS is set, nor is an unverified address in it', async () => {
     const rules = { firstIsAdmin: false, adminEmails: ['boss@example.test'] };
     const [ann, boss] = [
       await register({}, rules),

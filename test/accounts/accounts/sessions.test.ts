@@ -35,16 +35,16 @@ let ann: SignInProof;
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 const find = (token: string) => findSession(database.db, token, RULES);
 
-/** Proof that it is somebody new. */
+/** Creates an account and returns a proof of its password. */
 async function somebody(): Promise<SignInProof> {
   const { id, email, passwordHash } = await makeAccount(database.db);
   return { user: { id, name: email, email, isAdmin: false }, method: 'password', passwordHash };
 }
 
-/** A session of theirs, which must come about. */
+/** Opens a session and fails if none is created. */
 async function opened(proof: SignInProof, place = {}) {
   const made = await createSession(database.db, proof, { ...PLACE, ...place });
-  if (!made) throw new Error('no session was made');
+  if (!made) throw new Error('createSession returned no session');
   return made;
 }
 
@@ -57,7 +57,7 @@ beforeEach(async () => {
 });
 
 describe('a session', () => {
-  test('is found by its token, with its user and CSRF token, for 30 days', async () => {
+  test('finds a session by its token for 30 days, with its user and CSRF token', async () => {
     const { token, expiresAt } = await opened(ann);
     expect(await find(token)).toEqual({
       id: expect.any(String),
@@ -72,7 +72,7 @@ describe('a session', () => {
     expect(expiresAt.getTime() - Date.now()).toBeLessThanOrEqual(SESSION_LIFETIME_MS);
   });
 
-  test('is stored under the hash of its token alone', async () => {
+  test("stores a session under its token's hash only", async () => {
     const { token } = await opened(ann);
     const rows = await owner('SELECT * FROM sessions');
     expect(JSON.stringify(rows)).not.toContain(token);
@@ -82,7 +82,7 @@ describe('a session', () => {
     expect(await find(hash)).toBeUndefined();
   });
 
-  test('is over once it is deleted, and others are not', async () => {
+  test("deleting a session ends it and leaves the user's other sessions", async () => {
     const [one, other] = [await opened(ann), await opened(ann)];
     await deleteSession(database.db, one.token, ORIGIN);
     await deleteSession(database.db, one.token, ORIGIN);
@@ -90,7 +90,7 @@ describe('a session', () => {
     expect(await find(other.token)).toBeDefined();
   });
 
-  test('takes the place of the one that the browser came with', async () => {
+  test("a new session replaces the browser's former session", async () => {
     const before = await opened(ann);
     const { token } = await opened(ann, { replaces: before.token });
     expect(await find(before.token)).toBeUndefined();
@@ -98,14 +98,14 @@ describe('a session', () => {
   });
 
   test.each(['', 'x', 'x'.repeat(43), 'x'.repeat(10_000), "' OR true --"])(
-    'is not found by a wrong token (%#)',
+    'finds no session by a wrong token (%#)',
     async (token) => {
       expect(await find(token)).toBeUndefined();
       await expect(deleteSession(database.db, token, ORIGIN)).resolves.toBeUndefined();
     },
   );
 
-  test('is over when it expires, and is removed by the pass that removes what is old', async () => {
+  test('an expired session is invalid and is removed by the retention pass', async () => {
     const { token } = await opened(ann);
     const { token: other } = await opened(ann);
     const hash = createHash('sha256').update(token).digest('hex');
@@ -121,7 +121,7 @@ describe('a session', () => {
   });
 
   test(
-    'that ends while a key is being made in it leaves none behind',
+    'a session that ends during the creation of an API key leaves no key',
     { tags: 'attack' },
     async () => {
       const userId = ann.user.id;
@@ -143,7 +143,7 @@ describe('a session', () => {
     },
   );
 
-  test('makes one key of two at once where there may be one more', async () => {
+  test('creates one of two concurrent API keys if one more is allowed', async () => {
     const userId = ann.user.id;
     const { token } = await opened(ann);
     const { id: sessionId = '' } = (await find(token)) ?? {};
@@ -166,7 +166,7 @@ describe('a session', () => {
     expect(await listApiKeys(tenant, userId)).toHaveLength(MAX_API_KEYS);
   });
 
-  test('ends when there are as many newer ones as there may be', async () => {
+  test('the oldest session ends when the user reaches the limit of sessions', async () => {
     const first = await opened(ann);
     await owner(
       `INSERT INTO sessions (token_hash, user_id, created_at, expires_at)
@@ -183,7 +183,7 @@ describe('a session', () => {
   });
 });
 
-describe('a session by what the account is linked to', () => {
+describe('a session opened by a linked identity', () => {
   const proof = async () => {
     const identity = { id: randomUUID(), kind: 'google', issuer: 'https://idp.test' } as const;
     const { id: userId } = ann.user;
@@ -195,7 +195,7 @@ describe('a session by what the account is linked to', () => {
     return { user: ann.user, method: 'google', identityId: identity.id } as const;
   };
 
-  test('says so in the list', async () => {
+  test('the list of sessions names the sign-in method', async () => {
     await opened(await proof());
     const [listed] = await listSessions(database.db.asUser(ann.user.id), ann.user.id);
     expect(listed?.method).toBe('google');
@@ -205,14 +205,18 @@ describe('a session by what the account is linked to', () => {
     ['taken away', 'DELETE FROM identities WHERE'],
     ['disabled', 'UPDATE identities SET disabled_at = now() WHERE'],
     ["another's", `UPDATE identities SET user_id = 'operator' WHERE`],
-  ])('is not opened when that is %s meanwhile', { tags: 'attack' }, async (_, change) => {
-    const proven = await proof();
-    await owner(`${change} id = '${proven.identityId}'`);
-    expect(await createSession(database.db, proven, PLACE)).toBeUndefined();
-  });
+  ])(
+    'opens no session if the identity is %s after the proof',
+    { tags: 'attack' },
+    async (_, change) => {
+      const proven = await proof();
+      await owner(`${change} id = '${proven.identityId}'`);
+      expect(await createSession(database.db, proven, PLACE)).toBeUndefined();
+    },
+  );
 });
 
-describe('a password that is changed', () => {
+describe('a change of the password', () => {
   const change = (currentPassword: string, newPassword = 'another horse') =>
     changePassword(
       database.db,
@@ -220,7 +224,7 @@ describe('a password that is changed', () => {
       RULES,
     );
 
-  test('ends all sessions, and gives one in their place', async () => {
+  test('changing the password ends all sessions and opens a new one', async () => {
     const before = await opened(ann);
     const { token } = await change(PASSWORD);
     expect(await find(before.token)).toBeUndefined();
@@ -229,26 +233,34 @@ describe('a password that is changed', () => {
     expect(await verifyPassword(database.db, old, RULES)).toBeUndefined();
   });
 
-  test('opens no session to who proved the old one before', { tags: 'attack' }, async () => {
-    await change(PASSWORD);
-    expect(await createSession(database.db, ann, PLACE)).toBeUndefined();
-  });
+  test(
+    'a proof of the old password opens no session after the change',
+    { tags: 'attack' },
+    async () => {
+      await change(PASSWORD);
+      expect(await createSession(database.db, ann, PLACE)).toBeUndefined();
+    },
+  );
 
-  test('leaves no session of the old one, whatever comes at once', { tags: 'attack' }, async () => {
-    const [changed, ...others] = await Promise.all([
-      change(PASSWORD),
-      ...Array.from({ length: 20 }, () => createSession(database.db, ann, PLACE)),
-    ]);
-    for (const other of others) if (other) expect(await find(other.token)).toBeUndefined();
-    expect(await find(changed.token)).toBeDefined();
-  });
+  test(
+    'concurrent sign-ins with the old password leave no session after the change',
+    { tags: 'attack' },
+    async () => {
+      const [changed, ...others] = await Promise.all([
+        change(PASSWORD),
+        ...Array.from({ length: 20 }, () => createSession(database.db, ann, PLACE)),
+      ]);
+      for (const other of others) if (other) expect(await find(other.token)).toBeUndefined();
+      expect(await find(changed.token)).toBeDefined();
+    },
+  );
 
-  test('is changed by one of two at once', async () => {
+  test('one of two concurrent password changes succeeds', async () => {
     const outcomes = await Promise.allSettled([change(PASSWORD, 'horse one'), change(PASSWORD)]);
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
-  test('is no first one by a session that ends meanwhile', { tags: 'attack' }, async () => {
+  test("an ended session cannot set the account's first password", { tags: 'attack' }, async () => {
     const { token } = await opened(ann);
     const { id: sessionId = '' } = (await find(token)) ?? {};
     await owner(`UPDATE users SET password_hash = NULL WHERE id = '${ann.user.id}'`);
@@ -264,7 +276,7 @@ describe('a password that is changed', () => {
     expect(await verifyPassword(database.db, shown, RULES)).toBeUndefined();
   });
 
-  test('stays as it is when the current one is wrong', async () => {
+  test('a change with a wrong current password keeps the password', async () => {
     const { token } = await opened(ann);
     await expect(change('correct horsf')).rejects.toThrow(ForbiddenError);
     expect(await find(token)).toBeDefined();

@@ -33,7 +33,7 @@ const newAddress = () => `0x${randomBytes(20).toString('hex')}`;
 const signIn = (address: string) => signInByWallet(store(), address, ORIGIN);
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 
-/** Links a wallet to the account of a session. */
+/** Links a wallet to a user in a new session. */
 async function link(userId: string, address: string) {
   const sessionId = randomUUID();
   const place = { ...ORIGIN, userAgent: undefined, sessionId };
@@ -41,7 +41,7 @@ async function link(userId: string, address: string) {
   return linkIdentity(store(), { userId, sessionId }, walletIdentity(address), ORIGIN);
 }
 
-/** Has it happen while somebody else is at the first use of the wallet, whose turn comes first. */
+/** Runs `then` while a transaction that holds the wallet's lock runs `first`. */
 async function meanwhile<T>(
   address: string,
   first: (db: TenantTransaction) => Promise<unknown>,
@@ -55,25 +55,25 @@ async function meanwhile<T>(
       (await owner(`SELECT FROM pg_locks WHERE NOT granted AND locktype = 'advisory'`)).length ===
       begun.length;
     await until(isWaiting);
-    // Not awaited: they go on when this transaction has ended.
+    // Wrapped so that they are not awaited here: they wait for the end of this transaction.
     return { waiting: Promise.all(begun) };
   });
   return waiting;
 }
 
-test('the first of all is the admin where the first account is one, and nobody after', async () => {
+test('the first account created by a wallet is the admin where allowed, later ones are not', async () => {
   const first = await signInByWallet(store(true), newAddress(), ORIGIN);
   const second = await signInByWallet(store(true), newAddress(), ORIGIN);
   expect([first.user.isAdmin, second.user.isAdmin]).toEqual([true, false]);
 });
 
-test('a wallet whose address ADMIN_EMAILS names is no admin: it is verified by nobody', async () => {
+test('a wallet account listed in ADMIN_EMAILS is not an admin, as its address is unverified', async () => {
   const address = newAddress();
   const proof = await signInByWallet(store(false, [`${address}@wallet.service`]), address, ORIGIN);
   expect(proof.user.isAdmin).toBe(false);
 });
 
-test('first sign-ins at once come one after the other, and make one account', async () => {
+test('concurrent first sign-ins of a wallet run one by one and create one account', async () => {
   const address = newAddress();
   const proofs = await meanwhile(address, () => Promise.resolve(), [
     () => signIn(address),
@@ -83,7 +83,7 @@ test('first sign-ins at once come one after the other, and make one account', as
   expect(new Set(proofs.map(({ user }) => user.id)).size).toBe(1);
 });
 
-test('a wallet that is being linked while it signs in has no account of its own', async () => {
+test('a wallet linked during its sign-in signs in to the linked account and creates none', async () => {
   const [user, address] = [await newUser(database), newAddress()];
   const linkFirst = (db: TenantTransaction) =>
     db.Identity.create({ id: randomUUID(), userId: user, ...walletIdentity(address) });
@@ -92,7 +92,7 @@ test('a wallet that is being linked while it signs in has no account of its own'
   expect(await owner(`SELECT FROM users WHERE email LIKE '${address}%'`)).toEqual([]);
 });
 
-test('a wallet that is signing in while it is linked belongs to its own account', async () => {
+test('a wallet that signs in first cannot be linked to a different account', async () => {
   const [user, address] = [await newUser(database), newAddress()];
   const mine = await newUser(database);
   const signInFirst = (db: TenantTransaction) =>
@@ -101,7 +101,7 @@ test('a wallet that is signing in while it is linked belongs to its own account'
   await expect(linking).rejects.toThrow('This identity belongs to an account already');
 });
 
-test('a wallet that is disabled, or was given up, opens nothing', async () => {
+test('a wallet that is disabled or was unlinked signs nobody in', async () => {
   const [disabled, givenUp] = [newAddress(), newAddress()];
   const [, { user }] = [await signIn(disabled), await signIn(givenUp)];
   await owner(`UPDATE identities SET disabled_at = now() WHERE subject = '${disabled}'`);
@@ -115,7 +115,7 @@ test('a wallet that is disabled, or was given up, opens nothing', async () => {
   await expect(signIn(givenUp)).rejects.toBeInstanceOf(IdentityRefusedError);
 });
 
-test('what is written down of a new account: that it was made, and linked', async () => {
+test('a new wallet account has audit entries for its registration and its link', async () => {
   const proof = await signIn(newAddress());
   const log = await owner(
     `SELECT action, detail ->> 'address' AS address FROM audit_log
@@ -127,7 +127,7 @@ test('what is written down of a new account: that it was made, and linked', asyn
   ]);
 });
 
-test('a linked wallet signs in to that account, and is seen to', async () => {
+test('a linked wallet signs in to its account, and the time of use is stored', async () => {
   const [user, address] = [await newUser(database), newAddress()];
   await link(user, address);
   expect((await signIn(address)).user.id).toBe(user);

@@ -29,7 +29,11 @@ const attempt = (email: string, address: string, known = false): SignInAttempt =
   known,
 });
 
-/** Guesses wrongly. @returns the seconds to wait when it was not even looked at. */
+/**
+ * Attempts a sign-in that fails.
+ *
+ * @returns the seconds to wait if the guess was rate limited, else 0.
+ */
 async function guess(by: SignInAttempt): Promise<number> {
   try {
     expect(await limits.attempt(by, () => Promise.resolve(undefined))).toBeUndefined();
@@ -41,7 +45,7 @@ async function guess(by: SignInAttempt): Promise<number> {
 }
 const succeed = (by: SignInAttempt) => limits.attempt(by, () => Promise.resolve(true));
 
-/** As if that had been so many seconds ago. */
+/** Moves the recorded attempts back by this many seconds. */
 const later = (seconds: number) =>
   queryRows(
     database.ownerUrl,
@@ -49,14 +53,14 @@ const later = (seconds: number) =>
                                  blocked_until = blocked_until - interval '${seconds} s'`,
   );
 
-test('of many guesses at once, only the first ones are looked at', async () => {
+test('checks only the first five of many concurrent guesses', async () => {
   const by = attempt(newEmail(), newHost());
   const waits = await Promise.all(Array.from({ length: 20 }, () => guess(by)));
   expect(waits.filter((wait) => wait === 0)).toHaveLength(5);
   await expect(succeed(by)).rejects.toThrow(TooManyRequestsError);
 });
 
-test('each further guess waits twice as long, up to an hour', async () => {
+test('the wait doubles with each further guess, up to an hour', async () => {
   const by = attempt(newEmail(), newHost());
   for (let n = 0; n < 5; n++) expect(await guess(by)).toBe(0);
   const waits: number[] = [];
@@ -70,7 +74,7 @@ test('each further guess waits twice as long, up to an hour', async () => {
   expect(waits.slice(-2)).toEqual([3600, 3600]);
 });
 
-test('whoever waits has their guesses forgotten, one an hour', async () => {
+test('failed guesses are forgotten at one an hour', async () => {
   const by = attempt(newEmail(), newHost());
   for (let n = 0; n < 5; n++) await guess(by);
   await later(3 * 3600);
@@ -79,7 +83,7 @@ test('whoever waits has their guesses forgotten, one an hour', async () => {
   expect(waits).toEqual([0, 0, 0, 1, 1]);
 });
 
-test('a success is not counted, and forgets what failed before it from there', async () => {
+test('a success is not counted and clears the earlier failures of its host for the account', async () => {
   const [email, host] = [newEmail(), newHost()];
   for (let n = 0; n < 3; n++) {
     for (let failed = 0; failed < 4; failed++) expect(await guess(attempt(email, host))).toBe(0);
@@ -87,7 +91,7 @@ test('a success is not counted, and forgets what failed before it from there', a
   }
 });
 
-test('those who sign in are counted neither for their host and site nor for the account', async () => {
+test('successful sign-ins do not count against the host, the site or the account', async () => {
   const office = newHost();
   for (let n = 0; n < 31; n++) expect(await succeed(attempt(newEmail(), office))).toBe(true);
   const email = newEmail();
@@ -97,7 +101,7 @@ test('those who sign in are counted neither for their host and site nor for the 
   }
 });
 
-test('one host cannot go from account to account, nor one site from host to host', async () => {
+test('limits guesses of a host across accounts and of a site across hosts', async () => {
   const host = newHost();
   const failed = async (addresses: () => string, most: number) => {
     for (let n = 0; n <= most; n++) {
@@ -108,22 +112,22 @@ test('one host cannot go from account to account, nor one site from host to host
   expect(await failed(() => host, 50)).toBe(30);
   let n = 0;
   expect(await failed(() => `2001:db8:77:${(n++).toString(16)}::1`, 100)).toBe(60);
-  // Another site is somebody else.
+  // A different site is not limited.
   expect(await guess(attempt(newEmail(), '2001:db8:78::1'))).toBe(0);
 });
 
-test('what could not be looked at is not counted', async () => {
+test('a guess that could not be checked is not counted', async () => {
   const by = attempt(newEmail(), newHost());
-  const busy = new TooManyRequestsError('of the test');
+  const busy = new TooManyRequestsError('hashing queue is full');
   for (let n = 0; n < 8; n++) {
     await expect(limits.attempt(by, () => Promise.reject(busy))).rejects.toBe(busy);
   }
-  // All that stays of it is the wait of a second that the fifth had brought about.
+  // Only the one-second wait caused by the fifth attempt remains.
   await later(1);
   for (let n = 0; n < 5; n++) expect(await guess(by)).toBe(0);
 });
 
-test('a stranger of a hundred hosts keeps the owner out nowhere that they were before', async () => {
+test('an attacker with a hundred hosts does not lock the owner out of a known host', async () => {
   const home = newHost();
   const { email } = await makeAccount(database.db);
   const signIn = (address: string) =>
@@ -134,14 +138,14 @@ test('a stranger of a hundred hosts keeps the owner out nowhere that they were b
   await expect(refused).rejects.toThrow(TooManyRequestsError);
   expect(await signIn(home)).toBeDefined();
 
-  // One host alone does not come that far, however long it tries.
+  // A single host cannot reach the account's limit, however long it tries.
   const { email: other } = await makeAccount(database.db);
   const stranger = newHost();
   for (let n = 0; n < 60; n++) await later(await guess(attempt(other, stranger)));
   expect(await guess(attempt(other, newHost()))).toBe(0);
 });
 
-test('hosts that count as known are twenty, for 90 days', async () => {
+test('remembers twenty known hosts of a user for 90 days', async () => {
   const { email, ...owner } = await makeAccount(database.db);
   const known = (sql = '') =>
     queryRows<{ host: string }>(
@@ -168,7 +172,7 @@ test('hosts that count as known are twenty, for 90 days', async () => {
   expect(found).toEqual([{ known: false }]);
 });
 
-test('what is forgotten is not kept', async () => {
+test('removes forgotten attempts from the table', async () => {
   const count = async () =>
     Number(
       (
@@ -182,13 +186,13 @@ test('what is forgotten is not kept', async () => {
   const before = await count();
   expect(before).toBeGreaterThanOrEqual(60);
   await later(7 * 24 * 3600);
-  // Each makes three rows, and removes twenty.
+  // Each guess adds three rows and removes twenty.
   const guesses = Math.ceil(before / 17) + 1;
   for (let n = 0; n < guesses; n++) await guess(attempt(newEmail(), newHost()));
   expect(await count()).toBe(3 * guesses);
 });
 
-test('no email is written down', async () => {
+test('sign-in attempts store no email', async () => {
   const email = 'a-password-typed-as-email';
   await guess(attempt(email, newHost()));
   const rows = await queryRows(database.ownerUrl, 'SELECT * FROM sign_in_attempts');

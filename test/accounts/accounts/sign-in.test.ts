@@ -33,19 +33,19 @@ afterAll(async () => {
 const verify = (email: string, password: string) =>
   verifyPassword(database.db, { email, password, from: HERE }, RULES);
 
-describe('a password', () => {
-  test('opens its account, whatever the letters of the email', async () => {
+describe('sign-in with a password', () => {
+  test('a correct password signs in, with the email in upper or lower case', async () => {
     expect(await verify('ann@example.test', PASSWORD)).toMatchObject({ user: ann });
     expect(await verify(' ANN@Example.Test', PASSWORD)).toMatchObject({ user: ann });
   });
 
-  test('opens nothing when it is wrong or nobody has the email', async () => {
+  test('a wrong password or an unknown email signs nobody in', async () => {
     expect(await verify('ann@example.test', 'correct horsf')).toBeUndefined();
     expect(await verify('ann@example.test', '')).toBeUndefined();
     expect(await verify('nobody@example.test', PASSWORD)).toBeUndefined();
   });
 
-  test('makes no admin of who has registered under an address of ADMIN_EMAILS', async () => {
+  test('signing in under an unverified address of ADMIN_EMAILS makes no admin', async () => {
     const registration = {
       ...{ email: 'Boss@Example.Test', password: PASSWORD },
       ...{ from: HERE, origin: ORIGIN },
@@ -54,7 +54,7 @@ describe('a password', () => {
     expect(await verify('boss@example.test', PASSWORD)).toMatchObject({ user: { isAdmin: false } });
   });
 
-  test('waits its turn in a flood, as an unknown email does, and is taken again after it', async () => {
+  test('refuses known and unknown emails alike while hashing is overloaded, and recovers afterwards', async () => {
     let end: (() => void) | undefined;
     const ended = new Promise<void>((resolve) => (end = resolve));
     const flood = Promise.allSettled(
@@ -70,7 +70,7 @@ describe('a password', () => {
     expect(await verify('ann@example.test', PASSWORD)).toMatchObject({ user: ann });
   });
 
-  test('is hashed differently every time, and is the same in either Unicode form', async () => {
+  test('hashes a password with a new salt each time and matches both of its Unicode forms', async () => {
     const [composed, decomposed] = ['pässwörd', 'pässwörd'.normalize('NFD')];
     const [first, second] = [
       await hashPassword(composed, HERE.site),
@@ -81,10 +81,10 @@ describe('a password', () => {
   });
 });
 
-describe('a password that was hashed with less work', () => {
+describe('a password hashed at a lower cost', () => {
   const old = { N: 2 ** 15, r: 8, p: 1, maxmem: 2 ** 26 };
 
-  /** As the releases before stored it. */
+  /** Makes a hash as earlier releases stored it. */
   function oldHash(): string {
     const salt = randomBytes(16);
     const hash = scryptSync(PASSWORD, salt, 32, old);
@@ -97,7 +97,7 @@ describe('a password that was hashed with less work', () => {
       .asUser(ann.id)
       .transaction((db) => db.User.update({ passwordHash }, { where: { id: ann.id } }));
 
-  test('opens its account, and is hashed anew by that', async () => {
+  test("a sign-in with an old hash succeeds and rehashes the password at today's cost", async () => {
     const before = oldHash();
     await store(before);
     expect(await verify(ann.email, 'correct horsf')).toBeUndefined();
@@ -109,7 +109,7 @@ describe('a password that was hashed with less work', () => {
     expect(await verify(ann.email, PASSWORD)).toMatchObject({ passwordHash: await stored() });
   });
 
-  test('opens as many sessions as are asked for at once', async () => {
+  test('concurrent sign-ins with an old hash all open a session', async () => {
     await store(oldHash());
     const place = { ...ORIGIN, userAgent: undefined };
     const made = await Promise.all(

@@ -45,13 +45,13 @@ afterAll(async () => {
   await rm(place.dataDir, { recursive: true, force: true });
 });
 
-test('an event that is sent as the identity provider is taken, by the key that it publishes', async () => {
+test("the platform accepts an event signed with the stand-in provider's published key", async () => {
   await sendEvent(place, ['sessions-revoked', 'ada@example.com']);
   const rows = await database.db.asPlatform().query('SELECT FROM risc_events');
   expect(rows).toHaveLength(1);
 });
 
-test('what is no event is a sentence', async () => {
+test('an invalid event or data folder fails with a readable message', async () => {
   await expect(sendEvent(place, ['sessions-ended', 'ada@example.com'])).rejects.toThrow(
     StartFailure,
   );
@@ -60,17 +60,17 @@ test('what is no event is a sentence', async () => {
   await expect(sent).rejects.toThrow(new StartFailure(noProviderIn(elsewhere.dataDir)));
 });
 
-test('a platform that does not answer is a sentence, which names the address that was tried', async () => {
+test('an unreachable platform fails with a message that names its address', async () => {
   const nobody = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
   await once(nobody, 'listening');
-  const webUrl = `http://127.0.0.1:${(nobody.address() as AddressInfo).port}`; // TCP: never a string
+  const webUrl = `http://127.0.0.1:${(nobody.address() as AddressInfo).port}`; // a TCP address is never a string
   const sent = sendEvent({ ...place, webUrl }, ['sessions-revoked', 'ada@example.com']);
   await expect(sent).rejects.toThrow(StartFailure);
   await expect(sent).rejects.toThrow(webUrl);
   nobody.close();
 });
 
-test('a second start beside a platform that runs leaves its addresses as they are', async () => {
+test('a second start beside a running platform keeps the stored addresses', async () => {
   const unlock = await lockDataDir(place.dataDir, 'http://127.0.0.1:3000');
   const before = readKept(place.dataDir);
   await expect(startStandIns(place, ANY_PORTS)).rejects.toThrow('It is already running here');
@@ -78,7 +78,7 @@ test('a second start beside a platform that runs leaves its addresses as they ar
   unlock();
 });
 
-test('the stand-ins keep their addresses and their key for the next start', () => {
+test("stores the stand-ins' addresses and key for the next start", () => {
   const kept = readKept(place.dataDir);
   expect(kept && issuerOf(kept)).toBe(standIns.env.IDP_ISSUER_URL);
   const { CODEHOST_URL = '', SMTP_URL = '' } = standIns.env;

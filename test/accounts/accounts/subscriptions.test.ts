@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 describe('plans', () => {
-  test('allow the agents that the contract says', () => {
+  test('plans allow the number of agents fixed in the contract', () => {
     const agents = Object.values(PLAN_LIMITS).map((limits) => limits.agents);
     expect(agents).toEqual([1, 3, 10, 100]);
   });
@@ -38,11 +38,11 @@ describe('plans', () => {
     ['toString', undefined],
     ['', undefined],
     [null, undefined],
-  ])('are understood: %j is %j', (name, plan) => {
+  ])('reads the plan %j as %j', (name, plan) => {
     expect(parsePlan(name)).toBe(plan);
   });
 
-  test('allow the agents of their tier on the web API', () => {
+  test("the web API enforces a plan's number of agents", () => {
     const limits = (['label', 'solo', 'collective', 'network', undefined] as const).map(
       webAgentLimit,
     );
@@ -51,7 +51,7 @@ describe('plans', () => {
 });
 
 describe('a subscription', () => {
-  test('is what was granted last', async () => {
+  test('the plan is the last one granted', async () => {
     expect(await findPlan(database.db.asUser('alice'), 'alice')).toBeUndefined();
     await grantPlan(database.db, 'alice', 'solo', BY);
     expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('solo');
@@ -60,7 +60,7 @@ describe('a subscription', () => {
     expect(await findPlan(database.db.asUser('bob'), 'bob')).toBeUndefined();
   });
 
-  test('is granted and recorded, or neither', async () => {
+  test('grants a subscription and writes its audit entry in one transaction', async () => {
     const recorded = () => owner(`SELECT id FROM audit_log WHERE user_id = 'alice'`);
     const before = await recorded();
     await owner(
@@ -73,7 +73,7 @@ describe('a subscription', () => {
     expect(await recorded()).toHaveLength(before.length + 1);
   });
 
-  test('counts no more when it is cancelled or its period is over', async () => {
+  test('a subscription that is cancelled or past its period grants no plan', async () => {
     for (const end of [
       `status = 'cancelled'`,
       `period_start = now() - interval '2 days',
@@ -86,20 +86,20 @@ describe('a subscription', () => {
     }
   });
 
-  test('is granted to users alone', async () => {
+  test('refuses to grant a subscription to an unknown user', async () => {
     await expect(grantPlan(database.db, 'nobody', 'solo', BY)).rejects.toThrow(NotFoundError);
   });
 });
 
-describe('a heartbeat', () => {
-  test('says that a known installation is active now', async () => {
+describe("an installation's heartbeat", () => {
+  test('a heartbeat marks a known installation as active now', async () => {
     await recordHeartbeat(database.db, 'alice');
     const [installation] = await owner('SELECT * FROM installations');
     expect(installation).toMatchObject({ user_id: 'alice', status: 'active' });
     expect(Date.now() - Number(installation?.last_seen)).toBeLessThan(60_000);
   });
 
-  test('of one that is not known leaves nothing', async () => {
+  test('a heartbeat of an unknown installation stores nothing', async () => {
     for (const userId of ['bob', 'nobody', '']) await recordHeartbeat(database.db, userId);
     expect(await owner('SELECT user_id FROM installations')).toEqual([{ user_id: 'alice' }]);
   });

@@ -25,7 +25,7 @@ const newEmail = () => `${randomUUID()}@example.com`;
 const owner = (sql: string) => queryRows<Record<string, unknown>>(site.ownerUrl, sql);
 const newBrowser = () => new Browser(site.webUrl);
 
-/** Asks, and makes sure that it is answered so. */
+/** Sends a request and checks the status of its answer. */
 async function ask(
   browser: Browser,
   wanted: number,
@@ -38,7 +38,7 @@ async function ask(
   return answer;
 }
 
-/** What the identity provider tells of an address. */
+/** Signs the identity provider's event about an address. */
 const eventOf = (email: string, type: 'sessions-revoked' | 'verification') =>
   site.signer.sign(
     eventClaims({
@@ -53,7 +53,7 @@ async function registered(email = newEmail()) {
   return { browser, email, password };
 }
 
-test('what was accepted happens, though the API is killed when it has said so', async () => {
+test('accepted requests are completed after the API is killed right behind its answer', async () => {
   await site.startApi();
   const [ada, bob] = [await registered(), await registered()];
   const known = await owner(`SELECT id FROM users WHERE email = '${bob.email}'`);
@@ -78,11 +78,16 @@ test('what was accepted happens, though the API is killed when it has said so', 
   await expect.poll(left(`SELECT FROM users WHERE id = '${String(known[0]?.id)}'`)).toBe(0);
 });
 
-/** Plays every way in and out. @returns all secrets that were seen, each by what it is. */
+/**
+ * Plays every way to sign in and out.
+ *
+ * @returns all secrets seen, by a name for each.
+ */
 async function playedSecrets(): Promise<Map<string, string>> {
   const seen = new Map<string, string>();
   const see = (what: string, secret: string | undefined) => {
-    if (secret === undefined || secret.length < 16) throw new Error(`no secret: ${what}`);
+    if (secret === undefined || secret.length < 16)
+      throw new Error(`missing or short secret: ${what}`);
     seen.set(`${what} ${seen.size}`, secret);
     return secret;
   };
@@ -95,7 +100,7 @@ async function playedSecrets(): Promise<Map<string, string>> {
     see('link', tokenIn(await site.mailbox.mailTo(address, count)));
   const newPassword = () => see('password', `password ${randomUUID()}`);
 
-  // Registration and passwords, some of them kept for a repeated request.
+  // Registration and passwords; some answers are stored for idempotent repetition.
   const [ada, email] = [newBrowser(), newEmail()];
   let password = newPassword();
   const idempotent = () => ({ 'idempotency-key': randomUUID() });
@@ -103,7 +108,7 @@ async function playedSecrets(): Promise<Map<string, string>> {
   await ask(ada, 200, 'POST', '/api/register', registration);
   await ask(ada, 200, 'POST', '/api/register', registration);
   await ask(ada, 401, 'POST', '/api/auth/login', { body: { email, password: newPassword() } });
-  // Some type their password where the address belongs.
+  // A password typed into the email field.
   await ask(ada, 401, 'POST', '/api/auth/login', { body: { email: newPassword(), password } });
   await ask(ada, 200, 'POST', '/api/auth/login', { body: { email, password } });
   seeCookies(ada);
@@ -120,7 +125,7 @@ async function playedSecrets(): Promise<Map<string, string>> {
   await ask(ada, 200, 'POST', '/api/auth/login', { body: { email, password } });
   seeCookies(ada);
 
-  // Keys.
+  // API keys.
   const key = await ask(ada, 201, 'POST', '/api/keys', {
     ...{ body: { name: 'of a program' }, headers: idempotent() },
   });
@@ -136,7 +141,7 @@ async function playedSecrets(): Promise<Map<string, string>> {
     await ask(newBrowser(), wanted, 'GET', '/api/agents', { headers });
   }
 
-  // Providers: signing in, linking, and what is typed into their addresses.
+  // Providers: sign-in, linking and values typed into their addresses.
   const callback = async (browser: Browser, back: URL, location: string) => {
     see('state', back.searchParams.get('state') ?? undefined);
     see('code', back.searchParams.get('code') ?? undefined);
@@ -164,7 +169,7 @@ async function playedSecrets(): Promise<Map<string, string>> {
   const linked = site.codeHost.consent(linking.body.url, coder);
   await callback(ada, linked, '/dashboard?linked=github');
 
-  // A wallet, which signs in and is linked.
+  // A wallet that signs in and is linked.
   const wallet = privateKeyToAccount(generatePrivateKey());
   const { host: domain, origin: uri } = new URL(site.webUrl);
   const shown = async () => {
@@ -186,7 +191,7 @@ async function playedSecrets(): Promise<Map<string, string>> {
   const link = { body: { token: seeIn(second, 'token') } };
   await ask(ada, 201, 'POST', '/api/settings/identities/farcaster', link);
 
-  // An administrator's link, and one that is not good.
+  // An admin link and an invalid one.
   const [adminLink] = await makeAdminLinks(site.database, [ADMIN_EMAIL]);
   const admin = await registered(ADMIN_EMAIL);
   see('password', admin.password);
@@ -195,7 +200,7 @@ async function playedSecrets(): Promise<Map<string, string>> {
   await ask(admin.browser, 404, 'GET', becoming(see('guess', randomUUID())));
   await ask(admin.browser, 200, 'GET', becoming(see('admin link', adminLink?.token)));
 
-  // A new address, the news of the provider, and an export.
+  // An address change, an event of the identity provider and an export.
   const address = newEmail();
   await ask(ada, 200, 'PATCH', '/api/settings', { body: { email: address } });
   const confirmation = { token: await linkTo(address, 1) };
@@ -212,7 +217,7 @@ async function playedSecrets(): Promise<Map<string, string>> {
 }
 
 test(
-  'from database, histories, logs and files nobody can sign in, reset, refresh or call',
+  'no secret found in the database, histories, logs or files lets anyone sign in, reset, refresh or call',
   { tags: 'attack' },
   async () => {
     await site.startApi();
@@ -228,7 +233,7 @@ test(
     expect(dump.join('\n')).toContain(id);
     expect(namesIn(dump.join('\n'))).toEqual([]);
 
-    // Out again: what is at the provider is revoked.
+    // Deletes the account, which revokes its token at the provider.
     const [ada] = await owner(`SELECT email FROM users WHERE id = '${id}'`);
     const origin = { address: '192.0.2.1', requestId: 'a-request' };
     await requestAccountDeletion(site.database, id, String(ada?.email), origin);
@@ -241,7 +246,7 @@ test(
     expect(namesIn([...texts, ...workerLog].join('\n'))).toEqual([]);
 
     await site.stop();
-    // That it is found at all: of the same rows, histories and requests.
+    // Control: the search finds an id of the same rows, histories and requests.
     const files = await site.filesWith(new Map([['id', id]]));
     expect(files).toEqual(
       expect.arrayContaining([

@@ -24,7 +24,7 @@ let chain: TestChain;
 let proofs: WalletProofs;
 let owner: LocalAccount;
 
-/** As one API process has them. */
+/** Creates the wallet proofs of one API process. */
 const proofsOf = (db: Database, rpcUrl: string | undefined, chainId = CHAIN_ID) =>
   new WalletProofs({
     nonces: new WalletNonces(db, secrets),
@@ -47,7 +47,7 @@ const nonce = () => proofs.nonces.issue().nonce;
 const inLowerCase = (address: string) => address.toLowerCase();
 const minutes = (count: number) => new Date(Date.now() + count * 60_000);
 
-/** What somebody shows of a wallet, signed by its owner's key. */
+/** Builds a sign-in message and signs it with the owner's key. */
 async function signed(
   said: Partial<SiweMessage> = {},
   address: Hex = owner.address,
@@ -57,7 +57,7 @@ async function signed(
   return { address, message, signature: await owner.signMessage({ message }) };
 }
 
-/** The same of the owner's contract, which need not be there yet. */
+/** Builds the proof of the owner's contract wallet, which may not be deployed yet. */
 async function signedByContract(said: Partial<SiweMessage> = {}): Promise<WalletClaim> {
   const shown = await signed(said, chain.walletOf(owner));
   const { address, data } = chain.deployment(owner);
@@ -66,17 +66,17 @@ async function signedByContract(said: Partial<SiweMessage> = {}): Promise<Wallet
 }
 
 describe('a wallet is proven', () => {
-  test('by its key, without a chain', async () => {
+  test('proves a wallet by its key without a chain', async () => {
     const here = proofsOf(database.db, undefined);
     expect(await here.verify(await signed())).toBe(inLowerCase(owner.address));
   });
 
-  test('for each chain that messages may name', async () => {
+  test('proves a wallet for each configured chain', async () => {
     const shown = await signed({ chainId: OTHER_CHAIN });
     expect(await proofs.verify(shown)).toBe(inLowerCase(owner.address));
   });
 
-  test('by a message with all that EIP-4361 has', async () => {
+  test('proves a wallet by a message with all fields of EIP-4361', async () => {
     const shown = await signed({
       scheme: 'http',
       statement: 'I sign in to this service.',
@@ -89,18 +89,18 @@ describe('a wallet is proven', () => {
     expect(await proofs.verify(shown)).toBe(inLowerCase(owner.address));
   });
 
-  test('by addresses in any case of letters', async () => {
+  test('proves a wallet whose address is in upper or lower case', async () => {
     const shown = await signed();
     const address = `0x${owner.address.slice(2).toUpperCase()}`;
     expect(await proofs.verify({ ...shown, address })).toBe(inLowerCase(owner.address));
   });
 
-  test('by its contract (ERC-1271)', async () => {
+  test('proves a contract wallet (ERC-1271)', async () => {
     const address = await chain.deployWallet(owner);
     expect(await proofs.verify(await signed({}, address))).toBe(inLowerCase(address));
   });
 
-  test('by a contract that is still to be made (ERC-6492)', async () => {
+  test('proves a contract wallet that is not deployed yet (ERC-6492)', async () => {
     const shown = await signedByContract();
     expect(await proofs.verify(shown)).toBe(inLowerCase(chain.walletOf(owner)));
   });
@@ -133,25 +133,25 @@ describe('a wallet is not proven', () => {
     expect(await proofs.verify(await signed(said()))).toBeUndefined();
   });
 
-  test('in another version', async () => {
+  test('does not prove a wallet by a message of another version', async () => {
     const inTwo = (text: string) => text.replace('Version: 1', 'Version: 2');
     expect(await proofs.verify(await signed({}, owner.address, inTwo))).toBeUndefined();
   });
 
-  test('by the key of another', async () => {
+  test('does not prove a wallet by another key', async () => {
     const { message } = await signed();
     const signature = await newOwner().signMessage({ message });
     const shown = { address: owner.address, message, signature };
     expect(await proofs.verify(shown)).toBeUndefined();
   });
 
-  test('by a signature of another message', async () => {
+  test('does not prove a wallet by a signature of another message', async () => {
     const [{ message }, { signature }] = [await signed(), await signed()];
     const shown = { address: owner.address, message, signature };
     expect(await proofs.verify(shown)).toBeUndefined();
   });
 
-  test('by a contract of another owner, there or not', async () => {
+  test('does not prove a contract wallet of another owner, deployed or not', async () => {
     const theirs = newOwner();
     const shown = await signedByContract();
     const { message } = shown;
@@ -165,7 +165,7 @@ describe('a wallet is not proven', () => {
     expect(await proofs.verify({ ...shown, signature })).toBeUndefined();
   });
 
-  test('by making a contract somewhere else than at the address', async () => {
+  test('does not prove a contract wallet whose deployment yields a different address', async () => {
     const shown = await signedByContract();
     const message = siweMessage({ address: newOwner().address, nonce: nonce() });
     const [, address = ''] = message.split('\n');
@@ -176,7 +176,7 @@ describe('a wallet is not proven', () => {
     expect(await proofs.verify({ ...shown, address, message, signature })).toBeUndefined();
   });
 
-  test('by a contract for a chain where another may have its address', async () => {
+  test('does not prove a contract wallet for a chain where its address may belong to another owner', async () => {
     const shown = await signedByContract({ chainId: OTHER_CHAIN });
     expect(await proofs.verify(shown)).toBeUndefined();
   });
@@ -185,13 +185,13 @@ describe('a wallet is not proven', () => {
 const changed = (digit: string) => (digit === 'f' ? 'e' : 'f');
 
 describe('a nonce', () => {
-  test('is letters and digits, different each time', () => {
+  test('a nonce consists of letters and digits and is different each time', () => {
     const [one, other] = [nonce(), nonce()];
     expect(one).toMatch(/^[a-z\d]{72}$/);
     expect(one.slice(0, 32)).not.toBe(other.slice(0, 32));
   });
 
-  test('is good once: of 50 at once in two processes one wins', async () => {
+  test('one of 50 concurrent uses of a nonce in two processes succeeds', async () => {
     const other = new Database(database.url, { maxConnections: 5 });
     try {
       const elsewhere = proofsOf(other, undefined);
@@ -207,14 +207,14 @@ describe('a nonce', () => {
     }
   });
 
-  test('is not used up by who has not signed it', async () => {
+  test('a proof with a wrong signature does not use up the nonce', async () => {
     const shown = await signed();
     const signature = await newOwner().signMessage({ message: shown.message });
     expect(await proofs.verify({ ...shown, signature })).toBeUndefined();
     expect(await proofs.verify(shown)).toBe(inLowerCase(owner.address));
   });
 
-  test('is stored nowhere before it is used, and then as a hash', async () => {
+  test('a nonce is not stored before its use, and then as a hash only', async () => {
     const count = async () => (await database.db.asPlatform().query(STORED)).length;
     const before = await count();
     const shown = await signed();
@@ -228,7 +228,7 @@ describe('a nonce', () => {
 
 const STORED = 'SELECT * FROM used_nonces';
 
-describe('what is malformed is told', () => {
+describe('reports a malformed proof', () => {
   test.each<[string, (shown: WalletClaim) => Partial<WalletClaim>]>([
     ['no address', () => ({ address: 'ada.eth' })],
     ['an address that is too short', ({ address }) => ({ address: address.slice(0, -1) })],
@@ -251,8 +251,8 @@ describe('what is malformed is told', () => {
   });
 });
 
-describe('while the chain is away', () => {
-  /** Listens, and answers with these, or never. */
+describe('proofs while the chain is unavailable', () => {
+  /** Starts a node that answers with this text, or never. */
   async function badNode(answer?: string): Promise<{ url: string; close(): void }> {
     const server = createServer((_, response) => {
       if (answer === undefined) return;
@@ -260,7 +260,7 @@ describe('while the chain is away', () => {
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+    const { port } = server.address() as AddressInfo; // a TCP address is never a string
     return {
       url: `http://127.0.0.1:${port}`,
       close() {
@@ -272,14 +272,14 @@ describe('while the chain is away', () => {
   const refusal = (rpcUrl: string | undefined, shown: WalletClaim, chainId = CHAIN_ID) =>
     expect(proofsOf(database.db, rpcUrl, chainId).verify(shown)).rejects.toThrow(ChainAwayError);
 
-  test('a contract is asked again later, with the same message', async () => {
+  test("a contract's proof fails as unavailable and succeeds later with the same message", async () => {
     const shown = await signedByContract();
     await refusal(undefined, shown);
     await refusal('http://127.0.0.1:1', shown);
     expect(await proofs.verify(shown)).toBe(inLowerCase(chain.walletOf(owner)));
   });
 
-  test('a node that never answers is not waited for', async () => {
+  test('does not wait for a node that never answers', async () => {
     const node = await badNode();
     try {
       await refusal(node.url, await signedByContract());
@@ -288,8 +288,8 @@ describe('while the chain is away', () => {
     }
   });
 
-  test.each(['{}', 'null', '{"result":"yes"}', '{"error":{"code":-32005}}', 'nothing of the kind'])(
-    'a node that answers %s is none',
+  test.each(['{}', 'null', '{"result":"yes"}', '{"error":{"code":-32005}}', 'not JSON'])(
+    'a node that answers %s counts as unavailable',
     async (answer) => {
       const node = await badNode(answer);
       try {
@@ -300,7 +300,7 @@ describe('while the chain is away', () => {
     },
   );
 
-  test('a node of another chain is none', async () => {
+  test('a node of another chain counts as unavailable', async () => {
     await refusal(chain.rpcUrl, await signedByContract({ chainId: OTHER_CHAIN }), OTHER_CHAIN);
   });
 });

@@ -49,7 +49,7 @@ const newEmail = () => `${randomUUID()}@example.com`;
 const register = (email: string) => ask('POST', '/api/register', { email, password: PASSWORD });
 const forgot = (email: string) => ask('POST', '/api/auth/forgot-password', { email });
 
-/** The mail that waits for the address. */
+/** Returns the id of the pending mail to an address. */
 async function waitingFor(address: string): Promise<string> {
   const [row] = await owner(`SELECT id FROM mails WHERE address = '${address}'`);
   return String(row?.id);
@@ -60,8 +60,8 @@ const settled = async (id: string) => {
   return row?.done;
 };
 
-describe('with a worker', () => {
-  test('a mail that was asked for when nothing else ran is sent, and its link works', async () => {
+describe('mail delivery by a worker', () => {
+  test('sends a mail requested before the worker started, with a working link', async () => {
     const email = newEmail();
     await register(email);
     await web.close();
@@ -86,7 +86,7 @@ describe('with a worker', () => {
   });
 
   test(
-    'no history, row or log has the token of a mail, or its address',
+    'keeps tokens out of histories, rows and logs, and addresses out of histories and logs',
     { tags: 'attack' },
     async () => {
       const email = newEmail();
@@ -95,7 +95,7 @@ describe('with a worker', () => {
       const token = tokenIn(await mailbox.mailTo(email));
       const run = temporal.client.workflow.getHandle(sendMailId(id));
       expect(await run.result()).toBe('sent');
-      // A run is listed a moment after it has begun.
+      // A run is listed shortly after its start.
       let texts: readonly string[] = [];
       const listed = async () => (
         ({ texts } = await textsOfHistories(temporal.client)),
@@ -115,7 +115,7 @@ describe('with a worker', () => {
     },
   );
 
-  test('the mail of nobody has a run like any other', { tags: 'attack' }, async () => {
+  test('runs a mail to an unknown address like any other', { tags: 'attack' }, async () => {
     const email = newEmail();
     await forgot(email);
     const id = await waitingFor(email);
@@ -125,7 +125,7 @@ describe('with a worker', () => {
     expect(mailbox.mails.filter(({ to }) => to === email)).toEqual([]);
   });
 
-  test('a mail that is refused for good is over', async () => {
+  test('settles a mail that is permanently refused', async () => {
     const email = newEmail();
     mailbox.refusals.push(550);
     await register(email);
@@ -135,7 +135,7 @@ describe('with a worker', () => {
     expect(mailbox.mails.filter(({ to }) => to === email)).toEqual([]);
   });
 
-  test('a run that somebody has ended is not begun again', async () => {
+  test('does not restart a run that has ended', async () => {
     const runs = mailRuns(temporal.client);
     const id = randomUUID();
     expect(await runs.start(id)).toBe(true);

@@ -23,7 +23,7 @@ afterAll(() => mailbox?.close());
 const mailSettings = (env: Record<string, string>) =>
   loadSettings(testEnvironment({ DATABASE_URL: 'postgres://nobody@127.0.0.1/nothing' }, env)).mail;
 
-test('a mail goes to one address, as plain text and as HTML, with the same link in both', async () => {
+test('sends a mail to one address as plain text and HTML with the same link', async () => {
   const { log, lines } = keptLog();
   const settings = mailSettings({ SMTP_URL: mailbox.url });
   await configuredMail(settings, WEB_URL, log).send(TO, MESSAGE);
@@ -38,7 +38,7 @@ test('a mail goes to one address, as plain text and as HTML, with the same link 
   expect(lines).toEqual([]);
 });
 
-test('it is from whom MAIL_FROM names', async () => {
+test('sends mails from the address in MAIL_FROM', async () => {
   const settings = mailSettings({
     SMTP_URL: mailbox.url,
     MAIL_FROM: 'The platform <us@mail.test>',
@@ -55,17 +55,20 @@ test.each([
   [451, false],
   [550, true],
   [554, true],
-])('a server that answers with %i is asked again unless that is final', async (status, isFinal) => {
-  mailbox.refusals.push(status);
-  const sending = smtpTransport(mailbox.url, 'us@mail.test').send(TO, MESSAGE);
-  await expect(sending).rejects.toMatchObject({
-    name: 'MailServerError',
-    message: `The mail server answered with status status ${status}`,
-    isFinal,
-  });
-});
+])(
+  "classifies the server's answer %i as a temporary or permanent failure",
+  async (status, isFinal) => {
+    mailbox.refusals.push(status);
+    const sending = smtpTransport(mailbox.url, 'us@mail.test').send(TO, MESSAGE);
+    await expect(sending).rejects.toMatchObject({
+      name: 'MailServerError',
+      message: `The mail server answered with status status ${status}`,
+      isFinal,
+    });
+  },
+);
 
-test('a server that is away, or does not know us, is told without our password', async () => {
+test('reports an unavailable or refusing server without the password', async () => {
   const nowhere = smtpTransport(`smtp://127.0.0.1:${await freePort()}`, 'us@mail.test');
   await expect(nowhere.send(TO, MESSAGE)).rejects.toMatchObject({ isFinal: false });
   const wrong = mailbox.url.replace(/:[^:]+@/, ':not-this-one@');
@@ -77,22 +80,18 @@ test('a server that is away, or does not know us, is told without our password',
   expect((error as Error).cause).toBeUndefined();
 });
 
-test(
-  'beyond this machine nothing is said in the clear, unless that is wanted',
-  { tags: 'attack' },
-  async () => {
-    // Another name of loopback, which does not look like one.
-    const far = mailbox.url.replace('127.0.0.1', '127.1');
-    const before = mailbox.mails.length;
-    const sending = smtpTransport(far, 'us@mail.test').send(TO, MESSAGE);
-    await expect(sending).rejects.toMatchObject({ name: 'MailServerError' });
-    expect(mailbox.mails).toHaveLength(before);
-    await smtpTransport(`${far}?requireTLS=false`, 'us@mail.test').send(TO, MESSAGE);
-    expect(mailbox.mails).toHaveLength(before + 1);
-  },
-);
+test('requires TLS beyond this machine unless it is switched off', { tags: 'attack' }, async () => {
+  // Another spelling of the loopback address, not recognised as loopback.
+  const far = mailbox.url.replace('127.0.0.1', '127.1');
+  const before = mailbox.mails.length;
+  const sending = smtpTransport(far, 'us@mail.test').send(TO, MESSAGE);
+  await expect(sending).rejects.toMatchObject({ name: 'MailServerError' });
+  expect(mailbox.mails).toHaveLength(before);
+  await smtpTransport(`${far}?requireTLS=false`, 'us@mail.test').send(TO, MESSAGE);
+  expect(mailbox.mails).toHaveLength(before + 1);
+});
 
-test('without a server mails are in the log, and in production nowhere', async () => {
+test('logs mails without a mail server, except in production', async () => {
   const { log, lines } = keptLog();
   const settings = mailSettings({});
   expect(settings.available).toBe(true);

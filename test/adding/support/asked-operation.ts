@@ -22,23 +22,23 @@ import { FakeAgent, SETTINGS, fakeActivities } from '../../workflows/support/fak
 
 const HOST = 'lab';
 
-/** What came of an operation that was asked for by its endpoint. */
+/** The outcome of an operation requested at its endpoint. */
 export interface Asked {
   readonly status: number;
-  /** How it ended, as the answer has it. */
+  /** The final status in the answer. */
   readonly ended: string;
-  /** What operators saw while its container was stopped. */
+  /** The phase that operators saw while the container was being stopped. */
   readonly phase: string | undefined;
   readonly containerSteps: readonly string[];
-  /** What is wanted of the agent from there on. */
+  /** The agent's desired state afterwards. */
   readonly desired: string | undefined;
-  /** What its owner reads. */
+  /** The operations that the owner sees in the history. */
   readonly history: readonly string[];
 }
 
 /**
- * Asks for an operation of an agent that runs: the backend's endpoint, PostgreSQL, Temporal and the
- * supervisor are the product's own, its container is not.
+ * Requests an operation of a running agent: endpoint, PostgreSQL, Temporal and supervisor are real, the
+ * container is fake.
  */
 export async function askFor(operation: string): Promise<Asked> {
   const [database, temporal] = await Promise.all([testDatabase(), testTemporal()]);

@@ -7,13 +7,13 @@ import { projectRoot } from '../../../dev/root.js';
 
 const COMPILER = path.join(projectRoot, 'node_modules/@typescript/native/bin/tsc');
 
-/** The product, and what tests stand on. */
+/** The product and the files that its tests need. */
 const COPIED = [
   ...['src', 'api', 'workflows', 'activities', 'temporal', 'worker', 'dev', 'test'],
   ...['package.json', 'package-lock.json', 'tsconfig.json'],
 ];
 
-/** The code of each block of a section of docs/adding.md, in order. */
+/** Returns the code blocks of a section of docs/adding.md, in order. */
 export async function recipe(section: string): Promise<string[]> {
   const page = await readFile(path.join(projectRoot, 'docs/adding.md'), 'utf8');
   const [, after = ''] = page.split(`\n## ${section}\n`);
@@ -23,7 +23,7 @@ export async function recipe(section: string): Promise<string[]> {
   );
 }
 
-/** A copy of the sources to which something is added, in a folder of its own. */
+/** A copy of the sources in its own folder, to which code is added. */
 export class CopiedTree {
   private constructor(readonly folder: string) {}
 
@@ -36,7 +36,7 @@ export class CopiedTree {
         filter: histories,
       });
     }
-    // The same libraries, but for what is kept of the other tree beside them.
+    // Links the packages one by one: `.cache` belongs to the original tree.
     const libraries = path.join(folder, 'node_modules');
     await mkdir(libraries);
     const names = await readdir(path.join(projectRoot, 'node_modules'));
@@ -50,7 +50,7 @@ export class CopiedTree {
     await writeFile(path.join(this.folder, file), text);
   }
 
-  /** Puts lines before the first line of a file that begins so, after `from`. */
+  /** Inserts lines before the first line after `from` that begins with `before`. */
   async insert(file: string, lines: string, before: string, from = ''): Promise<void> {
     const content = await readFile(path.join(this.folder, file), 'utf8');
     const start = content.indexOf(from);
@@ -59,7 +59,7 @@ export class CopiedTree {
     await this.write(file, `${content.slice(0, place)}${lines.trimEnd()}\n${content.slice(place)}`);
   }
 
-  /** What the compiler says of these files and of all that they import. */
+  /** Compiles these files with all their imports and returns the compiler's output. */
   async compile(files: readonly string[]): Promise<string> {
     const config = path.join(this.folder, 'tsconfig.added.json');
     const compilerOptions = { incremental: false, tsBuildInfoFile: null };
@@ -74,7 +74,7 @@ export class CopiedTree {
     return said;
   }
 
-  /** The files of these folders that import one that is named so. */
+  /** Returns the files of these folders that import a module of this name. */
   async importersOf(name: string, folders: readonly string[]): Promise<string[]> {
     const found: string[] = [];
     for (const folder of folders) {

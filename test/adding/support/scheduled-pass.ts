@@ -7,7 +7,7 @@ import { newUser, testDatabase } from '../../support/postgres.js';
 import { testTemporal, workflowCode } from '../../support/temporal.js';
 import { until } from '../../support/until.js';
 
-/** What is left of messages of these ages, in days, once what runs regularly has removed any. */
+/** Runs the scheduled jobs on messages of these ages, in days, and returns the remaining ones. */
 export async function messagesLeft(ages: readonly number[]): Promise<readonly string[]> {
   const [database, temporal] = await Promise.all([testDatabase(), testTemporal()]);
   const { db } = database;

@@ -27,8 +27,8 @@ const history = async (conversation: string, query = '') => {
   return (await platform.web(ada, 'GET', path)).body.messages;
 };
 
-describe('asking an agent', () => {
-  test('on another host is refused: the same port here may be somebody else', async () => {
+describe('chat with an agent', () => {
+  test('a message to an agent on another host is refused, because its port may belong to another agent here', async () => {
     const before = platform.provider.requests.length;
     await platform.asOwner(`UPDATE agents SET host = 'elsewhere' WHERE id = '${agentId}'`);
     try {
@@ -41,7 +41,7 @@ describe('asking an agent', () => {
     }
   });
 
-  test("is answered by the agent, with the provider's model behind it", async () => {
+  test("a message is answered by the agent, which uses the provider's model", async () => {
     const answer = await ask({ agentId, message: 'hello', conversation: 'first' });
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({
@@ -68,12 +68,12 @@ describe('asking an agent', () => {
     expect(onBackend.body.messages).toEqual(messages);
   });
 
-  test('begins a conversation where none is named', async () => {
+  test('a message without a conversation begins a new one', async () => {
     const [one, two] = [await ask({ agentId, message: 'a' }), await ask({ agentId, message: 'b' })];
     expect(one.body.conversation).not.toBe(two.body.conversation);
   });
 
-  test('streams the answer in pieces that add up to the whole', async () => {
+  test('an answer is streamed in pieces that add up to the whole', async () => {
     const response = await askStreaming({ agentId, message: 'ünïcödé 🚀 '.repeat(5) });
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toContain('text/event-stream');
@@ -100,13 +100,13 @@ describe('asking an agent', () => {
       { agentId: 'x', message: 'hi', conversation: 'x'.repeat(129) },
       /conversation must be at most/,
     ],
-  ])('without what it needs is a 400 (%#)', async (body, error) => {
+  ])('an incomplete or invalid message is a 400 (%#)', async (body, error) => {
     const refused = await ask(body);
     expect(refused.status).toBe(400);
     expect(refused.body.error).toMatch(error);
   });
 
-  test('that is not there, or without a session, is refused', async () => {
+  test('a message to an unknown agent or without a session is refused', async () => {
     expect((await ask({ agentId: 'x', message: 'hi' })).status).toBe(404);
     const nobody = await platform.web(undefined, 'POST', '/api/chat', {
       body: { agentId, message: 'hi' },
@@ -116,8 +116,8 @@ describe('asking an agent', () => {
   });
 });
 
-describe('an answer that does not come', () => {
-  test('is a 502, and both sides are kept', async () => {
+describe('failed answer', () => {
+  test('a failed answer is a 502, and both messages are stored', async () => {
     platform.provider.behave((_request, response) => sendJson(response, 500, {}));
     const failed = await ask({ agentId, message: 'hello', conversation: 'failing' });
     expect([failed.status, failed.body.error]).toEqual([
@@ -130,7 +130,7 @@ describe('an answer that does not come', () => {
     ]);
   });
 
-  test('is told as an event when the stream has begun', async () => {
+  test('a failed answer is an error event once the stream has begun', async () => {
     platform.provider.behave((_request, response) => sendJson(response, 500, {}));
     const response = await askStreaming({ agentId, message: 'hello', conversation: 'broken' });
     expect(await allEvents(response)).toEqual([
@@ -143,7 +143,7 @@ describe('an answer that does not come', () => {
     expect(await history('broken')).toMatchObject([{ role: 'user' }, { status: 'failed' }]);
   });
 
-  test('because the asker left is kept as failed', async () => {
+  test('an answer is stored as failed if the client disconnects', async () => {
     platform.provider.behave(() => undefined);
     const leaving = new AbortController();
     const response = await askStreaming(
@@ -158,9 +158,9 @@ describe('an answer that does not come', () => {
       .toMatchObject([{ role: 'user' }, { role: 'assistant', status: 'failed' }]);
   });
 
-  test('is a 502 when the gateway does not listen any more', async () => {
+  test('a message is a 502 if the gateway no longer listens', async () => {
     const id = await platform.runningAgent(ada);
-    // Nobody hears of its end, who would tell that it does not run.
+    // Without workers, the end of the container is not recorded.
     await platform.stopWorkers();
     onTestFinished(() => platform.startWorkers());
     await platform.containers.kill(id);
@@ -168,7 +168,7 @@ describe('an answer that does not come', () => {
     expect(refused.status).toBe(502);
   });
 
-  test('is a 409 from an agent that does not run', async () => {
+  test('a message to an agent that is not running is a 409', async () => {
     const id = await platform.runningAgent(ada);
     await platform.backend(ada, 'POST', `/api/agents/${id}/stop?wait=60`);
     const refused = await ask({ agentId: id, message: 'hello' });
@@ -180,7 +180,7 @@ describe('an answer that does not come', () => {
     expect((await platform.web(ada, 'GET', path)).body).toEqual({ messages: [] });
   });
 
-  test('is a 503 that says what to set when no provider is configured', async () => {
+  test('a message without a configured provider is a 503 that names the setting to add', async () => {
     const without = await testPlatform({
       env: { OPENAI_API_KEY: undefined, OPENAI_BASE_URL: undefined },
     });
@@ -198,7 +198,7 @@ describe('an answer that does not come', () => {
   });
 });
 
-test('history comes in pages, oldest first', async () => {
+test('history is returned in pages, oldest first', async () => {
   for (const message of ['1', '2', '3']) await ask({ agentId, message, conversation: 'long' });
   const all = await history('long');
   expect(all.map(({ content }: { content: string }) => content)).toEqual([

@@ -41,7 +41,7 @@ afterEach(() => proxy.mend());
 
 const tenant = () => far.asUser(AGENT.userId);
 
-/** Says two words, and does something before its end. */
+/** Yields two words and does something before its end. */
 async function* answering(last: () => unknown = () => undefined): AsyncGenerator<string> {
   asked++;
   yield 'good ';
@@ -71,7 +71,7 @@ const kept = async () =>
 
 const BOTH = ['complete: hello', 'complete: good day'];
 
-test('an answer that came while the database was away is told, and kept once when it is back', async () => {
+test('an answer given during a short database outage is returned, and stored once afterwards', async () => {
   const away = () => {
     proxy.cut();
     setTimeout(() => proxy.mend(), 200);
@@ -80,19 +80,19 @@ test('an answer that came while the database was away is told, and kept once whe
   expect(await kept()).toEqual(BOTH);
 });
 
-test('an answer is told also when the database stays away, and is kept afterwards', async () => {
+test('an answer is returned even if the database stays unavailable, and stored later', async () => {
   expect(await said(turn(() => proxy.cut(), 100))).toBe('good day');
   proxy.mend();
   await expect.poll(kept).toEqual(BOTH);
 });
 
-test('the same request is not asked again: it gets the answer that was kept', async () => {
+test('a repeated request gets the stored answer and is not sent again', async () => {
   await said(turn());
   expect(await said(turn())).toBe('good day');
   expect([asked, await kept()]).toEqual([1, BOTH]);
 });
 
-test('the same request is refused while it is being answered', async () => {
+test('a repeated request is refused while the first is being answered', async () => {
   const first = turn(() => proxy.cut(), 0);
   await first.next();
   await expect(said(turn())).rejects.toThrow(ConflictError);
@@ -102,7 +102,7 @@ test('the same request is refused while it is being answered', async () => {
   expect(asked).toBe(1);
 });
 
-test('what failed is asked again by the same request, and kept in its place', async () => {
+test('a repeated request is sent again if its answer failed, and replaces it', async () => {
   const failing = turn(() => Promise.reject(new Error('broke off')));
   await expect(said(failing)).rejects.toThrow('broke off');
   expect(await kept()).toEqual(['complete: hello', 'failed: good day']);
@@ -110,14 +110,14 @@ test('what failed is asked again by the same request, and kept in its place', as
   expect([asked, await kept()]).toEqual([2, BOTH]);
 });
 
-test('the same words are asked again by another request', async () => {
+test('another request with the same text is sent again', async () => {
   await said(turn());
   await said(chatTurn(tenant(), AGENT, { ...QUESTION, requestId: 'request-2' }, answering()));
   expect([asked, await kept()]).toEqual([2, [...BOTH, ...BOTH]]);
 });
 
 test(
-  'of an agent that says much, or little very often, the newest 64 MiB are kept',
+  "the newest 64 MiB of an agent's messages are kept, whether they are large or numerous",
   attack,
   async () => {
     const db = database.db.asPlatform();
@@ -136,7 +136,7 @@ test(
     const last = { ...side, id: 'new', role: 'assistant', content, status: 'complete' } as const;
     await keepMessage(tenant(), last, content.length);
     const ids = await db.query<{ id: string }>('SELECT id FROM messages ORDER BY position');
-    // A small one takes half a kilobyte.
+    // A small message counts as half a kilobyte.
     expect([ids.length, ids[0]?.id, ids.at(-1)?.id]).toEqual([10_056, '1048576-16', 'new']);
   },
 );

@@ -20,7 +20,7 @@ afterAll(() => desk?.close());
 
 type Proof = Awaited<ReturnType<CloneDesk['pay']>>;
 
-/** A request for a clone of a new agent of somebody's. */
+/** Returns a request for a clone of a new agent of a user. */
 async function request(given: Readonly<Record<string, unknown>> = {}, of = user) {
   const { id: parentAgentId } = await desk.parentOf(of);
   const paymentProof: Proof = await desk.pay();
@@ -32,19 +32,19 @@ const agentOf = async (id: string) => (await owner(`SELECT * FROM agents WHERE i
 const operationsOf = (id: string) =>
   owner(`SELECT kind, status, requested_by FROM operations WHERE agent_id = '${id}'`);
 
-/** As the run of a clone does: looks at its payment, and hands it over. */
+/** Checks the payment and hands the clone over, as its workflow run does. */
 async function goOn(id: string) {
   const state = await desk.payments.check(id);
   return { state, handed: state === 'paid' ? await desk.store.handOver(id) : undefined };
 }
 
-/** As a provisioning that fails leaves an agent. */
+/** Leaves an agent as a failed provisioning does. */
 const failToComeUp = (id: string) =>
   owner(`UPDATE operations SET status = 'failed', finished_at = now() WHERE agent_id = '${id}';
          UPDATE agents SET status = 'error', status_reason = 'no' WHERE id = '${id}'`);
 
-describe('a clone', () => {
-  test('is an agent like its parent, with a payment of its own, and what it takes to be provisioned later', async () => {
+describe('clone', () => {
+  test('a clone is an agent like its parent, with its own payment and the image to provision later', async () => {
     const body = await request({ specialization: 'booking', generation: 2 });
     const answer = await desk.clone(user, body);
     expect(answer).toMatchObject({
@@ -70,18 +70,18 @@ describe('a clone', () => {
     expect(await operationsOf(id)).toEqual([]);
   });
 
-  test('is of generation 2 and general when nothing else is said', async () => {
+  test('a clone defaults to generation 2 and the specialization general', async () => {
     const { body } = await desk.clone(user, await request());
     expect(body.clone).toMatchObject({ generation: 2, specialization: 'general' });
   });
 
-  test('belongs to its parent’s owner when the operator asks for it', async () => {
+  test('a clone belongs to its parent’s owner if the operator requests it', async () => {
     const answer = await desk.clone(undefined, await request());
     expect(answer.status).toBe(202);
     expect(await agentOf(answer.body.clone.id)).toMatchObject({ user_id: user.id });
   });
 
-  test('is asked for on the web API as well, in the same words', async () => {
+  test('a clone can be requested on the web API with the same body', async () => {
     const ask = (path: string, body: unknown) =>
       call(desk.urls.web, 'POST', path, { body, headers: { cookie: user.cookie } });
     const body = await request();
@@ -93,7 +93,7 @@ describe('a clone', () => {
     });
   });
 
-  test('tells what it costs to whoever asks, also while the chain is away', async () => {
+  test('the price of a clone is public, even while the chain is unavailable', async () => {
     const terms = {
       ...{ status: 'ok', chainId: 4217, currency: 'pathUSD', decimals: 6, price: '1.000000' },
       ...{ treasury: TREASURY, confirmations: CONFIRMATIONS },
@@ -107,8 +107,8 @@ describe('a clone', () => {
   });
 });
 
-describe('a payment', { tags: 'attack' }, () => {
-  test('is for one clone: of 50 that are asked for by it at once there is one', async () => {
+describe('payment', { tags: 'attack' }, () => {
+  test('a payment pays for one clone: of 50 concurrent requests one succeeds', async () => {
     const body = await request();
     const all = await Promise.all(
       Array.from({ length: 50 }, (_, n) =>
@@ -123,7 +123,7 @@ describe('a payment', { tags: 'attack' }, () => {
     expect(await owner(`SELECT FROM agents WHERE name LIKE '${body.name} %'`)).toHaveLength(1);
   });
 
-  test('is used for good, however its hash is written and whoever shows it', async () => {
+  test('a used payment stays used, in any spelling of its hash and for any user', async () => {
     const body = await request();
     const { status } = await desk.clone(user, body);
     expect(status).toBe(202);
@@ -141,7 +141,7 @@ describe('a payment', { tags: 'attack' }, () => {
     }
   });
 
-  test('stays used when its clone, and the account, are no more', async () => {
+  test('a payment stays used after its clone and account are removed', async () => {
     const gone = await desk.user();
     const body = await request({}, gone);
     const { id } = (await desk.clone(gone, body)).body.clone;
@@ -151,7 +151,7 @@ describe('a payment', { tags: 'attack' }, () => {
     expect(await desk.clone(user, again)).toMatchObject({ status: 409 });
   });
 
-  test('of a wallet that is not linked needs its signature, where that is asked for', async () => {
+  test("a payment from a wallet that is not linked needs the wallet's signature in strict mode", async () => {
     const payer = desk.chain.account(0);
     const body = await request();
     const unsigned = await desk.cloneStrictly(user, body);
@@ -178,7 +178,7 @@ describe('a payment', { tags: 'attack' }, () => {
     expect(await desk.cloneStrictly(user, await sign(body))).toMatchObject({ status: 202 });
   });
 
-  test('of several calls is what they add up to, also where its sender pays others too', async () => {
+  test('a payment of several calls is their sum, even if the sender pays others in the same transaction', async () => {
     const payer = desk.chain.account(4);
     const half = transfer(TREASURY, WHOLE / 2n);
     const other = transfer('0x2222222222222222222222222222222222222222', WHOLE);
@@ -188,7 +188,7 @@ describe('a payment', { tags: 'attack' }, () => {
   });
 });
 
-describe('what is refused is told in one order:', () => {
+describe('order of refusals', () => {
   test.each([
     ['a hash with a capital X', { transactionHash: `0X${'a'.repeat(64)}` }],
     ['a hash that is too short', { transactionHash: '0xab' }],
@@ -199,7 +199,7 @@ describe('what is refused is told in one order:', () => {
     ['another currency', { currency: 'USDC' }],
     ['another chain', { chainId: 1 }],
     ['no address', { from: '0x12' }],
-  ])('%s is malformed, whoever asks', async (_, wrong) => {
+  ])('%s is refused as malformed, whoever requests it', async (_, wrong) => {
     const body = await request();
     const paymentProof = { ...body.paymentProof, ...wrong };
     const parentAgentId = 'nobody';
@@ -207,7 +207,7 @@ describe('what is refused is told in one order:', () => {
     expect(answer.status).toBe(400);
   });
 
-  test('so is a time that is further ahead than clocks may be', async () => {
+  test('a timestamp further ahead than the allowed clock difference is refused as malformed', async () => {
     const body = await request();
     const at = (seconds: number) => {
       const timestamp = Math.floor(Date.now() / 1_000) + seconds;
@@ -219,13 +219,13 @@ describe('what is refused is told in one order:', () => {
   });
 
   test.each([{ generation: 0 }, { generation: 1.5 }, { specialization: 'spy' }, { name: '' }])(
-    '%j is malformed',
+    '%j is refused as malformed',
     async (wrong) => {
       expect((await desk.clone(user, await request(wrong))).status).toBe(400);
     },
   );
 
-  test('another’s parent before the limit, that before the chain, the chain before what is used', async () => {
+  test("checks the parent's owner, then the agent limit, then the chain, then whether the payment is used", async () => {
     const poor = await desk.user('label');
     const body = await request({}, poor);
     const foreign = { ...body, parentAgentId: (await request()).parentAgentId };
@@ -241,7 +241,7 @@ describe('what is refused is told in one order:', () => {
     expect(away.headers.get('retry-after')).toBe('5');
   });
 
-  test('a name that is taken claims nothing', async () => {
+  test('a name already in use claims no payment', async () => {
     const taken = await request();
     await desk.clone(user, taken);
     const body = await request({ name: taken.name });
@@ -251,7 +251,7 @@ describe('what is refused is told in one order:', () => {
     });
   });
 
-  test('two at the cap admit one, and the other has its payment left', async () => {
+  test('two concurrent requests at the agent limit admit one, and the refused one keeps its payment', async () => {
     const one = await desk.user('solo');
     const [first, second] = [await request({}, one), await request({}, one)];
     const answers = await Promise.all([first, second].map((body) => desk.clone(one, body)));
@@ -263,8 +263,8 @@ describe('what is refused is told in one order:', () => {
   });
 });
 
-describe('a clone that waits for its payment', () => {
-  test('is not started by anybody, and can be removed', { tags: 'attack' }, async () => {
+describe('clone that waits for its payment', () => {
+  test('a waiting clone cannot be started, but can be removed', { tags: 'attack' }, async () => {
     const { id } = (await desk.clone(user, await request())).body.clone;
     for (const kind of ['start', 'restart', 'repair', 'reset-empty']) {
       const answer = await desk.ask(user, 'POST', `/api/agents/${id}/${kind}`);
@@ -276,18 +276,18 @@ describe('a clone that waits for its payment', () => {
     expect((await goOn(id)).state).toBe('over');
   });
 
-  test('is handed over once that is final, and what was paid is booked once', async () => {
+  test('a clone is handed over once its payment is final, and the paid amount is booked once', async () => {
     const paymentProof = await desk.pay(WHOLE * 2n);
     const before = await balanceOf(desk.database.db.asPlatform(), 'treasury', 'pathusd');
     const { id } = (await desk.clone(user, await request({ paymentProof }))).body.clone;
-    // One short: there has been another payment since.
+    // One block short: another payment has been mined since.
     expect((await goOn(id)).state).toBe('waiting');
     expect(await desk.store.handOver(id)).toBeUndefined();
     expect(await operationsOf(id)).toEqual([]);
     await desk.mine(1);
     const { handed } = await goOn(id);
     expect(handed?.agent).toMatchObject({ agentId: id, provisioned: false });
-    // Nobody has heard of it: the same operation is told again.
+    // As if the first answer were lost: the same operation is returned again.
     expect(await desk.store.handOver(id)).toEqual(handed);
     expect(await operationsOf(id)).toEqual([
       { kind: 'provision', status: 'requested', requested_by: user.id },
@@ -296,7 +296,7 @@ describe('a clone that waits for its payment', () => {
     expect(after.balance - before.balance).toBe(WHOLE * 2n);
   });
 
-  test('is paid at one time, and is not handed over when it is removed after that', async () => {
+  test("a clone's payment time is recorded once, and a clone removed after that is not handed over", async () => {
     const { id } = (await desk.clone(user, await request())).body.clone;
     const paidAt = () => owner(`SELECT paid_at::text FROM clones WHERE id = '${id}'`);
     await desk.store.recordPaid(id, WHOLE);
@@ -308,7 +308,7 @@ describe('a clone that waits for its payment', () => {
     expect(await operationsOf(id)).toEqual([]);
   });
 
-  test('fails when a reorganisation has taken that back, and is made when it is there again', async () => {
+  test('a clone fails if a reorganisation removes its payment, which stays claimed', async () => {
     const parent = await desk.parentOf(user);
     const snapshot = await desk.rpc('evm_snapshot', []);
     const body = { parentAgentId: parent.id, name: randomUUID(), paymentProof: await desk.pay() };
@@ -321,18 +321,18 @@ describe('a clone that waits for its payment', () => {
     expect((await goOn(id)).state).toBe('over');
     expect(await agentOf(id)).toMatchObject({ status: 'error' });
     expect(await operationsOf(id)).toEqual([]);
-    // As long as it is not there, it cannot be had; and it is nobody else's meanwhile.
+    // While the payment is missing, the clone cannot be made, and no other clone can use the payment.
     expect((await desk.clone(user, body)).body.code).toBe('PAYMENT_NOT_FOUND');
     const other = await desk.clone(user, { ...body, name: 'another' });
     expect(other.body.code).toBe('PAYMENT_USED');
   });
 
-  test('is made for what a reorganisation has mined anew, however much later', async () => {
+  test('a clone is made for a payment that a reorganisation has mined again, however much later', async () => {
     const parent = await desk.parentOf(user);
     const snapshot = await desk.rpc('evm_snapshot', []);
     const paid = await desk.pay();
     const raw = await desk.rpc('eth_getRawTransactionByHash', [paid.transactionHash]);
-    // At the edge of what is taken: seconds are enough to be beyond it.
+    // A timestamp at the edge of the allowed difference: a few seconds more are too much.
     const paymentProof = { ...paid, timestamp: paid.timestamp - 890 };
     const body = { parentAgentId: parent.id, name: randomUUID(), paymentProof };
     const { id } = (await desk.clone(user, body)).body.clone;
@@ -349,7 +349,7 @@ describe('a clone that waits for its payment', () => {
     expect((await goOn(id)).state).toBe('paid');
   });
 
-  test('waits as long as another chain is configured than the one of its payment', async () => {
+  test("a clone waits while another chain than its payment's is configured", async () => {
     const { id } = (await desk.clone(user, await request())).body.clone;
     const chainId = 42_431;
     const elsewhere = {
@@ -363,7 +363,7 @@ describe('a clone that waits for its payment', () => {
     expect((await goOn(id)).state).toBe('paid');
   });
 
-  test('fails when its parent is removed, and is nothing to anybody when it is removed itself', async () => {
+  test('a clone fails if its parent is removed, and stays removed if it is removed itself', async () => {
     const [orphan, removed] = [await request(), await request()];
     const ids = [];
     for (const body of [orphan, removed]) ids.push((await desk.clone(user, body)).body.clone.id);
@@ -380,8 +380,8 @@ describe('a clone that waits for its payment', () => {
   });
 });
 
-describe('the same request again', () => {
-  test('is the same clone when its Idempotency-Key says so, also while the chain is away', async () => {
+describe('repeated request', () => {
+  test('a request with the same Idempotency-Key returns the same clone, even while the chain is unavailable', async () => {
     const body = await request();
     const headers = { 'idempotency-key': randomUUID() };
     const first = await desk.clone(user, body, { headers });
@@ -390,7 +390,7 @@ describe('the same request again', () => {
     expect(second).toMatchObject({ status: 202, body: first.body });
   });
 
-  test('without one is told which clone its payment was for', async () => {
+  test('a repeated request without a key gets the id of the clone that its payment was for', async () => {
     const body = await request();
     const { id } = (await desk.clone(user, body)).body.clone;
     expect(await desk.clone(user, body)).toMatchObject({
@@ -399,7 +399,7 @@ describe('the same request again', () => {
     });
   });
 
-  test('tries a clone again that did not come up: the same one, paid once, also at the cap', async () => {
+  test('a repeated request retries a clone that failed to start, paid once, even at the agent limit', async () => {
     const full = await desk.user('solo');
     const body = await request({}, full);
     await desk.parentOf(full);
@@ -409,7 +409,7 @@ describe('the same request again', () => {
     await failToComeUp(id);
     const again = await Promise.all([1, 2, 3].map(() => desk.clone(full, body)));
     expect(again.map(({ status }) => status)).toContain(202);
-    // Who comes when another has had it tried again has an agent too many, which is looked at first.
+    // A later request finds the retried clone counted again, and the agent limit is checked first.
     const late = { status: 402, code: 'AGENT_LIMIT_REACHED' };
     const answers = again.map(({ body, status }) => ({
       ...{ status, code: body.code, id: body.clone?.id ?? body.cloneId },
@@ -431,8 +431,8 @@ describe('the same request again', () => {
   });
 });
 
-describe('the memory of a clone', () => {
-  test('is there when it was put down as complete, by what has made it', async () => {
+describe('memory of a clone', () => {
+  test("a clone's memory is copied once the attempt that made its volume has recorded it as complete", async () => {
     const { parentAgentId, ...others } = await request();
     const { id: agentId } = (await desk.clone(user, { parentAgentId, ...others })).body.clone;
     const agent = { agentId, userId: user.id, host: 'local' };
@@ -442,9 +442,9 @@ describe('the memory of a clone', () => {
     expect([await isToBeCopied(), await isToBeCopied('one')]).toEqual([true, true]);
     await memories.recordCopied(agent, 'one');
     expect([await isToBeCopied(), await isToBeCopied('one')]).toEqual([true, false]);
-    // What an attempt that came later has left is not it.
+    // A volume of another attempt does not count.
     expect(await isToBeCopied('another')).toBe(true);
-    // Whoever is no clone has a memory of its own.
+    // An agent that is not a clone has its own memory.
     const parent = { ...agent, agentId: parentAgentId };
     expect(await memories.isToBeCopied(parent, undefined)).toBe(false);
 

@@ -8,7 +8,7 @@ const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523
 
 const [treasury, payer] = [`0x${'a1'.repeat(20)}`, `0x${'b2'.repeat(20)}`] as const;
 
-/** A transaction that has moved one pathUSD. */
+/** A transaction that transferred one pathUSD. */
 const moved = (from: Hex, to: Hex) => ({
   ...{ hash: pad('0x1'), succeeded: true, blockHash: pad('0x2'), blockNumber: 1 },
   logs: [
@@ -20,14 +20,14 @@ const moved = (from: Hex, to: Hex) => ({
   ],
 });
 
-test('what the treasury sends itself is no payment of anybody', { tags: 'attack' }, () => {
+test('a transfer from the treasury to itself is not a payment', { tags: 'attack' }, () => {
   const due = { payer: treasury, treasury, amount: 1_000_000n };
   expect(paidBy(moved(treasury, treasury), due)).toBe(0n);
   expect(paymentFaultOf(moved(treasury, treasury), due)).toBe('wrong_sender');
   expect(paymentFaultOf(moved(payer, treasury), { ...due, payer })).toBeUndefined();
 });
 
-test('a payment that a reorganisation has mined anew, and reverted, is none', async () => {
+test('a payment that a reorganisation mined again and reverted is not a payment', async () => {
   const asked: unknown[][] = [];
   const note =
     (what: string) =>

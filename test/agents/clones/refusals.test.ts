@@ -28,7 +28,7 @@ const asked = (paymentProof: unknown, given: Readonly<Record<string, unknown>> =
   ...given,
 });
 
-/** What of a transaction is claimed. */
+/** Returns the claims on a transaction. */
 const claims = (hash: unknown) =>
   queryRows(
     desk.database.ownerUrl,
@@ -43,30 +43,30 @@ async function refused(paymentProof: { readonly transactionHash: string }, reaso
 
 const unknownHash = () => `0x${randomUUID().replaceAll('-', '').repeat(2)}`;
 
-describe('a payment for a clone is refused, and nothing is claimed, when it', () => {
-  test('was reverted', async () => {
+describe('refused payment for a clone, without a claim', () => {
+  test('refuses a payment that was reverted', async () => {
     const payer = desk.chain.account(1);
     const hash = await desk.chain.send(payer, [transfer(TREASURY, 10n ** 30n)]);
     await refused(await desk.proof(payer, hash), 'reverted');
   });
 
-  test('was made in another token', async () => {
+  test('refuses a payment in another token', async () => {
     const payer = desk.chain.account(1);
     const hash = await desk.chain.send(payer, [transfer(TREASURY, WHOLE, ALPHA_USD)]);
     await refused(await desk.proof(payer, hash), 'wrong_token');
   });
 
-  test('went to somebody else', async () => {
+  test('refuses a payment to another recipient', async () => {
     const payer = desk.chain.account(1);
     const hash = await desk.chain.send(payer, [transfer(ELSEWHERE, WHOLE)]);
     await refused(await desk.proof(payer, hash), 'wrong_recipient');
   });
 
-  test('is said to have gone to somebody else', async () => {
+  test('refuses a payment whose proof names another recipient', async () => {
     await refused(await desk.pay(WHOLE, { to: ELSEWHERE }), 'wrong_recipient');
   });
 
-  test('moved nothing but its fee', async () => {
+  test('refuses a transaction that transferred only its fee', async () => {
     const payer = desk.chain.account(1);
     const data = encodeFunctionData({
       abi: erc20Abi,
@@ -77,30 +77,33 @@ describe('a payment for a clone is refused, and nothing is claimed, when it', ()
     await refused(await desk.proof(payer, hash), 'wrong_recipient');
   });
 
-  test('was sent by somebody else', async () => {
+  test('refuses a payment of another sender', async () => {
     await refused(await desk.pay(WHOLE, { from: desk.chain.account(2).address }), 'wrong_sender');
   });
 
-  test('is too small, by one unit', async () => {
+  test('refuses a payment that is one unit too small', async () => {
     await refused(await desk.pay(WHOLE - 1n), 'underpaid');
   });
 
-  test('is less than it is said to be', async () => {
+  test('refuses a payment smaller than its proof says', async () => {
     await refused(await desk.pay(WHOLE, { amount: '1.000001' }), 'underpaid');
   });
 
-  test.each([-901, 901])('is said to be %i seconds from its block', async (seconds) => {
-    const proof = await desk.pay();
-    // One that is far ahead of our clock is no proof at all.
-    const timestamp = proof.timestamp + seconds;
-    const answer = await desk.clone(user, asked({ ...proof, timestamp }));
-    expect([400, 402]).toContain(answer.status);
-    expect(await claims(proof.transactionHash)).toEqual([]);
-    const late = { ...proof, timestamp };
-    if (seconds < 0) await refused(late, 'timestamp');
-  });
+  test.each([-901, 901])(
+    "refuses a payment whose proof is %i seconds off its block's time",
+    async (seconds) => {
+      const proof = await desk.pay();
+      // A timestamp far in the future is already refused as malformed.
+      const timestamp = proof.timestamp + seconds;
+      const answer = await desk.clone(user, asked({ ...proof, timestamp }));
+      expect([400, 402]).toContain(answer.status);
+      expect(await claims(proof.transactionHash)).toEqual([]);
+      const late = { ...proof, timestamp };
+      if (seconds < 0) await refused(late, 'timestamp');
+    },
+  );
 
-  test('is of a wallet that is none of those that the user has linked', async () => {
+  test('refuses a payment from a wallet that the user has not linked', async () => {
     const owner = await desk.user();
     await desk.link(owner, desk.chain.account(3));
     const body = asked(await desk.pay(), { parentAgentId: (await desk.parentOf(owner)).id });
@@ -110,7 +113,7 @@ describe('a payment for a clone is refused, and nothing is claimed, when it', ()
     expect(await desk.clone(owner, body)).toMatchObject({ status: 202 });
   });
 
-  test('is not known to the chain, which may change', async () => {
+  test('refuses a payment that the chain does not have yet, with another code', async () => {
     const proof = { ...(await desk.pay()), transactionHash: unknownHash() };
     const answer = await desk.clone(user, asked(proof));
     expect(answer).toMatchObject({ status: 402, body: { code: 'PAYMENT_NOT_FOUND' } });

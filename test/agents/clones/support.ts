@@ -23,13 +23,13 @@ import { databaseAlone } from '../../support/dependencies.js';
 import { call, type CallOptions } from '../../support/http.js';
 import { testDatabase } from '../../support/postgres.js';
 
-/** Who is paid on the chains of these tests. */
+/** The payment recipient on the test chains. */
 export const TREASURY: Hex = '0x7ea5000000000000000000000000000000000001';
 
 /** Blocks until a payment is final. */
 export const CONFIRMATIONS = 3;
 
-/** An amount as base units. */
+/** One whole token in base units. */
 export const WHOLE = 1_000_000n;
 
 export const transfer = (to: Hex, amount: bigint, token: Hex = PATH_USD) => ({
@@ -37,7 +37,7 @@ export const transfer = (to: Hex, amount: bigint, token: Hex = PATH_USD) => ({
   data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to, amount] }),
 });
 
-/** Both listeners with a database and a chain, and no Docker: hosts are only said to be there. */
+/** Starts both listeners with a database and a chain, without Docker: the host is only a row. */
 export async function cloneDesk() {
   const database = await testDatabase();
   const chain = await testChain();
@@ -52,7 +52,7 @@ export async function cloneDesk() {
   const { db } = database;
   const present = { id: 'local', capacity: 1_000, ports: { first: 19_100, last: 19_999 } };
   await reportHost(db, { ...present, engineAvailable: true });
-  // However long these tests take: no worker reports again.
+  // Keeps the host alive for the whole test, because no worker reports it again.
   await queryRows(database.ownerUrl, `UPDATE hosts SET seen_at = now() + interval '1 day'`);
 
   const nodeAt = (url: string | undefined) => new ChainNode({ chainId: CHAIN_ID, url });
@@ -108,16 +108,16 @@ export async function cloneDesk() {
     store: new CloneStore(db),
     memories: new CloneMemories(db),
     urls: { backend: usual.backend.url, web: usual.web.url, blind: blind.backend.url },
-    /** Asks the backend for something else, for a user. */
+    /** Sends another backend request for a user. */
     ask: ({ id }: Pick<TestAccount, 'id'>, method: string, path: string) =>
       call(usual.backend.url, method, path, {
         headers: { authorization: `Bearer ${internalKey}`, 'x-user-id': id },
       }),
-    /** Asks the backend for a clone: for a user, or as the operator. */
+    /** Requests a clone on the backend, for a user or as the operator. */
     clone: backendOf(usual),
-    /** The same where who has not linked the wallet must sign. */
+    /** Requests a clone where a wallet that is not linked must sign. */
     cloneStrictly: backendOf(strict),
-    /** The same without a chain. */
+    /** Requests a clone while the chain is unavailable. */
     cloneBlindly: backendOf(blind),
 
     async user(plan: Plan = 'network') {
@@ -126,7 +126,7 @@ export async function cloneDesk() {
       return { ...account, cookie: await signIn(db, account) };
     },
 
-    /** An agent that has run. */
+    /** Creates an agent that has run. */
     async parentOf({ id: userId }: Pick<TestAccount, 'id'>) {
       const tenant = db.asUser(userId);
       const { agent } = await createAgent(tenant, secrets, {
@@ -154,7 +154,7 @@ export async function cloneDesk() {
       );
     },
 
-    /** Has the first account pay the treasury; what it then says of it. */
+    /** Pays the treasury from the first account and returns the payment proof. */
     async pay(amount = WHOLE, given: Readonly<Record<string, unknown>> = {}) {
       const hash = await chain.pay(TREASURY, amount);
       return {
@@ -163,7 +163,7 @@ export async function cloneDesk() {
       };
     },
 
-    /** What an account says of a transaction of its own. */
+    /** Returns an account's payment proof for its own transaction. */
     async proof(of: LocalAccount, hash: Hex) {
       return proofOf(of.address, hash, (await block(hash)).timestamp);
     },

@@ -35,10 +35,10 @@ const set = (change: HeartbeatChange, actor = 'ada') =>
 const stored = async (userId = 'ada') =>
   database.db.asUser(userId).transaction((db) => db.Heartbeat.getByPk(userId));
 
-/** Temporal, of which only what a schedule was made last is looked at. */
+/** A fake Temporal that keeps the last setting of each schedule. */
 class Schedules implements HeartbeatScheduler {
   readonly last = new Map<string, HeartbeatSetting>();
-  /** What a call waits for before it takes effect. */
+  /** Delays a call before its effect. */
   before: (heartbeat: HeartbeatSetting) => Promise<void> = () => Promise.resolve();
 
   async apply(heartbeat: HeartbeatSetting): Promise<void> {
@@ -46,7 +46,7 @@ class Schedules implements HeartbeatScheduler {
     this.last.set(heartbeat.userId, heartbeat);
   }
 
-  /** A worker that looks now. */
+  /** Runs one scheduling pass of a worker. */
   follow = () =>
     scheduleHeartbeats({
       database: database.db,
@@ -55,7 +55,7 @@ class Schedules implements HeartbeatScheduler {
     });
 }
 
-test('nothing of the database is held while Temporal is asked', async () => {
+test('holds no database lock during a request to Temporal', async () => {
   await set({ frequency: '5m', enabled: true });
   const schedules = new Schedules();
   let second: Promise<unknown> | undefined;
@@ -67,7 +67,7 @@ test('nothing of the database is held while Temporal is asked', async () => {
   expect(await stored()).toMatchObject({ frequency: '6m', scheduled: true });
 });
 
-test('what a slow worker overwrites with an older setting is put right', async () => {
+test('corrects a schedule that a slow worker overwrote with an older setting', async () => {
   await set({ frequency: '5m', enabled: true });
   const schedules = new Schedules();
   const fast = new Schedules();
@@ -85,7 +85,7 @@ test('what a slow worker overwrites with an older setting is put right', async (
   expect(await stored()).toMatchObject({ scheduled: true });
 });
 
-test('what cannot be scheduled is in nobody else’s way, and Temporal’s absence ends the pass', async () => {
+test('skips a heartbeat that cannot be scheduled, and ends the pass while Temporal is unavailable', async () => {
   await set({ enabled: true }, 'ada');
   await set({ enabled: true }, 'bob');
   const schedules = new Schedules();
@@ -100,7 +100,7 @@ test('what cannot be scheduled is in nobody else’s way, and Temporal’s absen
   expect(schedules.last.get('ada')).toMatchObject({ enabled: true });
 });
 
-test('a schedule that is behind its setting asks nobody, and is made to follow', async () => {
+test('sends no heartbeat from an outdated schedule, and schedules its setting again', async () => {
   const sender = new HeartbeatSender(database.db, new SecretBox(ringOf(Buffer.alloc(32))));
   const { updatedAt: first } = await set({ frequency: '5m', enabled: true });
   const schedules = new Schedules();
@@ -120,7 +120,7 @@ test('a schedule that is behind its setting asks nobody, and is made to follow',
   expect(await stored()).toMatchObject({ scheduled: false, lastHeartbeatAt });
 });
 
-test('each setting has a time of its own, also by a clock that stands', async () => {
+test('gives each setting its own timestamp, even when the clock does not advance', async () => {
   const { updatedAt: first } = await set({ frequency: '5m' });
   await queryRows(
     database.ownerUrl,
@@ -130,7 +130,7 @@ test('each setting has a time of its own, also by a clock that stands', async ()
   expect(second!.getTime()).toBe(first!.getTime() + 3_600_001);
 });
 
-test('who has set it is in the audit log exactly when it is set', async () => {
+test('records who set a heartbeat in the audit log', async () => {
   await set({ frequency: '5m', enabled: true });
   const rows = await queryRows(
     database.ownerUrl,
@@ -141,7 +141,7 @@ test('who has set it is in the audit log exactly when it is set', async () => {
   expect(rows).toEqual([{ actor: 'ada', user_id: 'ada', detail }]);
 });
 
-test('a heartbeat that has not come for twice its interval is scheduled anew, and no other', async () => {
+test('schedules only those heartbeats again that are overdue by twice their interval', async () => {
   const users = {
     late: ['7m', 15],
     due: ['7m', 13],

@@ -5,7 +5,7 @@ import { AgentFiles } from '../../../src/agents/hosts/agent-files.js';
 const AGENT = { agentId: 'an-agent', userId: 'a-user', host: 'a-host' };
 const READ = { path: 'a.txt', content: 'a', size: 1, modified: '2026-01-01T00:00:00.000Z' };
 
-/** The files of an agent whose host answers in these pieces. */
+/** Returns the files of an agent whose host answers in these pieces. */
 function files(pieces: Iterable<string>): AgentFiles {
   async function* browse() {
     for (const piece of pieces) yield await Promise.resolve(piece);
@@ -13,12 +13,12 @@ function files(pieces: Iterable<string>): AgentFiles {
   return new AgentFiles({ accessTo: () => Promise.resolve({ browse }) }, AGENT);
 }
 
-test('an answer is whole in however many pieces it comes', async () => {
+test('assembles an answer from any number of pieces', async () => {
   const pieces = [...JSON.stringify({ id: 1, value: READ })];
   expect(await files(pieces).read('a.txt')).toEqual(READ);
 });
 
-test('what the host has refused is refused, with what it said of it', async () => {
+test("passes on the host's refusal with its details", async () => {
   const refused = { status: 409, message: 'not now', facts: { lock: 'index.lock' } };
   const failure = await files([JSON.stringify({ id: 1, refused })])
     .gitSync()
@@ -33,11 +33,11 @@ test.each([
   ['something else', '[]'],
   ['the answer to another question', JSON.stringify({ id: 1, value: { isGitRepo: false } })],
   ['a refusal that is none', JSON.stringify({ id: 1, refused: { status: 200, message: 'well' } })],
-])('a host that sends %s is told as one that fails', async (_, answer) => {
+])('answers 502 when a host sends %s', async (_, answer) => {
   await expect(files([answer]).read('a.txt')).rejects.toMatchObject({ status: 502 });
 });
 
-test('a host that never ends is left', { tags: 'attack' }, async () => {
+test('disconnects from a host whose answer never ends', { tags: 'attack' }, async () => {
   let isLeft = false;
   function* endless() {
     const piece = ' '.repeat(8 * 1024 * 1024);

@@ -19,10 +19,10 @@ let platform: TestPlatform;
 let ada: TestUser;
 let agentId: string;
 let port: number;
-/** Of API processes that stand beside another host. */
+/** URLs of API processes next to a different host. */
 let webUrl: string;
 let backendUrl: string;
-/** The same, of a host whose own Docker does not answer. */
+/** URL of an API process whose own host has no working Docker. */
 let bareUrl: string;
 const ends: (() => Promise<unknown>)[] = [];
 
@@ -73,7 +73,7 @@ const ask = (message: string, conversation = 'far') =>
 test.each([
   ['has said where it listens, and does not', ''],
   ['has not said where it listens', `UPDATE hosts SET url = NULL`],
-])('an agent whose host %s is out of reach, and nobody says that it is down', async (_, change) => {
+])('answers 503 for an agent whose host %s, without calling the agent down', async (_, change) => {
   if (change) await platform.asOwner(change);
   const answers = await Promise.all([
     ask('hello', 'nobody hears'),
@@ -90,7 +90,7 @@ test.each([
   expect(instances.body.unreachable).toEqual(['local']);
 });
 
-test('an agent is made and operated on a host whose Docker is there, where that of the API is not', async () => {
+test('creates and operates an agent on a host with Docker when the API has none', async () => {
   const asAda = (method: string, path: string, body: unknown = {}) =>
     call(bareUrl, method, path, { headers: { ...headers(), 'x-user-id': ada.id }, body });
   const made = await asAda('POST', '/api/agents', { name: 'far away' });
@@ -100,7 +100,7 @@ test('an agent is made and operated on a host whose Docker is there, where that 
   const restarted = await asAda('POST', `/api/agents/${id}/restart?wait=60`);
   expect([restarted.status, restarted.body.status]).toEqual([202, 'succeeded']);
 
-  // As the host's worker says when its own engine is gone, and as it is when that says nothing.
+  // Changes the host's row: its engine is unavailable, then its worker stops reporting.
   const changed = async (change: string) => {
     await platform.asOwner(`UPDATE hosts SET ${change} WHERE id = 'local'`);
     return asAda('POST', `/api/agents/${id}/stop`);
@@ -110,13 +110,13 @@ test('an agent is made and operated on a host whose Docker is there, where that 
   const silent = await changed(`seen_at = now() - interval '50 seconds'`);
   expect([silent.status, silent.body.error]).toEqual([
     503,
-    expect.stringContaining('not been heard of'),
+    expect.stringContaining('is not reporting'),
   ]);
   await platform.reportHost();
   expect((await asAda('DELETE', `/api/agents/${id}`)).status).toBe(200);
 });
 
-describe('an agent on a host that listens', () => {
+describe('access to an agent on a listening host', () => {
   beforeAll(async () => {
     const { db: database, dockerHost: docker, log, settings } = platform;
     const stop = new AbortController();
@@ -133,7 +133,7 @@ describe('an agent on a host that listens', () => {
     });
   });
 
-  test('is asked, and its answer kept', async () => {
+  test('sends chat messages to the agent and stores its answers', async () => {
     const answer = await ask('hello');
     expect([answer.status, answer.body.message?.content]).toEqual([200, 'said: hello']);
     const streamed = await send(webUrl, 'POST', '/api/chat', {
@@ -149,7 +149,7 @@ describe('an agent on a host that listens', () => {
     );
   });
 
-  test('has its files read and written', async () => {
+  test('reads and writes files of an agent on another host', async () => {
     const content = '\u0001größe\n'.repeat(50_000);
     const written = await call(webUrl, 'POST', '/api/browse/write', {
       headers: { cookie: ada.cookie },
@@ -165,7 +165,7 @@ describe('an agent on a host that listens', () => {
     expect([missing.status, missing.body.error]).toEqual([404, 'File not found']);
   });
 
-  test('has its log read, page by page and as it goes on', async () => {
+  test('reads the log of an agent on another host page by page and live', async () => {
     await platform.tellAgent(agentId, { print: { lines: 3, text: 'far', stream: 'stdout' } });
     const path = `/api/logs/${agentId}/history?limit=2`;
     const lines = await until(async () => {
@@ -189,7 +189,7 @@ describe('an agent on a host that listens', () => {
     expect((await backend(`/api/logs/${agentId}/history?cursor=nonsense`)).status).toBe(400);
   });
 
-  test('tells what it uses, and is listed', async () => {
+  test('lists agents of another host with their resource usage', async () => {
     const stats = await backend(`/api/agents/${agentId}/stats`);
     expect(stats.body.container.memoryBytes).toBeGreaterThan(0);
     const { body } = await backend('/api/runtime/instances?stats=true');

@@ -23,13 +23,13 @@ async function listen(server: Server | TcpServer): Promise<number> {
   servers.push(server);
   server.on('connection', (socket: Socket) => sockets.add(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port; // TCP: never a string
+  return (server.address() as AddressInfo).port; // TCP: always an object
 }
 
-/** A gateway that its tenant has made. */
+/** Starts a gateway as a tenant may write one. */
 const gateway = (answer: RequestListener) => listen(createServer(answer));
 
-/** As the product reads it, and what the kernel takes before anybody reads. */
+/** The product's read rate, and the bytes that the kernel buffers before any read. */
 const BYTES_PER_SECOND = 512 * 1024;
 const IN_SOCKETS = 12 * 1024 * 1024;
 
@@ -44,7 +44,7 @@ async function ask(port: number, signal = new AbortController().signal): Promise
   return answer;
 }
 
-/** Goes on as fast as it is read, until the reader leaves. */
+/** Sends as fast as the client reads, until it disconnects. */
 const endlessly =
   (text: string, head: Record<string, string> = SSE): RequestListener =>
   (_request, response) => {
@@ -57,43 +57,46 @@ const endlessly =
     write();
   };
 
-test('an agent answers in pieces', async () => {
+test("an agent's answer arrives in pieces", async () => {
   const port = await gateway((_request, response) => {
     response.writeHead(200, SSE).write(': up\n\ndata: {"choices":[]}\n\n');
     const whole = Buffer.from(`${piece('ünï')}${piece('🚀')}data: [DONE]\n\n`);
-    // In the middle of a character.
+    // Splits in the middle of a character.
     for (const byte of whole) response.write(Buffer.of(byte));
     response.end();
   });
   expect(await ask(port)).toBe('ünï🚀');
 });
 
-describe('a hostile gateway', () => {
-  test.each([301, 302, 303, 307, 308])('is not followed anywhere: %i', async (status) => {
-    const visits: string[] = [];
-    const elsewhere = await gateway((request, response) => {
-      visits.push(`${request.method} ${request.headers.authorization}`);
-      response.writeHead(200, SSE).end(`${piece('secret of another service')}data: [DONE]\n\n`);
-    });
-    const port = await gateway((_request, response) => {
-      response.writeHead(status, { ...SSE, location: `http://127.0.0.1:${elsewhere}/` }).end();
-    });
-    await expect(ask(port)).rejects.toThrow(BadGatewayError);
-    expect(visits).toEqual([]);
-  });
+describe('hostile gateway', () => {
+  test.each([301, 302, 303, 307, 308])(
+    'does not follow a redirect of the gateway: %i',
+    async (status) => {
+      const visits: string[] = [];
+      const elsewhere = await gateway((request, response) => {
+        visits.push(`${request.method} ${request.headers.authorization}`);
+        response.writeHead(200, SSE).end(`${piece('secret of another service')}data: [DONE]\n\n`);
+      });
+      const port = await gateway((_request, response) => {
+        response.writeHead(status, { ...SSE, location: `http://127.0.0.1:${elsewhere}/` }).end();
+      });
+      await expect(ask(port)).rejects.toThrow(BadGatewayError);
+      expect(visits).toEqual([]);
+    },
+  );
 
   test.each([
     ['a page', { 'content-type': 'text/html' }],
     ['JSON', { 'content-type': 'application/json' }],
-    ['what has no type', {}],
-  ])('that answers with %s has not answered', async (_case, head) => {
+    ['no content type', {}],
+  ])('treats an answer with %s as a failed answer', async (_case, head) => {
     const port = await gateway((_request, response) => {
       response.writeHead(200, head).end(`${piece('x')}data: [DONE]\n\n`);
     });
     await expect(ask(port)).rejects.toThrow(BadGatewayError);
   });
 
-  test('is asked for no compression, and one that compresses has not answered', async () => {
+  test('requests no compression and rejects a compressed answer', async () => {
     let accepted: string | undefined;
     const port = await gateway((request, response) => {
       accepted = request.headers['accept-encoding'];
@@ -108,7 +111,7 @@ describe('a hostile gateway', () => {
     ['empty events', 'data: {"choices":[]}\n\n'],
     ['text without an end', piece('x'.repeat(1_000))],
     ['an event without an end', 'data: x'],
-  ])('that sends %s for ever is cut off', { timeout: 60_000 }, async (_case, text) => {
+  ])('cuts off a gateway that sends %s without end', { timeout: 60_000 }, async (_case, text) => {
     await expect(ask(await gateway(endlessly(text)))).rejects.toThrow(BadGatewayError);
   });
 
@@ -116,7 +119,7 @@ describe('a hostile gateway', () => {
     ['blank lines', '\n'],
     ['comments', ': nothing\n'],
     ['names of events', 'event: x\nid: y\n'],
-  ])('that sends %s for ever is read slowly', async (_case, text) => {
+  ])('throttles a gateway that sends %s without end', async (_case, text) => {
     const leaving = new AbortController();
     const began = performance.now();
     setTimeout(() => leaving.abort(), 800);
@@ -124,7 +127,8 @@ describe('a hostile gateway', () => {
     const seconds = (performance.now() - began) / 1_000;
     const [socket] = sockets;
     const taken = (socket?.bytesWritten ?? Infinity) - (socket?.writableLength ?? 0);
-    // At once and since then, and what waits in both sockets; all at once would be 32 MiB.
+    // One second's allowance at once, the rate since then, and both socket buffers; unthrottled, this
+    // would be 32 MiB.
     expect(taken).toBeLessThan((seconds + 1) * BYTES_PER_SECOND + IN_SOCKETS);
   });
 
@@ -137,26 +141,30 @@ describe('a hostile gateway', () => {
       'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n1;',
       'x=y;',
     ],
-  ])('that sends %s for ever is cut off', { timeout: 60_000 }, async (_case, head, text) => {
-    const port = await listen(
-      createTcpServer((socket) => {
-        socket.on('error', () => undefined); // cut off
-        socket.write(head);
-        const block = text.repeat(Math.ceil(65_536 / text.length));
-        const write = () => {
-          while (!socket.destroyed && socket.write(block));
-        };
-        socket.on('drain', write);
-        write();
-      }),
-    );
-    await expect(ask(port)).rejects.toThrow(BadGatewayError);
-  });
+  ])(
+    'cuts off a gateway that sends %s without end',
+    { timeout: 60_000 },
+    async (_case, head, text) => {
+      const port = await listen(
+        createTcpServer((socket) => {
+          socket.on('error', () => undefined); // expected when the client cuts off
+          socket.write(head);
+          const block = text.repeat(Math.ceil(65_536 / text.length));
+          const write = () => {
+            while (!socket.destroyed && socket.write(block));
+          };
+          socket.on('drain', write);
+          write();
+        }),
+      );
+      await expect(ask(port)).rejects.toThrow(BadGatewayError);
+    },
+  );
 
-  test('that asks for another protocol has not answered', async () => {
+  test('rejects a gateway that switches protocols', async () => {
     const port = await listen(
       createTcpServer((socket) => {
-        socket.on('error', () => undefined); // cut off
+        socket.on('error', () => undefined); // expected when the client cuts off
         socket.write(
           'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
         );

@@ -27,10 +27,10 @@ afterEach(async () => {
   await Promise.all(listeners.splice(0).map((listener) => listener.close()));
 });
 
-/** A host that does what the test says, and nothing else. */
+/** Returns a host that implements only the given calls. */
 const acting = (parts: Partial<HostAccess>): HostAccess => {
   const unused = () => {
-    throw new TypeError('not of this test');
+    throw new TypeError('not used by this test');
   };
   return {
     ...{ ask: unused, logs: unused, stats: unused, instances: unused, browse: unused },
@@ -57,7 +57,7 @@ async function serve(parts: Partial<HostAccess>, given: Partial<HostListenerPart
 
 const remote = (url: string, id = 'far', box = secrets) =>
   new RemoteHost({ id, url, secrets: box, log });
-/** Who has so many milliseconds to let us in. */
+/** Returns a remote host with a connection timeout in milliseconds. */
 const hastyRemote = (url: string, admissionMs: number) =>
   new RemoteHost({ id: 'far', url, secrets, log, admissionMs });
 
@@ -71,8 +71,8 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-describe('a token', { tags: 'attack' }, () => {
-  test('is good for one host for 60 s, and for nobody without the key', () => {
+describe('host token', { tags: 'attack' }, () => {
+  test('is valid for one host and 60 s, and only with the same key', () => {
     const token = hostToken(secrets, 'far', 1_000_000);
     expect(isHostToken(secrets, 'far', token, 1_000_000)).toBe(true);
     expect(isHostToken(secrets, 'far', token, 1_059_999)).toBe(true);
@@ -81,11 +81,11 @@ describe('a token', { tags: 'attack' }, () => {
     expect(isHostToken(new SecretBox(ringOf(randomBytes(32))), 'far', token, 1_000_000)).toBe(
       false,
     );
-    // Nobody gives out tokens for later.
+    // A token from the future is invalid.
     expect(isHostToken(secrets, 'far', token, 900_000)).toBe(false);
   });
 
-  test('that was changed is none', () => {
+  test('rejects a modified host token', () => {
     const token = hostToken(secrets, 'far');
     const later = String(Number(token.split('.')[0]) + 1);
     for (const forged of [token.replace(/^\d+/, later), token.slice(0, -1), '', '.', `${token}0`]) {
@@ -94,8 +94,8 @@ describe('a token', { tags: 'attack' }, () => {
   });
 });
 
-describe('a host elsewhere', () => {
-  test('answers in pieces, as they come, to what it was asked', async () => {
+describe('remote host', () => {
+  test("streams the agent's answer in chunks as they are produced", async () => {
     const asked: unknown[] = [];
     const url = await serve({
       async *ask(by, { conversation, message }) {
@@ -116,7 +116,7 @@ describe('a host elsewhere', () => {
     [new InvalidCursorError(), InvalidCursorError, 'cursor'],
     [new DockerUnavailableError('secret path'), Error, 'Docker is not available'],
     [new TypeError('secret'), BadGatewayError, "The agent's host failed to answer"],
-  ])('fails as it failed there: %s', async (thrown, kind, message) => {
+  ])('passes on the error of the host: %s', async (thrown, kind, message) => {
     const url = await serve({
       async *logs() {
         await delay(1);
@@ -133,7 +133,7 @@ describe('a host elsewhere', () => {
     expect(seen).toEqual(['first']);
   });
 
-  test('is asked by nobody who has another key, or means another host', async () => {
+  test('rejects callers with another key or for another host', async () => {
     const url = await serve({ stats: () => Promise.resolve(null) });
     expect(await remote(url).stats('a')).toBeNull();
     const other = new SecretBox(ringOf(randomBytes(32)));
@@ -143,7 +143,7 @@ describe('a host elsewhere', () => {
     expect((await fetch(`${url}/v1/calls`, { method: 'POST', body: '{}' })).status).toBe(401);
   });
 
-  test('is asked for nothing that is no call', async () => {
+  test('answers a malformed call with 400', async () => {
     const url = await serve({});
     const send = (body: string) =>
       fetch(`${url}/v1/calls`, {
@@ -156,7 +156,7 @@ describe('a host elsewhere', () => {
     }
   });
 
-  test('is asked for nothing elsewhere, under no other name, nor for more than a call holds', async () => {
+  test('rejects other paths, methods, host names and oversized bodies', async () => {
     const url = await serve({ stats: () => Promise.resolve(null) });
     const statusOf = async (path: string, { name = 'localhost', method = 'POST', filled = 0 }) => {
       const headers = { host: name, authorization: `Bearer ${hostToken(secrets, 'far')}` };
@@ -175,16 +175,16 @@ describe('a host elsewhere', () => {
     expect(await statusOf('/v1/calls', { filled: 2_000_000 })).toBe('broken off');
   });
 
-  test('that is not there is a 503', async () => {
+  test('answers 503 for a host that does not listen', async () => {
     const nowhere = remote('http://127.0.0.1:1');
     await expect(nowhere.stats('a')).rejects.toMatchObject({ status: 503 });
   });
 
-  test('that takes a connection and lets nobody in is a 503, after a while', async () => {
+  test('answers 503 when a host accepts the connection but does not respond in time', async () => {
     const silent = createServer(() => undefined);
     silent.listen(0, '127.0.0.1');
     await once(silent, 'listening');
-    const { port } = silent.address() as AddressInfo; // that of a TCP listener
+    const { port } = silent.address() as AddressInfo; // A TCP address is never a string.
     const asked = hastyRemote(`http://127.0.0.1:${port}`, 100).stats('a');
     await expect(asked).rejects.toBeInstanceOf(HostUnreachableError);
     silent.closeAllConnections();
@@ -195,7 +195,7 @@ describe('a host elsewhere', () => {
     ['leads elsewhere', 307, { location: '/other' }],
     ['answers with a page', 200, { 'content-type': 'text/html' }],
     ['compresses', 200, { 'content-type': 'application/x-ndjson', 'content-encoding': 'br' }],
-  ])('that %s is out of reach', { tags: 'attack' }, async (_case, status, head) => {
+  ])('reports a host that %s as unreachable', { tags: 'attack' }, async (_case, status, head) => {
     const visits: (string | undefined)[] = [];
     const server = createServer(({ url }, response) => {
       visits.push(url);
@@ -203,7 +203,7 @@ describe('a host elsewhere', () => {
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     try {
-      // TCP: never a string
+      // A TCP address is never a string.
       const { port } = server.address() as AddressInfo;
       const asked = remote(`http://127.0.0.1:${port}`).stats('a');
       await expect(asked).rejects.toThrow(HostUnreachableError);
@@ -213,12 +213,12 @@ describe('a host elsewhere', () => {
     }
   });
 
-  /** What a worker might say that is none of ours. */
+  /** Runs a call against a server that does not follow the protocol. */
   async function saying(says: RequestListener, asks: (url: string) => Promise<unknown>) {
     const server = createServer(says);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     try {
-      // TCP: never a string
+      // A TCP address is never a string.
       return await asks(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     } finally {
       server.close();
@@ -227,7 +227,7 @@ describe('a host elsewhere', () => {
   }
   const isAnswer = { 'content-type': 'application/x-ndjson' };
 
-  test('whose answer ends in the middle has broken it off', async () => {
+  test("answers 502 when a host's answer is truncated", async () => {
     const asked = saying(
       (_, response) => response.writeHead(200, isAnswer).end('{"item":"half of it"}\n'),
       (url) => all(remote(url).ask(agent, question, never)),
@@ -235,7 +235,7 @@ describe('a host elsewhere', () => {
     await expect(asked).rejects.toMatchObject({ status: 502 });
   });
 
-  test('whose line never ends is left', { tags: 'attack' }, async () => {
+  test('disconnects from a host whose line never ends', { tags: 'attack' }, async () => {
     let isLeft = false;
     const asked = saying(
       (_, response) => {
@@ -258,7 +258,7 @@ describe('a host elsewhere', () => {
     });
   });
 
-  test('may take longer for its first word than to let somebody in', async () => {
+  test('waits longer for the first chunk than for the connection', async () => {
     const url = await serve({
       async *ask() {
         await delay(3000);
@@ -269,7 +269,7 @@ describe('a host elsewhere', () => {
     expect(await all(host.ask(agent, question, never))).toEqual(['late']);
   });
 
-  test('that is silent for a while is heard to be alive', async () => {
+  test('keeps a silent call alive with pulses', async () => {
     const url = await serve(
       {
         async *ask() {
@@ -282,7 +282,7 @@ describe('a host elsewhere', () => {
     expect(await all(remote(url).ask(agent, question, never))).toEqual(['late']);
   });
 
-  test('stops when its reader leaves, and waits for one that reads slowly', async () => {
+  test('stops the source when its reader leaves, and pauses it for a slow reader', async () => {
     let made = 0;
     let ended = false;
     const url = await serve({
@@ -307,13 +307,13 @@ describe('a host elsewhere', () => {
       await delay(300);
       return last === now;
     });
-    // 10 kB each: what the sockets and streams on the way hold, and no more.
+    // Lines of 10 kB: only sockets and streams buffer them.
     expect(made).toBeLessThan(2_000);
     await reading.return(undefined);
     await until(() => Promise.resolve(ended));
   });
 
-  test('leaves who does not take what it is sent', { tags: 'attack' }, async () => {
+  test('disconnects a caller that does not read its answer', { tags: 'attack' }, async () => {
     let ended = false;
     const url = await serve(
       {
@@ -341,7 +341,7 @@ describe('a host elsewhere', () => {
     socket.destroy();
   });
 
-  test('tells the agent when nobody reads its answer any more', async () => {
+  test("aborts the agent's answer when its reader leaves", async () => {
     let hears: AbortSignal | undefined;
     const url = await serve({
       async *ask(_agent, _question, signal) {
@@ -356,7 +356,7 @@ describe('a host elsewhere', () => {
     await until(() => hears?.aborted === true);
   });
 
-  test('gives what an owner asks at a time a bound, and counts what is over no more', async () => {
+  test('limits the concurrent calls of an owner and stops counting completed calls', async () => {
     const url = await serve(
       {
         async *ask() {
@@ -384,7 +384,7 @@ describe('a host elsewhere', () => {
     leaving.abort();
   });
 
-  test('has room for others when some ask as much as they may', { tags: 'attack' }, async () => {
+  test('keeps room for other owners when some reach their limit', { tags: 'attack' }, async () => {
     const url = await serve(
       {
         async *ask() {
@@ -411,13 +411,13 @@ describe('a host elsewhere', () => {
     leaving.abort();
   });
 
-  test('drops the connections of agents', async () => {
+  test("drops connections from the agents' network", async () => {
     const url = await serve(
       { stats: () => Promise.resolve(null) },
       { agentsNetwork: '127.0.0.0/8' },
     );
     await expect(remote(url).stats('a')).rejects.toThrow(HostUnreachableError);
-    // The same where it listens on every address, which tells those of IPv4 as of IPv6.
+    // Repeats the check on a listener for all addresses, where IPv4 peers have IPv6-mapped addresses.
     const mapped = new HostListener({
       ...{ id: 'far', host: acting({ stats: () => Promise.resolve(null) }), secrets, log },
       ...{ names: new Set(LOOPBACK_NAMES), agentsNetwork: '127.0.0.0/8' },
@@ -430,7 +430,7 @@ describe('a host elsewhere', () => {
     expect(await remote(`http://[::1]:${port}`).stats('a')).toBeNull();
   });
 
-  test('that ends breaks off what it is asked, which may be done', async () => {
+  test("interrupts calls in flight with 502 when the host's listener closes", async () => {
     const url = await serve({
       async *ask(_agent, _question, signal) {
         yield 'begun';

@@ -18,41 +18,41 @@ const host = (id: string, given: Partial<HostLoad> = {}): HostLoad => ({
   ...given,
 });
 
-describe('a host', () => {
-  test('is silent from the forty-fifth second on', () => {
+describe('host status', () => {
+  test('marks a host as silent after 45 s', () => {
     expect(statusOf(host('a', { unseenSeconds: 44.999 }))).toBe('ready');
     expect(statusOf(host('a', { unseenSeconds: 45 }))).toBe('silent');
   });
 
-  test('without its Docker says so, unless nobody is there to say it', () => {
+  test('reports an unavailable engine unless the host is silent', () => {
     const away = host('a', { engineAvailable: false });
     expect(statusOf(away)).toBe('engine_unavailable');
     expect(statusOf({ ...away, unseenSeconds: 60 })).toBe('silent');
   });
 
-  test('below the floor of its disk gets no agents', () => {
+  test('places no agents on a host with a low disk', () => {
     const low = host('a', { diskLow: true });
     expect(statusOf(low)).toBe('disk_low');
     expect(leastLoaded([low])).toBeUndefined();
     expect(leastLoaded([low, host('b', { agents: 9 })])?.id).toBe('b');
   });
 
-  test('with more agents than it is to have has no place left', () => {
+  test('counts no free places on a host with more agents than its capacity', () => {
     expect(freePlaces({ capacity: 2, agents: 5 })).toBe(0);
   });
 });
 
-describe('the next agent goes', () => {
-  test('where most places are left, not to the host with fewest agents', () => {
+describe('placement', () => {
+  test('prefers the host with most free places, not the host with fewest agents', () => {
     const hosts = [host('a', { agents: 1 }), host('b', { capacity: 20, agents: 5 })];
     expect(leastLoaded(hosts)?.id).toBe('b');
   });
 
-  test('to the first by id of those with as many', () => {
+  test('prefers the first id among hosts with equally many free places', () => {
     expect(leastLoaded([host('b'), host('a'), host('c')])?.id).toBe('a');
   });
 
-  test('past hosts that are silent, full or without their Docker', () => {
+  test('skips hosts that are silent, full, cordoned, in removal or without Docker', () => {
     const hosts = [
       host('a', { unseenSeconds: 46 }),
       host('b', { engineAvailable: false }),

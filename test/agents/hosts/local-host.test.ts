@@ -16,7 +16,7 @@ const never = new AbortController().signal;
 
 let database: TestDatabase;
 let neighbour: Server;
-/** Requests that came to whoever has the port here. */
+/** Requests received by the neighbour, which listens on the agent's port. */
 let heard = 0;
 
 beforeAll(async () => {
@@ -37,16 +37,16 @@ function hostWith(containers: readonly { readonly agentId: string; readonly user
   return new LocalHost({
     ...{ id: 'here', database: database.db, image: 'image', allow: NO_EXCEPTIONS },
     secrets: new SecretBox(ringOf(randomBytes(32))),
-    helper: () => Promise.reject(new TypeError('not of this test')),
-    // As much of it as is asked.
+    helper: () => Promise.reject(new TypeError('not used by this test')),
+    // Only the parts that LocalHost uses.
     docker: { containers: { list } } as unknown as DockerHost,
   });
 }
 
-describe('an agent', { tags: 'attack' }, () => {
+describe('stale agent port', { tags: 'attack' }, () => {
   async function agentOf(values: Partial<AgentRow>) {
     const agentId = randomUUID();
-    // TCP: never a string
+    // A TCP address is never a string.
     const { port } = neighbour.address() as AddressInfo;
     const names = { id: agentId, userId: USER, name: agentId, subdomain: agentId, host: 'here' };
     const kind = { plan: 'network', model: 'gpt-4', aiProvider: 'openai' } as const;
@@ -60,17 +60,20 @@ describe('an agent', { tags: 'attack' }, () => {
     ['is on another host', { status: 'active', host: 'elsewhere' }],
     ['does not run', { status: 'stopped' }],
     ['has no port', { status: 'active', port: null }],
-  ] as const)('that %s is not asked: its port may be a neighbour’s', async (_case, values) => {
-    await database.db.asPlatform().query('UPDATE agents SET port = NULL');
-    const agent = await agentOf(values);
-    const question = { message: 'a secret', conversation: 'c' };
-    const asking = hostWith([]).ask(agent, question, never).next();
-    await expect(asking).rejects.toThrow(ConflictError);
-    expect(heard).toBe(0);
-  });
+  ] as const)(
+    'sends no request to an agent that %s, since another program may own its port',
+    async (_case, values) => {
+      await database.db.asPlatform().query('UPDATE agents SET port = NULL');
+      const agent = await agentOf(values);
+      const question = { message: 'a secret', conversation: 'c' };
+      const asking = hostWith([]).ask(agent, question, never).next();
+      await expect(asking).rejects.toThrow(ConflictError);
+      expect(heard).toBe(0);
+    },
+  );
 });
 
-test('a tenant sees no containers but their own, page by page', async () => {
+test("lists only a tenant's own containers, page by page", async () => {
   const all = ['a1', 'b2', 'a3', 'a4'].map((agentId) => ({ agentId, userId: agentId.slice(0, 1) }));
   const host = hostWith(all);
   const seen = async (given: { userId?: string; after?: string; limit: number }) =>

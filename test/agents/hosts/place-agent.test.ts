@@ -53,8 +53,8 @@ const create = async (userId = 'alice', id: string = randomUUID(), limit = 100) 
 
 const hostsOf = (agents: readonly { host: string }[]) => agents.map(({ host }) => host);
 
-describe('an agent is placed', () => {
-  test('where most places are left, whosever agents are there', async () => {
+describe('placement of agents', () => {
+  test('places an agent where most places are free, regardless of the owners', async () => {
     await report('one', { capacity: 3 });
     await report('two', { capacity: 2 });
     const agents = [];
@@ -62,7 +62,7 @@ describe('an agent is placed', () => {
     expect(hostsOf(agents)).toEqual(['one', 'one', 'two', 'one', 'two']);
   });
 
-  test('again where one was removed, and only when its removal is complete', async () => {
+  test('reuses a place only after the removal of its agent is complete', async () => {
     await report('one', { capacity: 1 });
     const { id } = await create();
     await asOwner(`UPDATE agents SET desired = 'deleted' WHERE id = '${id}'`);
@@ -71,7 +71,7 @@ describe('an agent is placed', () => {
     expect((await create()).host).toBe('one');
   });
 
-  test('not on a host that is silent, until it is heard of again', async () => {
+  test('skips a silent host until its worker reports again', async () => {
     await report('one', { capacity: 10 });
     await report('two', { capacity: 2 });
     await silence('one');
@@ -80,13 +80,13 @@ describe('an agent is placed', () => {
     expect((await create()).host).toBe('one');
   });
 
-  test('not on a host whose Docker does not answer', async () => {
+  test('skips a host whose Docker does not answer', async () => {
     await report('one', { capacity: 10, engineAvailable: false });
     await report('two', { capacity: 2 });
     expect((await create()).host).toBe('two');
   });
 
-  test('by the capacity that its worker says now', async () => {
+  test('uses the capacity that the worker last reported', async () => {
     await report('one', { capacity: 1 });
     await create();
     await report('one', { capacity: 2 });
@@ -96,8 +96,8 @@ describe('an agent is placed', () => {
   });
 });
 
-describe('where no host can take an agent', () => {
-  test('it is refused, and nothing of it is left', async () => {
+describe('full hosts', () => {
+  test('refuses an agent that no host can take, and stores nothing', async () => {
     await expect(create()).rejects.toThrow('before the worker of a Docker host has come up');
     await report('one', { capacity: 0 });
     await expect(create()).rejects.toThrow('No Docker host can take another agent now');
@@ -107,7 +107,7 @@ describe('where no host can take an agent', () => {
     expect(left).toEqual([]);
   });
 
-  test('one that was made before is found by its id all the same', async () => {
+  test('finds an existing agent by its id when all hosts are full', async () => {
     await report('one', { capacity: 1 });
     const { id } = await create();
     expect((await create('alice', id)).id).toBe(id);
@@ -115,12 +115,12 @@ describe('where no host can take an agent', () => {
     expect((await create('alice', id)).id).toBe(id);
   });
 
-  test("the owner's own limit is told before", async () => {
+  test("reports the owner's limit before the lack of places", async () => {
     await expect(create('alice', randomUUID(), 0)).rejects.toMatchObject({ status: 402 });
   });
 });
 
-test('of many users at the last places of two hosts as many are admitted as there are places', async () => {
+test('admits exactly as many concurrent agents as there are free places', async () => {
   await report('one', { capacity: 2 });
   await report('two', { capacity: 1 });
   const users = ['alice', 'bob', 'alice', 'bob', 'alice', 'bob'];
@@ -134,7 +134,7 @@ test('of many users at the last places of two hosts as many are admitted as ther
   }
 });
 
-describe('a port is reserved', () => {
+describe('port reservation', () => {
   const records = () => new SupervisorStore(database.db, testSecrets());
   const refOf = ({ id, userId, host }: { id: string; userId: string; host: string }) => ({
     agentId: id,
@@ -142,7 +142,7 @@ describe('a port is reserved', () => {
     host,
   });
 
-  test("from the range of the agent's own host, whoever reserves it", async () => {
+  test("reserves a port from the range of the agent's host", async () => {
     await report('one', { capacity: 1, ports: { first: 19_100, last: 19_100 } });
     await report('two', { capacity: 1, ports: { first: 30_500, last: 30_501 } });
     const [onOne, onTwo] = [await create(), await create()];
@@ -153,7 +153,7 @@ describe('a port is reserved', () => {
     await expect(records().reservePort(refOf(onOne), 19_100)).rejects.toThrow('on host one');
   });
 
-  test('past those that are known to be taken', async () => {
+  test('skips ports that are known to be taken', async () => {
     await report('one', { capacity: 1, ports: { first: 19_100, last: 19_110 } });
     const agent = await create();
     expect(await records().reservePort(refOf(agent), 0)).toBe(19_100);
@@ -165,7 +165,7 @@ describe('a port is reserved', () => {
     expect(await records().reservePort(refOf(agent), 19_100, taken)).toBe(19_105);
   });
 
-  test('on two hosts the same', async () => {
+  test('reserves the same port on two hosts', async () => {
     await report('one', { capacity: 1 });
     await report('two', { capacity: 1 });
     const [onOne, onTwo] = [await create(), await create()];
@@ -173,7 +173,7 @@ describe('a port is reserved', () => {
     expect(await records().reservePort(refOf(onTwo), 0)).toBe(19_100);
   });
 
-  test('for no agent that is no more', async () => {
+  test('reserves no port for a deleted agent', async () => {
     await report('one');
     const agent = await create();
     await asOwner(`UPDATE agents SET deleted_at = now(), desired = 'deleted'`);
@@ -181,7 +181,7 @@ describe('a port is reserved', () => {
     expect(await asOwner('SELECT id FROM agents WHERE port IS NOT NULL')).toEqual([]);
   });
 
-  test('not on a host that nobody has heard of', async () => {
+  test('reserves no port on an unknown host', async () => {
     await report('one');
     const agent = await create();
     await asOwner('DELETE FROM hosts');
@@ -189,7 +189,7 @@ describe('a port is reserved', () => {
   });
 });
 
-test('a port that is given back late stays with the operation that has begun meanwhile', async () => {
+test('keeps a port when its late release belongs to an earlier operation', async () => {
   await report('one');
   const store = new SupervisorStore(database.db, box);
   const { id: agentId, userId, host } = await create();

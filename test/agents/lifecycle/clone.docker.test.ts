@@ -45,7 +45,7 @@ async function cloneOf(parentAgentId: string, given: Readonly<Record<string, unk
   return answer.body.clone;
 }
 
-test('a clone comes up with what its parent knows, while that goes on running, and with nothing that is its parent alone’s', async () => {
+test("a clone starts with its running parent's memory but without the parent's sessions and credentials", async () => {
   const config = { runtime: { messages: { ackReaction: 'a' } } };
   const parent = await platform.runningAgent(ada, { config });
   await write(parent, 'memory', 'all that it knew');
@@ -77,7 +77,7 @@ test('a clone comes up with what its parent knows, while that goes on running, a
   expect(after.State.StartedAt).toBe(before.State.StartedAt);
   expect(after.State.Running).toBe(true);
 
-  // They are two agents: what one learns the other does not, and one goes without the other.
+  // The agents are independent: writing to or removing one leaves the other unchanged.
   await write(clone.id, 'memory', 'something else');
   expect(await read(parent, 'memory')).toBe('all that it knew');
   await platform.backend(ada, 'DELETE', `/api/agents/${parent}`);

@@ -27,7 +27,7 @@ afterAll(() => platform?.close());
 
 const { act, setCredential, look } = actionsOn(() => ({ platform, ada, agentId }));
 
-/** What the container was given beside what Docker knows, as its runtime reads it. */
+/** Reads the agent's secrets file in the container, as its runtime does. */
 async function environment(id = agentId): Promise<Record<string, string>> {
   const read = `console.log(JSON.stringify(require('util').parseEnv(
     require('fs').readFileSync('/home/node/.openclaw/.env', 'utf8'))))`;
@@ -62,7 +62,7 @@ describe('a credential', () => {
   const second = `second ${randomUUID()}\nof two lines = ünïcödé`;
 
   test(
-    'is in the environment when the operation has ended, is replaced, and taken away',
+    'a credential is in the environment when its operation ends, and can be replaced and removed',
     { tags: 'attack' },
     async () => {
       const before = await environment();
@@ -94,7 +94,7 @@ describe('a credential', () => {
     },
   );
 
-  test("does not show in the agent's log", async () => {
+  test("a credential is redacted in the agent's log", async () => {
     const [line] = second.split('\n');
     await platform.tellAgent(agentId, { print: { lines: 1, text: `it is ${line}` } });
     const path = `/api/logs/${agentId}/history?limit=1000`;
@@ -104,7 +104,7 @@ describe('a credential', () => {
     expect((await platform.backend(ada, 'GET', path)).text).not.toContain(line);
   });
 
-  test('with which the agent does not come up is taken back', async () => {
+  test('rolls back a credential with which the agent does not start', async () => {
     const before = await environment();
     const failed = await setCredential('EXIT_AT_START', '3');
     expect(failed.body).toMatchObject({ status: 'failed' });
@@ -114,7 +114,7 @@ describe('a credential', () => {
     expect(await credentialsOf(agentId)).toMatchObject([{ name: 'SHOP_TOKEN', state: 'present' }]);
   });
 
-  test('that was replaced in vain is what it was before', async () => {
+  test('a failed replacement restores the former credential', async () => {
     const agent = { id: agentId, userId: ada.id };
     const change = (value: string | null) =>
       sealCredential(platform.secrets, agentId, { name: 'SHOP_TOKEN', value });
@@ -129,7 +129,7 @@ describe('a credential', () => {
         await beginCredential(db, operationId);
       });
       expect(await environmentNow()).toEqual(value === null ? {} : { SHOP_TOKEN: value });
-      // Each may be told of twice.
+      // Each step is idempotent.
       await platform.db.asUser(ada.id).transaction(async (db) => {
         await beginCredential(db, operationId);
         await rollBackCredential(db, operationId);
@@ -140,7 +140,7 @@ describe('a credential', () => {
     }
   });
 
-  test('of an agent that is stopped is there from its next start', async () => {
+  test('a credential set on a stopped agent takes effect at its next start', async () => {
     const id = await platform.runningAgent(ada);
     await platform.web(ada, 'POST', `/api/agents/${id}/stop?wait=60`);
     expect((await look(id)).actions).not.toContain('chat');
@@ -150,14 +150,14 @@ describe('a credential', () => {
     expect(await environment(id)).toMatchObject({ SHOP_TOKEN: first });
   });
 
-  test('is not changed while another change is under way, and then leaves nothing behind', async () => {
+  test('refuses a credential during another change of the agent and stores nothing of it', async () => {
     const id = await platform.runningAgent(ada);
     const body = { action: 'set-credential', agentId: id, name: 'START_DELAY_MS' };
     const set = (value: string, wait: number) =>
       platform.web(ada, 'POST', `/api/agent?wait=${wait}`, { body: { ...body, value } });
     const begun = await set('4000', 0);
     expect(begun.status).toBe(202);
-    // The same kind of change of the same credential, and yet another one.
+    // A second change of the same credential, and a different operation.
     expect((await set('4000', 60)).status).toBe(409);
     expect((await act('update-skill', { agentId: id, skill: 'x', enabled: true })).status).toBe(
       409,
@@ -172,7 +172,7 @@ describe('a credential', () => {
     expect(await environment(id)).toMatchObject({ START_DELAY_MS: '4000' });
   });
 
-  test('repeated with its Idempotency-Key is set once', async () => {
+  test('a credential request repeated with its Idempotency-Key is applied once', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     const body = { name: 'SHOP_TOKEN', value: second };
     const one = await act('set-credential', body, { headers });
@@ -182,7 +182,7 @@ describe('a credential', () => {
     expect(other.status).toBe(422);
   });
 
-  test('is one of fifty at most', async () => {
+  test('an agent has fifty credentials at most', async () => {
     const { id: userId } = ada;
     const id = await platform.runningAgent(ada);
     const rows = Array.from({ length: MAX_CREDENTIALS - 1 }, (_, index) => ({
@@ -206,7 +206,7 @@ describe('a credential', () => {
     expect(await environment(id)).toMatchObject({ NUMBER_7: 'changed', LAST: 'the last' });
   });
 
-  test('goes with its agent, and its value was nowhere else', async () => {
+  test('credentials are removed with their agent and left no copy elsewhere', async () => {
     const id = await platform.runningAgent(ada);
     const [before, after] = [`before ${randomUUID()}`, `after ${randomUUID()}`];
     await setCredential('SHOP_TOKEN', before, { agentId: id });
@@ -220,7 +220,7 @@ describe('a credential', () => {
     await until(async () => {
       const { texts } = await textsOfHistories(platform.temporal.client);
       expect(leaked(texts.join('\n'))).toEqual([]);
-      // The list is a moment behind.
+      // Temporal's list of workflows lags slightly.
       return texts.some((text) => text.includes(id));
     });
     const stored = await wholeDatabase();

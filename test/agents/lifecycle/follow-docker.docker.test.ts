@@ -17,7 +17,7 @@ const told = (agentId: string, signal: string) => toldBySignal(on.temporal.clien
 const firstTold = (agentId: string, signal: string) =>
   until(async () => (await told(agentId, signal))[0]);
 
-test("the supervisor is told of its container's end, and how it came to it", async () => {
+test("notifies the supervisor of its container's end and the cause", async () => {
   const [killed, exited] = await Promise.all([on.runningAgent(user), on.runningAgent(user)]);
   const before = await on.containers.inspect(killed);
   await on.docker.getContainer(containerName(killed)).kill();
@@ -28,7 +28,7 @@ test("the supervisor is told of its container's end, and how it came to it", asy
   expect(await firstTold(exited, 'containerEnded')).toMatchObject({ cause: 'exit', exitCode: 3 });
 });
 
-test('a worker that starts tells of those that should run and do not, and only of those', async () => {
+test('a starting worker notifies the supervisors of stopped agents that should run, and no others', async () => {
   const [up, down, stopped] = await Promise.all(
     Array.from({ length: 3 }, () => on.runningAgent(user)),
   );
@@ -41,7 +41,7 @@ test('a worker that starts tells of those that should run and do not, and only o
   expect(await told(stopped ?? '', 'dockerReturned')).toEqual([]);
 });
 
-test('what was removed while nobody listened is made again', async () => {
+test('recreates a container that was removed while no worker ran', async () => {
   const removed = await on.runningAgent(user);
   await on.stopWorkers();
   await on.docker.getContainer(containerName(removed)).remove({ force: true });

@@ -34,8 +34,8 @@ const audited = (subject: string) =>
     )
     .then((rows) => rows.map(({ action }) => action));
 
-describe('hosts are operated', () => {
-  test('by the operator alone, and only those that there are', async () => {
+describe('host operations', () => {
+  test('lets only the operator change hosts, and only existing hosts', async () => {
     for (const path of ['cordon', 'uncordon', 'drain']) {
       const asUser = await platform.backend(ada, 'POST', `/api/hosts/here/${path}`);
       expect(asUser.status).toBe(403);
@@ -45,7 +45,7 @@ describe('hosts are operated', () => {
     expect((await operator('DELETE', '/api/hosts/nowhere')).status).toBe(404);
   });
 
-  test('a cordoned one gets no new agents until it is uncordoned', async () => {
+  test('places no new agents on a cordoned host until it is uncordoned', async () => {
     for (let n = 0; n < 2; n++) {
       const cordoned = await operator('POST', '/api/hosts/here/cordon');
       expect([cordoned.status, cordoned.body]).toEqual([200, { id: 'here', cordoned: true }]);
@@ -59,7 +59,7 @@ describe('hosts are operated', () => {
   });
 });
 
-test('a drained host has its agents stopped, each by an operation, with their memories', async () => {
+test('stops the agents of a drained host by operations and keeps their volumes', async () => {
   const id = await platform.runningAgent(ada);
   const first = await operator('POST', '/api/hosts/here/drain');
   expect(first.status).toBe(202);
@@ -88,7 +88,7 @@ test('a drained host has its agents stopped, each by an operation, with their me
   expect((await agent(id)).status).toBe('active');
 });
 
-describe('a host that will not come back', () => {
+describe('permanently lost host', () => {
   const silence = () =>
     platform.asOwner(`UPDATE hosts SET seen_at = now() - interval '46 s' WHERE id = 'gone'`);
   let lost: string;
@@ -102,7 +102,7 @@ describe('a host that will not come back', () => {
     expect((await agent(lost)).host).toBe('gone');
     await putSchedules(platform.temporal.client, 'gone');
     await operator('DELETE', `/api/agents/${leaving}`);
-    // Its supervisor begins it, a moment after it was accepted.
+    // The supervisor starts the removal a moment after the request is accepted.
     await until(async () => {
       const begun = await platform.db
         .asPlatform()
@@ -111,13 +111,13 @@ describe('a host that will not come back', () => {
     });
   });
 
-  test('is not removed as long as its worker is there', async () => {
+  test('refuses to remove a host whose worker is reporting', async () => {
     const refused = await operator('DELETE', '/api/hosts/gone?confirm=gone');
     expect(refused.status).toBe(409);
     expect(refused.body.error).toContain('drain the host and stop its worker first');
   });
 
-  test('is removed only by who has heard what is lost with it', async () => {
+  test('removes a lost host only with confirmation of the losses', async () => {
     await silence();
     const asked = await operator('DELETE', '/api/hosts/gone');
     expect(asked.status).toBe(409);
@@ -129,7 +129,7 @@ describe('a host that will not come back', () => {
     expect((await agent(lost)).status).toBe('pending');
   });
 
-  test('leaves its agents in error with a reason, and their operations failed', async () => {
+  test('puts the agents of a removed host in error and fails their operations with a reason', async () => {
     const removed = await operator('DELETE', '/api/hosts/gone?confirm=gone');
     expect([removed.status, removed.body]).toEqual([202, { id: 'gone', status: 'removing' }]);
     expect((await operator('DELETE', '/api/hosts/gone')).status).toBe(202);
@@ -150,7 +150,7 @@ describe('a host that will not come back', () => {
     expect((await create('elsewhere')).status).toBe(201);
   });
 
-  test('nor its supervisors, its schedule, or its name are left', async () => {
+  test('removes the supervisors, schedule and name of a removed host', async () => {
     const { client } = platform.temporal;
     await until(async () => {
       const { status } = await client.workflow.getHandle(superviseAgentId(lost)).describe();
@@ -164,7 +164,7 @@ describe('a host that will not come back', () => {
     });
     for (const id of [lost, leaving]) {
       const { status } = await client.workflow.getHandle(superviseAgentId(id)).describe();
-      // One whose agent was deleted may have ended by itself.
+      // The supervisor of a deleted agent may have completed by itself.
       expect(status.name).toMatch(/TERMINATED|COMPLETED/);
     }
     const schedule = client.schedule.getHandle(reconcileHostId('gone')).describe();
@@ -172,7 +172,7 @@ describe('a host that will not come back', () => {
     expect(await host('gone')).toBeUndefined();
   });
 
-  test('leaves agents that can be removed, and nothing else', async () => {
+  test('allows only removal of a lost agent', async () => {
     const started = await platform.backend(ada, 'POST', `/api/agents/${lost}/start`);
     expect(started.status).toBe(409);
     expect(started.body.error).toContain('it can only be removed');

@@ -22,13 +22,13 @@ import { call, type Answer } from '../../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
 import { testSummarizer, type TestSummarizer } from '../../support/summarizer.js';
 
-/** How an endpoint is asked for what is Ada's, and what nobody and Bob are to get. */
+/** A request for Ada's data, with the statuses that an anonymous caller and Bob get. */
 interface Visit {
   readonly query?: () => string;
   readonly body?: () => unknown;
   readonly nobody: number;
   readonly bob: number;
-  /** On the backend, what a bearer token that is not the internal key gets: 403 unless given. */
+  /** Status on the backend with a bearer token that is not the internal key: 403 by default. */
   readonly anotherKey?: number;
 }
 
@@ -44,7 +44,7 @@ let identityId: string;
 let splitId: string;
 let bobsKey: string;
 let bobsTokens: string[];
-/** What no answer to another may hold. */
+/** Texts that no other user's answer may contain. */
 let marks: string[];
 
 const ADDRESS = `0x${'1'.repeat(40)}`;
@@ -56,10 +56,10 @@ const SECRET_SPLIT = 'who is paid for the secret project';
 const SECRET_CREDENTIAL = { name: 'SECRET_PROJECT_TOKEN', value: 'token of the secret project' };
 
 beforeAll(async () => {
-  // Checked once, and then not during this test: what changes here was changed by a request.
+  // Health is checked once before the tests, so that any later change is caused by a request.
   platform = await testPlatform({ env: { WATCHDOG_CHECK_INTERVAL: '60m' } });
   summarizer = await testSummarizer(({ headers, method }, response) => {
-    // A page that says all that it was told.
+    // A page that shows all it received.
     response.writeHead(200, { 'content-type': 'text/html' });
     response.end(`<p>${JSON.stringify([method, headers])}</p>`);
   });
@@ -117,7 +117,7 @@ afterAll(async () => {
   await platform?.close();
 });
 
-/** One that has been paid. */
+/** Stores a royalty split that was paid in part. */
 async function splitOfAda(): Promise<string> {
   const userId = ada.id;
   return platform.db.asUser(userId).transaction(async (db) => {
@@ -134,7 +134,7 @@ async function splitOfAda(): Promise<string> {
 }
 
 const missing = { nobody: 401, bob: 404 };
-/** The internal key speaks for a user with the plan that its headers name, and these name none. */
+/** Chat needs a plan in the headers next to the internal key, and the visits send none. */
 const unpaid = { nobody: 401, bob: 402, anotherKey: 401 };
 const question = () => ({ user: ada.id, messages: [{ role: 'user', content: 'hello' }] });
 const config = () => ({ config: { taken: 'over' } });
@@ -152,7 +152,7 @@ const clone = () => ({
   },
 });
 
-/** The seven of the file explorer, asked for the workspace of Ada's agent. */
+/** Returns the seven endpoints of the file explorer for the workspace of Ada's agent. */
 function browsing(visit: Visit): Readonly<Record<string, Visit>> {
   const asked = (more = '') => ({ ...visit, query: () => `?agentId=${agentId}${more}` });
   const sent = (more: object) => ({ ...visit, body: () => ({ agentId, ...more }) });
@@ -321,7 +321,7 @@ const WEB: Readonly<Record<string, Visit>> = {
     bob: 402,
     body: () => ({ plugin: 'chain', action: 'transfers', input: { hash: `0x${'1'.repeat(64)}` } }),
   },
-  // Opened by the identity provider's signature, and there is no such provider here.
+  // Needs the identity provider's signature, and no provider is configured here.
   'POST /api/security/risc': { nobody: 503, bob: 503, body: () => ({ sub: ada.id }) },
   'GET /api/security/risc': { nobody: 200, bob: 200 },
   'POST /api/auth/google/risc': { nobody: 503, bob: 503, body: () => ({ email: ada.email }) },
@@ -333,7 +333,7 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'POST /api/agents': { nobody: 401, bob: 201, body: () => ({ name: randomUUID() }) },
   'GET /api/agents/:id': missing,
   'PUT /api/agents/:id': { ...missing, body: config },
-  // What is not there for Bob is deleted already.
+  // An agent that Bob cannot see counts as deleted already.
   'DELETE /api/agents/:id': { nobody: 401, bob: 200 },
   'POST /api/agents/:id/start': missing,
   'POST /api/agents/:id/stop': missing,
@@ -357,7 +357,7 @@ const BACKEND: Readonly<Record<string, Visit>> = {
     ...missing,
     body: () => ({ userId: ada.id, plan: 'label' }),
   },
-  // Counts of everybody's agents, for nobody who speaks for a user.
+  // Totals over all users' agents, refused to a caller who acts for a user.
   'GET /api/hosts': { nobody: 401, bob: 403 },
   'GET /api/underground/payments': { nobody: 401, bob: 403 },
   'POST /api/hosts/:id/cordon': { nobody: 401, bob: 403 },
@@ -391,12 +391,12 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/underground/splits/:id': { ...missing, anotherKey: 401 },
   'POST /api/underground/splits/:id/retry': { ...missing, anotherKey: 401 },
   ...browsing({ ...missing, anotherKey: 401 }),
-  // Opened by users' keys alone: the internal key, whoever it speaks for, is none.
+  // Accept only users' API keys: the internal key is refused.
   'POST /api/validate-key': { nobody: 401, bob: 401, anotherKey: 401 },
   'GET /api/ai/health': { nobody: 200, bob: 200 },
   'GET /api/ai/models': { nobody: 200, bob: 200 },
   'GET /api/ai/models/:provider': { nobody: 404, bob: 404, anotherKey: 404 },
-  // Opened by users' keys as well, which an agent's token is not.
+  // Accept users' API keys too, but not an agent's token.
   'POST /api/ai/models/select': { nobody: 401, bob: 200, anotherKey: 401, body: () => ({}) },
   'POST /api/ai/estimate-cost': {
     ...unpaid,
@@ -412,7 +412,7 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/usage/tools': { nobody: 401, bob: 200 },
   'GET /health': { nobody: 200, bob: 200 },
   'PUT /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '8m' }) },
-  // Public by the contract: it tells nothing, and an installation that beats is alive.
+  // Public by the contract: a heartbeat reveals nothing and only marks an installation as active.
   'POST /api/heartbeat': { nobody: 200, bob: 200, body: () => ({ userId: ada.id }) },
 };
 
@@ -439,10 +439,10 @@ const nameOf = ({ method, path }: Endpoint) => `${method} ${path}`;
 
 type Ask = (method: string, path: string, body: unknown) => Promise<Answer>;
 
-/** What is Ada's after the last visit. */
+/** Ada's data after the last visit. */
 let left: unknown;
 
-/** Asks for what is Ada's, and makes sure that nothing of it comes back or changes. */
+/** Requests Ada's data and checks that the answer shows none and nothing changes. */
 async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<number> {
   const [method = '', template = ''] = name.split(' ');
   const path = template
@@ -465,7 +465,7 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
   return answer.status;
 }
 
-/** Where rows of Ada's are, with what tells when they were last looked at. */
+/** Tables with Ada's rows, each with its columns of observation times to ignore. */
 const TABLES = {
   agents: ['observed_at', 'updated_at'],
   sessions: ['last_seen_at'],
@@ -474,7 +474,7 @@ const TABLES = {
   ...{ agent_credentials: [], subscriptions: [], users: [], identities: [] },
 };
 
-/** All that is Ada's, but for when it was last looked at. */
+/** Returns all of Ada's data without observation times. */
 async function stateOfAda(): Promise<unknown> {
   const rows = (await textsOfRows(platform.db.asUser(ada.id), TABLES)).sort();
   const container = await platform.containers.inspect(agentId);
@@ -486,8 +486,8 @@ async function stateOfAda(): Promise<unknown> {
   };
 }
 
-describe('nothing of one user is shown to, changed or started by another', () => {
-  test('every declared endpoint is visited', () => {
+describe("isolation of a user's data from other users", () => {
+  test('the lists of this test name every declared endpoint', () => {
     const { web, backend, agents } = platform.dependencies;
     expect(Object.keys(WEB).sort()).toEqual(webEndpoints(web).map(nameOf).sort());
     expect(Object.keys(BACKEND).sort()).toEqual(backendEndpoints(backend).map(nameOf).sort());
@@ -496,7 +496,7 @@ describe('nothing of one user is shown to, changed or started by another', () =>
     expect(Object.keys(SUMMARIZER).sort()).toEqual(ofSummarizer.sort());
   });
 
-  test('a visit notices what is shown, and what is changed', async () => {
+  test('control: a visit fails if data is shown or changed', async () => {
     const asAda: Ask = (method, path, body) => platform.web(ada, method, path, { body });
     const look = visit('GET /api/agents/:id', missing, asAda);
     await expect(look).rejects.toThrow('to deeply equal');
@@ -507,68 +507,82 @@ describe('nothing of one user is shown to, changed or started by another', () =>
     await expect(visit(name, { ...missing, body }, silent)).rejects.toThrow('to deeply equal');
   });
 
-  test.each(Object.keys(WEB))('%s of the web API', async (name) => {
-    const entry = WEB[name];
-    if (!entry) throw new Error(name);
-    const asNobody: Ask = (method, path, body) => platform.web(undefined, method, path, { body });
-    expect(await visit(name, entry, asNobody)).toBe(entry.nobody);
-    const asBob: Ask = (method, path, body) => platform.web(bob, method, path, { body });
-    expect(await visit(name, entry, asBob)).toBe(entry.bob);
-  });
+  test.each(Object.keys(WEB))(
+    "%s of the web API keeps Ada's data from other callers",
+    async (name) => {
+      const entry = WEB[name];
+      if (!entry) throw new Error(name);
+      const asNobody: Ask = (method, path, body) => platform.web(undefined, method, path, { body });
+      expect(await visit(name, entry, asNobody)).toBe(entry.nobody);
+      const asBob: Ask = (method, path, body) => platform.web(bob, method, path, { body });
+      expect(await visit(name, entry, asBob)).toBe(entry.bob);
+    },
+  );
 
-  test.each(Object.keys(WEB))('%s of the web API by a key, beside a cookie', async (name) => {
-    const entry = WEB[name];
-    const declared = webEndpoints(platform.dependencies.web).find((each) => nameOf(each) === name);
-    if (!entry || !declared) throw new Error(name);
-    const asBobsProgram: Ask = (method, path, body) =>
-      platform.web(ada, method, path, { body, headers: { authorization: `Bearer ${bobsKey}` } });
-    const wantsSession = declared.auth === session || declared.auth === freshSession;
-    const takesSession = declared.auth === optionalSession;
-    const expected = wantsSession ? 403 : takesSession ? entry.nobody : entry.bob;
-    expect(await visit(name, entry, asBobsProgram)).toBe(expected);
-  });
+  test.each(Object.keys(WEB))(
+    '%s of the web API authenticates by the API key if a cookie is sent too',
+    async (name) => {
+      const entry = WEB[name];
+      const declared = webEndpoints(platform.dependencies.web).find(
+        (each) => nameOf(each) === name,
+      );
+      if (!entry || !declared) throw new Error(name);
+      const asBobsProgram: Ask = (method, path, body) =>
+        platform.web(ada, method, path, { body, headers: { authorization: `Bearer ${bobsKey}` } });
+      const wantsSession = declared.auth === session || declared.auth === freshSession;
+      const takesSession = declared.auth === optionalSession;
+      const expected = wantsSession ? 403 : takesSession ? entry.nobody : entry.bob;
+      expect(await visit(name, entry, asBobsProgram)).toBe(expected);
+    },
+  );
 
-  test.each(Object.keys(BACKEND))('%s of the backend', async (name) => {
-    const entry = BACKEND[name];
-    if (!entry) throw new Error(name);
-    const asNobody: Ask = (method, path, body) =>
-      call(platform.backendUrl, method, path, { body, headers: { 'x-user-id': ada.id } });
-    expect(await visit(name, entry, asNobody)).toBe(entry.nobody);
-    const byCookie: Ask = (method, path, body) =>
-      call(platform.backendUrl, method, path, { body, headers: { cookie: ada.cookie } });
-    expect(await visit(name, entry, byCookie)).toBe(entry.nobody);
-    const withAnotherKey: Ask = (method, path, body) =>
-      call(platform.backendUrl, method, path, {
-        body,
-        headers: { authorization: `Bearer ${bobsTokens[0]}`, 'x-user-id': ada.id },
-      });
-    expect(await visit(name, entry, withAnotherKey)).toBe(
-      entry.anotherKey ?? (entry.nobody === 401 ? 403 : 200),
-    );
-    const forBob: Ask = (method, path, body) => platform.backend(bob, method, path, { body });
-    expect(await visit(name, entry, forBob)).toBe(entry.bob);
-  });
+  test.each(Object.keys(BACKEND))(
+    "%s of the backend keeps Ada's data from other callers",
+    async (name) => {
+      const entry = BACKEND[name];
+      if (!entry) throw new Error(name);
+      const asNobody: Ask = (method, path, body) =>
+        call(platform.backendUrl, method, path, { body, headers: { 'x-user-id': ada.id } });
+      expect(await visit(name, entry, asNobody)).toBe(entry.nobody);
+      const byCookie: Ask = (method, path, body) =>
+        call(platform.backendUrl, method, path, { body, headers: { cookie: ada.cookie } });
+      expect(await visit(name, entry, byCookie)).toBe(entry.nobody);
+      const withAnotherKey: Ask = (method, path, body) =>
+        call(platform.backendUrl, method, path, {
+          body,
+          headers: { authorization: `Bearer ${bobsTokens[0]}`, 'x-user-id': ada.id },
+        });
+      expect(await visit(name, entry, withAnotherKey)).toBe(
+        entry.anotherKey ?? (entry.nobody === 401 ? 403 : 200),
+      );
+      const forBob: Ask = (method, path, body) => platform.backend(bob, method, path, { body });
+      expect(await visit(name, entry, forBob)).toBe(entry.bob);
+    },
+  );
 
-  test.each(Object.keys(AGENTS))("%s of the agents' listener", async (name) => {
-    const entry = AGENTS[name];
-    if (!entry) throw new Error(name);
-    const as = (headers: Record<string, string>): Ask => {
-      return (method, path, body) => call(platform.agentsUrl, method, path, { body, headers });
-    };
-    expect(await visit(name, entry, as({ 'x-user-id': ada.id }))).toBe(entry.nobody);
-    const key = { authorization: `Bearer ${platform.internalKey}`, 'x-user-id': ada.id };
-    expect(await visit(name, entry, as(key))).toBe(entry.nobody);
-    const statuses = [];
-    for (const token of bobsTokens) {
-      const headers = { authorization: `Bearer ${token}`, 'x-user-id': ada.id };
-      statuses.push(await visit(name, entry, as(headers)));
-    }
-    // One of the two is the gateway's, which opens nothing here.
-    expect(statuses.sort()).toEqual([entry.bob, 401]);
-  });
+  test.each(Object.keys(AGENTS))(
+    "%s of the agents' listener keeps Ada's data from other callers",
+    async (name) => {
+      const entry = AGENTS[name];
+      if (!entry) throw new Error(name);
+      const as = (headers: Record<string, string>): Ask => {
+        return (method, path, body) => call(platform.agentsUrl, method, path, { body, headers });
+      };
+      expect(await visit(name, entry, as({ 'x-user-id': ada.id }))).toBe(entry.nobody);
+      const key = { authorization: `Bearer ${platform.internalKey}`, 'x-user-id': ada.id };
+      expect(await visit(name, entry, as(key))).toBe(entry.nobody);
+      const statuses = [];
+      for (const token of bobsTokens) {
+        const headers = { authorization: `Bearer ${token}`, 'x-user-id': ada.id };
+        statuses.push(await visit(name, entry, as(headers)));
+      }
+      // One of the two tokens is the gateway's, which this listener refuses.
+      expect(statuses.sort()).toEqual([entry.bob, 401]);
+    },
+  );
 
   test.each(Object.keys(SUMMARIZER))(
-    '%s of the summarizer, which tells pages nothing of who asks',
+    "%s of the summarizer keeps the caller's headers from web pages",
     async (name) => {
       const entry = SUMMARIZER[name];
       if (!entry) throw new Error(name);
@@ -593,9 +607,9 @@ describe('nothing of one user is shown to, changed or started by another', () =>
   );
 });
 
-// Last: nothing of hers is there after it.
-describe('an account with a running agent that is deleted', () => {
-  test('leaves nothing, in the database, in Docker or in Temporal, and takes nothing of others', async () => {
+// Runs last, as it deletes Ada's account.
+describe('the deletion of an account with a running agent', () => {
+  test('deleting an account with an agent leaves nothing in the database, Docker or Temporal, and no other user loses data', async () => {
     const { db, log, temporal } = platform;
     const ofBob = async () => {
       const traces = await tracesOf(db, { ...bob, name: bob.email });

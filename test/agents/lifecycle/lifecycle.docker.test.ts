@@ -23,7 +23,7 @@ afterAll(() => platform?.close());
 
 const act = (id: string, action: string, query = '') =>
   platform.backend(ada, 'POST', `/api/agents/${id}/${action}${query}`);
-/** The history of an agent, read three at a time. */
+/** Reads the history of an agent, three entries a page. */
 async function onPages(id: string, listener: 'web' | 'backend') {
   const history: { operations: unknown[]; transitions: unknown[] } = {
     operations: [],
@@ -42,7 +42,7 @@ const operationsOf = async (id: string) =>
   (await platform.backend(ada, 'GET', `/api/agents/${id}/operations`)).body.operations;
 const dockerContainer = (id: string) => platform.docker.getContainer(containerName(id));
 
-/** Deletes the agent and waits until nothing is left of it. */
+/** Deletes the agent and waits until all its resources are removed. */
 async function deleteWholly(id: string): Promise<void> {
   const deleted = await platform.backend(ada, 'DELETE', `/api/agents/${id}`);
   expect([deleted.status, deleted.body]).toEqual([200, { id, deleted: true }]);
@@ -56,11 +56,11 @@ async function deleteWholly(id: string): Promise<void> {
   expect(await platform.resourcesOf(id)).toEqual([]);
 }
 
-/** Keeps the next stop of the container from ending for four seconds, or until it is killed. */
+/** Delays the container's next stop by four seconds, unless it is killed. */
 const holdStop = (id: string) => platform.tellAgent(id, { stopDelayMs: 4_000 });
 
-describe('an agent', () => {
-  test('goes from provisioning to running, with every step on record', async () => {
+describe('the life of an agent', () => {
+  test('an agent is provisioned until it runs, with every step in its history', async () => {
     const made = await platform.web(ada, 'POST', '/api/agents/provision', {
       body: { name: 'First' },
     });
@@ -97,7 +97,7 @@ describe('an agent', () => {
     await deleteWholly(id);
   });
 
-  test('is stopped, started and restarted, and waited for', async () => {
+  test('stops, starts and restarts an agent, waiting for each', async () => {
     const id = await platform.runningAgent(ada);
     const stopped = await act(id, 'stop', '?wait=60');
     expect(stopped.status).toBe(202);
@@ -143,7 +143,7 @@ describe('an agent', () => {
     await deleteWholly(id);
   });
 
-  test('does one thing at a time, and the same thing once', async () => {
+  test('an agent runs one operation at a time, and a repeated request returns the running one', async () => {
     const id = await platform.runningAgent(ada);
     await holdStop(id);
     const first = await act(id, 'stop');
@@ -179,7 +179,7 @@ describe('an agent', () => {
     await deleteWholly(id);
   });
 
-  test('is left alone by a change of nothing', async () => {
+  test('an update without changes starts no operation', async () => {
     const id = await platform.runningAgent(ada);
     const put = await platform.web(ada, 'PUT', `/api/agents/${id}`, { body: {} });
     expect([put.status, put.body]).toMatchObject([
@@ -190,7 +190,7 @@ describe('an agent', () => {
     await deleteWholly(id);
   });
 
-  test('takes on a new plan, provider and configuration', async () => {
+  test('applies a new plan, provider and configuration', async () => {
     const id = await platform.runningAgent(ada);
     const put = await platform.web(ada, 'PUT', `/api/agents/${id}`, {
       body: {
@@ -227,7 +227,7 @@ describe('an agent', () => {
     await deleteWholly(id);
   });
 
-  test('that ends by itself is started again', async () => {
+  test('restarts an agent whose container exits by itself', async () => {
     const id = await platform.runningAgent(ada);
     const before = await platform.containers.inspect(id);
     await platform.tellAgent(id, { exit: 1 });
@@ -240,15 +240,15 @@ describe('an agent', () => {
   });
 });
 
-describe('deletion', () => {
+describe('deletion of an agent', () => {
   const create = async () =>
     (await platform.backend(ada, 'POST', '/api/agents', { body: { name: randomUUID() } })).body.id;
 
-  test('takes an agent away while it is being provisioned', async () => {
+  test('deletes an agent that is being provisioned', async () => {
     await deleteWholly(await create());
   });
 
-  test('takes an agent away that is stopped, and again says so', async () => {
+  test('deletes a stopped agent, and answers a repeated deletion alike', async () => {
     const id = await platform.runningAgent(ada);
     await act(id, 'stop', '?wait=60');
     await deleteWholly(id);
@@ -257,7 +257,7 @@ describe('deletion', () => {
     expect((await platform.web(ada, 'DELETE', `/api/agents/${id}`)).status).toBe(404);
   });
 
-  test('ends what runs', async () => {
+  test('a deletion cancels a running operation', async () => {
     const id = await platform.runningAgent(ada);
     await holdStop(id);
     await act(id, 'stop');
@@ -265,7 +265,7 @@ describe('deletion', () => {
     await deleteWholly(id);
   });
 
-  test('twice at the same time is one', async () => {
+  test('two concurrent deletions are one', async () => {
     const id = await platform.runningAgent(ada);
     const both = await Promise.all(
       [1, 2].map(() => platform.backend(ada, 'DELETE', `/api/agents/${id}`)),
@@ -277,7 +277,7 @@ describe('deletion', () => {
     await deleteWholly(id);
   });
 
-  test('frees name and place in the plan at once', async () => {
+  test("a deletion frees the agent's name and its place in the plan at once", async () => {
     const bob = await platform.signUp('solo');
     const name = 'The only one';
     const id = await platform.runningAgent(bob, { name });
@@ -289,7 +289,7 @@ describe('deletion', () => {
     await until(async () => (await platform.resourcesOf(next)).length === 0);
   });
 
-  test('takes an agent away that never came up, with the reason told before', async () => {
+  test('deletes an agent that failed to provision and has reported the reason', async () => {
     const broken = await testPlatform({ env: { AGENT_RUNTIME_IMAGE: 'localhost:1/none:1' } });
     try {
       const user = await broken.signUp('solo');
@@ -309,7 +309,7 @@ describe('deletion', () => {
   });
 });
 
-/** The runtime's configuration file inside the container, as it stands in its archive. */
+/** Reads the runtime's configuration file from the container. */
 async function configIn(id: string): Promise<string> {
   const path = `${STATE_DIRECTORY}/${CONFIG_FILE}`;
   return text(await dockerContainer(id).getArchive({ path }));

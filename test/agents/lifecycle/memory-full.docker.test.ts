@@ -9,7 +9,7 @@ import { runInContainer } from '../../support/run-in-container.js';
 const MIB = 1024 ** 2;
 const LIMIT = 32 * MIB;
 
-// An operator raises the bound by starting the worker with another one.
+// Tests raise the limit as an operator does, by restarting the worker with a higher one.
 const disk: { -readonly [K in keyof DiskLimits]: DiskLimits[K] } = { floor: 0, volume: LIMIT };
 let platform: TestPlatform;
 let ada: TestUser;
@@ -33,7 +33,7 @@ const write = (id: string, file: string, mib: number) =>
      for (let i = 0; i < ${mib}; i++) fs.writeSync(file, Buffer.alloc(${MIB}, i));`,
   );
 
-/** Measures as the worker does, as if its period were over. */
+/** Measures volumes as the worker does when its interval is over. */
 async function measure(): Promise<void> {
   const { db: database, dockerHost: docker, log, settings, supervisors } = platform;
   const { memorySizes } = createWorkerServices({ settings, database, docker, log });
@@ -42,13 +42,13 @@ async function measure(): Promise<void> {
   await measureDue(parts, 0, new AbortController().signal);
 }
 
-/** Writes by the explorer. */
+/** Writes a file through the file explorer. */
 const browse = (agentId: string, content: string) =>
   platform.backend(ada, 'POST', '/api/browse/write', {
     body: { agentId, path: 'note.txt', content },
   });
 
-/** Bytes, as they were measured last. */
+/** Returns the bytes last measured for the agent. */
 async function takenBy(agentId: string): Promise<number> {
   const sql = 'SELECT bytes::float8 AS bytes FROM agent_volumes WHERE agent_id = $agentId';
   const [row] = await platform.db.asPlatform().query<{ bytes: number | null }>(sql, { agentId });
@@ -65,14 +65,14 @@ const toldOf = async (agentId: string) =>
   ).map(({ event }) => event);
 
 test(
-  'an agent that fills the disk is told of, then stopped, and starts when it may take more',
+  'an agent that fills its memory causes a notification, is stopped, and starts after the limit is raised',
   { tags: 'attack' },
   async () => {
     const [greedy, modest] = [
       await platform.runningAgent(ada),
       await platform.runningAgent(ada),
     ] as const;
-    // Nobody is told by a channel, so what is to be told stays to be looked at.
+    // Workers without delivery leave the notifications pending, where the test can read them.
     await platform.stopWorkers();
     await platform.startWorkers({ telling: false });
     const before = await platform.containers.inspect(modest);
@@ -103,7 +103,7 @@ test(
       .body;
     expect(operations[0]).toMatchObject({ operation: 'stop', status: 'succeeded' });
 
-    // Whoever starts it to write on is refused, and so is the watchdog.
+    // The owner's start is refused, and so is the watchdog's.
     const refused = await act(greedy, 'start');
     expect(refused.body).toMatchObject({
       status: 'failed',
@@ -140,7 +140,7 @@ test(
 );
 
 test(
-  'what is written to an agent that is stopped is measured as that of one that runs',
+  'measures files written to a stopped agent as those of a running one',
   { tags: 'attack' },
   async () => {
     const agent = await platform.runningAgent(ada);
@@ -153,7 +153,7 @@ test(
   },
 );
 
-test('memories are measured early while the disk is being filled', () => {
+test('measures memories early while the disk is filling up', () => {
   const pace = new MeasuringPace();
   const at = (free: number, low = false) => pace.periodAt({ total: 1_000, free, low });
   expect(at(500)).toBe(600_000);

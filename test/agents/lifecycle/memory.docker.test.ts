@@ -26,7 +26,7 @@ const volumesOf = async (id: string) =>
 const remember = (id: string, what: string) => writeMemory(platform.docker, id, 'memory', what);
 const recall = (id: string) => readMemory(platform.docker, id, 'memory');
 
-/** Somebody removes the container of a stopped agent, and the volume. */
+/** Stops an agent and removes its container and its volume. */
 async function lose(id: string): Promise<void> {
   expect((await act(id, 'stop')).body.status).toBe('succeeded');
   await platform.docker.getContainer(containerName(id)).remove();
@@ -39,7 +39,7 @@ async function deleteWholly(id: string): Promise<void> {
   await until(async () => (await platform.resourcesOf(id)).length === 0);
 }
 
-describe('a memory that is missing', () => {
+describe('a missing memory', () => {
   test('keeps its agent from starting, is told, and ends with reset-empty', async () => {
     const id = await platform.runningAgent(ada);
     await remember(id, 'all that it knew');
@@ -71,7 +71,7 @@ describe('a memory that is missing', () => {
     await deleteWholly(id);
   });
 
-  test('is replaced by an archive', async () => {
+  test('an archive replaces a missing memory', async () => {
     const id = await platform.runningAgent(ada);
     await remember(id, 'from the archive');
     expect((await act(id, 'reset-memory')).body.status).toBe('succeeded');
@@ -88,9 +88,9 @@ describe('a memory that is missing', () => {
   });
 });
 
-test('a volume of a newer state of the database outlives all that an older one does', async () => {
+test('a volume made after the restored database backup is never removed', async () => {
   const id = await platform.runningAgent(ada);
-  // A backup, after which the memory was reset; then the backup is restored.
+  // Simulates a database backup restored after the memory was reset.
   expect((await act(id, 'stop')).body.status).toBe('succeeded');
   expect((await act(id, 'reset-memory')).body.status).toBe('succeeded');
   const [older = '', newer = ''] = await volumesOf(id);
@@ -113,11 +113,11 @@ test('a volume of a newer state of the database outlives all that an older one d
   await platform.docker.getVolume(newer).remove();
 });
 
-test('a provisioning that is undone leaves a volume that was there before', async () => {
+test('undoing a failed provisioning keeps a volume that existed before', async () => {
   await platform.stopWorkers();
   const made = await platform.web(ada, 'POST', '/api/agents/provision', { body: { name: 'Back' } });
   const { id } = made.body.agent;
-  // The backup knows an agent as asked for that was made long ago.
+  // After a restored backup an agent can be pending whose volume was made long ago.
   const volume = { agentId: id, userId: ada.id };
   await platform.dockerHost.volumes.ensure(volume, 'a run that is over');
   await platform.asOwner(`UPDATE agents SET image = '127.0.0.1:9/none/such:1' WHERE id = '${id}'`);

@@ -27,7 +27,7 @@ async function start(options: PlatformOptions): Promise<TestPlatform> {
 
 const AGENT = { body: { name: 'one' } };
 
-/** An agent as it was put down while all was well. */
+/** Stores an agent as requested in normal operation. */
 async function agentOf(on: TestPlatform, userId: string): Promise<string> {
   const { agent } = await createAgent(on.db.asUser(userId), on.secrets, {
     id: randomUUID(),
@@ -43,7 +43,7 @@ async function agentOf(on: TestPlatform, userId: string): Promise<string> {
   return agent.id;
 }
 
-/** Lets the worker take up what is asked for and was not carried on, as after its usual patience. */
+/** Makes the worker resume requests that were left, without its usual delay. */
 async function recover(on: TestPlatform): Promise<void> {
   await on.db.asPlatform().query(`UPDATE operations SET looked_at = now() - interval '2 minutes'`);
   const { db: database, supervisors, log } = on;
@@ -54,7 +54,7 @@ async function recover(on: TestPlatform): Promise<void> {
 
 const BY = { actor: 'test', requestId: 'test' };
 
-test('the kill switch answers 503 to whoever wants an agent, and nothing else changes', async () => {
+test('the kill switch answers 503 to requests for new agents and changes nothing else', async () => {
   const on = await start({ workers: false, env: { PROVISIONING_ENABLED: 'false' } });
   const user = await on.signUp('solo');
   for (const refused of [
@@ -69,7 +69,7 @@ test('the kill switch answers 503 to whoever wants an agent, and nothing else ch
   expect(health.body).toMatchObject({ docker: 'available', provisioning: 'disabled' });
 });
 
-test('without Docker, /health says so, what needs containers is a 500, deleting still answers', async () => {
+test('without Docker /health reports it, requests that need containers are a 500, and deletion works', async () => {
   const on = await start({ dead: ['docker'] });
   const user = await on.signUp('solo');
   const id = await agentOf(on, user.id);
@@ -106,14 +106,14 @@ test('without Docker, /health says so, what needs containers is a 500, deleting 
   }
   const onWeb = await on.web(user, 'POST', '/api/agents/provision', AGENT);
   expect(onWeb.status).toBe(500);
-  // What needs no container is as always.
+  // Requests that need no container still work.
   expect((await on.backend(user, 'GET', `/api/agents/${id}`)).status).toBe(200);
   const deleted = await on.web(user, 'DELETE', `/api/agents/${id}`);
   expect(deleted.body).toEqual({ id, deleted: true });
   expect((await on.web(user, 'GET', '/api/agents')).body.count).toBe(0);
 });
 
-test('an agent that is not there is 404 for every operation, also without Docker and Temporal', async () => {
+test('an unknown agent is a 404 for every operation, also without Docker and Temporal', async () => {
   const on = await start({ workers: false, dead: ['docker', 'temporal'] });
   const [user, other] = [await on.signUp('solo'), await on.signUp('solo')];
   const operations = [
@@ -149,7 +149,7 @@ test('an agent that is not there is 404 for every operation, also without Docker
   }
 });
 
-test('what makes no sense is a 400 and what is not there a 404, also without Docker', async () => {
+test('an invalid request is a 400 and an unknown resource a 404, also without Docker', async () => {
   const on = await start({ workers: false, dead: ['docker'] });
   const user = await on.signUp('solo');
   const path = `/api/agents/${await agentOf(on, user.id)}`;
@@ -164,14 +164,15 @@ test('what makes no sense is a 400 and what is not there a 404, also without Doc
   }
 });
 
-describe('without a worker', () => {
-  test('what was taken back is carried out when it is asked for again', async () => {
+describe('agents without a worker', () => {
+  test('a withdrawn operation runs when it is requested again', async () => {
     const on = await start({});
     const user = await on.signUp('solo');
     const id = await on.runningAgent(user);
     const agent = await getAgent(on.db.asUser(user.id), id);
     const operationId = randomUUID();
-    // As when the worker was away: given up and taken back, and then it came to the supervisor.
+    // Simulates an absent worker: the request was withdrawn after a timeout and then reached the
+    // supervisor.
     await on.supervisors.request(supervisedOf(agent), 'stop', operationId, new Date(0));
     const stop = { id: operationId, kind: 'stop', by: BY } as const;
     const { requestedAt } = await requestOperation(on.db.asUser(user.id), agent, stop);
@@ -179,7 +180,7 @@ describe('without a worker', () => {
     await on.becomes(id, 'stopped');
   });
 
-  test('a request that its supervisor has is not taken back, another one is', async () => {
+  test('withdraws a pending request only if the supervisor has not received it', async () => {
     const on = await start({ workers: false });
     const user = await on.signUp('solo');
     const tenant = on.db.asUser(user.id);
@@ -197,7 +198,7 @@ describe('without a worker', () => {
   });
 });
 
-describe('without Temporal', () => {
+describe('agents without Temporal', () => {
   test('an agent is created all the same, and comes up when the worker takes it up', async () => {
     const on = await start({ dead: ['temporal'] });
     const user = await on.signUp('solo');

@@ -50,7 +50,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** As a supervisor that finds the agent well. */
+/** Records the observation of a supervisor that finds the agent well. */
 const watched = (memory = MEMORY) =>
   guard.watched(AGENT, memory, guard.lastStep('one'), () => Promise.resolve(CONTAINER));
 
@@ -61,14 +61,14 @@ function changed(entry: JournalEntry, id: string): JournalEntry {
   return withPast(entry, { id, from: 'running', cause: 'kill', reason: null, memory });
 }
 
-/** What a local repair has done and no supervisor knows. */
+/** Records a change by a local repair that no supervisor has acknowledged. */
 async function repairedHere(): Promise<void> {
   const entry = journal.get('one');
   if (entry) await journal.set(changed(entry, 'change'));
 }
 
-describe('the journal', () => {
-  test('says what should run to the next process, and not of what was removed', async () => {
+describe('journal', () => {
+  test('lists agents that should run for the next process, and no removed agents', async () => {
     await watched();
     expect(await onDisk()).toEqual({
       ...{ agentId: 'one', userId: 'user', containerId: 'container', volumes: ['memory'] },
@@ -78,7 +78,7 @@ describe('the journal', () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test('does not know an agent whose file is torn or of somebody else', async () => {
+  test('ignores a file that is torn or belongs to another agent', async () => {
     await watched();
     const [name = ''] = await readdir(folder);
     await writeFile(path.join(folder, 'other.json'), JSON.stringify(journal.get('one')));
@@ -87,21 +87,21 @@ describe('the journal', () => {
     expect(lines.some((line) => line.includes('cannot be read'))).toBe(true);
   });
 
-  test('knows all others where a file cannot be read at all', async () => {
+  test('reads all other files when some are unreadable', async () => {
     await watched();
     const entry = journal.get('one');
-    if (!entry) throw new Error('it has just been put down');
+    if (!entry) throw new Error('journal entry missing');
     const ids = Array.from({ length: 10 }, (_, at) => `agent-${at}`);
     for (const agentId of ids) {
       await journal.set({ ...entry, agentId });
-      // As a file on a broken disk: it is there, and gives nothing.
+      // A directory stands for a file that a broken disk cannot read.
       await mkdir(path.join(folder, `broken-${agentId}.json`));
     }
     const read = (await HostJournal.open(folder, log)).entries().map(({ agentId }) => agentId);
     expect(read.sort()).toEqual([...ids, 'one'].sort());
   });
 
-  test('keeps the last changes of an agent of which nobody takes anything in', async () => {
+  test('keeps the last 60 changes of an agent whose supervisor acknowledges none', async () => {
     await watched();
     let entry = journal.get('one');
     for (let n = 0; entry && n < 200; n++) entry = changed(entry, `change ${n}`);
@@ -109,18 +109,18 @@ describe('the journal', () => {
     expect(entry?.past.at(-1)?.id).toBe('change 199');
   });
 
-  test('says nothing of an agent of which it cannot say what is so now', async () => {
+  test('removes the file of an agent whose current entry cannot be stored', async () => {
     await watched();
     const entry = journal.get('one');
-    if (!entry) throw new Error('it has just been put down');
+    if (!entry) throw new Error('journal entry missing');
     await journal.set({ ...entry, userId: 'x'.repeat(300_000) });
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test('says in the end what was said last, however fast that follows', async () => {
+  test('stores the last of many rapid entries', async () => {
     await watched();
     const entry = journal.get('one');
-    if (!entry) throw new Error('it has just been put down');
+    if (!entry) throw new Error('journal entry missing');
     for (let since = 1; since <= 200; since++) {
       void journal.set({ ...entry, memory: { ...MEMORY, since } });
     }
@@ -133,7 +133,7 @@ describe('the journal', () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test('waits for the disk with each entry, and with the name of its file', async () => {
+  test('syncs each entry and its file name to the disk', async () => {
     const handle = await open(folder, 'r');
     const sync = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'sync');
     await handle.close();
@@ -142,7 +142,7 @@ describe('the journal', () => {
     sync.mockRestore();
   });
 
-  test('is kept in memory where nothing can be written', async () => {
+  test('keeps entries in memory when the disk is not writable', async () => {
     await writeFile(path.join(folder, 'file'), '');
     const elsewhere = await HostJournal.open(path.join(folder, 'file', 'journal'), log);
     const entry = { ...AGENT, ...{ containerId: 'c', volumes: [], past: [], memory: MEMORY } };
@@ -151,18 +151,18 @@ describe('the journal', () => {
   });
 });
 
-test('a disk that hangs keeps no operation waiting for ever', async () => {
+test('does not block an operation forever on a hanging disk', async () => {
   await watched();
   const [name = ''] = await readdir(folder);
   const hanging = path.join(folder, `${name}.new`);
   await promisify(execFile)('mkfifo', [hanging]);
   expect(await guard.operation('one', () => Promise.resolve('done'))).toBe('done');
-  // Who writes into a pipe waits until somebody reads it.
+  // A write to a pipe blocks until the pipe is read.
   await readFile(hanging);
   await journal.settled();
 });
 
-describe('an agent whose container has ended is brought up', () => {
+describe('restart of an ended container', () => {
   const entry: JournalEntry = {
     ...{ agentId: 'one', userId: 'user', containerId: 'container', volumes: [], past: [] },
     ...{ phase: 'running', memory: { ...MEMORY, since: 10 } },
@@ -172,22 +172,22 @@ describe('an agent whose container has ended is brought up', () => {
     memory: { ...entry.memory, state },
   });
 
-  test('unless it was stopped, or is being changed', () => {
+  test('leaves an agent down that was stopped or is being changed', () => {
     expect(shouldRun(entry, 0)).toBe(true);
     expect(shouldRun({ ...entry, phase: 'held' }, 0)).toBe(false);
     expect(shouldRun(inState('stopped'), 0)).toBe(false);
     expect(shouldRun(inState('repairing'), 0)).toBe(true);
   });
 
-  test('unless it is in a loop of crashes that is its own doing', () => {
+  test('leaves an agent down that causes its own crash loop', () => {
     expect(shouldRun(inState('crash_loop'), 0)).toBe(false);
     expect(shouldRun(inState('crash_loop'), 11)).toBe(false);
     expect(shouldRun(inState('crash_loop'), 10)).toBe(true);
   });
 });
 
-describe('an operation', () => {
-  test('has the agent left alone from before its first step on, on the disk', async () => {
+describe('operation under the guard', () => {
+  test("records the agent as held on the disk before the operation's first step", async () => {
     await watched();
     const seen = await guard.operation('one', onDisk);
     expect(seen?.phase).toBe('held');
@@ -195,24 +195,24 @@ describe('an operation', () => {
     expect(entry && shouldRun(entry, 0)).toBe(false);
   });
 
-  test('ends a local repair, and begins when that has ended', async () => {
+  test('aborts a local repair and begins after its end', async () => {
     const gate = new Gate();
     const steps: string[] = [];
     const repairing = guard.locally('one', async (signal) => {
       await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-      steps.push('told to end');
+      steps.push('aborted');
       await gate.pass();
       steps.push('ended');
     });
     const operation = guard.operation('one', () => Promise.resolve(steps.push('operation')));
     await others();
-    expect(steps).toEqual(['told to end']);
+    expect(steps).toEqual(['aborted']);
     gate.open();
     await Promise.all([repairing, operation]);
-    expect(steps).toEqual(['told to end', 'ended', 'operation']);
+    expect(steps).toEqual(['aborted', 'ended', 'operation']);
   });
 
-  test('keeps a local repair from beginning', async () => {
+  test('prevents a local repair during an operation', async () => {
     await watched();
     const gate = new Gate();
     const operation = guard.operation('one', gate.pass);
@@ -222,13 +222,13 @@ describe('an operation', () => {
     expect(await guard.locally('one', () => Promise.resolve())).toBe(true);
   });
 
-  test('is not undone by what is seen while it is under way', async () => {
+  test('keeps the agent held when a supervisor reports during the operation', async () => {
     await watched();
     await guard.operation('one', () => watched());
     expect(await onDisk()).toMatchObject({ phase: 'held' });
   });
 
-  test('is not overtaken by what was seen before it', async () => {
+  test('ignores an observation from before the operation', async () => {
     await watched();
     const glance = guard.lastStep('one');
     await guard.operation('one', () => Promise.resolve());
@@ -239,8 +239,8 @@ describe('an operation', () => {
   });
 });
 
-describe('a local repair', () => {
-  test('is made once at a time', async () => {
+describe('local repair under the guard', () => {
+  test('runs one local repair of an agent at a time', async () => {
     const gate = new Gate();
     const first = guard.locally('one', gate.pass);
     expect(await guard.locally('one', () => Promise.reject(new Error('never')))).toBe(false);
@@ -248,7 +248,7 @@ describe('a local repair', () => {
     expect(await first).toBe(true);
   });
 
-  test('and what it has done stands, whatever a supervisor sees or counts', async () => {
+  test('keeps the result of a local repair until its supervisor acknowledges it', async () => {
     await watched();
     const gate = new Gate();
     const newer = { ...MEMORY, since: 100, crashes: [100] };
@@ -266,14 +266,14 @@ describe('a local repair', () => {
     expect(journal.get('one')).toEqual(made);
     gate.open();
     await local;
-    // Its supervisor has not taken it in yet.
+    // The supervisor has not acknowledged the repair yet.
     await guard.crashed('one', newer);
     expect(journal.get('one')).toEqual(made);
     await watched(newer);
     expect(journal.get('one')).toEqual({ ...made, memory: newer });
   });
 
-  test('that is under way is waited for by a start of what was there, which may be given up', async () => {
+  test('delays a start until the local repair ends, unless the start is aborted', async () => {
     const gate = new Gate();
     const local = guard.locally('one', gate.pass);
     const steps: string[] = [];
@@ -290,8 +290,8 @@ describe('a local repair', () => {
   });
 });
 
-describe('what a supervisor counts or sees', () => {
-  test('is known from then on of an agent that should run, and of no other', async () => {
+describe('observations of a supervisor', () => {
+  test('records crashes and observations only of an agent that should run', async () => {
     await watched();
     const crashed = { ...MEMORY, crashes: [5] };
     await guard.crashed('one', crashed);
@@ -305,8 +305,8 @@ describe('what a supervisor counts or sees', () => {
   });
 });
 
-describe('a repair of the supervisor', () => {
-  test('waits for a local one, and is not made when that has done anything', async () => {
+describe('repair by the supervisor', () => {
+  test('waits for a local repair, and is refused when that has changed the agent', async () => {
     await watched();
     const gate = new Gate();
     const local = guard.locally('one', async () => {
@@ -325,7 +325,7 @@ describe('a repair of the supervisor', () => {
     expect(await guard.repair('one', never, kill, MEMORY)).toBe(true);
   });
 
-  test('that is given up does not wait', async () => {
+  test('stops waiting for a local repair when it is aborted', async () => {
     const gate = new Gate();
     const local = guard.locally('one', gate.pass);
     const abort = new AbortController();
@@ -336,11 +336,11 @@ describe('a repair of the supervisor', () => {
     await local;
   });
 
-  test('leaves word of how far it is', async () => {
+  test("records the progress of a supervisor's repair", async () => {
     await watched();
     await guard.started('one');
     expect(journal.get('one')?.phase).toBe('running');
-    // Before it kills.
+    // The phase is recorded before the kill.
     const seen = await guard.repair('one', never, onDisk, { ...MEMORY, repairAttempts: 1 });
     expect(seen).toMatchObject({ phase: 'killed', memory: { repairAttempts: 1 } });
     await guard.started('one');

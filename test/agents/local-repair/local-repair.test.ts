@@ -27,9 +27,9 @@ const { log, lines } = keptLog();
 let folder: string;
 let journal: HostJournal;
 let container: ScriptedContainer;
-/** What Docker tells, from when it is there on. */
+/** Docker events from its first connection on. */
 let events: ContainerEvent[];
-/** For how long the control plane has been away. */
+/** Milliseconds since the control plane became unavailable. */
 let awayForMs: number;
 let told: string[];
 let stop: AbortController;
@@ -76,7 +76,7 @@ function begin(guard = new AgentGuard(journal)): void {
     }
   }
   const repair = new LocalRepair({
-    // As much of it as is asked.
+    // Only the parts that LocalRepair uses.
     docker: { containers, events: told } as unknown as LocalRepairDependencies['docker'],
     ...{ journal, log, guard, limiters: hostLimiters(1) },
     reach: {
@@ -105,7 +105,7 @@ const isUp = () => journal.get('one')?.memory.state === 'running' && container.s
 const isInCharge = () =>
   lines.some((line) => line.includes('agents of this host are repaired locally'));
 
-test('an agent that may not start yet is started once it may', async () => {
+test('starts an agent once its start is allowed', async () => {
   let refusals = 0;
   container.onStart = () => {
     if (refusals++ >= 2) return;
@@ -119,7 +119,7 @@ test('an agent that may not start yet is started once it may', async () => {
   expect(lines.filter((line) => line.includes('cannot be repaired locally yet'))).toHaveLength(1);
 });
 
-test('nothing is done before the control plane was away for so long, nor once it is back', async () => {
+test("repairs nothing before the control plane's outage is long enough, or after its end", async () => {
   awayForMs -= 1;
   await known();
   begin();
@@ -127,7 +127,7 @@ test('nothing is done before the control plane was away for so long, nor once it
   expect([isInCharge(), container.did]).toEqual([false, []]);
   awayForMs += 1;
   await until(isUp);
-  // It is away as long as it was not reached again.
+  // The outage continues until the control plane is reached.
   awayForMs = 1;
   container.end();
   await until(() => causes()?.at(-1) === 'repaired');
@@ -138,7 +138,7 @@ test('nothing is done before the control plane was away for so long, nor once it
   expect(container.status).toBe('exited');
 });
 
-test('what was left to its supervisor is looked at again when Docker is back', async () => {
+test('checks an agent again that was left to its supervisor when Docker is back', async () => {
   container.id = 'another one';
   await known();
   begin();
@@ -148,7 +148,7 @@ test('what was left to its supervisor is looked at again when Docker is back', a
   await until(isUp);
 });
 
-test('what Docker has ended before it was lost has not crashed', async () => {
+test('counts no crash for an agent that ended before the connection to Docker was lost', async () => {
   events = [{ kind: 'connected', lostAt: container.finishedAt + 20_000 }];
   await known();
   begin();
@@ -156,7 +156,7 @@ test('what Docker has ended before it was lost has not crashed', async () => {
   expect(causes()).toEqual(['host_returned', 'healthy']);
 });
 
-test('what was begun is brought to its end at once, though its container runs', async () => {
+test('completes an unfinished start at once although the container runs', async () => {
   container.status = 'running';
   const starting = { ...WELL, state: 'starting' } as const;
   const begun = { ...CHANGE, cause: 'host_returned', memory: starting } as const;
@@ -166,10 +166,10 @@ test('what was begun is brought to its end at once, though its container runs', 
   expect(causes()).toEqual(['host_returned', 'healthy']);
 });
 
-describe('a supervisor', () => {
+describe('notification of supervisors', () => {
   const isTold = (times: number) => until(() => told.length === times);
 
-  test('is told of what was done once it can act, and of nothing else', async () => {
+  test('notifies a supervisor of local repairs once it can act, and of nothing else', async () => {
     awayForMs = 1;
     await known({ past: [CHANGE] });
     await known({ agentId: 'changed', phase: 'held', past: [CHANGE] });
@@ -182,7 +182,7 @@ describe('a supervisor', () => {
     expect(told).toEqual(['one']);
   });
 
-  test('is told of what was done later without regard to what it was told before', async () => {
+  test('notifies a supervisor of later repairs regardless of earlier notifications', async () => {
     awayForMs = 0;
     await known({ past: [CHANGE] });
     begin();
@@ -193,7 +193,7 @@ describe('a supervisor', () => {
     await isTold(2);
   });
 
-  test('is not remembered with an agent that is removed', async () => {
+  test('forgets the notifications of a removed agent', async () => {
     awayForMs = 0;
     await known({ past: [CHANGE] });
     begin();

@@ -50,7 +50,7 @@ interface Scene {
   readonly signal?: AbortSignal;
 }
 
-/** Has the agent attended to; answers what the journal says of it then. */
+/** Attends to the agent and returns its journal entry with the changes. */
 async function attend(
   container: ScriptedContainer,
   {
@@ -75,7 +75,7 @@ async function attend(
   } as unknown as LocalWatchdogDependencies;
   const isWell = await new LocalWatchdog(dependencies, known, signal).attend(absences, heard);
   const now = journal.get('one');
-  if (!now) throw new Error('it has just been put down');
+  if (!now) throw new Error('journal entry missing');
   return {
     ...now,
     isWell,
@@ -86,8 +86,8 @@ async function attend(
 const REPAIRED = ['degraded (kill)', 'repairing (kill)', 'running (repaired)'];
 const REPAIRING = { ...WELL, state: 'repairing', repairAttempts: 1, lastRepair: 1 } as const;
 
-describe('an agent whose container has ended', () => {
-  test('is killed, left in peace, started, given its grace and verified', async () => {
+describe('agent with an ended container', () => {
+  test('kills, pauses, starts and verifies an ended agent', async () => {
     const container = new ScriptedContainer(gateway);
     const endedAt = container.finishedAt;
     const phases: unknown[] = [];
@@ -95,24 +95,24 @@ describe('an agent whose container has ended', () => {
     const { changes, isWell, memory, past, phase } = await attend(container);
     expect(changes).toEqual(REPAIRED);
     expect([isWell, phase]).toEqual([true, 'running']);
-    // As the next process finds it that goes on where this one has died.
+    // The recorded phase lets another process continue if this one dies.
     expect([container.did, phases]).toEqual([['kill', 'start'], ['killed']]);
     const [kill, start] = container.steps.map(({ at }) => at);
     expect((start ?? 0) - (kill ?? 0)).toBeGreaterThanOrEqual(TIMES.pause - 1);
     expect(memory.since - (start ?? 0)).toBeGreaterThanOrEqual(TIMES.grace - 1);
-    // As of when it ended, not as of when that was seen.
+    // Dated by the end of the container, not by its detection.
     expect(past[0]?.memory.since).toBe(endedAt);
     expect(memory).toMatchObject({ repairAttempts: 1, crashes: [endedAt] });
   });
 
-  test('is not repaired where that is switched off', async () => {
+  test('does not repair an ended agent when repairs are switched off', async () => {
     const container = new ScriptedContainer(gateway);
     const settings = { ...SETTINGS, autoRepair: false };
     const { changes } = await attend(container, { given: { settings } });
     expect([changes, container.did]).toEqual([[], []]);
   });
 
-  test('is left alone from the third crash within the window on', async () => {
+  test('leaves an agent down after the third crash within the window', async () => {
     const container = new ScriptedContainer(gateway);
     const crashes = [container.finishedAt - 200_000, container.finishedAt - 100_000];
     const looping = await attend(container, { entry: { memory: { ...WELL, crashes } } });
@@ -121,18 +121,18 @@ describe('an agent whose container has ended', () => {
     expect(looping.memory.crashes).toEqual([...crashes, container.finishedAt]);
   });
 
-  test('and does so after each start, is given up after so many attempts', async () => {
+  test('stops repairing after the maximum of attempts when each start fails', async () => {
     const container = new ScriptedContainer(gateway);
     container.onStart = () => container.end();
     const { changes, memory } = await attend(container);
     expect(changes).toEqual(['degraded (kill)', 'repairing (kill)', 'crash_loop (repair_failed)']);
     expect(container.did).toEqual(['kill', 'start', 'kill', 'start']);
     expect(memory.repairAttempts).toBe(2);
-    // The crash itself, and two starts that came to nothing.
+    // The crash itself and two failed starts.
     expect(memory.crashes).toHaveLength(3);
   });
 
-  test('is told to have ended as Docker said, unless that was another end', async () => {
+  test('takes the cause from a Docker event only if the event is about the same end', async () => {
     const container = new ScriptedContainer(gateway);
     const death = { agentId: 'one', userId: 'user', containerId: 'container', exitCode: 137 };
     const heard = (at: number) => ({ ...death, cause: 'stop', at }) as const;
@@ -149,7 +149,7 @@ describe('an agent whose container has ended', () => {
     expect((await attend(out, { heard: heard(out.finishedAt) })).changes[0]).toBe('degraded (oom)');
   });
 
-  test('is not started when its container is another one by the time that it has its turn', async () => {
+  test('does not start an agent whose container was replaced while it waited for its turn', async () => {
     const container = new ScriptedContainer(gateway);
     const limiters = hostLimiters(1);
     const gate = new Gate();
@@ -163,7 +163,7 @@ describe('an agent whose container has ended', () => {
     expect(container.did).toEqual(['kill']);
   });
 
-  test('is left to its supervisor when it would have to be made anew, and only then', async () => {
+  test('leaves an agent to its supervisor only if its container must be recreated', async () => {
     const startedWith = (error: Error) => {
       const container = new ScriptedContainer(gateway);
       container.onStart = () => {
@@ -180,7 +180,7 @@ describe('an agent whose container has ended', () => {
     expect(dead.did).toEqual([]);
   });
 
-  test('is not touched, nor anything put down of it, once that was given up', async () => {
+  test('neither touches nor records an agent after an abort', async () => {
     const container = new ScriptedContainer(gateway);
     const signal = AbortSignal.abort();
     await expect(attend(container, { signal })).rejects.toMatchObject({ name: 'AbortError' });
@@ -188,8 +188,8 @@ describe('an agent whose container has ended', () => {
   });
 });
 
-describe('where an earlier process died over a repair', () => {
-  test('the crash that it has counted is not counted again', async () => {
+describe('repair interrupted by the death of a process', () => {
+  test('does not count a crash again that the dead process counted', async () => {
     const container = new ScriptedContainer(gateway);
     const at = container.finishedAt;
     const degraded = { ...WELL, state: 'degraded', since: at, crashes: [at] } as const;
@@ -198,7 +198,7 @@ describe('where an earlier process died over a repair', () => {
     expect(memory.crashes).toEqual([at]);
   });
 
-  test('what it has killed is started in the same attempt', async () => {
+  test('starts an agent killed by the dead process in the same attempt', async () => {
     const container = new ScriptedContainer(gateway);
     const entry = { phase: 'killed', memory: REPAIRING } as const;
     const { changes, memory } = await attend(container, { entry });
@@ -206,7 +206,7 @@ describe('where an earlier process died over a repair', () => {
     expect(memory).toMatchObject({ repairAttempts: 1, crashes: [] });
   });
 
-  test('what it has started and has ended since has failed its attempt', async () => {
+  test('counts a failed attempt for an agent that ended after its start by the dead process', async () => {
     const container = new ScriptedContainer(gateway);
     const entry = { phase: 'started', memory: REPAIRING } as const;
     const { changes, memory } = await attend(container, { entry });
@@ -216,13 +216,13 @@ describe('where an earlier process died over a repair', () => {
   });
 });
 
-describe('an agent that ended while Docker was away', () => {
+describe('agent that ended during a Docker outage', () => {
   const away = (container: ScriptedContainer) => ({
     from: container.finishedAt - 10_000,
     until: container.finishedAt + 10_000,
   });
 
-  test('is started, and no crash since then counts', async () => {
+  test('starts an agent that ended during a Docker outage and discards its crashes since then', async () => {
     const container = new ScriptedContainer(gateway);
     const absence = away(container);
     const crashes = [absence.from - 1_000, absence.from + 1_000];
@@ -236,14 +236,14 @@ describe('an agent that ended while Docker was away', () => {
     ]);
   });
 
-  test('is said to start once, however often it is tried', async () => {
+  test('records one start, however often it is tried', async () => {
     const container = new ScriptedContainer(gateway);
     const starting = { ...WELL, state: 'starting', since: Date.now() } as const;
     const scene = { entry: { memory: starting }, absences: [away(container)] };
     expect((await attend(container, scene)).changes).toEqual(['running (healthy)']);
   });
 
-  test('and does not come up has crashed, and is repaired where that is wanted', async () => {
+  test('counts a crash when the start fails, and repairs the agent unless repairs are off', async () => {
     const scene = (container: ScriptedContainer) => ({ absences: [away(container)] });
     gateway.answers = [503, 503, 200];
     const container = new ScriptedContainer(gateway);
@@ -263,15 +263,15 @@ describe('an agent that ended while Docker was away', () => {
   });
 });
 
-describe('an agent that does not answer', () => {
-  test('is asked once more before anything is done', async () => {
+describe('unresponsive agent', () => {
+  test('probes an unresponsive agent once more before it acts', async () => {
     gateway.answers = [503, 200];
     const container = Object.assign(new ScriptedContainer(gateway), { status: 'running' });
     const { changes, isWell } = await attend(container);
     expect([changes, container.did, isWell]).toEqual([[], [], true]);
   });
 
-  test('after its start is asked again, as often as a start may fail', async () => {
+  test('probes a restarted agent as often as its start may fail', async () => {
     gateway.answers = [503, 503, 503, 503, 200];
     const container = Object.assign(new ScriptedContainer(gateway), { status: 'running' });
     const { changes, memory } = await attend(container);

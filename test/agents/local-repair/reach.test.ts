@@ -3,10 +3,10 @@ import { ControlPlaneReach } from '../../../src/agents/local-repair/control-plan
 import { LOCAL_REPAIR_TIMES } from '../../../worker/local-repair.js';
 import { keptLog } from '../../support/platform-environment.js';
 
-/** Between two calls; as long is waited for one that is not answered or refused at once. */
+/** Milliseconds between two calls, and the time limit of a call. */
 const EVERY_MS = 50;
 
-/** For how long somebody is away, as it is known before each call; after it, the calls are over. */
+/** Returns the outage in milliseconds that is known before each call. */
 async function awayBefore(
   answers: readonly ('answered' | 'refused' | 'not answered')[],
 ): Promise<number[]> {
@@ -14,7 +14,7 @@ async function awayBefore(
   const known: number[] = [];
   const reach: ControlPlaneReach = new ControlPlaneReach(
     {
-      'who is always there': () => Promise.resolve(),
+      'always reachable': () => Promise.resolve(),
       somebody: () => {
         const answer = answers[known.length];
         known.push(reach.awayForMs);
@@ -30,30 +30,30 @@ async function awayBefore(
   return known;
 }
 
-test('one of them counts as away at the third refusal in a row, from the last answer on', async () => {
+test('counts a service as unavailable since its last answer after three refusals in a row', async () => {
   const known = await awayBefore(['answered', 'refused', 'refused', 'refused', 'refused']);
   expect(known.slice(0, 4)).toEqual([0, 0, 0, 0]);
-  // Three pauses between refusals, the shortest that there are; a timer is up to 1 ms early.
+  // Three of the shortest pauses between refusals; timers may be 1 ms early.
   expect(known[4]).toBeGreaterThan(3 * (EVERY_MS * 0.4 * 0.9 - 1));
   expect(known[5]).toBeGreaterThan(known[4] ?? 0);
 });
 
-test('who does not answer at all is away as well', async () => {
+test('counts a service as unavailable that never answers', async () => {
   const known = await awayBefore(['answered', 'not answered', 'not answered', 'not answered']);
   expect(known.slice(0, 4)).toEqual([0, 0, 0, 0]);
-  // Since before the last call that was answered: what happens from then on is not known.
+  // Counted from before the last answered call, since the state after it is unknown.
   expect(known[4]).toBeGreaterThan(3 * EVERY_MS);
 });
 
-test('it is there again with its first answer', async () => {
+test('counts a service as available after one answer', async () => {
   const known = await awayBefore(['refused', 'refused', 'refused', 'answered', 'refused']);
   expect(known[3]).toBeGreaterThan(0);
   expect(known.slice(4)).toEqual([0, 0]);
 });
 
-test('a host repairs by itself after 30 s, and as a supervisor does', () => {
+test('repairs locally after 30 s, with the pauses of a supervisor', () => {
   const { ask, away, grace, pause } = LOCAL_REPAIR_TIMES;
   expect({ away, pause, grace }).toEqual({ away: 30_000, pause: 5_000, grace: 30_000 });
-  // Three calls in a row are refused, or not answered, before.
+  // Three calls in a row fail or time out before that.
   expect(ask).toBeLessThan(away / 3);
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What gateways of scripted containers answer, one after the other; the last one from then on. */
+/** A fake gateway that sends its answers in order and repeats the last. */
 export class ScriptedGateway {
   answers: number[] = [200];
   readonly #server = createServer((_, response) => {
@@ -25,7 +25,7 @@ export class ScriptedGateway {
   }
 }
 
-/** An agent's container that has just ended, on an engine that does as the test says. */
+/** A fake container of an agent that has just ended. */
 export class ScriptedContainer {
   id = 'container';
   status = 'exited';
@@ -33,9 +33,9 @@ export class ScriptedContainer {
   oomKilled = false;
   startedAt = Date.now() - 3_600_000;
   finishedAt = Date.now() - 1_000;
-  /** What was done to it, and when. */
+  /** Steps done to the container, with their times. */
   readonly steps: { readonly step: string; readonly at: number }[] = [];
-  /** What comes of a kill or a start; it ends, or runs, when left out. */
+  /** Effect of a kill or a start; by default the container ends or runs. */
   onKill: () => void = () => undefined;
   onStart: () => void = () => undefined;
   readonly #gateway: ScriptedGateway;
@@ -44,7 +44,7 @@ export class ScriptedContainer {
     this.#gateway = gateway;
   }
 
-  /** The steps alone. */
+  /** Returns the steps without their times. */
   get did(): string[] {
     return this.steps.map(({ step }) => step);
   }

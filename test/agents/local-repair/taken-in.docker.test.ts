@@ -24,7 +24,7 @@ afterAll(async () => {
   await proxy?.close();
 });
 
-test('what the host has repaired without Temporal is told as of then, once Temporal is back', async () => {
+test('reports local repairs with their original times once Temporal is back', async () => {
   const id = await on.runningAgent(user);
   const shown = shownBy(on, user);
   await firstCheckIsMade(on, id);
@@ -36,7 +36,7 @@ test('what the host has repaired without Temporal is told as of then, once Tempo
     return state?.status === 'running' && Date.parse(state.startedAt ?? '') > killedAt;
   };
   await until(up);
-  // Its grace, and the verification.
+  // Covers the grace period and the verification.
   await until(() => Promise.resolve(on.logged.some((line) => line.includes('"repaired"'))));
   const { body: before } = await on.backend(user, 'GET', `/api/agents/${id}`);
   expect(before.watchdog).toMatchObject({ state: 'running', crashesInWindow: 0 });
@@ -59,7 +59,7 @@ test('what the host has repaired without Temporal is told as of then, once Tempo
     status: 'active',
     watchdog: { state: 'running', crashesInWindow: 1, repairAttempts: 1 },
   });
-  // From here on it is the supervisor's again.
+  // The supervisor controls the agent again.
   const stopped = await on.backend(user, 'POST', `/api/agents/${id}/stop?wait=60`);
   expect(stopped.body).toMatchObject({ operation: 'stop', status: 'succeeded' });
 });

@@ -1,6 +1,6 @@
 import type { WatchdogMemory } from '../../../src/types/watchdog.js';
 
-/** What is remembered of an agent that runs, and never did otherwise. */
+/** Watchdog memory of an agent that has always run well. */
 export const WELL: WatchdogMemory = {
   version: 1,
   state: 'running',

@@ -20,7 +20,7 @@ import { keptLog, testEnvironment } from '../../support/platform-environment.js'
 import { runInContainer } from '../../support/run-in-container.js';
 import { WELL } from './well.js';
 
-/** Nobody listens there: neither Temporal nor PostgreSQL is ever reached. */
+/** A port without a listener: neither Temporal nor PostgreSQL is reachable. */
 const NOWHERE = 'postgres://nobody@127.0.0.1:1/nothing';
 const TIMES = { ask: 200, away: 500, again: 500, tell: 15_000, pause: 300, grace: 500 };
 
@@ -45,7 +45,7 @@ afterEach(async () => {
 const { log, lines } = keptLog();
 const journalFolder = () => path.join(folder, 'host-journal', 'local');
 
-/** An agent that ran well when its supervisor was heard of last. */
+/** Creates an agent that ran well at its supervisor's last report. */
 async function knownAgent(entry: Partial<JournalEntry> = {}): Promise<AgentContainerSpec> {
   const spec = await own.spec({ image: await ensureTestImage(own.docker) });
   await own.host.networks.ensure(spec);
@@ -53,7 +53,7 @@ async function knownAgent(entry: Partial<JournalEntry> = {}): Promise<AgentConta
   await own.containers.ensure(spec);
   await own.containers.start(spec.agentId);
   const container = await own.containers.inspect(spec.agentId);
-  if (!container) throw new Error('it has just been started');
+  if (!container) throw new Error('container missing after its start');
   const { id: containerId, volumes } = container;
   const { agentId, userId } = spec;
   const journal = await HostJournal.open(journalFolder(), log);
@@ -63,7 +63,7 @@ async function knownAgent(entry: Partial<JournalEntry> = {}): Promise<AgentConta
   return spec;
 }
 
-/** The same but for what is given. */
+/** Returns the object with some members replaced. */
 function replacing<T extends object>(original: T, given: Partial<T>): T {
   return new Proxy(original, {
     get(target, name) {
@@ -74,7 +74,7 @@ function replacing<T extends object>(original: T, given: Partial<T>): T {
   });
 }
 
-/** A worker's local repair, as after its start. */
+/** Starts the local repair of a worker. */
 async function begin({
   repairs = true,
   ...given
@@ -106,7 +106,7 @@ const isUp = async ({ agentId, port }: AgentContainerSpec) => {
   return (await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => undefined))?.ok === true;
 };
 
-/** What the journal says of the agent, from another process. */
+/** Reads an agent's journal entry as another process would. */
 async function journaled(agentId: string): Promise<JournalEntry | undefined> {
   return (await HostJournal.open(journalFolder(), log)).get(agentId);
 }
@@ -114,7 +114,7 @@ async function journaled(agentId: string): Promise<JournalEntry | undefined> {
 const changesOf = (entry: JournalEntry | undefined) =>
   entry?.past.map(({ from, cause, memory: { state } }) => `${from} > ${state} (${cause})`);
 
-test('a killed container comes back though neither Temporal nor PostgreSQL is there', async () => {
+test('restarts a killed container while Temporal and PostgreSQL are unavailable', async () => {
   const agent = await knownAgent();
   await begin();
   const { Id: id } = await own.docker.getContainer(containerName(agent.agentId)).inspect();
@@ -138,7 +138,7 @@ test('a killed container comes back though neither Temporal nor PostgreSQL is th
   expect((await own.containers.inspect(agent.agentId))?.id).toBe(id);
 });
 
-test('what ended with the machine is started again, and no crash is counted', async () => {
+test('restarts a container that ended with the machine, without counting a crash', async () => {
   const agent = await knownAgent();
   await own.docker.getContainer(containerName(agent.agentId)).kill();
   await begin();
@@ -154,7 +154,7 @@ test('what ended with the machine is started again, and no crash is counted', as
   expect(entry.memory.crashes).toEqual([]);
 });
 
-test('what was stopped, is changed, loops, or is not as it was is left alone', async () => {
+test('leaves agents down that are stopped, being changed, in a crash loop or replaced', async () => {
   const held = await knownAgent({ phase: 'held' });
   const looping = await knownAgent({ memory: { ...WELL, state: 'crash_loop' } });
   const other = await knownAgent({ containerId: 'another one' });
@@ -171,7 +171,7 @@ test('what was stopped, is changed, loops, or is not as it was is left alone', a
   const docker = replacing(own.host, { containers: replacing(own.containers, { inspect }) });
   await begin({ docker });
   await until(() => isUp(known));
-  // It is looked at again and again, and the others would be with it.
+  // Repeated checks of the known agent would also have restarted the others.
   const seen = looks;
   await until(() => Promise.resolve(looks > seen + 2));
   for (const { agentId } of [held, looping, other, forgetful]) {
@@ -179,10 +179,10 @@ test('what was stopped, is changed, loops, or is not as it was is left alone', a
   }
 });
 
-test('a killed container comes back while PostgreSQL alone is away', async () => {
+test('restarts a killed container while only PostgreSQL is unavailable', async () => {
   const agent = await knownAgent();
   const answering = {
-    // As much of it as is asked.
+    // Only the parts that the local repair uses.
     connection: {
       withDeadline: (_: number, work: () => Promise<unknown>) => work(),
       workflowService: { describeNamespace: () => Promise.resolve({}) },
@@ -200,7 +200,7 @@ test('a killed container comes back while PostgreSQL alone is away', async () =>
   expect(changesOf(entry)?.at(-1)).toMatch(/> running/);
 });
 
-test('nothing is repaired as long as the database does not say that the host is this one', async () => {
+test('repairs nothing until the database confirms the identity of the host', async () => {
   const agent = await knownAgent();
   await own.docker.getContainer(containerName(agent.agentId)).kill();
   let [isOurs, asked] = [false, 0];
@@ -215,8 +215,8 @@ test('nothing is repaired as long as the database does not say that the host is 
   await until(() => isUp(agent));
 });
 
-describe('an agent that hangs though its container has not ended', () => {
-  /** Docker where what runs by now has done so for an hour: a start is given a minute to answer. */
+describe('unresponsive agent in a running container', () => {
+  /** Returns Docker with containers dated an hour back, past their minute to start. */
   function longRunning(): DockerHost {
     const before = new Date().toISOString();
     const anHourAgo = new Date(Date.now() - 60 * 60_000).toISOString();
@@ -228,7 +228,7 @@ describe('an agent that hangs though its container has not ended', () => {
     return replacing(own.host, { containers: replacing(own.containers, { inspect }) });
   }
 
-  /** Every process of the agent's stands still; Docker takes it for one that runs. */
+  /** Suspends all processes of the agent, which Docker still reports as running. */
   const standStill = ({ agentId }: AgentContainerSpec) =>
     runInContainer(own.docker, containerName(agentId), 'process.kill(-1, "SIGSTOP")');
   const paused = ({ agentId }: AgentContainerSpec) =>
@@ -239,11 +239,11 @@ describe('an agent that hangs though its container has not ended', () => {
     return now?.memory.state === 'running' && now.past.length > 0 && now;
   };
 
-  test('is killed and started again, also by the next worker, and has not crashed', async () => {
+  test('restarts a hanging agent without counting a crash, even after a change of worker', async () => {
     const standing = await knownAgent();
     const resting = await knownAgent();
     const repairing = { ...WELL, state: 'repairing', repairAttempts: 1, lastRepair: 1 } as const;
-    // The worker before died over it.
+    // The previous worker died during the repair.
     const left = await knownAgent({ phase: 'killed', memory: repairing });
     const recovered = await knownAgent({
       ...{ phase: 'killed', memory: repairing },
@@ -265,12 +265,12 @@ describe('an agent that hangs though its container has not ended', () => {
     const entry = await until(() => isRepaired(left));
     expect(changesOf(entry)).toEqual(['repairing > running (repaired)']);
     expect(entry.memory.repairAttempts).toBe(1);
-    // It answered before it was killed.
+    // The agent answered before it was killed.
     const { past } = await until(() => isRepaired(recovered));
     expect(past.at(-1)).toMatchObject({ from: 'repairing', cause: 'healthy' });
   });
 
-  test('is left as it is where repairs are switched off, and one that answers always', async () => {
+  test('restarts no hanging agent when repairs are off, and never a responsive agent', async () => {
     const hanging = await knownAgent();
     const well = await knownAgent();
     const startOf = async (agent: AgentContainerSpec) =>

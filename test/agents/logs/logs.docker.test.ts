@@ -28,7 +28,7 @@ const stream = (query = '', headers = {}) =>
     },
   });
 
-/** Reads until one satisfies, and goes. */
+/** Reads events until one matches, then disconnects. */
 async function readUntil(
   response: Response,
   last: (event: ReceivedEvent) => boolean,
@@ -50,7 +50,7 @@ describe("an agent's log", () => {
     await until(async () => (await history()).body.lines.length >= 6);
   });
 
-  test('is read back in pages, oldest line first', async () => {
+  test('reads the log back in pages, oldest line first', async () => {
     const last = await history('?limit=2');
     expect(last.status).toBe(200);
     expect(last.body).toEqual({
@@ -73,11 +73,14 @@ describe("an agent's log", () => {
     ]);
   });
 
-  test.each(['?limit=0', '?limit=1001', '?cursor=nonsense'])('refuses %s', async (query) => {
-    expect((await history(query)).status).toBe(400);
-  });
+  test.each(['?limit=0', '?limit=1001', '?cursor=nonsense'])(
+    'rejects the log query %s',
+    async (query) => {
+      expect((await history(query)).status).toBe(400);
+    },
+  );
 
-  test('is followed live, and resumed without a gap or a repeat', async () => {
+  test('follows the log live and resumes without a gap or a repeat', async () => {
     const response = await stream();
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toContain('text/event-stream');
@@ -103,7 +106,7 @@ describe("an agent's log", () => {
     await until(async () => (await active()).length === 0);
   });
 
-  test('stream is ended by whoever names it', async () => {
+  test('ends a log stream by its id', async () => {
     const response = await stream();
     const [open] = await until(async () => {
       const streams = await active();
@@ -129,7 +132,7 @@ describe("an agent's log", () => {
     expect((await stop()).status).toBe(404);
   });
 
-  test('shows no token of the agent', async () => {
+  test("redacts the agent's token in its log", async () => {
     const { body } = await platform.backend(ada, 'GET', `/api/agents/${agentId}/token`);
     expect(body).toEqual({
       id: agentId,
@@ -146,7 +149,7 @@ describe("an agent's log", () => {
     expect(read.text).not.toContain(body.token);
   });
 
-  test('ends with its container', async () => {
+  test('ends a log stream when its container ends', async () => {
     const response = await stream();
     await until(async () => (await active()).length === 1);
     await platform.backend(ada, 'POST', `/api/agents/${agentId}/stop?wait=60`);
@@ -155,7 +158,7 @@ describe("an agent's log", () => {
   });
 });
 
-test('an agent without a container has written nothing', async () => {
+test('returns an empty log for an agent without a container', async () => {
   const made = await platform.backend(ada, 'POST', '/api/agents', { body: { name: 'gone' } });
   agentId = made.body.id;
   await platform.becomes(agentId, 'active');

@@ -14,11 +14,11 @@ import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 const USER = 'operator';
 const MIB = 1024 ** 2;
 const LIMIT = 100 * MIB;
-/** What is the least bound of files, whatever the bytes. */
+/** The lowest limit on files, whatever the limit on bytes. */
 const MOST_FILES = 100_000;
 
 let database: TestDatabase;
-/** What each volume takes when it is measured; nothing of those that Docker does not measure. */
+/** Measured use of each volume; volumes without an entry cannot be measured by Docker. */
 const uses = new Map<string, Partial<VolumeUse>>();
 let sizes: MemorySizes;
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
       return Promise.resolve(found.map((use) => ({ ...nothing, ...use })));
     },
   };
-  // As much of it as is asked.
+  // Only the parts that the sizes use.
   const docker = { volumes, disk: { limit: LIMIT } } as unknown as DockerHost;
   sizes = new MemorySizes(database.db, docker, 'image');
 });
@@ -70,7 +70,7 @@ async function told({ agentId }: UsedMemory): Promise<number> {
 const requireRoom = ({ agentId }: UsedMemory) =>
   sizes.requireRoom({ agentId, userId: USER, host: 'here' });
 
-test('a memory that stays about as full is told of once, and anew when it had shrunk', async () => {
+test('a filling memory causes one notification, and another one only after it has shrunk', async () => {
   const filling = await memory();
   for (const mib of [85, 72, 85, 79]) await measured(filling, { bytes: mib * MIB });
   expect(await told(filling)).toBe(1);
@@ -81,13 +81,13 @@ test('a memory that stays about as full is told of once, and anew when it had sh
   expect(await told(filling)).toBe(2);
 });
 
-test('one that is full by the time that it is measured is told of by its stop alone', async () => {
+test('a memory that is full when first measured causes no notification besides that of its stop', async () => {
   const full = await memory();
   expect(await measured(full, { bytes: LIMIT })).toMatchObject({ bytes: String(LIMIT) });
   expect(await told(full)).toBe(0);
 });
 
-test('of what was not counted to its end no less is known than before', async () => {
+test('an incomplete measurement never lowers the recorded size', async () => {
   const large = await memory();
   await measured(large, { bytes: 50 * MIB, files: 900 });
   const partly = { bytes: 20 * MIB, files: 1_000, complete: false };
@@ -101,7 +101,7 @@ test('of what was not counted to its end no less is known than before', async ()
   });
 });
 
-test('one that could not be counted to its end, or not at all, is named, unless it is full', async () => {
+test('returns memories that could not be measured completely, except full ones', async () => {
   const [partly, full, refused] = [await memory(), await memory(), await memory()] as const;
   uses.set(partly.volume, { complete: false });
   uses.set(full.volume, { bytes: LIMIT, complete: false });
@@ -109,7 +109,7 @@ test('one that could not be counted to its end, or not at all, is named, unless 
   expect(await sizes.measure([refused])).toEqual([refused]);
 });
 
-test('agents are full by their bytes, or by their files', async () => {
+test("an agent's memory is full by its bytes or by its number of files", async () => {
   const [bytes, files, modest, stopped] = [
     await memory(),
     await memory(),
@@ -127,7 +127,7 @@ test('agents are full by their bytes, or by their files', async () => {
   );
 });
 
-test('one that was full may start once it has shrunk, and not before', async () => {
+test('an agent with a full memory may start only after the memory has shrunk', async () => {
   const full = await memory();
   await measured(full, { bytes: LIMIT });
   await expect(requireRoom(full)).rejects.toThrow(MemoryFullError);
@@ -135,7 +135,7 @@ test('one that was full may start once it has shrunk, and not before', async () 
   await requireRoom(full);
 });
 
-test('a volume that is another agent’s by now is not written down', async () => {
+test('does not record a volume that now belongs to another agent', async () => {
   const [one, other] = [await memory(), await memory()] as const;
   await measured(other, { bytes: MIB });
   const mixed = { ...one, volume: other.volume };

@@ -34,12 +34,12 @@ describe('the default model', () => {
     ['network', 'claude-opus-4-6'],
     ['collective', 'claude-sonnet-5-5'],
     ['solo', 'claude-haiku-5-5'],
-  ])('is on %s %s at Anthropic, and that is what is shown', (plan, model) => {
+  ])('the default model on the plan %s is %s at Anthropic, and is shown as such', (plan, model) => {
     expect(routeOf(DEFAULT, plan, 'openrouter', 'anthropic')[0]).toBe(`anthropic/${model}`);
     expect(shownModel(router('anthropic'), DEFAULT, plan)).toBe(model);
   });
 
-  test('is on label the best that it has, and on each what is served', () => {
+  test('the default model is the best one of the plan that a configured provider serves', () => {
     expect(shownModel(router('anthropic', 'gemini', 'openai'), DEFAULT, 'label')).toBe(
       'gemini-2.5-flash',
     );
@@ -47,7 +47,7 @@ describe('the default model', () => {
     expect(shownModel(router('groq'), DEFAULT, 'solo')).toBe('gpt-oss-120b');
   });
 
-  test('is on a plan with a quota stood in for by its other models', () => {
+  test("the default model falls back to the plan's other models on a plan with a quota", () => {
     expect(routeOf(DEFAULT, 'label', 'openrouter')).toEqual([
       'openrouter/google/gemini-2.5-flash',
       'openrouter/openai/gpt-6-luna',
@@ -55,7 +55,7 @@ describe('the default model', () => {
     ]);
   });
 
-  test('is not asked where nobody serves what the plan has', () => {
+  test('the default model is a 404 if no provider serves a model of the plan', () => {
     expect(() => routeOf(DEFAULT, 'label', 'anthropic')).toThrow(
       expect.objectContaining({ status: 404 }),
     );
@@ -65,8 +65,8 @@ describe('the default model', () => {
   });
 });
 
-describe('another model', { tags: 'attack' }, () => {
-  test('is asked for on plans that have it, and on no other', () => {
+describe('an explicit model', { tags: 'attack' }, () => {
+  test('an explicit model is allowed only on plans that include it', () => {
     const gpt4 = { model: 'gpt-4', aiProvider: 'openai', ownModel: 'gpt-6-luna' };
     expect(routeOf(gpt4, 'network', 'openai')[0]).toBe('openai/gpt-4');
     for (const plan of ['label', 'solo', 'collective'] as const) {
@@ -76,7 +76,7 @@ describe('another model', { tags: 'attack' }, () => {
   });
 
   test.each(['gpt-6.1-sol', 'openai/gpt-6.1-sol', 'openrouter/openai/gpt-6.1-sol'])(
-    'of one’s own is the one in the catalogue that it names: %s',
+    "a custom model's name is matched with the catalogue: %s",
     (name) => {
       expect(routeOf(custom(name), 'collective', 'openrouter', 'openai')).toEqual([
         'openai/gpt-6.1-sol',
@@ -87,7 +87,7 @@ describe('another model', { tags: 'attack' }, () => {
     },
   );
 
-  test('without a known price is none on a plan with a quota', () => {
+  test('a custom model without a known price is refused on a plan with a quota', () => {
     const mine = custom('my-own-model');
     for (const plan of ['label', 'solo', 'collective'] as const) {
       expect(() => requestedModelOf(mine, plan)).toThrow(RESTRICTED);
@@ -104,29 +104,29 @@ describe('another model', { tags: 'attack' }, () => {
     'a:online/b',
     'no-maker',
     'openrouter/auto',
-  ])('of OpenRouter’s that is more than a model is refused: %s', (name) => {
+  ])('refuses an OpenRouter name that requests more than a model: %s', (name) => {
     expect(() => requestedModelOf(custom(name, 'openrouter'), 'network')).toThrow(
       expect.objectContaining({ status: 400 }),
     );
-    // Also where it is asked only because the one that was wanted is not there.
+    // Also when OpenRouter is only the fallback for an unavailable provider.
     const elsewhere = custom(name, 'groq');
     expect(() => routeOf(elsewhere, 'network', 'openrouter')).toThrow(
       expect.objectContaining({ status: 400 }),
     );
   });
 
-  test('of OpenRouter’s may say who of those that serve it', () => {
+  test("an OpenRouter model's name may select among its providers", () => {
     expect(routeOf(custom('dear/model:nitro', 'openrouter'), 'network', 'openrouter')).toEqual([
       'openrouter/dear/model:nitro',
     ]);
   });
 
-  test.each([null, ''])('has to be named: %j', (name) => {
+  test.each([null, ''])('a custom model needs a name: %j', (name) => {
     expect(() => requestedModelOf(custom(name), 'network')).toThrow('config.model names no model');
   });
 });
 
-test('of a list each agent shows its own', () => {
+test('each agent of a list shows its own model', () => {
   const modelOf = shownModels(router('openai'), 'solo');
   const made = [DEFAULT, { ...DEFAULT, ownModel: 'gpt-4' }, custom('gpt-6-luna'), custom('gpt-4')];
   expect([...made, ...made].map(modelOf)).toEqual([

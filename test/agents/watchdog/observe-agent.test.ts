@@ -8,7 +8,7 @@ import type { AgentContainers } from '../../../src/docker/containers/agent-conta
 import type { ContainerState } from '../../../src/docker/containers/container-view.js';
 
 const seen = (state: Partial<ContainerState>, port = 1) => {
-  // What is not asked for here is not there.
+  // Only the parts that observeAgent uses.
   const containers = {
     inspect: () => Promise.resolve({ id: 'c', status: 'exited', ...state }),
   } as unknown as AgentContainers;
@@ -20,7 +20,7 @@ test.each([
   [128, 'exit'],
   [129, 'kill'],
   [137, 'kill'],
-])('a container that ended with %i has come to its end by %s', async (exitCode, death) => {
+])('a container with exit code %i counts as ended by %s', async (exitCode, death) => {
   expect(await seen({ exitCode })).toMatchObject({
     health: 'stopped',
     death,
@@ -28,12 +28,12 @@ test.each([
   });
 });
 
-test('one that ran out of memory has not been killed by somebody', async () => {
+test('a container that ran out of memory counts as oom, not as killed', async () => {
   expect(await seen({ exitCode: 137, oomKilled: true })).toMatchObject({ death: 'oom' });
 });
 
 test.each(['paused', 'restarting', 'dead'] as const)(
-  'one that is %s is unhealthy, and has not ended',
+  'a %s container is unhealthy and has not ended',
   async (status) => {
     const observation = await seen({ status });
     expect(observation).toMatchObject({
@@ -44,10 +44,10 @@ test.each(['paused', 'restarting', 'dead'] as const)(
   },
 );
 
-test('one that runs, and has had the time to start, is unhealthy when its gateway says so', async () => {
+test('a running container past its start time is unhealthy if its gateway says so', async () => {
   const gateway = createServer((_, response) => response.writeHead(503).end());
   await once(gateway.listen(0, '127.0.0.1'), 'listening');
-  const { port } = gateway.address() as AddressInfo; // TCP: never a string
+  const { port } = gateway.address() as AddressInfo; // a TCP address is never a string
   const startedAt = new Date(Date.now() - 3_600_000).toISOString();
   expect(await seen({ status: 'running', startedAt }, port)).toMatchObject({
     health: 'unhealthy',

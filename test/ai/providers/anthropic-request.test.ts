@@ -17,7 +17,7 @@ const sentMessages = (...messages: ChatMessage[]) => sent({ messages }).messages
 
 const refused = expect.objectContaining({ provider: 'anthropic', failure: 'bad_request' });
 
-test('a request goes to the Messages API with the key in its own header', () => {
+test('sends a request to the Messages API with the key in the x-api-key header', () => {
   const { url, headers } = wire();
   expect(url).toBe('https://api.anthropic.com/v1/messages');
   expect(headers).toEqual({
@@ -27,7 +27,7 @@ test('a request goes to the Messages API with the key in its own header', () => 
   });
 });
 
-test('an address that needs no key is sent none', () => {
+test('sends no key header if the provider has no API key', () => {
   const { headers } = anthropic.request(
     { ...PROVIDER, apiKey: undefined },
     { model: MODEL, messages: [HELLO] },
@@ -35,12 +35,12 @@ test('an address that needs no key is sent none', () => {
   expect(headers).not.toHaveProperty('x-api-key');
 });
 
-test('the smallest request has the limit that Anthropic wants', () => {
+test('sets max_tokens, which Anthropic requires, in the smallest request', () => {
   expect(sent()).toEqual({ model: MODEL, messages: [HELLO], max_tokens: 4096 });
 });
 
 describe('messages', () => {
-  test('system and developer messages stand apart, in their order', () => {
+  test('system and developer messages move to the system field in their order', () => {
     const body = sent({
       messages: [
         { role: 'system', content: 'Be short.' },
@@ -55,16 +55,16 @@ describe('messages', () => {
     expect(body.messages).toEqual([HELLO]);
   });
 
-  test('text of any script arrives as it was written', () => {
+  test('text of any script is sent unchanged', () => {
     const content = 'Grüße, 世界 👩‍👩‍👧‍👦 \u0000 \u2028 "\\" ' + 'ع'.repeat(3);
     expect(sentMessages({ role: 'user', content })).toEqual([{ role: 'user', content }]);
   });
 
-  test('only role and content are sent of a message', () => {
+  test('only the role and content of a message are sent', () => {
     expect(sentMessages({ ...HELLO, name: 'ada' })).toEqual([HELLO]);
   });
 
-  test('what may be kept in a cache is told', () => {
+  test('cache_control of a text part is passed through', () => {
     const content = [{ type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } }];
     expect(sentMessages({ role: 'user', content })).toEqual([{ role: 'user', content }]);
   });
@@ -84,7 +84,7 @@ describe('messages', () => {
     expect(messages).toEqual([{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }, HELLO]);
   });
 
-  test('an answer that was a refusal is told as text', () => {
+  test("an assistant's refusal is sent as text", () => {
     const content = [{ type: 'refusal', refusal: 'I will not.' }];
     expect(sentMessages(HELLO, { role: 'assistant', content })[1]).toEqual({
       role: 'assistant',
@@ -104,7 +104,7 @@ describe('messages', () => {
         content: [{ type: 'document', source: { type: 'url', url: 'https://a.b' } }],
       },
     ],
-  ])('%s is refused before it is sent', (_what, message) => {
+  ])('refuses before sending: %s', (_what, message) => {
     expect(() => sentMessages(message)).toThrow(refused);
   });
 });
@@ -123,7 +123,7 @@ describe('images', () => {
     });
   });
 
-  test('its type may be in capitals and have parameters', () => {
+  test('the media type of a data: URL may be in capitals and have parameters', () => {
     expect(image('data:IMAGE/JPEG;name=a.jpg;base64,/9j/').source).toEqual({
       type: 'base64',
       media_type: 'image/jpeg',
@@ -131,7 +131,7 @@ describe('images', () => {
     });
   });
 
-  test('an address becomes a url source, and what is unknown goes on', () => {
+  test('an https: URL becomes a url source, and cache_control is passed through', () => {
     const cache = { cache_control: { type: 'ephemeral' } };
     expect(image('https://example.com/a.png?b=ü', cache)).toEqual({
       type: 'image',
@@ -152,7 +152,7 @@ describe('images', () => {
     'data:image/svg+xml;base64,PHN2Zy8+',
     'data:image/png;base64',
     `data:image/png${';a=b'.repeat(100)};base64,iVBORw0KGgo=`,
-  ])('%j is refused before it is sent', (url) => {
+  ])('refuses the image URL %j before sending', (url) => {
     expect(() => image(url)).toThrow(refused);
   });
 });
@@ -167,7 +167,7 @@ describe('tools', () => {
     type: 'function',
     function: {
       name: 'get_weather',
-      description: 'Tells the weather',
+      description: 'Returns the weather',
       parameters: { type: 'object', properties: { city: { type: 'string' } } },
       strict: true,
     },
@@ -177,26 +177,26 @@ describe('tools', () => {
     expect(sent({ tools: [WEATHER] }).tools).toEqual([
       {
         name: 'get_weather',
-        description: 'Tells the weather',
+        description: 'Returns the weather',
         input_schema: WEATHER.function.parameters,
         strict: true,
       },
     ]);
   });
 
-  test('a function without parameters gets the schema that Anthropic wants', () => {
+  test('a function without parameters gets the empty object schema that Anthropic requires', () => {
     const now = { type: 'function', function: { name: 'now', strict: null } };
     expect(sent({ tools: [now] }).tools).toEqual([
       { name: 'now', input_schema: { type: 'object', properties: {} } },
     ]);
   });
 
-  test('Anthropic’s own tools, which cost more than tokens, are refused', () => {
+  test('refuses Anthropic’s own tools, which cost more than tokens', () => {
     const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 2 };
     expect(() => sent({ tools: [search] })).toThrow(refused);
   });
 
-  test('calls become tool_use, and the results of one round one message', () => {
+  test('calls become tool_use parts, and the results of one round become one message', () => {
     const messages = sentMessages(
       HELLO,
       {
@@ -233,7 +233,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('the results of two rounds stay apart', () => {
+  test('results of two rounds stay in separate messages', () => {
     const round = (id: string): ChatMessage[] => [
       { role: 'assistant', content: null, tool_calls: [call(id, 'now', '{}')] },
       { role: 'tool', tool_call_id: id, content: id },
@@ -248,7 +248,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('ids of another provider’s model are made such as Anthropic takes', () => {
+  test('call ids of another provider’s model are rewritten to characters that Anthropic accepts', () => {
     const messages = sentMessages(
       HELLO,
       { role: 'assistant', tool_calls: [call('functions.now:0', 'now', '{}')] },
@@ -259,7 +259,7 @@ describe('tools', () => {
   });
 
   test.each(['{"city":', '[1]', '"text"', 'null'])(
-    'arguments that are no JSON object are refused: %s',
+    'refuses arguments that are not a JSON object: %s',
     (input) => {
       const message = { role: 'assistant', tool_calls: [call('call_1', 'f', input)] };
       expect(() => sentMessages(HELLO, message)).toThrow(refused);
@@ -270,7 +270,7 @@ describe('tools', () => {
     ['calls that are no list', { role: 'assistant', tool_calls: 'f' }],
     ['a call without a function', { role: 'assistant', tool_calls: [{ id: 'call_1' }] }],
     ['a result of no call', { role: 'tool', content: '1' }],
-  ])('%s are refused', (_what, message) => {
+  ])('refuses %s', (_what, message) => {
     expect(() => sentMessages(HELLO, message)).toThrow(refused);
   });
 
@@ -282,11 +282,11 @@ describe('tools', () => {
       { type: 'function', function: { name: 'get_weather' } },
       { type: 'tool', name: 'get_weather' },
     ],
-  ])('the choice %j is said as %j', (choice, said) => {
+  ])('the tool choice %j is sent as %j', (choice, said) => {
     expect(sent({ tools: [WEATHER], tool_choice: choice }).tool_choice).toEqual(said);
   });
 
-  test('one call at a time is part of the choice', () => {
+  test('parallel_tool_calls: false is sent as part of the tool choice', () => {
     const one = (choice?: string) =>
       sent({ tools: [WEATHER], tool_choice: choice, parallel_tool_calls: false }).tool_choice;
     expect(one()).toEqual({ type: 'auto', disable_parallel_tool_use: true });
@@ -294,14 +294,14 @@ describe('tools', () => {
     expect(one('none')).toEqual({ type: 'none' });
   });
 
-  test('there is no choice without tools', () => {
+  test('sends no tool choice without tools', () => {
     const body = sent({ tools: [], tool_choice: 'auto', parallel_tool_calls: false });
     expect(body).not.toHaveProperty('tools');
     expect(body).not.toHaveProperty('tool_choice');
   });
 
   test.each([{ tools: 'f' }, { tools: ['f'] }, { tools: [{ type: 'function' }] }])(
-    'declarations that make no sense are refused: %j',
+    'refuses malformed tool declarations: %j',
     (request) => {
       expect(() => sent(request)).toThrow(refused);
     },
@@ -309,7 +309,7 @@ describe('tools', () => {
 });
 
 describe('settings', () => {
-  test('the newer name of the limit goes before the older', () => {
+  test('max_completion_tokens takes precedence over max_tokens', () => {
     expect(sent({ max_tokens: 10 }).max_tokens).toBe(10);
     expect(sent({ max_tokens: 10, max_completion_tokens: 20 }).max_tokens).toBe(20);
     expect(sent({ max_completion_tokens: 20 })).not.toHaveProperty('max_completion_tokens');
@@ -321,15 +321,15 @@ describe('settings', () => {
       ['END', ' \n', '.'],
       ['END', '.'],
     ],
-  ])('stop %j is said as %j', (stop, sequences) => {
+  ])('stop %j is sent as %j', (stop, sequences) => {
     expect(sent({ stop }).stop_sequences).toEqual(sequences);
   });
 
-  test.each([null, [], '\n'])('stop %j is not said', (stop) => {
+  test.each([null, [], '\n'])('stop %j is not sent', (stop) => {
     expect(sent({ stop })).not.toHaveProperty('stop_sequences');
   });
 
-  test('the temperature ends at Anthropic’s highest, and goes before top_p', () => {
+  test('the temperature is capped at Anthropic’s maximum and takes precedence over top_p', () => {
     expect(sent({ temperature: 0.3 })).toMatchObject({ temperature: 0.3 });
     expect(sent({ temperature: 1.7 })).toMatchObject({ temperature: 1 });
     expect(sent({ top_p: 0.9 })).toMatchObject({ top_p: 0.9 });
@@ -347,12 +347,12 @@ describe('settings', () => {
     ['claude-sonnet-5', false],
     ['claude-haiku-5-5-20260801', false],
     ['a-model-of-their-own', true],
-  ])('%s is sent a temperature: %j', (model, taken) => {
+  ])('%s accepts a temperature: %j', (model, taken) => {
     expect('temperature' in sent({ model, temperature: 0.5 })).toBe(taken);
     expect('top_p' in sent({ model, top_p: 0.5 })).toBe(taken);
   });
 
-  test('who asks is in the metadata, unless that says so already', () => {
+  test('the user is sent in the metadata unless the metadata already names one', () => {
     expect(sent({ user: 'u-1' }).metadata).toEqual({ user_id: 'u-1' });
     expect(sent({ user: 'u-1', metadata: { user_id: 'u-2' } }).metadata).toEqual({
       user_id: 'u-2',
@@ -360,12 +360,12 @@ describe('settings', () => {
     expect(sent({ metadata: { team: 'blue' } })).not.toHaveProperty('metadata');
   });
 
-  test('a stream is asked for only when it is wanted', () => {
+  test('stream is sent only if it is true', () => {
     expect(sent({ stream: true }).stream).toBe(true);
     expect(sent({ stream: false })).not.toHaveProperty('stream');
   });
 
-  test('a schema of the answer is held there too, beside other settings of the output', () => {
+  test('a JSON schema of the answer is sent in output_config beside its other settings', () => {
     const schema = { type: 'object', properties: {}, additionalProperties: false };
     const format = { type: 'json_schema', json_schema: { name: 'a', strict: true, schema } };
     expect(sent({ response_format: format, output_config: { effort: 'low' } })).toMatchObject({
@@ -374,7 +374,7 @@ describe('settings', () => {
     expect(sent({ response_format: { type: 'json_object' } })).not.toHaveProperty('output_config');
   });
 
-  test('what Anthropic knows besides is told, and nothing else', () => {
+  test("Anthropic's own chat settings are passed through, unsupported fields are not", () => {
     const own = {
       thinking: { type: 'enabled', budget_tokens: 2048 },
       top_k: 5,
@@ -395,7 +395,7 @@ describe('settings', () => {
     });
   });
 
-  test('what only OpenAI knows is left out', () => {
+  test('fields that only OpenAI supports are left out', () => {
     const theirs = {
       audio: {},
       frequency_penalty: 1,
@@ -421,7 +421,7 @@ describe('settings', () => {
   });
 });
 
-test('the request that came is not changed', () => {
+test('leaves the original request unchanged', () => {
   const request: ChatRequest = Object.freeze({
     model: MODEL,
     messages: Object.freeze([Object.freeze({ ...HELLO })]),

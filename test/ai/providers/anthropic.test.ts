@@ -17,7 +17,7 @@ const USAGE = {
   service_tier: 'standard',
 };
 
-/** A message as the Messages API answers with. */
+/** A message as returned by the Messages API. */
 const message = (content: readonly object[], others: object = {}) => ({
   id: 'msg_013Zva2CMHLNnXjNJJKqJ2EF',
   type: 'message',
@@ -46,11 +46,11 @@ function failureOf(work: () => unknown): ProviderError {
     if (error instanceof ProviderError) return error;
     throw error;
   }
-  throw new Error('it did not fail');
+  throw new Error('the call did not fail');
 }
 
-describe('an answer', () => {
-  test('is a chat completion with its text', () => {
+describe('answer', () => {
+  test('an answer becomes a chat completion with its text', () => {
     const body = message([
       { type: 'text', text: 'Grüezi, ' },
       { type: 'text', text: '世界 👋', citations: null },
@@ -80,7 +80,7 @@ describe('an answer', () => {
     });
   });
 
-  test('has the calls of tools, without what the provider thought and did itself', () => {
+  test('an answer with tool calls keeps them and drops thinking and server-side tool use', () => {
     const body = message(
       [
         { type: 'thinking', thinking: 'Hm.', signature: 'EqQB' },
@@ -116,12 +116,12 @@ describe('an answer', () => {
     ['tool_use', 'tool_calls'],
     ['refusal', 'content_filter'],
     ['something_new', 'stop'],
-  ])('that ended with %s says %s', (reason, said) => {
+  ])('the stop reason %s becomes the finish reason %s', (reason, said) => {
     const body = message([{ type: 'text', text: 'a' }], { stop_reason: reason });
     expect(answerJson(body).choices[0].finish_reason).toBe(said);
   });
 
-  test('that is a refusal has no text, and is counted', () => {
+  test('a refusal has no text, and its tokens are counted', () => {
     const body = message([], {
       stop_reason: 'refusal',
       stop_details: { type: 'refusal', category: 'cyber', explanation: null },
@@ -130,7 +130,7 @@ describe('an answer', () => {
     expect(answerJson(body).choices[0].message.content).toBe('');
   });
 
-  test('without a prompt cache counts what there is', () => {
+  test('usage without prompt cache counts is read correctly', () => {
     const usage = { input_tokens: 7, cache_read_input_tokens: null, output_tokens: 2 };
     expect(answer(message([], { usage })).usage).toEqual({ inputTokens: 7, outputTokens: 2 });
   });
@@ -139,7 +139,7 @@ describe('an answer', () => {
     ['overloaded_error', 'overloaded'],
     ['rate_limit_error', 'rate_limited'],
     ['of_a_new_kind', 'garbage'],
-  ])('that is the error %s inside is %s', (type, failure) => {
+  ])('an answer that contains the error %s fails as %s', (type, failure) => {
     expect(failureOf(() => answer(errorBody(type)))).toMatchObject({ failure });
   });
 
@@ -161,7 +161,7 @@ describe('an answer', () => {
   });
 });
 
-describe('a stream', () => {
+describe('stream', () => {
   const start = (usage: object = { ...USAGE, output_tokens: 1 }) => ({
     type: 'message_start',
     message: message([], { stop_reason: null, usage }),
@@ -235,7 +235,7 @@ describe('a stream', () => {
     return { stream, chunks: events.flatMap(read) };
   }
 
-  test('is made of chat completion chunks', () => {
+  test('a stream becomes chat completion chunks', () => {
     const { chunks, stream } = readAll(HELLO);
     const chunk = (said: object, reason: string | null = null) => ({
       id: 'msg_013Zva2CMHLNnXjNJJKqJ2EF',
@@ -253,7 +253,7 @@ describe('a stream', () => {
     expect(stream).toMatchObject({ ended: true, usage: { inputTokens: 1320, outputTokens: 15 } });
   });
 
-  test('ends with what was used when it is asked for', () => {
+  test('a stream ends with the usage if it is requested', () => {
     const { chunks } = readAll(HELLO, { stream_options: { include_usage: true } });
     expect(chunks.at(-1)).toMatchObject({
       choices: [],
@@ -262,7 +262,7 @@ describe('a stream', () => {
     expect(chunks.slice(0, -1).map(({ usage }) => usage)).toEqual([null, null, null, null]);
   });
 
-  test('has the calls of tools piece by piece, and no thought', () => {
+  test('a stream passes tool calls piece by piece, without thinking', () => {
     const { chunks } = readAll(TOOLS);
     const begun = (index: number, id: string, name: string) => ({
       tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }],
@@ -282,37 +282,37 @@ describe('a stream', () => {
     expect(chunks.at(-1).choices[0].finish_reason).toBe('tool_calls');
   });
 
-  test('counts the bytes of texts, thoughts and calls', () => {
+  test('a stream counts the bytes of texts, thinking and calls', () => {
     expect(readAll(HELLO).stream.bytes).toBe(Buffer.byteLength('Grüezi, 世界 👋'));
     const said = 'Hm.web_search{"query":"q"}get_weather{"city": "Zürich"}now';
     expect(readAll(TOOLS).stream.bytes).toBe(Buffer.byteLength(said));
   });
 
-  test('knows what was used from its first event on', () => {
+  test('a stream has a usage from its first event on', () => {
     const { stream, read } = open();
     expect(stream.usage).toBeUndefined();
     read(start());
     expect(stream.usage).toEqual({ inputTokens: 1320, outputTokens: 1 });
   });
 
-  test('counts what the provider’s own tools read later', () => {
+  test('a stream counts the input tokens that server-side tools add later', () => {
     const events = [start(), messageDelta('end_turn', { ...USAGE, input_tokens: 5000 }), stop];
     expect(readAll(events).stream.usage).toEqual({ inputTokens: 6300, outputTokens: 30 });
   });
 
-  test('that breaks off has not ended, and what it used is known', () => {
+  test('a stream that breaks off is not ended, and its usage is available', () => {
     for (let length = 1; length < HELLO.length; length++) {
       const { stream } = readAll(HELLO.slice(0, length));
       expect(stream).toMatchObject({ ended: false, usage: { inputTokens: 1320 } });
     }
   });
 
-  test('that is refused in the middle says so', () => {
+  test('a refusal in the middle of a stream ends with content_filter', () => {
     const { chunks } = readAll([...HELLO.slice(0, 5), messageDelta('refusal'), stop]);
     expect(chunks.at(-1).choices[0].finish_reason).toBe('content_filter');
   });
 
-  test('goes on past events and deltas of a new kind', () => {
+  test('a stream ignores unknown events and deltas', () => {
     const { chunks } = readAll([
       start(),
       { type: 'of_a_new_kind' },
@@ -331,7 +331,7 @@ describe('a stream', () => {
     ['rate_limit_error', 'rate_limited'],
     ['timeout_error', 'timeout'],
     ['of_a_new_kind', 'garbage'],
-  ])('with the error %s fails as %s', (type, failure) => {
+  ])('a stream with the error %s fails as %s', (type, failure) => {
     const { stream, read } = open();
     HELLO.slice(0, 4).forEach(read);
     expect(failureOf(() => read(errorBody(type)))).toMatchObject({ failure });
@@ -339,27 +339,27 @@ describe('a stream', () => {
   });
 
   test.each(['', '[DONE]', '<html>', 'null', '[]', '{}', '{"type":7}', '{"type":"message_start"}'])(
-    'with %j in it is garbage',
+    'a stream with the data %j is garbage',
     (data) => {
       const { stream } = open();
       expect(failureOf(() => stream.read({ data }))).toMatchObject({ failure: 'garbage' });
     },
   );
 
-  test('that begins in the middle, or goes on after its end, is garbage', () => {
+  test('a stream that begins in the middle or continues after its end is garbage', () => {
     expect(failureOf(() => open().read(text(0, 'a')))).toMatchObject({ failure: 'garbage' });
     expect(failureOf(() => open().read(stop))).toMatchObject({ failure: 'garbage' });
     const over = [...HELLO, text(0, 'a')];
     expect(failureOf(() => readAll(over))).toMatchObject({ failure: 'garbage' });
   });
 
-  test('with a call that has no name is garbage', () => {
+  test('a stream with a call that has no name is garbage', () => {
     const events = [start(), blockStart(0, { type: 'tool_use', id: 'toolu_1', input: {} })];
     expect(failureOf(() => readAll(events))).toMatchObject({ failure: 'garbage' });
   });
 });
 
-describe('an error', () => {
+describe('error', () => {
   const read = (status: number, body: unknown, headers: Record<string, string> = {}) =>
     anthropic.readError(
       status,
@@ -378,7 +378,7 @@ describe('an error', () => {
     [500, 'api_error', 'overloaded'],
     [504, 'timeout_error', 'timeout'],
     [529, 'overloaded_error', 'overloaded'],
-  ] as const)('%i %s is %s, by its type or its status', (status, type, failure) => {
+  ] as const)('status %i with %s is %s, by its type or its status', (status, type, failure) => {
     const expected = { provider: 'anthropic', failure, status };
     expect(read(status, errorBody(type))).toMatchObject(expected);
     expect(read(200, errorBody(type))).toMatchObject({ failure });
@@ -392,11 +392,11 @@ describe('an error', () => {
     [422, 'bad_request'],
     [408, 'timeout'],
     [302, 'garbage'],
-  ])('%i without a word is %s', (status, failure) => {
+  ])('status %i without a body is %s', (status, failure) => {
     expect(read(status, '')).toMatchObject({ failure, status });
   });
 
-  test('an account that has spent all, or is blocked, is one with a bad key', () => {
+  test('an account over its spend limit or on hold is reported as bad_key', () => {
     const spent = { error_code: 'enforced_spend_limit_reached' };
     expect(read(429, errorBody('rate_limit_error', spent))).toMatchObject({ failure: 'bad_key' });
     const held = { error_code: 'organization_on_hold', appeal_url: null };
@@ -409,13 +409,13 @@ describe('an error', () => {
     });
   });
 
-  test('says how long to wait', () => {
+  test('an error has the wait from Retry-After', () => {
     const headers = { 'retry-after': '7' };
     expect(read(429, errorBody('rate_limit_error'), headers).retryAfterMs).toBe(7_000);
     expect(read(429, errorBody('rate_limit_error')).retryAfterMs).toBeUndefined();
   });
 
-  test('never holds what the provider said', () => {
+  test("an error never contains the provider's message", () => {
     const error = read(401, errorBody('authentication_error'));
     expect(JSON.stringify([error, error.message, error.stack])).not.toContain('sk-ant-secret');
   });

@@ -31,8 +31,8 @@ const call = (id: string, name: string, json: string, signature?: string) => ({
   }),
 });
 
-describe('the address', () => {
-  test('names the model and the method, and the key is in a header', () => {
+describe('URL', () => {
+  test('the URL names the model and the method, and the key is in a header', () => {
     const { url, headers } = wire();
     expect(url).toBe(
       'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent',
@@ -43,25 +43,25 @@ describe('the address', () => {
     });
   });
 
-  test('asks for server-sent events when streaming', () => {
+  test('a streaming request has a URL that requests server-sent events', () => {
     expect(wire({ stream: true }).url).toMatch(
       /\/models\/gemini-2\.5-flash:streamGenerateContent\?alt=sse$/,
     );
   });
 
-  test('keeps a model name in its place', () => {
+  test('a model name is escaped in the URL', () => {
     expect(wire({ model: '../files?x=1#y z' }).url).toMatch(
       /\/v1beta\/models\/\.\.%2Ffiles%3Fx%3D1%23y%20z:generateContent$/,
     );
   });
 
-  test('cannot hold broken UTF-16: no such model', () => {
+  test('a model name with broken UTF-16 fails as unknown_model', () => {
     expect(() => wire({ model: 'gemini-\ud800' })).toThrow(
       expect.objectContaining({ failure: 'unknown_model' }),
     );
   });
 
-  test('needs no key where none is set', () => {
+  test('sends no key header if the provider has no API key', () => {
     const { headers } = gemini.request(
       { ...PROVIDER, apiKey: undefined },
       { model: 'gemini-2.5-flash', messages: [HELLO] },
@@ -71,7 +71,7 @@ describe('the address', () => {
 });
 
 describe('messages', () => {
-  test('the smallest request is the text alone', () => {
+  test('the smallest request contains the text alone', () => {
     expect(sent()).toEqual({
       contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],
       generationConfig: {},
@@ -98,14 +98,14 @@ describe('messages', () => {
     ]);
   });
 
-  test('text of any script arrives as it was written', () => {
+  test('text of any script is sent unchanged', () => {
     const content = 'Grüße, 世界 👩‍👩‍👧‍👦 \u0000 \u2028 "\\" عربى';
     expect(sent({ messages: [{ role: 'user', content }] }).contents[0].parts).toEqual([
       { text: content },
     ]);
   });
 
-  test('images go along as data or as an address', () => {
+  test('images are sent as inline data or as a URL', () => {
     const urls = [
       'data:image/png;base64,iVBORw0KGgo=',
       'data:image/webp;charset=utf-8;base64,PHN2Zz4=',
@@ -134,7 +134,7 @@ describe('messages', () => {
 
   test.each([
     ['a role that is not known', [{ role: 'critic', content: 'Hm' }]],
-    ['nothing but instructions', [{ role: 'system', content: 'Be short.' }]],
+    ['instructions alone', [{ role: 'system', content: 'Be short.' }]],
     ['a user who says nothing', [{ role: 'user' }]],
     ['content that is a number', [{ role: 'user', content: 5 }]],
     ['a part of a kind that is not known', [{ role: 'user', content: [{ type: 'smell' }] }]],
@@ -171,11 +171,11 @@ describe('messages', () => {
       `an image at "${url}"`,
       [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
     ]),
-  ])('%s cannot be asked', (_what, messages: readonly ChatMessage[]) => {
+  ])('refuses a request with %s', (_what, messages: readonly ChatMessage[]) => {
     expect(() => wire({ messages })).toThrow(refused);
   });
 
-  test('what cannot be asked is not told in the error', () => {
+  test('the error of a refused request does not contain its content', () => {
     const secret = 'my secret prompt';
     try {
       wire({ messages: [{ role: 'user', content: [{ type: 'text', text: [secret] }] }] });
@@ -204,7 +204,7 @@ describe('tools', () => {
     { role: 'user', content: 'Thanks' },
   ];
 
-  test('calls and their results go back, the results of one turn together', () => {
+  test('calls and results are sent back, with the results of one turn in one message', () => {
     expect(sent({ messages: TURN }).contents).toEqual([
       { role: 'user', parts: [{ text: 'Weather in Paris and Kyiv?' }] },
       {
@@ -236,7 +236,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('results of different turns stay apart', () => {
+  test('results of different turns stay in separate messages', () => {
     const assistant = (id: string) => ({ role: 'assistant', tool_calls: [call(id, 'f', '{}')] });
     const { contents } = sent({
       messages: [
@@ -259,7 +259,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('a model that wants signatures is told which calls another provider made', () => {
+  test('calls of another provider are marked with a dummy signature for models that require signatures', () => {
     const messages = [
       HELLO,
       {
@@ -292,7 +292,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('a schema passes unharmed, whatever is in it', () => {
+  test('any JSON schema of a tool is passed through unchanged', () => {
     const parameters = {
       type: 'object',
       $defs: { größe: { type: ['number', 'null'], minimum: -0.5, 'x-unknown': { deep: ['☃'] } } },
@@ -317,26 +317,26 @@ describe('tools', () => {
       { type: 'function', function: { name: 'now' } },
       { mode: 'ANY', allowedFunctionNames: ['now'] },
     ],
-  ])('the choice %j is told', (choice, functionCallingConfig) => {
+  ])('sends the tool choice %j', (choice, functionCallingConfig) => {
     expect(sent({ tools: [tool('now')], tool_choice: choice }).toolConfig).toEqual({
       functionCallingConfig,
     });
   });
 
-  test('a choice among no tools is not told, and cannot be required', () => {
+  test('a tool choice without tools is left out, and refused if it is required', () => {
     expect(sent({ tools: [], tool_choice: 'auto' })).not.toHaveProperty('toolConfig');
     expect(sent({ tools: [] })).not.toHaveProperty('tools');
     expect(() => wire({ tool_choice: 'required' })).toThrow(refused);
   });
 
-  test('tools and choices of another kind cannot be asked', () => {
+  test('refuses tools and choices of unknown kinds', () => {
     expect(() => wire({ tools: [{ type: 'custom', custom: { name: 'x' } }] })).toThrow(refused);
     expect(() => wire({ tools: [tool('now')], tool_choice: 'maybe' })).toThrow(refused);
   });
 });
 
 describe('settings', () => {
-  test('what OpenAI calls otherwise is translated, what only OpenAI knows left out', () => {
+  test("OpenAI settings are translated to Gemini's names, and those that only OpenAI supports left out", () => {
     expect(
       sent({
         max_tokens: 100,
@@ -368,12 +368,12 @@ describe('settings', () => {
     });
   });
 
-  test('the newer name of the limit goes before the older', () => {
+  test('max_completion_tokens takes precedence over max_tokens', () => {
     const { generationConfig } = sent({ max_tokens: 100, max_completion_tokens: 50 });
     expect(generationConfig).toEqual({ maxOutputTokens: 50 });
   });
 
-  test('answers can be asked for as JSON, by a schema that passes unharmed', () => {
+  test('a JSON answer can be requested, with a schema that is passed through unchanged', () => {
     const schema = { type: 'object', properties: { ä: { const: '☃' } }, 'x-own': [1] };
     const config = (format: object) => sent({ response_format: format }).generationConfig;
     expect(config({ type: 'text' })).toEqual({});
@@ -384,7 +384,7 @@ describe('settings', () => {
     expect(() => config({ type: 'grammar' })).toThrow(refused);
   });
 
-  test('what is meant for Gemini passes, but for a limit that is set otherwise', () => {
+  test("Gemini's own settings are passed through, except limits that have an OpenAI name", () => {
     const safetySettings = [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_ONLY_HIGH' }];
     const body = sent({
       max_tokens: 10,

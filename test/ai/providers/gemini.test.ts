@@ -35,7 +35,7 @@ const CALL = {
 const DEEP = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
 const DEEP_CALL = { functionCall: { name: 'f', args: { x: 'DEEP' } } };
 
-/** A `GenerateContentResponse`; without a reason to finish it is an event amid a stream. */
+/** A `GenerateContentResponse`; without a finish reason, an event in the middle of a stream. */
 const generated = (parts: readonly object[] | undefined, finishReason?: string, usage = USAGE) =>
   JSON.stringify({
     candidates: [{ content: { parts, role: 'model' }, finishReason, index: 0, safetyRatings: [] }],
@@ -65,8 +65,8 @@ function answer(text: string) {
   return { ...completion, body: JSON.parse(completion.json) };
 }
 
-describe('an answer', () => {
-  test('comes as a chat completion, without the thinking', () => {
+describe('answer', () => {
+  test('an answer becomes a chat completion without the thinking', () => {
     const { body, content, usage } = answer(
       generated([THOUGHT, { text: 'Привіт 👋' }, { text: '!', thoughtSignature: 'c2ln' }], 'STOP'),
     );
@@ -89,7 +89,7 @@ describe('an answer', () => {
     });
   });
 
-  test('calls tools, with the signature that has to go back', () => {
+  test('tool calls keep the thought signature that has to be sent back', () => {
     const { body, content } = answer(
       generated([THOUGHT, CALL, { functionCall: { name: 'now' } }], 'STOP'),
     );
@@ -115,7 +115,7 @@ describe('an answer', () => {
     });
   });
 
-  test('goes back to Gemini as it came', () => {
+  test('an answer is sent back to Gemini unchanged', () => {
     const { message } = answer(generated([{ text: 'Let me see.' }, CALL], 'STOP')).body.choices[0];
     const { body } = gemini.request(
       { baseUrl: 'http://localhost', apiKey: undefined },
@@ -137,7 +137,7 @@ describe('an answer', () => {
     ['RECITATION', 'content_filter'],
     ['OTHER', 'stop'],
     ['A_REASON_OF_TOMORROW', 'stop'],
-  ])('that ends for %s ends for %s', (reason, expected) => {
+  ])('the finish reason %s becomes %s', (reason, expected) => {
     const { body } = answer(generated([{ text: 'So' }], reason));
     expect(body.choices[0].finish_reason).toBe(expected);
   });
@@ -145,12 +145,12 @@ describe('an answer', () => {
   test.each([
     ['MAX_TOKENS', 'length'],
     ['SAFETY', 'content_filter'],
-  ])('may be empty for %s', (reason, expected) => {
+  ])('an answer may be empty when it ends with %s', (reason, expected) => {
     const [choice] = answer(generated(undefined, reason)).body.choices;
     expect(choice).toMatchObject({ finish_reason: expected, message: { content: '' } });
   });
 
-  test('without numbers has no usage', () => {
+  test('an answer without token counts has no usage', () => {
     const text = JSON.stringify({
       candidates: [{ content: { parts: [{ text: 'So' }] }, finishReason: 'STOP' }],
     });
@@ -162,15 +162,15 @@ describe('an answer', () => {
     ['MALFORMED_FUNCTION_CALL', 'garbage'],
     ['UNEXPECTED_TOOL_CALL', 'garbage'],
     ['MISSING_THOUGHT_SIGNATURE', 'bad_request'],
-  ])('is none after %s', (reason, failure) => {
+  ])('an answer that ends with %s is a failure', (reason, failure) => {
     expect(() => answer(generated([{ text: 'I will' }], reason))).toThrow(failsWith(failure));
   });
 
-  test('to a blocked prompt is a refusal', () => {
+  test('a blocked prompt is a refusal', () => {
     expect(() => answer(BLOCKED)).toThrow(failsWith('refused'));
   });
 
-  test('can be an error', () => {
+  test('an error in place of an answer is thrown', () => {
     expect(() => answer(failing(503, 'UNAVAILABLE'))).toThrow(
       failsWith('overloaded', { status: 503 }),
     );
@@ -193,7 +193,7 @@ describe('an answer', () => {
     ['silence for no known reason', generated(undefined, 'OTHER')],
     ['a number below nothing', generated([], 'STOP', { ...USAGE, promptTokenCount: -1 })],
     ['depth that nobody could write down', generated([DEEP_CALL], 'STOP').replace('"DEEP"', DEEP)],
-  ])('that makes no sense is garbage, and not told: %s', (_what, text) => {
+  ])('a malformed answer is garbage, and the error does not contain it: %s', (_what, text) => {
     try {
       answer(text);
       expect.unreachable();
@@ -204,7 +204,7 @@ describe('an answer', () => {
   });
 });
 
-describe('a stream', () => {
+describe('stream', () => {
   function stream(...events: readonly string[]) {
     return streamed({}, ...events);
   }
@@ -214,7 +214,7 @@ describe('a stream', () => {
     return { reader, chunks, deltas: chunks.map(({ choices: [choice] }) => choice?.delta) };
   }
 
-  test('comes in chunks of one completion', () => {
+  test('a stream becomes the chunks of one completion', () => {
     const { reader, chunks } = stream(
       generated([{ text: 'Прив' }]),
       generated([{ text: 'іт 👋' }], 'STOP'),
@@ -239,18 +239,18 @@ describe('a stream', () => {
     expect(reader.usage).toEqual({ inputTokens: 90, outputTokens: 470 });
   });
 
-  test('says nothing while the model thinks', () => {
+  test('a stream sends nothing while the model thinks', () => {
     const { deltas } = stream(generated([THOUGHT]), generated([{ text: 'Hi' }], 'STOP'));
     expect(deltas).toEqual([{ role: 'assistant', content: 'Hi' }, {}]);
   });
 
-  test('counts the bytes of texts, thoughts and calls', () => {
+  test('a stream counts the bytes of texts, thinking and calls', () => {
     const call = { functionCall: { name: 'now', args: { at: 'é' } } };
     const { reader } = stream(generated([THOUGHT, { text: 'Привіт' }]), generated([call], 'STOP'));
     expect(reader.bytes).toBe(Buffer.byteLength(`${THOUGHT.text}Привіт{"at":"é"}`));
   });
 
-  test('calls tools, each with its own place', () => {
+  test('each tool call of a stream has its own index', () => {
     const { chunks, deltas } = stream(
       generated([{ text: 'Let me see.' }]),
       generated([CALL, { functionCall: { name: 'now', args: {} } }]),
@@ -291,7 +291,7 @@ describe('a stream', () => {
     expect(chunks.at(-1).choices[0].finish_reason).toBe('tool_calls');
   });
 
-  test('tells what was used at its end, to those who ask', () => {
+  test('a stream ends with the usage if it is requested', () => {
     const { chunks } = streamed(
       { stream_options: { include_usage: true } },
       generated([{ text: 'Hi' }], undefined, { ...USAGE, candidatesTokenCount: 1 }),
@@ -302,7 +302,7 @@ describe('a stream', () => {
     expect(chunks.at(-1)).toMatchObject({ id: chunks[0].id, choices: [] });
   });
 
-  test('tells what was used when it comes after the end', () => {
+  test('a stream includes a usage that arrives after the finish reason', () => {
     const { chunks } = streamed(
       { stream_options: { include_usage: true } },
       JSON.stringify({ candidates: [{ finishReason: 'MAX_TOKENS', index: 0 }] }),
@@ -317,13 +317,13 @@ describe('a stream', () => {
     ]);
   });
 
-  test('that breaks off has not ended, and has used what it said so far', () => {
+  test('a stream that breaks off is not ended, and its latest usage counts', () => {
     const { reader } = stream(generated([{ text: 'Hi' }]));
     expect(reader.ended).toBe(false);
     expect(reader.usage).toEqual({ inputTokens: 90, outputTokens: 470 });
   });
 
-  test('of a blocked prompt is a refusal', () => {
+  test('a blocked prompt is a refusal in a stream too', () => {
     expect(() => stream(BLOCKED)).toThrow(failsWith('refused'));
   });
 
@@ -334,7 +334,7 @@ describe('a stream', () => {
     ['half an event', generated([], 'STOP').slice(0, -5), 'garbage'],
     ["another provider's event", '{"type":"ping"}', 'garbage'],
     ['an event of nothing', '', 'garbage'],
-  ])('can fail on its way: %s', (_what, data, failure) => {
+  ])('a stream fails in the middle with %s', (_what, data, failure) => {
     const reader = gemini.openStream({ ...REQUEST, stream: true });
     expect(reader.read({ data: generated([{ text: 'Hi' }]) })).toHaveLength(1);
     expect(() => reader.read({ data })).toThrow(failsWith(failure));
@@ -342,7 +342,7 @@ describe('a stream', () => {
   });
 });
 
-describe('an error', () => {
+describe('error', () => {
   const read = (status: number, text: string, headers: Record<string, string> = {}) =>
     gemini.readError(status, new Headers(headers), text);
 
@@ -362,13 +362,13 @@ describe('an error', () => {
     [500, 'INTERNAL', 'overloaded'],
     [503, 'UNAVAILABLE', 'overloaded'],
     [504, 'DEADLINE_EXCEEDED', 'overloaded'],
-  ])('%i %s is %s', (status, name, failure) => {
+  ])('status %i with %s is %s', (status, name, failure) => {
     const error = read(status, failing(status, name));
     expect(error).toEqual(failsWith(failure, { status, retryAfterMs: undefined }));
     expect(String(error)).not.toContain('secret');
   });
 
-  test('of a wrong key comes as an invalid argument', () => {
+  test('an invalid key, which Gemini reports as INVALID_ARGUMENT, is bad_key', () => {
     const details = [
       detail('ErrorInfo', {
         reason: 'API_KEY_INVALID',
@@ -380,7 +380,7 @@ describe('an error', () => {
     expect(read(400, failing(400, 'INVALID_ARGUMENT', details))).toEqual(failsWith('bad_key'));
   });
 
-  test('of a limit says how long to wait, in its details or in a header', () => {
+  test('a rate limit error has the wait from its details or from Retry-After', () => {
     const limited = (retryDelay: unknown) =>
       failing(429, 'RESOURCE_EXHAUSTED', [
         detail('Help', { links: [{ url: 'https://ai.google.dev/gemini-api/docs/rate-limits' }] }),
@@ -410,7 +410,7 @@ describe('an error', () => {
     [500, 'overloaded'],
     [502, 'overloaded'],
     [302, 'garbage'],
-  ])('without a body of Gemini is told by its status: %i is %s', (status, failure) => {
+  ])("an error without Gemini's body is classified by its status: %i is %s", (status, failure) => {
     const cutOff = failing(503, 'UNAVAILABLE').slice(0, 40);
     for (const text of ['', '<html>', 'null', '{"error":5}', '{"error":{"details":5}}', cutOff]) {
       expect(read(status, text)).toEqual(failsWith(failure, { status }));

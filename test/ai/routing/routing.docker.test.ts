@@ -16,7 +16,7 @@ import {
 import { ADMIN_EMAIL, testPlatform, type TestPlatform } from '../../support/platform.js';
 import { startAi, subscribed, type AiBackend } from './support.js';
 
-const ALL = Object.keys(PROVIDER_BASE_URLS) as ProviderName[]; // the record's own keys
+const ALL = Object.keys(PROVIDER_BASE_URLS) as ProviderName[]; // its keys are the provider names
 const ADMIN = { 'x-user-email': ADMIN_EMAIL };
 
 let providers: AiProviders;
@@ -49,12 +49,12 @@ async function start(...given: Given): Promise<AiBackend> {
   return backend;
 }
 
-/** All that are named fail, or all. */
+/** Makes the named providers fail, or all if none is named. */
 function failing(...names: ProviderName[]): void {
   for (const name of names.length === 0 ? ALL : names) providers.behave(name, fails(503));
 }
 
-/** Who is asked for this, one after the other, when nobody answers. */
+/** Returns the models requested for this body, in order, while every provider fails. */
 async function chainOf(backend: AiBackend, plan: string, body: object): Promise<string[]> {
   failing();
   const answer = await backend.chat(subscribed(plan), body);
@@ -62,7 +62,7 @@ async function chainOf(backend: AiBackend, plan: string, body: object): Promise<
   return providers.asked();
 }
 
-describe('a model that fails', () => {
+describe('failing model', () => {
   test.each<[ProviderName, string, string]>([
     ['openai', 'openai/gpt-6-luna', 'openai/gpt-6.1-sol'],
     ['gemini', 'gemini/gemini-2.5-flash', 'gemini/gemini-3.8-flash'],
@@ -71,7 +71,7 @@ describe('a model that fails', () => {
     ['openrouter', 'openrouter/openai/gpt-6-luna', 'openrouter/google/gemini-2.5-flash'],
     ['minimax', 'minimax/MiniMax-M3', 'minimax/MiniMax-M2.5'],
   ])(
-    'of %s is stood in for by its fallback, which the answer names',
+    'a failing model of %s is replaced by its fallback, which the answer names',
     async (name, primary, fallback) => {
       const backend = await start([name], { preferred: name });
       providers.behave(name, (request, response) =>
@@ -89,7 +89,7 @@ describe('a model that fails', () => {
     },
   );
 
-  test('is asked for elsewhere before another one is', async () => {
+  test('a failing model is requested from another provider before another model is', async () => {
     const backend = await start(ALL);
     const model = 'anthropic/claude-haiku-5-5';
     expect(await chainOf(backend, 'network', { model })).toEqual([
@@ -99,7 +99,7 @@ describe('a model that fails', () => {
     ]);
   });
 
-  test('is not stood in for by what the plan does not have', async () => {
+  test('a failing model is not replaced by a model that the plan does not include', async () => {
     const backend = await start(['openai', 'groq', 'anthropic']);
     expect(await chainOf(backend, 'label', { model: 'openai/gpt-6-luna' })).toEqual([
       'openai/gpt-6-luna',
@@ -109,7 +109,7 @@ describe('a model that fails', () => {
     ]);
   });
 
-  test('of a provider that is not configured is not there', async () => {
+  test('a model of a provider that is not configured is a 404', async () => {
     const backend = await start(['groq']);
     const answer = await backend.chat(subscribed('label'), { model: 'openai/gpt-6-luna' });
     expect([answer.status, answer.body.error]).toEqual([
@@ -121,7 +121,7 @@ describe('a model that fails', () => {
   test.each([
     ['refuses the content', 'content_policy_violation'],
     ['finds the request wrong', 'invalid_request_error'],
-  ])('because it %s has nobody else asked', async (_what, code) => {
+  ])('no other model is requested when the provider %s', async (_what, code) => {
     const backend = await start(ALL);
     providers.behave('openai', fails(400, code));
     const answer = await backend.chat(subscribed('label'), { model: 'openai/gpt-6-luna' });
@@ -129,7 +129,7 @@ describe('a model that fails', () => {
     expect(providers.asked()).toEqual(['openai/gpt-6-luna']);
   });
 
-  test('because the conversation is too long has one asked that takes more', async () => {
+  test('a conversation that is too long is sent to a provider that accepts longer ones', async () => {
     const backend = await start(ALL);
     providers.behave('groq', fails(400, 'context_length_exceeded'));
     const answer = await backend.chat(subscribed('label'), { model: 'groq/openai/gpt-oss-120b' });
@@ -137,7 +137,7 @@ describe('a model that fails', () => {
   });
 });
 
-describe('a kind of task', () => {
+describe('task type', () => {
   const openrouter = (...models: string[]) => models.map((model) => `openrouter/${model}`);
 
   test.each([
@@ -146,14 +146,14 @@ describe('a kind of task', () => {
     ['fast', ['openai/gpt-6-luna', 'google/gemini-2.5-flash', 'openai/gpt-oss-120b']],
     ['creative', ['anthropic/claude-sonnet-5.5', 'google/gemini-3.8-flash', 'openai/gpt-6-luna']],
   ])(
-    '%s has a primary and two fallbacks, in turn, through openrouter alone',
+    '%s has a primary model and two fallbacks, in order, through openrouter alone',
     async (taskType, models) => {
       const backend = await start(ALL, { preferred: 'openai' });
       expect(await chainOf(backend, 'network', { taskType })).toEqual(openrouter(...models));
     },
   );
 
-  test('is served by the first of them that answers', async () => {
+  test('a task is served by the first of its models that answers', async () => {
     const backend = await start(ALL);
     let asked = 0;
     providers.behave('openrouter', (request, response) =>
@@ -168,7 +168,7 @@ describe('a kind of task', () => {
     ]);
   });
 
-  test('is given only what the plan has', async () => {
+  test('a task is given only models of the plan', async () => {
     const backend = await start(ALL);
     const task = { taskType: 'reasoning' };
     const chains = {
@@ -198,14 +198,14 @@ describe('a kind of task', () => {
     },
   );
 
-  test('that the plan has a model for is given to that first', async () => {
+  test('a task is given first to its own model that the plan includes', async () => {
     const backend = await start(ALL);
     expect(await chainOf(backend, 'solo', { taskType: 'coding' })).toEqual(
       openrouter('openai/gpt-oss-120b', 'anthropic/claude-haiku-5.5', 'google/gemini-3.8-flash'),
     );
   });
 
-  test('of no tier goes to the preferred provider, and then to the others but minimax', async () => {
+  test('a task without a tier goes to the preferred provider, then to the others except minimax', async () => {
     const expected = [
       'groq/openai/gpt-oss-120b',
       'groq/openai/gpt-oss-20b',
@@ -220,14 +220,14 @@ describe('a kind of task', () => {
     }
   });
 
-  test('is answered without openrouter too', async () => {
+  test('a task is answered without openrouter too', async () => {
     const backend = await start(['anthropic', 'gemini'], { preferred: 'anthropic' });
     const answer = await backend.chat(subscribed('solo'), { taskType: 'coding' });
     expect(answer.body.model).toBe('anthropic/claude-haiku-5-5');
   });
 });
 
-test('minimax never stands in for anybody', async () => {
+test('minimax is never a fallback', async () => {
   const backend = await start(['minimax', 'openai', 'openrouter']);
   const own = { model: 'openrouter/minimax/minimax-m3' };
   for (const body of [{}, { taskType: 'fast' }, { model: 'openai/gpt-6-luna' }, own]) {
@@ -240,7 +240,7 @@ test('minimax never stands in for anybody', async () => {
   expect([answer.status, answer.body.model]).toEqual([200, 'minimax/MiniMax-M3']);
 });
 
-test('without any provider the answer says what to set', async () => {
+test('an answer without any provider names the setting to add', async () => {
   const backend = await start([], { preferred: 'groq' });
   const answer = await backend.chat(subscribed('solo'));
   expect(answer.status).toBe(503);
@@ -248,12 +248,12 @@ test('without any provider the answer says what to set', async () => {
 });
 
 test.each([{}, { stream: true }])(
-  'a slow primary leaves its fallback all its time: %j',
+  'a slow primary leaves its fallback the full timeout: %j',
   async (body) => {
     const backend = await start(['openai', 'openrouter'], { timeoutMs: 4_500 });
     providers.behave('openai', silent);
     providers.behave('openrouter', async (request, response) => {
-      await delay(2_400); // more than is left of the primary's time
+      await delay(2_400); // longer than the rest of the primary's timeout
       await sayHello(request, response);
     });
     const answer = await backend.chat(ADMIN, { ...body, model: 'openai/gpt-6-luna' });
@@ -263,7 +263,7 @@ test.each([{}, { stream: true }])(
   },
 );
 
-test('after two that take too long nobody else is asked', async () => {
+test('no other provider is requested after two timeouts', async () => {
   const backend = await start(['openai', 'openrouter', 'groq', 'gemini'], { timeoutMs: 200 });
   for (const name of ['openai', 'openrouter', 'groq', 'gemini'] as const) {
     providers.behave(name, silent);
@@ -273,10 +273,10 @@ test('after two that take too long nobody else is asked', async () => {
   expect(providers.asked()).toEqual(['openai/gpt-6-luna', 'openrouter/openai/gpt-6-luna']);
 });
 
-describe('a provider that keeps failing', () => {
+describe('provider that keeps failing', () => {
   const body = { model: 'openai/gpt-6-luna' };
 
-  test('is skipped, while another model of it is not', async () => {
+  test('a provider is skipped for the model that keeps failing, and used for another model', async () => {
     const backend = await start(['openai', 'openrouter']);
     failing('openai');
     for (let n = 0; n < 4; n++) expect((await backend.chat(ADMIN, body)).status).toBe(200);
@@ -292,7 +292,7 @@ describe('a provider that keeps failing', () => {
     expect(providers.asked()).toEqual(['openai/gpt-4']);
   });
 
-  test('half way through its streams is skipped too', async () => {
+  test('a provider whose streams break off is skipped too', async () => {
     const backend = await start(['openai', 'openrouter']);
     providers.behave('openai', (request, response) => {
       sendEvents(response, [chunk(request.model, { content: 'half' })], false);
@@ -306,7 +306,7 @@ describe('a provider that keeps failing', () => {
     expect([answer.status, providers.asked()]).toEqual([200, ['openrouter/openai/gpt-6-luna']]);
   });
 
-  test('is asked all the same before nobody is', async () => {
+  test('a failing provider is requested if there is no alternative', async () => {
     const backend = await start(['openai']);
     failing('openai');
     for (let n = 0; n < 3; n++) await backend.chat(ADMIN, body);
@@ -314,7 +314,7 @@ describe('a provider that keeps failing', () => {
     expect((await backend.chat(ADMIN, body)).body.model).toBe('openai/gpt-6-luna');
   });
 
-  test('or asks for a pause is left alone at once', async () => {
+  test('a provider that sends Retry-After is skipped at once', async () => {
     const backend = await start(['openai', 'openrouter']);
     providers.behave('openai', fails(429, undefined, { 'retry-after': '60' }));
     await backend.chat(ADMIN, body);
@@ -327,7 +327,7 @@ describe('a provider that keeps failing', () => {
   });
 });
 
-test('what was tried is in the log', async () => {
+test('the log lists the models tried', async () => {
   const backend = await start(['openai', 'openrouter']);
   failing('openai');
   const before = platform.logged.length;

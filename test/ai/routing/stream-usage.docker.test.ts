@@ -7,23 +7,23 @@ import { DEFAULT_MAX_OUTPUT } from '../../../src/ai/completion/token-bound.js';
 
 const REQUEST = { messages: [{ role: 'user', content: 'x'.repeat(400) }] };
 
-/** A stream of so many pieces and bytes, of which its provider says this. */
+/** Creates a stream with this many pieces and bytes, whose provider reports the usage `said`. */
 function used(said: TokenUsage | undefined, pieces: number, bytes = pieces * 4): StreamUsage {
-  // Its chunks are not asked for here.
+  // The test does not read its chunks.
   const stream = { usage: () => said, bytes: () => bytes } as CompletionStream;
   const usage = new StreamUsage(REQUEST, stream);
   for (let count = 0; count < pieces; count++) usage.countPiece();
   return usage;
 }
 
-test('a stream of which nothing is said has used about a token a piece, and a fourth of what was asked', () => {
+test('a stream without a reported usage counts a token per piece and a token per four request bytes', () => {
   const { inputTokens, outputTokens } = used(undefined, 30).soFar;
   expect(outputTokens).toBe(30);
   expect(inputTokens).toBeGreaterThan(100);
   expect(inputTokens).toBeLessThan(120);
 });
 
-test('one that is cut off has used what it sent, also where less was said at its beginning', () => {
+test('a stream that is cut off counts the pieces sent, even if its first usage was lower', () => {
   expect(used({ inputTokens: 7, outputTokens: 1 }, 30).soFar).toEqual({
     inputTokens: 7,
     outputTokens: 30,
@@ -31,12 +31,12 @@ test('one that is cut off has used what it sent, also where less was said at its
   expect(used({ inputTokens: 7, outputTokens: 50 }, 30).soFar.outputTokens).toBe(50);
 });
 
-test('however few pieces it comes in, four bytes are a token', () => {
+test('a stream counts a token per four bytes, however few its pieces', () => {
   expect(used(undefined, 1, 125_000).soFar.outputTokens).toBe(31_250);
   expect(used({ inputTokens: 7, outputTokens: 1 }, 1, 125_000).soFar.outputTokens).toBe(31_250);
 });
 
-test('one that says nothing thinks, as long as its answer may be', () => {
+test('a silent stream counts as thinking, at most up to its output limit', () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   try {
     const silent = used(undefined, 1, 0);
@@ -51,7 +51,7 @@ test('one that says nothing thinks, as long as its answer may be', () => {
   }
 });
 
-test('one that has come to its end has used what was said', () => {
+test('a complete stream counts the usage that the provider reported', () => {
   const whole = used({ inputTokens: 7, outputTokens: 28 }, 30);
   whole.complete();
   expect(whole.soFar).toEqual({ inputTokens: 7, outputTokens: 28 });

@@ -9,15 +9,15 @@ import { Router } from '../../../src/ai/routing/route.js';
 import { call, type Answer } from '../../support/http.js';
 import type { TestPlatform, TestUser } from '../../support/platform.js';
 
-/** A backend of its own, which knows of no failures yet. */
+/** A separate backend with no recorded provider failures. */
 export interface AiBackend {
   readonly url: string;
-  /** `POST /api/ai/chat` with the internal key; in a new conversation that says hello. */
+  /** Sends `POST /api/ai/chat` with the internal key; by default the conversation is "hello". */
   chat(headers: Readonly<Record<string, string>>, body?: object): Promise<Answer>;
   close(): Promise<void>;
 }
 
-/** Serves the AI API of a platform anew, with some of its providers. */
+/** Starts another AI API of a platform, with some of its providers. */
 export async function startAi(
   platform: TestPlatform,
   names: readonly ProviderName[],
@@ -59,13 +59,13 @@ export const subscribed = (plan: string): Record<string, string> => ({
   'x-billing-subscription-id': 'sub_1',
 });
 
-/** The key of a user's program. */
+/** Creates an API key for a user. */
 export async function apiKeyOf(platform: TestPlatform, user: TestUser): Promise<string> {
   const made = await platform.web(user, 'POST', '/api/keys', { body: { name: 'test' } });
   return made.body.key;
 }
 
-/** What is recorded of a user's calls, once all of it is. */
+/** Returns the usage rows of a user's calls once all are stored. */
 export async function usageOf(platform: TestPlatform, userId: string) {
   await platform.meter.flushed();
   return platform.db
@@ -76,7 +76,7 @@ export async function usageOf(platform: TestPlatform, userId: string) {
     );
 }
 
-/** A user's tokens of this month: used, and held for calls that are under way. */
+/** Returns a user's tokens of this month: used, and held for calls in flight. */
 export async function quotaOf(platform: TestPlatform, userId: string) {
   await platform.meter.flushed();
   const [row] = await platform.db
@@ -87,7 +87,7 @@ export async function quotaOf(platform: TestPlatform, userId: string) {
   return { used: Number(row?.used ?? 0), held: Number(row?.held ?? 0) };
 }
 
-/** Uses up a user's quota of this month but for so many tokens. */
+/** Uses up a user's quota of this month except for `tokens`. */
 export async function leave(
   platform: TestPlatform,
   user: TestUser,

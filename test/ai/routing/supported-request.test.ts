@@ -9,7 +9,7 @@ const parts = (...content: unknown[]): ChatBody => ({
   messages: [HELLO, { role: 'user', content }],
 });
 
-/** The field that is named as the one that is not passed on. */
+/** Returns the name of the field that is refused, or undefined. */
 function refusedIn(body: ChatBody): unknown {
   try {
     supportedRequest(body);
@@ -22,7 +22,7 @@ function refusedIn(body: ChatBody): unknown {
   return undefined;
 }
 
-describe('what costs more than what is held is refused by its name', () => {
+describe('refuses by name a field that could cost more than the held amount', () => {
   test.each([
     ['web_search_options', {}],
     ['web_search_options', { search_context_size: 'high' }],
@@ -81,7 +81,7 @@ describe('what costs more than what is held is refused by its name', () => {
     ['web_search', 'tools[1]'],
     [null, 'tools[1]'],
     [{ type: 'function' }, 'tools[1]'],
-  ])('a tool that is not the client’s own: %j', (tool, named) => {
+  ])('refuses a tool that is not a client function: %j', (tool, named) => {
     const own = { type: 'function', function: { name: 'look' } };
     expect(refusedIn(asking({ tools: [own, tool] }))).toBe(named);
   });
@@ -112,13 +112,13 @@ describe('what costs more than what is held is refused by its name', () => {
       undefined,
     ].map((url) => [{ type: 'image_url', image_url: { url } }, `${part}.image_url.url`] as const),
     [{ type: 'image_url', image_url: 'https://example.com/a.png' }, `${part}.image_url.url`],
-  ])('a part that is more than text and images: %j', (content, named) => {
+  ])('refuses a part that is neither text nor an image: %j', (content, named) => {
     expect(refusedIn(parts(content))).toBe(named);
   });
 });
 
-describe('what is passed on', () => {
-  test('is what every client asks for, as it came', () => {
+describe('fields passed on', () => {
+  test('passes on the usual fields of clients unchanged', () => {
     const body = asking({
       stream: true,
       stream_options: { include_usage: true },
@@ -152,7 +152,7 @@ describe('what is passed on', () => {
     expect(supportedRequest(body)).toEqual(body);
   });
 
-  test('is without what only says what happens anyway, and without what says nothing', () => {
+  test('drops fields that only state a default or are null', () => {
     const harmless = {
       store: false,
       service_tier: 'auto',
@@ -168,7 +168,7 @@ describe('what is passed on', () => {
     expect(supportedRequest(asking({ service_tier: 'default' }))).toEqual({ messages: [HELLO] });
   });
 
-  test('is of a conversation what was said, and not what a client got besides', () => {
+  test('keeps the sent fields of a message and drops those that only an answer has', () => {
     const call = { id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } };
     const said = { role: 'assistant', content: null, tool_calls: [call], reasoning_content: 'hm' };
     const result = { role: 'tool', tool_call_id: 'c', content: 'seen', name: 'look' };
@@ -177,7 +177,7 @@ describe('what is passed on', () => {
     expect(messages).toEqual([HELLO, said, result]);
   });
 
-  test('is of a part and a tool what we know of it', () => {
+  test('keeps the known fields of a part and a tool', () => {
     const cache_control = { type: 'ephemeral' };
     const kept = [
       { type: 'text', text: 'what is this?', cache_control },

@@ -20,8 +20,8 @@ const newName = () => `agent ${randomUUID()}`;
 const create = (user: TestUser | undefined, body: unknown, headers = {}) =>
   platform.backend(user, 'POST', '/api/agents', { body, headers });
 
-describe('the internal key', () => {
-  test('is needed: 401 without one, 403 with another', async () => {
+describe('internal key', () => {
+  test('the internal key is required: 401 without a key, 403 with a wrong key', async () => {
     const get = (headers: Record<string, string>) =>
       call(platform.backendUrl, 'GET', '/api/agents', { headers });
     const basic: Record<string, string> = { authorization: `Basic ${platform.internalKey}` };
@@ -41,7 +41,7 @@ describe('the internal key', () => {
     expect(inQuery.status).toBe(401);
   });
 
-  test('that is not configured makes the server misconfigured', async () => {
+  test('a backend without a configured internal key answers 500 Server misconfigured', async () => {
     const open = await testPlatform({ workers: false, env: { INTERNAL_API_KEY: undefined } });
     try {
       const refused = await open.backend(undefined, 'GET', '/api/agents');
@@ -53,7 +53,7 @@ describe('the internal key', () => {
 });
 
 describe('creating an agent on the backend', () => {
-  test('answers 201, and leads to its run', async () => {
+  test('creating an agent answers 201 with a link to the Temporal run', async () => {
     const user = await platform.signUp('network');
     const made = await create(user, {
       name: 'First',
@@ -99,12 +99,12 @@ describe('creating an agent on the backend', () => {
     ],
     [{ name: 'x', config: 'none' }, 'config must be an object'],
     [{ name: 'x', config: { plan: 5 } }, 'config.plan must be text'],
-  ])('of %j is a 400', async (body, error) => {
+  ])('creating an agent answers 400 to the body %j', async (body, error) => {
     const refused = await create(await platform.signUp('network'), body);
     expect([refused.status, refused.body.error]).toEqual([400, error]);
   });
 
-  test('on the plan free, or for somebody without a plan, is a 402', async () => {
+  test('creating an agent answers 402 on the plan free or to a user without a plan', async () => {
     const body = { name: 'x', config: { plan: 'free' } };
     for (const user of [undefined, await platform.signUp('network')]) {
       const refused = await create(user, body);
@@ -122,17 +122,20 @@ describe('creating an agent on the backend', () => {
     ['gpt-4', {}],
     ['custom', { model: 'openai/gpt-6.1-sol' }],
     ['custom', { model: 'a-model-that-nobody-knows' }],
-  ])('for a model that the plan does not have is a 403: %s %j', async (model, config) => {
-    const user = await platform.signUp('solo');
-    const refused = await platform.backend(user, 'POST', '/api/deployments', {
-      body: { name: newName(), model, config },
-    });
-    expect([refused.status, refused.body.code]).toEqual([403, 'MODEL_RESTRICTED']);
-    expect(refused.body.allowedModels).toContain('openai/gpt-6-luna');
-    expect((await platform.backend(user, 'GET', '/api/agents')).body).toEqual([]);
-  });
+  ])(
+    'creating an agent answers 403 for a model that the plan does not include: %s %j',
+    async (model, config) => {
+      const user = await platform.signUp('solo');
+      const refused = await platform.backend(user, 'POST', '/api/deployments', {
+        body: { name: newName(), model, config },
+      });
+      expect([refused.status, refused.body.code]).toEqual([403, 'MODEL_RESTRICTED']);
+      expect(refused.body.allowedModels).toContain('openai/gpt-6-luna');
+      expect((await platform.backend(user, 'GET', '/api/agents')).body).toEqual([]);
+    },
+  );
 
-  test('shows the model that is really asked', async () => {
+  test('a new agent shows the model that its requests use', async () => {
     const user = await platform.signUp('solo');
     const config = { model: 'openai/gpt-6-luna' };
     for (const [body, model] of [
@@ -147,14 +150,14 @@ describe('creating an agent on the backend', () => {
     }
   });
 
-  test('for a user who is not there is a 404', async () => {
+  test('creating an agent answers 404 for an unknown user', async () => {
     const refused = await platform.backend({ id: 'nobody' }, 'POST', '/api/agents', {
       body: { name: 'x' },
     });
     expect([refused.status, refused.body.error]).toEqual([404, 'User not found']);
   });
 
-  test("on nobody's behalf makes it the operator's", async () => {
+  test('an agent created without a user belongs to the operator', async () => {
     const made = await create(undefined, { name: newName() });
     expect(made.status).toBe(201);
     const operator = { id: 'operator' };
@@ -165,24 +168,31 @@ describe('creating an agent on the backend', () => {
   test.each([
     ['label', 1],
     ['solo', 3],
-  ] as const)('on the plan %s stops at %d with a 402', async (plan, limit) => {
-    const user = await platform.signUp(plan);
-    const made = [];
-    for (let n = 0; n <= limit; n++) made.push(create(user, { name: newName() }));
-    const answers = await Promise.all(made);
-    const refused = answers.filter(({ status }) => status === 402);
-    expect(answers.filter(({ status }) => status === 201)).toHaveLength(limit);
-    expect(refused).toHaveLength(1);
-    expect(refused[0]?.body).toMatchObject({ code: 'AGENT_LIMIT_REACHED', current: limit, limit });
-  });
+  ] as const)(
+    'the plan %s allows %d agents, and the next creation is a 402',
+    async (plan, limit) => {
+      const user = await platform.signUp(plan);
+      const made = [];
+      for (let n = 0; n <= limit; n++) made.push(create(user, { name: newName() }));
+      const answers = await Promise.all(made);
+      const refused = answers.filter(({ status }) => status === 402);
+      expect(answers.filter(({ status }) => status === 201)).toHaveLength(limit);
+      expect(refused).toHaveLength(1);
+      expect(refused[0]?.body).toMatchObject({
+        code: 'AGENT_LIMIT_REACHED',
+        current: limit,
+        limit,
+      });
+    },
+  );
 
-  test('has no cap for an administrator', async () => {
+  test('an administrator has no agent limit', async () => {
     const admin = await platform.signUp(undefined, ADMIN_EMAIL);
     const both = [await create(admin, { name: 'a' }), await create(admin, { name: 'b' })];
     expect(both.map(({ status }) => status)).toEqual([201, 201]);
   });
 
-  test('with an Idempotency-Key makes one agent, also for two requests at the same time', async () => {
+  test('an Idempotency-Key creates one agent, even for concurrent requests', async () => {
     const user = await platform.signUp('network');
     const headers = { 'idempotency-key': randomUUID() };
     const body = { name: newName() };
@@ -194,7 +204,7 @@ describe('creating an agent on the backend', () => {
     expect((await create(user, { name: newName() }, headers)).status).toBe(422);
   });
 
-  test('by POST /api/deployments is the same, five times a minute from one address', async () => {
+  test('POST /api/deployments creates an agent, at most five times a minute from one address', async () => {
     const user = await platform.signUp('network');
     const from = newAddress();
     const deploy = () =>
@@ -213,8 +223,8 @@ describe('creating an agent on the backend', () => {
   });
 });
 
-describe('the list on the backend', () => {
-  test('is a flat array of the items of the contract, of all users or of one', async () => {
+describe('agent list on the backend', () => {
+  test("the agent list is a flat array of the contract's items, for all users or for one", async () => {
     const [ada, bob] = [await platform.signUp('network'), await platform.signUp('network')];
     const { id } = (await create(ada, { name: newName() })).body;
     await create(bob, { name: newName() });
@@ -234,7 +244,7 @@ describe('the list on the backend', () => {
   });
 });
 
-describe('what is not there', () => {
+describe('missing agent', () => {
   test.each([
     ['GET', '/api/agents/:id'],
     ['PUT', '/api/agents/:id'],
@@ -250,7 +260,7 @@ describe('what is not there', () => {
     ['GET', '/api/logs/:id/stream'],
     ['GET', '/api/logs/:id/active'],
     ['POST', '/api/logs/:id/stop'],
-  ])('is a 404 for %s %s, and no id makes it a 500', async (method, template) => {
+  ])('a missing agent is a 404 for %s %s, and no id causes a 500', async (method, template) => {
     const body = template.endsWith('logs/:id/stop') ? { streamId: 'x' } : undefined;
     const given = { body: method === 'PUT' ? {} : body };
     const at = (id: string) =>
@@ -262,7 +272,7 @@ describe('what is not there', () => {
     }
   });
 
-  test('is deleted already', async () => {
+  test('deleting a missing agent succeeds', async () => {
     const id = randomUUID();
     const deleted = await platform.backend(undefined, 'DELETE', `/api/agents/${id}`);
     expect([deleted.status, deleted.body]).toEqual([200, { id, deleted: true }]);
@@ -273,7 +283,7 @@ describe('granting a plan', () => {
   const grant = (body: unknown) =>
     platform.backend(undefined, 'POST', '/api/subscriptions/deploy', { body });
 
-  test('takes effect at once, in place of the plan before', async () => {
+  test('a granted plan replaces the current plan at once', async () => {
     const user = await platform.signUp('solo');
     const granted = await grant({ userId: user.id, plan: 'network' });
     expect([granted.status, granted.body]).toEqual([
@@ -284,7 +294,7 @@ describe('granting a plan', () => {
     expect(body.plan).toBe('network');
   });
 
-  test('that is none, or to nobody, is refused', async () => {
+  test('granting an invalid plan or to an unknown user is refused', async () => {
     const user = await platform.signUp();
     const free = await grant({ userId: user.id, plan: 'free' });
     expect([free.status, free.body.code]).toEqual([402, 'PLAN_REQUIRED']);
@@ -295,7 +305,7 @@ describe('granting a plan', () => {
 });
 
 describe('health of the backend', () => {
-  test('is told to anybody', async () => {
+  test('the health of the backend is public', async () => {
     const { status, body } = await call(platform.backendUrl, 'GET', '/health');
     expect([status, body]).toEqual([
       200,
@@ -309,19 +319,23 @@ describe('health of the backend', () => {
     ]);
   });
 
-  test('costs Docker one question a second, however many ask', { tags: 'attack' }, async () => {
-    const asked = vi.spyOn(platform.dockerHost, 'available');
-    try {
-      const ask = () => call(platform.backendUrl, 'GET', '/health');
-      const answers = await Promise.all(Array.from({ length: 50 }, ask));
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-      expect(asked.mock.calls.length).toBeLessThanOrEqual(3);
-    } finally {
-      asked.mockRestore();
-    }
-  });
+  test(
+    'health checks send Docker at most about one request a second, however many clients send them',
+    { tags: 'attack' },
+    async () => {
+      const asked = vi.spyOn(platform.dockerHost, 'available');
+      try {
+        const ask = () => call(platform.backendUrl, 'GET', '/health');
+        const answers = await Promise.all(Array.from({ length: 50 }, ask));
+        expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+        expect(asked.mock.calls.length).toBeLessThanOrEqual(3);
+      } finally {
+        asked.mockRestore();
+      }
+    },
+  );
 
-  test('takes heartbeats from anybody, and marks the installation it knows as active', async () => {
+  test('accepts heartbeats from anyone and marks a registered installation as active', async () => {
     const user = await platform.signUp();
     await platform.asOwner(
       `INSERT INTO installations (user_id, mode, status, registered_at, last_seen)
@@ -342,7 +356,7 @@ describe('health of the backend', () => {
     expect(seen[0]?.lastSeen.getTime()).toBeGreaterThan(0);
   });
 
-  test('tells the version of the runtime that new agents get', async () => {
+  test('GET /api/runtime/version returns the runtime version of new agents', async () => {
     const { body } = await call(platform.backendUrl, 'GET', '/api/runtime/version');
     expect(body).toEqual({ version: platform.settings.agents.runtimeVersion });
   });

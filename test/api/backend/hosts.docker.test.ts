@@ -24,7 +24,7 @@ const create = (name: string, key?: string) =>
     headers: key === undefined ? {} : { 'idempotency-key': key },
   });
 
-test('hosts are listed with what is on them', async () => {
+test('lists hosts with their agents', async () => {
   expect(await hosts()).toEqual([
     {
       id: 'here',
@@ -48,7 +48,7 @@ test('hosts are listed with what is on them', async () => {
   expect(detail.body.host).toBe('here');
 });
 
-test('a host that is silent, and one without its Docker, are shown as such', async () => {
+test('lists a silent host and a host without its Docker with that status', async () => {
   const other = { capacity: 50, ports: { first: 19_100, last: 19_199 } };
   await reportHost(platform.db, { ...other, id: 'mute', engineAvailable: true });
   await platform.asOwner(
@@ -62,7 +62,7 @@ test('a host that is silent, and one without its Docker, are shown as such', asy
   ]);
 });
 
-test('below its floor a host takes no agent: a creation is a 503, and /health has the figures', async () => {
+test('a host below its disk floor takes no agent: creation answers 503, and /health has the figures', async () => {
   const health = async () => (await platform.backend(undefined, 'GET', '/health')).body.disk;
   expect(await health()).toEqual({
     total: expect.any(Number),
@@ -70,7 +70,7 @@ test('below its floor a host takes no agent: a creation is a 503, and /health ha
     low: false,
   });
   const { total } = await health();
-  // The others are away; what is free here is less than what has to be.
+  // The other hosts are unavailable, and this one has less free space than its floor.
   disk.floor = total;
   await platform.reportHost();
   expect(await hosts()).toMatchObject([{}, { id: 'here', status: 'disk_low', free: 1 }, {}]);
@@ -85,7 +85,7 @@ test('below its floor a host takes no agent: a creation is a 503, and /health ha
   expect(await hosts()).toMatchObject([{}, { id: 'here', status: 'ready' }, {}]);
 });
 
-test('once all are full a creation is a 503, and one that was made is answered as before', async () => {
+test('creation answers 503 when all hosts are full, and a repeated request gets its first answer', async () => {
   const made = await create('second', 'the-second');
   expect(made.status).toBe(201);
   const refused = await create('third', 'the-third');
@@ -101,7 +101,7 @@ test('once all are full a creation is a 503, and one that was made is answered a
   expect([repeated.status, repeated.body.id]).toEqual([201, made.body.id]);
   expect((await platform.web(ada, 'GET', '/api/agents')).body.count).toBe(2);
 
-  // The key of what was refused is not used up.
+  // A refused request does not use up its idempotency key.
   await reportHost(platform.db, {
     id: 'more',
     capacity: 1,
@@ -111,7 +111,7 @@ test('once all are full a creation is a 503, and one that was made is answered a
   expect((await create('third', 'the-third')).status).toBe(201);
 });
 
-test('its name is the engine that is there, by the id that Docker itself has', async () => {
+test("a host's name is bound to its engine by the id that Docker reports", async () => {
   const { ID: id }: { ID: string } = await platform.docker.info();
   const rows = await platform.db
     .asPlatform()

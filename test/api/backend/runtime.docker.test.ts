@@ -25,7 +25,7 @@ const USAGE = {
 
 const get = (path: string) => platform.backend(ada, 'GET', path);
 
-test('what runs is listed, and measured when asked for', async () => {
+test('lists running instances, and measures them on request', async () => {
   const container = await platform.containers.inspect(agentId);
   const listed = await get('/api/runtime/instances');
   expect(listed.body).toEqual({
@@ -61,7 +61,7 @@ test('what runs is listed, and measured when asked for', async () => {
   expect(body.agents[0].id).toBe(agentId);
 });
 
-test('what runs is listed in pages, each once, by their ids', async () => {
+test('lists running instances in pages by id, each once', async () => {
   const ids = [agentId, await platform.runningAgent(ada), await platform.runningAgent(ada)].sort();
   const found: string[] = [];
   for await (const { body } of pagesOf(get, '/api/runtime/instances?limit=1')) {
@@ -73,7 +73,7 @@ test('what runs is listed in pages, each once, by their ids', async () => {
   expect(headers.get('link')).toBeNull();
 });
 
-test('what is stopped has nothing to measure', async () => {
+test('returns no measurements for a stopped agent', async () => {
   await platform.backend(ada, 'POST', `/api/agents/${agentId}/stop?wait=60`);
   expect((await get(`/api/runtime/instances/${agentId}/stats`)).body).toEqual({
     id: agentId,

@@ -53,8 +53,8 @@ const sums = (calls: number, cost_usd: number) => ({
   cost_usd,
 });
 
-describe('the usage of', () => {
-  test('a user by day, agent and model, of 30 days', async () => {
+describe('usage reports', () => {
+  test("sums a user's usage by day, agent and model, over 30 days", async () => {
     expect(await read(ADA, 'summary')).toEqual([
       { date: dateOf(TODAY), agent_id: 'agent', ...MODEL, ...sums(2, 0.000002), turn_count: 2 },
       { date: dateOf(daysAgo(6)), agent_id: null, ...MODEL, ...sums(1, 0.25), turn_count: 1 },
@@ -62,7 +62,7 @@ describe('the usage of', () => {
     ]);
   });
 
-  test('an agent, by model, for its owner and the operator alone', async () => {
+  test("sums an agent's usage by model, for its owner and the operator alone", async () => {
     const rows = [{ ...MODEL, ...sums(3, 1.000002), events: 3 }];
     expect(await read(ADA, 'by-agent/agent')).toEqual(rows);
     expect(await read(undefined, 'by-agent/agent')).toEqual(rows);
@@ -70,14 +70,14 @@ describe('the usage of', () => {
     expect(await read(ADA, 'by-agent/agent?days=1')).toMatchObject([{ events: 2 }]);
   });
 
-  test('all, by model', async () => {
+  test('sums all usage by model', async () => {
     expect(await read(undefined, 'by-model')).toEqual([
       { ...MODEL, ...sums(5, 1.750002), turns: 5 },
     ]);
     expect(await read(BOB, 'by-model?days=366')).toEqual([{ ...MODEL, ...sums(1, 0.5), turns: 1 }]);
   });
 
-  test('each day with calls, of seven', async () => {
+  test('sums each day that has calls, over seven days', async () => {
     const first = { date: dateOf(daysAgo(6)), total_tokens: 120, cost_usd: 0.25, turns: 1 };
     const today = { date: dateOf(TODAY), total_tokens: 240, cost_usd: 0.000002, turns: 2 };
     expect(await read(ADA, 'daily')).toEqual([first, today]);
@@ -85,12 +85,12 @@ describe('the usage of', () => {
     expect(await read(ADA, 'daily?days=31')).toHaveLength(4);
   });
 
-  test('tools, of which nothing is recorded', async () => {
+  test('the report of tools is empty, because no tool calls are recorded', async () => {
     expect(await read(ADA, 'tools?days=3&agentId=agent')).toEqual([]);
   });
 });
 
-test('a long summary comes in pages', async () => {
+test('a long summary is returned in pages', async () => {
   const whole = await read(undefined, 'summary?days=366');
   const rows: unknown[] = [];
   const ask = (path: string) => platform.backend(undefined, 'GET', path);
@@ -113,11 +113,11 @@ test.each([
   `summary?cursor=${Buffer.from('["2026-02-31","","",""]').toString('base64url')}`,
   `summary?cursor=${Buffer.from(String.raw`["2026-02-01","\u0000","",""]`).toString('base64url')}`,
   'by-agent/%00',
-])('%s is a bad request', async (path) => {
+])('answers 400 to %s', async (path) => {
   expect((await platform.backend(ADA, 'GET', `/api/usage/${path}`)).status).toBe(400);
 });
 
-test('usage takes the bearer key', async () => {
+test('requires the bearer key for usage reports', async () => {
   const headers = { authorization: 'Bearer wrong' };
   for (const path of ['summary', 'by-agent/x', 'by-model', 'daily', 'tools']) {
     const url = `/api/usage/${path}`;

@@ -37,8 +37,8 @@ const validate = (key: string, headers: Record<string, string> = {}): Promise<An
 const find = (key: string) =>
   new ApiKeyLookup(platform.db, platform.settings.accounts, platform.log).find(key);
 
-describe('a valid key', () => {
-  test('tells whose it is, the plan and its features', async () => {
+describe('valid key', () => {
+  test('a valid key returns its user, the plan and the features', async () => {
     const user = await platform.signUp('solo');
     const { id, key } = await keyOf(user);
     const answer = await validate(key);
@@ -59,14 +59,14 @@ describe('a valid key', () => {
     });
   });
 
-  test('of the highest plan has all features', async () => {
+  test('a valid key on the highest plan returns all features', async () => {
     const { key } = await keyOf(await platform.signUp('network'));
     const { plan, features } = (await validate(key)).body;
     expect(plan).toBe('network');
     expect(features).toEqual(['agents', 'chat', 'ai', 'all-models', 'unlimited-tokens']);
   });
 
-  test('of somebody without a subscription is valid, and opens nothing', async () => {
+  test('a key of a user without a subscription is valid, but has no features', async () => {
     const { key } = await keyOf(await platform.signUp());
     expect((await validate(key)).body).toMatchObject({ valid: true, plan: null, features: [] });
     expect(await find(key)).toMatchObject({ plan: undefined, subscription: 'none' });
@@ -75,7 +75,7 @@ describe('a valid key', () => {
   test.each([
     `status = 'cancelled'`,
     `period_start = now() - interval '2 days', period_end = now() - interval '1 second'`,
-  ])('has no plan once its subscription has ended: %s', async (end) => {
+  ])('a key has no plan once its subscription has ended: %s', async (end) => {
     const user = await platform.signUp('collective');
     const { key } = await keyOf(user);
     const set = (change: string) =>
@@ -87,14 +87,14 @@ describe('a valid key', () => {
     expect(await find(key)).toMatchObject({ plan: undefined, subscription: 'ended' });
   });
 
-  test('of an admin has what the highest plan has', async () => {
+  test("a key of an admin has the highest plan's features", async () => {
     const admin = await platform.signUp(undefined, ADMIN_EMAIL);
     const { key } = await keyOf(admin);
     expect((await validate(key)).body).toMatchObject({ userId: admin.id, plan: 'network' });
     expect(await find(key)).toMatchObject({ isAdmin: true, plan: undefined });
   });
 
-  test('does not have to begin with sk_', async () => {
+  test('a valid key does not have to begin with sk_', async () => {
     const user = await platform.signUp('label');
     const { id } = await keyOf(user);
     const other = 'a key that was brought along';
@@ -104,7 +104,7 @@ describe('a valid key', () => {
     expect((await validate(other)).body).toMatchObject({ userId: user.id, plan: 'label' });
   });
 
-  test('speaks for its owner, whatever other headers say', async () => {
+  test('a key acts for its owner, whatever the other headers say', async () => {
     const [user, other] = [await platform.signUp('solo'), await platform.signUp('network')];
     const { key } = await keyOf(user);
     const claims = {
@@ -117,11 +117,11 @@ describe('a valid key', () => {
   });
 });
 
-describe('refused with 401', { tags: 'attack' }, () => {
+describe('requests refused with 401', { tags: 'attack' }, () => {
   const unauthorized = (answer: Answer) =>
     expect([answer.status, answer.body.error]).toEqual([401, 'Unauthorized']);
 
-  test('is a request without a key, or with another one', async () => {
+  test('refuses a request without a key or with an unknown key', async () => {
     unauthorized(await call(platform.backendUrl, 'POST', PATH));
     unauthorized(await validate(''));
     unauthorized(await validate(`sk_${'x'.repeat(43)}`));
@@ -129,7 +129,7 @@ describe('refused with 401', { tags: 'attack' }, () => {
     unauthorized(await validate("' OR true --"));
   });
 
-  test('is a key anywhere but in the bearer header', async () => {
+  test('refuses a key anywhere but in the bearer header', async () => {
     const { key } = await keyOf(await platform.signUp('solo'));
     const asked = (path: string, headers: Record<string, string>) =>
       call(platform.backendUrl, 'POST', path, { headers });
@@ -140,7 +140,7 @@ describe('refused with 401', { tags: 'attack' }, () => {
     unauthorized(await asked(PATH, { 'x-api-key': key }));
   });
 
-  test("is what is stored in a key's place", async () => {
+  test('refuses the stored hash, preview or id of a key in place of the key', async () => {
     const { id, key } = await keyOf(await platform.signUp('solo'));
     const row = await platform.db.asPlatform().transaction((db) => db.ApiKey.findByPk(id));
     expect(row?.lookupHash).toBe(tokenHash(key));
@@ -149,7 +149,7 @@ describe('refused with 401', { tags: 'attack' }, () => {
     }
   });
 
-  test('is a key from the moment it is deleted', async () => {
+  test('refuses a key from the moment it is deleted', async () => {
     const user = await platform.signUp('solo');
     const { id, key } = await keyOf(user);
     expect((await validate(key)).status).toBe(200);
@@ -158,29 +158,33 @@ describe('refused with 401', { tags: 'attack' }, () => {
   });
 });
 
-test('the reference tells which endpoints a key opens', async () => {
+test('the API reference lists the endpoints that accept an API key', async () => {
   const { paths, components } = (await call(platform.backendUrl, 'GET', '/openapi.json')).body;
   expect(paths[PATH].post.security).toEqual([{ apiKey: [] }]);
   expect(components.securitySchemes.apiKey).toMatchObject({ type: 'http', scheme: 'bearer' });
 });
 
-test("a user's key does not open what the internal key opens", { tags: 'attack' }, async () => {
-  const { key } = await keyOf(await platform.signUp('network'));
-  const headers = { authorization: `Bearer ${key}` };
-  expect((await call(platform.backendUrl, 'GET', '/api/agents', { headers })).status).toBe(403);
-});
+test(
+  "refuses a user's key on an endpoint that requires the internal key",
+  { tags: 'attack' },
+  async () => {
+    const { key } = await keyOf(await platform.signUp('network'));
+    const headers = { authorization: `Bearer ${key}` };
+    expect((await call(platform.backendUrl, 'GET', '/api/agents', { headers })).status).toBe(403);
+  },
+);
 
-describe('the last use of a key', () => {
+describe('last use of a key', () => {
   const lastUsed = async (user: TestUser, id: string): Promise<string | null> =>
     (await platform.web(user, 'GET', `/api/keys/${id}`)).body.lastUsed;
 
-  /** As a place in time that any number of uses within a minute leave as it is. */
+  /** Sets the last use to a time in the past; uses within a minute of it leave it unchanged. */
   const setBack = (id: string, interval: string) =>
     platform.asOwner(
       `UPDATE api_keys SET last_used = now() - interval '${interval}' WHERE id = '${id}'`,
     );
 
-  test('is noted at the first one, and once a minute from then on', async () => {
+  test('the last use of a key is stored at the first use and then at most once a minute', async () => {
     const user = await platform.signUp('solo');
     const { id, key } = await keyOf(user);
     expect(await lastUsed(user, id)).toBeNull();
@@ -199,7 +203,7 @@ describe('the last use of a key', () => {
     expect(Date.parse((await lastUsed(user, id)) ?? '')).toBeGreaterThan(Date.parse(old ?? ''));
   });
 
-  test("is in nobody's way when it cannot be noted, and the log tells", async () => {
+  test('a request succeeds if the last use of its key cannot be stored, and the log reports the failure', async () => {
     const { id, key } = await keyOf(await platform.signUp('solo'));
     await platform.asOwner(`
       CREATE FUNCTION refuse_use() RETURNS trigger LANGUAGE plpgsql AS

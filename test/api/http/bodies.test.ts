@@ -13,7 +13,7 @@ import { serve, type TestListener } from './support.js';
 const SECRET = 'secret-of-this-test';
 const sign = (body: string | Buffer) => createHmac('sha256', SECRET).update(body).digest('hex');
 
-/** A way that is proved by the body: the signed webhook of some provider. */
+/** Authentication by the signature of the body, as for a provider's webhook. */
 const signedWebhook = configurableAuthentication<string, { readonly kind: 'provider' }>({
   name: 'signed-webhook',
   schemes: [{ signature: { type: 'apiKey', in: 'header', name: 'x-signature' } }],
@@ -102,7 +102,7 @@ const answers = endpoint({
       case 'redirect':
         return redirect(303, '/login?error=IdpNoEmail', { 'Set-Cookie': 'a=b' });
       case 'undeclared':
-        // As a handler without types could.
+        // An undeclared reply, possible in a handler without types.
         return { ...htmlReply(203, ''), status: 200 } as never;
     }
   },
@@ -122,23 +122,26 @@ const post = async (path: string, type: string, body: RequestInit['body'], heade
   return { status: response.status, body: await response.json() };
 };
 
-describe('a body that is proved by its signature', () => {
+describe('signed body', () => {
   const body = '{ "a":\t1 }';
 
-  test('reaches the handler byte for byte', async () => {
+  test('passes a signed body to the handler byte for byte', async () => {
     const sent = await post('/webhook', 'application/json', body, { 'x-signature': sign(body) });
     const hex = Buffer.from(body).toString('hex');
     expect(sent).toEqual({ status: 200, body: { from: 'provider', hex } });
   });
 
-  test.each([[{}], [{ 'x-signature': sign('{"a":1}') }]])('is 401 with %j', async (headers) => {
-    handled = 0;
-    const sent = await post('/webhook', 'application/json', body, headers);
-    expect(sent).toEqual({ status: 401, body: { error: 'Unauthorized' } });
-    expect(handled).toBe(0);
-  });
+  test.each([[{}], [{ 'x-signature': sign('{"a":1}') }]])(
+    'rejects a body with 401 for the signature headers %j',
+    async (headers) => {
+      handled = 0;
+      const sent = await post('/webhook', 'application/json', body, headers);
+      expect(sent).toEqual({ status: 401, body: { error: 'Unauthorized' } });
+      expect(handled).toBe(0);
+    },
+  );
 
-  test('is held to content type and size all the same', async () => {
+  test('checks content type and size of a signed body too', async () => {
     expect((await post('/webhook', 'text/plain', body)).status).toBe(415);
     const big = 'x'.repeat(1024 * 1024 + 1);
     const headers = { 'x-signature': sign(big) };
@@ -146,10 +149,16 @@ describe('a body that is proved by its signature', () => {
   });
 });
 
-describe('a body of text', () => {
-  test.each(['application/jwt', 'text/plain; charset=utf-8'])('comes as %s', async (type) => {
-    expect(await post('/token', type, 'a.b.c')).toEqual({ status: 200, body: { token: 'a.b.c' } });
-  });
+describe('text body', () => {
+  test.each(['application/jwt', 'text/plain; charset=utf-8'])(
+    'accepts a text body as %s',
+    async (type) => {
+      expect(await post('/token', type, 'a.b.c')).toEqual({
+        status: 200,
+        body: { token: 'a.b.c' },
+      });
+    },
+  );
 
   test.each([
     ['text/plain', 'ab', 400, 'body must be at least 3 characters'],
@@ -157,12 +166,12 @@ describe('a body of text', () => {
     ['text/plain', 'a\0bc', 400, 'body contains a character that cannot be stored'],
     ['text/plain', Buffer.from([0xff, 0xfe, 0xfd]), 400, 'Request body is not valid UTF-8'],
     ['application/json', '"abc"', 415, 'Content-Type must be application/jwt or text/plain'],
-  ])('%s %j is %i %s', async (type, body, status, error) => {
+  ])('answers a text body of %s %j with %i %s', async (type, body, status, error) => {
     expect(await post('/token', type, body)).toEqual({ status, body: { error } });
   });
 });
 
-describe('a form', () => {
+describe('multipart form', () => {
   const png = (bytes = 3) => new File(['x'.repeat(bytes)], 'a/b.png', { type: 'image/png' });
   const formOf = (...parts: [string, string | File][]) => {
     const sent = new FormData();
@@ -174,7 +183,7 @@ describe('a form', () => {
     return { status: response.status, body: await response.json() };
   };
 
-  test('gives its fields and files', async () => {
+  test('passes the fields and files of a form to the handler', async () => {
     const sent = await send(formOf(['title', 'A picture'], ['image', png(1_500_000)]));
     const body = { title: 'A picture', name: 'b.png', bytes: 1_500_000 };
     expect(sent).toEqual({ status: 200, body });
@@ -202,7 +211,7 @@ describe('a form', () => {
       'Request body has too many parts (at most 3)',
     ],
     [formOf(['image', png(2 * 1024 * 1024)]), 413, 'Request body is too large (at most 2 MB)'],
-  ])('is refused: %#', async (form, status, error) => {
+  ])('rejects invalid form %#', async (form, status, error) => {
     expect(await send(form)).toEqual({ status, body: { error } });
   });
 
@@ -212,13 +221,13 @@ describe('a form', () => {
     ['multipart/form-data; boundary=b', '--b\r\nnothing', 400],
     ['multipart/form-data; boundary=b', '', 400],
     ['application/json', '{}', 415],
-  ])('that is none is refused: %s %j', async (type, body, status) => {
+  ])('rejects a malformed form: %s %j', async (type, body, status) => {
     expect((await send(body, { 'content-type': type })).status).toBe(status);
   });
 });
 
-describe('an answer', () => {
-  test('can be a file, to be saved under a name', async () => {
+describe('response kinds', () => {
+  test('sends a file as a named download', async () => {
     const answer = await listener.call('/answers/file');
     expect([answer.status, await answer.text()]).toEqual([200, 'a,b']);
     expect(answer.headers.get('content-type')).toBe('text/csv');
@@ -226,7 +235,7 @@ describe('an answer', () => {
     expect(answer.headers.get('content-disposition')).toBe(disposition);
   });
 
-  test('can be bytes, to be shown', async () => {
+  test('sends bytes for inline display', async () => {
     const answer = await listener.call('/answers/bytes');
     expect([answer.headers.get('content-length'), await answer.text()]).toEqual(['3', 'a,b']);
     expect(answer.headers.get('content-disposition')).toBeNull();
@@ -234,27 +243,27 @@ describe('an answer', () => {
     expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/csv']);
   });
 
-  test('can be a page, which runs nothing', async () => {
+  test('sends an HTML page that may run no scripts', async () => {
     const answer = await listener.call('/answers/html');
     expect([answer.status, await answer.text()]).toEqual([203, '<p>hello</p>']);
     expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
   });
 
-  test('can lead elsewhere', async () => {
+  test('redirects with headers', async () => {
     const answer = await listener.call('/answers/redirect', { redirect: 'manual' });
     expect([answer.status, await answer.text()]).toEqual([303, '']);
     expect(answer.headers.get('location')).toBe('/login?error=IdpNoEmail');
     expect(answer.headers.get('set-cookie')).toBe('a=b');
   });
 
-  test('of another kind than declared is a defect', async () => {
+  test('answers 500 when a handler returns an undeclared kind of response', async () => {
     expect((await listener.call('/answers/undeclared')).status).toBe(500);
     expect(JSON.stringify(listener.log)).toContain('status 200 as html');
   });
 });
 
-test('the OpenAPI document says how bodies and answers come', async () => {
+test('declares the content types of bodies and responses in the OpenAPI document', async () => {
   const { components, paths } = (await (await listener.call('/openapi.json')).json()) as Document;
   const typesOf = (path: string) => Object.keys(paths[path]?.post?.requestBody.content ?? {});
   expect(typesOf('/webhook')).toEqual(['application/json']);

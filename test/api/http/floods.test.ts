@@ -46,7 +46,7 @@ let produced = 0;
 const endless = endpoint({
   method: 'GET',
   path: '/endless',
-  summary: 'Does not end',
+  summary: 'Never ends',
   tag: 'floods',
   auth: anonymous,
   responses: { 200: 'stream' },
@@ -64,7 +64,7 @@ const forPrograms = (path: string, auth: Authentication) => ({
   limitOfCaller: { name: 'calls', max: 3, windowMs: 60_000, message: 'too many calls' },
 });
 
-/** Answers when it is told to, or streams until its client goes. */
+/** Releases of the waiting handlers; a streaming answer ends only with its client. */
 const endings: (() => void)[] = [];
 const waiting = endpoint({
   method: 'GET',
@@ -113,7 +113,7 @@ afterEach(async () => {
   handled = 0;
 });
 
-/** A connection of a client that does as it likes, and what it has been told so far. */
+/** Opens a raw client connection that collects the received text. */
 async function dial({ port }: TestListener, from = '127.0.0.1') {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from });
   sockets.push(socket);
@@ -136,14 +136,14 @@ const head = (path: string, headers: Record<string, string | number> = {}) =>
 
 const MB = 1024 * 1024;
 
-describe('a body', () => {
-  test('of somebody who may not send one is neither waited for nor parsed', async () => {
+describe('request body flood', () => {
+  test('neither awaits nor parses the body of an unauthenticated request', async () => {
     const listener = await start({ bounds: { unwantedMs: 300 } });
     const parse = vi.spyOn(JSON, 'parse');
     const client = await dial(listener);
     client.socket.write(head('/mine', { 'Content-Length': MB }));
     await until(() => client.told.startsWith('HTTP/1.1 401 '));
-    // It is still let end, a moment long, and the connection serves on.
+    // The server drains the body briefly, so the connection can serve another request.
     client.socket.write(`"${'x'.repeat(MB - 2)}"`);
     client.told = '';
     client.socket.write(head('/mine', { 'Content-Length': 2 }));
@@ -154,7 +154,7 @@ describe('a body', () => {
     expect(handled).toBe(0);
   });
 
-  test('that nobody wants and that does not end costs its connection', async () => {
+  test('closes the connection of an unwanted body that does not end', async () => {
     const listener = await start({ bounds: { unwantedBytes: MB } });
     const client = await dial(listener);
     client.socket.write(head('/mine', { 'Transfer-Encoding': 'chunked' }));
@@ -165,7 +165,7 @@ describe('a body', () => {
     expect(client.socket.bytesWritten).toBeLessThan(16 * MB);
   });
 
-  test('of somebody unknown is 16 kB at most, of others 1 MB', async () => {
+  test('accepts 16 kB from anonymous callers and 1 MB from others', async () => {
     const { call } = await start();
     const text = { text: 'x'.repeat(17_000) };
     expect((await call('/anybodys', postJson(text))).status).toBe(413);
@@ -180,7 +180,7 @@ describe('a body', () => {
     ['numbers', '0,'.repeat(500_000)],
     ['objects', '{},'.repeat(300_000)],
     ['deep lists', `${'['.repeat(90)}${']'.repeat(90)},`.repeat(5_000)],
-  ])('of 1 MB that is all %s is refused before it is parsed', async (_, values) => {
+  ])('refuses a body of 1 MB that is all %s before parsing', async (_, values) => {
     const { call } = await start();
     const parse = vi.spyOn(JSON, 'parse');
     const answer = await call('/mine', postJson(`{"text":[${values}0]}`, signedIn));
@@ -191,13 +191,13 @@ describe('a body', () => {
     ]);
   });
 
-  test('of 1 MB that is text is taken, whatever is in it', async () => {
+  test('accepts a body of 1 MB that is one text', async () => {
     const { call } = await start();
     const text = '[{,"\\'.repeat(100_000);
     expect((await call('/mine', postJson({ text }, signedIn))).status).toBe(200);
   });
 
-  test('that comes too slowly is not waited for', async () => {
+  test('closes a connection whose body arrives too slowly', async () => {
     const listener = await start({ bounds: { paceMs: 200, paceBytes: 1_000, unwantedMs: 200 } });
     const client = await dial(listener);
     client.socket.write(head('/anybodys', { 'Content-Length': 10_000 }));
@@ -207,7 +207,7 @@ describe('a body', () => {
     expect(client.told).toContain('Request body arrives too slowly: send it faster');
   });
 
-  test('takes memory of which one owner has so much, by whatever key, until it is answered', async () => {
+  test('limits the body memory of an owner across keys until the requests are answered', async () => {
     const listener = await start({ bounds: { bodiesBytesOfOwner: 1.5 * MB } });
     const big = postJson({ text: 'x'.repeat(MB - 100) }, signedIn);
     const holding = await dial(listener);
@@ -223,7 +223,7 @@ describe('a body', () => {
     expect((await listener.call('/mine', big)).status).toBe(200);
   });
 
-  test('whose answer waits behind another one gives its memory back when the client goes', async () => {
+  test('frees the body memory of a pipelined request when its client disconnects', async () => {
     const listener = await start({ bounds: { bodiesBytesOfOwner: 1.5 * MB } });
     const text = JSON.stringify({ text: 'x'.repeat(MB - 100) });
     const { cookie } = signedIn;
@@ -239,7 +239,7 @@ describe('a body', () => {
     await until(async () => (await listener.call('/mine', big)).status === 200);
   });
 
-  test('that takes too long in all is not waited for', async () => {
+  test('closes a connection whose request takes too long in total', async () => {
     const listener = await start({ bounds: { headersMs: 200, requestMs: 500 } });
     const client = await dial(listener);
     client.socket.write(head('/anybodys', { 'Content-Length': 10_000 }));
@@ -249,8 +249,8 @@ describe('a body', () => {
   });
 });
 
-describe('requests', () => {
-  test('of one address are so many a minute, whatever they ask, and others go on', async () => {
+describe('request limits', () => {
+  test('limits the requests of an address per minute on all paths, without affecting others', async () => {
     const settings = { ...HTTP_SETTINGS, requestsPerMinute: 60 };
     const { call } = await start({ settings });
     const from = (address: string) => ({
@@ -270,7 +270,7 @@ describe('requests', () => {
     expect((await call('/nothing', from('192.0.2.2'))).status).toBe(404);
   });
 
-  test('are counted in bounded memory, and forgotten after their minute, or first of those who ask no more', () => {
+  test('counts addresses in bounded memory and evicts expired and idle ones', () => {
     let now = 0;
     const guard = new AddressGuard(1, () => now);
     expect([guard.refuse('a'), guard.refuse('a')?.refused]).toEqual([undefined, true]);
@@ -283,7 +283,7 @@ describe('requests', () => {
     expect([guard.refuse('a'), guard.refuse('b')?.refused]).toEqual([undefined, true]);
   });
 
-  test('of one caller are so many, from wherever they come', async () => {
+  test('limits the requests of a caller regardless of address', async () => {
     const { call } = await start();
     const ask = (path: string, key: string, headers = {}) =>
       call(path, postJson({ text: 'x' }, { ...bearer(key), ...headers }));
@@ -299,15 +299,15 @@ describe('requests', () => {
     const statuses = [];
     for (let n = 0; n < 4; n++) statuses.push((await ask('/operators', INTERNAL_KEY, ada)).status);
     expect(statuses).toEqual([200, 200, 200, 429]);
-    // The operator's own programs are not counted.
+    // The operator's own programs are not rate limited.
     for (let n = 0; n < 5; n++) expect((await ask('/operators', INTERNAL_KEY)).status).toBe(200);
   });
 });
 
-describe('requests under way', () => {
+describe('concurrent requests', () => {
   const headers = signedIn;
 
-  test('of one user are so many, and one that ends makes room', async () => {
+  test('limits the concurrent requests of a user and frees a place when one ends', async () => {
     const { call } = await start();
     const open = [call('/waiting', { headers }), call('/waiting', { headers })];
     await until(() => endings.length === 2);
@@ -316,7 +316,7 @@ describe('requests under way', () => {
     expect(await refused.json()).toMatchObject({
       error: 'Too many requests at a time, please wait.',
     });
-    // What does not count goes on.
+    // Requests that do not count are served.
     expect((await call('/waiting?free=1', { headers })).status).toBe(200);
     for (const end of endings.splice(0)) end();
     expect((await Promise.all(open)).map(({ status }) => status)).toEqual([200, 200]);
@@ -326,7 +326,7 @@ describe('requests under way', () => {
     expect((await again).status).toBe(200);
   });
 
-  test('are those that stream as well, until the client goes', async () => {
+  test('counts a stream until its client disconnects', async () => {
     const { call } = await start();
     const leaving = new AbortController();
     const { signal } = leaving;
@@ -340,7 +340,7 @@ describe('requests under way', () => {
     });
   });
 
-  test('are those whose client has gone, until what they do is done', async () => {
+  test('counts an abandoned request until its handler is done', async () => {
     const { call } = await start();
     const leaving = new AbortController();
     const { signal } = leaving;
@@ -354,20 +354,20 @@ describe('requests under way', () => {
   });
 });
 
-describe('values of JSON', () => {
+describe('JSON value counting', () => {
   test.each([
     ['[1,2,3]', 4],
     ['{"a":[1,{}],"b":"[,{\\",["}', 6],
     ['"\\\\",[', 3],
     ['["no end [[[', 2],
-  ])('%s are counted as %i', (json, count) => {
+  ])('counts %s as %i values', (json, count) => {
     const bytes = Buffer.from(json);
     expect([hasMoreValues(bytes, count - 1), hasMoreValues(bytes, count)]).toEqual([true, false]);
   });
 });
 
-describe('connections', () => {
-  test('whose head does not come are closed', async () => {
+describe('connection limits', () => {
+  test('closes connections whose request head does not arrive in time', async () => {
     const listener = await start({ bounds: { headersMs: 200 } });
     const [silent, slow] = [await dial(listener), await dial(listener)];
     const trickling = setInterval(() => slow.socket.write('X'), 20);
@@ -375,7 +375,7 @@ describe('connections', () => {
     await until(() => silent.isClosed && slow.isClosed).finally(() => clearInterval(trickling));
   });
 
-  test('of one address are so many, and others still get theirs', async () => {
+  test('limits the connections of an address, without affecting others', async () => {
     const listener = await start({ bounds: { connectionsOfAddress: 3 } });
     const clients: Awaited<ReturnType<typeof dial>>[] = [];
     for (let n = 0; n < 5; n++) clients.push(await dial(listener));
@@ -392,7 +392,7 @@ describe('connections', () => {
     });
   });
 
-  test('that do nothing make room when there are too many', async () => {
+  test('closes the oldest idle connection when there are too many', async () => {
     const listener = await start({ bounds: { connections: 4 } });
     const asking = await dial(listener, '127.0.0.3');
     asking.socket.write(head('/anybodys', { 'Content-Length': 15 }));
@@ -406,7 +406,7 @@ describe('connections', () => {
     await until(() => asking.told.startsWith('HTTP/1.1 200 '));
   });
 
-  test('whose client takes nothing of its answer are closed', async () => {
+  test('closes a connection whose client does not read the answer', async () => {
     const listener = await start({ bounds: { stalledMs: 300 } });
     const { socket } = await dial(listener);
     socket.pause();

@@ -8,7 +8,7 @@ import { findSession, NO_API_KEYS, serve, signedIn, type TestListener } from './
 
 const MAX_AGE_MS = 10 * 60_000;
 
-/** How long ago they have signed in. */
+/** Time since the sign-in, in milliseconds. */
 let ageMs: number;
 let handled: number;
 let listener: TestListener;
@@ -17,7 +17,7 @@ beforeAll(async () => {
   const dangerous = endpoint({
     method: 'POST',
     path: '/dangerous',
-    summary: 'What a stolen session must not reach',
+    summary: 'Action that needs a recent sign-in',
     tag: 'Test',
     auth: freshSession,
     responses: { 200: z.strictObject({ by: z.string() }) },
@@ -44,12 +44,12 @@ const ask = async (headers: Record<string, string>) => {
   return [answer.status, await answer.json()] as const;
 };
 
-test('somebody who has signed in just now passes', async () => {
+test('accepts a session with a recent sign-in', async () => {
   ageMs = MAX_AGE_MS / 2;
   expect(await ask(signedIn)).toEqual([200, { by: 'ada' }]);
 });
 
-test('a session that was opened longer ago is refused', { tags: 'attack' }, async () => {
+test('refuses a session whose sign-in is too old', { tags: 'attack' }, async () => {
   ageMs = MAX_AGE_MS + 1;
   expect(await ask(signedIn)).toEqual([
     403,
@@ -58,7 +58,7 @@ test('a session that was opened longer ago is refused', { tags: 'attack' }, asyn
   expect(handled).toBe(0);
 });
 
-test('nobody is refused as anywhere, and a foreign site too', async () => {
+test('refuses anonymous callers and foreign sites as elsewhere', async () => {
   expect((await ask({}))[0]).toBe(401);
   const { status } = await listener.call('/dangerous', {
     method: 'POST',

@@ -41,7 +41,7 @@ const things = endpoint({
       await once(signal, 'abort');
       throw signal.reason;
     }
-    if (body.name === 'taken' && runs.length === 1) throw new ConflictError('another one is at it');
+    if (body.name === 'taken' && runs.length === 1) throw new ConflictError('thing is in use');
     if (body.name === 'unpaid' && runs.length === 1) throw new PaymentRequiredError('no credit');
     if (body.name === 'bad') throw new BadRequestError('name is bad');
     if (body.name === 'busy' && runs.length === 1) throw new StillRunningError(3);
@@ -88,7 +88,7 @@ afterEach(async () => {
   await statement('DELETE FROM idempotency_keys');
 });
 
-test('the first answer is given again, with its headers but not its cookie', async () => {
+test('replays the first answer with its headers but without its cookie', async () => {
   const first = await make('a', 'k');
   const again = await make('a', 'k');
   expect(again.status).toBe(201);
@@ -100,7 +100,7 @@ test('the first answer is given again, with its headers but not its cookie', asy
   expect(runs).toHaveLength(1);
 });
 
-test('of many at once one runs, the others are told to wait', async () => {
+test('runs one of many concurrent requests and answers the others with 409 and Retry-After', async () => {
   holdHandlers();
   const all = Array.from({ length: 8 }, () => make('a', 'k'));
   const refused = await Promise.any(all);
@@ -112,7 +112,7 @@ test('of many at once one runs, the others are told to wait', async () => {
   expect(runs).toHaveLength(1);
 });
 
-test('another request with the same key is 422, also while the first one runs', async () => {
+test('rejects a different request with the same key with 422, even while the first is in flight', async () => {
   holdHandlers();
   const first = make('a', 'k');
   await until(() => runs.length === 1);
@@ -122,7 +122,7 @@ test('another request with the same key is 422, also while the first one runs', 
   expect((await make('b', 'k')).status).toBe(422);
 });
 
-test('a refusal is an answer too', async () => {
+test('replays a refusal', async () => {
   await make('bad', 'k');
   const again = await make('bad', 'k');
   expect(again.status).toBe(400);
@@ -130,26 +130,26 @@ test('a refusal is an answer too', async () => {
   expect(runs).toHaveLength(1);
 });
 
-test('a failure of ours is not kept: the next try runs, under the same id', async () => {
+test('stores no server error: a retry runs under the same id', async () => {
   expect((await make('crash', 'k')).status).toBe(500);
   expect((await make('crash', 'k')).status).toBe(201);
   expect(runs).toHaveLength(2);
   expect(runs[0]).toBe(runs[1]);
 });
 
-test('after a failure of ours the key still belongs to that request', async () => {
+test('reserves the key for its request after a server error', async () => {
   expect((await make('crash', 'k')).status).toBe(500);
   expect((await make('b', 'k')).status).toBe(422);
   expect((await make('crash', 'k')).status).toBe(201);
 });
 
-test('a caller that keeps the answer itself, and shows the internal key, is answered anew', async () => {
+test('runs again for an internal caller that stores the answer itself', async () => {
   const internal = { authorization: `Bearer ${INTERNAL_KEY}` };
   const keeping = { ...internal, 'x-answer-kept-by': 'caller' };
   for (const headers of [keeping, keeping]) expect((await send(headers)).status).toBe(201);
   expect(new Set(runs).size).toBe(1);
   expect(runs).toHaveLength(2);
-  // Nobody else is believed.
+  // The header has no effect without the internal key.
   for (let i = 0; i < 2; i++) await make('a', 'k2', { ...signedIn, 'x-answer-kept-by': 'caller' });
   expect(runs).toHaveLength(3);
 
@@ -161,7 +161,7 @@ test('a caller that keeps the answer itself, and shows the internal key, is answ
   }
 });
 
-test('a key left by a dead process is taken over when its lock has ended', async () => {
+test('gives the key of a dead process to a retry once its lock has expired', async () => {
   holdHandlers();
   const dead = make('a', 'k');
   await until(() => runs.length === 1);
@@ -176,7 +176,7 @@ test('a key left by a dead process is taken over when its lock has ended', async
   expect(await (await make('a', 'k')).text()).toBe(await taken.text());
 });
 
-test('after a day a key is free, and old rows are removed on the way', async () => {
+test('frees a key after a day and removes old rows with the next request', async () => {
   await make('a', 'k');
   await make('a', 'old');
   await statement(`UPDATE idempotency_keys SET created_at = now() - interval '25 h'`);
@@ -187,7 +187,7 @@ test('after a day a key is free, and old rows are removed on the way', async () 
   expect(rows.map(({ key }) => key)).toEqual(['k']);
 });
 
-test('old rows are removed also on the way of what is not kept', async () => {
+test('removes old rows even with a request whose answer is not stored', async () => {
   await make('a', 'old');
   await statement(`UPDATE idempotency_keys SET created_at = now() - interval '25 h'`);
   runs = [];
@@ -198,25 +198,25 @@ test('old rows are removed also on the way of what is not kept', async () => {
   expect(rows.map(({ key }) => key)).toEqual(['k']);
 });
 
-test('two callers with the same key do not meet', async () => {
+test('separates equal keys of two callers', async () => {
   const anonymous = await make('a', 'k');
   const session = await make('a', 'k', signedIn);
   expect([anonymous.status, session.status]).toEqual([201, 201]);
   expect(new Set(runs).size).toBe(2);
 });
 
-test('without a key every request runs, each with an id of its own', async () => {
+test('runs every request without a key, each under its own id', async () => {
   for (let i = 0; i < 2; i++) await listener.call('/things', postJson({ name: 'a' }));
   expect(new Set(runs).size).toBe(2);
 });
 
-test.each(['x'.repeat(256), 'a b'])('the key %s is refused', async (key) => {
+test.each(['x'.repeat(256), 'a b'])('rejects the key %s', async (key) => {
   const response = await make('a', key);
   expect(response.status).toBe(400);
   expect(runs).toEqual([]);
 });
 
-test('who is told to come again gets the answer when they do', async () => {
+test('runs a request again after a 409 with Retry-After', async () => {
   const first = await make('busy', 'k-busy');
   expect([first.status, first.headers.get('retry-after')]).toEqual([409, '3']);
   const second = await make('busy', 'k-busy');
@@ -226,14 +226,14 @@ test('who is told to come again gets the answer when they do', async () => {
 test.each([
   ['taken', 409, 'another one is at it'],
   ['unpaid', 402, 'no credit'],
-])('what was %s is tried again', async (name, status, error) => {
+])('retries a request that was refused as %s', async (name, status, error) => {
   const first = await make(name, `k-${name}`);
   expect([first.status, await first.json()]).toMatchObject([status, { error }]);
   const second = await make(name, `k-${name}`);
   expect([second.status, await second.json()]).toMatchObject([201, { name, run: 2 }]);
 });
 
-test('who left before it was done has it done when they come again', async () => {
+test('runs a request again whose client disconnected before it was done', async () => {
   const leaving = new AbortController();
   const left = listener.call('/things', {
     ...postJson({ name: 'long' }, { 'idempotency-key': 'k-long' }),

@@ -84,7 +84,7 @@ const change = endpoint({
 const wrong = endpoint({
   method: 'GET',
   path: '/wrong',
-  summary: 'Answers more than it declares',
+  summary: 'Returns undeclared fields',
   tag: 'wrong',
   auth: anonymous,
   responses: { 200: z.strictObject({ id: z.string() }) },
@@ -94,7 +94,7 @@ const wrong = endpoint({
 const undeclaredError = endpoint({
   method: 'GET',
   path: '/undeclared-error',
-  summary: 'Fails with more than it declares',
+  summary: 'Fails with an undeclared status',
   tag: 'wrong',
   auth: anonymous,
   responses: { 200: anything },
@@ -144,7 +144,7 @@ describe('validation', () => {
     ['{"name":"a\\u0000b"}', 'body contains a character that cannot be stored'],
     ['{"name":"a","any":{"\\ud800":1}}', 'body contains a character that cannot be stored'],
     ['{"name":', 'Request body is not valid JSON'],
-  ])('%j is refused as "%s"', async (body, error) => {
+  ])('rejects the body %j with "%s"', async (body, error) => {
     const { call } = await listen();
     const response = await call('/notes/1', postJson(body));
     expect(response.status).toBe(400);
@@ -152,14 +152,14 @@ describe('validation', () => {
     expect(handled).toEqual([]);
   });
 
-  test('a body nested thousands deep is refused', async () => {
+  test('rejects a body with thousands of nested arrays', async () => {
     const { call } = await listen();
     const deep = `{"name":"a","any":{"a":${'['.repeat(5000)}${']'.repeat(5000)}}}`;
     const response = await call('/notes/1', postJson(deep));
     expect(await response.json()).toEqual({ error: 'body is nested too deeply' });
   });
 
-  test('a missing body is told as the missing field', async () => {
+  test('reports a missing body as a missing required field', async () => {
     const { call } = await listen();
     const response = await call('/notes/1', { method: 'POST' });
     expect(await response.json()).toEqual({ error: 'name is required' });
@@ -173,22 +173,22 @@ describe('validation', () => {
     ['/notes/1?color=red&color=blue', 'color must be one of red, blue'],
     ['/notes/1?color=%00', 'query contains a character that cannot be stored'],
     ['/notes/1?__proto__=x', '__proto__ is not a field of this form'],
-  ])('%s is refused as "%s"', async (path, error) => {
+  ])('rejects the path %s with "%s"', async (path, error) => {
     const { call } = await listen();
     const response = await call(path, postJson({ name: 'a' }));
     expect(response.status).toBe(400);
     expect(await response.json()).toEqual({ error });
   });
 
-  test('parameters reach the handler decoded', async () => {
+  test('passes decoded parameters to the handler', async () => {
     const { call } = await listen();
     const response = await call('/notes/a%2Fb', postJson({ name: 'n' }));
     expect(await response.json()).toEqual({ id: 'a/b', name: 'n' });
   });
 });
 
-describe('what is not an endpoint', () => {
-  test('an unknown path is 404 in JSON', async () => {
+describe('unsupported requests', () => {
+  test('answers an unknown path with 404 in JSON', async () => {
     const { call } = await listen();
     for (const path of ['/nothing', '/notes/1/', '/notes//', '//notes/1', '/%6eotes/1']) {
       const response = await call(path);
@@ -197,14 +197,14 @@ describe('what is not an endpoint', () => {
     }
   });
 
-  test('a wrong method is 405 and names the right ones', async () => {
+  test('answers a wrong method with 405 and the allowed methods', async () => {
     const { call } = await listen();
     const response = await call('/notes/1', { method: 'DELETE' });
     expect(response.status).toBe(405);
     expect(response.headers.get('allow')).toBe('POST, OPTIONS');
   });
 
-  test('OPTIONS names the methods, HEAD is GET without its body', async () => {
+  test('answers OPTIONS with the methods and HEAD like GET without a body', async () => {
     const { call } = await listen();
     const options = await call('/me/none', { method: 'OPTIONS' });
     expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS']);
@@ -213,14 +213,14 @@ describe('what is not an endpoint', () => {
     expect((await call('/docs', { method: 'HEAD' })).status).toBe(200);
   });
 
-  test('another content type is 415', async () => {
+  test('rejects another content type with 415', async () => {
     const { call } = await listen();
     const response = await call('/notes/1', { method: 'POST', body: 'name=a' });
     expect(response.status).toBe(415);
     expect(handled).toEqual([]);
   });
 
-  test('a compressed body is 415: how large it is would not be known', async () => {
+  test('rejects a compressed body with 415, since its size is unknown', async () => {
     const { call } = await listen();
     const response = await call('/notes/1', postJson({}, { 'content-encoding': 'gzip' }));
     expect(response.status).toBe(415);
@@ -231,7 +231,7 @@ describe('what is not an endpoint', () => {
 describe('a body over 1 MB', { tags: 'attack' }, () => {
   const big = JSON.stringify({ name: 'a'.repeat(2 * 1024 * 1024) });
 
-  test('is 413 before the handler', async () => {
+  test('rejects a body over 1 MB with 413 before the handler runs', async () => {
     const { call } = await listen();
     expect((await call('/notes/1', postJson(big))).status).toBe(413);
     expect((await call('/change', postJson(big, signedIn))).status).toBe(413);
@@ -239,7 +239,7 @@ describe('a body over 1 MB', { tags: 'attack' }, () => {
   });
 
   test.each<Record<string, string>>([{}, { cookie: 'service-session=wrong' }])(
-    'is 401 from somebody who may not send one: authentication comes first: %j',
+    'authenticates before it checks the body size: 401 with %j',
     async (headers) => {
       const { call } = await listen();
       expect((await call('/change', postJson(big, headers))).status).toBe(401);
@@ -247,7 +247,11 @@ describe('a body over 1 MB', { tags: 'attack' }, () => {
     },
   );
 
-  /** In chunks, without saying how long it is. @returns the answer's status. */
+  /**
+   * Sends the body in chunks, without Content-Length.
+   *
+   * @returns the status of the answer.
+   */
   async function sendInChunks(path: string, body: string): Promise<number | undefined> {
     const { url } = await listen();
     return new Promise((resolve, reject) => {
@@ -262,12 +266,15 @@ describe('a body over 1 MB', { tags: 'attack' }, () => {
     });
   }
 
-  test.each(['/notes/1', '/change'])('is 413 too when it comes in chunks to %s', async (path) => {
-    expect(await sendInChunks(path, big)).toBe(413);
-    expect(handled).toEqual([]);
-  });
+  test.each(['/notes/1', '/change'])(
+    'rejects an oversized chunked body with 413 at %s',
+    async (path) => {
+      expect(await sendInChunks(path, big)).toBe(413);
+      expect(handled).toEqual([]);
+    },
+  );
 
-  test('is one of a byte more, and none of just so many', async () => {
+  test('accepts exactly 1 MB and rejects a byte more', async () => {
     const body = `${' '.repeat(1024 * 1024 - 2)}{}`;
     expect(await sendInChunks('/change', body)).toBe(200);
     expect(await sendInChunks('/change', ` ${body}`)).toBe(413);
@@ -284,26 +291,26 @@ describe('authentication', { tags: 'attack' }, () => {
     ['internal', { cookie: `service-session=${INTERNAL_KEY}` }, 401, 'Unauthorized'],
     ['internal', bearer('wrong'), 403, 'Forbidden'],
     ['agent', bearer('wrong'), 401, 'Unauthorized'],
-  ])('%s with %j is %i %s', async (auth, headers, status, error) => {
+  ])('answers %s authentication with %j by %i %s', async (auth, headers, status, error) => {
     const { call } = await listen();
     const response = await call(`/me/${auth}?key=${INTERNAL_KEY}`, { headers });
     expect(response.status).toBe(status);
     expect(await response.json()).toEqual({ error });
   });
 
-  test('a way that the listener was not given is told when it is made, not to callers', async () => {
+  test('refuses to start a listener without the authentication that its endpoints need', async () => {
     const listening = start([change], { authenticate: [] });
     await expect(listening).rejects.toThrow('the listener does not authenticate by session');
   });
 
-  test('while the internal key is changed, the previous one opens as well', async () => {
+  test('accepts the previous internal key during a rotation', async () => {
     const { call } = await listen();
     for (const key of [INTERNAL_KEY, PREVIOUS_KEY]) {
       expect((await call('/me/internal', { headers: bearer(key) })).status).toBe(200);
     }
   });
 
-  test('without a configured key the internal endpoints say so', async () => {
+  test('reports a misconfiguration when no internal key is set', async () => {
     const { call } = await start([whoAmI(internalKey)], {
       authenticate: [internalKey.with([])],
     });
@@ -312,10 +319,10 @@ describe('authentication', { tags: 'attack' }, () => {
     expect(await response.json()).toEqual({ error: 'Server misconfigured' });
   });
 
-  test('who cannot be looked up now, or names nobody, is told so', async () => {
+  test('answers 503 when the caller cannot be looked up, and 400 for an invalid user id', async () => {
     const { call } = await start([whoAmI(agentToken), whoAmI(internalKey)], {
       authenticate: [
-        agentToken.with(() => Promise.reject(new UnavailableError('Too many wait'))),
+        agentToken.with(() => Promise.reject(new UnavailableError('Too many waiting'))),
         internalKey.with([INTERNAL_KEY]),
       ],
     });
@@ -324,7 +331,7 @@ describe('authentication', { tags: 'attack' }, () => {
     expect((await call('/me/internal', { headers })).status).toBe(400);
   });
 
-  test('the internal key may speak for a user', async () => {
+  test('lets the internal key act for a user', async () => {
     const { call } = await listen();
     const headers = {
       ...bearer(INTERNAL_KEY),
@@ -340,13 +347,13 @@ describe('authentication', { tags: 'attack' }, () => {
     });
   });
 
-  test('identity headers without the key say nothing', async () => {
+  test('ignores identity headers without the internal key', async () => {
     const { call } = await listen();
     const response = await call('/me/optional-session', { headers: { 'x-user-id': 'ada' } });
     expect(await response.json()).toEqual({ kind: 'anonymous' });
   });
 
-  test('a session cookie and an agent token are recognised', async () => {
+  test('recognises a session cookie and an agent token', async () => {
     const { call } = await listen();
     const session = await call('/me/session', { headers: signedIn });
     expect(await session.json()).toMatchObject({ kind: 'session', user: { id: 'ada' } });
@@ -367,21 +374,21 @@ describe('cross-site requests', { tags: 'attack' }, () => {
     [{ origin: 'https://platform.example' }, 200],
     [{ 'sec-fetch-site': 'cross-site', 'x-csrf-token': 'wrong' }, 403],
     [{ 'sec-fetch-site': 'cross-site', 'x-csrf-token': CSRF_TOKEN }, 200],
-  ])('a change with %j is %i', async (headers, status) => {
+  ])('answers a change with %j by %i', async (headers, status) => {
     const { call } = await start([change, whoAmI(anonymous)], {
       authenticate: [
         session.with({ find: findSession, publicUrl: 'https://platform.example' }),
         NO_API_KEYS,
       ],
     });
-    // Node's fetch sets Sec-Fetch headers of its own, so the plain client is used.
+    // The plain client is used because fetch in Node sets its own Sec-Fetch headers.
     const response = await plainPost(call, { ...signedIn, ...headers });
     expect(response.status).toBe(status);
     if (status === 403) expect(response.body).toEqual({ error: 'Missing or invalid CSRF token' });
     expect(handled).toHaveLength(status === 200 ? 1 : 0);
   });
 
-  test('reading needs no token', async () => {
+  test('needs no CSRF token for reading', async () => {
     const { call } = await listen();
     const headers = { ...signedIn, origin: 'https://elsewhere.example' };
     expect((await call('/me/session', { headers })).status).toBe(200);
@@ -404,7 +411,7 @@ describe('cross-site requests', { tags: 'attack' }, () => {
 });
 
 describe('errors', () => {
-  test('an unknown error is one masked 500, and the log has it', async () => {
+  test('masks an unknown error as 500 and logs it', async () => {
     const { call, log } = await listen();
     const response = await call('/notes/1', postJson({ name: 'crash' }, { 'x-request-id': 'r-1' }));
     expect(response.status).toBe(500);
@@ -412,7 +419,7 @@ describe('errors', () => {
     expect(JSON.stringify(log)).toContain('a secret detail');
   });
 
-  test('an error of the domain keeps its status and text', async () => {
+  test('keeps the status and text of a domain error', async () => {
     const { call } = await listen();
     const response = await call('/notes/1', postJson({ name: 'missing' }));
     expect(response.status).toBe(404);
@@ -420,7 +427,7 @@ describe('errors', () => {
   });
 
   test.each(['/wrong', '/undeclared-error'])(
-    'an undeclared answer of %s fails outside production and is only logged in it',
+    'fails on an undeclared answer of %s, but only logs the mismatch in production',
     async (path) => {
       const strict = await listen();
       expect((await strict.call(path)).status).toBe(500);
@@ -437,8 +444,8 @@ describe('errors', () => {
   );
 });
 
-describe('every answer', () => {
-  test('has a request id, taken over when it is sane', async () => {
+describe('all responses', () => {
+  test("carry a request id, the client's own if valid", async () => {
     const { call } = await listen();
     const own = await call('/me/none', { headers: { 'x-request-id': 'abc-1' } });
     expect(own.headers.get('x-request-id')).toBe('abc-1');
@@ -446,7 +453,7 @@ describe('every answer', () => {
     expect(made.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  test('has security headers', async () => {
+  test('carry security headers', async () => {
     const { call } = await listen();
     const { headers } = await call('/nothing');
     expect(headers.get('x-content-type-options')).toBe('nosniff');
@@ -455,7 +462,7 @@ describe('every answer', () => {
     expect(headers.get('x-powered-by')).toBeNull();
   });
 
-  test('leaves one line in the log, without anything the client wrote', async () => {
+  test('leave one log line each, without any client data', async () => {
     const { call, log } = await listen();
     const init = postJson({ name: 'private-body' }, { 'x-private': 'private-header' });
     await call('/notes/priv?color=red&private=query', init);
@@ -467,8 +474,8 @@ describe('every answer', () => {
   });
 });
 
-describe('the socket', () => {
-  test('a taken port is one clear error', async () => {
+describe('listener socket', () => {
+  test('reports a taken port clearly', async () => {
     const { port } = await listen();
     const { createListener } = await import('../../../api/http/listener.js');
     const { NO_DATABASE } = await import('./support.js');
@@ -490,12 +497,12 @@ describe('the socket', () => {
     );
   });
 
-  test('refused networks get no answer at all', async () => {
+  test('sends no answer to refused networks', async () => {
     const { call } = await start(endpoints, { refuseFrom: ['127.0.0.0/8'] });
     await expect(call('/me/none')).rejects.toThrow();
   });
 
-  test('closing lets a request in flight end and takes no new one', async () => {
+  test('completes requests in flight while closing and accepts no new requests', async () => {
     let release: () => void = () => undefined;
     let entered = false;
     const slow = endpoint({
@@ -521,13 +528,13 @@ describe('the socket', () => {
     await closed;
   });
 
-  test("the handler's signal aborts when the client goes away", async () => {
+  test("aborts the handler's signal when the client disconnects", async () => {
     let gone = false;
     let entered = false;
     const waiting = endpoint({
       method: 'GET',
       path: '/waiting',
-      summary: 'Waits for the client to go',
+      summary: 'Waits for the client to disconnect',
       tag: 'slow',
       auth: anonymous,
       responses: { 200: 'stream' },
@@ -550,14 +557,14 @@ describe('the socket', () => {
     await until(() => gone);
   });
 
-  test('all that waits for the end of an answer stays below what Node takes for a leak', async () => {
+  test("stays below Node's listener limit on one response", async () => {
     const warnings: string[] = [];
     const note = (warning: Error) => warnings.push(warning.name);
     process.on('warning', note);
     const all = endpoint({
       method: 'POST',
       path: '/all',
-      summary: 'Reads a body, counts what is under way, heeds its client, streams',
+      summary: 'Reads a body, limits concurrency, watches its client, streams',
       tag: 'slow',
       auth: session,
       body: z.strictObject({ name: z.string() }),

@@ -20,7 +20,7 @@ import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 
 let database: TestDatabase;
 let alone: Awaited<ReturnType<typeof databaseAlone>>;
-/** Ports of all that listens, each on every address of the machine. */
+/** Ports of the listeners, each bound to all addresses of the machine. */
 const ports: Record<string, number> = {};
 const listening: Pick<Listening, 'close'>[] = [];
 
@@ -100,19 +100,19 @@ async function ask(listener: string, { address = '127.0.0.1', body, host, ...ask
 
 const LISTENERS = ['web', 'backend', 'agents', 'metrics', 'host'];
 
-describe.each(LISTENERS)('the listener of %s', (listener) => {
+describe.each(LISTENERS)('host names of the listener of %s', (listener) => {
   test.each([
     'rebound.example',
     'rebound.example:3000',
     'localhost.rebound.example',
     '127.0.0.1.rebound.example:3000',
     'rebound.example:80:3000',
-    // An agent's.
+    // The host name of an agent.
     'first-0a1b2c3d.localhost:3000',
-    // An address that is not this machine's.
+    // Addresses of other machines.
     '192.0.2.1',
     '[2001:db8::1]:3000',
-  ])('is not there as "%s"', async (host) => {
+  ])('refuses the host name "%s" with 421', async (host) => {
     expect((await ask(listener, { host, path: '/health' })).status).toBe(421);
   });
 
@@ -126,24 +126,24 @@ describe.each(LISTENERS)('the listener of %s', (listener) => {
     'backend.internal:3001',
     'metrics.internal',
     '203.0.113.7:443',
-  ])('is there as "%s"', async (host) => {
+  ])('accepts the host name "%s"', async (host) => {
     expect((await ask(listener, { host, path: '/health' })).status).not.toBe(421);
   });
 
-  test('is there at the address at which it was reached', async () => {
+  test('accepts the address at which it was reached, and no other', async () => {
     const asked = { host: '127.0.0.2:3000', path: '/health' };
     expect((await ask(listener, { ...asked, address: '127.0.0.2' })).status).not.toBe(421);
     expect((await ask(listener, asked)).status).toBe(421);
   });
 });
 
-test('agents know their listener by the name that their containers have for it', async () => {
+test("accepts the containers' name for the host on the agents' listener only", async () => {
   const host = 'host.docker.internal:3002';
   expect((await ask('agents', { host, path: '/v1/models' })).status).toBe(401);
   expect((await ask('web', { host, path: '/health' })).status).toBe(421);
 });
 
-test('a page whose name was made to lead here becomes nobody here, and not the first admin', async () => {
+test('refuses registration through a rebound host name', async () => {
   const host = `rebound.example:${ports.web}`;
   const body = { email: 'eve@example.com', password: 'correct horse battery staple' };
   const refused = await ask('web', { host, method: 'POST', path: '/api/register', body });
@@ -156,7 +156,7 @@ test('a page whose name was made to lead here becomes nobody here, and not the f
   expect((await ask('backend', { host, path: '/api/ai/chat', method: 'POST' })).status).toBe(421);
 });
 
-test('a probe that speaks HTTP/1.0 needs no name; one that speaks HTTP/1.1 does', async () => {
+test('accepts HTTP/1.0 without a Host header, but not HTTP/1.1', async () => {
   const statusOf = (head: string) =>
     new Promise<string>((resolve, reject) => {
       const socket = connect(ports.backend ?? 0, '127.0.0.1', () =>

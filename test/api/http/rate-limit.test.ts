@@ -62,7 +62,7 @@ const route = (path: string, method: 'GET' | 'POST') =>
     },
   });
 
-/** Limited as well for whoever calls. */
+/** Declares an endpoint that is also limited per caller. */
 const ofAda = (path: string) => ({
   ...route(path, 'GET'),
   auth: session,
@@ -79,7 +79,7 @@ const endpoints = [
   ofAda('/api/ai/mine'),
 ];
 
-/** What is left of a minute, also where the machine is busy with something else. */
+/** Seconds left of a minute, with tolerance for a busy machine. */
 const SECONDS_OF_A_MINUTE = /^([1-9]|[1-5]\d|60)$/;
 
 let open: TestListener[] = [];
@@ -99,8 +99,8 @@ afterEach(async () => {
 const statuses = async (answers: Promise<Response>[]) =>
   (await Promise.all(answers)).map(({ status }) => status).sort();
 
-describe('in memory', () => {
-  test('a path spelt as a whole address counts like the path', async () => {
+describe('counters in memory', () => {
+  test('counts an absolute URL like its path', async () => {
     const { port, call } = await start();
     const spelt = httpRequest({ port, path: `http://127.0.0.1:${port}/api/plain` }).end();
     const [answer] = (await once(spelt, 'response')) as [IncomingMessage];
@@ -109,7 +109,7 @@ describe('in memory', () => {
     expect((await call('/api/plain')).headers.get('ratelimit-remaining')).toBe('118');
   });
 
-  test('exactly the limit passes of many at once', async () => {
+  test('accepts exactly the limit of concurrent requests', async () => {
     const { call } = await start();
     const answers = Array.from({ length: 134 }, () => call('/api/plain'));
     expect(await statuses(answers)).toEqual([...Array(120).fill(200), ...Array(14).fill(429)]);
@@ -125,7 +125,7 @@ describe('in memory', () => {
     expect(handled).toBe(5);
   });
 
-  test('nested limits count once each, and the tightest one speaks', async () => {
+  test('counts a request once per nested limit and reports the tightest', async () => {
     const { call } = await start();
     const first = await call('/api/ai/chat');
     expect(first.headers.get('ratelimit-limit')).toBe('30');
@@ -140,7 +140,7 @@ describe('in memory', () => {
     expect(other.headers.get('ratelimit-remaining')).toBe('89');
   });
 
-  test('of the limits of an address and of its caller the tightest one speaks', async () => {
+  test('reports the tighter of the address limit and the caller limit', async () => {
     const { call } = await start();
     const told = async (path: string) => {
       const { headers } = await call(path, { headers: signedIn });
@@ -155,7 +155,7 @@ describe('in memory', () => {
     expect(refused.headers.get('retry-after')).toMatch(SECONDS_OF_A_MINUTE);
   });
 
-  test('limited answers carry whole seconds, others nothing', async () => {
+  test('sends limit headers in whole seconds, and only on limited paths', async () => {
     const { call } = await start({ limits: [limit('one', 1, '/api/')] });
     const passed = await call('/api/plain');
     expect(passed.headers.get('ratelimit-reset')).toMatch(SECONDS_OF_A_MINUTE);
@@ -170,13 +170,13 @@ describe('in memory', () => {
     expect(free.headers.get('ratelimit-limit')).toBeNull();
   });
 
-  test('errors of a limited path carry the headers as well', async () => {
+  test('sends limit headers with errors too', async () => {
     const { call } = await start();
     const { status, headers } = await call('/api/private');
     expect([status, headers.get('ratelimit-remaining')]).toEqual([401, '119']);
   });
 
-  test('a refused request is neither authenticated nor read nor handled', async () => {
+  test('refuses a request over the limit before authentication, parsing and handling', async () => {
     let lookups = 0;
     const find = () => Promise.resolve((lookups++, undefined));
     const { call } = await start({
@@ -190,7 +190,7 @@ describe('in memory', () => {
     expect([lookups, handled]).toEqual([0, 1]);
   });
 
-  test('entries vanish after their window', () => {
+  test('evicts counters in memory after their window', () => {
     let now = 0;
     const counters = new MemoryCounters(() => now);
     for (let client = 0; client < 100; client++) counters.take(one(String(client)), [general, ai]);
@@ -200,7 +200,7 @@ describe('in memory', () => {
     expect(counters.size).toBe(1);
   });
 
-  test('a refusal does not prolong the window', () => {
+  test('does not extend the window on a refusal', () => {
     let now = 0;
     const counters = new MemoryCounters(() => now);
     for (let n = 1; n <= 30; n++) counters.take(one('a'), [ai]);
@@ -210,14 +210,14 @@ describe('in memory', () => {
     expect(counters.take(one('a'), [ai]).refused).toBe(false);
   });
 
-  test('the number of entries is bounded', () => {
+  test('bounds the number of counters', () => {
     const counters = new MemoryCounters();
     for (let client = 0; client < 50_100; client++) counters.take(one(String(client)), [general]);
     expect(counters.size).toBe(50_000);
   });
 });
 
-describe('the client', { tags: 'attack' }, () => {
+describe('client address', { tags: 'attack' }, () => {
   test.each([
     ['192.0.2.1', '192.0.2.1', '192.0.2.1'],
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64', '2001:db8:1::/48'],
@@ -226,7 +226,7 @@ describe('the client', { tags: 'attack' }, () => {
     ['2001:db8::1', '2001:db8:0:0::/64', '2001:db8:0::/48'],
     ['::1', '0:0:0:0::/64', '0:0:0::/48'],
     ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64', '64:ff9b:0::/48'],
-  ])('%s counts as %s, of the site %s', (address, host, site) => {
+  ])('counts %s as %s, of the site %s', (address, host, site) => {
     expect(networksOf(address)).toEqual({ host, site });
   });
 
@@ -236,13 +236,13 @@ describe('the client', { tags: 'attack' }, () => {
   const remaining = async (answer: Promise<Response>) =>
     (await answer).headers.get('ratelimit-remaining');
 
-  test('cannot choose its address itself', async () => {
+  test('ignores a forwarded address from an untrusted client', async () => {
     const { call } = await start();
     expect(await remaining(call('/api/plain', from('192.0.2.1')))).toBe('119');
     expect(await remaining(call('/api/plain', from('192.0.2.2', bearer('wrong'))))).toBe('118');
   });
 
-  test('is told by the holder of the internal key', async () => {
+  test('accepts a forwarded address from a holder of the internal key', async () => {
     const { call } = await start();
     const key = bearer(INTERNAL_KEY);
     expect(await remaining(call('/api/plain', from('192.0.2.1', key)))).toBe('119');
@@ -250,7 +250,7 @@ describe('the client', { tags: 'attack' }, () => {
     expect(await remaining(call('/api/plain', from('::ffff:192.0.2.2', key)))).toBe('118');
   });
 
-  test('is the first untrusted hop from the right behind trusted proxies', async () => {
+  test('takes the first untrusted hop from the right behind trusted proxies', async () => {
     const trustedProxies = new BlockList();
     trustedProxies.addSubnet('127.0.0.0', 8, 'ipv4');
     trustedProxies.addAddress('198.51.100.7', 'ipv4');
@@ -265,7 +265,7 @@ describe('the client', { tags: 'attack' }, () => {
   });
 });
 
-describe('in Redis', () => {
+describe('counters in Redis', () => {
   let redis: ChildProcess | undefined;
   let port = 0;
 
@@ -305,7 +305,7 @@ describe('in Redis', () => {
   });
   afterAll(stopRedis);
 
-  test('exactly the limit passes, over two processes together', async () => {
+  test('accepts exactly the limit across two processes', async () => {
     const found = await until(async () => {
       const limits = [{ ...GENERAL_LIMIT, name: `shared-${randomUUID()}` }];
       const listeners = [
@@ -315,14 +315,14 @@ describe('in Redis', () => {
       const answers = await statuses(
         listeners.flatMap(({ call }) => Array.from({ length: 65 }, () => call('/api/plain'))),
       );
-      // A machine that is busy for half a second has each count for itself.
+      // If Redis stalls for half a second on a busy machine, each process counts alone: retry.
       const isShared = listeners.every(({ log }) => !log.some(({ level }) => level === 40));
       return isShared ? answers : undefined;
     });
     expect(found).toEqual([...Array(120).fill(200), ...Array(10).fill(429)]);
   });
 
-  test('nested limits count once each, and refusals in none', async () => {
+  test('counts a request once per nested limit in Redis, and a refusal in none', async () => {
     const limits = [
       { ...GENERAL_LIMIT, name: 'outer' },
       { ...AI_LIMIT, name: 'inner' },
@@ -334,7 +334,7 @@ describe('in Redis', () => {
     expect(headers.get('ratelimit-reset')).toMatch(SECONDS_OF_A_MINUTE);
   });
 
-  test('entries vanish after their window', async () => {
+  test('evicts counters in Redis after their window', async () => {
     const brief = { ...limit('brief', 1, '/api/'), windowMs: 200 };
     const { call } = await start({ limits: [brief], settings: settings() });
     expect((await call('/api/plain')).status).toBe(200);
@@ -342,7 +342,7 @@ describe('in Redis', () => {
     await until(async () => (await call('/api/plain')).status === 200);
   });
 
-  test('each process counts for itself while Redis is away, and shares again after, by whatever clock', async () => {
+  test('counts per process while Redis is unavailable, then shares again regardless of the clock', async () => {
     const limits = [limit('outage', 2, '/api/')];
     const { call, log } = await start({ limits, settings: settings() });
     expect((await call('/api/plain')).status).toBe(200);

@@ -59,7 +59,7 @@ const page = endpoint({
 const positions = endpoint({
   method: 'GET',
   path: '/positions',
-  summary: 'Where a page goes on',
+  summary: 'The position of a page',
   tag: 'things',
   auth: anonymous,
   query: z.strictObject(pageOf),
@@ -94,7 +94,7 @@ const documentShape = z.object({
   components: z.object({ securitySchemes: z.record(z.string(), z.object({ type: z.string() })) }),
 });
 
-test('the OpenAPI document has every endpoint, status, parameter and limit', async () => {
+test('lists every endpoint, status, parameter and limit in the OpenAPI document', async () => {
   const limit = {
     name: 'general',
     max: 5,
@@ -129,7 +129,7 @@ test('the OpenAPI document has every endpoint, status, parameter and limit', asy
   expect([get?.security, post?.security]).toEqual([[{ session: [] }], [{ internalKey: [] }]]);
 });
 
-test('the reference page and all that it loads come from this listener', async () => {
+test('serves the reference page and all its assets from the listener', async () => {
   open = await serve([page]);
   const docs = await open.call('/docs');
   expect(docs.headers.get('content-security-policy')).toContain("script-src 'self'");
@@ -143,7 +143,7 @@ test('the reference page and all that it loads come from this listener', async (
   }
 });
 
-test('a page is 50 long unless asked otherwise, and at most 200', async () => {
+test('limits a page to 50 items by default and 200 at most', async () => {
   open = await serve([page]);
   expect(await (await open.call('/page')).json()).toEqual({ limit: 50 });
   expect(await (await open.call('/page?limit=200')).json()).toEqual({ limit: 200 });
@@ -152,7 +152,7 @@ test('a page is 50 long unless asked otherwise, and at most 200', async () => {
   }
 });
 
-test('the next page is named in a Link header whose cursor leads there, the last names none', async () => {
+test('links to the next page in a Link header, except on the last page', async () => {
   const position = ['2026-01-01T00:00:00.000Z', 'id'];
   const { Link = '' } = nextPageLink('/positions', { limit: 2, status: undefined }, position);
   expect(Link).toMatch(/^<\/positions\?limit=2&cursor=[\w-]+>; rel="next"$/);
@@ -170,13 +170,13 @@ test.each([
   'bnVsbA',
   cursorOf(['one']),
   cursorOf(['-271821-04-20', 'before all of PostgreSQL']),
-])('the cursor %s, which no page has named, is refused', async (cursor) => {
+])('rejects the forged cursor %s', async (cursor) => {
   open = await serve([positions]);
   const refused = await open.call(`/positions?cursor=${cursor}`);
   expect([refused.status, await refused.json()]).toEqual([400, { error: 'cursor is invalid' }]);
 });
 
-test('an event is written line by line and cannot forge another', () => {
+test('encodes an event line by line so that its data cannot forge another event', () => {
   const event = { id: '1', event: 'log', data: 'a\nb' };
   expect(encodeEvent(event)).toBe('id: 1\nevent: log\ndata: a\ndata: b\n\n');
   expect(encodeEvent({ data: { a: 1 } })).toBe('data: {"a":1}\n\n');
@@ -195,7 +195,7 @@ function streaming(events: () => AsyncIterable<ServerEvent>, heartbeatMs?: numbe
   });
 }
 
-test('events arrive in order, then the stream ends', async () => {
+test('streams events in order, then ends', async () => {
   async function* events() {
     for (let id = 0; id < 100; id++) yield await Promise.resolve({ id: String(id), data: { id } });
   }
@@ -206,7 +206,7 @@ test('events arrive in order, then the stream ends', async () => {
   expect(ids).toEqual(Array.from({ length: 100 }, (_, id) => id));
 });
 
-test('a silent stream sends comments, and ends when the client goes', async () => {
+test('sends comments on a silent stream and closes its source when the client disconnects', async () => {
   let left = false;
   const events: AsyncIterable<ServerEvent> = {
     [Symbol.asyncIterator]: () => ({
@@ -227,7 +227,7 @@ test('a silent stream sends comments, and ends when the client goes', async () =
   await until(() => left);
 });
 
-test('a source is not asked for more than the client takes', async () => {
+test('pulls no more from a source than the client reads', async () => {
   let made = 0;
   async function* endless() {
     for (;;) yield await Promise.resolve({ data: 'x'.repeat(10_000), id: String(made++) });

@@ -65,7 +65,7 @@ afterEach(async () => {
   await statement('DELETE FROM idempotency_keys');
 });
 
-test('a secret answer is given again, the same bytes, and kept where nobody reads it', async () => {
+test('replays a secret answer byte for byte and stores it sealed', async () => {
   const first = await (await make('a', 'k')).text();
   const again = await make('a', 'k');
   expect([again.status, await again.text()]).toEqual([201, first]);
@@ -78,7 +78,7 @@ test('a secret answer is given again, the same bytes, and kept where nobody read
   expect(JSON.stringify(row)).not.toContain('secret"');
 });
 
-test('registering leaves no digest by which a password could be guessed', async () => {
+test('stores no digest of a registration by which the password could be guessed', async () => {
   const body = { email: 'ada@example.com', password: 'an-old-password' };
   const request = postJson(body, { 'idempotency-key': 'r', 'user-agent': 'test' });
   expect((await listener.call('/api/register', request)).status).toBe(200);
@@ -89,7 +89,7 @@ test('registering leaves no digest by which a password could be guessed', async 
   );
 });
 
-test('no endpoint of any listener keeps an answer, or a digest of its request, unsealed', async () => {
+test('seals stored answers and request digests of all idempotent endpoints', async () => {
   const { dependencies } = alone;
   const declared = [
     ...webEndpoints(dependencies),
@@ -97,7 +97,7 @@ test('no endpoint of any listener keeps an answer, or a digest of its request, u
     ...agentAiEndpoints(dependencies),
   ].filter(({ idempotent }) => idempotent);
   expect(declared.length).toBeGreaterThan(10);
-  // As declared, but for who may call, what is asked and what is done.
+  // The endpoints as declared, except for authentication, input and handler.
   const answering = declared.map(({ method, path, idempotent }, index) =>
     endpoint({
       ...{ method, idempotent, summary: '', tag: 'any', auth: anonymous },
@@ -120,27 +120,27 @@ test('no endpoint of any listener keeps an answer, or a digest of its request, u
   expect(JSON.stringify(rows)).not.toContain(hashRequest(undefined, undefined, body));
 });
 
-test('what was asked cannot be guessed from what is kept', async () => {
+test('stores no request digest that can be guessed', async () => {
   await make('a', 'k');
   const [row] = await kept();
   expect(row?.requestHash).toMatch(/^[0-9a-f]{64}$/);
   expect(row?.requestHash).not.toBe(hashRequest(undefined, undefined, { name: 'a' }));
 });
 
-test('another request with its key is 422, and makes nothing', async () => {
+test('rejects a different request with the same key with 422 without running it', async () => {
   await make('a', 'k');
   expect((await make('b', 'k')).status).toBe(422);
   expect(made).toHaveLength(1);
 });
 
-test('a refusal is kept sealed as well', async () => {
+test('stores a refusal sealed too', async () => {
   await make('bad', 'k');
   const again = await make('bad', 'k');
   expect([again.status, await again.json()]).toEqual([400, { error: 'a private refusal' }]);
   expect(JSON.stringify(await kept())).not.toContain('private');
 });
 
-test('an answer that was put in the place of another does not open', async () => {
+test('refuses a sealed answer that was moved to another key', async () => {
   await make('a', 'k');
   await make('a', 'l');
   await statement(`UPDATE idempotency_keys SET body =

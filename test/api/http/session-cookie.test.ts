@@ -8,7 +8,7 @@ import {
 import { addressOf } from '../../../src/agents/agents/agent-address.js';
 import { HTTP_SETTINGS } from './support.js';
 
-test.each([true, false])('the cookie is sent to our host alone (secure: %s)', (secure) => {
+test.each([true, false])("limits the cookie to the platform's own host (secure: %s)", (secure) => {
   for (const made of [serializeSessionCookie('t', secure), clearSessionCookie(secure)]) {
     const [pair = '', ...attributes] = made.split('; ');
     expect(attributes).toContain('Path=/');
@@ -18,13 +18,13 @@ test.each([true, false])('the cookie is sent to our host alone (secure: %s)', (s
   }
 });
 
-test("an agent's page cannot put its own session in the place of the user's", () => {
-  // As set with `Domain=` of the site by a page below it, which browsers send as well.
+test("ignores session cookies when an agent's page has added its own", () => {
+  // A page below the site can set a cookie with `Domain=`; browsers then send both.
   expect(readSessionCookie('service-session=of-the-agent; service-session=ours')).toBeUndefined();
   expect(readSessionCookie('service-session=ours; a=b; service-session=')).toBeUndefined();
 });
 
-test('an agent has another host name than the platform, whose cookies it is not sent', () => {
+test("gives agents a host name that never receives the platform's cookies", () => {
   const agent = { subdomain: 'first-0a1b2c3d', port: 19_100 };
   const { hostname } = new URL(addressOf(agent, 'localhost').url);
   expect(hostname).toBe('first-0a1b2c3d.localhost');

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { eventStream, type ServerEvent } from '../../../api/http/sse.js';
 
-test('a source is left when its stream ends, also when nobody ever read it', async () => {
+test('closes the source when its stream ends, even if it was never read', async () => {
   for (const events of [0, 1]) {
     let left = false;
     const { source } = eventStream(
@@ -15,7 +15,7 @@ test('a source is left when its stream ends, also when nobody ever read it', asy
         }
       })(),
     );
-    if (!(source instanceof Readable)) throw new Error('a stream is read');
+    if (!(source instanceof Readable)) throw new Error('expected a readable stream');
     if (events > 0) await once(source, 'data');
     source.destroy();
     await expect.poll(() => left).toBe(true);

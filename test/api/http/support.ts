@@ -19,7 +19,7 @@ export const CSRF_TOKEN = 'csrf-token-of-this-test';
 
 export const ADA = { id: 'ada', name: 'Ada', email: 'ada@example.com', isAdmin: false };
 
-/** Whose container shows `agent-token`. */
+/** The agent of `agent-token`. */
 export const AGENT: CallingAgent = {
   agentId: 'a1',
   model: 'gpt-4',
@@ -30,13 +30,13 @@ export const AGENT: CallingAgent = {
   plan: 'solo',
 };
 
-/** By their tokens. */
+/** Agents by their tokens. */
 const AGENTS: ReadonlyMap<string, CallingAgent> = new Map([
   ['agent-token', AGENT],
   ['agent-token-of-bob', { ...AGENT, agentId: 'b1', userId: 'bob' }],
 ]);
 
-/** What a listener is told when it is not said otherwise. */
+/** Default settings of a test listener. */
 export const HTTP_SETTINGS = {
   ownNames: new Set<string>(LOOPBACK_NAMES),
   production: false,
@@ -45,7 +45,7 @@ export const HTTP_SETTINGS = {
   requestsPerMinute: 6_000,
 };
 
-/** Finds the one session there is. */
+/** Finds the only session. */
 export const findSession = (token: string) =>
   Promise.resolve(
     token === SESSION_TOKEN
@@ -59,7 +59,7 @@ export const findSession = (token: string) =>
       : undefined,
   );
 
-/** Where there are no API keys, which sessions are told from. */
+/** API key authentication without any keys; session authentication requires it. */
 export const NO_API_KEYS = apiKey.with(() => Promise.resolve(undefined));
 
 const KNOWN_CALLERS = [
@@ -69,7 +69,7 @@ const KNOWN_CALLERS = [
   agentToken.with((shown) => Promise.resolve(AGENTS.get(shown.agentToken ?? ''))),
 ];
 
-/** A database that nothing answers for: these tests must not reach it. */
+/** An unreachable database, which these tests must not use. */
 export const NO_DATABASE = new Database('postgres://nobody@127.0.0.1:1/nothing');
 
 export interface TestListener extends Listening {
@@ -77,7 +77,7 @@ export interface TestListener extends Listening {
   call(path: string, init?: RequestInit): Promise<Response>;
 }
 
-/** A real listener on a free port, with one signed-in user and an internal key. */
+/** Starts a real listener on a free port, with one signed-in user and an internal key. */
 export async function serve(
   endpoints: readonly Endpoint[],
   options: Partial<ListenerOptions> = {},

@@ -35,7 +35,7 @@ test.each([
   [{ from: 'ada' }, 'paymentProof.from must be 0x and 40 hex digits'],
   [{ to: 'ada' }, 'paymentProof.to must be 0x and 40 hex digits'],
   [{ signature: 'ada' }, 'paymentProof.signature must be hex'],
-])('of a clone paid by %j it is told which field is wrong', (change, error) => {
+])('names the invalid field of a clone paid by %j', (change, error) => {
   expect(refusalOf(cloneBody, clone(change))).toThrow(new BadRequestError(error));
 });
 
@@ -50,14 +50,14 @@ test.each([
     { recipients: [{ address: `0x${'0'.repeat(40)}`, share: 100 }] },
     'recipients[0].address is the address of nobody',
   ],
-])('of a split with %j it is told which field is wrong', (change, error) => {
+])('names the invalid field of a split with %j', (change, error) => {
   const split = z.object({ fromAddress: chainAddress, ...splitParts });
   const recipients = [{ address: ADDRESS, share: 100 }];
   const body = { fromAddress: ADDRESS, totalAmount: '1', recipients, ...change };
   expect(refusalOf(split, body)).toThrow(new BadRequestError(error));
 });
 
-test('what comes more than once in a query and may not is told so', () => {
+test('rejects a single-valued query parameter that is given twice', () => {
   const query = validator(z.object({ limit: z.string().optional() }), 'query');
   expect(() => query({ limit: ['1', '2'] })).toThrow(
     new BadRequestError('limit must be given once'),

@@ -20,7 +20,7 @@ afterAll(async () => {
   await platform?.close();
 });
 
-test('Prometheus reads who was asked, how it ended and how long it took', async () => {
+test('exports the provider, outcome and duration of AI attempts to Prometheus', async () => {
   metrics.recordAttempt({ provider: 'openai', model: 'gpt-6-luna', outcome: 'ok', ms: 400 });
   metrics.recordAttempt({
     provider: 'openai',
@@ -30,7 +30,7 @@ test('Prometheus reads who was asked, how it ended and how long it took', async 
   });
   metrics.recordAttempt({
     provider: 'openai',
-    model: 'what an agent made up',
+    model: 'made up by an agent',
     outcome: 'ok',
     ms: 1,
   });

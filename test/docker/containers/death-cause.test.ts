@@ -16,13 +16,13 @@ const event = (action: DockerEvent['action'], more: Partial<DockerEvent> = {}): 
 });
 const die = (exitCode: number, at = 2n * SECOND) => event('die', { exitCode, at });
 
-it('takes a kill that did not ask first for a kill at once', () => {
+it('reports a SIGKILL without a preceding SIGTERM as a kill at once', () => {
   const causes = new DeathCauses();
   causes.hear(event('kill', { signal: '9' }));
   expect(causes.hear(die(137))).toMatchObject({ cause: 'kill', exitCode: 137, at: 2_000 });
 });
 
-it('waits for the stop that a signal may belong to, and not for ever', () => {
+it('waits a limited time for the stop that a signal may belong to', () => {
   const causes = new DeathCauses();
   for (const signal of ['15', '9']) causes.hear(event('kill', { signal }));
   expect(causes.hear(die(137), 0)).toBeUndefined();
@@ -32,7 +32,7 @@ it('waits for the stop that a signal may belong to, and not for ever', () => {
   expect(causes.dueIn()).toBeUndefined();
 });
 
-it('believes that memory ran out also when that is told after the death', () => {
+it('reports oom even if its event follows the death', () => {
   const causes = new DeathCauses();
   expect(causes.hear(die(137), 0)).toBeUndefined();
   expect(causes.hear(event('oom'), 1)).toMatchObject({ cause: 'oom', exitCode: 137 });
@@ -40,7 +40,7 @@ it('believes that memory ran out also when that is told after the death', () => 
   expect(causes.hear(die(137))).toMatchObject({ cause: 'oom' });
 });
 
-it('does not blame memory that ran out in a child, nor long before', () => {
+it('does not report oom for a child process or an old event', () => {
   const causes = new DeathCauses();
   causes.hear(event('oom'));
   expect(causes.hear(die(3))).toMatchObject({ cause: 'exit', exitCode: 3 });
@@ -49,13 +49,13 @@ it('does not blame memory that ran out in a child, nor long before', () => {
   expect([...causes.due()]).toMatchObject([{ cause: 'kill', exitCode: 137 }]);
 });
 
-it('tells a death that is held back as soon as the container starts again', () => {
+it('reports a pending death as soon as the container starts again', () => {
   const causes = new DeathCauses();
   expect(causes.hear(die(137))).toBeUndefined();
   expect(causes.hear(event('start'))).toMatchObject({ cause: 'kill' });
 });
 
-it('does not blame a signal from long ago, nor one to the run before', () => {
+it('ignores a signal that is old or from the previous run', () => {
   const causes = new DeathCauses();
   causes.hear(event('kill', { signal: '1' }));
   expect(causes.hear(die(3, 120n * SECOND))).toMatchObject({ cause: 'exit', exitCode: 3 });
@@ -67,6 +67,6 @@ it('does not blame a signal from long ago, nor one to the run before', () => {
 it.each([
   [128, 'exit'],
   [129, 'kill'],
-])('takes exit code %i for its own or a signal’s: %s', (exitCode, cause) => {
+])('exit code %i has the cause: %s', (exitCode, cause) => {
   expect(new DeathCauses().hear(die(exitCode))).toMatchObject({ cause, exitCode });
 });

@@ -10,13 +10,13 @@ class Says extends DockerClient {
 
   override call<T>(work: (docker: Docker, bound: never) => Promise<T>): Promise<T> {
     const docker: Pick<Docker, 'info'> = { info: () => Promise.resolve(this.info) };
-    return work(docker as Docker, undefined as never); // it is asked for nothing else
+    return work(docker as Docker, undefined as never); // the test calls nothing else
   }
 }
 
 const INFO = { ID: 'A', MemTotal: 1, KernelVersion: 'none', DockerRootDir: '/var/lib/docker' };
 
-test('an engine with user namespaces tells where its ids begin by the name of its folder', async () => {
+test('an engine with user namespaces has its first ids from the name of its folder', async () => {
   const remapped = {
     ...INFO,
     SecurityOptions: ['name=seccomp,profile=default', 'name=userns'],
@@ -28,16 +28,19 @@ test('an engine with user namespaces tells where its ids begin by the name of it
 test.each([
   ['1', 'another kernel', true],
   ['2', 'another kernel', false],
-])('control groups of version %s on %s weigh disks: %s', async (CgroupVersion, kernel, weighs) => {
-  const engine = await readEngine(new Says({ ...INFO, CgroupVersion, KernelVersion: kernel }));
-  expect(engine.weighsDisks).toBe(weighs);
-});
+])(
+  'control groups of version %s on %s support disk weights: %s',
+  async (CgroupVersion, kernel, weighs) => {
+    const engine = await readEngine(new Says({ ...INFO, CgroupVersion, KernelVersion: kernel }));
+    expect(engine.weighsDisks).toBe(weighs);
+  },
+);
 
 test.each([
   [{ SecurityOptions: ['name=seccomp,profile=default', 'name=cgroupns'] }],
   [{ SecurityOptions: ['name=rootless'], DockerRootDir: '/home/me/.local/share/docker' }],
   [{ SecurityOptions: null }],
   [{}],
-])('an engine without them tells none: %j', async (says) => {
+])('an engine without user namespaces has no first ids: %j', async (says) => {
   expect((await readEngine(new Says({ ...INFO, ...says }))).usersFrom).toBe(undefined);
 });

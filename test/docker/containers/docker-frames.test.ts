@@ -11,12 +11,15 @@ const frame = (kind: number, text: string): Buffer => {
 const SENT = Buffer.concat([frame(1, 'out\n'), frame(2, ''), frame(2, 'err\n'), frame(0, 'more')]);
 const WHOLE = ['stdout out\n', 'stderr ', 'stderr err\n', 'stdout more'];
 
-describe('what Docker sends of a container', () => {
-  test.each([1, 2, 3, 7, 8, 9, 11, SENT.length])('is the same in pieces of %i bytes', (size) => {
-    expect(read(SENT, size)).toEqual(WHOLE);
-  });
+describe("Docker's frames of a container", () => {
+  test.each([1, 2, 3, 7, 8, 9, 11, SENT.length])(
+    'frames are read correctly in pieces of %i bytes',
+    (size) => {
+      expect(read(SENT, size)).toEqual(WHOLE);
+    },
+  );
 
-  test('is passed on before its frame is whole, with how long that is', () => {
+  test("a part of a frame is passed on early, with the frame's length", () => {
     const begun = frame(2, 'a long line').subarray(0, 10);
     const [part] = new DockerFrames().read(begun);
     expect(part).toEqual({
@@ -25,7 +28,7 @@ describe('what Docker sends of a container', () => {
   });
 });
 
-/** Each frame as its stream and its text. */
+/** Returns each frame as its stream and its text. */
 function read(sent: Buffer, size: number): string[] {
   const frames = new DockerFrames();
   const whole: string[] = [];

@@ -15,7 +15,7 @@ test.each([
   'two\nlines\n',
   '{"key":"-----BEGIN-----\\nabc\\n"}',
   'C:\\dir\\',
-])('a value is in the file as it is: %j', (value) => {
+])('a value is written so that it is read back unchanged: %j', (value) => {
   expect(fitsEnvironmentFile(value)).toBe(true);
   const text = environmentFile({ BEFORE: 'x', NAME: value, Z_AFTER: '# y' });
   expect(parseEnv(text)).toEqual({ BEFORE: 'x', NAME: value, Z_AFTER: '# y' });
@@ -34,7 +34,7 @@ test.each([
   expect(() => environmentFile({ NAME: value })).not.toThrow(value);
 });
 
-test('no value brings a variable of its own', { tags: 'attack' }, () => {
+test('no value can add another variable', { tags: 'attack' }, () => {
   for (const value of ["'\nEVIL='1", '"\nEVIL="1', '`\nEVIL=`1', 'x\nEVIL=1', "\\'\nEVIL=1"]) {
     expect(parseEnv(environmentFile({ NAME: value }))).toEqual({ NAME: value });
   }

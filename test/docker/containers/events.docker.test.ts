@@ -26,7 +26,7 @@ afterAll(async () => {
   await fixture.close();
 });
 
-/** Follows Docker through the proxy, and returns once it is heard. */
+/** Follows Docker's events through the proxy, and returns once connected. */
 async function follow() {
   const host = new DockerHost({ dockerHost: proxy.host, installation });
   const ending = new AbortController();
@@ -53,7 +53,7 @@ const connected = (times: number) =>
 const deathOf = (agentId: string) =>
   until(() => Promise.resolve(ofKind('death').find((death) => death.agentId === agentId)));
 
-/** An agent's container that runs `code`, or else the image's own program. */
+/** Runs an agent's container with `code`, or with the image's own program. */
 async function run(code?: string, memoryMib?: number) {
   const { agentId } = await fixture.spec({ image });
   const container = await docker.createContainer({
@@ -78,7 +78,7 @@ async function run(code?: string, memoryMib?: number) {
   return { agentId, container };
 }
 
-it('tells apart how containers come to their end', async () => {
+it('distinguishes how containers end', async () => {
   await follow();
   const exited = await run('setTimeout(() => process.exit(7), 100)');
   const wellEnded = await run('setTimeout(() => process.exit(0), 100)');
@@ -111,7 +111,7 @@ it('tells apart how containers come to their end', async () => {
   }
 });
 
-it('tells of who has used up the memory, unless Docker is too busy to say so in time', async () => {
+it('reports a container that ran out of memory, unless Docker is too busy to report it in time', async () => {
   await follow();
   const causes: string[] = [];
   while (!causes.includes('oom') && causes.length < 10) {
@@ -123,7 +123,7 @@ it('tells of who has used up the memory, unless Docker is too busy to say so in 
   expect(causes.filter((cause) => cause !== 'kill')).toEqual(['oom']);
 });
 
-it('does not blame memory that has run out in a child', async () => {
+it('does not report oom if a child process ran out of memory', async () => {
   await follow();
   const eatsAll = 'const a = []; for (;;) a.push(Buffer.alloc(1e7, 1))';
   const outlives = `require('child_process').spawn(process.execPath, ['-e', '${eatsAll}'])
@@ -138,7 +138,7 @@ it('does not blame memory that has run out in a child', async () => {
   });
 });
 
-it('tells of no container of another name, installation or owner', async () => {
+it('ignores containers of another name, installation or owner', async () => {
   await follow();
   const foreign = `agent of ${installation}`;
   const labels = { [LABEL.agent]: foreign, [LABEL.owner]: 'user-1' };
@@ -162,7 +162,7 @@ it('tells of no container of another name, installation or owner', async () => {
   expect(ofKind('death').map(({ agentId }) => agentId)).not.toContain(foreign);
 });
 
-it('goes on after a lost connection, with nothing lost and nothing twice', async () => {
+it('continues after a lost connection without losing or repeating an event', async () => {
   await follow();
   const before = await run();
   const meanwhile = [await run(), await run(), await run()];
@@ -187,19 +187,19 @@ it('goes on after a lost connection, with nothing lost and nothing twice', async
   ]);
 });
 
-it('notices that a connection is dead although nobody said so', async () => {
+it('detects a silent, dead connection', async () => {
   await follow();
   const { agentId, container } = await run();
   proxy.silence();
   await until(() => Promise.resolve(ofKind('lost').length === 1));
   proxy.mend();
   await connected(2);
-  // Not before: what ended so long ago Docker has forgotten where much else has happened.
+  // Killed only now: after many other events, Docker forgets an event as old as the silence.
   await container.kill();
   expect(await deathOf(agentId)).toMatchObject({ cause: 'kill' });
 });
 
-it('ends when it is told to, also while Docker is away', async () => {
+it('ends when aborted, even while Docker is unavailable', async () => {
   await follow();
   proxy.cut();
   await until(() => Promise.resolve(ofKind('lost').length === 1));

@@ -13,7 +13,7 @@ afterEach(() => {
   server?.close();
 });
 
-/** A gateway that answers as is said here by path, and otherwise with a 404. */
+/** Starts a gateway with these answers by path, and a 404 for every other path. */
 async function gateway(answers: Readonly<Record<string, RequestListener>>): Promise<number> {
   asked = [];
   connections = 0;
@@ -25,7 +25,7 @@ async function gateway(answers: Readonly<Record<string, RequestListener>>): Prom
   server = started;
   started.on('connection', () => connections++);
   await new Promise<void>((resolve) => started.listen(0, '127.0.0.1', resolve));
-  return (started.address() as AddressInfo).port; // TCP: never a string
+  return (started.address() as AddressInfo).port; // TCP: always an object
 }
 
 const status =
@@ -34,10 +34,10 @@ const status =
     response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
 const silence: RequestListener = () => undefined;
-/** With a time that only silence takes. */
+/** Probes with a time limit that only a silent gateway reaches. */
 const look = (port: number, timeoutMs = 30_000) => gatewayHealth(port, { timeoutMs });
 
-test('a gateway is asked by both of its paths, on one connection', async () => {
+test('probes both paths of a gateway on one connection', async () => {
   const port = await gateway({ '/healthz': status(200), '/health': status(200) });
   expect(await look(port)).toMatchObject({ healthy: true, status: 200 });
   expect([asked, connections]).toEqual([['/healthz', '/health'], 1]);
@@ -52,23 +52,30 @@ test.each([
     200,
   ],
   ['it knows neither', {}, 404],
-])('it is not healthy where %s', async (_case, answers, code) => {
+])('a gateway is not healthy if %s', async (_case, answers, code) => {
   expect(await look(await gateway(answers))).toMatchObject({ healthy: false, status: code });
 });
 
-test.each(['/healthz', '/health'])('an image may know %s alone', async (path) => {
+test.each(['/healthz', '/health'])('a gateway is healthy if it has only %s', async (path) => {
   const port = await gateway({ [path]: status(200) });
   expect(await look(port)).toMatchObject({ healthy: true, status: 200 });
 });
 
-test.each(['/healthz', '/health'])('both together have the time: %s says nothing', async (path) => {
-  const port = await gateway({ '/healthz': status(200), '/health': status(200), [path]: silence });
-  const began = performance.now();
-  expect(await look(port, 4_000)).toMatchObject({ healthy: false, reachable: false });
-  expect(performance.now() - began).toBeLessThan(7_900);
-});
+test.each(['/healthz', '/health'])(
+  'both paths share the time limit if %s is silent',
+  async (path) => {
+    const port = await gateway({
+      '/healthz': status(200),
+      '/health': status(200),
+      [path]: silence,
+    });
+    const began = performance.now();
+    expect(await look(port, 4_000)).toMatchObject({ healthy: false, reachable: false });
+    expect(performance.now() - began).toBeLessThan(7_900);
+  },
+);
 
-test('a gateway that closes its connection after each answer is healthy as well', async () => {
+test('a gateway that closes its connection after each answer is healthy', async () => {
   const closing: RequestListener = (request, response) => {
     response.setHeader('connection', 'close');
     status(200)(request, response);
@@ -112,7 +119,7 @@ test.each<[string, RequestListener]>([
   ],
 ])('a gateway that %s is not healthy', { tags: 'attack' }, async (_case, answer) => {
   const port = await gateway({ '/healthz': answer, '/health': answer, '/well': status(200) });
-  // Well before the time of a probe, which one that fills a processor would take.
+  // Well below the probe's time limit, which only a probe that occupies a processor would reach.
   const began = performance.now();
   expect(await gatewayHealth(port, { timeoutMs: 30_000 })).toMatchObject({ healthy: false });
   expect(performance.now() - began).toBeLessThan(20_000);

@@ -10,7 +10,7 @@ import { until } from '../../support/until.js';
 
 const open = new Set<Socket>();
 let connected = 0;
-/** Takes what it is asked, and never answers. */
+/** An engine that reads requests and never answers. */
 const engine = createServer((socket) => {
   connected += 1;
   open.add(socket);
@@ -34,11 +34,11 @@ afterAll(async () => {
 });
 
 test.each<[string, () => Promise<unknown>]>([
-  ['whether it is there', async () => expect(await host.available()).toBe(false)],
+  ['its availability', async () => expect(await host.available()).toBe(false)],
   ['its folder', () => expect(host.disk.space()).rejects.toThrow(DockerUnavailableError)],
   ['its bridge', () => expect(host.bridgeAddress()).rejects.toThrow(DockerUnavailableError)],
   ['an image', () => expect(host.images.find('one')).rejects.toThrow(DockerUnavailableError)],
-])('a question that is given up leaves no connection to the engine: %s', async (_, ask) => {
+])('a request that times out leaves no connection to the engine: %s', async (_, ask) => {
   const before = connected;
   await ask();
   expect(connected).toBeGreaterThan(before);

@@ -14,21 +14,21 @@ function newLine(times: { answerMs?: number; silentMs?: number } = { answerMs: 5
   return { line: new HelperLine('container', ours, 60_000, times), theirs };
 }
 
-/** As Docker sends what is said on stdout. */
+/** Frames text as Docker does for stdout. */
 function framed(text: string): Buffer {
   const head = Buffer.from([1, 0, 0, 0, 0, 0, 0, 0]);
   head.writeUInt32BE(Buffer.byteLength(text), 4);
   return Buffer.concat([head, Buffer.from(text)]);
 }
 
-describe('a way to a helper', () => {
-  test('on which nothing is heard in time is not used again', async () => {
+describe('line to a helper', () => {
+  test('a line is not used again if no answer arrives in time', async () => {
     const { line } = newLine();
     await expect(line.ask(READ, NEVER)).rejects.toThrow(ServiceError);
     expect(line.isOpen).toBe(false);
   });
 
-  test('on which something is heard stays open for others', async () => {
+  test('a line stays open for other requests once a byte has arrived', async () => {
     const { line, theirs } = newLine();
     const asked = line.ask(READ, NEVER);
     theirs.write(framed('{"id":2'));
@@ -40,7 +40,7 @@ describe('a way to a helper', () => {
     expect(line.hasAnswered).toBe(true);
   });
 
-  test('tells it who has left', async () => {
+  test('a line notifies the helper of a cancelled request', async () => {
     const { line, theirs } = newLine({});
     let said = '';
     theirs.on('data', (chunk: Buffer) => (said += chunk.toString()));
@@ -52,19 +52,19 @@ describe('a way to a helper', () => {
     line.end();
   });
 
-  test('on which several were not heard, who all left before, is not used again either', async () => {
+  test('a line is not used again after unanswered requests that were all cancelled', async () => {
     const { line, theirs } = newLine({ silentMs: 50 });
     const leaving = new AbortController();
     const asked = line.ask(READ, leaving.signal);
     leaving.abort(new Error('left'));
     await expect(asked).rejects.toThrow('left');
     await until(() => Promise.resolve(!line.isOpen));
-    // It was slow, and is there.
+    // The helper was slow but is alive.
     theirs.write(framed('{"id":1,"value":1}\n'));
     await until(() => Promise.resolve(line.isOpen));
   });
 });
 
-test('a helper waits a minute for who asks next', () => {
+test('a helper waits a minute for the next request', () => {
   expect(HELPER_IDLE_MS).toBe(60_000);
 });

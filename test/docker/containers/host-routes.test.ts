@@ -7,7 +7,7 @@ const HEADING =
 const row = (device: string, destination: string, mask: string) =>
   `${device}\t${destination}\t00000000\t0001\t0\t0\t0\t${mask}\t0\t0\t0   `;
 
-test('what the host reaches is read from the kernel’s table, but for the default route', () => {
+test('routes of the host are read from the kernel’s table, except the default route', () => {
   const rows = [
     row('eth0', '00000000', '00000000'),
     row('tun0', '1000E70A', 'F0FFFFFF'),
@@ -21,6 +21,6 @@ test('what the host reaches is read from the kernel’s table, but for the defau
   ]);
 });
 
-test('a host without routes has none', () => {
+test('a host without routes returns none', () => {
   expect(readRoutes(HEADING)).toEqual([]);
 });

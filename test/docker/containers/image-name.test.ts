@@ -11,7 +11,7 @@ import {
 
 const DIGEST = `sha256:${'0'.repeat(64)}`;
 
-describe("an image's name", () => {
+describe('image name', () => {
   test.each([
     ['agent', 'latest', 'agent:2'],
     ['agent:1.0', '1.0', 'agent:2'],
@@ -25,19 +25,22 @@ describe("an image's name", () => {
     expect(withTag(image, '2')).toBe(other);
   });
 
-  test.each(['1', 'latest', '2026.9.6-rc.1', '_x', 'A'.repeat(128)])('takes the tag %s', (tag) => {
-    expect(tag).toMatch(IMAGE_TAG);
-    expect(versionOf(withTag('localhost:1/agent', tag))).toBe(tag);
-  });
+  test.each(['1', 'latest', '2026.9.6-rc.1', '_x', 'A'.repeat(128)])(
+    'accepts the tag %s',
+    (tag) => {
+      expect(tag).toMatch(IMAGE_TAG);
+      expect(versionOf(withTag('localhost:1/agent', tag))).toBe(tag);
+    },
+  );
 
   test.each(['', '.x', '-x', 'a b', 'a/b', 'a:b', 'a@b', 'a\n', 'A'.repeat(129)])(
-    'does not take %j for a tag',
+    'rejects the tag %j',
     (tag) => {
       expect(tag).not.toMatch(IMAGE_TAG);
     },
   );
 
-  test('is for new agents what is set, or else the official one of the set version', () => {
+  test('new agents use the configured image, or else the official image of the configured version', () => {
     const official = { runtimeImage: undefined, runtimeVersion: '1.2.3', versions: [] };
     expect(runtimeImages({ ...official, runtimeImage: 'mine:4' }).usual).toBe('mine:4');
     expect(runtimeImages(official).usual).toBe('ghcr.io/openclaw/openclaw:1.2.3');
@@ -71,11 +74,11 @@ describe("an image's name", () => {
     ['docker.io/library/agent', false],
     ['ghcr.io/openclaw/openclaw:1', false],
     ['invalid.example/agent', false],
-  ])('%s is on the engine or nowhere: %s', (image, local) => {
+  ])('%s is a local image, never pulled: %s', (image, local) => {
     expect(isLocalImage(image)).toBe(local);
   });
 
-  test('is pinned by a whole digest alone', () => {
+  test('only a full digest pins an image', () => {
     expect(isPinned(`ghcr.io/a/b:1@${DIGEST}`)).toBe(true);
     expect(isPinned(`b@${DIGEST}`)).toBe(true);
     for (const image of ['b', 'b:1', 'b@sha256:1', `b@${DIGEST}0`]) {

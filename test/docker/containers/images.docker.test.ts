@@ -29,8 +29,8 @@ async function published(repository: string, tag: string) {
   return { image: `${named}:${tag}`, pinned: `${named}:${tag}@${digest}` };
 }
 
-describe('an image', () => {
-  test('that no registry is named for is not asked of one', { tags: 'attack' }, async () => {
+describe('image', () => {
+  test('an image without a registry in its name is not pulled', { tags: 'attack' }, async () => {
     const asked: string[] = [];
     const engine = createServer((request, response) => {
       asked.push(`${request.method} ${request.url}`);
@@ -54,7 +54,7 @@ describe('an image', () => {
   });
 
   test(
-    'with a digest is what it was, whatever its registry has under the tag by now',
+    "an image with a digest stays the same when its registry's tag changes",
     { tags: 'attack' },
     async () => {
       const before = await published('pinned', '1');
@@ -69,8 +69,8 @@ describe('an image', () => {
   );
 });
 
-describe('an image that was pulled', () => {
-  test('goes when it is not wanted, was not for a day, and nothing is made of it', async () => {
+describe('pulled image', () => {
+  test('a pulled image is removed if it is unwanted, was so for a day, and has no container', async () => {
     const unused = await published('unused', '1');
     const wanted = await published('wanted', '1');
     const inUse = await published('in-use', '1');
@@ -96,7 +96,7 @@ describe('an image that was pulled', () => {
     expect(names.filter((name) => name.includes(fixture.installation))).toEqual([]);
   });
 
-  test('is wanted again by whoever asks for it', async () => {
+  test('a pulled image is wanted again once it is requested again', async () => {
     const { image } = await published('again', '1');
     await host.images.ensure(image);
     const unwantedMs = 60_000;
@@ -106,7 +106,7 @@ describe('an image that was pulled', () => {
     expect(await host.images.removeUnused(new Set(), LATER)).toContain(image);
   });
 
-  test("by somebody else, or that is also somebody else's, stays", async () => {
+  test('an image pulled or tagged by another installation is kept', async () => {
     const [theirs, both] = [await published('theirs', '1'), await published('both', '1')];
     const others = new DockerHost({
       dockerHost: process.env.DOCKER_HOST,

@@ -43,7 +43,7 @@ async function ensure(spec: AgentContainerSpec) {
   return containers.ensure(spec);
 }
 
-it('adopts what is there when it is asked again', async () => {
+it('adopts existing resources when called again', async () => {
   const spec = await fixture.spec({ image });
   const first = await ensure(spec);
   expect(first.created).toBe(true);
@@ -54,7 +54,7 @@ it('adopts what is there when it is asked again', async () => {
   expect(await containers.inspect(spec.agentId)).toMatchObject({ id: first.id, status: 'running' });
 });
 
-it('makes one of each for any number of calls at once', async () => {
+it('creates one container, network and volume for concurrent calls', async () => {
   const spec = await fixture.spec({ image });
   const five = [1, 2, 3, 4, 5];
   await Promise.all(five.map(() => host.networks.ensure(spec)));
@@ -67,7 +67,7 @@ it('makes one of each for any number of calls at once', async () => {
   expect(networks).toHaveLength(1);
 });
 
-it('replaces a container that was made from another specification, and keeps its state', async () => {
+it('replaces a container created from another specification and keeps its state', async () => {
   const spec = await fixture.spec({ image, files: { 'notes/kept.txt': 'kept' } });
   const first = await ensure(spec);
   await containers.start(spec.agentId);
@@ -80,7 +80,7 @@ it('replaces a container that was made from another specification, and keeps its
   );
 });
 
-it('keeps a container whose secrets change, and gives it those with its next start', async () => {
+it('keeps a container whose secrets change and writes the new secrets at its next start', async () => {
   const spec = await fixture.spec({ image, secrets: { KEY: 'first' } });
   const { id } = await ensure(spec);
   await containers.start(spec.agentId);
@@ -91,7 +91,7 @@ it('keeps a container whose secrets change, and gives it those with its next sta
   expect(await execute(spec.agentId, `readFileSync('${file}','utf8')`)).toContain("KEY='second'");
 });
 
-it('takes a container up again whose network was made anew', async () => {
+it('starts an existing container after its network was recreated', async () => {
   const spec = await fixture.spec({ image });
   await ensure(spec);
   await containers.start(spec.agentId);
@@ -102,7 +102,7 @@ it('takes a container up again whose network was made anew', async () => {
   expect(await containers.inspect(spec.agentId)).toMatchObject({ status: 'running' });
 });
 
-it("writes files that only the runtime's user can read, in folders it can write to", async () => {
+it("writes files that only the runtime's user can read, into folders that user can write to", async () => {
   const spec = await fixture.spec({ image, files: { 'a/b/secret.json': '{"k":"ü"}' } });
   await ensure(spec);
   await containers.start(spec.agentId);
@@ -118,7 +118,7 @@ it.each(['../out', '/etc/passwd', 'a/../../out'])('writes no file to %s', async 
   );
 });
 
-it('refuses a container, a network and a volume that are not its own, and leaves them', async () => {
+it('refuses and keeps a foreign container, network and volume', async () => {
   const spec = await fixture.spec({ image });
   const name = containerName(spec.agentId);
   const Labels = fixture.labels;
@@ -154,7 +154,7 @@ it("refuses another installation's container", async () => {
   expect((await containers.list()).map(({ agentId }) => agentId)).toContain(spec.agentId);
 });
 
-it('says that a port is taken, by a listener or by another agent, and takes the next', async () => {
+it('reports a port taken by a listener or by another agent, and starts on the next port', async () => {
   const first = await fixture.spec({ image });
   const listener = createServer().listen(first.port, '127.0.0.1');
   await once(listener, 'listening');
@@ -173,7 +173,7 @@ it('says that a port is taken, by a listener or by another agent, and takes the 
   expect(await containers.inspect(second.agentId)).toMatchObject({ status: 'running', port });
 });
 
-it('says that a subnet overlaps one in use, and takes the next', async () => {
+it('reports a subnet that overlaps one in use, and uses the next subnet', async () => {
   const first = await fixture.spec({ image });
   await host.networks.ensure(first);
   const second = await fixture.spec({ image, subnet: first.subnet });
@@ -182,10 +182,10 @@ it('says that a subnet overlaps one in use, and takes the next', async () => {
 });
 
 it.runIf(canMakeNetworks)(
-  'says that a subnet is routed to another device, and takes the next',
+  'reports a subnet that is routed to another device, and uses the next subnet',
   async () => {
     const first = await fixture.spec({ image });
-    // As an engine leaves it behind that was killed, or a VPN has it.
+    // A killed engine leaves such a device behind; a VPN may own one.
     const device = `left${randomUUID().slice(0, 8)}`;
     await ip('link', 'add', device, 'type', 'bridge');
     try {
@@ -200,7 +200,7 @@ it.runIf(canMakeNetworks)(
   },
 );
 
-it('says that an image is not to be had', async () => {
+it('reports an image that is unavailable', async () => {
   const missing = '127.0.0.1:9/none/such:1';
   await expect(host.images.ensure(missing)).rejects.toBeInstanceOf(ImageUnavailableError);
   const spec = await fixture.spec({ image: missing });
@@ -208,7 +208,7 @@ it('says that an image is not to be had', async () => {
   expect(await host.images.ensure(image)).toMatchObject({ version: '0.0.0-test' });
 });
 
-it('removes everything of an agent, as often as it is asked', async () => {
+it('removes all resources of an agent, however often it is called', async () => {
   const spec = await fixture.spec({ image });
   const name = containerName(spec.agentId);
   await ensure(spec);
@@ -227,7 +227,7 @@ it('removes everything of an agent, as often as it is asked', async () => {
   await expect(containers.start(spec.agentId)).rejects.toBeInstanceOf(ContainerMissingError);
 });
 
-it('says within its bound that there is no Docker, or one that does not answer', async () => {
+it('reports within its timeout that Docker is missing or does not answer', async () => {
   const silent = createServer();
   const socket = path.join(tmpdir(), `silent-${randomUUID()}.sock`);
   silent.listen(socket);
@@ -243,7 +243,7 @@ it('says within its bound that there is no Docker, or one that does not answer',
   expect(await host.available()).toBe(true);
 });
 
-it('keeps agents from each other and from what listens on loopback', async () => {
+it('isolates agents from each other and from listeners on loopback', async () => {
   const specs = await Promise.all([fixture.spec({ image }), fixture.spec({ image })]);
   for (const spec of specs) {
     await ensure(spec);
@@ -267,7 +267,7 @@ it('keeps agents from each other and from what listens on loopback', async () =>
   expect(await reaches(`http://${network?.Gateway}:${other.port}/healthz`)).toBe(false);
   expect(await reaches(`http://host.docker.internal:${other.port}/healthz`)).toBe(false);
 
-  // Of the host they see what listens on the bridge's own address, and nothing on loopback.
+  // Agents reach host listeners on the bridge's address, and none on loopback.
   for (const [address, expected] of [
     [await host.bridgeAddress(), true],
     ['127.0.0.1', false],
@@ -280,7 +280,7 @@ it('keeps agents from each other and from what listens on loopback', async () =>
   }
 });
 
-/** The value of an expression of `fs` in the agent's container, as its own user. */
+/** Evaluates an `fs` expression in the agent's container, as the agent's user. */
 async function execute(agentId: string, expression: string): Promise<string> {
   const code = `const fs=require('fs');const {readFileSync,statSync,writeFileSync}=fs;process.stdout.write(String(${expression}))`;
   const exec = await docker

@@ -40,7 +40,7 @@ async function print(order: { lines: number; stream?: string; text?: string }): 
   await fetch(`http://127.0.0.1:${port}/test`, { method: 'POST', body, signal });
 }
 
-it('gives each line once with its time and stream, oldest first', async () => {
+it('returns each line once with its time and stream, oldest first', async () => {
   await print({ lines: 3, stream: 'stderr', text: 'bad' });
   const lines = await until(async () => {
     const all = await collect({});
@@ -58,14 +58,14 @@ it('gives each line once with its time and stream, oldest first', async () => {
   for (const { timestamp } of lines) expect(timestamp).toMatch(/^\d{4}-.*T.*\.\d{9}Z$/);
 });
 
-it('begins with the last lines when asked for a tail', async () => {
+it('begins with the last lines if a tail is requested', async () => {
   const all = await collect({});
   expect(await collect({ tail: 2 })).toMatchObject(
     all.slice(-2).map(({ timestamp, line }) => ({ timestamp, line })),
   );
 });
 
-it('goes on after every line without a gap or a repeat', async () => {
+it('resumes after any line without a gap or a repeat', async () => {
   const all = await collect({});
   for (const [index, { cursor }] of all.entries()) {
     expect(await collect({ since: cursor })).toEqual(all.slice(index + 1));
@@ -87,7 +87,7 @@ it('follows from a cursor while lines are written to both streams', async () => 
   expect(followed).toEqual((await collect({})).slice(5));
 });
 
-it('stops following when it is told to, and when the container ends', async () => {
+it('stops following when it is aborted and when the container ends', async () => {
   const abort = new AbortController();
   let heard = 0;
   for await (const line of containers.logs(agentId, {
@@ -106,7 +106,7 @@ it('stops following when it is told to, and when the container ends', async () =
   expect((await ended).length).toBeGreaterThan(0);
 });
 
-it('gives a line longer than the bound in pieces, and resumes between them', async () => {
+it('splits a line longer than the limit into pieces and resumes between them', async () => {
   await containers.start(agentId);
   await until(async () => (await gatewayHealth(port, { timeoutMs: 500 })).healthy);
   const text = 'x'.repeat(40_000);
@@ -120,7 +120,7 @@ it('gives a line longer than the bound in pieces, and resumes between them', asy
   expect(await collect({ since: pieces[0]?.cursor ?? '' }, 2)).toEqual(pieces.slice(1, 3));
 });
 
-it('gives what a replaced container wrote after the cursor', async () => {
+it('returns the lines that a replaced container wrote after the cursor', async () => {
   const last = (await collect({ tail: 1 }))[0];
   const spec = await fixture.spec({
     image: await ensureTestImage(fixture.docker),
@@ -139,6 +139,6 @@ it('gives what a replaced container wrote after the cursor', async () => {
   ]);
 });
 
-it('refuses a cursor that it did not give out', async () => {
+it('refuses a cursor that it did not issue', async () => {
   await expect(collect({ since: 'yesterday' })).rejects.toBeInstanceOf(InvalidCursorError);
 });

@@ -20,7 +20,7 @@ it('points the runtime at the platform as its only provider', () => {
   });
 });
 
-it("takes the user's settings, except the gateway, the providers and the model", () => {
+it("applies the user's settings, except the gateway, the providers and the model", () => {
   const userConfig = {
     tools: { profile: 'minimal' },
     gateway: { auth: { mode: 'none' }, trustedProxies: ['0.0.0.0/0'] },

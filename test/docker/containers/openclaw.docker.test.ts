@@ -30,7 +30,7 @@ const fixture = testDocker();
 const { containers, docker, host } = fixture;
 const tokens = { gatewayToken: 'gateway-token-of-the-test', aiToken: 'ai-token-of-the-test' };
 const tokensOfClone = { gatewayToken: 'gateway-token-of-clone', aiToken: 'ai-token-of-clone' };
-/** Values that are hard to write into a file, by names of tools' credentials. */
+/** Values that are hard to escape in a file, keyed by the names of tool credentials. */
 const hard: Readonly<Record<string, string>> = {
   PLAIN: 'sk-1 = "two" # three',
   LINES: "-----BEGIN-----\n'a' ${PLAIN} \\n\n-----END-----\n",
@@ -64,7 +64,7 @@ afterAll(async () => {
   provider.close();
 });
 
-it('runs real OpenClaw in the hardened profile, and it answers through the platform', async () => {
+it('runs real OpenClaw in the hardened profile and answers through the platform', async () => {
   const { port: aiPort } = provider.address() as AddressInfo;
   const config = openClawConfig({
     aiBaseUrl: `http://host.docker.internal:${aiPort}/v1`,
@@ -107,7 +107,7 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
   expect(await readByItself(spec.agentId)).toMatchObject(hard);
 });
 
-it("comes up as a clone of one that runs, with its files, and with nothing that is that one's alone", async () => {
+it('starts a clone of a running agent with its files and without its identity', async () => {
   await writeMemory(docker, spec.agentId, NOTES, 'what it knows');
   const clone: AgentContainerSpec = {
     ...(await fixture.spec({ image })),
@@ -119,7 +119,7 @@ it("comes up as a clone of one that runs, with its files, and with nothing that 
   await host.volumes.copy(clone, { ...parent, leavesOut: isOfOneAgent }, 'test');
   await comeUp(clone);
   expect(await readMemory(docker, clone.agentId, NOTES)).toBe('what it knows');
-  // What was said to it, what it is known by, and what it is let in with.
+  // The parent's conversation, tokens and fingerprint.
   const own = [SAID, tokens.gatewayToken, tokens.aiToken, await fingerprintOf(spec.agentId)];
   const [ofParent, ofClone] = await Promise.all(
     [spec, clone].map(({ agentId }) => foundIn(agentId, own)),
@@ -131,7 +131,7 @@ it("comes up as a clone of one that runs, with its files, and with nothing that 
   expect((await gatewayReady(spec.port, { timeoutMs: 30_000 })).ready).toBe(true);
 });
 
-it('comes up on the memory of one that was killed, in a container of its own', async () => {
+it('starts a new container on the memory of a killed one', async () => {
   const killed = docker.getContainer(containerName(spec.agentId));
   await killed.kill({ signal: 'SIGKILL' });
   await killed.remove({ force: true });
@@ -149,7 +149,7 @@ async function comeUp(spec: AgentContainerSpec): Promise<void> {
   }
 }
 
-/** The file of variables, as the package reads it by which the runtime does. */
+/** Returns the variables file as parsed by the package that the runtime parses it with. */
 async function readByItself(agentId: string): Promise<unknown> {
   const read =
     "const { readFileSync } = require('fs');" +
@@ -158,7 +158,7 @@ async function readByItself(agentId: string): Promise<unknown> {
   return JSON.parse(await runInContainer(docker, containerName(agentId), read));
 }
 
-/** By what a gateway knows its own writing. */
+/** Returns the key with which a gateway recognizes its own config writes. */
 const fingerprintOf = (agentId: string): Promise<string> =>
   runInContainer(
     docker,
@@ -166,7 +166,7 @@ const fingerprintOf = (agentId: string): Promise<string> =>
     `process.stdout.write(require('fs').readFileSync('${STATE_DIRECTORY}/${FINGERPRINT}', 'latin1'))`,
   );
 
-/** Which of these are in any file of an agent's memory. */
+/** Returns those of the texts that occur in any file of an agent's memory. */
 async function foundIn(agentId: string, texts: readonly string[]): Promise<string[]> {
   const search = `
     const fs = require('fs'), wanted = ${JSON.stringify(texts)};
@@ -195,7 +195,7 @@ function ask(port: number, token: string): Promise<Response> {
   });
 }
 
-/** An AI provider that always says the same, streamed. */
+/** Plays an AI provider that always streams the same answer. */
 async function complete(request: IncomingMessage, response: ServerResponse): Promise<void> {
   asked.push({ authorization: request.headers.authorization, body: await text(request) });
   response.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -91,7 +91,7 @@ it('runs an agent with every restriction of the profile', async () => {
   expect(Object.keys(NetworkSettings.Networks)).toEqual([containerName(spec.agentId)]);
 });
 
-it('gives an agent a bridge of its own that tells the installation, and no IPv6', async () => {
+it('gives an agent its own bridge, named after the installation, and no IPv6', async () => {
   const { agentId, subnet } = await runningAgent();
   const network = await docker.getNetwork(containerName(agentId)).inspect();
   const bridge = bridgeName(fixture.installation, subnet);
@@ -109,7 +109,7 @@ it('gives an agent a bridge of its own that tells the installation, and no IPv6'
 });
 
 it(
-  'is below the platform for the kernel, and cannot raise itself',
+  "ranks an agent below the platform for the kernel's OOM killer, which the agent cannot change",
   { tags: 'attack' },
   async () => {
     const { agentId } = await runningAgent();
@@ -129,7 +129,7 @@ it(
 );
 
 it(
-  'has a small share of the disks, where the kernel can tell them apart',
+  'gives an agent a low disk weight if the kernel supports weights',
   { tags: 'attack' },
   async () => {
     const asked = vi.spyOn(Docker.prototype, 'createContainer');
@@ -138,7 +138,7 @@ it(
       const weights = asked.mock.calls
         .filter(([options]) => options.name === containerName(agentId))
         .map(([options]) => options.HostConfig?.BlkioWeight);
-      // Docker says nothing of a weight that it has left out.
+      // Docker does not report a weight that it ignored, so check the request.
       expect(weights).toEqual([(await host.engine())?.weighsDisks ? 100 : undefined]);
     } finally {
       asked.mockRestore();
@@ -146,44 +146,53 @@ it(
   },
 );
 
-it('is nobody on the host, where the engine keeps users apart', { tags: 'attack' }, async () => {
-  const { agentId } = await runningAgent();
-  const container = docker.getContainer(containerName(agentId));
-  const { Id: id, State: state } = await container.inspect();
-  const first = (await host.engine())?.usersFrom;
-  const inside = await runInContainer(
-    docker,
-    containerName(agentId),
-    `process.stdout.write(require('fs').readFileSync('/proc/self/uid_map', 'utf8'))`,
-  );
-  if (first) expect(inside.trim().split(/ +/)[1]).toBe(String(first.uid));
-  const outside = (name: string) => readFile(`/proc/${state.Pid}/${name}`, 'utf8').catch(() => '');
-  // Of an engine in another machine that number is somebody else's here.
-  if (!(await outside('cgroup')).includes(id)) return;
-  expect(await outside('status')).toContain(`\nUid:\t${1000 + (first?.uid ?? 0)}\t`);
-});
+it(
+  'maps an agent to an unprivileged host user if the engine remaps users',
+  { tags: 'attack' },
+  async () => {
+    const { agentId } = await runningAgent();
+    const container = docker.getContainer(containerName(agentId));
+    const { Id: id, State: state } = await container.inspect();
+    const first = (await host.engine())?.usersFrom;
+    const inside = await runInContainer(
+      docker,
+      containerName(agentId),
+      `process.stdout.write(require('fs').readFileSync('/proc/self/uid_map', 'utf8'))`,
+    );
+    if (first) expect(inside.trim().split(/ +/)[1]).toBe(String(first.uid));
+    const outside = (name: string) =>
+      readFile(`/proc/${state.Pid}/${name}`, 'utf8').catch(() => '');
+    // With an engine in another machine, the process id names an unrelated process here.
+    if (!(await outside('cgroup')).includes(id)) return;
+    expect(await outside('status')).toContain(`\nUid:\t${1000 + (first?.uid ?? 0)}\t`);
+  },
+);
 
-it('gives secrets to the agent, and to nobody who asks Docker', { tags: 'attack' }, async () => {
-  const { agentId, secrets } = await runningAgent();
-  const inspected = JSON.stringify(await docker.getContainer(containerName(agentId)).inspect());
-  expect(inspected).toContain(agentId);
-  for (const [name, secret] of Object.entries(secrets)) {
-    expect(inspected).not.toContain(secret);
-    expect(inspected).not.toContain(name);
-  }
-  const file = await runInContainer(
-    docker,
-    containerName(agentId),
-    `const fs = require('fs');
+it(
+  "gives secrets to the agent and hides them from Docker's inspection",
+  { tags: 'attack' },
+  async () => {
+    const { agentId, secrets } = await runningAgent();
+    const inspected = JSON.stringify(await docker.getContainer(containerName(agentId)).inspect());
+    expect(inspected).toContain(agentId);
+    for (const [name, secret] of Object.entries(secrets)) {
+      expect(inspected).not.toContain(secret);
+      expect(inspected).not.toContain(name);
+    }
+    const file = await runInContainer(
+      docker,
+      containerName(agentId),
+      `const fs = require('fs');
      const { mode, uid } = fs.statSync('/home/node/.openclaw/.env');
      console.log([mode & 0o777, uid, fs.readFileSync('/home/node/.openclaw/.env', 'utf8')].join(' '))`,
-  );
-  const [mode, uid, ...text] = file.split(' ');
-  expect([mode, uid]).toEqual([String(0o400), '1000']);
-  expect(parseEnv(text.join(' '))).toEqual(secrets);
-});
+    );
+    const [mode, uid, ...text] = file.split(' ');
+    expect([mode, uid]).toEqual([String(0o400), '1000']);
+    expect(parseEnv(text.join(' '))).toEqual(secrets);
+  },
+);
 
-it('runs agents by the runtime that is asked for, or not at all', async () => {
+it('runs agents with the requested runtime, or not at all', async () => {
   const by = (runtime: string) =>
     new DockerHost({
       dockerHost: process.env.DOCKER_HOST,
@@ -219,7 +228,7 @@ it('has a health check that the image can run', async () => {
   expect(await run()).toEqual({ code: 1 });
 });
 
-it('tells a live gateway that takes no work from a dead one', async () => {
+it('distinguishes a live gateway that accepts no work from a dead one', async () => {
   const { port } = await runningAgent();
   const options = { timeoutMs: 30_000 };
   expect(await gatewayHealth(port, options)).toMatchObject({ healthy: true, status: 200 });
@@ -237,7 +246,7 @@ it('tells a live gateway that takes no work from a dead one', async () => {
   expect(hung).toMatchObject({ healthy: false, reachable: false });
 });
 
-it('shows how a container ended and takes it up again', async () => {
+it('shows how a container ended and starts it again', async () => {
   const { agentId, port } = await runningAgent();
   await tell(port, { exit: 7 });
   const exited = await until(async () => {
@@ -257,7 +266,7 @@ it('shows how a container ended and takes it up again', async () => {
   expect(await until(async () => (await containers.inspect(agentId))?.exitCode)).toBe(137);
 });
 
-it('measures what a running agent uses', async () => {
+it('measures the resources that a running agent uses', async () => {
   const { agentId } = await runningAgent();
   const stats = await containers.stats(agentId);
   expect(stats.memoryBytes).toBeGreaterThan(1024 ** 2);

@@ -22,7 +22,7 @@ afterAll(() => fixture.close());
 
 const FILE = 'notes/kept.txt';
 
-/** An agent whose container is made, and waits for its turn to start. */
+/** Creates an agent whose container exists and waits for its turn to start. */
 async function made(): Promise<AgentContainerSpec> {
   const spec = await fixture.spec({ image, files: { [FILE]: 'kept' } });
   await host.networks.ensure(spec);
@@ -31,7 +31,11 @@ async function made(): Promise<AgentContainerSpec> {
   return spec;
 }
 
-/** The activity, in that attempt. @returns what the agent has in its file. */
+/**
+ * Runs the start activity as the given attempt.
+ *
+ * @returns the contents of the agent's file.
+ */
 async function start(spec: AgentContainerSpec, attempt = 1): Promise<string> {
   const dependencies = {
     docker: host,
@@ -43,7 +47,7 @@ async function start(spec: AgentContainerSpec, attempt = 1): Promise<string> {
     },
     limiters: hostLimiters(1),
     progress: new StartProgress(containers),
-  } as unknown as Parameters<typeof createStartActivities>[0]; // what a start needs of them
+  } as unknown as Parameters<typeof createStartActivities>[0]; // only the parts that a start uses
   const { startContainer } = createStartActivities(dependencies);
   const { agentId, userId } = spec;
   await new MockActivityEnvironment({ attempt }).run(() =>
@@ -55,19 +59,19 @@ async function start(spec: AgentContainerSpec, attempt = 1): Promise<string> {
 const inAgent = (agentId: string, script: string) =>
   runInContainer(docker, containerName(agentId), `const fs = require('fs'); ${script}`);
 
-test('an agent whose container was removed before its turn has another one', async () => {
+test('a start recreates a container that was removed before its turn', async () => {
   const spec = await made();
   await docker.getContainer(containerName(spec.agentId)).remove();
   expect(await start(spec)).toBe('kept');
 });
 
-test('an agent whose network was removed before its turn has another one', async () => {
+test("a start recreates a network that was removed before the container's turn", async () => {
   const spec = await made();
   await docker.getNetwork(containerName(spec.agentId)).remove();
   expect(await start(spec)).toBe('kept');
 });
 
-test('a container that an attempt before this has begun to make gets its files and secrets', async () => {
+test('a retried start writes files and secrets into a container that an earlier attempt created', async () => {
   const spec = await made();
   const again = { ...spec, secrets: { KEY: 'second' } };
   expect(await start(again, 2)).toBe('kept');

@@ -29,7 +29,7 @@ async function entriesOf(bytes: Buffer): Promise<unknown[]> {
 
 const isSecret = (name: string) => name.startsWith('state/secret/');
 
-test('an archive is filtered: what is left out is gone, with links to it, all else as it was', async () => {
+test('filtering an archive removes excluded entries and links to them, and keeps the rest unchanged', async () => {
   const whole = await archive();
   const filtered = await buffer(filteredTar(Readable.from([whole]), isSecret));
   const before = await entriesOf(whole);
@@ -38,17 +38,17 @@ test('an archive is filtered: what is left out is gone, with links to it, all el
   expect(filtered.includes('secret')).toBe(false);
 });
 
-test('an archive that breaks off is not taken for a whole one', async () => {
+test('a truncated archive is refused', async () => {
   const whole = await archive();
   const cut = filteredTar(Readable.from([whole.subarray(0, 50_000)]), isSecret);
   await expect(buffer(cut)).rejects.toThrow();
 });
 
-test('an archive that cannot be read on fails for whoever reads what is kept of it', async () => {
+test('a read error of the source archive fails the filtered archive', async () => {
   const whole = await archive();
   async function* failing(): AsyncGenerator<Buffer> {
     yield await Promise.resolve(whole.subarray(0, 50_000));
-    throw new Error('the disk is gone');
+    throw new Error('disk read failed');
   }
   const filtered = filteredTar(Readable.from(failing()), isSecret);
   await expect(buffer(filtered)).rejects.toThrow('the disk is gone');
@@ -71,6 +71,6 @@ test.each([
   ['.openclaw/workspace/sessions/notes.md', false],
   ['.openclaw/openclaw.json', false],
   ['memory', false],
-])('of the state, %s is one agent’s alone: %s', (path, expected) => {
+])('the state path %s belongs to a single agent: %s', (path, expected) => {
   expect(isOfOneAgent(path)).toBe(expected);
 });

@@ -6,7 +6,7 @@ import { withOwnersInside } from '../../../src/docker/containers/tar-owners.js';
 
 const FIRST = { uid: 100_000, gid: 200_000 };
 
-/** A name of a file need be no text. */
+/** A file name need not be valid text. */
 const NO_TEXT = Buffer.from([0xff, 0xfe, 0x80]);
 
 function finished(made: Pack): Promise<Buffer> {
@@ -14,7 +14,7 @@ function finished(made: Pack): Promise<Buffer> {
   return buffer(made);
 }
 
-/** With ids that begin there. */
+/** Returns an archive whose user and group ids start at the given ones. */
 async function archive({ uid, gid }: typeof FIRST): Promise<Buffer> {
   const made = pack();
   const agents = { uid: uid + 1000, gid: gid + 1000 };
@@ -29,7 +29,7 @@ async function archive({ uid, gid }: typeof FIRST): Promise<Buffer> {
   return bytes;
 }
 
-/** As a stream gives it that does not care where entries begin. */
+/** Splits bytes into pieces that ignore where entries begin. */
 function inPieces(bytes: Buffer, length: number): AsyncIterable<Buffer> {
   const pieces: Buffer[] = [];
   for (let at = 0; at < bytes.length; at += length) pieces.push(bytes.subarray(at, at + length));
@@ -49,7 +49,7 @@ async function entriesOf(bytes: Buffer) {
   return found;
 }
 
-test('owners are as they are inside, and all else as it was, also names that are no text', async () => {
+test('owners are translated to ids inside the container; all else stays, including names that are not text', async () => {
   const outside = await archive(FIRST);
   const inside = await archive({ uid: 0, gid: 0 });
   const result = await translated(outside);
@@ -65,7 +65,7 @@ test('owners are as they are inside, and all else as it was, also names that are
   expect(result).toHaveLength(outside.length);
 });
 
-test('it does not matter in which pieces an archive comes', async () => {
+test('the result does not depend on how an archive is split into pieces', async () => {
   const outside = await archive(FIRST);
   const whole = await translated(outside);
   for (const length of [97, 511, 513, outside.length]) {
@@ -73,7 +73,7 @@ test('it does not matter in which pieces an archive comes', async () => {
   }
 });
 
-test('an id that is none of the namespace stays', async () => {
+test('an id outside the namespace is kept', async () => {
   const made = pack();
   made.entry({ name: 'of-the-host', uid: 99_999, gid: 5 }, 'x');
   expect(await entriesOf(await translated(await finished(made)))).toMatchObject([
@@ -81,14 +81,14 @@ test('an id that is none of the namespace stays', async () => {
   ]);
 });
 
-test('ids and sizes that are too great for a usual header count', async () => {
+test('ids and sizes that are too large for a usual header are translated', async () => {
   const first = { uid: 3_000_000_000, gid: 3_000_000_000 };
   const made = pack();
   const pax = { uid: '3000001000', gid: '3000000000', size: '2000' };
   made.entry({ name: 'great', uid: 0, gid: 0, pax }, 'x'.repeat(2000));
   made.entry({ name: 'next', uid: 7, gid: 8 }, 'y');
   const bytes = await finished(made);
-  // Who wrote the size there has none in the usual header, which is the third block.
+  // A writer of a PAX size leaves the size in the usual header (the third block) empty.
   const header = bytes.subarray(2 * 512, 3 * 512);
   expect(header.toString('latin1', 124, 135)).toBe('00000003720');
   header.write('00000000000', 124);
@@ -104,11 +104,11 @@ test.each([
   ['breaks off in a header', (bytes: Buffer) => bytes.subarray(0, 700)],
   ['breaks off in contents', (bytes: Buffer) => bytes.subarray(0, 50_000)],
   ['is none', () => Buffer.alloc(2048, 'no archive ')],
-])('what %s is not taken for an archive', async (_, spoilt) => {
+])('input that %s is refused as an archive', async (_, spoilt) => {
   await expect(translated(spoilt(await archive(FIRST)))).rejects.toThrow(RangeError);
 });
 
-test('who stops reading ends what is read', async () => {
+test('a reader that stops early ends the source', async () => {
   const source = Readable.from(inPieces(await archive(FIRST), 1000));
   for await (const part of withOwnersInside(source, FIRST)) {
     expect(part.length).toBeGreaterThan(0);

@@ -10,12 +10,12 @@ const fixture = testDocker();
 const { docker, installation, labels } = fixture;
 const client = new DockerClient({ dockerHost: process.env.DOCKER_HOST, installation, labels });
 
-/** Milliseconds: what this file makes is younger. */
+/** Milliseconds. Containers created in this file are younger. */
 const HOUR = 3_600_000;
 
 afterAll(() => fixture.close());
 
-/** One that was made and never started, as where the engine died in between. */
+/** Leaves a container created but never started, as an engine that died in between does. */
 async function leave(more: Readonly<Record<string, string>>): Promise<string> {
   const Image = await ensureTestImage(docker);
   const { id } = await docker.createContainer({ Image, Labels: { ...labels, ...more } });
@@ -27,7 +27,7 @@ async function isThere(id: string): Promise<boolean> {
   return (await docker.listContainers({ all: true, filters })).length === 1;
 }
 
-it('takes away what is old and has the label, in every state, and nothing else', async () => {
+it('removes old containers with the label, in every state, and keeps all others', async () => {
   const [label, other] = [`left-${randomUUID()}`, `left-${randomUUID()}`];
   const [left, running, kept] = [
     await leave({ [label]: '' }),
@@ -43,7 +43,7 @@ it('takes away what is old and has the label, in every state, and nothing else',
   expect([await isThere(running), await isThere(kept)]).toEqual([false, true]);
 });
 
-it("takes away what guarded agents' networks, unless another process may be at it", async () => {
+it('removes leftover egress helpers and networks, unless another process may still use them', async () => {
   const helpers = new HelperContainers(client);
   const left = await leave(helpers.labels);
   const Name = `left-${randomUUID()}`;

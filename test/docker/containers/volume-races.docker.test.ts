@@ -17,7 +17,7 @@ import { ensureTestImage } from '../../agent-image/ensure-test-image.js';
 import { runInContainer } from '../../support/run-in-container.js';
 import { testDocker } from '../../support/docker.js';
 
-/** What happens to a volume, or to the disk, while another step is under way. */
+/** Changes of a volume or of the disk while another step is in flight. */
 
 const fixture = testDocker();
 const { containers, docker, host } = fixture;
@@ -32,7 +32,7 @@ afterAll(() => fixture.close());
 
 const MIB = 1024 ** 2;
 
-/** A stopped agent with so much in its memory, and what a copy of that is for. */
+/** Creates a stopped agent with the given bytes in its memory, and the target of a copy of it. */
 async function stoppedAgent(bytes: number) {
   const spec = await fixture.spec({ image });
   const { agentId, userId } = spec;
@@ -51,10 +51,10 @@ const remove = ({ agentId, volume }: { readonly agentId: string; readonly volume
   volumes.remove(agentId, [{ name: volume, madeBy: 'test' }]);
 const listed = async (agentId: string) => (await volumes.list(agentId)).map(({ name }) => name);
 
-test('a copy ends where the disk has less room by then than the memory takes', async () => {
+test('a copy fails if the disk no longer has room for the memory', async () => {
   const { next, original } = await stoppedAgent(64 * MIB);
   const room = vi.spyOn(disk, 'room');
-  // When it is measured, when the volume is made, and when the copy begins.
+  // Room when the source is measured, when the volume is created, and when the copy begins.
   for (const free of [1024 * MIB, 1024 * MIB, 8 * MIB]) room.mockResolvedValueOnce(free);
   await expect(volumes.copy(next, original, 'test')).rejects.toThrow(VolumeTooLargeError);
   expect(room).toHaveBeenCalledTimes(3);
@@ -64,14 +64,14 @@ test('a copy ends where the disk has less room by then than the memory takes', a
   expect(made?.bytes).toBeLessThan(32 * MIB);
 });
 
-test('no volume is made where the disk has no room for it', async () => {
+test('no volume is created if the disk has no room for it', async () => {
   const spec = await fixture.spec({ image });
   vi.spyOn(disk, 'room').mockRejectedValueOnce(new DiskLowError(0, 1));
   await expect(volumes.make(spec, 'test')).rejects.toThrow(DiskLowError);
   expect(await listed(spec.agentId)).toEqual([]);
 });
 
-test('a memory that goes while it is to be copied is missing, and not an empty one', async () => {
+test('a memory that disappears before its copy is reported missing instead of copied empty', async () => {
   const { next, original } = await stoppedAgent(1);
   await containers.remove(original.agentId);
   const room = vi.spyOn(disk, 'room');
@@ -83,7 +83,7 @@ test('a memory that goes while it is to be copied is missing, and not an empty o
   expect(await volumes.find(original)).toBeUndefined();
 });
 
-test('a removed agent of which a copy finds the memory gone leaves none that Docker has made', async () => {
+test("a copy of a removed agent's vanished memory leaves no volume created by Docker", async () => {
   const { original } = await stoppedAgent(1);
   await containers.remove(original.agentId);
   const spec = await fixture.spec({ image });
@@ -97,7 +97,7 @@ test('a removed agent of which a copy finds the memory gone leaves none that Doc
   expect(await listed(original.agentId)).toEqual([]);
 });
 
-test('a container that is made as its memory goes is none, and nothing is left of it', async () => {
+test('a container created while its memory disappears is refused and removed', async () => {
   const spec = await fixture.spec({ image });
   await host.networks.ensure(spec);
   await volumes.ensure(spec, 'test');
@@ -110,7 +110,7 @@ test('a container that is made as its memory goes is none, and nothing is left o
   expect(await listed(spec.agentId)).toEqual([]);
 });
 
-test('what Docker has made of a memory by itself goes with the agent, whatever is named', async () => {
+test('removing an agent removes a volume that Docker created by itself, whatever volumes are named', async () => {
   const spec = await fixture.spec({ image });
   await docker.createVolume({
     Name: containerName(spec.agentId),
@@ -121,7 +121,7 @@ test('what Docker has made of a memory by itself goes with the agent, whatever i
   expect(await listed(spec.agentId)).toEqual([]);
 });
 
-test('one more memory may take what is free above the floor of the disk, and no more', async () => {
+test("one more memory may use only the free space above the disk's floor", async () => {
   const free = (await disk.space())?.free ?? 0;
   const { installation, labels } = fixture;
   const limits = { floor: free - 1024 * MIB, volume: 2 ** 50 };
@@ -129,11 +129,11 @@ test('one more memory may take what is free above the floor of the disk, and no 
     ...{ dockerHost: process.env.DOCKER_HOST, installation, labels },
     disk: limits,
   });
-  // Others write to the disk meanwhile.
+  // Other processes write to the disk at the same time.
   expect(await near.disk.room()).toBeLessThan(free);
 });
 
-test('a memory that goes while it is to be measured is not there, and not an empty one', async () => {
+test('a memory that disappears before its measurement is reported missing instead of empty', async () => {
   const { original } = await stoppedAgent(1);
   await containers.remove(original.agentId);
   const find = volumes.find.bind(volumes);

@@ -41,7 +41,7 @@ async function running(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
 
 const run = (agentId: string, code: string) => runInContainer(docker, containerName(agentId), code);
 
-/** The agent as it is to be next: its container is set aside, its memory copied. */
+/** Replaces the agent: retains its container and copies its memory to the next volume. */
 async function replaced(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
   const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
   await containers.stop(spec.agentId, 1);
@@ -64,7 +64,7 @@ async function namesOf(agentId: string): Promise<string[]> {
     .sort();
 }
 
-/** All that is in the state, as a container sees it: type, owner, mode, time, link and content. */
+/** Lists the state as a container sees it: type, owner, mode, time, link and content. */
 const LISTING = `
   const fs = require('fs');
   const walk = (path) => {
@@ -123,14 +123,14 @@ it('copies a volume with content, owners, modes, times and links', async () => {
   expect(await run(spec.agentId, `const fs = require('fs'); ${write}`)).toBe('');
 });
 
-it('copies an empty volume as one that the runtime can write to', async () => {
+it('copies an empty volume to one that the runtime can write to', async () => {
   const spec = await fixture.spec({ image });
   await host.volumes.ensure(spec, 'test');
   await replaced(spec);
   expect(await run(spec.agentId, LISTING)).toMatch(/^\/home\/node \d+ 1000 1000 \d+$/);
 });
 
-it('copies anew after a copy that was cut off, and holds little of it in memory', async () => {
+it('copies again after a copy was aborted, and holds little of it in memory', async () => {
   const spec = await running(await fixture.spec({ image }));
   await run(spec.agentId, WRITE_LARGE);
   const sum = await run(spec.agentId, SUM_LARGE);
@@ -156,13 +156,13 @@ it('copies anew after a copy that was cut off, and holds little of it in memory'
   }, 5);
   await host.volumes.copy(next, { ...spec, volume: containerName(spec.agentId) }, 'test');
   clearInterval(watch);
-  // What is not collected yet counts as held: Node 24 lets a third of it lie.
+  // Uncollected buffers count as held: Node 24 leaves a third of the bytes uncollected.
   expect(held).toBeLessThan(LARGE_BYTES / 2);
   await running(next);
   expect(await run(spec.agentId, SUM_LARGE)).toBe(sum);
 });
 
-it('goes back to the container and the volume from before, as often as it is asked', async () => {
+it('restores the previous container and volume, however often it is called', async () => {
   const spec = await running(await fixture.spec({ image }));
   const before = await containers.inspect(spec.agentId);
   await run(spec.agentId, `require('fs').writeFileSync('${STATE_DIRECTORY}/mine', 'old')`);
@@ -185,7 +185,7 @@ it('goes back to the container and the volume from before, as often as it is ask
   ).rejects.toBeInstanceOf(VolumeMissingError);
 });
 
-it('sets a container aside once, however often it is asked', async () => {
+it('retains a container once, however often it is called', async () => {
   const spec = await running(await fixture.spec({ image }));
   const before = await containers.inspect(spec.agentId);
   await containers.retain(spec.agentId);
@@ -195,14 +195,14 @@ it('sets a container aside once, however often it is asked', async () => {
   expect((await containers.inspect(spec.agentId))?.id).toBe(before?.id);
 });
 
-it('lists an agent that is being replaced once', async () => {
+it('lists an agent once while it is being replaced', async () => {
   const spec = await running(await fixture.spec({ image }));
   await replaced(spec);
   const listed = (await containers.list()).filter(({ agentId }) => agentId === spec.agentId);
   expect(listed.map(({ status }) => status)).toEqual(['running']);
 });
 
-it('removes all that there is of an agent in the middle of a replacement', async () => {
+it('removes all resources of an agent in the middle of a replacement', async () => {
   const spec = await running(await fixture.spec({ image }));
   await replaced(spec);
   await host.volumes.make({ ...spec, volume: `${containerName(spec.agentId)}-archive` }, 'test');
@@ -214,7 +214,7 @@ it('removes all that there is of an agent in the middle of a replacement', async
   expect(await namesOf(spec.agentId)).toEqual([]);
 });
 
-it('leaves alone what is not its own under the names that it uses', async () => {
+it('refuses and keeps foreign containers and volumes that use its names', async () => {
   const spec = await running(await fixture.spec({ image }));
   const Labels = fixture.labels;
   const name = containerName(spec.agentId);
@@ -245,7 +245,7 @@ it('leaves alone what is not its own under the names that it uses', async () => 
 const volumesOf = async (agentId: string) =>
   (await host.volumes.list(agentId)).map(({ name, madeBy }) => `${name} by ${madeBy}`).sort();
 
-it('makes no container on a volume that is not there, and no volume by making one', async () => {
+it('creates neither a container on a missing volume nor that volume', async () => {
   const spec = await running(await fixture.spec({ image }));
   const name = containerName(spec.agentId);
   await containers.remove(spec.agentId);
@@ -254,11 +254,11 @@ it('makes no container on a volume that is not there, and no volume by making on
   expect(await namesOf(spec.agentId)).toEqual([]);
 });
 
-it('takes a volume that Docker made by itself for none, and leaves nothing of it', async () => {
+it('treats a volume that Docker created by itself as missing, and removes it', async () => {
   const spec = await fixture.spec({ image });
   const name = containerName(spec.agentId);
   await host.networks.ensure(spec);
-  // What Docker makes of a container that is made as its volume goes away.
+  // Docker creates this volume when a container is created while its volume disappears.
   await docker.createContainer(containerOptions(spec, fixture));
   expect(await volumesOf(spec.agentId)).toEqual([`${name} by docker`]);
   await expect(host.volumes.require(spec)).rejects.toBeInstanceOf(MemoryMissingError);
@@ -268,7 +268,7 @@ it('takes a volume that Docker made by itself for none, and leaves nothing of it
   expect(await volumesOf(spec.agentId)).toEqual([`${name} by test`]);
 });
 
-it('removes no volume but those that are named, as they were made', async () => {
+it('removes only the named volumes, and only if their creator matches', async () => {
   const spec = await fixture.spec({ image });
   const name = containerName(spec.agentId);
   await host.volumes.ensure(spec, 'one');
@@ -281,7 +281,7 @@ it('removes no volume but those that are named, as they were made', async () => 
   expect(await volumesOf(spec.agentId)).toEqual([`${name}-newer by two`]);
 });
 
-it('makes a volume anew only where it has made it itself', async () => {
+it('recreates a volume only for the operation that created it', async () => {
   const spec = await fixture.spec({ image });
   const name = containerName(spec.agentId);
   await host.volumes.make(spec, 'one');
@@ -295,7 +295,7 @@ it('makes a volume anew only where it has made it itself', async () => {
   expect(await volumesOf(spec.agentId)).toEqual([`${name} by one`, `${name}-next by one`]);
 });
 
-it('copies no more than it may: a file with holes is not written out', async () => {
+it('refuses to copy more than the limit: a sparse file is not written out', async () => {
   const spec = await running(await fixture.spec({ image }));
   const file = `${STATE_DIRECTORY}/holes`;
   await run(
@@ -313,7 +313,7 @@ it('copies no more than it may: a file with holes is not written out', async () 
   await expect(copy({ floor: 0, volume: 32 * 1024 ** 2 })).rejects.toBeInstanceOf(
     VolumeTooLargeError,
   );
-  // The source is measured first, so nothing was begun.
+  // The source is measured first, so no copy was begun.
   expect(await namesOf(spec.agentId)).toEqual([
     `container ${containerName(spec.agentId)}`,
     `volume ${containerName(spec.agentId)}`,
@@ -322,7 +322,7 @@ it('copies no more than it may: a file with holes is not written out', async () 
   expect((await bounded({ floor: 2 ** 60, volume: 1 }).disk.space())?.low).toBe(true);
 });
 
-/** What somebody does who does not want to be measured. */
+/** Script of an agent that hides files from a measurement. */
 const HIDE = `
   const fs = require('fs');
   process.chdir('${STATE_DIRECTORY}');
@@ -336,7 +336,7 @@ const HIDE = `
   fs.chmodSync('secret', 0);
 `;
 
-/** Deeper than any path can name. */
+/** Script that nests folders deeper than any path can name. */
 const NEST = `
   const fs = require('fs');
   process.chdir('${STATE_DIRECTORY}');
@@ -348,7 +348,7 @@ const NEST = `
 `;
 
 it(
-  'measures what is there, however it is hidden, and leaves nothing behind',
+  'measures all files, however they are hidden, and leaves nothing behind',
   { tags: 'attack' },
   async () => {
     const [hidden, nested, unmade] = [
@@ -379,19 +379,19 @@ it(
     const label = [`test-run=${fixture.installation}`, 'agent-platform.measures'];
     expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
 
-    // Counting ends where it is enough.
+    // Counting stops at the limit.
     const [enough] = await host.volumes.measure(image, measured.slice(0, 1), { bytes: MIB });
     expect(enough).toMatchObject({ complete: false });
   },
 );
 
-it('removes a volume that a measurement which never began, or was cut off, still holds', async () => {
+it('removes a volume still held by a measurement that never began or was cut off', async () => {
   const spec = await fixture.spec({ image });
   const { agentId, userId } = spec;
   const volume = containerName(agentId);
   await host.volumes.ensure(spec, 'test');
   const killed = vi.spyOn(Docker.prototype, 'createContainer');
-  // As when the engine is killed: it has made the container, and the answer does not come.
+  // Simulates an engine that is killed after it created the container and before it answers.
   killed.mockImplementationOnce(async (options) => {
     await docker.createContainer(options);
     throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
@@ -409,7 +409,7 @@ it('removes a volume that a measurement which never began, or was cut off, still
   expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
 });
 
-it('asks the engine whether it keeps volumes within a size, and leaves nothing of the question', async () => {
+it('checks whether the engine enforces volume sizes, and removes the volume it checked with', async () => {
   const { installation, labels } = fixture;
   const dockerHost = process.env.DOCKER_HOST;
   const disk = { floor: 0, volume: 32 * 1024 ** 2 };
@@ -422,21 +422,21 @@ it('asks the engine whether it keeps volumes within a size, and leaves nothing o
   expect((await bounded.volumes.list()).map(({ name }) => name).join()).not.toContain('quota');
 });
 
-it('makes volumes of their size where the engine keeps them within it', async () => {
+it('creates volumes with a size limit if the engine enforces it', async () => {
   const { installation, labels } = fixture;
   const dockerHost = process.env.DOCKER_HOST;
   const disk = { floor: 0, volume: 32 * 1024 ** 2 };
   const bounded = new DockerHost({ dockerHost, installation, labels, disk });
   vi.spyOn(bounded.volumes, 'keepsQuota').mockResolvedValue(true);
   const asked = vi.spyOn(Docker.prototype, 'createVolume');
-  // Not every engine that the tests run on can.
+  // Some engines that run the tests cannot limit sizes.
   asked.mockImplementationOnce(({ DriverOpts: _, ...rest } = {}) => docker.createVolume(rest));
   await bounded.volumes.ensure(await fixture.spec({ image }), 'test');
   expect(asked.mock.calls[0]?.[0]?.DriverOpts).toEqual({ size: String(disk.volume) });
   asked.mockRestore();
 });
 
-it('asks again where the engine died over the question, and removes what that has left', async () => {
+it('checks for size limits again after the engine died, and removes the leftover volume', async () => {
   const { installation, labels } = fixture;
   const dockerHost = process.env.DOCKER_HOST;
   const disk = { floor: 0, volume: 32 * 1024 ** 2 };

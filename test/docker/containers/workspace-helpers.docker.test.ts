@@ -32,7 +32,7 @@ let program: string;
 
 type Parameters = ConstructorParameters<typeof WorkspaceHelpers>;
 
-/** As a process of its own has them. */
+/** Returns helpers as a separate process would own them. */
 function newHelpers(options: Parameters[2] = {}, volumes: Parameters[1] = host.volumes) {
   const client = new DockerClient({ dockerHost: process.env.DOCKER_HOST, installation, labels });
   const made = new WorkspaceHelpers(client, volumes, options);
@@ -49,7 +49,7 @@ afterAll(async () => {
   await fixture.close();
 });
 
-/** An agent that has a memory and has never run. */
+/** Creates an agent that has a memory and has never run. */
 async function newAgent(userId: string = randomUUID()): Promise<WorkspaceSpec> {
   const agentId = randomUUID();
   await host.volumes.ensure({ agentId, userId }, 'test');
@@ -79,7 +79,7 @@ async function helpersOf(spec: WorkspaceSpec): Promise<string[]> {
   return (await docker.listContainers({ all: true, filters })).map(({ Id }) => Id);
 }
 
-test('a helper has the volume and nothing else, and no way out', { tags: 'attack' }, async () => {
+test('a helper has the volume and nothing else, and no network', { tags: 'attack' }, async () => {
   const spec = await newAgent();
   await ask(spec, write('one'));
   const { Config, HostConfig, Mounts, NetworkSettings } = await containerOf(spec).inspect();
@@ -93,13 +93,13 @@ test('a helper has the volume and nothing else, and no way out', { tags: 'attack
     ...{ Memory: 256 * 1024 * 1024, MemorySwap: 256 * 1024 * 1024 },
   });
   expect([Config.User, Config.Healthcheck]).toEqual(['1000:1000', { Test: ['NONE'] }]);
-  // It is no container of the agent's, to whoever looks for those.
+  // Listings of the agent's containers do not include the helper.
   expect(Config.Labels[LABEL.agent]).toBeUndefined();
   expect((await host.containers.list()).map(({ agentId }) => agentId)).not.toContain(spec.agentId);
   expect(await host.ownersOfContainers()).not.toContain(spec.agentId);
 });
 
-test('processes share one helper, which is used again', async () => {
+test('processes share one helper and reuse it', async () => {
   const spec = await newAgent();
   const other = newHelpers();
   const answers = await Promise.all([ask(spec, write('one')), ask(spec, write('one'), other)]);
@@ -109,7 +109,7 @@ test('processes share one helper, which is used again', async () => {
   expect([await idOf(spec), (await helpersOf(spec)).length]).toEqual([first, 1]);
 });
 
-test('one that another process has made and not started yet is used, and not taken from it', async () => {
+test('a helper that another process has created and not started yet is shared, not replaced', async () => {
   const spec = await newAgent();
   const start = new Gate();
   const slow = ask(spec, write('one'), newHelpers(), () => start.pass());
@@ -121,20 +121,20 @@ test('one that another process has made and not started yet is used, and not tak
   expect(await helpersOf(spec)).toEqual([made]);
 });
 
-test('who asked for too much for one frame gets it whole', async () => {
+test('an answer that is too large for one frame arrives whole', async () => {
   const spec = await newAgent();
   const content = '\u0001ü\n'.repeat(200_000);
   await ask(spec, write(content));
   expect(await ask(spec, read)).toMatchObject({ value: { content } });
 });
 
-test('one that was killed is followed by another, which finds the old file or the new one', async () => {
+test('a killed helper is replaced by another, which finds either the old or the new file', async () => {
   const spec = await newAgent();
   await ask(spec, write('0'));
   for (let round = 1; round <= 3; round += 1) {
     const before = await ask(spec, read);
     const content = String(round).repeat(900_000);
-    // While it writes, or before, or after: it is asked again by itself, or told as failed.
+    // Before, during or after the write: the call is retried automatically or fails.
     const writing = ask(spec, write(content)).catch(() => undefined);
     await containerOf(spec).kill();
     const left = await writing;
@@ -148,7 +148,7 @@ test('one that was killed is followed by another, which finds the old file or th
   expect(listed).toBe('a.txt');
 });
 
-/** What a script says, in the folder of the state. */
+/** Returns the value of an expression, evaluated in the state folder. */
 const runIn = (spec: WorkspaceSpec, expression: string) =>
   runInContainer(
     docker,
@@ -156,7 +156,7 @@ const runIn = (spec: WorkspaceSpec, expression: string) =>
     `process.chdir('${STATE_DIRECTORY}'); process.stdout.write(String(${expression}))`,
   );
 
-describe('what helpers are asked, as one notes it that is killed by each sync', () => {
+describe('a helper that records its calls and is killed by each sync', () => {
   const noting = `
     const fs = require('fs');
     const { socket: address, volume } = JSON.parse(process.argv[1]);
@@ -178,15 +178,15 @@ describe('what helpers are asked, as one notes it that is killed by each sync', 
   const asked = (spec: WorkspaceSpec, call: WorkspaceCall, by = helpers) =>
     ask(spec, call, by, undefined, noting);
 
-  test('the next one takes away at once what a sync that was killed has left', async () => {
+  test('is replaced by a helper that cleans up after the killed sync at once', async () => {
     const spec = await newAgent();
     await asked(spec, read);
-    // It may have made the commit: it is not asked again.
+    // The killed sync may have committed, so it is not retried.
     await expect(asked(spec, { what: 'sync' })).rejects.toThrow('ended before it answered');
     expect(await asked(spec, read)).toMatchObject({ value: 'read sync tree read ' });
   });
 
-  test('one that was made for something else is replaced, by whomever it was made', async () => {
+  test('replaces a helper that runs another program, whichever process created it', async () => {
     const spec = await newAgent();
     await ask(spec, write('one'));
     expect(await asked(spec, read, newHelpers())).toMatchObject({ value: 'read ' });
@@ -195,7 +195,7 @@ describe('what helpers are asked, as one notes it that is killed by each sync', 
     expect(await helpersOf(spec)).toHaveLength(1);
   });
 
-  test('one that has to go is asked to end first', async () => {
+  test('receives SIGTERM before it is removed', async () => {
     const spec = await newAgent();
     const others = newHelpers();
     await asked(spec, read, others);
@@ -211,7 +211,7 @@ describe('what helpers are asked, as one notes it that is killed by each sync', 
   });
 });
 
-test('it ends by itself when nobody asks any more', async () => {
+test('a helper ends by itself when it is idle', async () => {
   const spec = await newAgent();
   const brief = newHelpers({ idleMs: 1_000 });
   await ask(spec, write('one'), brief);
@@ -219,29 +219,29 @@ test('it ends by itself when nobody asks any more', async () => {
   expect(await ask(spec, read, brief)).toMatchObject({ value: { content: 'one' } });
 });
 
-test('there are so many and no more, of one owner a quarter of them', async () => {
+test('helpers are limited in total, and those of one owner to a quarter of the limit', async () => {
   const userId = randomUUID();
-  // Those of other processes count as well.
+  // Helpers of other processes count as well.
   await Promise.all(all.map((each) => each.close()));
   const filters = { label: [`${LABEL.installation}=${installation}`, LABEL.files] };
   await until(async () => (await docker.listContainers({ all: true, filters })).length === 0);
   const few = newHelpers({ most: 8, idleMs: 600_000 });
-  // Somebody else's, which is used least.
+  // Another owner's agent, whose helper is the least recently used.
   const agents = [await newAgent()];
   for (let made = 0; made < 3; made += 1) agents.push(await newAgent(userId));
   for (const spec of agents) await ask(spec, write('one'), few);
   const left = await Promise.all(agents.map(helpersOf));
-  // The owner's that was not used for longest has gone.
+  // The owner's least recently used helper was evicted.
   expect(left.map(({ length }) => length)).toEqual([1, 0, 1, 1]);
 
-  // Nobody ends those of another process, who may be at work there.
+  // Helpers of another process are never evicted: that process may be using them.
   const more = [await newAgent(userId), await newAgent()];
   const asked = more.map((spec, at) => ask(spec, read, newHelpers({ most: at === 0 ? 8 : 3 })));
   const refused = { status: 'rejected', reason: expect.objectContaining({ status: 503 }) };
   expect(await Promise.allSettled(asked)).toEqual([refused, refused]);
 });
 
-test('who asks for more at a time than they may have is answered, one after the other', async () => {
+test("calls that exceed their owner's share are answered one after another", async () => {
   const userId = randomUUID();
   const few = newHelpers({ most: 8 });
   const agents = await Promise.all(Array.from({ length: 5 }, () => newAgent(userId)));
@@ -254,8 +254,8 @@ test('who asks for more at a time than they may have is answered, one after the 
   expect(await Promise.all(answers)).toEqual(answers.map(() => expect.objectContaining(written)));
 });
 
-describe('what is removed or copied', () => {
-  test('goes with the helper that has it open', async () => {
+describe('a volume that is removed or copied', () => {
+  test('a removed volume takes its helper with it', async () => {
     const spec = await newAgent();
     await ask(spec, write('one'));
     const named = { name: spec.volume, madeBy: 'test' };
@@ -265,7 +265,7 @@ describe('what is removed or copied', () => {
     expect(await host.volumes.list(spec.agentId)).toEqual([]);
   });
 
-  test('is written to no more', async () => {
+  test('a copied volume receives no further writes', async () => {
     const agent = await newAgent();
     await ask(agent, write('one'));
     const spec = await fixture.spec({ ...agent, volume: `${agent.volume}-next` });
@@ -275,7 +275,7 @@ describe('what is removed or copied', () => {
     expect(await ask(next, read)).toMatchObject({ value: { content: 'one' } });
   });
 
-  test('is not opened by who was late', async () => {
+  test('a late call opens no volume', async () => {
     const spec = await newAgent();
     const late = () => Promise.reject(new ConflictError('by now'));
     await expect(ask(spec, read, helpers, late)).rejects.toThrow('by now');
@@ -283,7 +283,7 @@ describe('what is removed or copied', () => {
   });
 });
 
-test('a memory that goes while its helper is made is not made anew', async () => {
+test('a memory that disappears while its helper is created is not recreated', async () => {
   const spec = await newAgent();
   const found = await host.volumes.find(spec);
   await host.volumes.remove(spec.agentId, [{ name: spec.volume, madeBy: 'test' }]);
@@ -298,13 +298,13 @@ test('a memory that goes while its helper is made is not made anew', async () =>
   expect(volumes.filter(({ Name }) => Name === spec.volume)).toEqual([]);
 });
 
-test('an image that is not there makes nothing', async () => {
+test('a helper with a missing image is not created', async () => {
   const spec = { ...(await newAgent()), image: 'agent-platform.invalid/none:1' };
   await expect(ask(spec, read)).rejects.toThrow(ImageUnavailableError);
   expect(await helpersOf(spec)).toEqual([]);
 });
 
-test('what has the name and is not ours is not touched', { tags: 'attack' }, async () => {
+test("a foreign container under a helper's name is not touched", { tags: 'attack' }, async () => {
   for (const ofAnother of [false, true]) {
     const spec = await newAgent();
     const named = { [LABEL.files]: spec.agentId, [LABEL.installation]: 'another' };
@@ -317,7 +317,7 @@ test('what has the name and is not ours is not touched', { tags: 'attack' }, asy
   }
 });
 
-test('one that was made and never started goes once it is old enough', async () => {
+test('a helper that was created and never started is removed once it is old enough', async () => {
   const spec = await newAgent();
   await ask(spec, write('one'));
   const { Config, HostConfig } = await containerOf(spec).inspect();

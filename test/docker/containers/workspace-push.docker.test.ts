@@ -34,17 +34,17 @@ const helpersBy = (dockerHost: string | undefined, most?: number) =>
     ...(most !== undefined && { most }),
   });
 const helpers = helpersBy(process.env.DOCKER_HOST);
-/** Of which there may be one at a time. */
+/** Helpers limited to one at a time. */
 const few = helpersBy(process.env.DOCKER_HOST, 1);
 
 let hub: string;
 let remote: GitRemote;
-/** Where it is, as an agent reaches it. */
+/** Host and port of the Git remote as an agent reaches it. */
 let place: string;
 let program: string;
-/** An agent that has never run, with a repository in its workspace that has an origin. */
+/** An agent that has never run, whose workspace has a repository with an origin. */
 let spec: WorkspaceSpec;
-/** What is committed there. */
+/** The commit in that repository. */
 let hash: string;
 
 const never = new AbortController().signal;
@@ -92,9 +92,9 @@ async function ask(of: WorkspaceSpec, call: WorkspaceCall, by = helpers): Promis
   return JSON.parse(await by.ask(program, of, call, { signal: never, still }));
 }
 
-/** What a script prints in the workspace, which it may change as the agent. */
+/** Returns the output of a script that runs in the workspace as the agent. */
 async function inVolume(script: string): Promise<string> {
-  await ask(spec, { what: 'tree', depth: 1 }); // it has ended when nobody has asked for a while
+  await ask(spec, { what: 'tree', depth: 1 }); // starts a helper again if the last one ended while idle
   const inWorkspace = `process.chdir('${FOLDER}'); ${script}`;
   return runInContainer(docker, spareNames(spec.agentId).files, inWorkspace);
 }
@@ -107,16 +107,16 @@ async function pushed({ allow = [place], by = helpers, commit = hash, signal = n
 const atRemote = () =>
   plainGit(path.join(hub, 'work.git'), 'for-each-ref', '--format=%(refname) %(objectname)');
 
-/** The containers that push. */
+/** Returns the ids of containers that push. */
 async function pushing(): Promise<string[]> {
   const filters = { label: [`${LABEL.pushes}=${spec.agentId}`] };
   return (await docker.listContainers({ all: true, filters })).map(({ Id }) => Id);
 }
 
-/** Docker may be just about to remove it. */
+/** Waits until no container pushes; Docker may be just removing one. */
 const isGone = () => until(async () => (await pushing()).length === 0);
 
-/** Has the remote say nothing until what is returned is called, once it was asked. */
+/** Makes the remote withhold its answer until `end` is called; `met` resolves at its first request. */
 function silence(): { readonly met: Promise<void>; end(): void } {
   let [meet, end] = [() => {}, () => {}];
   const met = new Promise<void>((resolve) => (meet = resolve));
@@ -128,7 +128,7 @@ function silence(): { readonly met: Promise<void>; end(): void } {
   return { met, end: () => end() };
 }
 
-test('what is committed is pushed from the agent’s network, where nobody is met', async () => {
+test('a commit is pushed from the agent’s network by a container that accepts no connections', async () => {
   const silent = silence();
   const pushes = pushed();
   await silent.met;
@@ -152,10 +152,10 @@ test('what is committed is pushed from the agent’s network, where nobody is me
     DNSNames?: string[] | null;
   };
   expect([Name, ...(aliases ?? []), ...(names ?? [])].join()).not.toContain(spec.agentId);
-  // What the image would have for an agent leads nowhere.
+  // Ports that the image declares are not published.
   expect(Object.values(NetworkSettings.Ports).filter(Boolean)).toEqual([]);
   const listens = await runInContainer(docker, id, LISTENS);
-  // Docker's own name server is on loopback.
+  // Docker's own name server listens on loopback.
   expect(listens.split('\n').filter((each) => each && !each.endsWith('7F'))).toEqual([]);
   expect([Config.User, Config.Labels[LABEL.agent]]).toEqual(['1000:1000', undefined]);
   expect((await host.containers.list()).map(({ agentId }) => agentId)).not.toContain(spec.agentId);
@@ -166,7 +166,7 @@ test('what is committed is pushed from the agent’s network, where nobody is me
   await isGone();
 });
 
-test('one that pushes is in no other helper’s place', async () => {
+test('a push does not count against the limit of helpers', async () => {
   await helpers.close();
   const another = await newAgent();
   const leaving = new AbortController();
@@ -179,14 +179,14 @@ test('one that pushes is in no other helper’s place', async () => {
   silent.end();
 });
 
-/** Addresses at which something in a container takes connections. */
+/** Prints the addresses on which a container listens. */
 const LISTENS = `
   const lines = require('fs').readFileSync('/proc/net/tcp', 'utf8').split('\\n').slice(1);
   const fields = lines.map((line) => line.trim().split(/\\s+/)).filter(([, , , state]) => state === '0A');
   console.log(fields.map(([, local]) => local.split(':')[0]).join('\\n'));
 `;
 
-test('nothing is sent to what is not public, or to a branch that has moved', async () => {
+test('a push to an address that is not public, or of a branch that has moved, sends nothing', async () => {
   const refused = {
     value: {
       pushed: false,
@@ -201,7 +201,7 @@ test('nothing is sent to what is not public, or to a branch that has moved', asy
   await isGone();
 });
 
-test('what the repository configures is neither run nor obeyed', async () => {
+test("a push neither runs nor obeys the repository's configuration", async () => {
   const elsewhere = `http://${place}/elsewhere/`;
   const trap = `${STATE_DIRECTORY}/trap`;
   const config = `
@@ -243,7 +243,7 @@ test('what the repository configures is neither run nor obeyed', async () => {
   expect(remote.asked.filter(({ line }) => line.includes('elsewhere'))).toEqual([]);
 });
 
-test('a git that cannot push over the network is told as that', async () => {
+test('a git that cannot push over the network is reported as such', async () => {
   const image = await withoutTransport(spec.image);
   try {
     const answer = await helpers.push(
@@ -260,7 +260,7 @@ test('a git that cannot push over the network is told as that', async () => {
   }
 });
 
-/** An image whose git has no program for HTTP. */
+/** Builds an image whose git has no program for HTTP. */
 async function withoutTransport(image: string): Promise<string> {
   const script = `
     const folder = require('child_process').execFileSync('git', ['--exec-path']).toString().trim();
@@ -275,7 +275,7 @@ async function withoutTransport(image: string): Promise<string> {
   return `${repo}:${tag}`;
 }
 
-test('one whose process has gone ends by itself', async () => {
+test('a push whose process has ended ends by itself', async () => {
   const proxy = await startTcpProxy(process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock');
   const gone = helpersBy(proxy.host);
   const silent = silence();
@@ -288,7 +288,7 @@ test('one whose process has gone ends by itself', async () => {
   await proxy.close();
 });
 
-test('one that is killed, left or overtaken by the removal of its network leaves nothing', async () => {
+test('a push that is killed, aborted or loses its network leaves nothing behind', async () => {
   const leaving = new AbortController();
   const ends: readonly [
     () => Promise<unknown>,

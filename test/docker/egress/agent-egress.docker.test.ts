@@ -23,7 +23,7 @@ import { runInContainer } from '../../support/run-in-container.js';
 
 const run = promisify(execFile);
 
-/** Of nobody that this machine speaks with; a public one plays the internet. */
+/** Addresses that this machine does not use; the public one plays the internet. */
 const PRIVATE = `10.99.${randomInt(256)}.${randomInt(1, 255)}`;
 const LINK_LOCAL = `169.254.${randomInt(1, 255)}.${randomInt(1, 255)}`;
 const CARRIER_GRADE = `100.127.${randomInt(256)}.${randomInt(1, 255)}`;
@@ -31,7 +31,7 @@ const PUBLIC = `25.${randomInt(256)}.${randomInt(256)}.${randomInt(1, 255)}`;
 
 const fixture = testDocker();
 const others = testDocker();
-/** As agents' networks of tests are. */
+/** The pool that contains the networks of test agents. */
 const subnetPool = '10.231.0.0/16';
 
 let ai: Server;
@@ -41,7 +41,7 @@ let spec: AgentContainerSpec;
 
 const WELL = { reached: [], reachesAi: true, hasIpv6: false };
 
-/** As `address:port`. */
+/** Formats targets as `address:port`. */
 const at = (targets: readonly (readonly [string, number])[]) =>
   targets.map((target) => target.join(':'));
 
@@ -72,7 +72,7 @@ async function runningAgent({ docker, containers, host, spec: newSpec }: TestDoc
   return made;
 }
 
-/** Which of these an agent reaches, from within its container, as its own user. */
+/** Returns the targets that an agent reaches from its container, as its own user. */
 async function reachedBy(
   { agentId }: AgentContainerSpec,
   targets: readonly string[],
@@ -92,7 +92,7 @@ async function reachedBy(
   return targets.filter((_, index) => reached[index]);
 }
 
-/** Every address of this machine but loopback: of its wires, of Docker's bridge and of the agent's. */
+/** Returns every address of this machine but loopback: its interfaces, Docker's bridge, the agent's gateway. */
 function ownAddresses(): string[] {
   const wires = Object.entries(networkInterfaces())
     .filter(([name]) => /^(eth|en|docker0)/.test(name))
@@ -112,7 +112,7 @@ const rulesOf = async ({ installation }: TestDocker) => {
   return lists.flatMap(({ stdout }) => stdout.split('\n')).filter((line) => line.includes(chain));
 };
 
-describe.runIf(canMakeNetworks)("what an agent's network reaches", () => {
+describe.runIf(canMakeNetworks)("egress of an agent's network", () => {
   beforeAll(async () => {
     [ai, service] = [await listener(), await listener()];
     await ensureEgressImage(fixture.docker, LOCAL_HELPER_IMAGE);
@@ -127,13 +127,13 @@ describe.runIf(canMakeNetworks)("what an agent's network reaches", () => {
     service?.close();
   });
 
-  test('is the internet and the AI listener', { tags: 'attack' }, async () => {
+  test('agents reach the internet and the AI listener only', { tags: 'attack' }, async () => {
     const hosts = ownAddresses();
     expect(hosts.length).toBeGreaterThan(2);
     const forbidden = at([
       ...hosts.map((host) => [host, portOf(service)] as const),
       ...[PRIVATE, LINK_LOCAL, CARRIER_GRADE].map((host) => [host, far.port] as const),
-      // The port of the AI listener, where that is not meant to be.
+      // The AI listener's port on an address that is not meant for agents.
       ...hosts.slice(0, 1).map((host) => [host, portOf(ai)] as const),
     ]);
     const allowed = at([
@@ -146,7 +146,7 @@ describe.runIf(canMakeNetworks)("what an agent's network reaches", () => {
     expect(await reachedBy(spec, [...forbidden, ...allowed])).toEqual(allowed);
   });
 
-  test("is another matter for another installation's agents, also out of the same pool", async () => {
+  test('rules of one installation do not affect agents of another, even from the same pool', async () => {
     await egressOf(fixture).hold(false);
     const another = await runningAgent(others);
     const targets = at([
@@ -161,7 +161,7 @@ describe.runIf(canMakeNetworks)("what an agent's network reaches", () => {
     expect(await reachedBy(spec, [...targets, ...ownAi])).toEqual(ownAi);
   });
 
-  test('is what the operator allows, of the host no more than a port that is named', async () => {
+  test('agents reach the networks that the operator allows, and on the host only named ports', async () => {
     const [host = ''] = ownAddresses();
     const targets = at([
       [PRIVATE, far.port],
@@ -176,7 +176,7 @@ describe.runIf(canMakeNetworks)("what an agent's network reaches", () => {
     expect(await reachedBy(spec, targets)).toEqual([]);
   });
 
-  test('is put right, and tried again, when somebody took the rules away', async () => {
+  test('removed rules are restored and verified again', async () => {
     const egress = egressOf(fixture);
     await egress.hold(false);
     const rules = await rulesOf(fixture);
@@ -188,7 +188,7 @@ describe.runIf(canMakeNetworks)("what an agent's network reaches", () => {
     expect(await rulesOf(fixture)).toEqual(rules);
   });
 
-  test('is never open while the rules are set anew', { tags: 'attack' }, async () => {
+  test('egress is never open while the rules are replaced', { tags: 'attack' }, async () => {
     const egress = egressOf(fixture);
     await egress.hold(false);
     const script = `
@@ -211,7 +211,7 @@ describe.runIf(canMakeNetworks)("what an agent's network reaches", () => {
     expect(reached).toBe(0);
   });
 
-  test("is nobody's rule any more once the last agent has gone", async () => {
+  test('rules are removed after the last agent of their installation', async () => {
     const egress = egressOf(fixture);
     await egress.hold(false);
     await egressOf(others).hold(false);

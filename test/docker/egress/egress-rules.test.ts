@@ -8,7 +8,7 @@ const policy = {
   allow: [{ network: '10.1.0.0/16' }, { network: '10.2.0.3', port: 5432 }],
 };
 
-/** What the rules make of a connection that an agent opens: the first one that is about it. */
+/** Returns the verdict of the first rule that matches a connection opened by an agent. */
 function verdict(destination: string, port: number, isHost = false): string {
   const value = (address: string) =>
     address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
@@ -26,7 +26,7 @@ function verdict(destination: string, port: number, isHost = false): string {
   return 'RETURN';
 }
 
-test('names of bridges tell installations and subnets, and fit', () => {
+test('bridge names identify installation and subnet and fit the length limit', () => {
   const [first, last] = ['0.0.0.0/28', '255.255.255.240/28'].map((net) => bridgeName('mine', net));
   expect([first?.length, last?.length]).toEqual([15, 15]);
   expect(first).not.toBe(last);
@@ -49,7 +49,7 @@ test.each([
   ['everybody on a wire', '224.0.0.251', 5353, 'DROP'],
   ['nowhere', '0.0.0.0', 80, 'DROP'],
   ['broadcast', '255.255.255.255', 67, 'DROP'],
-])('an agent that asks for %s', { tags: 'attack' }, (_, address, port, expected) => {
+])("rules decide an agent's connection to %s", { tags: 'attack' }, (_, address, port, expected) => {
   expect(verdict(address, port)).toBe(expected);
 });
 
@@ -58,6 +58,10 @@ test.each([
   ['Temporal on the same address', '172.17.0.1', 7233, 'DROP'],
   ['its public address', '8.8.8.8', 22, 'DROP'],
   ['its address in a network that is allowed', '10.1.0.1', 5432, 'DROP'],
-])('an agent that asks its host for %s', { tags: 'attack' }, (_, address, port, expected) => {
-  expect(verdict(address, port, true)).toBe(expected);
-});
+])(
+  "rules decide an agent's connection to its host: %s",
+  { tags: 'attack' },
+  (_, address, port, expected) => {
+    expect(verdict(address, port, true)).toBe(expected);
+  },
+);

@@ -19,7 +19,7 @@ afterEach(() => {
   stop.abort();
 });
 
-/** A host whose looks end like this, one after the other, and then as the last one. */
+/** Starts a host whose probes have these outcomes in turn; the last one repeats. */
 function hostThat(
   outcomes: readonly (EgressProbe | undefined | Error)[],
   { guarded = true, required = false } = {},
@@ -45,7 +45,7 @@ function hostThat(
   return { host, proofs, told, release, keeping: host.keep(stop.signal) };
 }
 
-test('what was tried and holds is guarded; nobody waits to start an agent', async () => {
+test('a verified network is guarded, and starts do not wait', async () => {
   const { host, proofs, told } = hostThat([WELL], { required: true });
   expect(host.state).toMatchObject({ status: 'unknown', refuses: true });
   await host.mayStart();
@@ -58,17 +58,20 @@ test.each([
   [{ ...WELL, reached: ['10.0.0.4'] }, 'agents reach 10.0.0.4 all the same'],
   [{ ...WELL, hasIpv6: true }, 'agents have addresses in IPv6'],
   [new HelperFailedError('no such table'), 'no such table'],
-])('what does not hold is open: in production no agent is started', async (outcome, reason) => {
-  const { host } = hostThat([outcome], { required: true });
-  await expect(host.mayStart()).rejects.toThrow(NetworkOpenError);
-  expect(host.state).toEqual({ status: 'open', reason, refuses: true });
-  const { host: elsewhere } = hostThat([outcome]);
-  await elsewhere.mayStart();
-  expect(elsewhere.state).toEqual({ status: 'open', reason, refuses: false });
-});
+])(
+  'a failed verification is open, and production refuses to start agents',
+  async (outcome, reason) => {
+    const { host } = hostThat([outcome], { required: true });
+    await expect(host.mayStart()).rejects.toThrow(NetworkOpenError);
+    expect(host.state).toEqual({ status: 'open', reason, refuses: true });
+    const { host: elsewhere } = hostThat([outcome]);
+    await elsewhere.mayStart();
+    expect(elsewhere.state).toEqual({ status: 'open', reason, refuses: false });
+  },
+);
 
 test(
-  'a way to the AI listener that is closed is told, and opens nothing',
+  'an unreachable AI listener is reported and keeps the network guarded',
   { tags: 'attack' },
   async () => {
     const { host } = hostThat([{ ...WELL, reachesAi: false }]);
@@ -80,7 +83,7 @@ test(
   },
 );
 
-test('an engine that is away is asked again, and meanwhile nothing is known', async () => {
+test('an unavailable engine is probed again, and the state is unknown until then', async () => {
   const away = new DockerUnavailableError('away');
   const { host, proofs } = hostThat([away, away, WELL]);
   await vi.waitUntil(() => proofs.length === 1, 20_000);
@@ -90,7 +93,7 @@ test('an engine that is away is asked again, and meanwhile nothing is known', as
   expect(proofs.slice(0, 3)).toEqual([true, true, true]);
 });
 
-test('agents of a host of which nothing is known wait for that together, not one after the other', async () => {
+test('starts on a host of unknown state share one wait', async () => {
   const away = new DockerUnavailableError('away');
   const { host } = hostThat([away]);
   const { host: strict } = hostThat([away], { required: true });
@@ -102,7 +105,7 @@ test('agents of a host of which nothing is known wait for that together, not one
   await expect(strict.mayStart()).rejects.toThrow(NetworkOpenError);
 });
 
-test('what was set stays set while an engine is away; with its return it is tried again', async () => {
+test('a guarded network stays guarded while the engine is unavailable, and is verified when it returns', async () => {
   const { host, proofs } = hostThat([WELL, undefined, new DockerUnavailableError('away')]);
   await vi.waitUntil(() => host.state.reason === 'not looked at: away', 20_000);
   expect(host.state).toMatchObject({ status: 'guarded', refuses: false });
@@ -111,14 +114,14 @@ test('what was set stays set while an engine is away; with its return it is trie
   await vi.waitUntil(() => proofs.includes(true, 1), 20_000);
 });
 
-test('an operator who guards the networks otherwise is believed', async () => {
+test('an operator who guards the networks by other means is trusted', async () => {
   const { host, proofs } = hostThat([WELL], { guarded: false });
   await host.mayStart();
   expect(host.state).toEqual({ status: 'open', reason: 'AGENT_EGRESS=open', refuses: false });
   expect(proofs).toEqual([]);
 });
 
-test('a worker that ends takes away what it has set', async () => {
+test('a worker that ends removes its rules', async () => {
   const { host, release, keeping } = hostThat([WELL]);
   await host.mayStart();
   stop.abort();

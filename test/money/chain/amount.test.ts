@@ -22,21 +22,21 @@ test.each([
   expect(wholeTokens(units, decimals)).toBe(text);
 });
 
-describe('as much as is asked for', () => {
+describe('enough units for an amount', () => {
   test.each([
     [1_000_000n, 6, '1', true],
     [999_999n, 6, '1', false],
     [0n, 6, '0', true],
     [1n, 6, '0.000001', true],
-    // Less than the token can say is not rounded down to nothing.
+    // An amount below the token's smallest unit is not rounded down to zero.
     [0n, 6, '0.0000001', false],
     [1n, 6, '0.0000001', true],
     [1n, 0, '1.000000000000000001', false],
     [2n, 0, '1.000000000000000001', true],
-    // Numbers of JavaScript would take these for the same.
+    // As JavaScript numbers, these would be equal.
     [9_007_199_254_740_992_999_999n, 6, '9007199254740993', false],
     [9_007_199_254_740_993_000_000n, 6, '9007199254740993', true],
-  ])('%d units of %d decimals for %s: %s', (units, decimals, wanted, enough) => {
+  ])('%d units with %d decimals are enough for %s: %s', (units, decimals, wanted, enough) => {
     expect(isAtLeast(units, decimals, wanted)).toBe(enough);
   });
 });

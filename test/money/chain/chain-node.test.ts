@@ -76,7 +76,7 @@ async function stubNode(answerTo: (method: string) => object) {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo; // TCP: never a string
+  const { port } = server.address() as AddressInfo; // TCP: always an object
   const url = `http://127.0.0.1:${port}`;
   return {
     ...{ url, paths, node: new ChainNode({ chainId: CHAIN_ID, url }) },
@@ -84,8 +84,8 @@ async function stubNode(answerTo: (method: string) => object) {
   };
 }
 
-describe('a node', () => {
-  test('knows what an address has of a token', async () => {
+describe('chain node', () => {
+  test("a node returns an address's balance of a token", async () => {
     const owner = newAddress();
     expect(await node.tokenBalance(PATH_USD, owner)).toBe(0n);
     await chain.pay(owner, 1_500_000n);
@@ -93,12 +93,12 @@ describe('a node', () => {
     expect(await node.tokenBalance(ALPHA_USD, owner)).toBe(0n);
   });
 
-  test('knows in which token an address pays fees: pathUSD, unless it has chosen another', async () => {
+  test('a node returns the token in which an address pays fees, pathUSD by default', async () => {
     expect(await feeTokenOf(node, newAddress())).toBe(PATH_USD);
     expect(await feeTokenOf(node, payer)).toBe(ALPHA_USD);
   });
 
-  test('knows the receipt and the block of a transaction, however its hash is spelled', async () => {
+  test('a node returns the receipt and the block of a transaction, in any spelling of its hash', async () => {
     const hash = await chain.pay(newAddress(), 1n);
     const receipt = await receiptOf(`0x${hash.slice(2).toUpperCase()}`);
     expect(receipt).toMatchObject({ hash, succeeded: true });
@@ -113,7 +113,7 @@ describe('a node', () => {
     expect(await node.blockNumber()).toBeGreaterThanOrEqual(receipt.blockNumber);
   });
 
-  test('is asked on connections that are kept', async () => {
+  test("a node's connections are reused", async () => {
     let connections = 0;
     const server = createServer((_, response) => {
       const answer = { jsonrpc: '2.0', id: 1, result: `0x${CHAIN_ID.toString(16)}` };
@@ -121,18 +121,18 @@ describe('a node', () => {
     });
     server.on('connection', () => connections++);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo; // TCP: never a string
+    const { port } = server.address() as AddressInfo; // TCP: always an object
     try {
       const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
       for (let n = 0; n < 20; n++) expect(await stub.blockNumber()).toBe(CHAIN_ID);
-      // Fewer than one for each: how long a machine takes between two of them is its own.
+      // Fewer connections than requests; the exact number depends on the machine's pauses.
       expect(connections).toBeLessThan(20);
     } finally {
       server.close();
     }
   });
 
-  test("is asked for one owner also while another's questions hang, of whom there may be many", async () => {
+  test('a node serves one owner while many requests of another owner hang', async () => {
     const hanging: string[] = [];
     const server = createServer((request, response) => {
       void text(request).then((body) => {
@@ -143,14 +143,14 @@ describe('a node', () => {
       });
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo; // TCP: never a string
+    const { port } = server.address() as AddressInfo; // TCP: always an object
     try {
       const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
       const [ada, bob] = ['ada', 'bob'].map((owner) => stub.askedFor({ owner, isUrgent: false }));
       const asked = Array.from({ length: 220 }, () => ada?.receipt(`0x${'1'.repeat(64)}`));
       for (const each of asked) each?.catch(() => undefined);
       await expect.poll(() => hanging.length).toBe(20);
-      // No more of hers may wait.
+      // Ada's queue is full.
       await expect(ada?.blockNumber()).rejects.toThrow(ChainAwayError);
       expect(await bob?.blockNumber()).toBe(CHAIN_ID);
       expect(await stub.blockNumber()).toBe(CHAIN_ID);
@@ -162,7 +162,7 @@ describe('a node', () => {
   });
 
   test(
-    'is away where it sends the receipt of another transaction',
+    'a node that returns the receipt of another transaction is unavailable',
     { tags: 'attack' },
     async () => {
       const [asked, other] = [await chain.pay(newAddress(), 1n), await chain.pay(newAddress(), 2n)];
@@ -177,7 +177,7 @@ describe('a node', () => {
         });
       });
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const { port } = server.address() as AddressInfo; // TCP: never a string
+      const { port } = server.address() as AddressInfo; // TCP: always an object
       try {
         const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
         expect(await stub.receipt(other)).toMatchObject({ hash: other });
@@ -189,7 +189,7 @@ describe('a node', () => {
     },
   );
 
-  test('knows of no receipt and no block that there are not', async () => {
+  test('a node returns undefined for an unknown receipt or block', async () => {
     expect(await node.receipt(`0x${'1'.repeat(64)}`)).toBeUndefined();
     expect(await node.block(1_000_000)).toBeUndefined();
   });
@@ -198,7 +198,7 @@ describe('a node', () => {
     ['none is known', () => new ChainNode({ chainId: CHAIN_ID, url: undefined })],
     ['none answers', () => new ChainNode({ chainId: CHAIN_ID, url: 'http://127.0.0.1:1' })],
     ['it is of another chain', () => new ChainNode({ chainId: 1, url: chain.rpcUrl })],
-  ])('is away while %s', async (_, nodeThere) => {
+  ])('a node is unavailable while %s', async (_, nodeThere) => {
     const away = nodeThere();
     const hash = await chain.pay(newAddress(), 1n);
     const asked = [
@@ -214,7 +214,7 @@ describe('a node', () => {
     }
   });
 
-  test('says that a call was reverted, with or without a reason', async () => {
+  test('a node reports a reverted call, with or without a reason', async () => {
     for (const code of ['0x60006000fd', '0x602a60005260206000fd'] as const) {
       await expect(node.call({ data: code })).rejects.toThrow(CallRevertedError);
     }
@@ -224,11 +224,11 @@ describe('a node', () => {
     [{ code: 3 }, CallRevertedError],
     [{ code: -32_015, data: 'Reverted 0x' }, CallRevertedError],
     [{ code: -32_000, data: '0x' }, CallRevertedError],
-    // Whatever it says of itself: that it lacks a block, is behind, or has too much to do.
+    // Messages are ignored: the node may lack a block, lag behind or be overloaded.
     [{ code: -32_000, message: 'header not found' }, ChainAwayError],
     [{ code: -32_000, message: 'execution reverted', data: { trace: [] } }, ChainAwayError],
     [{ code: -32_005, message: 'limit exceeded', data: 'try again' }, ChainAwayError],
-  ])('answers a call with %j: that is its end, or none', async (error, expected) => {
+  ])("a node's error %j to a call counts as reverted or unavailable", async (error, expected) => {
     const server = createServer((request, response) => {
       void text(request).then((body) => {
         const { method } = JSON.parse(body) as { method: string };
@@ -279,15 +279,15 @@ describe('a node', () => {
     stub.close();
   });
 
-  test('is away for the balance of what is no token', async () => {
+  test('a node is unavailable for the balance of an address that is not a token', async () => {
     await expect(node.tokenBalance(newAddress(), payer)).rejects.toThrow(ChainAwayError);
   });
 });
 
-describe('the transfers of a transaction', () => {
+describe('transfers of a transaction', () => {
   const fee = { token: ALPHA_USD, to: FEE_MANAGER, amount: expect.any(BigInt), isFee: true };
 
-  test('are what it moved, and its fee apart', async () => {
+  test('transfers and the fee of a transaction are listed separately', async () => {
     const to = newAddress();
     const receipt = await receiptOf(await chain.pay(to, 7n));
     expect(transfersOf(receipt)).toEqual([
@@ -296,7 +296,7 @@ describe('the transfers of a transaction', () => {
     ]);
   });
 
-  test('are those of all of its calls', async () => {
+  test('transfers of all calls of a transaction are listed', async () => {
     const [one, two] = [newAddress(), newAddress()];
     const calls = [transfer(PATH_USD, one, 3n), transfer(ALPHA_USD, two, 4n)];
     const receipt = await receiptOf(await chain.send(chain.account(0), calls));
@@ -308,14 +308,14 @@ describe('the transfers of a transaction', () => {
     ]);
   });
 
-  test('are its fee alone when it was reverted', async () => {
+  test('a reverted transaction has only its fee', async () => {
     const tooMuch = transfer(PATH_USD, newAddress(), 2n ** 100n);
     const receipt = await receiptOf(await chain.send(chain.account(0), [tooMuch]));
     expect(receipt.succeeded).toBe(false);
     expect(transfersOf(receipt)).toEqual([{ ...fee, from: payer }]);
   });
 
-  test('are no logs of another form', () => {
+  test('logs in another format are not transfers', () => {
     const word = (digit: string): Hex => `0x${digit.repeat(64)}`;
     const address = (digit: string): Hex => `0x${'0'.repeat(24)}${digit.repeat(40)}`;
     const event: Hex = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';

@@ -48,8 +48,8 @@ const furnished = ({ rpcUrl }: Anvil): Promise<LocalChain> =>
 
 const nodeOf = ({ rpcUrl }: Anvil) => new ChainNode({ chainId: CHAIN_ID, url: rpcUrl });
 
-describe('a chain of a data folder', () => {
-  test('has what its chain.json says, once, and all of it after it was killed', async () => {
+describe('chain in a data folder', () => {
+  test('a chain in a data folder is set up once from its chain.json and keeps its state after a kill', async () => {
     const first = await start();
     const local = await furnished(first);
     const node = nodeOf(first);
@@ -85,7 +85,7 @@ describe('a chain of a data folder', () => {
     const block = await node.block(await node.blockNumber());
     expect(Math.abs(Date.now() / 1_000 - (block?.timestamp ?? 0))).toBeLessThan(3_600);
 
-    // Written out once a second.
+    // The state is written once a second.
     const height = await node.blockNumber();
     const written = async () => {
       const text = await readFile(path.join(folder, 'chain', 'state.kept.json'), 'utf8').catch(
@@ -105,7 +105,7 @@ describe('a chain of a data folder', () => {
     expect(await nodeOf(second).blockNumber()).toBe(height);
   });
 
-  test('is told to the platform, but for what it is told already', async () => {
+  test("the local chain's settings are added to the platform's environment without replacing any", async () => {
     const local = await furnished(await start());
     expect(withLocalChain({ WEB_PORT: '1' }, local)).toEqual({
       WEB_PORT: '1',
@@ -131,10 +131,10 @@ describe('a chain of a data folder', () => {
   });
 });
 
-describe('the state of a chain that is killed', () => {
+describe('state of a killed chain', () => {
   const file = () => path.join(folder, 'state.json');
 
-  test('is the last whole one when it was being written', async () => {
+  test('a chain killed during a write restores its last complete state', async () => {
     const state = new ChainState(folder);
     await writeFile(file(), '{"block":1}');
     await state.keep();
@@ -149,7 +149,7 @@ describe('the state of a chain that is killed', () => {
     }
   });
 
-  test('is what was written when that was whole, and none when none ever was', async () => {
+  test('a chain killed after a complete write restores the written state, or none if no write completed', async () => {
     const state = new ChainState(folder);
     await writeFile(file(), '{"block":1}');
     await state.keep();

@@ -8,8 +8,8 @@ const settingsOf = (env: Record<string, string>) => readAreas({ chain: chainSett
 const KEY = `0x${'0'.repeat(63)}1`;
 const NODE = 'http://127.0.0.1:8545';
 
-describe('the settings of the chain', () => {
-  test('are those of the mainnet, where nothing is to be paid, without any', () => {
+describe('settings of the chain', () => {
+  test('chain settings default to the mainnet with no payments configured', () => {
     expect(settingsOf({})).toMatchObject({
       chainId: 4217,
       testnet: false,
@@ -24,7 +24,7 @@ describe('the settings of the chain', () => {
     });
   });
 
-  test('have addresses in lower case, and that of the operator', () => {
+  test("chain settings have addresses in lower case, and the operator's address from its key", () => {
     const mixed = `0x${'Ab'.repeat(20)}`;
     const env = { TREASURY_ADDRESS: mixed, ESCROW_ADDRESS: mixed, OPERATOR_PRIVATE_KEY: KEY };
     expect(settingsOf(env)).toMatchObject({
@@ -34,7 +34,7 @@ describe('the settings of the chain', () => {
     });
   });
 
-  test('have one operator, also where the key and the address are both told', () => {
+  test('chain settings accept an operator address beside the key only if they match', () => {
     const own = '0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf';
     const both = settingsOf({ OPERATOR_PRIVATE_KEY: KEY, OPERATOR_ADDRESS: own });
     expect(both.operator).toEqual({ privateKey: KEY, address: own.toLowerCase() });
@@ -44,7 +44,7 @@ describe('the settings of the chain', () => {
     );
   });
 
-  test('have USDC on the same node, unless it is on another chain', () => {
+  test('chain settings use the same node for USDC unless it is on another chain', () => {
     expect(settingsOf({ CHAIN_RPC_URL: NODE }).usdc.rpcUrl).toBe(NODE);
     const elsewhere = settingsOf({ CHAIN_RPC_URL: NODE, USDC_CHAIN_ID: '84532' });
     expect(elsewhere.usdc).toMatchObject({ chainId: 84_532, rpcUrl: undefined });
@@ -54,7 +54,7 @@ describe('the settings of the chain', () => {
   });
 
   test.each(['0x1', KEY.slice(2), `0x${'0'.repeat(64)}`, `0x${'f'.repeat(64)}`])(
-    'take no private key that is none, and do not show it: %s',
+    'chain settings refuse a malformed private key without showing it: %s',
     (key) => {
       const read = () => settingsOf({ OPERATOR_PRIVATE_KEY: key });
       expect(read).toThrow(

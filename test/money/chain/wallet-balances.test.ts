@@ -44,7 +44,7 @@ const newAccount = () => privateKeyToAccount(generatePrivateKey());
 const lower = (address: Hex) => address.toLowerCase();
 
 describe('GET /api/wallet?address=', () => {
-  test('tells what an address has, with six decimals and in base units', async () => {
+  test("the wallet endpoint returns an address's balances, with six decimals and in base units", async () => {
     const { address } = newAccount();
     await chain.pay(address, 12_345_678n);
     const balance = { address: PATH_USD, balance: '12.345678', balanceRaw: '12345678' };
@@ -61,7 +61,7 @@ describe('GET /api/wallet?address=', () => {
     });
   });
 
-  test('tells which chain it is, also where that is the test network', async () => {
+  test('the wallet endpoint returns the chain, including the test network', async () => {
     const proxy = await rpcProxy(chain.rpcUrl);
     proxy.fate = (method) => (method === 'eth_chainId' ? { result: '0xa5bf' } : undefined);
     const testnet = await serveOn(proxy.url, { CHAIN_TESTNET: 'true' });
@@ -77,13 +77,13 @@ describe('GET /api/wallet?address=', () => {
     }
   });
 
-  test('tells of an address that nobody has used', async () => {
+  test('the wallet endpoint returns zero balances for an unused address', async () => {
     const none = { address: PATH_USD, balance: '0.000000', balanceRaw: '0' };
     const { body } = await ask(`?address=${newAccount().address}`);
     expect(body).toMatchObject({ feeToken: none, pathUsd: none });
   });
 
-  test('tells the token that the address has chosen to pay fees with', async () => {
+  test('the wallet endpoint returns the token that the address has chosen for its fees', async () => {
     const { body } = await ask(`?address=${chain.account(0).address}`);
     expect(body).toMatchObject({
       feeToken: { address: ALPHA_USD, balance: expect.stringMatching(/^\d+\.\d{6}$/) },
@@ -99,7 +99,7 @@ describe('GET /api/wallet?address=', () => {
     `?address=0x${'g'.repeat(40)}`,
     `?address=0x${'1'.repeat(41)}`,
     `?address=0x${'1'.repeat(40)}&address=0x${'2'.repeat(40)}`,
-  ])('is a 400 for %j, before the chain is asked', async (query) => {
+  ])('the wallet endpoint answers 400 to %j without a request to the chain', async (query) => {
     const away = await serveOn(undefined);
     try {
       expect((await ask(query, away)).status).toBe(400);
@@ -112,7 +112,7 @@ describe('GET /api/wallet?address=', () => {
     ['no node is known', () => undefined, {}],
     ['no node answers', () => 'http://127.0.0.1:1', {}],
     ['the node is of another chain', () => chain.rpcUrl, { CHAIN_TESTNET: 'true' }],
-  ])('is a 500 that says so while %s', async (_, url, env) => {
+  ])('the wallet endpoint answers 500 "Chain unavailable" while %s', async (_, url, env) => {
     const away = await serveOn(url(), env);
     try {
       expect(await ask(`?address=0x${'1'.repeat(40)}`, away)).toEqual({

@@ -37,7 +37,7 @@ beforeEach(() =>
 afterAll(() => database?.close());
 
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
-/** Where no node is configured. */
+/** Chain access without a configured node. */
 const nowhere = {
   node: new ChainNode({ chainId: 4217, url: undefined }),
   treasury: undefined,
@@ -61,18 +61,18 @@ async function held(account: Account, forMs: number): Promise<string> {
 
 const AN_HOUR_MS = 3_600_000;
 
-describe('a ledger', () => {
-  test('that nothing has been done with balances', async () => {
+describe('ledger check', () => {
+  test('balances an empty ledger', async () => {
     expect(await check()).toEqual({ accounts: 0, transfers: 0, openHolds: 0, differences: [] });
   });
 
-  test('balances after whatever was moved and held, over all its pages', async () => {
+  test('balances after transfers and holds over several pages', async () => {
     for (let n = 0; n < 3; n += 1) {
       const account = await funded(10n);
       await held(account, AN_HOUR_MS);
       await post(db.asPlatform(), await held(account, AN_HOUR_MS));
     }
-    // More than a page of accounts that have nothing, the last of which ends between two of one name.
+    // Fills more than a page with empty accounts, so that the page ends between two of the same name.
     await owner(
       `INSERT INTO ledger_accounts (name, currency)
        SELECT 'user:' || n || ':credits', c
@@ -84,7 +84,7 @@ describe('a ledger', () => {
     });
   });
 
-  test('says which account is not what its transfers and holds make of it, and which currency', async () => {
+  test('names the accounts and currencies that differ from their transfers and holds', async () => {
     const [one, other] = [await funded(10n), await funded(10n)];
     await held(one, AN_HOUR_MS);
     await owner(`UPDATE ledger_accounts SET balance = balance + 1 WHERE name = '${other}'`);
@@ -101,7 +101,7 @@ describe('a ledger', () => {
     expect((await check()).differences).toContain('pathusd: all accounts are -0.000001');
   });
 
-  test('of which nothing is right is told in a hundred sentences', async () => {
+  test('lists at most a hundred differences', async () => {
     await owner(
       `INSERT INTO ledger_accounts (name, currency, balance)
        SELECT 'user:' || n || ':credits', 'usd', 1 FROM generate_series(1, 300) AS n`,
@@ -109,7 +109,7 @@ describe('a ledger', () => {
     expect((await check()).differences).toHaveLength(100);
   });
 
-  test('balances at every moment while others move money', async () => {
+  test('balances at every moment during concurrent transfers', async () => {
     const account = await funded(1_000n);
     const movement = {
       debit: account,
@@ -129,7 +129,7 @@ describe('a ledger', () => {
   });
 });
 
-describe('what was paid', () => {
+describe('payments in the ledger', () => {
   const hash = (digit: string) => `0x${digit.repeat(64)}`;
   const wallet = `0x${'a'.repeat(40)}`;
   const book = (cause: string, debit: Account, credit: Account, amount = 5n) =>
@@ -142,7 +142,11 @@ describe('what was paid', () => {
   afterEach(() => owner('TRUNCATE payments, payment_claims, clones, royalty_payouts CASCADE'));
   afterEach(() => owner('DELETE FROM royalty_splits'));
 
-  /** A split of one payout, which is paid and booked. @returns its id. */
+  /**
+   * Creates a split with one payout, paid and booked.
+   *
+   * @returns the id of the split.
+   */
   async function paidSplit(): Promise<string> {
     const payer = await makePayer(db, new SecretBox(ringOf(randomBytes(32))));
     const [row] = await owner(
@@ -166,7 +170,7 @@ describe('what was paid', () => {
     return id;
   }
 
-  test('by a split has its transaction and its transfer', async () => {
+  test('requires the payment and the transfer of a paid split', async () => {
     const id = await paidSplit();
     expect(await found()).toEqual([]);
     const name = (from: string, to: string) =>
@@ -182,20 +186,20 @@ describe('what was paid', () => {
     expect(await found()).toEqual([`payout:${id}:0 has no confirmed payment`]);
     await owner(`UPDATE royalty_payouts SET status = 'failed'`);
     expect(await found()).toEqual([`payout:${id}:0 is in the ledger, and was not paid`]);
-    // As when its account is gone: the payment tells.
+    // Simulates a removed account: the payment alone proves the payout.
     await owner('DELETE FROM royalty_splits');
     expect(await found()).toEqual([]);
     await owner('DELETE FROM payments');
     expect(await found()).toEqual([`payout:${id}:0 is in the ledger, and was not paid`]);
   });
 
-  test('and is not so is counted, and twenty are named', async () => {
+  test('names the first twenty unpaid bookings and counts the rest', async () => {
     for (let n = 0; n < 23; n += 1) await book(`payout:0:${n}`, `wallet:${wallet}`, 'external');
     const differences = await found();
     expect([differences.length, differences.at(-1)]).toEqual([21, 'and 3 more of these']);
   });
 
-  test('for a clone is in the ledger, and was claimed', async () => {
+  test('requires the transfer and the claimed payment of a clone', async () => {
     const { agentId, id: userId } = await makePayer(db, new SecretBox(ringOf(randomBytes(32))));
     await owner(
       `INSERT INTO payment_claims (chain_id, hash, clone_id, user_id)
@@ -216,7 +220,7 @@ describe('what was paid', () => {
     ]);
   });
 
-  test('into a session is left, spent, settled or given back', async () => {
+  test("accounts for a session's deposit as left, spent, settled or refunded", async () => {
     const session = await openSession(db, 10n);
     expect(await found()).toEqual([]);
     const spent = `session:${session.id}:spent` as const;
@@ -238,10 +242,10 @@ describe('what was paid', () => {
     await set('settled = 3');
     await move(`session:${session.id}`, 'external', 6n);
     expect(await found()).toEqual([]);
-    // What was not paid is given back as well.
+    // An unsettled amount is refunded too.
     await move(spent, 'external', 1n);
     expect(await found()).toEqual([]);
-    // Nothing is there of one that is not open yet.
+    // A session that is still opening has no ledger entries.
     await owner(
       `INSERT INTO payment_sessions SELECT (jsonb_populate_record(s, jsonb_build_object(
          'id', s.id || '-opening', 'token_hash', s.id, 'nonce', '${hash('5')}', 'state', 'opening',
@@ -257,7 +261,7 @@ describe('what was paid', () => {
   });
 });
 
-test('a fee of the operator is booked, and nothing else is', async () => {
+test('accepts booked operator fees only for known transactions', async () => {
   const hash = `0x${randomBytes(32).toString('hex')}`;
   const found = async () => (await check()).differences;
   const fee = { credit: 'external', currency: 'pathusd', cause: `fee:${hash}` } as const;
@@ -278,11 +282,11 @@ test('a fee of the operator is booked, and nothing else is', async () => {
   }
 });
 
-describe('the program', () => {
+describe('check-ledger program', () => {
   const program = path.join('dist-dev', 'scripts', 'check-ledger.js');
   const run = () => runProgram([program], { DATABASE_URL: database.url });
 
-  test('ends with that the ledger is balanced, or fails with what differs', async () => {
+  test('prints that the ledger is balanced, or fails with the differences', async () => {
     const account = await funded(10n);
     await held(account, AN_HOUR_MS);
     expect(await run()).toBe('ledger: balanced (3 accounts, 1 transfer, 1 open hold)\n');
@@ -298,7 +302,7 @@ describe('the program', () => {
   });
 });
 
-test('the program fails where what is booked is on a chain that it cannot ask', async () => {
+test("fails when a booking's chain is unavailable", async () => {
   const [debit, credit, currency] = ['external', 'treasury', 'pathusd'] as const;
   await transfer(db.asPlatform(), { debit, credit, amount: 1n, currency, cause: 'earned:2' });
   const program = path.join('dist-dev', 'scripts', 'check-ledger.js');
@@ -307,8 +311,8 @@ test('the program fails where what is booked is on a chain that it cannot ask', 
   );
 });
 
-describe('holds past their end', () => {
-  test('are released, each once, and no other', async () => {
+describe('expired holds', () => {
+  test('releases each expired hold once, and no others', async () => {
     const account = await funded(1_000n);
     const open = await held(account, AN_HOUR_MS);
     const posted = await held(account, -AN_HOUR_MS);
@@ -327,7 +331,7 @@ describe('holds past their end', () => {
     expect((await check()).differences).toEqual([]);
   });
 
-  test('go a week after they were settled, and the transfer stays', async () => {
+  test('removes a hold a week after it was settled, but keeps its transfer', async () => {
     const account = await funded(10n);
     const [late, early] = [await held(account, AN_HOUR_MS), await held(account, AN_HOUR_MS)];
     for (const cause of [late, early]) await post(db.asPlatform(), cause);
@@ -347,7 +351,7 @@ describe('holds past their end', () => {
   });
 });
 
-describe('operators', () => {
+describe('notifications of operators', () => {
   const KNOWN = { own: 4_217, royalties: 84_532 };
   const pass = (runId = randomUUID()) =>
     new MockActivityEnvironment({
@@ -367,7 +371,7 @@ describe('operators', () => {
     return messages;
   }
 
-  test('are told of a ledger that does not balance, once by each pass', async () => {
+  test('notifies operators of an unbalanced ledger once per pass', async () => {
     const account = await funded(10n);
     await owner(`UPDATE ledger_accounts SET balance = balance + 1 WHERE name = '${account}'`);
     const runId = randomUUID();
@@ -379,7 +383,7 @@ describe('operators', () => {
     expect(await told()).toEqual([]);
   });
 
-  test('are told how much waits for a chain that is not configured any more, and of no other', async () => {
+  test('notifies operators of rows that wait for chains no longer configured', async () => {
     const userId = await newUser(database);
     for (const [n, chainId] of [42_431, KNOWN.own, KNOWN.royalties].entries()) {
       const given = {
@@ -409,14 +413,14 @@ describe('operators', () => {
     expect(await told()).toEqual([]);
   });
 
-  test('are told nothing of a chain that could not be asked', async () => {
+  test('notifies nobody when the chain is unavailable', async () => {
     const [debit, credit, currency] = ['external', 'treasury', 'pathusd'] as const;
     await transfer(db.asPlatform(), { debit, credit, amount: 1n, currency, cause: 'earned:1' });
     expect(await pass()).toMatchObject({ differences: 0, isChainAway: true });
     expect(await told()).toEqual([]);
   });
 
-  test('are told nothing of one that does', async () => {
+  test('notifies nobody of a balanced ledger', async () => {
     await funded(10n);
     expect(await pass()).toEqual({
       ...{ accounts: 2, transfers: 1, openHolds: 0 },

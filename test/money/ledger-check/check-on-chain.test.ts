@@ -30,7 +30,7 @@ const check = (url: string | undefined = lab.chain.rpcUrl) =>
     treasury,
   });
 
-/** Has the operator settle, or close, the only session on chain, and no row tell of it. */
+/** Settles or closes the only session on chain without updating its row. */
 async function settleOnChain(
   cumulative: bigint,
   functionName: 'settle' | 'close' = 'settle',
@@ -52,7 +52,7 @@ async function settleOnChain(
   });
 }
 
-/** As if one were opened of which the chain has nothing yet that was asked before. */
+/** Inserts a session that opened after the escrow's balance was read. */
 const openLate = () =>
   owner(
     `INSERT INTO payment_sessions SELECT (jsonb_populate_record(s, jsonb_build_object(
@@ -61,7 +61,7 @@ const openLate = () =>
        'opened_at', now()))).* FROM payment_sessions s`,
   );
 
-test('what the ledger tells of is on chain, also before it is told of', async () => {
+test('matches the ledger with the chain, even before a settlement is booked', async () => {
   expect(await check()).toMatchObject({ differences: [], isChainAway: false });
   const wallet = await lab.wallet(5n * ONE);
   const authorization = await lab.sign(wallet, 5n * ONE);
@@ -70,10 +70,10 @@ test('what the ledger tells of is on chain, also before it is told of', async ()
   expect(status).toBe(201);
   expect(await check()).toMatchObject({ differences: [], isChainAway: false });
 
-  // The escrow has less than the rows say, as the hold explains.
+  // The escrow has less than the rows say; the hold on chain explains the difference.
   await settleOnChain(2n * ONE);
   expect(await check()).toMatchObject({ differences: [], isChainAway: false });
-  // Also where a session is opened just when the escrow is asked for what it has.
+  // Opens a session between the two reads of the check.
   const node = new ChainNode({ chainId: CHAIN_ID, url: lab.chain.rpcUrl });
   const asked = {
     chainId: CHAIN_ID,
@@ -117,7 +117,7 @@ test('what the ledger tells of is on chain, also before it is told of', async ()
   expect((await check()).differences).toContain(
     `the escrow ${lab.escrow} has 3.000000 pathusd on chain, in the ledger 3.000001`,
   );
-  // Of what is closed there, nothing is to be held.
+  // The escrow holds nothing for a session that is closed on chain.
   await settleOnChain(2n * ONE, 'close');
   expect((await check()).differences.join()).not.toContain('the escrow');
 });

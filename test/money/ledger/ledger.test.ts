@@ -22,7 +22,7 @@ import { Random } from '../../support/random.js';
 
 const HOUR_MS = 60 * 60_000;
 
-/** Statements that are sent at once: none waits for a connection. */
+/** Concurrent statements; none waits for a connection. */
 const AT_ONCE = 20;
 
 let database: TestDatabase;
@@ -63,7 +63,7 @@ const held = (given: Partial<TransferRequest>) => ({ ...movement(given), forMs: 
 const stateOf = (account: Account, currency: LedgerCurrency = 'pathusd') =>
   balanceOf(platform, account, currency);
 
-/** Does something so many times, as many at once as may be. */
+/** Runs the work `count` times with the maximum concurrency. */
 async function together(count: number, work: (n: number) => Promise<unknown>) {
   const limiter = new FairLimiter({ atOnce: AT_ONCE, perOwner: AT_ONCE });
   const all = Array.from({ length: count }, (_, n) => limiter.run({ owner: '' }, () => work(n)));
@@ -73,8 +73,8 @@ async function together(count: number, work: (n: number) => Promise<unknown>) {
   return { done: count - refused.length, refused };
 }
 
-describe('a transfer', () => {
-  test('takes from one account what it gives to another', async () => {
+describe('transfer', () => {
+  test('moves an amount from one account to another', async () => {
     const before = await stateOf('external');
     const account = await funded(100n);
     await transfer(platform, movement({ debit: account, credit: 'fees', amount: 40n }));
@@ -82,7 +82,7 @@ describe('a transfer', () => {
     expect((await stateOf('external')).balance).toBe(before.balance - 100n);
   });
 
-  test('is one for its cause, however often and by how many it is asked for', async () => {
+  test('transfers once per cause, however often and concurrently it is requested', async () => {
     const account = newSession();
     const once = movement({ credit: account, amount: 7n });
     expect(await together(20, () => transfer(platform, once))).toMatchObject({ done: 20 });
@@ -90,7 +90,7 @@ describe('a transfer', () => {
     expect(await stateOf(account)).toEqual({ balance: 7n, held: 0n });
   });
 
-  test('of a known cause with another content is refused', async () => {
+  test('rejects a transfer with a used cause and different content', async () => {
     const account = await funded(10n);
     const first = movement({ debit: account });
     await transfer(platform, first);
@@ -106,7 +106,7 @@ describe('a transfer', () => {
   });
 
   test.each(['transfer', 'hold'])(
-    'from many accounts for one cause at once is one of them: %s',
+    'accepts only one of many concurrent movements with the same cause: %s',
     async (kind) => {
       const accounts = await Promise.all(Array.from({ length: 10 }, () => funded(10n)));
       const { cause } = movement({});
@@ -118,7 +118,7 @@ describe('a transfer', () => {
     },
   );
 
-  test('of what is posted at the same time is one of both', async () => {
+  test('accepts either a transfer or a posted hold of the same cause when both are concurrent', async () => {
     for (let n = 0; n < 20; n += 1) {
       const account = await funded(10n);
       const voucher = held({ debit: account, amount: 4n });
@@ -132,7 +132,7 @@ describe('a transfer', () => {
     }
   });
 
-  test('is known again also when the account has nothing left', async () => {
+  test('accepts a repeated transfer although the account is empty', async () => {
     const account = await funded(5n);
     const all = movement({ debit: account, amount: 5n });
     await transfer(platform, all);
@@ -140,7 +140,7 @@ describe('a transfer', () => {
     expect(await stateOf(account)).toEqual({ balance: 0n, held: 0n });
   });
 
-  test('of more than there is moves nothing, and lets its transaction go on', async () => {
+  test('rejects a transfer above the balance without breaking its transaction', async () => {
     const account = await funded(5n);
     await wide.asPlatform().transaction(async (db) => {
       const more = transfer(db, movement({ debit: account, amount: 6n }));
@@ -152,7 +152,7 @@ describe('a transfer', () => {
     await expect(none).rejects.toThrow(InsufficientFundsError);
   });
 
-  test('is undone with its transaction', async () => {
+  test('rolls a transfer back with its transaction', async () => {
     const account = await funded(5n);
     const work = wide.asPlatform().transaction(async (db) => {
       await transfer(db, movement({ debit: account, amount: 5n }));
@@ -162,14 +162,14 @@ describe('a transfer', () => {
     expect(await stateOf(account)).toEqual({ balance: 5n, held: 0n });
   });
 
-  test('is of more than nothing, between two accounts', async () => {
+  test('rejects amounts of zero or less and transfers within one account', async () => {
     const account = await funded(5n);
     for (const wrong of [{ amount: 0n }, { amount: -1n }, { debit: account, credit: account }]) {
       await expect(transfer(platform, movement(wrong))).rejects.toThrow('constraint');
     }
   });
 
-  test('stays in its currency: an account in another one is another account', async () => {
+  test('keeps accounts of different currencies separate', async () => {
     const user = creditsOf(newUserId());
     await transfer(platform, movement({ credit: user, amount: 5n, currency: 'usdc:8453' }));
     for (const currency of ['usd', 'pathusd', 'usdc:84532'] as const) {
@@ -182,8 +182,8 @@ describe('a transfer', () => {
   });
 });
 
-describe('a hold', () => {
-  test('keeps back what is posted later, once', async () => {
+describe('hold', () => {
+  test('keeps a held amount back and posts it once', async () => {
     const account = await funded(10n);
     const voucher = held({ debit: account, amount: 4n });
     expect(await hold(platform, voucher)).toBe('open');
@@ -197,7 +197,7 @@ describe('a hold', () => {
     expect(await stateOf(account)).toEqual({ balance: 6n, held: 0n });
   });
 
-  test('that is released is free again, and never posted', async () => {
+  test('frees a released amount and never posts it', async () => {
     const account = await funded(10n);
     const voucher = held({ debit: account, amount: 4n });
     await hold(platform, voucher);
@@ -210,7 +210,7 @@ describe('a hold', () => {
     expect(await stateOf(account)).toEqual({ balance: 10n, held: 0n });
   });
 
-  test('is posted in part, and the rest is free', async () => {
+  test('posts a hold in part and frees the rest', async () => {
     const account = await funded(10n);
     const voucher = held({ debit: account, amount: 8n });
     await hold(platform, voucher);
@@ -225,7 +225,7 @@ describe('a hold', () => {
     expect(await stateOf(account)).toEqual({ balance: 7n, held: 0n });
   });
 
-  test('cannot be of what another one holds, nor spent', async () => {
+  test('does not let a held amount be held again or spent', async () => {
     const account = await funded(10n);
     await hold(platform, held({ debit: account, amount: 6n }));
     const second = hold(platform, held({ debit: account, amount: 5n }));
@@ -234,13 +234,13 @@ describe('a hold', () => {
     await expect(spent).rejects.toThrow(InsufficientFundsError);
   });
 
-  test('that nobody made is neither posted nor released', async () => {
+  test('neither posts nor releases an unknown hold', async () => {
     const unknown = { name: 'HoldOverError', state: 'unknown' };
     await expect(post(platform, 'nothing')).rejects.toMatchObject(unknown);
     await expect(release(platform, 'nothing')).rejects.toMatchObject(unknown);
   });
 
-  test('of a known cause with another content is refused', async () => {
+  test('rejects a hold with a used cause and different content', async () => {
     const account = await funded(10n);
     const first = held({ debit: account });
     await hold(platform, first);
@@ -248,7 +248,7 @@ describe('a hold', () => {
     expect(await stateOf(account)).toEqual({ balance: 10n, held: 1n });
   });
 
-  test('is posted or released, when both come at once', async () => {
+  test('either posts or releases a hold when both are concurrent', async () => {
     for (let n = 0; n < 10; n += 1) {
       const account = await funded(10n);
       const voucher = held({ debit: account, amount: 4n });
@@ -263,9 +263,9 @@ describe('a hold', () => {
   });
 });
 
-describe('an account', () => {
+describe('account', () => {
   test.each(['transfers', 'holds'])(
-    'is never overdrawn by 200 %s at once',
+    'never overdraws an account by 200 concurrent %s',
     { tags: 'attack' },
     async (kind) => {
       const account = await funded(50n);
@@ -283,7 +283,7 @@ describe('an account', () => {
     },
   );
 
-  test('moves both ways at once without waiting for ever', async () => {
+  test('moves money both ways concurrently without a deadlock', async () => {
     const [a, b] = [await funded(1_000n), await funded(1_000n)];
     const { done } = await together(100, (n) =>
       transfer(platform, movement(n % 2 ? { debit: a, credit: b } : { debit: b, credit: a })),
@@ -295,7 +295,7 @@ describe('an account', () => {
     ]);
   });
 
-  test('of a user or a session is kept from below zero by the table itself', async () => {
+  test('prevents negative balances of users and sessions by a table constraint', async () => {
     const accounts = [await funded(1n), await funded(1n, creditsOf(newUserId()))];
     for (const account of accounts) {
       for (const change of ['balance = -1', 'held = 2']) {
@@ -305,7 +305,7 @@ describe('an account', () => {
     }
   });
 
-  test('has its balance as the sum of its transfers, whatever is done in whatever order', async () => {
+  test('keeps every balance equal to the sum of its transfers under random operations', async () => {
     const random = new Random(Math.floor(Math.random() * 2 ** 32));
     const said = `seed ${random.seed}`;
     const accounts: Account[] = ['external', 'treasury', ...[1, 2, 3].map(() => newSession())];
@@ -333,7 +333,7 @@ describe('an account', () => {
           return release(platform, random.pick([move.cause, ...causes]));
       }
     };
-    // Whoever refuses is the ledger: nothing is overdrawn, and nobody waits for each other.
+    // Only the ledger itself may refuse: no overdraft and no deadlock.
     const { done, refused } = await together(200, act);
     expect(done, said).toBeGreaterThan(0);
     const isExpected = (error: unknown) =>
@@ -362,8 +362,8 @@ describe('an account', () => {
   });
 });
 
-describe('a user', { tags: 'attack' }, () => {
-  test("moves what is theirs, and nothing of another's or the platform's", async () => {
+describe('permissions of a user', { tags: 'attack' }, () => {
+  test('lets a user move only their own money', async () => {
     const [ada, bob] = [newUserId(), newUserId()];
     const both = [creditsOf(ada), creditsOf(bob)] as const;
     for (const account of both) await funded(10n, account);
@@ -389,7 +389,7 @@ describe('a user', { tags: 'attack' }, () => {
     expect(await stateOf(both[1])).toEqual({ balance: 10n, held: 2n });
   });
 
-  test("does not see what is another's", async () => {
+  test('hides accounts, transfers and holds of other users', async () => {
     const [ada, bob] = [newUserId(), newUserId()];
     const account = await funded(10n, creditsOf(bob));
     await hold(platform, held({ debit: account, amount: 2n }));
@@ -401,7 +401,7 @@ describe('a user', { tags: 'attack' }, () => {
     }
   });
 
-  test('and the platform change no transfer, balance or hold but by the ledger', async () => {
+  test("lets users and the platform change money only through the ledger's functions", async () => {
     const account = await funded(10n, creditsOf(newUserId()));
     for (const statement of [
       'UPDATE ledger_transfers SET amount = 1',

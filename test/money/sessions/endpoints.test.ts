@@ -31,7 +31,7 @@ const FULL = /^ses_[\w-]{43}$/;
 const MASKED = /^ses_…[\w-]{4}$/;
 
 let lab: SessionLab;
-/** Of the same platform: no request waits for long. */
+/** Web API on the same platform whose requests time out after 200 ms. */
 let hasty: Listening;
 let stop = () => Promise.resolve();
 beforeAll(async () => {
@@ -64,7 +64,7 @@ const post = (body: unknown, user?: Person, options?: CallOptions) =>
   lab.site.web(user, 'POST', SESSIONS, { body, ...options });
 const show = (query: string, user?: Person) => lab.site.web(user, 'GET', `${SESSIONS}?${query}`);
 
-/** Asks for a session as its wallet does. */
+/** Requests a session with the wallet's own signature. */
 async function open(wallet: PrivateKeyAccount, deposit = 5n, user?: Person, options?: CallOptions) {
   const authorization = await lab.sign(wallet, deposit * ONE);
   const body = { address: wallet.address, deposit: `${deposit}.00`, authorization };
@@ -83,7 +83,7 @@ const rowsOf = ({ lower }: Wallet) =>
     { lower },
   );
 
-/** A wallet that is kept here for somebody, or for an agent of theirs. */
+/** Creates a wallet whose key is stored for a user or for one of the user's agents. */
 async function keptWallet(
   user: Person,
   deposited: bigint,
@@ -102,7 +102,7 @@ async function keptWallet(
 
 const close = (id: string) => lab.site.web(undefined, 'DELETE', `${SESSIONS}?sessionId=${id}`);
 
-/** Delivers something for a session, as a debit does. */
+/** Holds and posts an amount for a session, as a debit does. */
 async function deliver(wallet: Wallet, amount: bigint): Promise<void> {
   const [row] = await rowsOf(wallet);
   const { db } = lab.site.database;
@@ -116,8 +116,8 @@ async function deliver(wallet: Wallet, amount: bigint): Promise<void> {
   await purse.post(debit);
 }
 
-describe('a payment session', () => {
-  test('is opened with what the wallet has signed, and its deposit is in the ledger', async () => {
+describe('payment sessions', () => {
+  test("opens a payment session with the wallet's signature and books its deposit in the ledger", async () => {
     run();
     const wallet = await lab.wallet(5n * ONE);
     const { answer } = await open(wallet);
@@ -143,7 +143,7 @@ describe('a payment session', () => {
     expect(listed.body).toEqual({
       sessions: [{ ...answer.body.session, id: expect.stringMatching(MASKED) }],
     });
-    // Again, before what is in the escrow is looked at: nothing is.
+    // The existing session is returned before the escrow balance, now 0, is checked.
     const again = await open(wallet);
     expect([again.answer.status, again.answer.body]).toEqual([
       200,
@@ -151,7 +151,7 @@ describe('a payment session', () => {
     ]);
   });
 
-  test('of a wallet that is kept for whoever is signed in is signed for here', async () => {
+  test('signs on the platform for a stored wallet of the signed-in user', async () => {
     run();
     const ada = await lab.site.person();
     const wallet = await keptWallet(ada, 3n * ONE);
@@ -168,7 +168,7 @@ describe('a payment session', () => {
     expect(listed.body.sessions[0].id).toBe(made.body.session.id);
   });
 
-  test('that is asked for fifty times at once is one', async () => {
+  test('creates one session for fifty concurrent requests', async () => {
     run();
     const wallet = await lab.wallet(100n * ONE);
     const answers = await Promise.all(Array.from({ length: 50 }, () => open(wallet, 2n)));
@@ -178,7 +178,7 @@ describe('a payment session', () => {
     expect([ids.size, await rowsOf(wallet)]).toEqual([1, [expect.anything()]]);
   });
 
-  test('whose cover goes before it is held fails, and another one can be opened', async () => {
+  test('fails a session whose escrow balance is withdrawn before the hold, and then opens another session', async () => {
     const wallet = await lab.wallet(5n * ONE);
     const pending = open(wallet);
     await expect.poll(() => rowsOf(wallet)).toMatchObject([{ state: 'opening' }]);
@@ -198,7 +198,7 @@ describe('a payment session', () => {
     expect((await show(`address=${wallet.address}`)).body.sessions).toHaveLength(1);
   });
 
-  test('that takes its time is told so: it is opened all the same, and is there for who asks again', async () => {
+  test('answers 503 while a session opens slowly, and returns the opened session on a retry', async () => {
     const wallet = await lab.wallet(5n * ONE);
     const authorization = await lab.sign(wallet, 5n * ONE);
     const body = { address: wallet.address, deposit: '5.00', authorization };
@@ -207,7 +207,7 @@ describe('a payment session', () => {
       expect([status, headers.get('retry-after')]).toEqual([503, '5']);
       return rowsOf(wallet);
     };
-    // Its wait may be over before there is a row.
+    // The request may time out before the row exists.
     await expect.poll(ask).toMatchObject([{ state: 'opening' }]);
     expect(await ask()).toHaveLength(1);
     run();
@@ -221,7 +221,7 @@ describe('a payment session', () => {
     expect(await rowsOf(wallet)).toMatchObject([{ state: 'active' }]);
   });
 
-  test('of a wallet whose key is not kept any more when it is to sign is not opened', async () => {
+  test('does not open a session if the stored key is deleted before it signs', async () => {
     const ada = await lab.site.person();
     const wallet = await keptWallet(ada, 3n * ONE);
     const pending = post({ address: wallet.address, deposit: '3' }, ada);
@@ -235,7 +235,7 @@ describe('a payment session', () => {
     expect(await rowsOf(wallet)).toMatchObject([{ state: 'failed', failure: 'unsignable' }]);
   });
 
-  test('is not opened while the chain is away, and who asks is told when to ask again', async () => {
+  test('does not open a session while the chain is unavailable, and answers with Retry-After', async () => {
     const { chain } = lab.site.dependencies.settings;
     const away = await walletSite({
       ...{ CHAIN_RPC_URL: 'http://127.0.0.1:9', ESCROW_ADDRESS: lab.escrow },
@@ -253,7 +253,7 @@ describe('a payment session', () => {
     }
   });
 
-  test('goes on when the account is deleted whose wallet it is, and is settled: nothing tells whose it was', async () => {
+  test('keeps and settles the session of a deleted account without any trace of its owner', async () => {
     run();
     const ada = await lab.site.person();
     const wallet = await keptWallet(ada, 3n * ONE);
@@ -271,7 +271,7 @@ describe('a payment session', () => {
     expect(await tracesOf(db, { id: ada.id, email: 'no mail', name: 'no name' })).toEqual([]);
   });
 
-  test('is refused in this order: what is malformed, not signed, not covered', async () => {
+  test('refuses a malformed request first, then an unsigned request, then an uncovered request', async () => {
     const wallet = await lab.wallet(ONE);
     const authorization = await lab.sign(wallet, 2n * ONE);
     const good = { address: wallet.address, deposit: '2', authorization };
@@ -297,7 +297,7 @@ describe('a payment session', () => {
     expect([unknown.status, unknown.body]).toEqual([404, { error: 'Session not found' }]);
   });
 
-  test('can be opened with the typed data of the refusal, as it is', async () => {
+  test('opens a session with the typed data of the refusal, unchanged', async () => {
     run();
     const wallet = await lab.wallet(2n * ONE);
     const asked = { address: wallet.address, deposit: '2' };
@@ -309,7 +309,7 @@ describe('a payment session', () => {
   });
 });
 
-test('the latest fifty sessions of a wallet are listed, newest first', async () => {
+test('lists the latest fifty sessions of a wallet, newest first', async () => {
   const { lower } = await lab.wallet(0n);
   const SECONDS = 52;
   await queryRows(
@@ -327,18 +327,18 @@ test('the latest fifty sessions of a wallet are listed, newest first', async () 
   expect(times).toEqual(Array.from({ length: 50 }, (_, index) => SECONDS - index));
 });
 
-test('a contract that is not what the settings say of it opens nothing', async () => {
+test('opens no session if the contract differs from the settings', async () => {
   const wallet = await lab.wallet(ONE);
   const authorization = await lab.sign(wallet, ONE);
   const { chain: node, log, secrets, settings } = lab.site.dependencies;
   const terms = escrowTerms(settings.chain, settings.paymentSessions);
-  if (!terms) throw new Error('the lab has an escrow');
+  if (!terms) throw new Error('the lab must have an escrow');
   const differing = {
     operator: wallet.lower,
     treasury: wallet.lower,
     holdSeconds: terms.holdSeconds + 1n,
   };
-  const waiting = () => Promise.reject(new Error('nothing is to be waited for'));
+  const waiting = () => Promise.reject(new Error('the test must not wait'));
   for (const [name, value] of Object.entries(differing)) {
     const escrow = new Escrow(node, { ...terms, [name]: value });
     await expect(escrow.available(wallet.lower)).rejects.toMatchObject({ differing: [name] });
@@ -361,7 +361,7 @@ test('a contract that is not what the settings say of it opens nothing', async (
   expect(await rowsOf(wallet)).toEqual([]);
 });
 
-test('a session on another chain is another one: it neither stands for one here nor keeps one from being opened', async () => {
+test('ignores a session on another chain: it neither replaces nor blocks a session on this chain', async () => {
   run();
   const wallet = await lab.wallet(5n * ONE);
   const there = await open(wallet, 2n);
@@ -380,7 +380,7 @@ test('a session on another chain is another one: it neither stands for one here 
 
 describe('closing a session', () => {
   const balance = ({ lower }: Wallet) => lab.site.dependencies.chain.tokenBalance(PATH_USD, lower);
-  test('settles what was delivered and gives the rest back, once, whoever asks how often', async () => {
+  test('settles the delivered amount and refunds the rest once, however often closing is requested', async () => {
     run();
     const wallet = await lab.wallet(5n * ONE);
     const { id } = (await open(wallet)).answer.body.session;
@@ -404,14 +404,14 @@ describe('closing a session', () => {
     }
     expect(third.body).toEqual(first.body);
     expect((await balance(wallet)) - before).toBe(3n * ONE);
-    // There is room for another one, and nothing of the wallet in the escrow.
+    // A new session is allowed, but the wallet has no money left in the escrow.
     expect((await open(wallet)).answer).toMatchObject({
       status: 402,
       body: { available: '0.000000' },
     });
   });
 
-  test('is going on where the chain takes its time: no debit is taken meanwhile', async () => {
+  test('answers 202 while the chain settles slowly, and refuses debits until the session is closed', async () => {
     run();
     const wallet = await lab.wallet(5n * ONE);
     const { id } = (await open(wallet)).answer.body.session;
@@ -430,7 +430,7 @@ describe('closing a session', () => {
   });
 
   test(
-    'while 200 debits come: none is taken once it settles, and the chain has what was delivered',
+    'closes during 200 debits: refuses debits once settling starts, and settles exactly the delivered amount',
     attack,
     async () => {
       run();
@@ -471,7 +471,7 @@ describe('closing a session', () => {
     },
   );
 
-  test('needs nobody but who pays where somebody waits for it, as opening does', async () => {
+  test('opens and closes a session with only the payment signer running while the client waits', async () => {
     stop = lab.pay();
     const wallet = await lab.wallet(5n * ONE);
     const { answer } = await open(wallet);
@@ -484,7 +484,7 @@ describe('closing a session', () => {
     ]);
   });
 
-  test('is of a session that is there', async () => {
+  test('refuses to close a session that does not exist', async () => {
     expect((await close('')).status).toBe(400);
     expect(await close(`ses_${'A'.repeat(43)}`)).toMatchObject({
       ...{ status: 404, body: { error: 'Session not found' } },
@@ -492,7 +492,7 @@ describe('closing a session', () => {
   });
 });
 
-test('of those who may not wait for a session any more everybody is told how it stands', async () => {
+test('returns the current state to every waiter whose wait is aborted', async () => {
   const { db } = lab.site.database;
   const [watch, leaving] = [new SessionWatch(db, 'opening'), new AbortController()];
   const id = randomUUID();
@@ -519,15 +519,15 @@ test('of those who may not wait for a session any more everybody is told how it 
     return found?.state;
   };
   const waiting = Array.from({ length: 500 }, () => ask(() => undefined));
-  // Who may wait all the same ends the test.
+  // The last waiter aborts the others and ends the test.
   expect(await ask(() => leaving.abort())).toBe('opening');
   expect([waits, leaving.signal.aborted]).toEqual([500, false]);
   leaving.abort();
   expect(new Set(await Promise.all(waiting))).toEqual(new Set(['opening']));
 });
 
-describe('whoever has not the wallet', () => {
-  test('opens nothing on its deposit, and learns no id', attack, async () => {
+describe('a client without the wallet', () => {
+  test('opens no session on the deposit of a foreign wallet and gets no id', attack, async () => {
     run();
     const [ada, bob] = [await lab.wallet(5n * ONE), await lab.wallet(0n)];
     const foreign = await lab.sign(bob, 5n * ONE, { payer: ada.address });
@@ -540,7 +540,7 @@ describe('whoever has not the wallet', () => {
     }
     const made = await open(ada);
     expect(made.answer.status).toBe(201);
-    // What it has signed is on chain now, for all to see.
+    // The authorization is now public on the chain.
     const replayed = await post(made.body);
     expect([replayed.status, replayed.body.session.id]).toEqual([
       200,
@@ -553,14 +553,15 @@ describe('whoever has not the wallet', () => {
     const mallory = await lab.site.person();
     const listed = await show(`address=${ada.address}`, mallory);
     expect(listed.body.sessions[0].id).toMatch(MASKED);
-    // Shown once for an authorization that the chain never has, and not for the same again.
+    // The full id is shown once for an authorization that never reaches the chain; a replay gets it
+    // masked.
     const asked = await open(ada);
     expect(asked.answer.body.session.id).toBe(made.answer.body.session.id);
     expect((await post(asked.body)).body.session.id).toMatch(MASKED);
   });
 
   test(
-    "gets no id by the wallet's own request with its key, from its address",
+    "gets no id by replaying the wallet's request with its idempotency key from its address",
     attack,
     async () => {
       run();
@@ -573,7 +574,7 @@ describe('whoever has not the wallet', () => {
         200,
         expect.stringMatching(MASKED),
       ]);
-      // The wallet, which has lost its answer, signs anew.
+      // The wallet has lost the response and signs a new authorization.
       const anew = await open(wallet, 5n, undefined, same);
       expect([anew.answer.status, anew.answer.body.session.id]).toEqual([
         200,
@@ -582,35 +583,39 @@ describe('whoever has not the wallet', () => {
     },
   );
 
-  test('gets no id by what was signed here for a wallet that is kept', attack, async () => {
-    run();
-    const ada = await lab.site.person();
-    const wallet = await keptWallet(ada, 3n * ONE);
-    const body = { address: wallet.address, deposit: '3' };
-    expect((await post(body, ada)).status).toBe(201);
-    const [signed] = await lab.site.database.db.asPlatform().query<{
-      readonly nonce: Hex;
-      readonly deadline: number;
-    }>(
-      `SELECT nonce, extract(epoch FROM authorization_deadline)::integer AS deadline
+  test(
+    'gets no id with an authorization that the platform signed for a stored wallet',
+    attack,
+    async () => {
+      run();
+      const ada = await lab.site.person();
+      const wallet = await keptWallet(ada, 3n * ONE);
+      const body = { address: wallet.address, deposit: '3' };
+      expect((await post(body, ada)).status).toBe(201);
+      const [signed] = await lab.site.database.db.asPlatform().query<{
+        readonly nonce: Hex;
+        readonly deadline: number;
+      }>(
+        `SELECT nonce, extract(epoch FROM authorization_deadline)::integer AS deadline
          FROM payment_sessions WHERE address = $lower`,
-      { lower: wallet.lower },
-    );
-    if (!signed) throw new Error('no session was made');
-    // As it stands in the opening's transaction, for all to see.
-    const { deadline, nonce } = signed;
-    const authorization = await lab.sign(wallet, 3n * ONE, { nonce, deadline: BigInt(deadline) });
-    for (const by of [undefined, await lab.site.person()]) {
-      const shown = await post({ ...body, authorization }, by);
-      expect([shown.status, shown.body.session.id]).toEqual([200, expect.stringMatching(MASKED)]);
-    }
-  });
+        { lower: wallet.lower },
+      );
+      if (!signed) throw new Error('no session was created');
+      // Nonce and deadline are public in the opening transaction.
+      const { deadline, nonce } = signed;
+      const authorization = await lab.sign(wallet, 3n * ONE, { nonce, deadline: BigInt(deadline) });
+      for (const by of [undefined, await lab.site.person()]) {
+        const shown = await post({ ...body, authorization }, by);
+        expect([shown.status, shown.body.session.id]).toEqual([200, expect.stringMatching(MASKED)]);
+      }
+    },
+  );
 
-  test('opens nothing by an authorization that was good before', attack, async () => {
+  test('opens no session with an authorization that was used before', attack, async () => {
     run();
     const wallet = await lab.wallet(5n * ONE);
     const { body } = await open(wallet, 2n);
-    // By this one its id was asked for.
+    // This authorization only requested the id of the session.
     const shown = await open(wallet, 2n);
     expect(shown.answer.status).toBe(200);
     await lab.site.database.db.asPlatform().query(
@@ -625,7 +630,7 @@ describe('whoever has not the wallet', () => {
   });
 
   test(
-    'gets no id by what only the chain still knows, as after the database was restored',
+    'gets no id with an authorization that only the chain remembers after a database restore',
     attack,
     async () => {
       run();
@@ -651,7 +656,7 @@ describe('whoever has not the wallet', () => {
     },
   );
 
-  test('finds no id and no key in a log, or in what is stored', attack, async () => {
+  test('writes no session id and no key to logs or database rows', attack, async () => {
     run();
     const ada = await lab.site.person();
     const wallet = await keptWallet(ada, ONE);
@@ -670,11 +675,11 @@ describe('whoever has not the wallet', () => {
   });
 });
 
-test('a smart wallet signs by its contract', async () => {
+test('accepts the signature of a smart wallet as its contract decides', async () => {
   run();
   const owner = await lab.wallet(0n);
   const address = await lab.chain.deployWallet(owner);
-  // Its deposit is beside the point here: what is asked is whether its word is taken.
+  // Only the signature is tested: the answer 402 (no deposit) means that it was accepted.
   const authorization = await lab.sign(owner, ONE, { payer: address });
   const asked = { address, deposit: '1', authorization };
   expect((await post(asked)).status).toBe(402);
@@ -682,8 +687,8 @@ test('a smart wallet signs by its contract', async () => {
   expect((await post({ ...asked, authorization: foreign })).status).toBe(401);
 });
 
-// Last: the chain's clock goes ahead.
-test('an authorization that runs out before the chain has it opens nothing: another one is to be signed', async () => {
+// Last test: it moves the chain's clock forward.
+test('opens no session with an authorization that expires before it is on the chain', async () => {
   const wallet = await lab.wallet(5n * ONE);
   const pending = open(wallet);
   await expect.poll(() => rowsOf(wallet)).toMatchObject([{ state: 'opening' }]);

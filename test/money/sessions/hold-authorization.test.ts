@@ -13,52 +13,56 @@ import {
 
 const DOMAIN = { chainId: 4217, escrow: `0x${'e5'.repeat(20)}` } as const;
 
-/** The order of the curve. */
+/** Order of the curve. */
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 const wallet = privateKeyToAccount(generatePrivateKey());
 const hold: Hold = {
-  payer: wallet.address.toLowerCase() as Hex, // of an address
+  payer: wallet.address.toLowerCase() as Hex, // an address is a Hex
   ...{ amount: 5_000_000n, nonce: newNonce(), deadline: latestDeadline() },
 };
 const sign = () => wallet.signTypedData(holdTypedData(DOMAIN, hold));
 
-/** A chain that has no contract at the wallet's address, or says what one answers. */
+/** Returns a chain without a contract at the wallet's address, or with the given contract answer. */
 const answering = (answer: () => Promise<Hex> = () => Promise.resolve('0x')) => ({ call: answer });
 
 const isSigned = (signature: Hex, node = answering(), signed: Hold = hold) =>
   new HoldSignature(DOMAIN, signed, signature, node).isOfWallet();
 
-describe('an authorization', () => {
-  test('is good for an hour at most, and not at its last second', () => {
+describe('hold authorizations', () => {
+  test('accepts a deadline up to an hour ahead, and refuses an authorization in its last second', () => {
     const now = Date.UTC(2026, 0, 1);
     const seconds = BigInt(now / 1_000);
     const ends = [0n, 1n, 3_600n, 3_601n].map((ahead) => isInTime(seconds + ahead, now));
     expect(ends).toEqual([false, true, true, false]);
   });
 
-  test('of a key needs no chain', async () => {
+  test('verifies the signature of a key without the chain', async () => {
     const away = answering(() => Promise.reject(new ChainAwayError()));
     expect(await isSigned(await sign(), away)).toBe(true);
     const another = isSigned(await sign(), away, { ...hold, amount: 5_000_001n });
     await expect(another).rejects.toBeInstanceOf(ChainAwayError);
   });
 
-  test('is taken in the one form that the escrow takes', { tags: 'attack' }, async () => {
-    const signature = await sign();
-    const { r, s, yParity } = parseSignature(signature);
-    const forged: Hex[] = [
-      // The other signature of the same key and text.
-      serializeSignature({ r, s: toHex(ORDER - BigInt(s), { size: 32 }), yParity: 1 - yParity }),
-      // Its last byte counts from 0.
-      `0x${signature.slice(2, -2)}0${yParity}`,
-      `${signature}00`,
-      '0x',
-    ];
-    for (const each of forged) expect(await isSigned(each)).toBe(false);
-  });
+  test(
+    'accepts a signature only in the form that the escrow accepts',
+    { tags: 'attack' },
+    async () => {
+      const signature = await sign();
+      const { r, s, yParity } = parseSignature(signature);
+      const forged: Hex[] = [
+        // The second valid signature of the same key and text (malleability).
+        serializeSignature({ r, s: toHex(ORDER - BigInt(s), { size: 32 }), yParity: 1 - yParity }),
+        // The last byte is 0 or 1 instead of 27 or 28.
+        `0x${signature.slice(2, -2)}0${yParity}`,
+        `${signature}00`,
+        '0x',
+      ];
+      for (const each of forged) expect(await isSigned(each)).toBe(false);
+    },
+  );
 
-  test('has the code of its wallet asked once, and not before its key', async () => {
+  test('calls the code of the wallet once, and only after checking its key', async () => {
     let asked = 0;
     const node = answering((): Promise<Hex> => {
       asked++;
@@ -73,18 +77,22 @@ describe('an authorization', () => {
     expect(asked).toBe(2);
   });
 
-  test('of a contract is what that answers, and nothing else', { tags: 'attack' }, async () => {
-    const magic = `1626ba7e${'0'.repeat(56)}`;
-    const says = (answer: Hex) =>
-      isSigned(
-        '0x01',
-        answering(() => Promise.resolve(answer)),
-      );
-    expect(await says(`0x${magic}`)).toBe(true);
-    for (const answer of ['0x', '0x1626ba7e', `0x${magic}00`, `0x${'0'.repeat(64)}`] as const) {
-      expect(await says(answer)).toBe(false);
-    }
-    const refusing = answering(() => Promise.reject(new CallRevertedError()));
-    expect(await isSigned('0x01', refusing)).toBe(false);
-  });
+  test(
+    'accepts a contract signature only if the contract answers with the exact magic value',
+    { tags: 'attack' },
+    async () => {
+      const magic = `1626ba7e${'0'.repeat(56)}`;
+      const says = (answer: Hex) =>
+        isSigned(
+          '0x01',
+          answering(() => Promise.resolve(answer)),
+        );
+      expect(await says(`0x${magic}`)).toBe(true);
+      for (const answer of ['0x', '0x1626ba7e', `0x${magic}00`, `0x${'0'.repeat(64)}`] as const) {
+        expect(await says(answer)).toBe(false);
+      }
+      const refusing = answering(() => Promise.reject(new CallRevertedError()));
+      expect(await isSigned('0x01', refusing)).toBe(false);
+    },
+  );
 });

@@ -16,14 +16,14 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.close());
 
-/** As the database had it before its hold was written down. */
+/** Restores the database to a time before the hold was recorded. */
 const restoreOpening = (id: string) =>
   lab.owner(
     `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
       WHERE id = '${id}'`,
   );
 
-/** The same before anything was signed for the hold. */
+/** Restores the database to a time before anything was signed for the hold. */
 async function restoreQueued(id: string): Promise<void> {
   await restoreOpening(id);
   const cause = `session-open:${id}`;
@@ -50,7 +50,7 @@ async function closeAtOnce(id: string): Promise<void> {
   expect(await lab.run(id)).toBe('closed');
 }
 
-test('a session whose hold the escrow has, by a transaction that nobody knows, is open', async () => {
+test('opens a session whose hold is in the escrow by an unknown transaction', async () => {
   const id = await lab.open(5n * ONE);
   await restoreQueued(id);
   expect(await finish(id)).toBe(true);
@@ -60,7 +60,7 @@ test('a session whose hold the escrow has, by a transaction that nobody knows, i
   expect(await lab.holdOf(id)).toMatchObject({ settled: ONE, closed: true });
 });
 
-test('one whose hold is closed there, or is of another amount, is not opened', async () => {
+test('does not open a session whose hold is closed in the escrow or has another amount', async () => {
   const closed = await lab.open(5n * ONE, anvilAccount(5));
   await byOperator(closed, 'close', 0n);
   await restoreQueued(closed);
@@ -73,7 +73,7 @@ test('one whose hold is closed there, or is of another amount, is not opened', a
   }
 });
 
-test('of a hold that is over when it is written down nothing is debited, and it ends', async () => {
+test('debits nothing and ends the session if its hold is over when it is recorded', async () => {
   const closed = await lab.open(5n * ONE, anvilAccount(7));
   await byOperator(closed, 'close', 0n);
   const expired = await lab.open(5n * ONE, anvilAccount(8));
@@ -95,7 +95,7 @@ test('of a hold that is over when it is written down nothing is debited, and it 
   for (const id of [closed, expired]) expect(await lab.run(id)).toBe('closed');
 });
 
-test('a session of which the treasury has had more than the database knows is closed all the same', async () => {
+test('closes a session of which the treasury received more than the database recorded', async () => {
   const payer = anvilAccount(9);
   const id = await lab.open(5n * ONE, payer);
   await lab.deliver(id, ONE);

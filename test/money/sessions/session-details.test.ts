@@ -29,7 +29,7 @@ async function activeSession(): Promise<{ readonly id: string }> {
   return { id };
 }
 
-test('what is pending of a session is its latest, however much others have', async () => {
+test('returns the latest pending vouchers of each session, however many other sessions have', async () => {
   const sessions = [await activeSession(), await activeSession()];
   for (const { id } of sessions) {
     await owner(
@@ -47,7 +47,7 @@ test('what is pending of a session is its latest, however much others have', asy
   }
 });
 
-test('a session was settled by what was confirmed, not by what has failed, and that is told oldest first', async () => {
+test('counts only confirmed settlements, and lists them oldest first', async () => {
   const { id } = await activeSession();
   const ended = (cumulative: number, state: 'confirmed' | 'failed') => {
     const at = `2026-01-01T0${cumulative}:00:00Z`;

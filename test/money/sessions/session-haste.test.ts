@@ -7,7 +7,7 @@ const PAID: SettledPayment = {
   ...{ state: 'confirmed', hash: '0x1', block: 1, failure: undefined },
 };
 
-/** Counts what is done for sessions, whose payments are final when the test says so. */
+/** Records the steps done for sessions; their payments are final once the test calls `end`. */
 function hasteLab() {
   const done: string[] = [];
   let end: () => void = () => undefined;
@@ -40,7 +40,7 @@ function hasteLab() {
 const many = <T>(work: () => Promise<T>) => Promise.all(Array.from({ length: 30 }, work));
 const waiting = () => new AbortController().signal;
 
-test('however many wait for a session, it is opened once, and closed once', async () => {
+test('opens and closes a session once, however many clients wait for it', async () => {
   const { done, end, haste } = hasteLab();
   const opened = many(() => haste.open('one', waiting()));
   const closed = many(() => haste.close('two', waiting()));
@@ -49,7 +49,7 @@ test('however many wait for a session, it is opened once, and closed once', asyn
   expect(done.toSorted()).toEqual(['finish one', 'request two', 'request two', 'settle two']);
 });
 
-test('who leaves is let go, and takes nothing from those who wait on', async () => {
+test('releases a client that leaves without disturbing the clients that still wait', async () => {
   const { done, end, haste } = hasteLab();
   const leaving = new AbortController();
   const [first, other] = [haste.open('one', leaving.signal), haste.open('one', waiting())];
@@ -61,7 +61,7 @@ test('who leaves is let go, and takes nothing from those who wait on', async () 
   expect(done).toEqual(['finish one']);
 });
 
-test('what is done once is done again when it is asked for again', async () => {
+test('repeats the work on a later request', async () => {
   const { done, end, haste } = hasteLab();
   end();
   for (let n = 0; n < 2; n++) await haste.open('one', waiting());

@@ -24,20 +24,20 @@ import { until } from '../../support/until.js';
 import { keptLog } from '../../support/platform-environment.js';
 import { testDatabase } from '../../support/postgres.js';
 
-/** One whole pathUSD in base units. */
+/** 1 pathUSD in base units. */
 export const ONE = 1_000_000n;
 
 const AN_HOUR_MS = 3_600_000;
 
 export type SettlementLab = Awaited<ReturnType<typeof settlementLab>>;
 
-/** Sessions of a database, whose deposits are on a chain of its own. */
+/** Creates a database with sessions whose deposits are on a chain of its own. */
 export async function settlementLab() {
   const [database, escrow] = await Promise.all([testDatabase(), escrowChain()]);
   const { db } = database;
   const node = new ChainNode({ chainId: CHAIN_ID, url: escrow.chain.rpcUrl });
   const payments = new ChainPayments(db);
-  const { address: operator, privateKey } = anvilKey(1); // the escrow's
+  const { address: operator, privateKey } = anvilKey(1); // the escrow's operator
   const chain = { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: AN_HOUR_MS };
   const keys = new SigningKeys({ address: operator, privateKey }, () => Promise.resolve(undefined));
   const { log } = keptLog();
@@ -60,7 +60,7 @@ export async function settlementLab() {
 
   async function session(id: string): Promise<PaymentSessionRow> {
     const found = await findById(db, id);
-    if (!found) throw new Error('there is no such session');
+    if (!found) throw new Error('session not found');
     return found;
   }
 
@@ -68,17 +68,17 @@ export async function settlementLab() {
     ...{ database, db, owner, escrow, node, payments, parts, settlements, signer, operator, paid },
     session,
 
-    /** The same where a payment has so many blocks before it is final, of who sees to it. */
+    /** Creates a signer whose payments are final after this many blocks. */
     confirmedBy: (confirmations: number) => ({
       signer: new Signer(
         { ...signerParts, chain: { ...chain, confirmations }, gaps: new Set<string>() },
         operator,
       ),
-      /** Offers again what the node has forgotten, as who pays does when it starts. */
+      /** Resends transactions that the node has lost, as the payment worker does when it starts. */
       restore: () => new Signers({ ...signerParts, chains: [chain] }).restore(),
     }),
 
-    /** A session of which so much is held on chain, by a contract. */
+    /** Opens a session with this deposit held by a contract. */
     async open(
       deposit: bigint,
       payer = anvilAccount(4),
@@ -104,7 +104,8 @@ export async function settlementLab() {
         });
       });
       await paid(`session-open:${id}`);
-      if (!(await new SessionOpenings(parts).finish(id))) throw new Error('it was not opened');
+      if (!(await new SessionOpenings(parts).finish(id)))
+        throw new Error('the session was not opened');
       return id;
     },
 
@@ -118,7 +119,7 @@ export async function settlementLab() {
       return voucher;
     },
 
-    /** Delivers what is held. */
+    /** Posts a held amount as delivered. */
     async post(id: string, voucher: string, amount: bigint): Promise<void> {
       await db.asPlatform().transaction(async (tx) => {
         await post(tx, voucherCause(voucher));
@@ -130,12 +131,12 @@ export async function settlementLab() {
       });
     },
 
-    /** Delivers something, which is to be settled at once. */
+    /** Delivers an amount and makes its settlement due at once. */
     async deliver(id: string, amount: bigint): Promise<void> {
       await this.post(id, await this.hold(id, amount), amount);
     },
 
-    /** Does what the run of a session does, until there is nothing to be done. */
+    /** Does the work of a session's workflow run until no step is left. */
     async run(id: string): Promise<string | undefined> {
       for (;;) {
         const step = await settlements.request(id);
@@ -146,7 +147,7 @@ export async function settlementLab() {
       }
     },
 
-    /** What has failed may be tried again now. */
+    /** Makes the retry of a failed settlement due now. */
     async retryNow(id: string): Promise<void> {
       await owner(
         `UPDATE payment_settlements SET retry_at = now() - interval '1 second'
@@ -158,7 +159,7 @@ export async function settlementLab() {
 
     holdOf: async (id: string) => escrow.at(escrow.address).hold((await session(id)).holdId as Hex),
 
-    /** What operators are to be told of a session. */
+    /** Lists the pending operator notifications about a session. */
     async toldOf(id: string): Promise<NotifiedEvent[]> {
       const rows = await db
         .asPlatform()

@@ -37,7 +37,7 @@ const rpc = (method: string, ...params: unknown[]) =>
 const inLedger = async (account: Parameters<typeof balanceOf>[1]) =>
   (await balanceOf(lab.db.asPlatform(), account, 'pathusd')).balance;
 
-test('what was delivered is settled as a cumulative sum, and the session goes on; closing gives the rest back', async () => {
+test('settles delivered amounts as a cumulative sum without closing the session, and refunds the rest on closing', async () => {
   const payer = anvilAccount(4);
   const id = await lab.open(10n * ONE, payer);
   const [before, earned] = [await lab.escrow.balanceOf(payer.address), await inLedger('treasury')];
@@ -74,7 +74,7 @@ test('what was delivered is settled as a cumulative sum, and the session goes on
   ]);
 });
 
-test('a session is closed when its last debit has ended, with all of them', async () => {
+test('closes a session after its last debit has ended, with all delivered debits', async () => {
   const id = await lab.open(5n * ONE);
   const served = await lab.hold(id, 2n * ONE);
   const released = await lab.hold(id, 1n * ONE);
@@ -92,7 +92,7 @@ test('a session is closed when its last debit has ended, with all of them', asyn
   expect(await lab.holdOf(id)).toMatchObject({ settled: 2n * ONE, closed: true });
 });
 
-test('several runs of a session at once ask for one payment, and book it once', async () => {
+test('requests and books one payment when several runs of a session work at once', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 2n * ONE);
   const earned = await inLedger('treasury');
@@ -106,11 +106,11 @@ test('several runs of a session at once ask for one payment, and book it once', 
   expect(await lab.run(id)).toBe('closed');
 });
 
-test('what is delivered while a sum is on its way is due as if it had been delivered before', async () => {
+test('settles an amount delivered during a settlement when it is due by the usual rules', async () => {
   const id = await lab.open(50n * ONE);
   await lab.deliver(id, 2n * ONE);
   const step = await lab.settlements.request(id);
-  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  if (step.next !== 'payment') throw new Error('no payment was requested');
   await lab.deliver(id, 1n * ONE);
   await lab.paid(step.cause);
   await lab.settlements.settle(id, step.cause);
@@ -118,13 +118,13 @@ test('what is delivered while a sum is on its way is due as if it had been deliv
   expect(settled).toBe('2000000');
   expect(Number(settlementDueAt)).toBeGreaterThan(Date.now() + 1_800_000);
   expect(await lab.run(id)).toBe('active');
-  // As much as is settled at once is, at once.
+  // 10 pathUSD is the settle threshold: it is due at once.
   await lab.deliver(id, 10n * ONE);
   const next = await lab.settlements.request(id);
-  if (next.next !== 'payment') throw new Error('nothing was asked for');
+  if (next.next !== 'payment') throw new Error('no payment was requested');
   await lab.deliver(id, 10n * ONE);
   await lab.paid(next.cause);
-  // Whatever clock who writes it down has.
+  // The due time must not depend on the clock of this process.
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + DAY_MS });
   await lab.settlements.settle(id, next.cause);
   vi.useRealTimers();
@@ -134,12 +134,12 @@ test('what is delivered while a sum is on its way is due as if it had been deliv
   expect(await lab.run(id)).toBe('closed');
 });
 
-test('closing a session and who moves something between the same accounts never wait for each other', async () => {
+test('closes a session without deadlock while a transfer moves money between the same accounts', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 2n * ONE);
   await beginClosing(lab.db.asPlatform(), id);
   const step = await lab.settlements.request(id);
-  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  if (step.next !== 'payment') throw new Error('no payment was requested');
   await lab.paid(step.cause);
   const isWaiting = async () => {
     const waiting = await lab.owner(
@@ -162,22 +162,22 @@ test('closing a session and who moves something between the same accounts never 
   expect(await lab.session(id)).toMatchObject({ state: 'closed', settled: '2000000' });
 });
 
-/** As if the chain had taken it back. */
+/** Fails a payment as if the chain had reverted it. */
 const failPayment = (cause: string) =>
   lab.owner(
     `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
       WHERE cause = '${cause}' AND state = 'queued'`,
   );
 
-test('a settlement that fails is tried again as another payment, in the end each hour, and told', async () => {
+test('retries a failed settlement with a new payment, in the end hourly, and notifies operators', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 1n * ONE);
   await beginClosing(lab.db.asPlatform(), id);
-  // Somebody of no say in the escrow.
+  // A second instance that works on the same session.
   const others = new SessionSettlements({ ...lab.parts, operator: lab.operator });
   for (let attempt = 1; attempt <= NOTIFY_AFTER_ATTEMPTS + 2; attempt += 1) {
     const step = await others.request(id);
-    if (step.next !== 'payment') throw new Error(`nothing was asked for at attempt ${attempt}`);
+    if (step.next !== 'payment') throw new Error(`no payment was requested at attempt ${attempt}`);
     expect(step.cause).toBe(`settlement:${id}:1000000:close${attempt === 1 ? '' : `:${attempt}`}`);
     await failPayment(step.cause);
     await others.settle(id, step.cause);
@@ -190,7 +190,7 @@ test('a settlement that fails is tried again as another payment, in the end each
   expect(await lab.toldOf(id)).toEqual([
     { event: 'settlement_given_up', sessionId: id, attempts: NOTIFY_AFTER_ATTEMPTS },
   ]);
-  // An operator has closed it by hand: the next look sees it.
+  // An operator closes the hold by hand; the next run detects it.
   const { holdId } = await lab.session(id);
   const escrow = lab.escrow.at(lab.escrow.address);
   await escrow.send(lab.operator, escrowCall('close', holdId, 1n * ONE));
@@ -198,12 +198,12 @@ test('a settlement that fails is tried again as another payment, in the end each
   expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
 });
 
-test('a session that goes on delivering is settled no sooner after failures than one that does not', async () => {
+test('backs off after failed settlements even if the session keeps delivering', async () => {
   const id = await lab.open(5n * ONE);
   for (const least of [30_000, 120_000, 480_000]) {
     await lab.deliver(id, 1n * ONE);
     const step = await lab.settlements.request(id);
-    if (step.next !== 'payment') throw new Error('nothing was asked for');
+    if (step.next !== 'payment') throw new Error('no payment was requested');
     await failPayment(step.cause);
     await lab.settlements.settle(id, step.cause);
     const { settlementDueAt } = await lab.session(id);
@@ -216,17 +216,17 @@ test('a session that goes on delivering is settled no sooner after failures than
   expect(await lab.run(id)).toBe('closed');
 });
 
-test('what is being closed is closed by its payment, not by what the chain says before that is final', async () => {
+test('closes a session by its own final payment, not by the state of the chain before that', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 1n * ONE);
   const first = await lab.settlements.request(id);
-  if (first.next !== 'payment') throw new Error('nothing was asked for');
+  if (first.next !== 'payment') throw new Error('no payment was requested');
   await failPayment(first.cause);
   await lab.settlements.settle(id, first.cause);
-  // From here on each look asks the chain.
+  // From here on, each request queries the chain.
   await beginClosing(lab.db.asPlatform(), id);
   const second = await lab.settlements.request(id);
-  if (second.next !== 'payment') throw new Error('nothing was asked for');
+  if (second.next !== 'payment') throw new Error('no payment was requested');
   const { hash } = await lab.paid(second.cause);
   expect(await lab.holdOf(id)).toMatchObject({ closed: true });
   expect(await lab.settlements.request(id)).toEqual(second);
@@ -235,7 +235,7 @@ test('what is being closed is closed by its payment, not by what the chain says 
   expect(await settledBy(lab.db.asPlatform(), id)).toEqual([hash]);
 });
 
-test('a session whose hold is closed on chain ends when its last debit has, with what that was', async () => {
+test('ends a session whose hold is closed on chain after its last debit, and reports the unpaid amount', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 1n * ONE);
   const served = await lab.hold(id, 2n * ONE);
@@ -253,12 +253,12 @@ test('a session whose hold is closed on chain ends when its last debit has, with
   });
 });
 
-test('what somebody else has done on chain counts once it has its confirmations', async () => {
+test('counts a foreign change on chain only after its confirmations', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 1n * ONE);
   const settlements = new SessionSettlements({ ...lab.parts, confirmations: 3 });
   const first = await settlements.request(id);
-  if (first.next !== 'payment') throw new Error('nothing was asked for');
+  if (first.next !== 'payment') throw new Error('no payment was requested');
   const { holdId } = await lab.session(id);
   const escrow = lab.escrow.at(lab.escrow.address);
   await escrow.send(lab.operator, escrowCall('close', holdId, 1n * ONE));
@@ -275,9 +275,9 @@ test('what somebody else has done on chain counts once it has its confirmations'
   expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
 });
 
-test('the chain is asked where a settlement has failed that none has made good, and no other chain ever', async () => {
+test('queries the chain only while a failed settlement has no successor, and never another chain', async () => {
   const id = await lab.open(5n * ONE);
-  const nobody = () => Promise.reject(new Error('it is not to be asked'));
+  const nobody = () => Promise.reject(new Error('the chain must not be queried'));
   const unasked = (chainId: number) => ({
     ...lab.parts,
     node: { chainId, read: nobody, blockNumber: nobody },
@@ -286,7 +286,7 @@ test('the chain is asked where a settlement has failed that none has made good, 
   const elsewhere = new SessionSettlements(unasked(1));
   await lab.deliver(id, 1n * ONE);
   const step = await here.request(id);
-  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  if (step.next !== 'payment') throw new Error('no payment was requested');
   await failPayment(step.cause);
   await here.settle(id, step.cause);
   await expect(here.request(id)).rejects.toThrow('it is not to be asked');
@@ -300,7 +300,7 @@ test('the chain is asked where a settlement has failed that none has made good, 
   expect(await lab.run(id)).toBe('closed');
 });
 
-/** Its opening waits while another chain is configured, and goes on with its own. */
+/** Expects the opening to wait while another chain is configured and to resume on its own chain. */
 async function waitsElsewhere(id: string, read: typeof lab.node.read): Promise<void> {
   const node = { chainId: 1, read };
   const elsewhere = new SessionOpenings({ ...lab.parts, node });
@@ -311,7 +311,7 @@ async function waitsElsewhere(id: string, read: typeof lab.node.read): Promise<v
   expect(await lab.run(id)).toBe('closed');
 }
 
-test('a session of another chain than the one that is configured waits to be opened', async () => {
+test('keeps a session waiting to be opened while another chain is configured', async () => {
   const id = await lab.open(5n * ONE);
   await lab.owner(
     `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
@@ -320,7 +320,7 @@ test('a session of another chain than the one that is configured waits to be ope
   await waitsElsewhere(id, lab.node.read.bind(lab.node));
 });
 
-test('so does one whose hold was refused: its chain alone knows whether an earlier transaction has it', async () => {
+test('keeps a session with a refused hold waiting while another chain is configured', async () => {
   const id = await lab.open(5n * ONE);
   await lab.owner(
     `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
@@ -328,10 +328,10 @@ test('so does one whose hold was refused: its chain alone knows whether an earli
      UPDATE payments SET state = 'failed', failure = 'refused', hash = NULL, block_number = NULL
       WHERE cause = 'session-open:${id}'`,
   );
-  await waitsElsewhere(id, () => Promise.reject(new Error('it is not to be asked')));
+  await waitsElsewhere(id, () => Promise.reject(new Error('the chain must not be queried')));
 });
 
-test('of what an operator has taken by hand no more is booked than was delivered', async () => {
+test('books at most the delivered amount of a hold that an operator closes by hand', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 1n * ONE);
   const earned = await inLedger('treasury');
@@ -343,7 +343,7 @@ test('of what an operator has taken by hand no more is booked than was delivered
   expect((await inLedger('treasury')) - earned).toBe(1n * ONE);
 });
 
-test('a session is settled by the contract that holds its deposit, also when new ones are held by another', async () => {
+test('settles each session with the contract that holds its deposit, even if a new contract is configured', async () => {
   const before = await lab.open(5n * ONE, anvilAccount(8));
   const another = await lab.escrow.deploy(PATH_USD);
   const after = await lab.open(3n * ONE, anvilAccount(9), another);
@@ -365,7 +365,7 @@ test('a session is settled by the contract that holds its deposit, also when new
   ]);
 });
 
-test('a contract of another token is not the one of the settings', async () => {
+test('refuses a contract whose token differs from the settings', async () => {
   const treasury = lab.escrow.treasury.toLowerCase() as Hex;
   const terms = { operator: lab.operator, treasury, holdSeconds: BigInt(HOLD_SECONDS) };
   const availableIn = (escrow: Hex) =>
@@ -375,12 +375,12 @@ test('a contract of another token is not the one of the settings', async () => {
   await expect(availableIn(another)).rejects.toMatchObject({ differing: ['token'] });
 });
 
-test('a settlement that three blocks of a reorganisation take away is booked when it is there again, once', async () => {
+test('books a settlement once after a three-block reorganization removed it', async () => {
   const id = await lab.open(5n * ONE, anvilAccount(9));
   await lab.deliver(id, 2n * ONE);
   const earned = await inLedger('treasury');
   const step = await lab.settlements.request(id);
-  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  if (step.next !== 'payment') throw new Error('no payment was requested');
   const { signer } = lab.confirmedBy(4);
   const mine = () => rpc('anvil_mine', '0x1');
   const stateOf = async () => (await lab.payments.stateOf(step.cause))?.state;
@@ -416,7 +416,7 @@ test('a settlement that three blocks of a reorganisation take away is booked whe
   expect(await lab.holdOf(id)).toMatchObject({ settled: 2n * ONE, closed: true });
 });
 
-test('a node that is back from before a settlement gets it again, and nothing is booked twice', async () => {
+test('resends a settlement to a node that was restored from before it, and books nothing twice', async () => {
   const id = await lab.open(5n * ONE, anvilAccount(3));
   await lab.deliver(id, 2n * ONE);
   const older = await rpc('evm_snapshot');
@@ -434,7 +434,7 @@ test('a node that is back from before a settlement gets it again, and nothing is
   expect((await inLedger('treasury')) - earned).toBe(3n * ONE);
 });
 
-test('a node of an older state takes nothing back of what is booked', async () => {
+test('keeps booked settlements when the node reports an older state', async () => {
   const id = await lab.open(5n * ONE, anvilAccount(4));
   const { escrow, holdId } = await lab.session(id);
   const call = { abi: escrowAbi, functionName: 'holds', args: [holdId as Hex] } as const;
@@ -444,7 +444,7 @@ test('a node of an older state takes nothing back of what is booked', async () =
   const earned = await inLedger('treasury');
   await lab.deliver(id, 1n * ONE);
   const step = await lab.settlements.request(id);
-  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  if (step.next !== 'payment') throw new Error('no payment was requested');
   await failPayment(step.cause);
   await lab.settlements.settle(id, step.cause);
   const older = createPublicClient({
@@ -462,7 +462,7 @@ test('a node of an older state takes nothing back of what is booked', async () =
   expect(await lab.run(id)).toBe('closed');
 });
 
-test('a session closes by its age, and before its hold expires', async () => {
+test('closes a session at its maximum age and before its hold expires', async () => {
   const [old, expiring, other] = [
     await lab.open(1n * ONE, anvilAccount(4)),
     await lab.open(1n * ONE, anvilAccount(5)),
@@ -485,9 +485,9 @@ test('a session closes by its age, and before its hold expires', async () => {
   for (const id of [old, expiring, other]) expect(await lab.run(id)).toBe('closed');
 });
 
-// Last: the chain's clock goes ahead.
+// Last test: it moves the chain's clock forward.
 test(
-  'a wallet that reclaims its hold before it is settled ends the session truthfully, and operators are told',
+  'ends a session with the true amounts and notifies operators if the wallet reclaims its hold before settlement',
   { tags: 'attack' },
   async () => {
     const payer = anvilAccount(7);

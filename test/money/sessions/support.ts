@@ -25,15 +25,15 @@ import { keptLog } from '../../support/platform-environment.js';
 import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../../support/chain/chain.js';
 import { walletSite, type WalletSite } from '../wallets/support.js';
 
-/** One whole pathUSD in base units. */
+/** 1 pathUSD in base units. */
 export const ONE = 1_000_000n;
 
-/** A wallet with money, as far as it was deposited in the escrow. */
+/** A wallet with a deposit in the escrow. */
 export interface Wallet extends PrivateKeyAccount {
   readonly lower: Hex;
 }
 
-/** The web API on a chain with an escrow, and who does the runs' work when it is told to. */
+/** The web API on a chain with an escrow; sessions are processed only after `run` or `pay`. */
 export interface SessionLab {
   readonly chain: TestChain;
   readonly site: WalletSite;
@@ -41,21 +41,21 @@ export interface SessionLab {
   readonly openings: SessionOpenings;
   readonly holds: SessionHolds;
   readonly payments: ChainPayments;
-  /** Somebody new, or of a key, who has deposited so many base units. */
+  /** Creates a wallet, new or from a key, that has deposited this many base units. */
   wallet(deposited: bigint, privateKey?: Hex): Promise<Wallet>;
-  /** What a wallet signs to have so much held. */
+  /** Signs a hold of this amount with the wallet. */
   sign(
     wallet: PrivateKeyAccount,
     amount: bigint,
     over?: { readonly payer?: Hex; readonly nonce?: Hex; readonly deadline?: bigint },
   ): Promise<{ readonly nonce: Hex; readonly deadline: number; readonly signature: Hex }>;
-  /** Has the chain's clock go ahead. */
+  /** Moves the chain's clock forward. */
   pass(seconds: number): Promise<void>;
-  /** Has a wallet take back what is not held. */
+  /** Withdraws a wallet's balance that is not held. */
   withdraw(wallet: PrivateKeyAccount, amount: bigint): Promise<void>;
-  /** Runs of sessions, and who signs their payments: until it is called again. */
+  /** Runs session workflows and the payment signer until the returned function is called. */
   run(): () => Promise<void>;
-  /** Who signs payments alone, in the same way. */
+  /** Runs only the payment signer until the returned function is called. */
   pay(): () => Promise<void>;
   close(): Promise<void>;
 }
@@ -95,7 +95,7 @@ export async function sessionLab(
   const domain = { chainId: CHAIN_ID, escrow };
   const ofEscrow = (data: Hex) => ({ to: escrow, data });
 
-  /** One step of everything that is under way. */
+  /** Does one step for everything in flight. */
   const step = async () => {
     const rows = await database
       .asPlatform()
@@ -156,7 +156,7 @@ export async function sessionLab(
     },
     async withdraw(wallet, amount) {
       const call = { abi: escrowAbi, functionName: 'withdraw' } as const;
-      // Of several calls a transaction is the chain's own, whose fee is in pathUSD.
+      // Two calls make it a transaction of the chain's own type, whose fee is in pathUSD.
       const calls = [amount - 1n, 1n].map((part) => encodeFunctionData({ ...call, args: [part] }));
       await chain.send(wallet, calls.map(ofEscrow));
     },

@@ -9,10 +9,10 @@ import { ONE, sessionLab, type SessionLab, type Wallet } from './support.js';
 
 const SESSIONS = '/api/wallet/sessions';
 
-/** Takes every signature when it has more than 2,000,000 gas, which an opening has not. */
+/** Accepts every signature if given more than 2,000,000 gas; an opening gives less. */
 const GREEDY = '0x621e84805a11600c575f5ffd5b631626ba7e60e01b5f5260205ff3';
 
-/** Takes every signature while nobody pays for gas, as where it is asked, and reverts on chain. */
+/** Accepts every signature at gas price 0, as in a simulation, and reverts on chain. */
 const FALSE_FRIEND = '0x3a156008575f5ffd5b631626ba7e60e01b5f5260205ff3';
 
 let lab: SessionLab;
@@ -35,13 +35,13 @@ const setCode = (address: Hex, bytecode: Hex) =>
     bytecode,
   });
 
-/** Has a wallet of a key be what a contract says (EIP-7702). */
+/** Delegates the wallet of a key to a contract (EIP-7702). */
 const delegate = (wallet: Wallet, to: Hex) => setCode(wallet.lower, `0xef0100${to.slice(2)}`);
 
 const post = (body: unknown, user?: Awaited<ReturnType<typeof lab.site.person>>) =>
   lab.site.web(user, 'POST', SESSIONS, { body });
 
-/** Asks for a session of a wallet with what somebody has signed. */
+/** Requests a session for a wallet with a signature of `signer`. */
 async function open(
   { address }: Wallet,
   signer: PrivateKeyAccount,
@@ -67,7 +67,7 @@ const refusal = {
   },
 };
 
-test('a key whose wallet has code signs nothing for it, what the code takes opens a session, and closing it gives the rest back', async () => {
+test('refuses the key of a wallet that has code, opens with a signature its code accepts, and refunds the rest on closing', async () => {
   run();
   const [wallet, owner] = [await lab.wallet(2n * ONE), await lab.wallet(0n)];
   await delegate(wallet, await lab.chain.deployWallet(owner));
@@ -83,7 +83,7 @@ test('a key whose wallet has code signs nothing for it, what the code takes open
   expect((await balance()) - before).toBe(2n * ONE);
 });
 
-test('a wallet that is kept here is not signed for by its key when it has code, and opens with what its code takes', async () => {
+test('does not sign with the stored key of a wallet that has code, and opens with a signature its code accepts', async () => {
   run();
   const [ada, privateKey] = [await lab.site.person(), generatePrivateKey()];
   const { database, dependencies } = lab.site;
@@ -101,13 +101,13 @@ test('a wallet that is kept here is not signed for by its key when it has code, 
   expect((await open(wallet, owner, ada)).status).toBe(201);
 });
 
-test('code that takes a signature with more gas than an opening has does not take it', async () => {
+test('refuses wallet code that accepts a signature only with more gas than an opening has', async () => {
   const wallet = await lab.wallet(2n * ONE);
   await setCode(wallet.lower, GREEDY);
   expect(await open(wallet, wallet)).toMatchObject(refusal);
 });
 
-test('code that says otherwise on chain costs the fee of one opening an hour', async () => {
+test('limits wallet code that reverts on chain to the fee of one opening an hour', async () => {
   run();
   const wallet = await lab.wallet(2n * ONE);
   await setCode(wallet.lower, FALSE_FRIEND);
@@ -116,7 +116,7 @@ test('code that says otherwise on chain costs the fee of one opening an hour', a
   const again = await open(wallet, wallet);
   expect([again.status, again.headers.get('retry-after')]).toEqual([429, '3600']);
   expect(await failuresOf(wallet)).toHaveLength(1);
-  // All others can open theirs, those with code until there are too many.
+  // Other wallets can still open sessions; those with code only until 20 such failures.
   const [plain, other, owner] = [
     await lab.wallet(2n * ONE),
     await lab.wallet(2n * ONE),

@@ -33,7 +33,7 @@ afterAll(async () => {
   await database?.close();
 });
 
-/** The last line that another test has seen: nobody removes any. */
+/** The id of the last line that the previous test read: the audit log is never emptied. */
 let seen = 0;
 beforeEach(async () => {
   await audited();
@@ -62,7 +62,7 @@ const from = (address: string) => ({ 'x-forwarded-for': address });
 const post = (path: string, body: unknown, headers: Record<string, string>) =>
   fetch(web.url + path, postJson(body, headers));
 
-test('what is typed where the address belongs, and is none, is not kept: it may be a password', async () => {
+test('does not store a malformed address of a sign-in, which may be a password', async () => {
   const [typed, address] = ['my secret password', '192.0.2.9'];
   const credentials = { email: typed, password: typed };
   const { status } = await post('/api/auth/login', credentials, from(address));
@@ -71,7 +71,7 @@ test('what is typed where the address belongs, and is none, is not kept: it may 
   expect(lines.join()).not.toContain(typed);
 });
 
-test('registrations, sign-ins and sign-outs are in the audit log, with the address', async () => {
+test('the audit log has registrations, sign-ins and sign-outs with the client address', async () => {
   const registered = await post('/api/register', CREDENTIALS, from('192.0.2.1'));
   const { id } = (await registered.json()) as { id: string };
   const signedIn = await post('/api/auth/login', CREDENTIALS, from('192.0.2.2'));
@@ -89,7 +89,7 @@ test('registrations, sign-ins and sign-outs are in the audit log, with the addre
   );
 });
 
-test('sign-ins that fail are counted by address and account, without the password', async () => {
+test('failed sign-ins are counted by address and account, without the password', async () => {
   const guess = { ...CREDENTIALS, email: 'Eve@example.com', password: 'a-guess' };
   for (let n = 0; n < 3; n++) await post('/api/auth/login', guess, from('192.0.2.4'));
   const log = await audited();
@@ -100,7 +100,7 @@ test('sign-ins that fail are counted by address and account, without the passwor
   expect(JSON.stringify(log)).not.toContain('a-guess');
 });
 
-test('keys that open nothing are counted by listener and address', async () => {
+test('refused keys are counted by listener and address', async () => {
   const ask = (path: string, key: string) =>
     fetch(backend.url + path, { headers: { ...bearer(key), ...from('192.0.2.5') } });
   expect((await ask('/api/agents', 'not the key')).status).toBe(403);
@@ -113,7 +113,7 @@ test('keys that open nothing are counted by listener and address', async () => {
   expect(lines.join('\n')).toContain('"caller":"internal"');
 });
 
-test('a flood of refusals from everywhere is a few lines, and each of them counts', async () => {
+test('a flood of refusals from many addresses makes few lines, and each refusal counts', async () => {
   const { refusals } = alone.dependencies;
   for (let n = 0; n < 5_000; n++) {
     refusals.note({ action: 'key.refused', subject: 'web', address: `192.0.2.${n % 250}` });
@@ -124,11 +124,11 @@ test('a flood of refusals from everywhere is a few lines, and each of them count
   expect(log.reduce((sum, { detail }) => sum + (detail.count ?? 0), 0)).toBe(10_000);
 });
 
-test('what comes back from a database that is out keeps to the bound, and each of it counts', async () => {
+test('refusals kept during a database outage stay within the bound, and each counts', async () => {
   const refusals = new Refusals(database.db, keptLog().log);
   await queryRows(database.ownerUrl, 'ALTER TABLE audit_log RENAME TO audit_log_away');
   for (let minute = 0; minute < 5; minute++) {
-    // Those of the minute before are on their way meanwhile.
+    // The refusals of the previous minute are being written at the same time.
     const flushed = refusals.flush();
     for (let n = 0; n < 30; n++) {
       refusals.note({ action: 'key.refused', subject: 'web', address: `192.0.${minute}.${n}` });
@@ -142,7 +142,7 @@ test('what comes back from a database that is out keeps to the bound, and each o
   expect(told.reduce((sum, { detail }) => sum + (detail.count ?? 0), 0)).toBe(150);
 });
 
-test('what the database does not take is told when it does', async () => {
+test('the log reports refusals that the database does not accept', async () => {
   const nowhere = new Database('postgres://nobody@127.0.0.1:1/nothing');
   const refusals = new Refusals(nowhere, log);
   for (let n = 0; n < 3; n++) {

@@ -17,7 +17,7 @@ const stored = (action: string) =>
   queryRows(database.ownerUrl, `SELECT * FROM audit_log WHERE action = '${action}'`);
 
 describe('the audit log', () => {
-  test('keeps a record as it was given', async () => {
+  test('stores a record unchanged', async () => {
     const before = Date.now() - 1_000;
     await recordAudit(database.db.asUser('alice'), {
       actor: 'alice',
@@ -39,12 +39,12 @@ describe('the audit log', () => {
     expect(Number(record?.at)).toBeGreaterThan(before);
   });
 
-  test("keeps the platform's own records, which belong to no user", async () => {
+  test("stores the platform's own records, which belong to no user", async () => {
     await recordAudit(database.db.asPlatform(), { actor: 'worker', action: 'own', subject: 'x' });
     expect(await stored('own')).toMatchObject([{ user_id: null, detail: {}, request_id: null }]);
   });
 
-  test('forgets with the transaction that it was part of', async () => {
+  test('drops a record when its transaction is rolled back', async () => {
     const work = database.db.asUser('alice').transaction(async (db) => {
       const record = { actor: 'alice', userId: 'alice', action: 'undone', subject: 'x' };
       await recordAudit(db, record);
@@ -54,7 +54,7 @@ describe('the audit log', () => {
     expect(await stored('undone')).toEqual([]);
   });
 
-  test('takes no record about somebody else from a user', { tags: 'attack' }, async () => {
+  test("refuses a user's record about another user", { tags: 'attack' }, async () => {
     const alice = database.db.asUser('alice');
     const record = { actor: 'alice', action: 'forged', subject: 'x' };
     await expect(recordAudit(alice, { ...record, userId: 'bob' })).rejects.toThrow();
@@ -63,7 +63,7 @@ describe('the audit log', () => {
   });
 
   test.each(['UPDATE audit_log SET actor = $$x$$', 'DELETE FROM audit_log', 'TRUNCATE audit_log'])(
-    'is not changed by anybody: %s',
+    'the audit log cannot be changed by any role: %s',
     async (sql) => {
       const refusal = { code: '42501' };
       const served = database.db.asPlatform().query(sql);

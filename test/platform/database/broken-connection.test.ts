@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Database } from '../../../src/platform/database/database.js';
 import { testDatabase } from '../../support/postgres.js';
 
-test('a connection that breaks under a single statement fails that statement alone', async () => {
+test('a connection that breaks during a single statement fails only that statement', async () => {
   const database = await testDatabase();
   try {
     const platform = database.db.asPlatform();
@@ -15,7 +15,7 @@ test('a connection that breaks under a single statement fails that statement alo
   }
 });
 
-test('a single statement that is refused leaves its connection to others, without its tenant', async () => {
+test('a single statement that is refused leaves its connection usable and without its tenant', async () => {
   const database = await testDatabase();
   const db = new Database(database.url, { maxConnections: 1 });
   try {

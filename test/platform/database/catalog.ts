@@ -1,13 +1,13 @@
 import type pg from 'pg';
 import { withSuperuser } from '../../../src/platform/database/roles.js';
 
-/** Rows of the catalog as text, one line a fact, for comparing whole schemas. */
+/** Returns rows of the catalog as text, one line for each fact, to compare whole schemas. */
 export async function catalogFacts(url: string, sql: string): Promise<string[]> {
   const rows = await queryRows<{ fact: string }>(url, sql);
   return rows.map(({ fact }) => fact).sort();
 }
 
-/** Runs one statement on a connection of its own. */
+/** Runs one statement on its own connection. */
 export async function queryRows<Row extends pg.QueryResultRow>(
   url: string,
   sql: string,
@@ -34,7 +34,7 @@ export const POLICIES = `
                    p.with_check) AS fact
     FROM pg_policies p`;
 
-/** How many connections of a database wait for another. */
+/** Counts a database's connections that wait for a lock. */
 export async function waitingConnections(url: string): Promise<number> {
   const found = await queryRows(
     url,

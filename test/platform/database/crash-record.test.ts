@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-/** What is kept of a crash whose container has written these lines last. */
+/** Returns the record of a crash whose container wrote these lines last. */
 async function crashWith(lines: () => Iterable<string>) {
   const id = randomUUID();
   const tenant = database.db.asUser(USER);
@@ -55,12 +55,12 @@ async function crashWith(lines: () => Iterable<string>) {
   return { failure, crash: transition?.crash };
 }
 
-test('what a container wrote last is kept with its crash, whatever bytes it wrote', async () => {
+test("a crash is stored with the container's last lines, whatever bytes the lines contain", async () => {
   const half = '😀'.slice(0, 1);
   const { failure, crash } = await crashWith(() => [
     'a NUL: \0.',
     `half of a smile: ${half}.`,
-    `x${'😀'.repeat(250)}`, // cut in the middle of the last one
+    `x${'😀'.repeat(250)}`, // cut within the last emoji
   ]);
   expect(failure).toBeUndefined();
   expect(crash).toEqual({
@@ -70,9 +70,9 @@ test('what a container wrote last is kept with its crash, whatever bytes it wrot
   });
 });
 
-test('how it ended is kept also when its log cannot be read', async () => {
+test('a crash is stored with its exit code even if the log cannot be read', async () => {
   const { failure, crash } = await crashWith(() => {
-    throw new Error('the log is not to be read');
+    throw new Error('the log is unreadable');
   });
   expect(failure).toBeInstanceOf(Error);
   expect(crash).toEqual({ exitCode: 137, oomKilled: true, lastLines: [] });

@@ -31,13 +31,13 @@ afterAll(async () => {
 
 const asOwner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 
-/** Runs one statement as the tenant; answers what it returns. */
+/** Runs one statement as the tenant and returns its rows. */
 const runAs = (tenant: TenantDatabase, sql: string) => tenant.query<Record<string, unknown>>(sql);
 
-/** The same where no tenant is set. */
+/** Runs one statement with no tenant set. */
 const rows = (sql: string) => db.call<Record<string, unknown>>({ text: sql }, []);
 
-/** 42501, insufficient_privilege: PostgreSQL's for a missing GRANT and for a policy alike. */
+/** Expects code 42501, insufficient_privilege: PostgreSQL's for a missing GRANT and for a policy. */
 async function refused(work: Promise<unknown>): Promise<void> {
   const error: unknown = await work.then(
     () => undefined,
@@ -51,7 +51,7 @@ const isRefusal = (error: unknown) =>
   error instanceof DatabaseError && 'code' in error.parent && error.parent.code === '42501';
 
 describe('every table', () => {
-  test('is known to this test', async () => {
+  test('every table is listed in this test', async () => {
     const tables = await asOwner(
       `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace
           AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname <> 'schema_migrations'`,
@@ -59,7 +59,7 @@ describe('every table', () => {
     expect(tables.map(({ relname }) => relname).sort()).toEqual([...TABLES].sort());
   });
 
-  test('has a restrictive policy on all commands, for what is read and what is written', async () => {
+  test('every table has a restrictive policy on all commands, for reads and for writes', async () => {
     const tables = await asOwner(
       `SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace
           AND c.relkind = 'r' AND c.relname <> 'schema_migrations' AND c.relrowsecurity
@@ -75,13 +75,13 @@ describe('every table', () => {
     expect(await runAs(db.asUser(''), `SELECT * FROM ${table}`)).toEqual([]);
   });
 
-  test.each(TABLES)('%s shows the platform the rows of all', async (table) => {
+  test.each(TABLES)('%s shows the platform the rows of all users', async (table) => {
     const seen = await runAs(db.asPlatform(), `SELECT * FROM ${table}`);
     const owners = seen.map((row) => row[ownerColumn(table)]);
     expect(owners).toEqual(expect.arrayContaining(['alice', 'bob']));
   });
 
-  test.each(TENANT_TABLES)('%s shows a user just their own rows', async (table) => {
+  test.each(TENANT_TABLES)('%s shows a user only their own rows', async (table) => {
     const seen = await runAs(db.asUser('alice'), `SELECT * FROM ${table}`);
     expect([...new Set(seen.map((row) => row[ownerColumn(table)]))]).toEqual(['alice']);
   });
@@ -90,12 +90,12 @@ describe('every table', () => {
     expect(await runAs(db.asUser('alice'), `SELECT * FROM ${table}`)).toEqual([]);
   });
 
-  test.each(TABLES)("%s takes no row in another user's name", async (table) => {
+  test.each(TABLES)("%s refuses a row in another user's name", async (table) => {
     const row = ROWS[table]?.('bob', 2) ?? {};
     await refused(runAs(db.asUser('alice'), insertSql(table, row)));
   });
 
-  test.each(TABLES)("%s lets nobody change another user's row", async (table) => {
+  test.each(TABLES)("%s refuses a change of another user's row", async (table) => {
     const [updatable] = await asOwner(
       `SELECT attname FROM pg_attribute WHERE attrelid = '${table}'::regclass AND attnum > 0
           AND has_column_privilege('${roleOf(database.url)}', attrelid, attnum, 'UPDATE')`,
@@ -110,26 +110,29 @@ describe('every table', () => {
     expect(changed).toHaveLength(updatable && TENANT_TABLES.includes(table) ? 1 : 0);
   });
 
-  test.each(TABLES)("%s lets nobody hand over a row, or delete another user's", async (table) => {
-    const owner = ownerColumn(table);
-    const before = await asOwner(`SELECT * FROM ${table} WHERE ${owner} = 'bob'`);
-    for (const attempt of [
-      `UPDATE ${table} SET ${owner} = 'bob' WHERE ${owner} = 'alice' RETURNING *`,
-      `DELETE FROM ${table} WHERE ${owner} = 'bob' RETURNING *`,
-    ]) {
-      const done = await runAs(db.asUser('alice'), attempt).catch((error: unknown) => {
-        if (isRefusal(error)) return [];
-        throw error;
-      });
-      expect(done).toEqual([]);
-    }
-    expect(await asOwner(`SELECT * FROM ${table} WHERE ${owner} = 'bob'`)).toEqual(before);
-  });
+  test.each(TABLES)(
+    "%s refuses to hand over a row or to delete another user's row",
+    async (table) => {
+      const owner = ownerColumn(table);
+      const before = await asOwner(`SELECT * FROM ${table} WHERE ${owner} = 'bob'`);
+      for (const attempt of [
+        `UPDATE ${table} SET ${owner} = 'bob' WHERE ${owner} = 'alice' RETURNING *`,
+        `DELETE FROM ${table} WHERE ${owner} = 'bob' RETURNING *`,
+      ]) {
+        const done = await runAs(db.asUser('alice'), attempt).catch((error: unknown) => {
+          if (isRefusal(error)) return [];
+          throw error;
+        });
+        expect(done).toEqual([]);
+      }
+      expect(await asOwner(`SELECT * FROM ${table} WHERE ${owner} = 'bob'`)).toEqual(before);
+    },
+  );
 });
 
-describe('what belongs to an agent', () => {
+describe('rows of an agent', () => {
   test.each(['agent_secrets', 'operations', 'messages'])(
-    "cannot be put on another user's agent through %s",
+    "rows cannot be added to another user's agent through %s",
     async (table) => {
       const row = { ...ROWS[table]?.('alice', 2), agent_id: 'bob-agent-1' };
       await expect(runAs(db.asUser('alice'), insertSql(table, row))).rejects.toMatchObject({
@@ -143,7 +146,7 @@ describe('the tenant', () => {
   const ids = 'SELECT id FROM users ORDER BY id';
 
   test.each(['transaction', 'statements'] as const)(
-    'does not outlive its %s on a pooled connection',
+    'the tenant is reset on a pooled connection after its %s',
     async (how) => {
       const single = new Database(database.url, { maxConnections: 1 });
       const unset = () => single.call({ text: ids }, []);
@@ -173,7 +176,7 @@ describe('the tenant', () => {
   );
 
   test.each(['by itself', 'in a transaction'])(
-    'cannot be widened by what a user id says, %s',
+    'the tenant cannot be widened by the text of a user id, %s',
     async (how) => {
       const as = (id: string, sql: string, values = {}) =>
         how === 'by itself'
@@ -193,7 +196,7 @@ describe('the tenant', () => {
     },
   );
 
-  test('is no value of what is read for it', async () => {
+  test('the tenant is not changed by query values of the same name', async () => {
     const values = { id: '$userId', userId: 'bob' };
     const read = `SELECT $id::text AS "said", $userId::text AS "named", id FROM users`;
     expect(await db.asUser('alice').query(read, values)).toEqual([
@@ -202,7 +205,7 @@ describe('the tenant', () => {
   });
 
   test.each(['transaction', 'statements'] as const)(
-    'takes what was done back when the work of a %s fails',
+    "the tenant's changes are rolled back when the work of a %s fails",
     async (how) => {
       const before = await asOwner('SELECT count(*) FROM messages');
       const work = db.asUser('alice')[how](async (open) => {
@@ -214,7 +217,7 @@ describe('the tenant', () => {
     },
   );
 
-  test('keeps nothing of statements of which one is refused, whether its answer was waited for or not', async () => {
+  test("the tenant's statements are rolled back if one is refused, awaited or not", async () => {
     const before = await asOwner('SELECT count(*) FROM messages');
     const work = db.asUser('alice').statements(async (open) => {
       const insert = open.query(insertSql('messages', ROWS.messages?.('alice', 3) ?? {}));
@@ -225,7 +228,7 @@ describe('the tenant', () => {
     expect(await asOwner('SELECT count(*) FROM messages')).toEqual(before);
   });
 
-  test('finds what statements have kept when they have ended, each of them after the one before it', async () => {
+  test("the tenant's statements run in order, and their changes remain when they have ended", async () => {
     const seen = await db
       .asUser('alice')
       .statements((open) =>
@@ -238,7 +241,7 @@ describe('the tenant', () => {
     expect(await db.asUser('alice').query('SELECT name FROM users')).toEqual(seen[1]);
   });
 
-  test('holds for whatever a transaction does with its tables', async () => {
+  test('the tenant applies to all operations of a transaction on its tables', async () => {
     const done = db.asUser('alice').transaction(async (open) => ({
       all: (await open.User.findAll()).map(({ id }) => id),
       found: await open.User.findByPk('bob'),
@@ -251,7 +254,7 @@ describe('the tenant', () => {
 });
 
 describe('the serving role', () => {
-  test('has no way around the policies', async () => {
+  test('the serving role cannot bypass the policies', async () => {
     const role = roleOf(database.url);
     expect(
       await asOwner(
@@ -280,7 +283,7 @@ describe('the serving role', () => {
     await refused(rows('SELECT * FROM schema_migrations'));
   });
 
-  test('is alone in running the functions that look behind the policies', async () => {
+  test('only the serving role may run the functions that bypass the policies', async () => {
     const functions = await asOwner(
       `SELECT proname, proconfig, has_function_privilege('${roleOf(database.url)}', oid, 'EXECUTE')
                 AS serving, proacl::text LIKE '%{=X%' OR proacl::text LIKE '%,=X%' AS everybody
@@ -331,7 +334,7 @@ describe('the serving role', () => {
     );
   });
 
-  test('works under bounds of time', async () => {
+  test('the serving role works under time limits', async () => {
     for (const bound of [
       'statement_timeout',
       'lock_timeout',

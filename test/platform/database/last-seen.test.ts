@@ -38,7 +38,7 @@ async function seenAt(id: string): Promise<string | undefined> {
   return row?.observedAt?.toISOString();
 }
 
-test('every agent is written down with its own time, whoever owns it', async () => {
+test('records the time of each agent, whoever owns it', async () => {
   const [first, second] = [await agentOf('alice'), await agentOf('bob')];
   const lastSeen = new LastSeen(database.db);
   lastSeen.record(first, EARLIER);
@@ -47,7 +47,7 @@ test('every agent is written down with its own time, whoever owns it', async () 
   expect([await seenAt(first), await seenAt(second)]).toEqual([EARLIER, LATER]);
 });
 
-test('one that is seen again is written down again', async () => {
+test('records an agent again when it is observed again', async () => {
   const id = await agentOf('alice');
   const lastSeen = new LastSeen(database.db);
   lastSeen.record(id, EARLIER);
@@ -57,7 +57,7 @@ test('one that is seen again is written down again', async () => {
   expect(await seenAt(id)).toBe(LATER);
 });
 
-test('one that was removed stays as it was, and one that is being changed waits for nobody', async () => {
+test('skips removed agents and locked rows without waiting', async () => {
   const [removed, locked, other] = [
     await agentOf('alice', new Date()),
     await agentOf('alice'),
@@ -76,7 +76,7 @@ test('one that was removed stays as it was, and one that is being changed waits 
   ]);
 });
 
-test('one that cannot be written is dropped, and the next one is written', async () => {
+test('drops a time that cannot be written and writes the next one', async () => {
   const id = await agentOf('alice');
   const { db } = database;
   let isAway = true;
@@ -100,7 +100,7 @@ test('one that cannot be written is dropped, and the next one is written', async
   expect([asked, await seenAt(id)]).toEqual([2, LATER]);
 });
 
-test('an older one takes nothing back', async () => {
+test('does not replace a later time by an earlier one', async () => {
   const id = await agentOf('alice');
   const lastSeen = new LastSeen(database.db);
   for (const at of [LATER, EARLIER]) {

@@ -37,7 +37,7 @@ const record = (names: readonly string[]) =>
   );
 
 describe('migrations', () => {
-  test('make the schema that the tables describe', async () => {
+  test('migrations create the schema that the tables describe', async () => {
     await migrate(database.ownerUrl, database.servingRole);
     const synced = await emptyDatabase();
     try {
@@ -67,18 +67,18 @@ describe('migrations', () => {
     expect(numbers).toEqual(NAMES.map((_, n) => String(n + 1).padStart(3, '0')));
   });
 
-  test('run once when several processes migrate at the same time', async () => {
+  test('migrations run once when several processes migrate at the same time', async () => {
     const { ownerUrl, servingRole } = database;
     const runs = await Promise.all([1, 2, 3].map(() => migrate(ownerUrl, servingRole)));
     expect(runs.flat()).toEqual(NAMES);
   });
 
-  test('do nothing when there is nothing to do', async () => {
+  test('migrations do nothing when the schema is current', async () => {
     await migrate(database.ownerUrl, database.servingRole);
     expect(await migrate(database.ownerUrl, database.servingRole)).toEqual([]);
   });
 
-  test('undo the whole run when one fails', async () => {
+  test('migrations are rolled back together when one fails', async () => {
     await queryRows(database.ownerUrl, 'CREATE TABLE messages (in_the_way text)');
     await expect(migrate(database.ownerUrl, database.servingRole)).rejects.toThrow();
     expect(await queryRows(database.ownerUrl, `SELECT to_regclass('users') AS left`)).toEqual([
@@ -109,7 +109,7 @@ describe('migrations', () => {
     expect(await migrate(ownerUrl, servingRole)).toEqual([]);
   });
 
-  test('refuse a serving role that owns the tables, bypasses policies, or is not there', async () => {
+  test('migrations refuse a serving role that owns the tables, bypasses policies, or is missing', async () => {
     const [superuser] = await queryRows<{ rolname: string }>(
       database.ownerUrl,
       'SELECT rolname FROM pg_roles WHERE rolsuper LIMIT 1',

@@ -3,7 +3,7 @@ import { Database } from '../../../src/platform/database/database.js';
 import { NamedValues } from '../../../src/platform/database/named-values.js';
 import { testDatabase } from '../../support/postgres.js';
 
-test('values stand where their names do, each once', { tags: 'attack' }, () => {
+test('named values become numbered parameters, each sent once', { tags: 'attack' }, () => {
   const named = new NamedValues();
   const { text, values } = named.statement('SELECT $b, $a::text, $b', { a: 1, b: 'x\0y' });
   expect(text).toBe('SELECT $1, $2::text, $1');
@@ -11,7 +11,7 @@ test('values stand where their names do, each once', { tags: 'attack' }, () => {
   expect(() => named.statement('SELECT $c', { a: 1 })).toThrow('$c has no value');
 });
 
-test('a statement keeps its name, and after a hundred no more are named', () => {
+test('a statement keeps its name, and statements beyond a hundred get no name', () => {
   const named = new NamedValues();
   const nameOf = (number: number) => named.statement(`SELECT ${number}`, {}).name;
   const names = Array.from({ length: 100 }, (_, number) => nameOf(number));

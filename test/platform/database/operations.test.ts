@@ -53,7 +53,7 @@ async function newAgent(values: Partial<AgentRow> = {}): Promise<AgentRef> {
   return { agentId: id, userId: 'alice', host: 'local' };
 }
 
-/** Puts down that an operation is asked for. */
+/** Records the request of an operation. */
 async function request(
   agent: AgentRef,
   kind: OperationKind,
@@ -66,7 +66,7 @@ async function request(
 const begin = (agent: AgentRef, kind: OperationKind, id: string) =>
   store.beginOperation(agent, { id, kind, runId: 'run', transition: crashesForgotten() });
 
-test('a removal that is asked for while another operation begins is not taken back by that', async () => {
+test('a removal requested while another operation begins is not undone by that operation', async () => {
   const agent = await newAgent();
   const id = await request(agent, 'restart');
   let removed = () => {};
@@ -96,7 +96,7 @@ test('a removal that is asked for while another operation begins is not taken ba
   expect(row).toEqual({ desired: 'deleted' });
 });
 
-/** Of the watchdog's memory: later than what was written before. */
+/** Version of the watchdog's memory, later than any stored one. */
 let version = 0;
 
 function crashesForgotten(): WatchdogTransition {
@@ -123,7 +123,7 @@ const audited = ({ agentId }: AgentRef) =>
     { agentId },
   );
 
-describe('a removal that is asked for while one is open', { tags: 'attack' }, () => {
+describe('a removal that is requested while another is open', { tags: 'attack' }, () => {
   const away = () => Promise.reject(new UnavailableError('not heard'));
   const remove = (
     agent: AgentRef,
@@ -140,7 +140,7 @@ describe('a removal that is asked for while one is open', { tags: 'attack' }, ()
       { agentId },
     );
 
-  test('is that one: nothing more is written down, however often and by whatever key', async () => {
+  test('repeated removals join the open one and record nothing more, under any key', async () => {
     const agent = await newAgent();
     const first = randomUUID();
     await remove(agent, first);
@@ -148,7 +148,7 @@ describe('a removal that is asked for while one is open', { tags: 'attack' }, ()
     await Promise.all(Array.from({ length: 10 }, () => remove(agent, randomUUID())));
     expect(await rowsOf(agent)).toEqual([row]);
     expect(await audited(agent)).toHaveLength(1);
-    // It is asked for once more, as the same.
+    // Each repetition requests the open removal again.
     const asked: unknown[] = [];
     const ask: AgentSupervisors['request'] = (_agent, kind, id, requestedAt) => {
       asked.push({ kind, id, requestedAt });
@@ -160,26 +160,26 @@ describe('a removal that is asked for while one is open', { tags: 'attack' }, ()
     expect(asked).toEqual([same, same]);
   });
 
-  test('is that one also when all ask at once', async () => {
+  test('concurrent removals become one', async () => {
     const agent = await newAgent();
     await Promise.all(Array.from({ length: 10 }, () => remove(agent, randomUUID())));
     expect(await rowsOf(agent)).toHaveLength(1);
     expect(await audited(agent)).toHaveLength(1);
   });
 
-  test('is another one when that has ended without success', async () => {
+  test('a removal after an unsuccessful one is a new operation', async () => {
     const agent = await newAgent();
     const [first, second] = [await request(agent, 'delete'), randomUUID()];
     const failed = { id: first, kind: 'delete', status: 'failed', error: 'Docker' } as const;
     await store.finishOperation(agent, failed);
     await remove(agent, second);
     expect(await operationRow(second)).toMatchObject({ status: 'requested' });
-    // Repeated by its key, that one is still what it was.
+    // A repetition by the first key still returns the first removal.
     expect(await remove(agent, first)).toMatchObject({ operationId: first });
     expect(await rowsOf(agent)).toHaveLength(2);
   });
 
-  test('stays where the supervisor names one that nobody knows', async () => {
+  test('a removal is kept if the supervisor names an unknown operation', async () => {
     const agent = await newAgent();
     const id = randomUUID();
     const phantom = await remove(agent, id, () => admitted(randomUUID()));
@@ -189,29 +189,32 @@ describe('a removal that is asked for while one is open', { tags: 'attack' }, ()
 });
 
 describe('an operation that has ended', () => {
-  test.each(ENDS)('as %s is never begun again, and changes nothing', async (status) => {
-    const agent = await newAgent({ desired: 'stopped' });
-    const id = await request(agent, 'start');
-    expect(await begin(agent, 'start', id)).toBe('begun');
-    await store.finishOperation(agent, { id, kind: 'start', status, error: null });
-    const next = await request(agent, 'stop');
-    expect(await begin(agent, 'stop', next)).toBe('begun');
-    await store.finishOperation(agent, { id: next, kind: 'stop', status, error: null });
-    const before = await agentRow(agent);
+  test.each(ENDS)(
+    'an operation that has ended as %s is never begun again and changes nothing',
+    async (status) => {
+      const agent = await newAgent({ desired: 'stopped' });
+      const id = await request(agent, 'start');
+      expect(await begin(agent, 'start', id)).toBe('begun');
+      await store.finishOperation(agent, { id, kind: 'start', status, error: null });
+      const next = await request(agent, 'stop');
+      expect(await begin(agent, 'stop', next)).toBe('begun');
+      await store.finishOperation(agent, { id: next, kind: 'stop', status, error: null });
+      const before = await agentRow(agent);
 
-    // The same Idempotency-Key, in a run that has never heard of it.
-    expect(await request(agent, 'start', id)).toBe(id);
-    expect(await begin(agent, 'start', id)).toBe('withdrawn');
-    // Its end, told once more by who did not hear that it was written down.
-    await store.finishOperation(agent, { id, kind: 'start', status: 'failed', error: 'late' });
-    expect(await agentRow(agent)).toEqual(before);
-    expect(await operationRow(id)).toMatchObject({ status });
-    expect(await audited(agent)).toHaveLength(2);
-  });
+      // The same Idempotency-Key in a run that has no record of it.
+      expect(await request(agent, 'start', id)).toBe(id);
+      expect(await begin(agent, 'start', id)).toBe('withdrawn');
+      // A late end from a worker that missed the first one's confirmation.
+      await store.finishOperation(agent, { id, kind: 'start', status: 'failed', error: 'late' });
+      expect(await agentRow(agent)).toEqual(before);
+      expect(await operationRow(id)).toMatchObject({ status });
+      expect(await audited(agent)).toHaveLength(2);
+    },
+  );
 });
 
-describe('an operation on an agent that is stopped', () => {
-  /** Once `kind` has succeeded on one that is in error for want of its memory. */
+describe('the status of an agent after an operation', () => {
+  /** Returns the status after `kind` succeeded on an agent in error over a missing memory. */
   const after = async (kind: OperationKind, startedAt: Date | null) => {
     const trouble = { status: 'error', statusReason: 'its memory is missing' } as const;
     const agent = await newAgent({ desired: 'stopped', startedAt, ...trouble });
@@ -223,7 +226,7 @@ describe('an operation on an agent that is stopped', () => {
   };
 
   test.each(['reset-memory', 'restore', 'reset-empty'] as const)(
-    'that gives it a memory ends its trouble: %s',
+    "an operation that restores a stopped agent's memory clears its error: %s",
     async (kind) => {
       expect(await after(kind, new Date())).toEqual({ status: 'stopped', statusReason: null });
     },
@@ -235,7 +238,7 @@ describe('an operation on an agent that is stopped', () => {
     ['running', 'running', 'stopped'],
     ['degraded', 'running', 'error'],
   ] as const)(
-    'that failed, of one that is known to be %s and should be %s: %s',
+    'a failed update of an agent that is observed %s and should be %s leaves the status %s',
     async (state, desired, status) => {
       const watchdog = { ...crashesForgotten().memory, state };
       const agent = await newAgent({ desired, status: 'stopped', watchdog });
@@ -246,7 +249,7 @@ describe('an operation on an agent that is stopped', () => {
     },
   );
 
-  test('that failed as the next supervisor tells that the agent is as it should be', async () => {
+  test('a failed update leaves the status active if the next supervisor observes the agent running', async () => {
     const watchdog = { ...crashesForgotten().memory, state: 'starting' } as const;
     const agent = await newAgent({ desired: 'running', status: 'active', watchdog });
     const id = await request(agent, 'update');
@@ -256,7 +259,7 @@ describe('an operation on an agent that is stopped', () => {
       const known = { ...watchdog, state: 'running' } as const;
       await db.Agent.update({ watchdog: known }, { where: { id: agent.agentId } });
       finishing = store.finishOperation(agent, { id, ...failed });
-      // It waits for the row.
+      // The end of the operation waits for the row lock.
       await until(async () => {
         const waiting = `SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)
           WHERE datname = current_database() AND NOT granted`;
@@ -267,14 +270,14 @@ describe('an operation on an agent that is stopped', () => {
     expect((await agentRow(agent)).status).toBe('active');
   });
 
-  test('that gives it none, or finds one that never ran, leaves that as it is', async () => {
+  test('an operation that restores no memory, or an agent that never ran, keeps the error', async () => {
     const trouble = { status: 'error', statusReason: 'its memory is missing' };
     expect(await after('configure', new Date())).toEqual(trouble);
     expect(await after('restore', null)).toEqual(trouble);
   });
 });
 
-test('an operation begins and is audited, or neither', async () => {
+test('beginning an operation and its audit record succeed or fail together', async () => {
   const agent = await newAgent({ desired: 'stopped' });
   const id = await request(agent, 'start');
   const before = await agentRow(agent);
@@ -290,7 +293,7 @@ test('an operation begins and is audited, or neither', async () => {
   ]);
 });
 
-test('what comes to nothing as it is committed is not audited either', async () => {
+test('a begin or a removal that fails at commit leaves no audit record', async () => {
   const agent = await newAgent();
   const id = await request(agent, 'restart');
   await queryRows(
@@ -300,7 +303,7 @@ test('what comes to nothing as it is committed is not audited either', async () 
      CREATE CONSTRAINT TRIGGER refused AFTER INSERT OR UPDATE ON operations
        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`,
   );
-  vi.spyOn(console, 'warn').mockImplementation(() => undefined); // Sequelize tells of it, too
+  vi.spyOn(console, 'warn').mockImplementation(() => undefined); // Sequelize logs the error, too
   onTestFinished(() => void vi.restoreAllMocks());
   await expect(begin(agent, 'restart', id)).rejects.toThrow();
   await expect(request(agent, 'delete')).rejects.toThrow();
@@ -310,7 +313,7 @@ test('what comes to nothing as it is committed is not audited either', async () 
 });
 
 describe('an operation that cannot begin any more', () => {
-  test('because its agent is being removed is cancelled', async () => {
+  test('an operation is cancelled because its agent is being removed', async () => {
     const agent = await newAgent();
     const id = await request(agent, 'restart');
     await request(agent, 'delete');
@@ -318,7 +321,7 @@ describe('an operation that cannot begin any more', () => {
     expect(await operationRow(id)).toMatchObject({ status: 'cancelled' });
   });
 
-  test('because its agent is no more is cancelled', async () => {
+  test('an operation is cancelled because its agent was removed', async () => {
     const agent = await newAgent({ desired: 'deleted', deletedAt: new Date() });
     const id = await request(agent, 'restart');
     expect(await begin(agent, 'restart', id)).toBe('gone');
@@ -327,7 +330,7 @@ describe('an operation that cannot begin any more', () => {
 });
 
 describe('the audit log', () => {
-  test('tells of a removal from the moment it is put down', async () => {
+  test('the audit log has a removal from the moment of its request', async () => {
     const agent = await newAgent();
     const operationId = await request(agent, 'delete');
     const record = { action: 'agent.delete', actor: 'ada', requestId: 'request', operationId };
@@ -337,7 +340,7 @@ describe('the audit log', () => {
     expect(await audited(agent)).toEqual([record]);
   });
 
-  test('tells of what can be taken back when it begins, once', async () => {
+  test('the audit log has a cancellable operation once, from its begin', async () => {
     const agent = await newAgent();
     const operationId = await request(agent, 'restart');
     expect(await audited(agent)).toEqual([]);
@@ -347,7 +350,7 @@ describe('the audit log', () => {
     expect(await audited(agent)).toEqual([record]);
   });
 
-  test('says nothing of what was taken back', async () => {
+  test('the audit log has no record of an operation that was withdrawn', async () => {
     const agent = await newAgent();
     const id = await request(agent, 'restart');
     expect(await withdrawOperation(tenant, id)).toBe(true);
@@ -356,7 +359,7 @@ describe('the audit log', () => {
     expect((await agentRow(agent)).watchdog).toBeNull();
   });
 
-  test.each(REQUESTED_KINDS)('tells of a %s in the same transaction', async (kind) => {
+  test.each(REQUESTED_KINDS)('the audit log records a %s in the same transaction', async (kind) => {
     const agent = await newAgent();
     const id = await request(agent, kind);
     await begin(agent, kind, id);
@@ -364,7 +367,7 @@ describe('the audit log', () => {
   });
 });
 
-test('what is told late of an agent that is no more changes nothing of it', async () => {
+test('a late report about a removed agent changes nothing', async () => {
   const agent = await newAgent({ desired: 'deleted', deletedAt: new Date() });
   const before = await agentRow(agent);
   const late = crashesForgotten();
@@ -376,7 +379,7 @@ test('what is told late of an agent that is no more changes nothing of it', asyn
   expect(await agentRow(agent)).toEqual(before);
 });
 
-test('what has begun is not taken back', async () => {
+test('an operation that has begun cannot be withdrawn', async () => {
   const agent = await newAgent();
   const id = await request(agent, 'restart');
   await begin(agent, 'restart', id);
@@ -384,7 +387,7 @@ test('what has begun is not taken back', async () => {
   expect(await operationRow(id)).toMatchObject({ status: 'running' });
 });
 
-test('the times of an operation are the clock of the database', async () => {
+test('the times of an operation come from the clock of the database', async () => {
   const agent = await newAgent();
   vi.useFakeTimers({ toFake: ['Date'], now: 0 });
   onTestFinished(() => void vi.useRealTimers());
@@ -402,7 +405,7 @@ test('the times of an operation are the clock of the database', async () => {
 });
 
 describe('a request', () => {
-  /** As the API makes it, of a supervisor that answers like this. */
+  /** Requests a restart as the API does, with the given answer of the supervisor. */
   async function restart(
     agent: AgentRef,
     request: AgentSupervisors['request'],
@@ -414,7 +417,7 @@ describe('a request', () => {
 
   const unheard = () => Promise.reject(new UnavailableError('not heard'));
 
-  test('that was not heard is refused, and leaves nothing', async () => {
+  test('a request that cannot reach the supervisor is refused and leaves nothing', async () => {
     const agent = await newAgent();
     const id = randomUUID();
     await expect(restart(agent, unheard, id)).rejects.toThrow(UnavailableError);
@@ -422,7 +425,7 @@ describe('a request', () => {
     expect(await audited(agent)).toEqual([]);
   });
 
-  test('that was not heard, and has begun all the same, is not told as refused', async () => {
+  test('a request that seems lost but has begun is accepted', async () => {
     const agent = await newAgent();
     const id = randomUUID();
     const late = async () => {
@@ -433,7 +436,7 @@ describe('a request', () => {
     expect(await operationRow(id)).toMatchObject({ status: 'running' });
   });
 
-  test('that a worker took back before its supervisor had it is refused, and does not begin', async () => {
+  test('a request that a worker withdrew before its supervisor received it is refused and does not begin', async () => {
     const agent = await newAgent();
     const id = randomUUID();
     const late = async () => {
@@ -446,7 +449,7 @@ describe('a request', () => {
     expect(await audited(agent)).toEqual([]);
   });
 
-  test('that was told as accepted is not taken back for one that repeats it and is not heard', async () => {
+  test('an accepted request is not withdrawn when its repetition cannot reach the supervisor', async () => {
     const agent = await newAgent();
     const id = randomUUID();
     await restart(agent, () => admitted(id), id);
@@ -455,7 +458,7 @@ describe('a request', () => {
     expect(await operationRow(id)).toMatchObject({ status: 'requested' });
   });
 
-  test('joins the same operation that was told as accepted and waits for a worker', async () => {
+  test('a request joins an equal operation that was accepted and waits for a worker', async () => {
     const agent = await newAgent();
     const first = randomUUID();
     await restart(agent, () => admitted(first), first);
@@ -463,7 +466,7 @@ describe('a request', () => {
   });
 
   test.each(['running', ...ENDS] as const)(
-    'that is repeated when its operation is %s is answered without the supervisor',
+    'a repeated request whose operation is %s is answered without the supervisor',
     async (status) => {
       const agent = await newAgent();
       const id = await request(agent, 'restart');
@@ -476,7 +479,7 @@ describe('a request', () => {
     },
   );
 
-  test('joins the same operation that has begun', async () => {
+  test('a request joins an equal operation that has begun', async () => {
     const agent = await newAgent();
     const first = await request(agent, 'restart');
     await begin(agent, 'restart', first);
@@ -485,7 +488,7 @@ describe('a request', () => {
     expect((await audited(agent)).map(({ operationId }) => operationId)).toEqual([first, first]);
   });
 
-  test('does not join one that is taken back: it stands for itself', async () => {
+  test('a request does not join a withdrawn operation and becomes its own operation', async () => {
     const agent = await newAgent();
     const [gone, id] = [randomUUID(), randomUUID()];
     const asked: Date[] = [];
@@ -495,11 +498,11 @@ describe('a request', () => {
     };
     expect(await restart(agent, admitting, id)).toMatchObject({ operationId: id });
     expect(await operationRow(id)).toMatchObject({ status: 'requested' });
-    // To the supervisor the second is another request than the first.
+    // The retry is a new request to the supervisor.
     expect(new Set(asked.map(Number)).size).toBe(2);
   });
 
-  test('that meets nothing but what is taken back is refused, and leaves nothing', async () => {
+  test('a request that meets only withdrawn operations is refused and leaves nothing', async () => {
     const agent = await newAgent();
     const id = randomUUID();
     const phantom = restart(agent, () => admitted(randomUUID()), id);
@@ -536,7 +539,7 @@ describe('a configuration that an operation brings', { tags: 'attack' }, () => {
       change,
     );
 
-  test('lies sealed among operations, and is in force when that begins', async () => {
+  test('a configuration is stored encrypted with its operation and takes effect when that begins', async () => {
     const agent = await newAgent({ model: 'gpt-4', aiProvider: 'openai' });
     const id = randomUUID();
     await configure(agent, { config }, id);
@@ -545,7 +548,7 @@ describe('a configuration that an operation brings', { tags: 'attack' }, () => {
     expect(await agentRow(agent)).toMatchObject({ config });
   });
 
-  test('of a skill is sealed alike', async () => {
+  test('the configuration of a skill is encrypted as well', async () => {
     const agent = await newAgent({ model: 'gpt-4', aiProvider: 'openai' });
     const id = randomUUID();
     const by = { tenant, actor: 'ada', requestId: 'request', idempotencyId: id };
@@ -558,7 +561,7 @@ describe('a configuration that an operation brings', { tags: 'attack' }, () => {
     });
   });
 
-  test('is forgotten when the operation ends, and all that was asked with the agent', async () => {
+  test('a configuration is erased when its operation ends, and all inputs with the agent', async () => {
     const agent = await newAgent({ model: 'gpt-4', aiProvider: 'openai' });
     const [id, removal] = [randomUUID(), randomUUID()];
     await configure(agent, { config }, id);
@@ -573,7 +576,7 @@ describe('a configuration that an operation brings', { tags: 'attack' }, () => {
     expect(await operationRow(id)).toMatchObject({ input: null });
   });
 
-  test('is the same as another that is under way only when it brings the same', async () => {
+  test('a configuration joins an operation in flight only if both are equal', async () => {
     const agent = await newAgent({ model: 'gpt-4', aiProvider: 'openai' });
     const first = randomUUID();
     await configure(agent, { config }, first);

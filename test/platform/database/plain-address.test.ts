@@ -6,11 +6,11 @@ import { migrate } from '../../../src/platform/database/migrate.js';
 import { SettingsError } from '../../../src/platform/environment/settings-error.js';
 import { loadSettings } from '../../../src/settings.js';
 
-/** What a client of PostgreSQL says first when it wants TLS: the length 8, and a number for it. */
+/** The TLS request of a PostgreSQL client: the length 8 and the request code. */
 const TLS_PLEASE = '0000000804d2162f';
 
 test(
-  'who asks for TLS sends nothing without it, by any way to the database',
+  'a connection that requires TLS sends nothing without it, on any path to the database',
   { tags: 'attack' },
   async () => {
     const heard: string[] = [];
@@ -18,7 +18,7 @@ test(
       socket.on('error', () => undefined);
       socket.once('data', (first) => {
         heard.push(first.toString('hex'));
-        socket.end('N'); // there is no TLS here
+        socket.end('N'); // refuses TLS
       });
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -63,7 +63,7 @@ test.each([
   ['DATABASE_URL', { DATABASE_URL: 'postgres://u:127.0.0.1@db/db' }],
   ['TEMPORAL_ADDRESS', { TEMPORAL_ADDRESS: 'temporal:7233' }],
   ['TEMPORAL_ADDRESS', { TEMPORAL_ADDRESS: '10.0.0.6:7233' }],
-])('in production %s that leaves the machine in the clear is refused: %j', (name, env) => {
+])('a %s that leaves the machine unencrypted is refused in production: %j', (name, env) => {
   expect(problemsOf(env)).toContain(`${name} `);
 });
 
@@ -78,6 +78,6 @@ test.each([
   { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_API_KEY: 'key' },
   { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_TLS: 'true' },
   { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_TLS: 'false' },
-])('what stays here, is secured, or was said to be so on purpose is taken: %j', (env) => {
+])('an address that is local, encrypted, or explicitly unencrypted is accepted: %j', (env) => {
   expect(problemsOf(env)).toBe('');
 });

@@ -75,7 +75,7 @@ async function begin(
 const rowOf = ({ agentId }: AgentRef): Promise<AgentRow> =>
   database.db.asUser('alice').transaction((db) => db.Agent.getByPk(agentId));
 
-/** Those that are to stay and those that are to go, newest first. */
+/** Returns the agent's kept and obsolete volumes, newest first. */
 async function volumesOf(agent: AgentRef) {
   const rows = await volumes.of(agent);
   rows.sort((a, b) => b.createdAt.getTime() - a.createdAt.getTime());
@@ -84,7 +84,7 @@ async function volumesOf(agent: AgentRef) {
   return { kept: named(false), obsolete: named(true) };
 }
 
-/** As the activity does that makes the operation's volume. */
+/** Records a volume as the activity that creates it does. */
 const make = (agent: AgentRef, operationId?: string) =>
   volumes.name(agent, { name: volumeOf(agent, operationId), madeBy: operationId ?? 'first' });
 
@@ -97,7 +97,7 @@ const volumeOf = ({ agentId }: AgentRef, operationId?: string) =>
   ['agent', agentId, ...(operationId === undefined ? [] : [operationId.slice(0, 8)])].join('-');
 
 describe('a release', () => {
-  test('of an update is recorded, kept and forgotten, each once', async () => {
+  test('a release of an update is recorded, kept and cleared, each once', async () => {
     const agent = await newAgent();
     const id = await begin(agent, 'update', { image: 'repository:2' });
     expect(await rowOf(agent)).toMatchObject({ ...BEFORE, previousRelease: null });
@@ -129,7 +129,7 @@ describe('a release', () => {
     expect(await volumesOf(agent)).toEqual({ kept: [kept], obsolete: [obsolete] });
   });
 
-  test('that is rolled back is remembered as failed until it comes up', async () => {
+  test('a release that is rolled back is recorded as failed until it succeeds', async () => {
     const agent = await newAgent();
     const failing = await begin(agent, 'update', { image: 'repository:2' });
     await make(agent);
@@ -153,21 +153,21 @@ describe('a release', () => {
     expect(await rowOf(agent)).toMatchObject({ image: 'repository:2', failedImage: null });
   });
 
-  test('that never began is not rolled back', async () => {
+  test('a release that never began is not rolled back', async () => {
     const agent = await newAgent();
     const id = await begin(agent, 'update', { image: 'repository:2' });
     await make(agent);
     await make(agent, id);
     await releases.rollBackRelease(agent, id);
     expect(await rowOf(agent)).toMatchObject({ ...BEFORE, failedImage: null });
-    // What it had made until then goes.
+    // The volume that the release had created is obsolete.
     expect(await volumesOf(agent)).toEqual({
       kept: [volumeOf(agent)],
       obsolete: [volumeOf(agent, id)],
     });
   });
 
-  test('of a configuration goes back to all that it changed', async () => {
+  test('a release of a configuration rolls back all that it changed', async () => {
     const agent = await newAgent();
     const changed = { plan: 'network', aiProvider: 'other', config: { note: 'after' } } as const;
     const id = await begin(agent, 'configure', { ...changed, image: 'not of a configuration' });
@@ -181,7 +181,7 @@ describe('a release', () => {
     expect((await rowOf(agent)).failedImage).toBeNull();
   });
 
-  test('of a configuration that nobody has to prove is settled with its end', async () => {
+  test('a release of a configuration that needs no proof is kept when its operation ends', async () => {
     const agent = await newAgent();
     const id = await begin(agent, 'configure', { config: { note: 'after' } });
     await records.finishOperation(agent, {
@@ -196,7 +196,7 @@ describe('a release', () => {
     });
   });
 
-  test('of a stopped agent is only its image', async () => {
+  test('a release of a stopped agent changes only its image', async () => {
     const agent = await newAgent();
     const id = await begin(agent, 'update', { image: 'repository:2' });
     await twice(() => releases.recordUpdate(agent, id));
@@ -205,7 +205,7 @@ describe('a release', () => {
 });
 
 describe('an archive', () => {
-  test('is the volume from before, and the oldest goes', async () => {
+  test('a reset keeps the previous volume as an archive and drops the oldest archive', async () => {
     const agent = await newAgent();
     const resets: string[] = [];
     await make(agent);
@@ -230,7 +230,7 @@ describe('an archive', () => {
     await expect(releases.replacementOf(agent, gone)).rejects.toBeInstanceOf(AgentGoneError);
   });
 
-  test('is never one of a memory that was missing', async () => {
+  test('a memory that was missing is not archived', async () => {
     const agent = await newAgent();
     await make(agent);
     const id = await begin(agent, 'restore', { archiveId: 'any' });
@@ -239,12 +239,12 @@ describe('an archive', () => {
     await twice(() => releases.keepRelease(agent, id, false));
     const archives = `SELECT id FROM agent_archives WHERE agent_id = '${agent.agentId}'`;
     expect(await queryRows(database.ownerUrl, archives)).toEqual([]);
-    // It may be found again, so nothing removes it.
+    // The memory may be found again, so it is not removed.
     const kept = [volumeOf(agent, id), volumeOf(agent)];
     expect(await volumesOf(agent)).toEqual({ kept, obsolete: [] });
   });
 
-  test('goes with its agent', async () => {
+  test('an archive is removed with its agent', async () => {
     const agent = await newAgent();
     const id = await begin(agent, 'reset-memory');
     await releases.beginRelease(agent, id);

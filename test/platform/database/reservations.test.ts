@@ -28,7 +28,7 @@ interface Reservation {
   deletedAt?: Date;
 }
 
-/** Makes an agent that differs from all others but in what is given. */
+/** Creates an agent that is unique except for the given values. */
 const reserve = ({ user = 'alice', ...given }: Reservation) =>
   database.db.asUser(user).transaction((db) => {
     const id = randomUUID();
@@ -37,7 +37,7 @@ const reserve = ({ user = 'alice', ...given }: Reservation) =>
     return db.Agent.create({ id, userId: user, ...kind, ...place });
   });
 
-/** Who of two that ask at the same time gets it, and which index refused the other. */
+/** Runs two reservations at once; counts the winners and the refusals by the index. */
 async function race(first: Reservation, second: Reservation, index: string) {
   const outcomes = await Promise.allSettled([reserve(first), reserve(second)]);
   const lost = outcomes.filter((outcome) => outcome.status === 'rejected');
@@ -50,28 +50,28 @@ async function race(first: Reservation, second: Reservation, index: string) {
 const ONE_WINS = { won: 1, refusedByIndex: 1 };
 const BOTH_WIN = { won: 2, refusedByIndex: 0 };
 
-describe('of two simultaneous reservations', () => {
-  test('of a port on one host one wins, also between two users', async () => {
+describe('two simultaneous reservations', () => {
+  test('one of two reservations of a port on one host wins, also between two users', async () => {
     const port = 19_101;
     expect(await race({ port }, { port, user: 'bob' }, 'agents_host_port_key')).toEqual(ONE_WINS);
   });
 
-  test('of a port on two hosts both win', async () => {
+  test('two reservations of a port on two hosts both win', async () => {
     const port = 19_102;
     expect(await race({ port }, { port, host: 'other' }, 'agents_host_port_key')).toEqual(BOTH_WIN);
   });
 
-  test("of a name among one user's agents one wins", async () => {
+  test('one of two reservations of a name by one user wins', async () => {
     const name = 'taken';
     expect(await race({ name }, { name }, 'agents_user_name_key')).toEqual(ONE_WINS);
   });
 
-  test("of a name among two users' agents both win", async () => {
+  test('two reservations of a name by two users both win', async () => {
     const name = 'shared';
     expect(await race({ name }, { name, user: 'bob' }, 'agents_user_name_key')).toEqual(BOTH_WIN);
   });
 
-  test('of a subdomain one wins, also between two users', async () => {
+  test('one of two reservations of a subdomain wins, also between two users', async () => {
     const subdomain = 'taken';
     expect(await race({ subdomain }, { subdomain, user: 'bob' }, 'agents_subdomain_key')).toEqual(
       ONE_WINS,
@@ -80,12 +80,12 @@ describe('of two simultaneous reservations', () => {
 });
 
 describe('a deleted agent', () => {
-  test('leaves its name free as soon as its deletion is desired', async () => {
+  test('a deleted agent frees its name as soon as its deletion is desired', async () => {
     await reserve({ name: 'again', desired: 'deleted' });
     await expect(reserve({ name: 'again' })).resolves.toBeDefined();
   });
 
-  test('keeps its subdomain until its removal is complete', async () => {
+  test('a deleted agent keeps its subdomain until its removal is complete', async () => {
     await reserve({ subdomain: 'kept', desired: 'deleted' });
     await expect(reserve({ subdomain: 'kept' })).rejects.toThrow();
     await reserve({ subdomain: 'freed', desired: 'deleted', deletedAt: new Date() });
@@ -93,7 +93,7 @@ describe('a deleted agent', () => {
   });
 });
 
-test('agents without a port stand in nobody’s way', async () => {
+test('agents without a port do not conflict', async () => {
   await reserve({});
   await expect(reserve({})).resolves.toMatchObject({ desired: 'running', status: 'pending' });
 });

@@ -5,12 +5,12 @@ import { Database } from '../../../src/platform/database/database.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { until } from '../../support/until.js';
 
-/** A way to a server on which answers can be held back. */
+/** A relay to a server that can hold back answers. */
 interface Relay {
   readonly url: string;
-  /** Holds answers back. */
+  /** Holds back answers and clears `sent`. */
   hold(): void;
-  /** What was sent to the server since. */
+  /** Bytes sent to the server since the last hold. */
   sent(): string;
   release(): void;
   close(): Promise<void>;
@@ -39,7 +39,7 @@ async function relayTo(url: string): Promise<Relay> {
     answering.push(far);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // TCP: never a string
+  const { port } = server.address() as AddressInfo; // a TCP address is never a string
   const own = new URL(url);
   own.host = `127.0.0.1:${port}`;
   return {
@@ -67,7 +67,7 @@ beforeAll(async () => {
   server = await testDatabase();
   relay = await relayTo(server.url);
   database = new Database(relay.url, { maxConnections: 1 });
-  await database.ping(); // its connection is there
+  await database.ping(); // opens its connection
 });
 afterEach(() => relay.release());
 afterAll(async () => {
@@ -76,22 +76,22 @@ afterAll(async () => {
   await server?.close();
 });
 
-/** Less than a read waits for its answer. */
+/** Milliseconds; less than the timeout of a read. */
 const SENT_MS = 15_000;
 
-test('a single read is sent whole before anything of it is answered', async () => {
+test('a single read is sent as a whole before any of it is answered', async () => {
   relay.hold();
   const reading = database.asUser('ada').query('SELECT 1 AS first');
-  reading.catch(() => undefined); // it is waited for below
+  reading.catch(() => undefined); // awaited below
   await until(() => relay.sent().includes('COMMIT'), SENT_MS);
   relay.release();
   expect(await reading).toEqual([{ first: 1 }]);
 });
 
-test('the first of several statements is sent with what begins their transaction', async () => {
+test('the first of several statements is sent together with the begin of their transaction', async () => {
   relay.hold();
   const reading = database.asUser('ada').statements((db) => db.query('SELECT 2 AS second'));
-  reading.catch(() => undefined); // it is waited for below
+  reading.catch(() => undefined); // awaited below
   await until(() => /BEGIN[^]*AS second/.test(relay.sent()), SENT_MS);
   relay.release();
   expect(await reading).toEqual([{ second: 2 }]);

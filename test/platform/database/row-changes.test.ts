@@ -9,7 +9,7 @@ import { runProgram } from '../../support/run-program.js';
 import { queryRows } from './catalog.js';
 import { insertSql, ROWS } from './rows.js';
 
-/** Longer than any test: what is waited for so long is heard, or the test fails. */
+/** Longer than any test: a notice arrives before, or the test fails. */
 const HOUR_MS = 3_600_000;
 
 const TOLD = [
@@ -25,7 +25,7 @@ const TOLD = [
 const never = new AbortController().signal;
 
 let database: TestDatabase;
-/** Listens, and is listened to alone. */
+/** The database connection that listens; rows are written through others. */
 let listening: Database;
 beforeAll(async () => {
   database = await testDatabase();
@@ -39,10 +39,10 @@ afterAll(async () => {
 
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 
-/** Who begins to listen is told to look. */
+/** Resolves when listening has begun, which counts as a change. */
 const began = (changes: TableChanges) => changes.after(0, HOUR_MS, never);
 
-/** What is told in turn is heard in turn. */
+/** Waits until all earlier notices have arrived; notices arrive in order. */
 async function heardAll(): Promise<void> {
   const changes = listening.changesOf('mails');
   const { count } = changes;
@@ -56,7 +56,7 @@ const killListeners = () =>
       WHERE datname = current_database() AND application_name LIKE '% row changes'`,
   );
 
-test('a row that somebody waits for is told of in every table that has such rows', async () => {
+test('every watched table notifies of a new row', async () => {
   const rows = Object.entries(ROWS);
   const counts = new Map(TOLD.map((table) => [table, listening.changesOf(table).count]));
   for (const [table, row] of rows) await owner(insertSql(table, row('ada', 1)));
@@ -64,7 +64,7 @@ test('a row that somebody waits for is told of in every table that has such rows
     await listening.changesOf(table).after(count, HOUR_MS, never);
 });
 
-test('a process that hears nothing any more is held open by nothing', async () => {
+test('a closed database leaves no timer that keeps the process alive', async () => {
   const program = `
     import { Database } from ${JSON.stringify(pathToFileURL(builtProgram('src', 'platform', 'database', 'database.js')))};
     const database = new Database(process.argv[1], { maxConnections: 1 });
@@ -76,10 +76,10 @@ test('a process that hears nothing any more is held open by nothing', async () =
   expect(output).toBe('[]\n');
 });
 
-describe('of a payment session', () => {
+describe('notices of a payment session', () => {
   const changes = () => listening.changesOf('payment_sessions');
 
-  test('it is told what becomes of it, and not what is debited', async () => {
+  test('a payment session notifies of its state and not of its debits', async () => {
     await heardAll();
     const { count } = changes();
     await owner(`UPDATE payment_sessions SET delivered = 1, settlement_due_at = now()`);
@@ -90,7 +90,7 @@ describe('of a payment session', () => {
   });
 });
 
-test('nobody is told of a row that was taken back', async () => {
+test('a row that was rolled back notifies no listener', async () => {
   await heardAll();
   const { count } = listening.changesOf('payments');
   await owner(`BEGIN; ${insertSql('payments', ROWS.payments?.('ada', 9) ?? {})}; ROLLBACK`);
@@ -98,14 +98,14 @@ test('nobody is told of a row that was taken back', async () => {
   expect(listening.changesOf('payments').count).toBe(count);
 });
 
-test('a connection that breaks is replaced, and whoever waits looks for what was missed', async () => {
+test('a broken connection is replaced, and waiting readers check for missed changes', async () => {
   const { count } = listening.changesOf('payments');
   await killListeners();
   await listening.changesOf('payments').after(count, HOUR_MS, never);
   await heardAll();
 });
 
-describe('who waits for a row', () => {
+describe('a reader that waits for a row', () => {
   const watch = (changes: TableChanges) =>
     new RowWatch(changes, async (ids) => {
       const found = await owner(
@@ -121,11 +121,11 @@ describe('who waits for a row', () => {
   const isOver = (state: string | undefined) => state === 'failed';
   const END = `state = 'failed', failure = 'reverted', settled_at = now()`;
 
-  test('sees what nobody told of, because the listener was killed, or the notice lost', async () => {
+  test('a waiting reader sees a change without a notice, after the listener was killed or the notice lost', async () => {
     const id = await written(2);
     const waiting = watch(listening.changesOf('payments')).until(id, isOver, never);
     await killListeners();
-    // As if it came while nobody listened.
+    // Simulates a change while no connection listens.
     await owner(
       `ALTER TABLE payments DISABLE TRIGGER payments_changes_told;
        UPDATE payments SET ${END} WHERE id = '${id}';
@@ -134,7 +134,7 @@ describe('who waits for a row', () => {
     expect(await waiting).toBe('failed');
   });
 
-  test('sees it with a look that began after it was told, whoever looked before', async () => {
+  test('a waiting reader accepts only a read that began after the notice', async () => {
     const id = await written(3);
     const changes = listening.changesOf('payments');
     await heardAll();
@@ -153,14 +153,14 @@ describe('who waits for a row', () => {
     expect(await first).toBe('failed');
   });
 
-  test('ends when its signal aborts, with what was seen last', async () => {
+  test('a waiting reader returns the last state when its signal aborts', async () => {
     const id = await written(4);
     const signal = AbortSignal.abort();
     expect(await watch(listening.changesOf('payments')).until(id, isOver, signal)).toBe('queued');
   });
 });
 
-test('whether it still hears is asked after a pause by chance', async () => {
+test('the listening connection is probed after a random pause', async () => {
   const chance = vi.spyOn(Math, 'random');
   const another = new Database(database.url, { maxConnections: 1 });
   await began(another.changesOf('mails'));
@@ -169,7 +169,7 @@ test('whether it still hears is asked after a pause by chance', async () => {
   await another.close();
 });
 
-test('a database that is closed is not listened to any more', async () => {
+test('a closed database does not listen any more', async () => {
   const another = new Database(database.url, { maxConnections: 1 });
   await began(another.changesOf('mails'));
   await another.close();

@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto';
 import { TABLES } from '../../../src/platform/database/models.js';
 import { inSnakeCase, type Table } from '../../../src/platform/database/schema/table.js';
 
-/** A user's row number `n` in every table: what an INSERT of it takes. */
+/** Values to INSERT for a user's row number `n`. */
 export type RowOf = (user: string, n: number) => Record<string, string | number>;
 
 const now = '2026-01-01T00:00:00Z';
 const uuidOf = (user: string, n: number) =>
   createHash('sha256').update(`${user} ${n}`).digest('hex').slice(0, 32);
 
-/** Of a column that counts rows, also those of others. */
+/** Returns a number for columns that are unique across users. */
 const numberOf = (user: string, n: number) => Number.parseInt(uuidOf(user, n).slice(0, 12), 16);
 
-/** What rows hold where a column takes more than any value of its type. */
+/** Values for columns that accept only some values of their type. */
 const PARTICULARS: Readonly<Record<string, RowOf>> = {
   users: (user, n) => ({
     id: n === 1 ? user : `${user}-${n}`,
@@ -23,7 +23,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   reset_mail_stops: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   identities: () => ({ kind: 'google' }),
   subscriptions: () => ({ plan: 'solo', status: 'active' }),
-  // Money comes from an account that is not theirs.
+  // Money comes from an account of the platform.
   ledger_accounts: (user, n) => ({ name: `user:${user}:account-${n}`, currency: 'usd' }),
   ledger_transfers: (user) => ({
     debit: 'referrals',
@@ -65,7 +65,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   }),
   royalty_splits: (user, n) => ({ id: numberOf(user, n), status: 'completed' }),
   royalty_payouts: (user, n) => ({ split_id: numberOf(user, n), status: 'pending' }),
-  // What it holds of its owner is their id alone.
+  // Only the user id identifies the owner.
   payment_sessions: (user, n) => ({
     ...{ id: uuidOf(user, n), token_end: 'end' },
     ...{ token_hash: `hash-${uuidOf(user, n)}`, sealed_token: `sealed-${uuidOf(user, n)}` },
@@ -91,7 +91,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   }),
 };
 
-/** Some value of the column's type, by the name that Sequelize has for it. */
+/** Returns a value of the column's type, given by its Sequelize name. */
 function valueOf(name: string, type: string, user: string, n: number): string | number {
   if (name === 'user_id') return user;
   if (name === 'agent_id') return `${user}-agent-1`;
@@ -107,7 +107,7 @@ function valueOf(name: string, type: string, user: string, n: number): string | 
   return values[type] ?? n;
 }
 
-/** A row with a value in every column that needs one, and its owner's name. */
+/** Returns rows with a value in every required column and in the owner column. */
 function rowOf({ name: table, columns, policy }: Table): RowOf {
   return (user, n) => {
     const values = Object.entries(columns).map(([property, { needed, stamped, stored }]) => {
@@ -123,16 +123,16 @@ function rowOf({ name: table, columns, policy }: Table): RowOf {
 const FIRST = ['users', 'agents', 'royalty_splits', 'payment_sessions'];
 const LAST = ['account_deletions'];
 
-/** What others refer to comes before them, and what keeps others away after them. */
+/** Sorts referenced tables first, and account deletions, which block other rows, last. */
 const rank = ({ name }: Table) =>
   [...FIRST, LAST.includes(name) ? undefined : name, ...LAST].indexOf(name);
 
-/** One for each table, in an order in which they can be filled. */
+/** Row builders by table, in an order that satisfies references. */
 export const ROWS: Readonly<Record<string, RowOf>> = Object.fromEntries(
   TABLES.toSorted((a, b) => rank(a) - rank(b)).map((table) => [table.name, rowOf(table)]),
 );
 
-/** The column that names whose a row is; in tables of the platform, or of other rows, one that would. */
+/** Returns the column that names a row's owner, or a substitute in tables without an owner. */
 export function ownerColumn(table: string): string {
   const owner = TABLES.find(({ name }) => name === table)?.policy.owner;
   const wouldBe: Readonly<Record<string, string>> = {
@@ -149,7 +149,7 @@ export function ownerColumn(table: string): string {
   return wouldBe[table] ?? owner ?? 'id';
 }
 
-/** Tables of the platform alone: no user reaches a row of them, not even "their own". */
+/** Tables of the platform: users reach no row of them, not even "their own". */
 export const PLATFORM_TABLES: readonly string[] = TABLES.filter(
   ({ policy }) => policy.owner === undefined,
 ).map(({ name }) => name);

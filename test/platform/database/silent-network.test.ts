@@ -21,7 +21,7 @@ const WAYS: readonly [string, (database: Database) => Promise<unknown>][] = [
 ];
 
 test.each(WAYS)(
-  'a database that falls silent under %s holds up nobody for ever, and its connection is not used again',
+  'a database that falls silent during %s times out, and its connection is not used again',
   async (_way, ask) => {
     const database = await testDatabase();
     const url = new URL(database.url);

@@ -31,14 +31,18 @@ async function agentOf(values: Partial<AgentRow> = {}): Promise<string> {
   return id;
 }
 
-/** @returns whose operation it is. */
+/**
+ * Opens an operation.
+ *
+ * @returns the id of its agent.
+ */
 async function openOperation(agentId: string, kind: OperationKind): Promise<string> {
   const operation = { id: randomUUID(), agentId, userId: USER, kind, requestedAt: ago(10) };
   await database.db.asUser(USER).transaction((db) => db.Operation.create(operation));
   return agentId;
 }
 
-/** One pass, in which supervisors are found like this. */
+/** Runs one pass with the given states of supervisors. */
 async function pass(
   found: Readonly<Record<string, SupervisorFound | Error>> = {},
   blocked: readonly string[] = [],
@@ -63,7 +67,7 @@ async function pass(
   return { asked, askedForParts, found: await ensureSupervisors(parts, 'here') };
 }
 
-test('every agent of the host that has run and is not to be removed has its supervisor', async () => {
+test('every agent of the host that has run and is not to be removed gets its supervisor', async () => {
   const expected = [await agentOf(), await agentOf({ desired: 'stopped' })];
   await agentOf({ startedAt: null });
   await agentOf({ desired: 'deleted' });
@@ -72,7 +76,7 @@ test('every agent of the host that has run and is not to be removed has its supe
   expect(asked.toSorted()).toEqual(expected.toSorted());
 });
 
-test('what is under way with an agent has a supervisor, also of one that has never run or is to be removed', async () => {
+test('an operation in flight gets a supervisor, also for an agent that never ran or is to be removed', async () => {
   const never = await agentOf({ startedAt: null, desired: 'running' });
   const removed = await agentOf({ desired: 'deleted' });
   const expected = [
@@ -85,12 +89,12 @@ test('what is under way with an agent has a supervisor, also of one that has nev
   expect(found.stuck).toEqual([removed]);
 });
 
-test('what is wrong with one supervisor is told, and keeps no other waiting', async () => {
+test('a failing supervisor is reported and does not delay others', async () => {
   const [missing, stuck, failed, well] = await Promise.all([1, 2, 3, 4].map(() => agentOf()));
   const { asked, found } = await pass({
     [missing ?? '']: 'missing',
     [stuck ?? '']: 'stuck',
-    [failed ?? '']: new Error('what nobody knows of'),
+    [failed ?? '']: new Error('unexpected failure'),
   });
   expect(asked).toContain(well);
   const none = { blocked: [], unseen: [] };
@@ -99,7 +103,7 @@ test('what is wrong with one supervisor is told, and keeps no other waiting', as
 
 const memory = { version: 1, since: 0, crashes: [], repairAttempts: 0, lastRepair: null };
 
-test('parts of supervisors that cannot go on are looked for where they may be in the way, and nowhere else', async () => {
+test('stuck parts of supervisors are searched only where they may block work', async () => {
   const unseen = await agentOf({ observedAt: ago((3 * CHECK_INTERVAL_MS) / 1_000 + 1) });
   const busy = await openOperation(await agentOf({ desired: 'stopped' }), 'start');
   const repairing = await agentOf({ watchdog: { ...memory, state: 'repairing' } });
@@ -110,7 +114,7 @@ test('parts of supervisors that cannot go on are looked for where they may be in
   expect(found.blocked).toEqual([repairing]);
 });
 
-test('one pass looks for them at a bounded number of agents', async () => {
+test('one pass searches a limited number of agents for stuck parts', async () => {
   await database.db.asPlatform().query(
     `INSERT INTO agents (id, user_id, name, subdomain, host, plan, model, ai_provider, started_at,
                          created_at, updated_at)
@@ -123,12 +127,12 @@ test('one pass looks for them at a bounded number of agents', async () => {
   expect(new Set(askedForParts).size).toBe(200);
 });
 
-test('a pass without Temporal fails, and is made again', async () => {
+test('a pass without Temporal fails, so that it is retried', async () => {
   const id = await agentOf();
   await expect(pass({ [id]: new UnavailableError('away') })).rejects.toThrow(UnavailableError);
 });
 
-test('who should run and was not seen for three check intervals is named', async () => {
+test('agents that should run and were not observed for three check intervals are reported', async () => {
   const long = { observedAt: ago((3 * CHECK_INTERVAL_MS) / 1_000 + 1) };
   const unseen = [await agentOf(long), await agentOf({ observedAt: null })];
   await agentOf({ observedAt: ago((3 * CHECK_INTERVAL_MS) / 1_000 - 10) });

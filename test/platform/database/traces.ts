@@ -3,7 +3,7 @@ import { TABLES } from '../../../src/platform/database/models.js';
 import { queryRows } from './catalog.js';
 import { insertSql, ROWS } from './rows.js';
 
-/** They keep what was used, credited and done, under an id that means nothing any more. */
+/** Tables that keep usage, credits and actions under the id of a deleted account. */
 const KEEPING = [
   'usage_logs',
   'usage_daily',
@@ -17,7 +17,7 @@ const KEEPING = [
   'payment_claims',
 ];
 
-/** What they hold is of no account: hosts, digests of what strangers sent, events that wait, proofs, payments. */
+/** Tables of no account: hosts, digests of strangers' input, pending events, proofs, payments. */
 const OF_NOBODY = [
   ...['hosts', 'sign_in_attempts', 'used_nonces', 'risc_events', 'reset_mail_stops'],
   ...['farcaster_tokens', 'payments', 'transactions', 'payment_vouchers', 'payment_settlements'],
@@ -31,7 +31,7 @@ export interface Person {
   readonly name: string;
 }
 
-/** Puts a row of theirs into every table that can have one, beside those that are there. */
+/** Adds a row of the person to every table that can have one. */
 export async function leaveTraces(ownerUrl: string, { id, email }: Person): Promise<void> {
   const particulars: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     admin_links: { email },
@@ -44,7 +44,7 @@ export async function leaveTraces(ownerUrl: string, { id, email }: Person): Prom
   await queryRows(ownerUrl, inserts.join(';'));
 }
 
-/** The rows of all tables in which something of a person is that should not be. */
+/** Returns rows of all tables that still hold data of the person. */
 export async function tracesOf(database: Database, person: Person): Promise<string[]> {
   const { id, email, name } = person;
   const found = TABLES.map(({ name: table }) => {
@@ -58,9 +58,9 @@ export async function tracesOf(database: Database, person: Person): Promise<stri
 }
 
 /**
- * Every row of every table, or of some of them, each after its table's name.
+ * Returns every row as text after its table's name.
  *
- * @param tables with the columns that are left out.
+ * @param tables the tables to read, with the columns to leave out.
  */
 export async function textsOfRows(
   db: Statements,

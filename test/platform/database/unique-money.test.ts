@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-// Nearly all of it is looked for under a lock before: this holds also where that is forgotten.
+// The code checks nearly all of these under a lock; the indexes hold even if a check is missing.
 test.each([
   ['a payment for a cause', 'payments (cause)'],
   [
@@ -33,7 +33,7 @@ test.each([
   ['a hold for a cause', 'ledger_holds (cause)'],
   ['a wallet that is made for a user', "wallets (user_id) WHERE (kind = 'user'::text)"],
   ['a wallet of an agent', 'wallets (agent_id) WHERE (agent_id IS NOT NULL)'],
-])('%s is one, by the table itself', async (_, what) => {
+])('%s is unique by an index of its table', async (_, what) => {
   const rows = await queryRows<{ definition: string }>(
     database.ownerUrl,
     `SELECT pg_get_indexdef(i.indexrelid) AS definition FROM pg_index i

@@ -11,11 +11,14 @@ describe("the machine's health", () => {
     [85.1, 10, 'unhealthy'],
     [10, 85.1, 'unhealthy'],
     [100, 100, 'unhealthy'],
-  ] as const)('with %d %% of the cores and %d %% of memory is %s', (cpu, memory, health) => {
-    expect(healthOf(cpu, memory)).toBe(health);
-  });
+  ] as const)(
+    'with %d %% of the cores and %d %% of memory in use, the machine is %s',
+    (cpu, memory, health) => {
+      expect(healthOf(cpu, memory)).toBe(health);
+    },
+  );
 
-  test('is measured once for calls at the same time', async () => {
+  test("measures the machine's health once for concurrent calls", async () => {
     const first = hostHealth();
     expect(hostHealth()).toBe(first);
     const measured = await first;

@@ -42,7 +42,7 @@ export const FORGED_HOSTS = [
   'localhost.',
   'ｌｏｃａｌｈｏｓｔ',
   'anything.localhost',
-  // Metadata.
+  // Metadata services.
   '169.254.169.254',
   '169.254.169.254.',
   '2852039166',
@@ -85,7 +85,7 @@ export const FORGED_HOSTS = [
   '[64:ff9b::10.0.0.1]',
 ] as const;
 
-/** Whole addresses that are refused, or are none, whatever they would resolve to. */
+/** URLs that are refused or invalid, whatever they resolve to. */
 export const FORGED_URLS = [
   'http://user@8.8.8.8/',
   'http://user:password@8.8.8.8/',
@@ -129,7 +129,7 @@ export const FORGED_URLS = [
   'about:blank',
 ] as const;
 
-/** What a name server may say of a name, private among it. */
+/** Answers of a name server that contain private addresses. */
 export const LYING_ANSWERS = [
   ['127.0.0.1'],
   ['8.8.8.8', '127.0.0.1'],

@@ -40,7 +40,7 @@ const CALL: OutboundCall = {
   signal: new AbortController().signal,
 };
 
-/** Where somebody was about to connect to who may not. Nothing leaves: a check that fails is seen here. */
+/** Forbidden connection attempts, recorded here instead of leaving the machine. */
 const reached: unknown[] = [];
 const nowhere: Connect = ({ host, port: its }) => {
   reached.push(`${host} ${its}`);
@@ -49,7 +49,7 @@ const nowhere: Connect = ({ host, port: its }) => {
 const onlyHere: Connect = (to) =>
   to.host === '127.0.0.1' && to.port === port ? net.connect(to) : nowhere(to);
 
-/** May reach the test's own server, and that alone. */
+/** Returns an Outbound that may reach only the test's own server. */
 const outbound = (resolve: ResolveName = resolveName) =>
   new OutboundClient({
     allow: allowedDestinations.parse(`127.0.0.1:${port}`),
@@ -70,19 +70,19 @@ const html =
   (_request, response) =>
     response.writeHead(200, { 'content-type': 'text/html', ...headers }).end(body);
 
-describe('What is not public is refused before anything is sent', { tags: 'attack' }, () => {
+describe('non-public addresses', { tags: 'attack' }, () => {
   const refusals = ['URL_NOT_ALLOWED', 'INVALID_URL'];
 
   afterEach(() => expect(reached.splice(0)).toEqual([]));
 
-  test('each of 120 spellings and addresses, none of them twice', () => {
+  test('covers at least 120 different spellings and addresses', () => {
     expect(new Set([...FORGED_HOSTS, ...FORGED_URLS]).size).toBeGreaterThanOrEqual(120);
   });
 
-  test.each(FORGED_HOSTS)('http://%s', async (host) => {
+  test.each(FORGED_HOSTS)('refuses http://%s before a connection', async (host) => {
     const before = connections;
     for (const scheme of ['http', 'https']) {
-      // Neither on its usual port nor, where that is not the one address with its port, on ours.
+      // Refused on the default port and on the test server's port.
       expect(refusals).toContain(await codeOf(refusing().get(`${scheme}://${host}/`, CALL)));
       const onPort = refusing().get(`${scheme}://${host}:${port}/`, CALL);
       expect(refusals).toContain(await codeOf(onPort));
@@ -95,7 +95,7 @@ describe('What is not public is refused before anything is sent', { tags: 'attac
   });
 
   test.each(LYING_ANSWERS.map((addresses) => [addresses.join(', '), addresses] as const))(
-    'a name that is %s',
+    'refuses a name that resolves to %s',
     async (_text, addresses) => {
       const lying = refusing(() => Promise.resolve(addresses));
       expect(await codeOf(lying.get(`http://name.test:${port}/`, CALL))).toBe('URL_NOT_ALLOWED');
@@ -104,16 +104,16 @@ describe('What is not public is refused before anything is sent', { tags: 'attac
 
   const elsewhere = FORGED_URLS.filter((url) => !isWithin(url));
   test.each([...FORGED_HOSTS.map((host) => `http://${host}:1234/`), ...elsewhere])(
-    'a redirect to %j',
+    'refuses a redirect to %j',
     async (location) => {
-      // A header cannot hold the ends of lines, which no browser reads either.
+      // A header cannot contain line ends, and browsers ignore them in URLs.
       const sent = Buffer.from(location.replace(/[\n\t]/g, '')).toString('latin1');
       answer = redirect(sent);
       expect(refusals).toContain(await codeOf(outbound().get(here, CALL)));
     },
   );
 
-  test('a name that changes between two look-ups is looked up once for each connection', async () => {
+  test('resolves a name once per connection and refuses a changed answer', async () => {
     const told: string[] = [];
     const changing = outbound(() => {
       told.push('asked');
@@ -125,7 +125,7 @@ describe('What is not public is refused before anything is sent', { tags: 'attac
   });
 
   test.each(['http_proxy', 'HTTP_PROXY', 'ALL_PROXY'])(
-    'proxies of the environment are not asked: %s',
+    'ignores proxies of the environment: %s',
     async (name) => {
       answer = html('direct');
       vi.stubEnv(name, 'http://127.0.0.1:9');
@@ -135,7 +135,7 @@ describe('What is not public is refused before anything is sent', { tags: 'attac
     },
   );
 
-  test('what may be reached by its address is refused for all else as any other', async () => {
+  test('refuses forbidden ports, credentials and protocols of an allowed address', async () => {
     const allow = allowedDestinations.parse('127.0.0.0/8');
     const allowing = new OutboundClient({ allow, connect: nowhere });
     for (const url of ['http://127.0.0.1:22/', 'http://ada@127.0.0.1/', 'ftp://127.0.0.1/']) {
@@ -144,7 +144,7 @@ describe('What is not public is refused before anything is sent', { tags: 'attac
   });
 });
 
-/** Whether a redirect to it stays on its server, or goes to another's front page. */
+/** Reports whether a redirect to the URL stays on its server or leads to another public front page. */
 const isWithin = (url: string) => {
   const base = 'http://public.test/';
   return (
@@ -155,15 +155,15 @@ const isWithin = (url: string) => {
   );
 };
 
-describe('A page', () => {
-  test('is read by name, with its own host name told to its server', async () => {
+describe('page requests', () => {
+  test('reads a page by name and sends the server its host name', async () => {
     answer = (request, response) => html(request.headers.host ?? '')(request, response);
     const named = outbound(() => Promise.resolve(['127.0.0.1']));
     const { body, url } = await named.get(`http://name.test:${port}/a#b`, CALL);
     expect([body.toString(), url]).toEqual([`name.test:${port}`, `http://name.test:${port}/a`]);
   });
 
-  test('is read from the second address of its name when the first does not answer', async () => {
+  test('falls back to the second address of a name when the first does not answer', async () => {
     answer = html('second');
     const allow = allowedDestinations.parse('127.0.0.0/8');
     const free = net.createServer().listen(0, '127.0.0.2');
@@ -177,7 +177,7 @@ describe('A page', () => {
     expect(body.toString()).toBe('second');
   });
 
-  test('is found at the end of redirects, also of one in UTF-8', async () => {
+  test('follows redirects, including a location in UTF-8', async () => {
     answer = (request, response) => {
       if (request.url === '/') {
         const location = Buffer.from('/schöne/../ü').toString('latin1');
@@ -188,7 +188,7 @@ describe('A page', () => {
     expect((await outbound().get(here, CALL)).url).toBe(`${here}/%C3%BC`);
   });
 
-  test('is found at the end of a redirect in latin-1', async () => {
+  test('follows a redirect with a location in latin-1', async () => {
     answer = (request, response) =>
       request.url === '/'
         ? response.writeHead(302, { location: '/\u00fc' }).end()
@@ -196,7 +196,7 @@ describe('A page', () => {
     expect((await outbound().get(here, CALL)).url).toBe(`${here}/%C3%BC`);
   });
 
-  test.each([301, 302, 303, 307, 308])('is found where status %i leads', async (status) => {
+  test.each([301, 302, 303, 307, 308])('follows a redirect with status %i', async (status) => {
     answer = (request, response) =>
       request.url === '/'
         ? response.writeHead(status, { location: '/there' }).end()
@@ -204,7 +204,7 @@ describe('A page', () => {
     expect((await outbound().get(here, CALL)).url).toBe(`${here}/there`);
   });
 
-  test('is read where it is, whatever place it names beside', async () => {
+  test('ignores the location header of a successful response', async () => {
     answer = html('here', { location: '/there' });
     expect((await outbound().get(here, CALL)).url).toBe(`${here}/`);
   });
@@ -219,13 +219,13 @@ describe('A page', () => {
     ['gzip, br', zlib.brotliCompressSync(zlib.gzipSync(text))],
     ['identity', Buffer.from(text)],
     ['gzip', zlib.gzipSync(text).subarray(0, -4)],
-  ])('comes as %s', async (encoding, bytes) => {
+  ])('decodes a page compressed as %s', async (encoding, bytes) => {
     answer = html(bytes, { 'content-encoding': encoding });
     expect((await outbound().get(here, CALL)).body.toString()).toBe(text);
   });
 
-  // Node has it from 22.15 on.
-  test('comes as zstd where Node unpacks that, and else is told as what is not known', async () => {
+  // Node supports zstd from 22.15 on.
+  test('decodes zstd if Node supports it, and otherwise reports an unknown encoding', async () => {
     const isKnown = 'createZstdDecompress' in zlib;
     let accepted: string | undefined;
     const bytes = zstdFrame(text, 23);
@@ -244,7 +244,7 @@ describe('A page', () => {
     expect(accepted?.includes('zstd')).toBe(isKnown);
   });
 
-  test('of many pieces is unpacked without what Node takes for a leak', async () => {
+  test('decompresses many chunks without a leak warning from Node', async () => {
     const warnings: string[] = [];
     const note = (warning: Error) => warnings.push(warning.message);
     process.on('warning', note);
@@ -265,49 +265,49 @@ describe('A page', () => {
   });
 });
 
-test('a page that announces itself ten times is read', async () => {
+test('reads a page after ten informational responses', async () => {
   answer = announced(10);
   expect((await outbound().get(here, CALL)).body.toString()).toBe('found');
 });
 
-describe('A page is not read', () => {
+describe('unreadable pages', () => {
   const cases: readonly (readonly [string, string, RequestListener])[] = [
     ['that answers 404', 'UPSTREAM_STATUS', (_request, response) => response.writeHead(404).end()],
-    ['that is a picture', 'NOT_HTML', html('', { 'content-type': 'image/png' })],
-    ['that does not say what it is', 'NOT_HTML', (_request, response) => response.end('<p>')],
+    ['a picture', 'NOT_HTML', html('', { 'content-type': 'image/png' })],
+    ['a page without a content type', 'NOT_HTML', (_request, response) => response.end('<p>')],
     [
-      'that redirects nowhere',
+      'a redirect without a location',
       'UPSTREAM_STATUS',
       (_request, response) => response.writeHead(304).end(),
     ],
-    ['that redirects for ever', 'TOO_MANY_REDIRECTS', redirect('/')],
+    ['an endless redirect', 'TOO_MANY_REDIRECTS', redirect('/')],
     ['compressed as nobody does', 'BAD_ENCODING', html('', { 'content-encoding': 'rot13' })],
     ['compressed three times', 'BAD_ENCODING', html('', { 'content-encoding': 'gzip,gzip,gzip' })],
     ['not compressed as it says', 'BAD_ENCODING', html('<p>', { 'content-encoding': 'gzip' })],
     [
-      'whose zstd asks for 128 MB',
+      'a zstd frame that requires 128 MB',
       'BAD_ENCODING',
       html(zstdFrame('<p>', 27), { 'content-encoding': 'zstd' }),
     ],
     ['over a megabyte', 'TOO_LARGE', html(Buffer.alloc(1024 ** 2 + 1, 'a'))],
-    ['that breaks off', 'UNREACHABLE', html('<p>', { 'content-length': 100 })],
-    ['that asks for another protocol', 'UNREACHABLE', upgrade],
-    ['that announces itself eleven times', 'UNREACHABLE', announced(11)],
-    ['whose head is endless', 'UNREACHABLE', html('', { 'x-long': 'a'.repeat(70_000) })],
+    ['a truncated page', 'UNREACHABLE', html('<p>', { 'content-length': 100 })],
+    ['a switch to another protocol', 'UNREACHABLE', upgrade],
+    ['eleven informational responses', 'UNREACHABLE', announced(11)],
+    ['an endless header', 'UNREACHABLE', html('', { 'x-long': 'a'.repeat(70_000) })],
   ];
   test.each(cases)('%s', { tags: 'attack', timeout: 60_000 }, async (_what, code, listener) => {
     answer = listener;
     expect(await codeOf(outbound().get(here, CALL))).toBe(code);
   });
 
-  test('that unpacks to more than may be, however small it came', { tags: 'attack' }, async () => {
+  test('rejects a small page that decompresses beyond the limit', { tags: 'attack' }, async () => {
     const bomb = zlib.gzipSync(zlib.gzipSync(Buffer.alloc(50 * 1024 ** 2)));
     expect(bomb.length).toBeLessThan(1_000);
     answer = html(bomb, { 'content-encoding': 'gzip, gzip' });
     expect(await codeOf(outbound().get(here, CALL))).toBe('TOO_LARGE');
   });
 
-  test('that never ends when it is unpacked', { tags: 'attack' }, async () => {
+  test('rejects a page whose decompression never ends', { tags: 'attack' }, async () => {
     answer = (_request, response) => {
       const packed = zlib.createGzip();
       const zeros = setInterval(() => packed.write(Buffer.alloc(CALL.maxBytes / 4)), 10);
@@ -318,15 +318,19 @@ describe('A page is not read', () => {
     expect(await codeOf(outbound().get(here, CALL))).toBe('TOO_LARGE');
   });
 
-  test('that is small only when it is unpacked', { tags: 'attack' }, async () => {
-    const nothing = zlib.gzipSync('');
-    const many = Buffer.concat(Array<Buffer>(60_000).fill(nothing));
-    expect(many.length).toBeGreaterThan(CALL.maxBytes);
-    answer = html(many, { 'content-encoding': 'gzip' });
-    expect(await codeOf(outbound().get(here, CALL))).toBe('TOO_LARGE');
-  });
+  test(
+    'rejects a page over the limit that is small once decompressed',
+    { tags: 'attack' },
+    async () => {
+      const nothing = zlib.gzipSync('');
+      const many = Buffer.concat(Array<Buffer>(60_000).fill(nothing));
+      expect(many.length).toBeGreaterThan(CALL.maxBytes);
+      answer = html(many, { 'content-encoding': 'gzip' });
+      expect(await codeOf(outbound().get(here, CALL))).toBe('TOO_LARGE');
+    },
+  );
 
-  test('that is more than five redirects away, and is when it is five', async () => {
+  test('follows five redirects and rejects a sixth', async () => {
     answer = (request, response) => {
       const left = Number((request.url ?? '/').slice(1));
       if (left === 0) return html('found')(request, response);
@@ -336,7 +340,7 @@ describe('A page is not read', () => {
     expect(await codeOf(outbound().get(`${here}/6`, CALL))).toBe('TOO_MANY_REDIRECTS');
   });
 
-  test('of more than 8,192 characters in its address', async () => {
+  test('rejects a URL longer than 8,192 characters', async () => {
     answer = html('found');
     const start = `${here}/`;
     const long = start.padEnd(8_192, 'a');
@@ -344,7 +348,7 @@ describe('A page is not read', () => {
     expect(await codeOf(outbound().get(`${long}a`, CALL))).toBe('INVALID_URL');
   });
 
-  test('whose name has more than four addresses that do not answer', async () => {
+  test('tries at most four addresses of a name', async () => {
     answer = html('found');
     const silent = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5'];
     const allow = allowedDestinations.parse('127.0.0.0/8');
@@ -360,7 +364,7 @@ describe('A page is not read', () => {
   });
 
   test.each(['name.test', 'name.test.'])(
-    'of %s when it is another, and is told who that is',
+    'sends the TLS server name for %s and rejects a failed handshake',
     async (host) => {
       let asked = '';
       const secure = tls.createServer({
@@ -382,7 +386,7 @@ describe('A page is not read', () => {
     },
   );
 
-  test('of an address that a connection does not end at', { tags: 'attack' }, async () => {
+  test('rejects a connection that ends at another address', { tags: 'attack' }, async () => {
     answer = html('elsewhere');
     const before = requests;
     const astray = new OutboundClient({
@@ -393,40 +397,48 @@ describe('A page is not read', () => {
     expect(requests).toBe(before);
   });
 
-  test('of a host that never says a word, once its time is up', { tags: 'attack' }, async () => {
-    let tellMet = (): void => undefined;
-    const met = new Promise<void>((resolve) => (tellMet = resolve));
-    let ended: Promise<unknown> | undefined;
-    const silent = net.createServer((socket) => {
-      ended = once(socket, 'close');
-      // It has been greeted, and waits.
-      socket.on('error', () => undefined).once('data', tellMet);
-    });
-    await once(silent.listen(0, '127.0.0.1'), 'listening');
-    const { port: its } = silent.address() as AddressInfo;
-    const allow = allowedDestinations.parse(`127.0.0.1:${its}`);
-    const given = new AbortController();
-    const call = { ...CALL, signal: given.signal };
-    const reading = new OutboundClient({ allow }).get(`https://127.0.0.1:${its}/`, call);
-    void met.then(() => given.abort(new Error('time is up')));
-    await expect(reading).rejects.toThrow('time is up');
-    await ended;
-    await new Promise((resolve) => silent.close(resolve));
-  });
+  test(
+    'closes a connection at the deadline when the host stays silent',
+    { tags: 'attack' },
+    async () => {
+      let tellMet = (): void => undefined;
+      const met = new Promise<void>((resolve) => (tellMet = resolve));
+      let ended: Promise<unknown> | undefined;
+      const silent = net.createServer((socket) => {
+        ended = once(socket, 'close');
+        // The TLS greeting has arrived and stays unanswered.
+        socket.on('error', () => undefined).once('data', tellMet);
+      });
+      await once(silent.listen(0, '127.0.0.1'), 'listening');
+      const { port: its } = silent.address() as AddressInfo;
+      const allow = allowedDestinations.parse(`127.0.0.1:${its}`);
+      const given = new AbortController();
+      const call = { ...CALL, signal: given.signal };
+      const reading = new OutboundClient({ allow }).get(`https://127.0.0.1:${its}/`, call);
+      void met.then(() => given.abort(new Error('time is up')));
+      await expect(reading).rejects.toThrow('time is up');
+      await ended;
+      await new Promise((resolve) => silent.close(resolve));
+    },
+  );
 
-  test('that redirects and does not end: its connection does', { tags: 'attack' }, async () => {
-    let tellEnd = (_how: string): void => undefined;
-    const ended = new Promise<string>((resolve) => (tellEnd = resolve));
-    answer = (request, response) => {
-      if (request.url !== '/') return html('found')(request, response);
-      response.on('close', () => tellEnd('ended'));
-      return response.writeHead(302, { location: '/there' }).write('a');
-    };
-    expect((await outbound().get(here, CALL)).body.toString()).toBe('found');
-    expect(await ended).toBe('ended');
-  });
+  test(
+    'closes the connection of a redirect whose body never ends',
+    { tags: 'attack' },
+    async () => {
+      let tellEnd = (_how: string): void => undefined;
+      const ended = new Promise<string>((resolve) => (tellEnd = resolve));
+      answer = (request, response) => {
+        if (request.url !== '/') return html('found')(request, response);
+        response.on('close', () => tellEnd('ended'));
+        return response.writeHead(302, { location: '/there' }).write('a');
+      };
+      expect((await outbound().get(here, CALL)).body.toString()).toBe('found');
+      expect(await ended).toBe('ended');
+    },
+  );
 
-  test('that drips, once its time is up: its connection ends', { tags: 'attack' }, async () => {
+  test('closes the connection of a slow page at the deadline', { tags: 'attack' }, async () => {
     let tellEnd = (_how: string): void => undefined;
     const ended = new Promise<string>((resolve) => (tellEnd = resolve));
     answer = (_request, response) => {
@@ -444,7 +456,7 @@ describe('A page is not read', () => {
     expect(await ended).toBe('ended');
   });
 
-  test('that is not there, in words that name no address', async () => {
+  test('reports an unreachable host without its address', async () => {
     const free = net.createServer().listen(0, '127.0.0.1');
     await once(free, 'listening');
     const { port: closed } = free.address() as AddressInfo;
@@ -454,13 +466,17 @@ describe('A page is not read', () => {
     await expect(reading).rejects.toThrow(/^The host of the URL does not answer$/);
   });
 
-  test('whose name has no address', async () => {
+  test('rejects a name without addresses', async () => {
     const nowhere = outbound(() => Promise.resolve([]));
     expect(await codeOf(nowhere.get('http://name.test/', CALL))).toBe('UNREACHABLE');
   });
 });
 
-/** A frame of zstd that holds a text as it is. @param windowLog how much memory it asks for, as a power of two. */
+/**
+ * Builds a zstd frame that holds a text uncompressed.
+ *
+ * @param windowLog memory that the frame requires, as a power of two.
+ */
 function zstdFrame(text: string, windowLog: number): Buffer {
   const head = [0x28, 0xb5, 0x2f, 0xfd, 0, (windowLog - 10) << 3];
   const block = Buffer.alloc(3);
@@ -481,7 +497,7 @@ function upgrade(request: http.IncomingMessage): void {
 function announced(times: number): RequestListener {
   return (request, response) => {
     request.socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(times));
-    // Its answer comes by itself, so that what is said before is heard before.
+    // A delayed answer keeps the early responses separate from the final response.
     if (times <= 10) setTimeout(() => html('found')(request, response), 50);
   };
 }

@@ -34,7 +34,7 @@ const failing: [string, () => Promise<unknown>][] = [
   ],
 ];
 
-test.each(failing)('%s leaves nothing in the log of what was bound', async (_what, work) => {
+test.each(failing)('logs nothing of the bound values of %s', async (_what, work) => {
   const lines: string[] = [];
   const log = pino({ serializers: LOG_SERIALIZERS }, { write: (line) => lines.push(line) });
   const error: unknown = await work().catch((thrown: unknown) => thrown);

@@ -5,7 +5,10 @@ import { accountDeletionRuns } from '../../../temporal/row-runs.js';
 import { deleteAccountId, PLATFORM_TASK_QUEUE } from '../../../workflows/ids.js';
 import { IN_THIS_THREAD } from './in-this-thread.js';
 
-/** A worker for deletions of accounts that does this; nothing of a run is left in it when it ends. */
+/**
+ * Starts a worker for account deletions with these activities; it keeps no state of a run after the run
+ * ends.
+ */
 export function deletionWorker(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,
@@ -27,7 +30,7 @@ export function deletionWorker(
   });
 }
 
-/** The deletion of an account from its beginning to its end. */
+/** Runs the deletion of an account to its end. */
 export async function deleteAccount(
   environment: TestWorkflowEnvironment,
   bundle: WorkflowBundleWithSourceMap,

@@ -6,7 +6,7 @@ import type { cloneAgent } from '../../../workflows/clone-agent.js';
 import { cloneAgentId } from '../../../workflows/ids.js';
 import { runAlone } from './run-alone.js';
 
-/** The run that makes one clone, with a worker of its own. */
+/** Runs one clone with a worker of its own. */
 export async function cloneRun(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,

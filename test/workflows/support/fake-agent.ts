@@ -24,13 +24,13 @@ type DockerActivities = ContainerActivities & StartActivities & ReleaseActivitie
 export type ContainerStep = keyof DockerActivities;
 export type Step = ContainerStep | keyof (RecordActivities & ReleaseRecordActivities);
 
-/** What a step does instead of succeeding; it may still succeed by returning. */
+/** Behaviour of a step in place of success; it succeeds if it returns. */
 export type Misbehaviour = (attempt: number) => Promise<void> | void;
 
 /** Milliseconds between two checks of a healthy agent, as in production. */
 export const CHECK_INTERVAL_MS = 120_000;
 
-/** What brings an agent up, of all that was or was not there but its memory. */
+/** Steps that bring up an agent when everything but its memory may be missing. */
 export const BRING_UP: readonly string[] = [
   'reservePort',
   'createNetwork',
@@ -40,10 +40,10 @@ export const BRING_UP: readonly string[] = [
   'startContainer',
   'awaitReady',
 ];
-/** Asked for at the same time, so that they begin in any order. */
+/** Steps that are requested together and begin in any order. */
 const CONCURRENT = ['ensureImage', 'createVolume', 'requireVolume', 'createNetwork'];
 
-/** The defaults of the contract. */
+/** The default settings of the contract. */
 export const SETTINGS: WatchdogSettings = {
   startupFailureThreshold: 3,
   maxRepairAttempts: 2,
@@ -54,50 +54,50 @@ export const SETTINGS: WatchdogSettings = {
 };
 
 const FIRST_PORT = 40_000;
-/** For what hangs. */
+/** Milliseconds before a hanging wait fails. */
 const DEADLINE_MS = 150_000;
 
 /**
- * One agent's container and records, without Docker and a database: writes down every step that
- * workflows ask for, and fails where a test says so.
+ * The container and records of one agent, without Docker and a database. It records every step that
+ * workflows request and fails as a test specifies.
  */
 export class FakeAgent {
-  /** Steps in the order they began; `step#2` is the second attempt at the same one. */
+  /** Steps in the order they began; `step#2` is the second attempt of a step. */
   readonly steps: string[] = [];
   readonly begun: string[] = [];
   readonly finished: Pick<OperationEnd, 'id' | 'status' | 'error'>[] = [];
-  /** What the next check sees. */
+  /** Health that the next check returns. */
   health: ContainerHealth = 'healthy';
-  /** For how long it runs when its turn to start ends. */
+  /** Milliseconds that the container had run when its start step ended. */
   startTookMs = 0;
-  /** Whether the container can be started as it is. */
+  /** True if the container exists and can be started. */
   containerIsThere = true;
-  /** Whether the volume with its memory is there. */
+  /** True if the volume with the agent's memory exists. */
   memoryIsThere = true;
-  /** Whether its first memory is a copy of another agent's. */
+  /** True if the agent's first memory is a copy of another agent's. */
   isClone = false;
-  /** Whether the last replacement had a memory to put away. */
+  /** True if the last replacement retained an old memory. */
   keptMemory: boolean | undefined;
-  /** Whether an update brings another image than the one that runs. */
+  /** True if an update brings an image other than the running one. */
   imageIsNew = true;
-  /** How the container ended, when it has. */
+  /** Cause of death of a stopped container. */
   death: DeathCause = 'exit';
   checks = 0;
   readonly transitions: WatchdogTransition[] = [];
-  /** What its host did by itself, as it was written down. */
+  /** Transitions that the agent's host made by itself, as recorded. */
   readonly past: PastTransition[] = [];
-  /** The same, as looks tell it until it is taken in. */
+  /** Transitions that checks report until they are recorded in `past`. */
   toldPast: readonly PastTransition[] = [];
-  /** What the watchdog remembers, as it was written down last. */
+  /** The watchdog's memory as last recorded. */
   memory: WatchdogMemory | undefined;
-  /** What else the database knows. */
+  /** The agent's desired state in the database. */
   desired: 'running' | 'stopped' = 'running';
   provisioned = true;
   isGone = false;
-  /** What `beginOperation` answers, by operation; `begun` otherwise. */
+  /** Results of `beginOperation` by operation; `begun` by default. */
   readonly beginnings = new Map<string, 'withdrawn' | 'gone'>();
   #underWay = 0;
-  /** Whether two steps that touch the container ever ran at the same time. */
+  /** True if two steps that touch the container ever overlapped. */
   overlapped = false;
   readonly #misbehaviours = new Map<Step, Misbehaviour>();
 
@@ -113,10 +113,7 @@ export class FakeAgent {
     return this;
   }
 
-  /**
-   * The steps without the attempts after the first, and without the records' own. Those that begin
-   * together stand by name.
-   */
+  /** Steps without retries and records; steps that begin together are sorted by name. */
   get containerSteps(): string[] {
     const steps = this.steps.filter(
       (step) => !/#|^(record|begin|finish|watch|observe|takeUp)/.test(step),
@@ -133,14 +130,14 @@ export class FakeAgent {
     await this.until(`${step} is reached`, () => count() >= times);
   }
 
-  /** How the operation ended. */
+  /** Returns the final status of the operation. */
   async end(id: string): Promise<string | undefined> {
     const found = () => this.finished.find((operation) => operation.id === id);
     await this.until(`${id} is finished`, () => found() !== undefined);
     return found()?.status;
   }
 
-  /** Waits in real time; time inside workflows stands still unless a test moves it. */
+  /** Waits in real time; workflow time stands still unless a test moves it. */
   async until(what: string, holds: () => boolean, timeoutMs = DEADLINE_MS): Promise<void> {
     const held = await poll(() => Promise.resolve(holds() || undefined), {
       timeoutMs,
@@ -148,7 +145,7 @@ export class FakeAgent {
     });
     if (!held)
       throw new Error(
-        `Not seen that ${what}, but: ${this.steps.join(' ')}; ${this.states.join(', ')}`,
+        `Timed out waiting until ${what}; steps: ${this.steps.join(' ')}; states: ${this.states.join(', ')}`,
       );
   }
 
@@ -200,7 +197,7 @@ export class FakeAgent {
     };
   }
 
-  /** The states it went through, as written down. */
+  /** The recorded states in order. */
   get states(): string[] {
     return this.transitions.map(({ memory, cause }) => `${memory.state} (${cause})`);
   }
@@ -209,14 +206,14 @@ export class FakeAgent {
     if (!transition) return;
     const known = this.transitions.find(({ id }) => id === transition.id);
     if (known && known.memory.version < transition.memory.version) {
-      throw new Error('the id of a change is that of an older one'); // as the database does
+      throw new Error('a transition with this id is already recorded'); // as in the database
     }
     if (known) return;
     this.transitions.push(transition);
     this.memory = transition.memory;
   }
 
-  /** Waits in real time until the watchdog has written down these states, in this order. */
+  /** Waits in real time until the watchdog has recorded these states in this order. */
   async went(...states: string[]): Promise<void> {
     const tail = () => this.states.slice(-states.length).join();
     await this.until(`it goes ${states.join(', ')}`, () => tail() === states.join());
@@ -224,7 +221,7 @@ export class FakeAgent {
 
   port = 0;
 
-  /** On its host, whose networks they are. */
+  /** Port ranges that networks on the host occupy. */
   takenPlaces: PortRange[] = [];
 
   reserve(above: number, taken: readonly PortRange[]): number {
@@ -237,11 +234,11 @@ export class FakeAgent {
   }
 }
 
-/** How an activity fails that needs the volume. */
+/** Returns the failure of an activity that needs the missing volume. */
 const memoryMissing = () =>
   ApplicationFailure.nonRetryable('its memory is missing', 'MemoryMissingError');
 
-/** The activities of all agents of a test file, each routed to its fake. */
+/** Creates the activities for all agents of a test file; each call is routed to its fake. */
 export function fakeActivities(
   agentOf: (agent: AgentRef) => FakeAgent,
   settings: () => WatchdogSettings,

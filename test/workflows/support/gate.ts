@@ -1,4 +1,4 @@
-/** Holds up whoever passes until it is opened. */
+/** A barrier that blocks every caller until it is opened. */
 export class Gate {
   open: () => void = () => undefined;
   readonly opened = new Promise<void>((resolve) => {

@@ -11,24 +11,24 @@ import { sendHeartbeatsId, heartbeatsTaskQueue } from '../../../workflows/ids.js
 import type { HeartbeatCount, sendHeartbeats } from '../../../workflows/send-heartbeats.js';
 import { IN_THIS_THREAD } from './in-this-thread.js';
 
-/** The one host with a worker. */
+/** The only host with a worker. */
 export const HOST = 'lab';
 
-/** Of its own, beside the one of a `WorkflowLab` on the same server. */
+/** A separate queue from that of a `WorkflowLab` on the same server. */
 const TASK_QUEUE = 'heartbeat-lab';
 
 const USER = 'user';
 
-/** The agents of one user, without hosts and a database, and workers for what sends them heartbeats. */
+/** The agents of one user, without hosts and a database, with workers that send them heartbeats. */
 export class HeartbeatLab {
-  /** Ids of the agents that were asked, in that order. */
+  /** Ids of the agents that were called, in order. */
   readonly asked: string[] = [];
-  /** The most that were ever asked at the same time. */
+  /** The highest number of concurrent calls. */
   mostAtOnce = 0;
   wanted = true;
   agents: readonly AgentRef[] = [];
   pageSize = 50;
-  /** Agents that fail, by id. */
+  /** Ids of agents that fail. */
   readonly failing = new Set<string>();
   #underWay = 0;
   #workers: Worker[] = [];
@@ -73,7 +73,7 @@ export class HeartbeatLab {
     return lab;
   }
 
-  /** Agents of the user on a host. */
+  /** Creates agents of the user on a host. */
   newAgents(count: number, host = HOST): AgentRef[] {
     return Array.from({ length: count }, (_, number) => ({
       agentId: `${host}-${String(number).padStart(4, '0')}`,
@@ -82,7 +82,7 @@ export class HeartbeatLab {
     }));
   }
 
-  /** One heartbeat, and the id by which its runs are found. */
+  /** Sends one heartbeat and returns the id that identifies its runs. */
   async send(workflowId = `${sendHeartbeatsId(USER)}-${randomUUID()}`): Promise<{
     readonly count: HeartbeatCount;
     readonly workflowId: string;
@@ -114,7 +114,7 @@ export class HeartbeatLab {
   async #ask({ agentId }: AgentRef): Promise<'answered'> {
     this.asked.push(agentId);
     this.mostAtOnce = Math.max(this.mostAtOnce, ++this.#underWay);
-    // Until what is asked at the same time has begun.
+    // Lets concurrent calls begin.
     await new Promise((resolve) => setTimeout(resolve, 20));
     this.#underWay--;
     if (this.failing.has(agentId)) throw ApplicationFailure.retryable('It does not answer');

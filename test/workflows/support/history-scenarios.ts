@@ -3,10 +3,10 @@ import type { FakeAgent } from './fake-agent.js';
 import { refuse, untilCancelled } from './misbehaviours.js';
 import { provisioningOf, type Supervised, type WorkflowLab } from './workflow-lab.js';
 
-/** Plays a part of an agent's life, to its end. */
+/** Plays a part of an agent's life to its end. */
 type Scenario = (lab: WorkflowLab, agent: FakeAgent) => Promise<void>;
 
-/** Between them, they take every way through the workflows that leaves different events. */
+/** Scenarios that together cover every path that leaves different events in a history. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'whole-life': async (lab, agent) => {
     const supervisor = await lab.supervise(agent, provisioningOf('provision'));
@@ -86,7 +86,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       agent.health = 'healthy';
     });
     await supervisor.containerEnded();
-    // A real server: the pause and the grace of a repair are waited for.
+    // The server is real: the pause and the grace period of a repair take real time.
     await agent.until('it is repaired', () => agent.states.includes('running (repaired)'));
 
     agent.health = 'stopped';
@@ -100,7 +100,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
 };
 
-/** A deletion that takes over from an operation in the middle of a step. */
+/** Returns a scenario of a deletion that takes over from an operation during a step. */
 function during(
   kind: Exclude<RequestedKind, 'delete'>,
   step: 'stopContainer' | 'awaitReady',
@@ -121,8 +121,9 @@ async function deleted(supervisor: Supervised, agent: FakeAgent): Promise<void> 
   await supervisor.ended();
 }
 
-/** What ended otherwise than it should is not kept. */
+/** Throws unless the operation ended with this status: a wrong history must not be stored. */
 async function finished(agent: FakeAgent, id: string, status: string): Promise<void> {
   const ended = await agent.end(id);
-  if (ended !== status) throw new Error(`${id} has ${ended ?? 'not ended'}, instead of ${status}`);
+  if (ended !== status)
+    throw new Error(`operation ${id} has status ${ended ?? 'pending'}, expected ${status}`);
 }

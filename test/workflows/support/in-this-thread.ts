@@ -1,2 +1,2 @@
-/** Of a worker that runs workflows: a thread of its own for them costs each test half a second of processor. */
+/** Worker options that run workflows in this thread: a separate thread costs each test 0.5 s of CPU. */
 export const IN_THIS_THREAD = { debugMode: true } as const;

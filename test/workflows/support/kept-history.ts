@@ -3,16 +3,16 @@ import proto from '@temporalio/proto';
 
 const { History: HistoryMessage } = proto.temporal.api.history.v1;
 
-/** What tells of the machine that the history was recorded on, and is never looked at in a replay. */
+/** Event fields that identify the recording machine; a replay never reads them. */
 const OF_THE_MACHINE: Readonly<Record<string, string>> = {
   identity: 'recorder',
   stackTrace: '',
 };
 
 /**
- * The history as text to be kept, an event a line, without hosts and paths. It is the message field
- * by field: the SDK's own JSON needs one protobufjs for all of its packages, which an install does
- * not give.
+ * Converts a history to text for storage, one event a line, without hosts and paths. It maps the message
+ * field by field: the SDK's own JSON needs one protobufjs for all of its packages, which an install does
+ * not provide.
  */
 export function historyToText(history: History): string {
   const { events } = HistoryMessage.toObject(HistoryMessage.fromObject(history), {
@@ -26,7 +26,7 @@ export function historyToText(history: History): string {
   return `{"events":[\n${lines.join(',\n')}\n]}\n`;
 }
 
-/** Reads what {@link historyToText} has made. */
+/** Parses the output of {@link historyToText}. */
 export function historyFromText(text: string): History {
   return HistoryMessage.fromObject(JSON.parse(text));
 }

@@ -3,12 +3,12 @@ import { WorkflowNotFoundError } from '@temporalio/common';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { wakeSignal } from '../../../workflows/chain-signer-messages.js';
 
-/** What became of a signal that came when its workflow had ended. */
+/** The outcome of a signal to a workflow that had already ended. */
 export interface LateSignal {
   readonly isRefused: boolean;
-  /** Of the last run of its id. */
+  /** Status of the last run with the workflow's id. */
   readonly status: WorkflowExecutionStatusName;
-  /** Whether there has been another run since. */
+  /** True if a new run was started after the signal. */
   readonly isBack: boolean;
 }
 
@@ -30,5 +30,5 @@ export async function signalLate(
   return { isRefused, status: last.status.name, isBack: last.runId !== runId };
 }
 
-/** As it is to be. */
+/** The expected outcome. */
 export const STAYS_ENDED: LateSignal = { isRefused: true, status: 'COMPLETED', isBack: false };

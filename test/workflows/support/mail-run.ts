@@ -7,7 +7,7 @@ import { MAIL_TASK_QUEUE, sendMailId } from '../../../workflows/ids.js';
 import type { sendMail } from '../../../workflows/send-mail.js';
 import { runAlone } from './run-alone.js';
 
-/** The run of one mail, with workers of its own. */
+/** Runs one mail with workers of its own. */
 export async function mailRun(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,

@@ -2,24 +2,24 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { Misbehaviour } from './fake-agent.js';
 
-/** A failure that no other attempt mends, as activities tell it. */
+/** Fails permanently, with the failure that activities throw. */
 export const refuse =
   (type = 'RefusedError'): Misbehaviour =>
   () => {
     throw ApplicationFailure.nonRetryable(`refused: ${type}`, type);
   };
 
-/** A failure that another attempt may mend: of the first attempts, or of all. */
+/** Fails in a retryable way, for the first attempts or for all. */
 export const stumble =
   (attempts = Number.POSITIVE_INFINITY): Misbehaviour =>
   (attempt) => {
     if (attempt <= attempts) throw ApplicationFailure.retryable('stumbled', 'StumbledError');
   };
 
-/** Goes on, and says so, until it is cancelled; then ends as cancelled. */
+/** Sends heartbeats until it is cancelled, then ends as cancelled. */
 export const untilCancelled: Misbehaviour = () => heartbeatUntilCancelled();
 
-/** The same, but fails of it, as a call to a Docker daemon does that is cut off. */
+/** Sends heartbeats until it is cancelled, then fails, as an aborted Docker call does. */
 export const failWhenCancelled: Misbehaviour = async () => {
   try {
     await heartbeatUntilCancelled();
@@ -28,7 +28,7 @@ export const failWhenCancelled: Misbehaviour = async () => {
   }
 };
 
-/** Neither ends nor says anything: whoever asked has to give up on it. */
+/** Never ends and sends no heartbeats: the caller has to time out. */
 export const hang: Misbehaviour = () => Context.current().cancelled;
 
 async function heartbeatUntilCancelled(): Promise<void> {

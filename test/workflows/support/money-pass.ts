@@ -12,10 +12,10 @@ interface Passes {
   readonly checkLedger: typeof checkLedger;
 }
 
-/** What passes over money ask for. */
+/** Activities of the money passes. */
 export type MoneyPassActivities = MoneyActivities & Pick<SettlementActivities, 'closeAgedSessions'>;
 
-/** One pass over money, with a worker of its own that does this. */
+/** Runs one money pass with a worker of its own. */
 export async function moneyPass<Name extends keyof Passes>(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,
@@ -27,5 +27,5 @@ export async function moneyPass<Name extends keyof Passes>(
   const result = await runAlone(environment, workflowBundle, alone, (workflows, started) =>
     workflows.execute(workflow, started),
   );
-  return { workflowId, result: result as Awaited<ReturnType<Passes[Name]>> }; // of that workflow
+  return { workflowId, result: result as Awaited<ReturnType<Passes[Name]>> }; // the result type of this workflow
 }

@@ -2,7 +2,7 @@ import { WorkflowFailedError } from '@temporalio/client';
 import type { ContainerStep, FakeAgent } from './fake-agent.js';
 
 export const UNDO_PORT: readonly string[] = ['releasePort'];
-/** All that undoes a provisioning, in the order it has to happen. */
+/** Steps that undo a provisioning, in the required order. */
 export const UNDO_ALL: readonly string[] = [
   'removeContainer',
   'removeNetwork',
@@ -10,7 +10,7 @@ export const UNDO_ALL: readonly string[] = [
   'releasePort',
 ];
 
-/** Every step on a container. */
+/** All steps on a container. */
 export const CONTAINER_STEPS: readonly ContainerStep[] = [
   'ensureImage',
   'createVolume',
@@ -20,11 +20,11 @@ export const CONTAINER_STEPS: readonly ContainerStep[] = [
   'awaitReady',
 ];
 
-/** What was undone, each once, however often it was tried. */
+/** Returns the undone steps, each once, without retries. */
 export const undone = (agent: FakeAgent): string[] =>
   agent.containerSteps.filter((step) => UNDO_ALL.includes(step));
 
-/** What a run failed of; nothing when it succeeded. */
+/** Returns the failure of a run; undefined if the run succeeded. */
 export async function failureOf(run: { result(): Promise<unknown> }): Promise<unknown> {
   try {
     await run.result();

@@ -3,7 +3,7 @@ import { findTemporalCli } from '../../../dev/temporal/temporal-binary.js';
 import { readSettings } from '../../../dev/settings.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../../workflows/search-attributes.js';
 
-/** A real server, for what the one that skips time does not do as it does: time passes. */
+/** Starts a real server, for behaviour that the time-skipping server does not reproduce: time passes. */
 export async function realServer(): Promise<TestWorkflowEnvironment> {
   const cli = await findTemporalCli(readSettings(process.env));
   return TestWorkflowEnvironment.createLocal({

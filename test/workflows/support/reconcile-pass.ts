@@ -7,7 +7,7 @@ import { containersTaskQueue } from '../../../workflows/ids.js';
 import type { HostReconciled, reconcileHost } from '../../../workflows/reconcile-host.js';
 import { runAlone } from './run-alone.js';
 
-/** All is well with the agents' supervisors. */
+/** The result when every supervisor is running. */
 export const ALL_MOVE: SupervisionFound = {
   missing: 0,
   stuck: 0,
@@ -16,7 +16,7 @@ export const ALL_MOVE: SupervisionFound = {
   unseen: [],
 };
 
-/** One pass over a host that finds what it is given to find. */
+/** Runs one pass over a host with these findings. */
 export async function reconcilePass(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,

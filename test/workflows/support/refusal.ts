@@ -1,7 +1,7 @@
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 
-/** The type of the failure with which an update was refused; undefined when it was admitted. */
+/** Returns the failure type of a refused update; undefined if the update was accepted. */
 export async function refusalOf(update: Promise<unknown>): Promise<string | null | undefined> {
   try {
     await update;

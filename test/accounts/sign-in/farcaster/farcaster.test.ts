@@ -22,7 +22,7 @@ let chain: TestChain;
 let server: QuickAuthStub;
 let tokens: FarcasterTokens;
 let listener: TestListener;
-/** Nobody has had it before. */
+/** A Farcaster id that no earlier test has used. */
 let fid = 0;
 
 const quickAuthOf = (stub: QuickAuthStub) => new QuickAuth({ server: stub.url, domain: DOMAIN });
@@ -63,7 +63,7 @@ const age = (interval: string) =>
 const HOUR_MS = 3_600_000;
 
 describe.each(['verify', 'refresh'])('GET %s', (path) => {
-  test('says what POST takes', async () => {
+  test('a GET describes the POST', async () => {
     const { status, body } = await call(listener.url, 'GET', `/api/auth/farcaster/${path}`);
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -76,7 +76,7 @@ describe.each(['verify', 'refresh'])('GET %s', (path) => {
 });
 
 describe('verify', () => {
-  test('gives a token of ours for one of Quick Auth, and a new one for that', async () => {
+  test('exchanges a Quick Auth token for a platform token, which is then refreshed', async () => {
     const verified = await post('verify', { token: await server.token(fid) });
     expect(verified.status).toBe(200);
     const shape = { success: true, fid, token: expect.any(String), expiresAt: expect.any(String) };
@@ -91,12 +91,12 @@ describe('verify', () => {
     expect((await post('refresh', { token: refreshed.body.token })).status).toBe(200);
   });
 
-  test('signs nobody in', async () => {
+  test('verifies without signing in', async () => {
     const { headers } = await post('verify', { token: await server.token(fid) });
     expect(headers.get('set-cookie')).toBeNull();
   });
 
-  test('looks for the platform token in the wallet that the proof names, and no other', async () => {
+  test('checks for the platform token only in the wallet that the proof names', async () => {
     const { address } = chain.account(5);
     const token = await server.token(fid, { claims: { address } });
     const verified = await post('verify', { token, gate: true });
@@ -110,7 +110,7 @@ describe('verify', () => {
     expect((await post('verify', another)).body.tokenGating).toBeNull();
   });
 
-  test('keeps a token good that the chain was away for', async () => {
+  test('keeps a token valid if the chain was unavailable', async () => {
     const address = `0x${'1'.repeat(40)}` as const;
     const { token } = await tokens.issue({ fid, address });
     const platformToken = { address: PATH_USD, rpcUrl: undefined, chainId: 1, threshold: '1' };
@@ -130,7 +130,7 @@ describe('verify', () => {
     }
   });
 
-  test.each(['verify', 'refresh'] as const)('%s without a token is a 400', async (path) => {
+  test.each(['verify', 'refresh'] as const)('answers %s without a token with 400', async (path) => {
     expect((await post(path, {})).status).toBe(400);
     expect((await post(path, { token: '' })).status).toBe(400);
     expect((await post(path, { token: 7 })).status).toBe(400);
@@ -150,13 +150,13 @@ describe('verify', () => {
     ['one signed by nobody', () => unsigned(fid)],
     ['one with the public key as a secret', () => withPublicKeyAsSecret(fid)],
     ['one that was changed', async () => changed(await server.token(fid))],
-  ])('refuses %s', async (_, token) => {
+  ])('verify refuses %s', async (_, token) => {
     const { status, body } = await post('verify', { token: await token() });
     expect([status, body]).toEqual([401, { error: 'Invalid Farcaster token' }]);
     expect(await rows()).toEqual([]);
   });
 
-  test('takes a number that is written as text', async () => {
+  test('accepts a number that is written as text', async () => {
     const token = await server.token(fid, { claims: { sub: String(fid) } });
     expect((await post('verify', { token })).body.fid).toBe(fid);
   });
@@ -182,8 +182,8 @@ function changed(token: string): string {
   return [header, base64(payload), signature].join('.');
 }
 
-describe('the keys of the server', () => {
-  test('are asked for once, whatever names of keys are made up', async () => {
+describe('the keys of the Quick Auth server', () => {
+  test('keys are requested once, even for tokens with made-up key names', async () => {
     const stub = await startQuickAuth();
     try {
       const quickAuth = quickAuthOf(stub);
@@ -205,7 +205,7 @@ describe('the keys of the server', () => {
     [302, '{"keys":[]}'],
     [200, 'nothing of the kind'],
     [200, JSON.stringify({ keys: [], filler: 'x'.repeat(100_000) })],
-  ])('that are a %d of %.20s cannot be had', async (status, body) => {
+  ])('keys are unavailable after an answer of %d with %.20s', async (status, body) => {
     const stub = await startQuickAuth();
     try {
       stub.answer(status, body);
@@ -216,7 +216,7 @@ describe('the keys of the server', () => {
     }
   });
 
-  test('are a 503 while the server is away', async () => {
+  test('verify answers 503 while the key server is unavailable', async () => {
     const stub = await startQuickAuth();
     const token = await stub.token(fid);
     await stub.close();
@@ -233,14 +233,14 @@ describe('the keys of the server', () => {
   });
 });
 
-describe('a token of ours', () => {
-  test('is stored as a hash', async () => {
+describe('a platform token', () => {
+  test('a platform token is stored as a hash', async () => {
     const token = await newToken();
     expect(JSON.stringify(await rows())).not.toContain(token);
     expect(JSON.stringify(await rows())).not.toContain(token.slice(24));
   });
 
-  test('that was changed for a new one and comes again ends that one too', async () => {
+  test('refreshing a used token again revokes its successor too', async () => {
     const first = await newToken();
     const second = (await tokens.refresh(first))?.token ?? '';
     expect(await tokens.find(second)).toMatchObject({ fid });
@@ -250,21 +250,21 @@ describe('a token of ours', () => {
     expect(await rows()).toEqual([]);
   });
 
-  test('that was changed ends its chain also where it is only shown', async () => {
+  test('showing a used token revokes its whole chain', async () => {
     const first = await newToken();
     const second = (await tokens.refresh(first))?.token ?? '';
     expect(await tokens.find(first)).toBeUndefined();
     expect(await tokens.find(second)).toBeUndefined();
   });
 
-  test('leaves other proofs of the same account alone', async () => {
+  test('a reused token leaves other proofs of the account valid', async () => {
     const [first, other] = [await newToken(), await newToken()];
     await tokens.refresh(first);
     await tokens.refresh(first);
     expect(await tokens.find(other)).toMatchObject({ fid });
   });
 
-  test('is changed once: of 50 at once in two processes one wins', async () => {
+  test('a token is refreshed once: one of 50 concurrent attempts in two processes wins', async () => {
     const elsewhere = new Database(database.url, { maxConnections: 5 });
     try {
       const processes = [tokens, new FarcasterTokens(elsewhere)];
@@ -279,14 +279,14 @@ describe('a token of ours', () => {
     }
   });
 
-  test('ends after an hour', async () => {
+  test('a token expires after an hour', async () => {
     const token = await newToken();
     await age('61 minutes');
     expect(await tokens.find(token)).toBeUndefined();
     expect(await tokens.refresh(token)).toBeUndefined();
   });
 
-  test('is changed for none that is good beyond 30 days after the proof', async () => {
+  test('a token is never refreshed beyond 30 days after the proof', async () => {
     const first = await newToken();
     await queryRows(
       database.ownerUrl,
@@ -298,7 +298,7 @@ describe('a token of ours', () => {
     expect(await tokens.refresh(second?.token ?? '')).toBeUndefined();
   });
 
-  test('of one account is kept 20 times, whatever comes', async () => {
+  test('an account keeps its 20 latest tokens', async () => {
     const oldest = await newToken();
     for (let n = 0; n < 20; n++) await newToken();
     expect(await rows()).toHaveLength(20);
@@ -306,7 +306,7 @@ describe('a token of ours', () => {
   });
 
   test.each(['', 'x'.repeat(64), 'x'.repeat(63), `${'x'.repeat(64)}\n`])(
-    'is not %j',
+    'a token cannot be %j',
     async (token) => {
       expect(await tokens.find(token)).toBeUndefined();
       expect(await tokens.refresh(token)).toBeUndefined();

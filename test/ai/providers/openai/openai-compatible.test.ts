@@ -17,7 +17,7 @@ const SAID = 'Hello, my key is sk-test';
 const bodyOf = (name: ProviderName, request: ChatRequest, baseUrl = AT.baseUrl) =>
   JSON.parse(openAiCompatible(name).request({ ...AT, baseUrl }, request).body);
 
-/** The failure that this throws: never with anything in it that was said. */
+/** Returns the failure that `work` throws, after checking that it contains nothing of the provider's text. */
 function failureOf(work: () => unknown): ProviderError {
   try {
     work();
@@ -26,11 +26,11 @@ function failureOf(work: () => unknown): ProviderError {
     expect(`${error.message} ${String(error.cause)}`).not.toContain('sk-test');
     return error;
   }
-  throw new Error('nothing was thrown');
+  throw new Error('no error was thrown');
 }
 
-describe('a request', () => {
-  test('goes on as it came, with the key where there is one', () => {
+describe('request', () => {
+  test('a request is passed through unchanged, with the key if the provider has one', () => {
     const request = { ...REQUEST, tools: [{ type: 'function' }], logit_bias: { 50256: -100 } };
     const { groq } = { groq: openAiCompatible('groq') };
     expect(groq.request(AT, request)).toEqual({
@@ -43,7 +43,7 @@ describe('a request', () => {
   });
 
   test.each([undefined, null, 'x', { include_usage: false, include_obfuscation: true }])(
-    'for a stream asks what is used, whatever stream_options says: %j',
+    "a stream requests the usage whatever the client's stream_options: %j",
     (options) => {
       const body = bodyOf('openai', { ...REQUEST, stream: true, stream_options: options });
       expect(body.stream_options).toMatchObject({ include_usage: true });
@@ -58,40 +58,45 @@ describe('a request', () => {
     ['groq', ['include_reasoning', 'reasoning_format']],
     ['openai', ['top_k', 'chat_template_kwargs']],
     ['minimax', ['reasoning_split']],
-  ])('to %s has what it takes, and nothing that costs more', (name, own) => {
-    const all = [
-      'reasoning',
-      'include_reasoning',
-      'top_k',
-      'reasoning_format',
-      'chat_template_kwargs',
-      'reasoning_split',
-      'generationConfig',
-      'thinking',
-    ];
-    const charged = [
-      'models',
-      'route',
-      'plugins',
-      'provider',
-      'preset',
-      'transforms',
-      'web_search_options',
-      'service_tier',
-      'store',
-      'search_settings',
-      'audio',
-      'prediction',
-      '__proto__',
-    ];
-    const fields = Object.fromEntries([...all, ...charged].map((field) => [field, { x: 1 }]));
-    expect(Object.keys(bodyOf(name, { ...REQUEST, ...fields })).toSorted()).toEqual(
-      [...Object.keys(REQUEST), ...own].toSorted(),
-    );
-    expect(bodyOf('openai', { ...REQUEST, ...fields }, PROVIDER_BASE_URLS.openai)).toEqual(REQUEST);
-  });
+  ])(
+    'a request to %s keeps the fields that it supports and drops those that cost more',
+    (name, own) => {
+      const all = [
+        'reasoning',
+        'include_reasoning',
+        'top_k',
+        'reasoning_format',
+        'chat_template_kwargs',
+        'reasoning_split',
+        'generationConfig',
+        'thinking',
+      ];
+      const charged = [
+        'models',
+        'route',
+        'plugins',
+        'provider',
+        'preset',
+        'transforms',
+        'web_search_options',
+        'service_tier',
+        'store',
+        'search_settings',
+        'audio',
+        'prediction',
+        '__proto__',
+      ];
+      const fields = Object.fromEntries([...all, ...charged].map((field) => [field, { x: 1 }]));
+      expect(Object.keys(bodyOf(name, { ...REQUEST, ...fields })).toSorted()).toEqual(
+        [...Object.keys(REQUEST), ...own].toSorted(),
+      );
+      expect(bodyOf('openai', { ...REQUEST, ...fields }, PROVIDER_BASE_URLS.openai)).toEqual(
+        REQUEST,
+      );
+    },
+  );
 
-  test("bounds the answer as OpenAI's own models take it, and others by the old name", () => {
+  test('the limit is sent as max_completion_tokens to OpenAI and as max_tokens to others', () => {
     const own = PROVIDER_BASE_URLS.openai;
     const bounded = { ...REQUEST, max_tokens: 7 };
     expect(bodyOf('openai', bounded, own)).toEqual({ ...REQUEST, max_completion_tokens: 7 });
@@ -115,8 +120,8 @@ const whole = (more: object = {}, message: object = { role: 'assistant', content
 
 const read = (name: ProviderName, text: string) => openAiCompatible(name).readAnswer(text, REQUEST);
 
-describe('a whole answer', () => {
-  test('is told as it came, with what it used', () => {
+describe('whole answer', () => {
+  test('an answer is returned unchanged, with its usage', () => {
     const text = whole({ x_unknown: [1], system_fingerprint: null });
     expect(read('openai', text)).toEqual({
       json: text,
@@ -126,7 +131,7 @@ describe('a whole answer', () => {
     });
   });
 
-  test('has as many bytes as are said in all of its answers, thoughts and calls', () => {
+  test("an answer's bytes are those of all its choices' texts, reasoning and calls", () => {
     const call = { id: 'c', type: 'function', function: { name: 'see', arguments: '{"é":1}' } };
     const choice = (message: object) => ({ index: 0, message, finish_reason: 'stop' });
     const choices = [
@@ -136,7 +141,7 @@ describe('a whole answer', () => {
     expect(read('openrouter', whole({ choices })).bytes).toBe(2 + 2 + 2 + 3 + 3 + 8);
   });
 
-  test('may have no text, where it calls tools', () => {
+  test('an answer with tool calls may have no text', () => {
     expect(read('groq', whole({}, { content: null, tool_calls: [{}] })).content).toBe('');
     expect(read('groq', whole({}, { tool_calls: [{}] })).content).toBe('');
   });
@@ -149,11 +154,11 @@ describe('a whole answer', () => {
     { prompt_tokens: -1, completion_tokens: 2 },
     { prompt_tokens: 1.5, completion_tokens: 2 },
     { prompt_tokens: '1', completion_tokens: 2 },
-  ])('is good although it tells no usage that makes sense: %j', (usage) => {
+  ])('an answer with a missing or malformed usage is accepted: %j', (usage) => {
     expect(read('openai', whole({ usage }))).toMatchObject({ content: 'Hi', usage: undefined });
   });
 
-  test('may say that nothing is wrong', () => {
+  test('an answer may contain an error field that reports no error', () => {
     const base = { base_resp: { status_code: 0, status_msg: 'success' }, error: null };
     expect(read('minimax', whole(base)).content).toBe('Hi');
   });
@@ -169,7 +174,7 @@ describe('a whole answer', () => {
     '{"choices":[]}',
     '{"choices":[{}]}',
     '<html>',
-  ])('that makes no sense is garbage: %j', (text) => {
+  ])('a malformed answer is garbage: %j', (text) => {
     expect(failureOf(() => read('openai', text)).failure).toBe('garbage');
   });
 
@@ -200,11 +205,11 @@ describe('a whole answer', () => {
     ['minimax', { base_resp: { status_code: 1027 } }, 'refused'],
     ['minimax', { base_resp: { status_code: 2013 } }, 'bad_request'],
     ['minimax', { base_resp: { status_code: 9999 } }, 'overloaded'],
-  ])('of %s under 200 with an error inside is none: %j', (name, body, failure) => {
+  ])('an error inside an answer of %s with status 200 is a failure: %j', (name, body, failure) => {
     expect(failureOf(() => read(name, JSON.stringify(body))).failure).toBe(failure);
   });
 
-  test('beside an error is none', () => {
+  test('an answer beside an error is a failure', () => {
     const error = { code: 500, message: SAID };
     expect(failureOf(() => read('openrouter', whole({ error }))).failure).toBe('overloaded');
     const base = { base_resp: { status_code: 1027 } };
@@ -224,10 +229,10 @@ function stream(name: ProviderName, events: readonly string[], request: object =
   return { chunks, ended, over, usage };
 }
 
-describe('a stream', () => {
+describe('stream', () => {
   const used = { inputTokens: 12, outputTokens: 34 };
 
-  test('is told chunk by chunk; the usage is ours alone unless it was asked for', () => {
+  test('a stream is passed on chunk by chunk, the usage only if the client requests it', () => {
     const events = [delta('H'), delta('i', { x: [1] }), END, USED, '[DONE]'];
     const told = { ended: true, over: true, usage: used };
     expect(stream('openai', events)).toEqual({ ...told, chunks: events.slice(0, 3) });
@@ -238,7 +243,7 @@ describe('a stream', () => {
     expect(stream('openai', events, asking)).toEqual({ ...told, chunks: events.slice(0, 4) });
   });
 
-  test('counts the bytes of what is said in it', () => {
+  test('a stream counts the bytes of its texts, reasoning and calls', () => {
     const reader = openAiCompatible('openai').openStream(REQUEST);
     const calls = [{ index: 0, function: { arguments: '{"a":' } }];
     const pieces = [{ content: 'é' }, { reasoning_content: 'ab' }, { tool_calls: calls }, {}, null];
@@ -248,7 +253,7 @@ describe('a stream', () => {
     expect(reader.bytes).toBe(2 + 2 + 5);
   });
 
-  test("finds the usage in Groq's place, and beside a last piece of text", () => {
+  test("a stream's usage is found in Groq's field, and beside a last piece of text", () => {
     const last = delta('', { x_groq: { id: 'req', usage: USAGE } });
     expect(stream('groq', [delta('Hi'), last, '[DONE]'])).toMatchObject({
       chunks: [delta('Hi'), last],
@@ -258,19 +263,19 @@ describe('a stream', () => {
     expect(stream('openrouter', [beside])).toMatchObject({ chunks: [beside], usage: used });
   });
 
-  test('keeps the last usage that makes sense', () => {
+  test('a stream keeps the last valid usage', () => {
     const events = [USED, delta('H', { usage: null }), delta('i', { usage: { total_tokens: 1 } })];
     expect(stream('minimax', events)).toMatchObject({ usage: used });
   });
 
-  test('is whole with [DONE] or with a reason to finish, and not before', () => {
+  test('a stream is complete with [DONE] or a finish reason, and not before', () => {
     expect(stream('openai', [delta('H')])).toMatchObject({ ended: false, over: false });
     expect(stream('openai', [delta('H'), END])).toMatchObject({ ended: true, over: false });
     expect(stream('openai', [delta('H'), '[DONE]'])).toMatchObject({ ended: true, over: true });
   });
 
   test.each(['', '{', 'null', '"x"', '[]', 'sk-test', '{"choices":{}}', '{"choices":[1]}'])(
-    'with %j amid it is garbage',
+    'a stream with the data %j is garbage',
     (data) => {
       expect(failureOf(() => stream('openai', [delta('H'), data])).failure).toBe('garbage');
     },
@@ -290,13 +295,13 @@ describe('a stream', () => {
     ['groq', { choices: [{ delta: {} }], x_groq: { error: SAID } }, 'overloaded'],
     ['minimax', { base_resp: { status_code: 1027, status_msg: SAID } }, 'refused'],
     ['minimax', { choices: null, base_resp: { status_code: 1002 } }, 'rate_limited'],
-  ])('of %s with an error amid it ends with that: %j', (name, event, failure) => {
+  ])('a stream of %s fails with an error that it contains: %j', (name, event, failure) => {
     const events = [delta('H'), JSON.stringify(event)];
     expect(failureOf(() => stream(name, events)).failure).toBe(failure);
   });
 });
 
-describe('another status', () => {
+describe('error status', () => {
   const error = (name: ProviderName, status: number, body: unknown, headers = {}) =>
     failureOf(() => {
       const text = typeof body === 'string' ? body : JSON.stringify(body);
@@ -325,11 +330,11 @@ describe('another status', () => {
     ['openrouter', 502, { error: { code: 502 } }, 'overloaded'],
     ['openrouter', 529, '<html>', 'overloaded'],
     ['openai', 418, '{"error":"sk-te', 'bad_request'],
-  ])('of %s: %d %j is %s', (name, status, body, failure) => {
+  ])('an error of %s with status %d and body %j is %s', (name, status, body, failure) => {
     expect(error(name, status, body)).toMatchObject({ provider: name, failure, status });
   });
 
-  test('tells how long to wait', () => {
+  test('an error has the wait from Retry-After', () => {
     expect(error('groq', 429, '', { 'retry-after': '7' }).retryAfterMs).toBe(7_000);
     expect(error('groq', 429, '').retryAfterMs).toBeUndefined();
   });
