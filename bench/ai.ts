@@ -1,5 +1,5 @@
-// What a call costs that goes to its provider through this product, through LiteLLM's proxy and
-// through Portkey's gateway, over calling the provider itself.
+// Measures the cost of a call through this product, through LiteLLM's proxy and through Portkey's
+// gateway, over a direct call to the provider.
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { readSettings } from '../dev/settings.js';
@@ -21,9 +21,9 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '4' },
     connections: { type: 'string', default: '32' },
     rate: { type: 'string', default: '200' },
-    // Until V8 has compiled what is asked for.
+    // Lasts until V8 has compiled the measured code.
     warmup: { type: 'string', default: '10' },
-    // Which of the others run beside this product.
+    // Gateways to compare with this product.
     against: { type: 'string', default: 'litellm,portkey' },
   },
 });
@@ -61,7 +61,7 @@ await runBenchmark(async (atEnd) => {
     AI_PROVIDER: 'openai',
     OPENAI_BASE_URL: providerUrl,
     OPENAI_API_KEY: 'sk-bench',
-    // No container runs here.
+    // This benchmark runs no containers.
     MANAGE_DOCKER: 'never',
     AGENT_RUNTIME_IMAGE: 'none',
   });

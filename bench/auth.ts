@@ -1,5 +1,5 @@
-// Whether the time of an answer tells who has an account; sign-ins over bare scrypt; key validation over
-// a bare Koa handler with the same queries.
+// Measures whether response times reveal which accounts exist, sign-ins over bare scrypt, and key
+// validation over a bare Koa handler with the same queries.
 import { randomBytes, randomUUID, scrypt } from 'node:crypto';
 import { parseArgs, promisify } from 'node:util';
 import { createApiKey } from '../src/accounts/accounts/api-keys.js';
@@ -13,9 +13,9 @@ import { BenchPlatform } from './support/platform.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
-/** Between these the medians of known and unknown addresses are to be, one over the other. */
+/** Range for the median time of known addresses over that of unknown ones. */
 const AIM_TOLD = '0.95 to 1.05';
-/** At least these shares of the bare rate. */
+/** Minimum shares of the bare rate. */
 const AIM_SIGN_INS = 0.9;
 const AIM_VALIDATION = 0.6;
 
@@ -26,9 +26,9 @@ const PASSWORD = 'a-password-of-benchmarks';
 
 const { values: options } = parseArgs({
   options: {
-    /** Answers of each kind, for known addresses and as many for unknown ones. */
+    /** Requests of each kind, for known addresses and as many for unknown ones. */
     answers: { type: 'string', default: '200' },
-    /** Sign-ins of a round. */
+    /** Sign-ins in each round. */
     signins: { type: 'string', default: '20' },
     rounds: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '4' },
@@ -60,7 +60,7 @@ await runBenchmark(async (atEnd) => {
   );
 });
 
-/** Accounts as registration leaves them, with one password: to hash it for each would take minutes. */
+/** Creates accounts as registration does, but with one shared hash: separate hashes would take minutes. */
 async function accounts(database: Database, count: number): Promise<Account[]> {
   const passwordHash = await hashPassword(PASSWORD, 'benchmark');
   const made = Array.from({ length: count }, () => {
@@ -72,14 +72,17 @@ async function accounts(database: Database, count: number): Promise<Account[]> {
   return made;
 }
 
-/** Asks in turns for who has an account and who has none, each once: limits count by the account. */
+/**
+ * Sends requests for known and unknown addresses in turns, each address once per path: rate limits count
+ * by account.
+ */
 async function printTold(web: Client, database: Database, known: readonly Account[]) {
   const used = await database.asPlatform().transaction(async (db) => {
     const tokens: string[] = [];
     for (const { email, id: userId } of known) {
       const account = { email, userId };
       tokens.push(await makeMailToken(db, 'reset-password', account));
-      // The one after it ends it.
+      // The newer token invalidates the first one.
       await makeMailToken(db, 'reset-password', account);
     }
     return tokens;
@@ -102,13 +105,13 @@ async function printTold(web: Client, database: Database, known: readonly Accoun
   ];
   const took = asked.map(() => ({ known: [] as number[], unknown: [] as number[] }));
   for (const [index, { email }] of known.entries()) {
-    // One way after the other for each: the mail of one forgotten password is sent before the next.
+    // One path after the other for each address: a reset mail is sent before the next one.
     for (const [way, { body, path, status }] of asked.entries()) {
       const turns = [
         { isKnown: true, who: email },
         { isKnown: false, who: `${randomUUID()}@example.org` },
       ];
-      // Neither always comes second.
+      // Alternating order, so that neither kind always comes second.
       for (const { isKnown, who } of index % 2 === 0 ? turns : turns.toReversed()) {
         const sent = performance.now();
         const answer = await web.send('POST', path, body(who, index, isKnown));
@@ -125,7 +128,7 @@ async function printTold(web: Client, database: Database, known: readonly Accoun
   printTable(['way', 'known address', 'unknown', 'known over unknown', 'aim'], rows);
 }
 
-/** Sign-ins a second, as many at a time as are hashed at a time, over scrypt alone. */
+/** Measures sign-ins a second over scrypt alone, with as many in flight as the service hashes concurrently. */
 async function signIns(web: Client, people: readonly Account[]) {
   const hash = promisify<string, Buffer, number, typeof PASSWORD_COST & { maxmem: number }, Buffer>(
     scrypt,
@@ -158,7 +161,7 @@ async function signIns(web: Client, people: readonly Account[]) {
   return rowsOf('sign-ins', 'scrypt alone', rates, AIM_SIGN_INS);
 }
 
-/** Validations of one key, by one person's session, over the same queries in a bare handler. */
+/** Measures validations of one key in one session, over the same queries in a bare handler. */
 async function validations(
   platform: BenchPlatform,
   web: Client,
@@ -166,7 +169,7 @@ async function validations(
   atEnd: (cleanup: () => void) => void,
 ) {
   const [person] = await accounts(database, 1);
-  if (!person) throw new RangeError('No account was made');
+  if (!person) throw new RangeError('No account was created');
   const { email, id: userId } = person;
   const signedIn = await web.send('POST', '/api/auth/login', { email, password: PASSWORD });
   const cookie = signedIn.headers['set-cookie']?.[0]?.split(';')[0] ?? '';

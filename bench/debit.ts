@@ -1,4 +1,4 @@
-// Debits of payment sessions over a bare Koa handler that updates a row twice for each.
+// Measures debits of payment sessions over a bare Koa handler that updates a row twice for each debit.
 import { parseArgs } from 'node:util';
 import { ChainNode } from '../src/money/chain/chain-node.js';
 import { PaymentNode } from '../src/money/payments/payment-node.js';
@@ -11,7 +11,7 @@ import { openSessions } from './support/paying-sessions.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
-/** At least this share of the bare handler's rate. */
+/** Minimum share of the bare handler's rate. */
 const AIM_DEBITS = 0.7;
 
 const { values: options } = parseArgs({
@@ -20,17 +20,17 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '4' },
     connections: { type: 'string', default: '16' },
     sessions: { type: 'string', default: '100' },
-    // Until V8 has compiled what is asked for.
+    // Lasts until V8 has compiled the measured code.
     warmup: { type: 'string', default: '10' },
   },
 });
 
-/** Where debits are asked for. */
+/** A server to send debits to. */
 interface Way {
   readonly url: string;
   readonly pid: number;
   readonly body: unknown;
-  /** Those of each session that pays. */
+  /** Headers of each paying session, used in turn. */
   readonly headers: readonly Readonly<Record<string, string>>[];
 }
 
@@ -92,14 +92,14 @@ await runBenchmark(async (atEnd) => {
   );
 });
 
-/** One whose transfers can be asked for. */
+/** Returns a transaction whose transfers can be requested. */
 async function someTransaction(chain: ChainNode): Promise<string> {
   const node = new PaymentNode(chain);
   for (let block = await node.head(); block > 0; block--) {
     const [hash] = (await node.hashesOf(block)) ?? [];
     if (hash) return hash;
   }
-  throw new RangeError('Nothing was ever sent on the chain');
+  throw new RangeError('The chain has no transaction yet');
 }
 
 function load({ body, headers, pid, url }: Way, seconds: string): Promise<Round> {

@@ -1,4 +1,4 @@
-// How soon a death or a hang is detected, and how soon the agent is well again; also without Temporal.
+// Measures the time to detect a death or a hang and the time to recover, also without Temporal.
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -15,29 +15,32 @@ import { type Recovery, recoveryAfter } from './support/recoveries.js';
 import { figure, median, quantile } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
-/** Milliseconds: of 99 in 100 deaths, and of every recovery over what the spec orders. */
+/**
+ * Milliseconds: `AIM_DETECTED` for 99 % of deaths, `AIM_HEALED` for each recovery beyond the delays of
+ * the spec.
+ */
 const AIM_DETECTED = 1_000;
 const AIM_HEALED = 5_000;
 
-/** What a repair takes by the spec: 5 s before the start, and 30 s of grace after it. */
+/** Milliseconds of a repair by the spec: 5 s before the start and 30 s of grace after it. */
 const ORDERED_MS = 35_000;
 
-/** The same without Temporal: its host waits 30 s before it repairs by itself. */
+/** Milliseconds of a repair without Temporal: the host waits 30 s before it repairs by itself. */
 const ORDERED_AWAY_MS = 30_000 + ORDERED_MS;
 
-/** Until the last agent of a wave should be well again without Temporal. */
+/** Milliseconds until the last agent of a wave should have recovered without Temporal. */
 const AWAY_MS = ORDERED_AWAY_MS + 20_000;
 
-/** Between two deeds, so that each of them is measured and not how many come at once. */
+/** Milliseconds between two injected faults, so that each fault is measured separately. */
 const SPREAD_MS = 500;
 
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '50' },
     agents: { type: 'string', default: '25' },
-    /** Containers that are killed at once while Temporal is away; with 0 it stays. */
+    /** Containers killed at once while Temporal is stopped; 0 keeps Temporal running. */
     away: { type: 'string', default: '10' },
-    /** As WATCHDOG_CHECK_INTERVAL: what a hang waits for. */
+    /** Value of WATCHDOG_CHECK_INTERVAL, which limits the detection of a hang. */
     interval: { type: 'string', default: '10s' },
   },
 });
@@ -48,11 +51,11 @@ const DEEDS: readonly { name: string; deed: Deed; isDeath: boolean }[] = [
   { name: 'hang', deed: hangGateway, isDeath: false },
 ];
 
-/** Until each new agent's supervisor watches it. */
+/** Milliseconds until the supervisor of each new agent watches it. */
 const WATCHED_MS = 10_000;
 
 interface Measured extends Recovery {
-  /** Until dockerode's own listener heard the same death. */
+  /** Milliseconds until dockerode's own listener reported the same death. */
   readonly heard: number;
 }
 
@@ -67,7 +70,7 @@ await runBenchmark(async (atEnd) => {
     AGENT_PORT_RANGE: '22100-22999',
     AGENT_HOST_CAPACITY: '900',
     WATCHDOG_CHECK_INTERVAL: options.interval,
-    // Every agent is hurt several times: here it is to be repaired every time.
+    // Each agent is killed several times and must be repaired every time.
     WATCHDOG_CRASH_LOOP_THRESHOLD: '100',
   });
   const agents = new PlatformAgents(platform, engine);
@@ -102,7 +105,11 @@ await runBenchmark(async (atEnd) => {
   if (away.length > 0) printAway(away);
 });
 
-/** @returns for each agent the milliseconds from its container's end until it was well again. */
+/**
+ * Kills containers while Temporal is stopped.
+ *
+ * @returns for each agent the milliseconds from the end of its container to its recovery.
+ */
 async function killWithoutTemporal(
   { docker }: BenchEngine,
   platform: BenchPlatform,
@@ -124,7 +131,7 @@ async function killWithoutTemporal(
   return (await Promise.all(recoveries)).map(({ detected, healed }) => detected + healed);
 }
 
-/** Does harm to one agent after the other, and waits until all of them are well again. */
+/** Injects a fault into one agent after the other and waits until all have recovered. */
 async function hurt(
   { docker }: BenchEngine,
   database: Database,
@@ -135,7 +142,7 @@ async function hurt(
   const recovering: Promise<Measured>[] = [];
   for (const [index, { deed }] of harms.entries()) {
     const id = ids[index];
-    if (id === undefined) throw new RangeError('More harm than agents');
+    if (id === undefined) throw new RangeError('Too few agents for the faults');
     const deedAt = await deed(docker, id);
     recovering.push(
       recoveryAfter(database, id, deedAt).then((recovery) => ({

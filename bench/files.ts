@@ -1,4 +1,5 @@
-// How long the file explorer takes, on the host's own folder and in an agent's volume, beside plain `git status`.
+// Measures the time of file explorer requests on a host folder and in an agent's volume, beside plain
+// `git status`.
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { runBenchmark } from './support/cleanups.js';
@@ -9,7 +10,7 @@ import { makeFolder } from './support/folder.js';
 import { figure, median, quantile } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
-/** Milliseconds of a read, and how much longer than git itself a status may take. */
+/** Milliseconds of a read, and the allowed ratio of a status to plain git. */
 const READ_AIM = { host: 2, volume: 10, cold: 1_500 };
 const STATUS_AIM = 1.3;
 
@@ -51,7 +52,7 @@ async function measure(where: string, readAim: number, of: BenchWorkspaces): Pro
   await tracked.gitStatus();
   const ours: number[] = [];
   const plain: number[] = [];
-  // In turns, so that what else the machine does is in the way of both.
+  // In turns, so that other load on the machine affects both alike.
   for (let each = 0; each < statuses; each += 1) {
     ours.push(...(await times(1, () => tracked.gitStatus())));
     plain.push(await of.plainStatus());

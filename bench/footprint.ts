@@ -1,4 +1,4 @@
-// What the idle platform holds and uses, without and with agents, and without the agents' own.
+// Measures memory and CPU of the idle platform, with and without agents, excluding the agents' own use.
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -19,7 +19,7 @@ const AIM_CPU_PERCENT = 2;
 const { values: options } = parseArgs({
   options: {
     agents: { type: 'string', default: '10' },
-    // As long as the pause between two checks of an agent, so that each is checked in it.
+    // Equals the interval between two checks of an agent, so that each agent is checked once.
     seconds: { type: 'string', default: '120' },
     settle: { type: 'string', default: '30' },
   },
@@ -66,7 +66,7 @@ await runBenchmark(async (atEnd) => {
   );
 });
 
-/** After a while without work: memory at the end, and CPU as a share of one core. */
+/** Returns the use after a while without work: memory at the end, and CPU as a share of one core. */
 async function idle(platform: BenchPlatform): Promise<Record<string, Usage>> {
   await delay(Number(options.settle) * 1_000);
   const before = await platform.usage();

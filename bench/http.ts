@@ -1,4 +1,4 @@
-// Rate of the web API over that of a bare Koa handler with the same queries.
+// Measures the rate of the web API over that of a bare Koa handler with the same queries.
 import { parseArgs } from 'node:util';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
@@ -8,11 +8,11 @@ import { signInWithAgents } from './support/signed-in-user.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
-/** At least this share of the bare handler's rate. */
+/** Minimum share of the bare handler's rate. */
 const AIM = 0.7;
 const AGENTS = 10;
 
-/** Where the rate of each client is limited, the load comes from many, as through a proxy. */
+/** Endpoints with a rate limit for each client get their load from many clients, as through a proxy. */
 const ENDPOINTS = [
   { path: '/api/agents', clients: 'many' },
   { path: '/api/auth/session', clients: 'one' },
@@ -23,7 +23,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '4' },
     connections: { type: 'string', default: '16' },
-    // Until V8 has compiled what is asked for.
+    // Lasts until V8 has compiled the measured code.
     warmup: { type: 'string', default: '10' },
   },
 });

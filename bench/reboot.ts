@@ -1,5 +1,5 @@
-// How soon all agents are back after the engine was killed and started again, and that none of them is
-// given up: small ones, such that compute for long before they listen, and real ones.
+// Measures the time until all agents run after the engine was killed and restarted, and whether any is
+// given up: with small agents, with agents that compute for long before they listen, and with real ones.
 import { cpus } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -23,13 +23,13 @@ import { BenchPlatform } from './support/platform.js';
 import { figure } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
-/** Milliseconds from the engine's return until all small agents are as desired. */
+/** Milliseconds from the engine's return until all small agents are in their desired state. */
 const AIM = 30_000;
 
-/** As many calls to the engine at a time as a worker makes. */
+/** Concurrent calls to the engine, as many as a worker makes. */
 const PARALLEL = 40;
 
-/** Agents that are made at a time, before anything is measured. */
+/** Agents created concurrently before the measurement. */
 const BURST = 20;
 
 const TIMEOUT_MS = 300_000;
@@ -37,9 +37,9 @@ const TIMEOUT_MS = 300_000;
 const { values: options } = parseArgs({
   options: {
     image: { type: 'string', default: 'small,slow,openclaw' },
-    /** Of the small image; of the others there are twelve at most. */
+    /** Agents of the small image; the other images get at most twelve. */
     agents: { type: 'string', default: '100' },
-    /** Seconds of a core that a slow one takes before it listens. */
+    /** Seconds of one core that a slow agent takes before it listens. */
     slow: { type: 'string', default: '15' },
   },
 });
@@ -50,9 +50,9 @@ interface Reboot {
   readonly image: string;
   readonly count: number;
   readonly running: number;
-  /** Milliseconds. */
+  /** Milliseconds from the engine's return until all agents run. */
   readonly took: number;
-  /** Changes of the agents' states to these since the engine was killed. */
+  /** Transitions to these states since the engine was killed. */
   readonly degraded: number;
   readonly crashLoops: number;
 }
@@ -114,7 +114,7 @@ async function reboot({ engine, folder, name, count }: Scene, atEnd: AtEnd): Pro
   const killedAt = new Date();
   const returnedAt = await engine.start();
   const took = (await allBack(database, killedAt, count)) - returnedAt;
-  // Not what the platform itself runs for a moment, to measure volumes.
+  // Excludes the containers that the platform itself runs briefly to measure volumes.
   const filters = { status: ['running'], label: [LABEL.agent] };
   const running = await engine.docker.listContainers({ filters });
   const turned = (toState: 'degraded' | 'crash_loop') =>
@@ -142,7 +142,7 @@ async function imageOf(name: string, { docker }: OwnEngine): Promise<string> {
   return withTag(image, await varyTestImage(docker, image, `slow-${options.slow}`, computes));
 }
 
-/** What dockerode alone takes for as many small agents. */
+/** Measures the time that dockerode alone takes for as many small agents. */
 async function compare(engine: OwnEngine, ours: number, atEnd: AtEnd): Promise<void> {
   const image = await ensureTestImage(engine.docker);
   const bare = await BareAgents.on(engine.docker, image, []);
@@ -168,7 +168,7 @@ async function compare(engine: OwnEngine, ours: number, atEnd: AtEnd): Promise<v
   );
 }
 
-/** When the last of the agents was put down as running again, in Unix milliseconds. */
+/** Returns when the last agent was recorded as running again, in Unix milliseconds. */
 async function allBack(database: Database, killedAt: Date, count: number): Promise<number> {
   const at = await poll(
     async () => {
@@ -182,6 +182,6 @@ async function allBack(database: Database, killedAt: Date, count: number): Promi
     },
     { timeoutMs: TIMEOUT_MS, everyMs: 500 },
   );
-  if (at === undefined) throw new Error('Not all agents came back');
+  if (at === undefined) throw new Error('Some agents did not return');
   return at;
 }

@@ -1,4 +1,4 @@
-// Payment sessions that are opened and closed, over the contract's calls alone.
+// Measures opening and closing of payment sessions, over the contract's calls alone.
 import { parseArgs } from 'node:util';
 import { formatAmount } from '../src/types/money.js';
 import type { SignedHold } from '../src/money/sessions/escrow.js';
@@ -9,7 +9,7 @@ import { BenchPlatform } from './support/platform.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
-/** At most so many times as long as the call. */
+/** Maximum ratio to the contract call. */
 const AIM = 1.3;
 
 /** Base units of each session. */
@@ -17,7 +17,7 @@ const DEPOSIT = 1_000_000n;
 
 const { values: options } = parseArgs({
   options: {
-    /** Opened and closed one after the other. */
+    /** Sessions that are opened and closed one after the other. */
     sessions: { type: 'string', default: '21' },
   },
 });
@@ -27,7 +27,7 @@ await runBenchmark(async (atEnd) => {
   await printCalls(platform);
 });
 
-/** Each beside the contract's own call, in turns. */
+/** Measures each call in turns with the contract's own call. */
 async function printCalls({ chain, webUrl }: BenchPlatform): Promise<void> {
   const escrow = new BareEscrow(chain);
   const count = Number(options.sessions) + 1;
@@ -56,7 +56,8 @@ async function printCalls({ chain, webUrl }: BenchPlatform): Promise<void> {
     await timed(took.bareClose, () => escrow.close(bare));
   }
   web.close();
-  // The first of each finds nothing compiled, and no worker's run of the signer.
+  // The first measurement of each is dropped: its code is not compiled and the signer's workflow is not
+  // running.
   const warm = (times: readonly number[]) => median(times.slice(1));
   const [open, bareOpen] = [warm(took.open), warm(took.bareOpen)];
   const [close, bareClose] = [warm(took.close), warm(took.bareClose)];

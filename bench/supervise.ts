@@ -1,5 +1,5 @@
-// What supervisors of healthy agents cost: the worker, the Temporal server and PostgreSQL as `npm
-// start` runs them, real workflows and activities, real probes. Only the Docker engine is played,
+// Measures the cost of supervisors of healthy agents: the worker, the Temporal server and PostgreSQL as
+// `npm start` runs them, with real workflows, activities and probes. Only the Docker engine is simulated
 // at its socket (bench/support/quiet-host.ts), because so many containers do not fit.
 import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
@@ -18,19 +18,19 @@ import { SupervisedAgents } from './support/supervised-agents.js';
 import { printTable } from './support/table.js';
 
 const MEGABYTE = 1_000_000;
-/** For 10,000 agents. */
+/** Cores and megabytes for 10,000 agents. */
 const AIM_CORES = 0.5;
 const AIM_MEGABYTES = 1_500;
-/** Of a healthy agent. */
+/** History events a day of a healthy agent. */
 const AIM_EVENTS_A_DAY = 20;
 
-/** How long the bare loop probes: it does the same all the time. */
+/** Seconds of the bare loop, whose load is constant. */
 const BARE_SECONDS = 10;
 
 const { values: options } = parseArgs({
   options: {
     agents: { type: 'string', default: '1000,5000,10000' },
-    // As long as the pause between two checks of an agent, so that each is checked in it.
+    // Equals the interval between two checks of an agent, so that each agent is checked once.
     seconds: { type: 'string', default: '120' },
     interval: { type: 'string', default: '120' },
     settle: { type: 'string', default: '15' },

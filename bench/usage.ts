@@ -1,4 +1,4 @@
-// How soon dashboards over a year of calls are answered, and how many calls a second are logged.
+// Measures the response time of dashboards over a year of calls, and the calls logged a second.
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { Database } from '../src/platform/database/database.js';
@@ -15,7 +15,7 @@ import { fillUsage, newCalls } from './support/usage-rows.js';
 const QUERY_AIM = 50;
 const WRITE_AIM = 5_000;
 
-/** Calls that are settled in one round trip, as many as the platform settles in one. */
+/** Calls settled in one round trip, as many as the platform settles. */
 const BATCH = 200;
 
 const { values: options } = parseArgs({
@@ -23,7 +23,7 @@ const { values: options } = parseArgs({
     rows: { type: 'string', default: '10000000' },
     batches: { type: 'string', default: '500' },
     runs: { type: 'string', default: '100' },
-    // Of the queries over all calls, which take seconds.
+    // Runs of the queries over all calls, which take seconds.
     'bare-runs': { type: 'string', default: '3' },
   },
 });
@@ -44,7 +44,7 @@ await runBenchmark(async (atEnd) => {
   const adding = performance.now();
   const sums = await rollUpUsage(database);
   console.log(`  ${sums} sums in ${figure((performance.now() - adding) / 1000)} s.`);
-  // As autovacuum does within a minute.
+  // Autovacuum would do this within a minute.
   await owner.query('VACUUM ANALYZE usage_daily');
 
   const ours = await write((calls) => settle(database, calls));
@@ -65,7 +65,7 @@ await runBenchmark(async (atEnd) => {
   }
   printTable(['query', 'p50', 'p99', 'aim', 'over all calls', 'over ours'], figures);
 
-  // Without sums and quotas: what is written so is in no report, so this comes last.
+  // Inserts without sums and quotas, last because no report includes these rows.
   await owner.query('ALTER TABLE usage_logs DISABLE TRIGGER usage_logs_noted');
   const bare = await write((calls) => insert(owner, calls));
   console.log(`${options.batches} batches of ${BATCH} calls, one after the other:\n`);
@@ -78,14 +78,14 @@ await runBenchmark(async (atEnd) => {
   );
 });
 
-/** Milliseconds of each batch. */
+/** Returns the milliseconds of each batch. */
 async function write(batch: (calls: ReturnType<typeof newCalls>) => Promise<number>) {
   const taken: number[] = [];
   for (let n = 0; n < Number(options.batches); n++) taken.push(await batch(newCalls(BATCH)));
   return taken;
 }
 
-/** As the platform does, with what was held for the calls given back; that is held beforehand. */
+/** Settles calls as the platform does and releases their holds, which are created beforehand. */
 async function settle(database: Database, calls: ReturnType<typeof newCalls>): Promise<number> {
   const held = calls.map(({ callId, userId }) => ({
     callId,

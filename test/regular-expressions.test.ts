@@ -7,7 +7,7 @@ import { projectRoot } from '../dev/root.js';
 
 const PRODUCT = ['activities', 'api', 'src', 'temporal', 'worker', 'workflows'];
 
-/** As they stand in a file. */
+/** Lists the regular expressions of a file as written there. */
 function regularExpressionsIn(file: string): string[] {
   const text = readFileSync(path.join(projectRoot, file), 'utf8');
   const found: string[] = [];
@@ -25,13 +25,13 @@ function backtracks(expression: string): boolean {
   return analyse(parts).reports.length > 0;
 }
 
-test('an expression whose time grows faster than its text is found', () => {
+test('finds an expression whose time grows faster than its text', () => {
   expect(backtracks(String.raw`/(a+)+$/`)).toBe(true);
   expect(backtracks(String.raw`/\s+$/`)).toBe(true);
   expect(backtracks(String.raw`/x\s*=\s*/`)).toBe(false);
 });
 
-test.each(PRODUCT)('no regular expression backtracks in %s', { tags: 'attack' }, (room) => {
+test.each(PRODUCT)('finds no backtracking regular expression in %s', { tags: 'attack' }, (room) => {
   const files = readdirSync(path.join(projectRoot, room), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .map((name) => path.join(room, name));

@@ -46,7 +46,7 @@ const ask = (box: SecretBox) =>
     () => ({ status: 200, headers: {}, body: 'an answer' }),
   );
 
-/** Agents with two tokens each; one with a credential and an operation under way. */
+/** Agents with two tokens each; the first also has a credential and an operation in flight. */
 let agentIds: string[];
 let operationId: string;
 let wallet: SealedKey;
@@ -94,7 +94,7 @@ beforeEach(async () => {
   await ask(before);
 });
 
-test('afterwards the new key opens all, and nothing is left under the old one', async () => {
+test('opens everything with the new key after the rotation, and leaves nothing under the old key', async () => {
   const seen: number[] = [];
   const rotated = await rotateKeys(database.db, during, (count) => seen.push(count));
   expect(rotated).toEqual({ rewrapped: 2 * AGENTS + 6, left: 0 });
@@ -118,14 +118,14 @@ test('afterwards the new key opens all, and nothing is left under the old one', 
   expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 0, left: 0 });
 });
 
-test('an answer is given again while keys change, and afterwards by both', async () => {
+test('replays a stored answer during and after the key rotation', async () => {
   const kept = { kept: { status: 200, headers: {}, body: 'an answer' } };
   expect(await ask(during)).toEqual(kept);
   await rotateKeys(database.db, during);
   expect(await ask(during)).toEqual(kept);
 });
 
-test('goes on where it was ended', async () => {
+test('resumes an interrupted key rotation', async () => {
   const ended = rotateKeys(database.db, during, (count) => {
     if (count > 0) throw new Error('ended');
   });
@@ -135,14 +135,14 @@ test('goes on where it was ended', async () => {
   expect(rewrapped).toBeLessThan(2 * AGENTS + 6);
 });
 
-test('keeps what is changed meanwhile', async () => {
+test('keeps values changed during the key rotation', async () => {
   const [agentId = ''] = agentIds;
   let changes = 0;
   const { left } = await rotateKeys(database.db, during, () => {
     changes += 1;
   });
   expect([left, changes > 0]).toEqual([0, true]);
-  // One process still has the old key first, and changes a credential under each pass.
+  // A process that still seals with the old key changes a credential during each pass.
   const change = async (value: string) => {
     const { sealed } = sealCredential(before, agentId, { name: 'TOKEN', value });
     await tenant().query('UPDATE agent_credentials SET sealed = $sealed', { sealed });
@@ -157,12 +157,12 @@ test('keeps what is changed meanwhile', async () => {
   expect(await readCredentials(tenant(), after, agentId)).toEqual({ TOKEN: 'value 19' });
 });
 
-test('counts what no key opens, and does all the others', async () => {
+test('counts the values that no key opens, and rewraps all others', async () => {
   await tenant().query("UPDATE agent_credentials SET sealed = 'v1.gone.AAAA'");
   expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 2 * AGENTS + 5, left: 1 });
 });
 
-test('knows every column that holds what is sealed', async () => {
+test('covers every column with sealed values', async () => {
   const columns = await queryRows<{ table_name: string; column_name: string }>(
     database.ownerUrl,
     `SELECT table_name, column_name FROM information_schema.columns

@@ -5,17 +5,17 @@ import { AgainstMissing } from './install.js';
 
 const START_TIMEOUT_MS = 120_000;
 
-/** Somebody who passes chat completions on to the provider, or the provider itself. */
+/** A proxy that forwards chat completions to the provider, or the provider itself. */
 export interface Gateway extends Pick<LoadOrder, 'url' | 'model' | 'keys' | 'headers'> {
   readonly name: string;
-  /** The processes whose CPU counts as its own, by name. */
+  /** Processes whose CPU time counts as the gateway's, by name. */
   readonly pids: Readonly<Record<string, number>>;
 }
 
 /**
  * Starts a gateway's own server and waits until it answers.
  *
- * @throws AgainstMissing when it does not.
+ * @throws AgainstMissing if the server does not start.
  */
 export async function startServer(
   command: ServerCommand,

@@ -6,7 +6,7 @@ import { step } from '../../dev/report.js';
 
 const INSTALL_TIMEOUT_MS = 600_000;
 
-/** Something of somebody else that cannot be measured here, in one sentence. */
+/** A third-party program that cannot be measured here; the message is one sentence. */
 export class AgainstMissing extends Error {
   constructor(sentence: string, options?: ErrorOptions) {
     super(sentence, options);
@@ -14,7 +14,11 @@ export class AgainstMissing extends Error {
   }
 }
 
-/** @throws AgainstMissing when the program is not there or fails. */
+/**
+ * Runs an installation command.
+ *
+ * @throws AgainstMissing if the program is missing or fails.
+ */
 export async function install(name: string, command: string, args: readonly string[]) {
   try {
     await run(command, args, { timeout: INSTALL_TIMEOUT_MS, shell: process.platform === 'win32' });
@@ -26,9 +30,9 @@ export async function install(name: string, command: string, args: readonly stri
 }
 
 /**
- * Fills a folder of the cache once: what is interrupted leaves nothing behind.
+ * Fills a folder of the cache once; an interrupted run leaves nothing behind.
  *
- * @param what as the developer is told: `Installing LiteLLM`.
+ * @param what the step as shown to the developer: `Installing LiteLLM`.
  * @returns the folder.
  */
 export async function installedOnce(
@@ -50,13 +54,21 @@ export async function installedOnce(
   return folder;
 }
 
-/** Installs packages of npm into a folder, running nothing of theirs. @throws AgainstMissing */
+/**
+ * Installs npm packages into a folder without running their scripts.
+ *
+ * @throws AgainstMissing
+ */
 export async function npmInstall(name: string, folder: string, packages: readonly string[]) {
   const options = ['--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund'];
   await install(name, 'npm', ['install', ...options, ...packages]);
 }
 
-/** Installs packages of PyPI into a folder. @throws AgainstMissing */
+/**
+ * Installs PyPI packages into a folder.
+ *
+ * @throws AgainstMissing
+ */
 export async function pipInstall(
   name: string,
   python: string,

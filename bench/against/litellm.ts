@@ -14,10 +14,10 @@ const MASTER_KEY = 'sk-bench-master';
 const MODEL = 'gpt-4o-mini';
 
 /**
- * LiteLLM's proxy with one worker, which is its default; its own log of usage is a callback that
- * writes each answer's tokens and cost to a file.
+ * Starts LiteLLM's proxy with one worker, its default. Its usage log is a callback that writes the tokens
+ * and cost of each answer to a file.
  *
- * @throws AgainstMissing where it cannot be installed or does not start.
+ * @throws AgainstMissing if it cannot be installed or does not start.
  */
 export async function startLiteLlm(
   providerUrl: string,
@@ -50,7 +50,7 @@ export async function startLiteLlm(
         BENCH_USAGE_LOG: path.join(home, 'usage.jsonl'),
         LITELLM_LOG: 'ERROR',
         LITELLM_MODE: 'PRODUCTION',
-        // Else it asks a server on the internet for its prices.
+        // Without this, LiteLLM downloads its prices from the internet.
         LITELLM_LOCAL_MODEL_COST_MAP: 'True',
       },
       runDir: path.join(folder, 'run'),
@@ -68,7 +68,7 @@ export async function startLiteLlm(
   };
 }
 
-/** It would take ours for its own. */
+/** LiteLLM would use the platform's database as its own. */
 const withoutDatabase = ({ DATABASE_URL: _ours, ...env }: NodeJS.ProcessEnv) => env;
 
 const configOf = (providerUrl: string) => ({
@@ -82,7 +82,11 @@ const configOf = (providerUrl: string) => ({
   litellm_settings: { callbacks: `${CALLBACK}.usage_log`, telemetry: false },
 });
 
-/** @returns the folder of its packages in the cache. */
+/**
+ * Installs LiteLLM into the cache.
+ *
+ * @returns the folder of its packages.
+ */
 async function installed(python: string, cacheDir: string): Promise<string> {
   const pinned = (await readFile(REQUIREMENTS, 'utf8')).match(/==([\d.]+)/)?.[1] ?? '';
   const what = `Installing ${NAME} ${pinned}, 700 MB`;

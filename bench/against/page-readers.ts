@@ -22,10 +22,14 @@ const PACKAGES = {
   'metascraper-image': '5.49.24',
   'metascraper-lang': '5.49.24',
 };
-/** It does not name what it needs of lxml. */
+/** Includes a dependency on lxml that trafilatura does not declare. */
 const PYTHON_PACKAGES = ['trafilatura==2.3.1', 'lxml_html_clean==0.4.6'];
 
-/** Those of npm. @throws AgainstMissing */
+/**
+ * Returns the readers from npm.
+ *
+ * @throws AgainstMissing
+ */
 export async function npmReaders(cacheDir: string): Promise<PageReader[]> {
   const packages = Object.entries(PACKAGES).map(([name, version]) => `${name}@${version}`);
   const key = packages.map((each) => each.replace(/\D/g, '')).join('-');
@@ -76,7 +80,7 @@ export async function npmReaders(cacheDir: string): Promise<PageReader[]> {
       const { content, description, image, language, title } = await Defuddle(
         parseHTML(html).document,
         url,
-        // It asks services on the internet for what it does not find.
+        // Otherwise defuddle requests missing content from services on the internet.
         { useAsync: false },
       );
       return { text: plainTextOf(content ?? ''), title, description, language, image };
@@ -93,7 +97,7 @@ export async function npmReaders(cacheDir: string): Promise<PageReader[]> {
   ];
 }
 
-/** A page that a reader fails at is one that it found nothing in. */
+/** Creates a reader of single pages; a failure counts as an empty result. */
 function oneByOne(
   name: string,
   read: (page: GivenPage) => Promise<ReadPage> | ReadPage,
@@ -114,7 +118,11 @@ function oneByOne(
   };
 }
 
-/** Trafilatura, in one process for all pages. @throws AgainstMissing */
+/**
+ * Returns trafilatura, in one process for all pages.
+ *
+ * @throws AgainstMissing
+ */
 export async function trafilaturaReader(cacheDir: string): Promise<PageReader> {
   const python = (await findProgram('python3')) ?? (await findProgram('python'));
   if (python === undefined)

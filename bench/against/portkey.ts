@@ -7,14 +7,14 @@ import { installedOnce, npmInstall } from './install.js';
 const NAME = 'Portkey';
 const PACKAGE = '@portkey-ai/gateway';
 const VERSION = '1.15.2';
-/** With later ones, which the package allows, every streamed call fails. */
+/** Later versions, which the package allows, break every streamed call. */
 const OVERRIDES = { '@hono/node-server': '1.13.8' };
 
 /**
- * Portkey's gateway as its package runs it: it asks nobody who calls, and its log of calls is what
- * its console shows, in memory.
+ * Starts Portkey's gateway as its package runs it: without authentication, and with the in-memory call
+ * log that its console shows.
  *
- * @throws AgainstMissing where it cannot be installed or does not start.
+ * @throws AgainstMissing if it cannot be installed or does not start.
  */
 export async function startPortkey(
   providerUrl: string,
@@ -46,7 +46,11 @@ export async function startPortkey(
   };
 }
 
-/** @returns its folder in the cache. */
+/**
+ * Installs Portkey's gateway.
+ *
+ * @returns its folder in the cache.
+ */
 function installed(cacheDir: string): Promise<string> {
   const what = `Installing ${NAME}'s gateway ${VERSION}`;
   return installedOnce(cacheDir, `portkey-gateway-${VERSION}`, what, async (fresh) => {

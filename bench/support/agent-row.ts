@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-/** An agent of a user's whose gateway has this port. */
+/** Returns the row of a user's agent whose gateway has this port. */
 export const agentRow = (userId: string, port: number) => ({
   id: randomUUID(),
   userId,

@@ -20,19 +20,19 @@ import {
 import { stateArchive } from '../../src/docker/containers/state-archive.js';
 import { freeSubnetPool } from './engine.js';
 
-/** Between two polls of a gateway that is not ready yet. */
+/** Milliseconds between two polls of a gateway that is not ready. */
 const POLL_MS = 10;
 const READY_TIMEOUT_MS = 180_000;
 
-/** How long each call took, in milliseconds, and all of them together. */
+/** Milliseconds of each call and of all calls together. */
 export interface BareRun {
   readonly steps: Readonly<Record<string, number>>;
   readonly total: number;
 }
 
-/** What dockerode alone takes to bring up the same containers: the measure for the platform. */
+/** The baseline for the platform: dockerode alone brings up the same containers. */
 export class BareAgents {
-  /** The port of each that was made, by id. */
+  /** Ports of the created containers by id. */
   readonly #made = new Map<string, number>();
   #places = 0;
 
@@ -50,7 +50,7 @@ export class BareAgents {
     return new BareAgents(docker, image, await freeSubnetPool(docker, otherPools));
   }
 
-  /** The same container as the platform's: profile, network, volume and configuration. */
+  /** Creates a container like the platform's: profile, network, volume and configuration. */
   async likeOurs(): Promise<{ id: string; run: BareRun }> {
     const spec = await this.#nextSpec();
     const options = containerOptions(spec, { installation: 'bench', labels: {} });
@@ -77,7 +77,10 @@ export class BareAgents {
     return { id: spec.agentId, run: clock.run };
   }
 
-  /** No hardening, volume, network or configuration of its own: the engine's default bridge. */
+  /**
+   * Creates a container on the engine's default bridge, without hardening, volume, network or
+   * configuration.
+   */
   async onDefaultBridge(): Promise<{ id: string; run: BareRun }> {
     const spec = await this.#nextSpec();
     const gateway = `${GATEWAY_PORT}/tcp`;
@@ -100,7 +103,7 @@ export class BareAgents {
     return { id: spec.agentId, run: clock.run };
   }
 
-  /** Takes away what was made under an id; what is not there is well. */
+  /** Removes everything created under an id; missing parts are ignored. */
   async remove(id: string): Promise<void> {
     const name = containerName(id);
     await unlessMissing(this.#docker.getContainer(name).remove({ force: true, v: true }));
@@ -109,7 +112,12 @@ export class BareAgents {
     this.#made.delete(id);
   }
 
-  /** Kills all of them. @returns how many milliseconds it takes to start them, so many at a time. */
+  /**
+   * Kills all containers and starts them again.
+   *
+   * @param parallel concurrent starts.
+   * @returns the milliseconds of the start.
+   */
   async startAgain(parallel: number): Promise<number> {
     const containers = [...this.#made].map(([id, port]) => ({
       container: this.#docker.getContainer(containerName(id)),

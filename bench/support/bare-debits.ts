@@ -1,6 +1,6 @@
-// The measure for debits: Koa, and for each the same two updates of a row in PostgreSQL. A program of its
-// own: `node bare-debits.js <owner's database address> <node's address> <chain id>`, which makes its table, is
-// told the accounts, and sends its port to its parent.
+// The baseline for debits: Koa with the same two updates of a row in PostgreSQL for each debit. A
+// separate program: `node bare-debits.js <owner's database address> <node's address> <chain id>`, which
+// creates its table, receives the accounts, and sends its port to its parent.
 import Koa from 'koa';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
@@ -14,7 +14,7 @@ const MAX_CONNECTIONS = 20;
 const PRICE = 1_000;
 const DEPOSIT = 1_000_000_000_000;
 
-/** In two transactions: what is sold is fetched between them. */
+/** Two transactions, because the sold content is fetched between them. */
 const HOLD = {
   name: 'hold',
   text: `UPDATE bare_accounts SET held = held + $2

@@ -17,24 +17,24 @@ import type { PaymentCall } from '../../src/types/payment.js';
 import { PaymentNode } from '../../src/money/payments/payment-node.js';
 import { signTransaction } from '../../src/money/payments/sign.js';
 
-/** Makes contracts at addresses that are known before. */
+/** The deployer of contracts at predictable addresses. */
 const CREATE2_DEPLOYER: Hex = '0x4e59b44847b379578588920ca78fbf26c0b4956c';
 const NO_SALT: Hex = `0x${'0'.repeat(64)}`;
 
-/** Enough for a contract. */
+/** Gas limit that suffices to deploy a contract. */
 const GAS = 20_000_000n;
 const HOLD_SECONDS = 172_800n;
 
 const MINED_TIMEOUT_MS = 60_000;
 const LOOK_MS = 5;
 
-/** Those of the chain's accounts that have money. */
+/** Funded accounts of the chain. */
 const WALLET = anvilKey(1);
 const OPERATOR = anvilKey(2);
 
 const ofEscrow = (to: Hex, data: Hex): PaymentCall => ({ to, data, value: 0n });
 
-/** The measure for opening and closing: an escrow of somebody who does nothing but call it. */
+/** The baseline for opening and closing: an escrow of its own that is called directly. */
 export class BareEscrow {
   readonly #chain: LocalChain;
   readonly #node: ChainNode;
@@ -53,12 +53,15 @@ export class BareEscrow {
     this.#escrow = getCreate2Address(place);
   }
 
-  /** Whose deposits are held. */
+  /** Returns the wallet whose deposits are held. */
   get wallet(): Hex {
     return WALLET.address;
   }
 
-  /** Makes the contract, and puts so many base units of the wallet into it and into the platform's. */
+  /**
+   * Deploys the contract and deposits this many base units of the wallet in it and in the platform's
+   * escrow.
+   */
   async fill(amount: bigint): Promise<void> {
     const deployment = { ...ofEscrow(CREATE2_DEPLOYER, `${NO_SALT}${this.#code.slice(2)}`) };
     await this.#send(OPERATOR.privateKey, [deployment], GAS);
@@ -72,7 +75,7 @@ export class BareEscrow {
     }
   }
 
-  /** What the wallet signs to have so many base units held here, or in the platform's escrow. */
+  /** Signs a hold of this many base units in this escrow or in the platform's. */
   async sign(amount: bigint, where: 'here' | 'platform'): Promise<SignedHold> {
     const hold = { payer: WALLET.address, amount, nonce: newNonce(), deadline: latestDeadline() };
     const escrow = where === 'here' ? this.#escrow : this.#chain.escrow;
@@ -81,20 +84,20 @@ export class BareEscrow {
     return { ...hold, signature };
   }
 
-  /** Has it held. */
+  /** Opens the signed hold. */
   async open(signed: SignedHold): Promise<void> {
     const { calls, gas } = openCall(this.#escrow, signed);
     await this.#send(OPERATOR.privateKey, calls, gas);
   }
 
-  /** Gives all of it back. */
+  /** Closes the hold and refunds the whole amount. */
   async close(signed: SignedHold): Promise<void> {
     const call = { abi: escrowAbi, functionName: 'close' } as const;
     const data = encodeFunctionData({ ...call, args: [holdIdOf(signed), 0n] });
     await this.#send(OPERATOR.privateKey, [ofEscrow(this.#escrow, data)]);
   }
 
-  /** Until it is in a block. */
+  /** Sends a transaction and waits until it is in a block. */
   async #send(signer: Hex, calls: readonly PaymentCall[], gas?: bigint): Promise<void> {
     const node = new PaymentNode(this.#node);
     const { address } = privateKeyToAccount(signer);
@@ -103,7 +106,7 @@ export class BareEscrow {
       node.nonceOf(address),
       node.fees(),
     ]);
-    if (limit === undefined) throw new Error('The chain would revert it');
+    if (limit === undefined) throw new Error('The chain would revert the transaction');
     const { hash, raw } = await signTransaction(
       { signer, feePayer: undefined },
       {
@@ -116,6 +119,7 @@ export class BareEscrow {
       timeoutMs: MINED_TIMEOUT_MS,
       everyMs: LOOK_MS,
     });
-    if (!receipt?.succeeded) throw new Error(`The transaction ${hash} was not made, or reverted`);
+    if (!receipt?.succeeded)
+      throw new Error(`The transaction ${hash} was not mined or was reverted`);
   }
 }

@@ -1,5 +1,5 @@
-// The measure for supervision: the same probes in a bare loop, and nothing else. A program of its
-// own: `node bare-probes.js <ports> <probes a second> <seconds>`, which sends what it has used.
+// The baseline for supervision: the same probes in a bare loop. A separate program: `node bare-probes.js
+// <ports> <probes a second> <seconds>`, which sends its resource use to its parent.
 import http from 'node:http';
 
 /** Milliseconds between two bursts. */
@@ -10,10 +10,10 @@ const targets = ports.split(',').map(Number);
 
 export interface BareProbes {
   readonly probes: number;
-  /** Seconds of one core, of which the window has `seconds`. */
+  /** Seconds of one core within a window of `seconds`. */
   readonly cpu: number;
   readonly seconds: number;
-  /** Bytes. */
+  /** Memory in bytes. */
   readonly memory: number;
 }
 
@@ -45,5 +45,5 @@ function probe(port: number): void {
     },
   );
   request.setTimeout(5_000, () => request.destroy());
-  request.on('error', () => undefined); // what is not answered is not counted
+  request.on('error', () => undefined); // failed probes are not counted
 }

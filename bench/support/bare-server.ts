@@ -1,5 +1,5 @@
-// The measure for the web API: Koa and the same queries on the same pool, and nothing else. A
-// program of its own: `node bare-server.js`, which sends its port to its parent.
+// The baseline for the web API: Koa with the same queries on the same pool. A separate program: `node
+// bare-server.js`, which sends its port to its parent.
 import Koa from 'koa';
 import { createHash } from 'node:crypto';
 import { json } from 'node:stream/consumers';

@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** Runs a program of this folder and waits for the one message that it sends. */
+/** Runs a program of this folder and waits for its only message. */
 export async function forkUntilMessage<T>(
   name: string,
   args: readonly string[],
@@ -10,9 +10,9 @@ export async function forkUntilMessage<T>(
   const program = fileURLToPath(new URL(`${name}.js`, import.meta.url));
   const child = fork(program, args, { env, stdio: 'inherit' });
   const message = await new Promise<T>((resolve, reject) => {
-    child.once('message', (sent) => resolve(sent as T)); // each program sends but one kind
+    child.once('message', (sent) => resolve(sent as T)); // each program sends one kind of message
     child.once('error', reject);
-    // Not `exit`, which may come before what it has sent.
+    // Not `exit`, which may arrive before the message.
     child.once('disconnect', () => reject(new Error(`${name} ended without a message`)));
   });
   return { child, message };

@@ -2,13 +2,10 @@ import { stopping } from '../../dev/processes/stopping.js';
 
 type Cleanup = () => Promise<void> | void;
 
-/** Has something done at the end. */
+/** Registers a cleanup for the end of the benchmark. */
 export type AtEnd = (cleanup: Cleanup) => void;
 
-/**
- * Runs a benchmark; whatever it has started is stopped and removed at the end, last first, also
- * when it fails or a signal ends it.
- */
+/** Runs a benchmark and then its cleanups in reverse order, even after a failure or a signal. */
 export async function runBenchmark(benchmark: (atEnd: AtEnd) => Promise<void>): Promise<never> {
   const cleanups: Cleanup[] = [];
   const interrupted = new Promise<never>((_, reject) => {

@@ -8,7 +8,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** A caller of one API on kept-open connections. */
+/** A client of one API on keep-alive connections. */
 export class Client {
   readonly #agent = new http.Agent({ keepAlive: true });
   #calls = 0;
@@ -21,11 +21,15 @@ export class Client {
     this.#headers = headers;
   }
 
-  /** @throws Error when the answer is not a success. */
+  /**
+   * Sends a request and parses the JSON of its answer.
+   *
+   * @throws Error if the answer is not a success.
+   */
   async json<T>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await this.send(method, path, body);
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`);
-    return JSON.parse(answer.text) as T; // the caller knows what this API answers
+    return JSON.parse(answer.text) as T; // the caller knows the type of the answer
   }
 
   send(method: string, path: string, body?: unknown): Promise<Answer> {
@@ -39,7 +43,7 @@ export class Client {
           timeout: TIMEOUT_MS,
           headers: {
             ...this.#headers,
-            // Rate limits count clients: each call is another one, as from behind a proxy.
+            // Rate limits count by client, so each call comes from another one, as from behind a proxy.
             'x-forwarded-for': clientAddress(this.#calls++),
             ...(payload !== undefined && {
               'content-type': 'application/json',
@@ -68,7 +72,7 @@ export class Client {
   }
 }
 
-/** One of 65,536 addresses that no network uses. */
+/** Returns one of 65,536 addresses that no network uses. */
 export function clientAddress(number: number): string {
   return `198.18.${(number >> 8) & 255}.${number & 255}`;
 }

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { LABEL } from '../../src/docker/containers/container-spec.js';
 
-/** The measure for how soon a death is heard: dockerode's stream of events, and nothing else. */
+/** The baseline for the detection of a death: dockerode's event stream alone. */
 export class DeathListener {
   readonly #heard = new Map<string, number[]>();
 
@@ -28,10 +28,10 @@ export class DeathListener {
     const events = await docker.getEvents({
       filters: { type: ['container'], event: ['die'], label: [LABEL.agent] },
     });
-    return new DeathListener(events as Readable); // a response of HTTP
+    return new DeathListener(events as Readable); // an HTTP response
   }
 
-  /** Milliseconds from a moment to the next death of that agent; NaN when none was heard. */
+  /** Returns the milliseconds from a moment to the agent's next death; NaN if none was reported. */
   after(agentId: string, moment: number): number {
     const at = this.#heard.get(agentId)?.find((each) => each >= moment);
     return at === undefined ? Number.NaN : at - moment;

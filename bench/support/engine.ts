@@ -4,7 +4,7 @@ import { obtainDocker } from '../../dev/docker/obtain-docker.js';
 import { StartFailure } from '../../dev/failure.js';
 import { connectDocker } from '../../src/docker/containers/docker-client.js';
 
-/** The Docker engine that a benchmark compares on. */
+/** The Docker engine that a benchmark uses. */
 export interface BenchEngine {
   readonly host: string;
   readonly docker: Docker;
@@ -26,7 +26,7 @@ export async function obtainEngine(
   return { host: found.host, docker: connectDocker(found.host) };
 }
 
-/** A private /16 of which nothing is in use on the engine, out of 10.128 to 10.191. */
+/** Returns a private /16 from 10.128 to 10.191 that overlaps no network of the engine. */
 export async function freeSubnetPool(docker: Docker, except: readonly string[] = []) {
   const networks = await docker.listNetworks();
   const used = networks.flatMap(({ IPAM }) => (IPAM?.Config ?? []).map(({ Subnet }) => Subnet));
@@ -35,5 +35,7 @@ export async function freeSubnetPool(docker: Docker, except: readonly string[] =
     const isUsed = used.some((subnet) => subnet?.startsWith(`10.${second}.`));
     if (!isUsed && !except.includes(pool)) return pool;
   }
-  throw new StartFailure('No private network is free on the Docker engine.');
+  throw new StartFailure(
+    'All private networks from 10.128 to 10.191 are in use on the Docker engine.',
+  );
 }

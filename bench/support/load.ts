@@ -1,6 +1,6 @@
-// A program of its own: `node load.js <url> <cookie> <connections> <seconds> <clients> [body] [headers]`.
-// Asks as fast as the answers come, on kept-open connections, and sends what came of it to its parent. Headers
-// are a list in JSON: each request has the next of them.
+// A separate program: `node load.js <url> <cookie> <connections> <seconds> <clients> [body] [headers]`.
+// Sends requests on keep-alive connections as fast as the answers arrive, and sends the result to its
+// parent. Headers are a JSON list, used in turn.
 import http from 'node:http';
 import { clientAddress } from './client.js';
 import { quantile } from './statistics.js';
@@ -14,7 +14,7 @@ const [
   body,
   headersInTurn = '[]',
 ] = process.argv.slice(2);
-const inTurn = JSON.parse(headersInTurn) as readonly Readonly<Record<string, string>>[]; // its parent's
+const inTurn = JSON.parse(headersInTurn) as readonly Readonly<Record<string, string>>[]; // written by the parent
 const agent = new http.Agent({ keepAlive: true, maxSockets: Number(connections) });
 const target = new URL(url);
 const latencies: number[] = [];
@@ -71,7 +71,7 @@ function ask(): Promise<number> {
         response.on('end', () => resolve(response.statusCode ?? 0));
       },
     );
-    request.on('timeout', () => request.destroy(new Error('no answer in 10 s')));
+    request.on('timeout', () => request.destroy(new Error('no answer within 10 s')));
     request.on('error', reject);
     request.end(body);
   });

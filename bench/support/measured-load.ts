@@ -11,15 +11,17 @@ interface Load {
   readonly p99: number;
 }
 
-/** One round on one server: its load, and what an answer costs the server itself. */
+/** The load of one round on one server, and the server's CPU time for each answer. */
 export interface Round extends Load {
   readonly cpuMicroseconds: number;
 }
 
 /**
+ * Runs a load and measures the server's CPU time.
+ *
  * @param pid of the server.
  * @param args of the program `load`, the address first.
- * @throws when a request failed.
+ * @throws if a request failed.
  */
 export async function measureLoad(pid: number, args: readonly string[]): Promise<Round> {
   const cpu = async () => (await usageOf({ server: pid })).server?.cpu ?? Number.NaN;
@@ -30,7 +32,7 @@ export async function measureLoad(pid: number, args: readonly string[]): Promise
   return { ...message, cpuMicroseconds: (used / message.answered) * 1e6 };
 }
 
-/** Of a table: the name, and medians of rate, p50, p99 and the server's time for an answer. */
+/** Returns the cells of a table row: the name, and medians of rate, p50, p99 and CPU time for each answer. */
 export function loadCells(name: string, rounds: readonly Round[]): string[] {
   const of = (value: (round: Round) => number) => figure(median(rounds.map(value)));
   return [

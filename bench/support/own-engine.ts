@@ -26,20 +26,24 @@ export class OwnEngine implements BenchEngine {
     this.docker = connectDocker(this.host);
   }
 
-  /** @returns when it answered, in Unix milliseconds. */
+  /**
+   * Starts the engine.
+   *
+   * @returns the time of its first answer, in Unix milliseconds.
+   */
   async start(): Promise<number> {
-    // Users of containers, who are others than this machine's, have to come through.
+    // Users inside containers are other users of this machine and must traverse the folder.
     await mkdir(this.#folder, { recursive: true, mode: 0o711 });
     this.#daemon = await startDockerDaemon(this.#dataDir, path.join(this.#folder, 'run-docker'));
     return Date.now();
   }
 
-  /** As a power cut would: without a word. */
+  /** Kills the engine abruptly, like a power cut. */
   async kill(): Promise<void> {
     const { execRoot } = dockerDaemonPlace(this.#dataDir);
     const runtime = await readFile(path.join(execRoot, 'exec/containerd/containerd.pid'), 'utf8');
     await this.#daemon?.process.stop(0);
-    // It dies with the engine, and the next engine waits for it in vain as long as it is there.
+    // containerd dies with the engine; the next engine would wait for it in vain while it still exists.
     const gone = () => Promise.resolve(existsSync(`/proc/${runtime}`) ? undefined : true);
     await poll(gone, { timeoutMs: 20_000 });
   }
@@ -50,11 +54,11 @@ export class OwnEngine implements BenchEngine {
     await unmountWithin(this.#dataDir);
   }
 
-  /** Of containers that an engine was just starting when it was killed: no engine knows them. */
+  /** Ends shims of containers that an engine was starting when it was killed; no engine manages them. */
   async #endShims(): Promise<void> {
     const { execRoot } = dockerDaemonPlace(this.#dataDir);
     for (const pid of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {
-      const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''); // it has ended
+      const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''); // the process has ended
       const isShim = command.includes('containerd-shim') && command.includes(`${execRoot}/`);
       if (isShim) process.kill(Number(pid), 'SIGKILL');
     }

@@ -5,8 +5,8 @@ import { run } from '../../dev/processes/run.js';
 const INSIDE = 'BENCH_OWN_NETWORK';
 
 /**
- * Makes this program run in a network of its own, where an engine of its own disturbs no other one.
- * The first call starts the program again in there, and ends with it.
+ * Makes this program run in a network namespace of its own, where its own engine does not disturb another
+ * one. The first call restarts the program in the namespace and exits with it.
  */
 export async function enterOwnNetwork(): Promise<void> {
   if (process.env[INSIDE] !== undefined) {
@@ -14,7 +14,7 @@ export async function enterOwnNetwork(): Promise<void> {
     return;
   }
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {
-    throw new StartFailure('This needs a Docker engine of its own: root on Linux.');
+    throw new StartFailure('This needs a Docker engine of its own: run it as root on Linux.');
   }
   const args = ['--net', process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   const child = spawn('unshare', args, {

@@ -7,7 +7,7 @@ import { ensureRolesAndDatabase } from '../../src/platform/database/roles.js';
 const SERVING_ROLE = 'agent_platform_api';
 const PASSWORD = 'of-a-benchmark';
 
-/** A migrated database on a server of its own, set up as `npm start` does: what it says is durable. */
+/** Starts a migrated database on a server of its own, configured as by `npm start`: its commits are durable. */
 export async function startOwnPostgres(
   folder: string,
   atEnd: (cleanup: () => Promise<void>) => void,

@@ -13,7 +13,7 @@ import { freePort } from '../../dev/ports.js';
 import { builtProgram } from '../../dev/root.js';
 import { startOwnPostgres } from './own-postgres.js';
 
-/** Of production's mainnet, as `npm start` has it. */
+/** Mainnet chain id, as used in production by `npm start`. */
 const CHAIN_ID = 4217;
 const HOLD_MS = 172_800_000;
 
@@ -22,13 +22,13 @@ const STOPPING_MS = 15_000;
 export interface PaidApi {
   readonly webUrl: string;
   readonly pid: number;
-  /** Of its database, for its owner and for who serves from it. */
+  /** Database addresses for the owner role and the serving role. */
   readonly ownerUrl: string;
   readonly servingUrl: string;
   readonly chain: LocalChain;
 }
 
-/** The process of the APIs alone, with a database and a chain: what needs neither workers nor Temporal. */
+/** Starts the API process alone, with a database and a chain but without workers and Temporal. */
 export async function startPaidApi(
   folder: string,
   atEnd: (cleanup: () => Promise<void>) => void,
@@ -55,7 +55,7 @@ export async function startPaidApi(
       ...{ DATABASE_URL: servingUrl, TEMPORAL_ADDRESS: '127.0.0.1:1' },
       INTERNAL_API_KEY: randomBytes(32).toString('base64url'),
       ENCRYPTION_KEY: randomBytes(32).toString('base64'),
-      // One client asks more here than everybody elsewhere.
+      // The benchmark's single client sends more requests than a limit for real clients allows.
       RATE_LIMIT_REQUESTS: '10000000',
       TRUSTED_PROXIES: '127.0.0.1/32',
       ...{ MANAGE_DOCKER: 'never', AGENT_RUNTIME_IMAGE: 'none' },
@@ -80,7 +80,7 @@ export async function startPaidApi(
     child.on('message', (said: object) => {
       if ('ready' in said) resolve();
     });
-    child.once('exit', () => reject(new Error('The APIs do not start')));
+    child.once('exit', () => reject(new Error('The APIs did not start')));
   });
   return { webUrl: `http://127.0.0.1:${web}`, pid: child.pid ?? 0, ownerUrl, servingUrl, chain };
 }

@@ -6,15 +6,19 @@ import { openingCause, sessionAccount } from '../../src/money/sessions/causes.js
 import { newSessionToken, storedOf } from '../../src/money/sessions/session-token.js';
 import { insertRow } from '../../test/support/insert-row.js';
 
-/** Base units: more than any run of a benchmark spends. */
+/** Base units: more than any benchmark run spends. */
 const DEPOSIT = 1_000_000_000_000n;
 
-/** None that anybody has a node of: nothing of these sessions is on a chain. */
+/** A chain id without a node: these sessions have no transactions on a chain. */
 const CHAIN_ID = '999999999';
 
 const hex = (bytes: number) => `0x${randomBytes(bytes).toString('hex')}`;
 
-/** Sessions as they are once their deposits are held. @returns the headers that pay by each. */
+/**
+ * Creates sessions as they are after their deposits are held.
+ *
+ * @returns the headers that pay with each session.
+ */
 export async function openSessions(
   databaseUrl: string,
   count: number,

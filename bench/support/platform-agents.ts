@@ -6,7 +6,10 @@ import { Client } from './client.js';
 import type { BenchEngine } from './engine.js';
 import type { BenchPlatform } from './platform.js';
 
-/** Seldom, so that asking does not slow down what is asked for: the answer has the time in it. */
+/**
+ * Milliseconds between polls; rare, so that polling does not slow down the platform. Times come from the
+ * answers.
+ */
 const POLL_MS = 100;
 const LIST_POLL_MS = 100;
 const TIMEOUT_MS = 300_000;
@@ -18,7 +21,7 @@ interface AgentSeen {
   readonly startedAt?: string | null;
 }
 
-/** One agent that the platform has brought up, and when, by this machine's clock. */
+/** An agent that the platform has brought up, with times of this machine's clock. */
 export interface Provisioned {
   readonly id: string;
   /** Milliseconds since the epoch. */
@@ -28,7 +31,7 @@ export interface Provisioned {
   readonly running: number;
 }
 
-/** Makes agents through the backend API, as a program would. */
+/** Creates agents through the backend API, as a client program would. */
 export class PlatformAgents {
   readonly #client: Client;
   readonly #docker: DockerHost;
@@ -53,7 +56,7 @@ export class PlatformAgents {
     });
   }
 
-  /** From the request until the moment from which on the API tells the agent as running. */
+  /** Creates an agent and waits until the API reports it as running. */
   async provision(name: string): Promise<Provisioned> {
     const request = await this.#request(name);
     const deadline = performance.now() + TIMEOUT_MS;
@@ -63,12 +66,15 @@ export class PlatformAgents {
         return { ...request, running: Date.parse(agent.startedAt ?? '') - request.sentAt };
       }
       if (agent.status === 'error') throw new Error(`Agent ${name}: ${agent.statusReason}`);
-      if (performance.now() > deadline) throw new Error(`Agent ${name} does not run`);
+      if (performance.now() > deadline) throw new Error(`Agent ${name} was not running in time`);
       await delay(POLL_MS);
     }
   }
 
-  /** So many at once: how many of them run, and after how many milliseconds the last one did. */
+  /**
+   * Creates agents concurrently; returns the number of running agents and the milliseconds until the last
+   * one ran.
+   */
   async burst(count: number): Promise<{ running: number; took: number; ids: string[] }> {
     const started = performance.now();
     const requested = await Promise.all(
@@ -86,7 +92,7 @@ export class PlatformAgents {
     }
   }
 
-  /** Removes agents, and waits until the engine has nothing of them left. */
+  /** Removes agents and waits until the engine has no trace of them. */
   async remove(ids: readonly string[]): Promise<void> {
     await Promise.all(ids.map((id) => this.#client.json('DELETE', `/api/agents/${id}`)));
     const deadline = performance.now() + TIMEOUT_MS;
@@ -99,7 +105,7 @@ export class PlatformAgents {
     }
   }
 
-  /** Takes away what is left on the engine; the platform does not run any more. */
+  /** Removes the agents' remains from the engine after the platform has ended. */
   async removeRest(): Promise<void> {
     this.#client.close();
     for (const id of this.#made) {
@@ -116,7 +122,7 @@ export class PlatformAgents {
     return { id, sentAt, answered: Date.now() - sentAt };
   }
 
-  /** The volume is what is removed last. */
+  /** Reports whether the agent's volume, which is removed last, no longer exists. */
   async #isGone(id: string): Promise<boolean> {
     const filters = JSON.stringify({ name: [containerName(id)] });
     const { Volumes: volumes } = await this.#engine.docker.listVolumes({ filters });

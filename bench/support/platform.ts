@@ -16,17 +16,17 @@ import { usageOf, type Usage } from './process-tree.js';
 
 const START_TIMEOUT_MS = 300_000;
 
-/** Names the variable that says where a platform without containers runs already. */
+/** Name of the variable that identifies a running platform without containers. */
 const SHARED = 'BENCH_PLATFORM';
 
-/** Where a platform is. */
+/** The location of a platform. */
 interface Place {
   readonly dataDir: string;
   readonly webUrl: string;
   readonly backendUrl: string;
 }
 
-/** The whole platform as `npm start` runs it, on a data folder and ports of its own. */
+/** The whole platform as `npm start` runs it, with its own data folder and ports. */
 export class BenchPlatform {
   readonly #launcher: ChildProcess | undefined;
   readonly #dataDir: string;
@@ -41,7 +41,11 @@ export class BenchPlatform {
     this.#dataDir = dataDir;
   }
 
-  /** @param env what differs from this process's own environment. */
+  /**
+   * Starts a platform.
+   *
+   * @param env variables that differ from this process's environment.
+   */
   static async start(dataDir: string, env: NodeJS.ProcessEnv): Promise<BenchPlatform> {
     await chooseUnusualPorts(dataDir);
     const [web, backend, agents] = [await freePort(), await freePort(), await freePort()];
@@ -61,7 +65,7 @@ export class BenchPlatform {
           SUMMARIZER_PORT: '0',
           METRICS_PORT: '0',
           AGENT_AI_METRICS_PORT: '0',
-          // One client asks more here than everybody elsewhere.
+          // The benchmark's single client sends more requests than a limit for real clients allows.
           RATE_LIMIT_REQUESTS: '10000000',
           RATE_LIMIT_AI_CALLS: '10000000',
           WORKER_METRICS_LISTEN: `127.0.0.1:${await freePort()}`,
@@ -73,7 +77,7 @@ export class BenchPlatform {
           ENCRYPTION_KEY: '',
           ...env,
         },
-        // A Ctrl-C in the terminal reaches this process alone, which stops the platform in order.
+        // A Ctrl-C in the terminal then reaches this process alone, which stops the platform in order.
         detached: true,
         stdio: ['ignore', 'pipe', 'pipe'],
       },
@@ -89,13 +93,13 @@ export class BenchPlatform {
   }
 
   /**
-   * In a folder of its own, behind a proxy on this machine; no container runs there. Where the
-   * environment has `shared` of one, it is that one, which is not this process's to stop.
+   * Starts a platform without containers in a folder of its own, behind a proxy on this machine. If the
+   * environment names a `shared` platform, that one is returned and not stopped by this process.
    */
   static async withoutContainers(atEnd: AtEnd): Promise<BenchPlatform> {
     const running = process.env[SHARED];
     if (running !== undefined) {
-      const { dataDir, webUrl, backendUrl } = JSON.parse(running) as Place; // `shared` wrote it
+      const { dataDir, webUrl, backendUrl } = JSON.parse(running) as Place; // written by `shared`
       return new BenchPlatform(undefined, dataDir, webUrl, backendUrl);
     }
     const platform = await BenchPlatform.start(path.join(await makeFolder(atEnd), 'data'), {
@@ -107,7 +111,7 @@ export class BenchPlatform {
     return platform;
   }
 
-  /** The environment in which benchmarks use this one. */
+  /** Environment variables that make benchmarks use this platform. */
   get shared(): Readonly<Record<string, string>> {
     const { webUrl, backendUrl } = this;
     const place: Place = { dataDir: this.#dataDir, webUrl, backendUrl };
@@ -126,17 +130,17 @@ export class BenchPlatform {
     return loadSecrets(this.#dataDir).installation;
   }
 
-  /** As `DATABASE_URL` of the services. */
+  /** The services' `DATABASE_URL`. */
   get databaseUrl(): string {
     const server = `postgres://127.0.0.1:${this.#port('postgres')}/postgres`;
     const { servingPassword } = loadSecrets(this.#dataDir);
     return databaseUrl(server, 'agent_platform', 'agent_platform_api', servingPassword);
   }
 
-  /** The chain that it is paid on. */
+  /** Returns the local chain for payments. */
   get chain(): LocalChain {
     const chain = readLocalChain(this.#dataDir);
-    if (!chain) throw new RangeError('The platform has started no chain of its own');
+    if (!chain) throw new RangeError('The platform has not started a chain');
     return chain;
   }
 
@@ -144,18 +148,18 @@ export class BenchPlatform {
     return `127.0.0.1:${this.#port('temporal')}`;
   }
 
-  /** The process of a part: `api`, `agents-ai`, `worker`, `payments`, `postgres` or `temporal`. */
+  /** Returns the process id of a part: `api`, `agents-ai`, `worker`, `payments`, `postgres` or `temporal`. */
   pidOf(name: string): number {
     const file = path.join(this.#dataDir, 'run', `${name}.process.json`);
-    return (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid; // the launcher wrote it
+    return (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid; // written by the launcher
   }
 
-  /** The same, once it runs: undefined while it is dead. */
+  /** Returns the process id of a part; undefined while it is not running. */
   async livingPidOf(name: string): Promise<number | undefined> {
     return (await readRecord(path.join(this.#dataDir, 'run'), name))?.pid;
   }
 
-  /** What each part of it uses. */
+  /** Returns the resource use of each part. */
   usage(): Promise<Record<string, Usage>> {
     return usageOf({
       launcher: this.pid,

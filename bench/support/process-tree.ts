@@ -5,11 +5,11 @@ import { promisify } from 'node:util';
 /** Clock ticks a second in `/proc`: the same on every Linux that Node runs on. */
 const TICKS = 100;
 
-/** One process and all that it has started: what it holds, and what it has used since its start. */
+/** Resource use of a process and all its descendants since its start. */
 export interface Usage {
-  /** Bytes. On Linux shared pages count by share (PSS), elsewhere in each process (RSS). */
+  /** Memory in bytes. On Linux shared pages count proportionally (PSS), elsewhere in each process (RSS). */
   readonly memory: number;
-  /** Seconds of one core, also of children that have ended. */
+  /** Seconds of one core, including ended children. */
   readonly cpu: number;
 }
 
@@ -18,10 +18,7 @@ interface Process extends Usage {
   readonly parent: number;
 }
 
-/**
- * The use of each of these process trees. A process that is the root of another one given counts
- * there alone.
- */
+/** Returns the use of each process tree. A process that is the root of another given tree counts there only. */
 export async function usageOf(roots: Readonly<Record<string, number>>) {
   const all = process.platform === 'linux' ? await fromProc() : await fromPs();
   const others = new Set(Object.values(roots));
@@ -48,7 +45,8 @@ async function fromProc(): Promise<Process[]> {
     try {
       const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
       const memory = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
-      // The name in parentheses may hold spaces: count from its end. 1 is ppid, 11 to 14 are times.
+      // The name in parentheses may contain spaces: parse after its end. Field 1 is ppid, 11 to 14 are
+      // times.
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
       const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
       const kilobytes = Number(/^Pss:\s+(\d+)/m.exec(memory)?.[1] ?? 0);
@@ -61,7 +59,7 @@ async function fromProc(): Promise<Process[]> {
         },
       ];
     } catch {
-      return []; // it has ended since, or is another user's
+      return []; // the process has ended or belongs to another user
     }
   });
   return (await Promise.all(read)).flat();

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { forkUntilMessage } from './child.js';
 import type { QuietAgent, QuietHostCounts, QuietHostOrder } from './quiet-host.js';
 
-/** The program `quiet-host`, from outside. */
+/** The parent's handle of the program `quiet-host`. */
 export class QuietHost {
   readonly #child: ChildProcess;
   readonly #installation: string;
@@ -11,9 +11,9 @@ export class QuietHost {
   private constructor(
     child: ChildProcess,
     installation: string,
-    /** As in `DOCKER_HOST`. */
+    /** Address in the format of `DOCKER_HOST`. */
     readonly dockerHost: string,
-    /** Those on which gateways answer. */
+    /** Ports of the gateways. */
     readonly ports: readonly number[],
   ) {
     this.#child = child;
@@ -28,14 +28,14 @@ export class QuietHost {
     return new QuietHost(child, installation, message.dockerHost, message.ports);
   }
 
-  /** From now on the containers of these agents run. */
+  /** Makes the containers of these agents run. */
   async run(agents: readonly QuietAgent[]): Promise<void> {
     await this.#ask({ installation: this.#installation, agents });
   }
 
-  /** What it was asked since its start. */
+  /** Returns the numbers of requests since the start. */
   async counts(): Promise<QuietHostCounts> {
-    return (await this.#ask('count')) as QuietHostCounts; // its answer to this order
+    return (await this.#ask('count')) as QuietHostCounts; // the answer to this order
   }
 
   async stop(): Promise<void> {
@@ -48,7 +48,7 @@ export class QuietHost {
   async #ask(order: QuietHostOrder | 'count'): Promise<unknown> {
     const answer = once(this.#child, 'message', { signal: AbortSignal.timeout(10_000) });
     this.#child.send(order);
-    const [message] = (await answer) as unknown[]; // what the event carries
+    const [message] = (await answer) as unknown[]; // the arguments of the event
     return message;
   }
 }

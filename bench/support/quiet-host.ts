@@ -1,12 +1,11 @@
-// A Docker host on which nothing happens, where so many real containers do not fit: it answers in
-// the wire format of the Engine API what watching asks for, and as each agent's gateway over real
-// HTTP on a loopback port of its own. A program of its own: `node quiet-host.js <ports>`, which
-// sends its address and the ports to its parent, is told the agents, and counts what it was asked.
+// A simulated Docker host without incidents: it answers the watchdog's Engine API requests, and each
+// gateway's over HTTP on a loopback port. A separate program: `node quiet-host.js <ports>`, which sends
+// its address and ports to its parent, receives the agents, and counts requests.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { containerName, LABEL } from '../../src/docker/containers/container-spec.js';
 
-/** Below those that systems give out by themselves. */
+/** Ports below the ephemeral range of operating systems. */
 const FIRST_PORT = 2_000;
 const LAST_PORT = 32_000;
 
@@ -16,7 +15,7 @@ export interface QuietAgent {
   readonly port: number;
 }
 
-/** What the parent says: the agents that run from now on, or nothing, to be told the counts. */
+/** A message of the parent: the agents that run from then on, or a request for the counts. */
 export interface QuietHostOrder {
   readonly installation: string;
   readonly agents: readonly QuietAgent[];
@@ -124,7 +123,7 @@ function inspect(agent: QuietAgent) {
   };
 }
 
-/** The gateways' listeners: all of them pass what comes on to one server. */
+/** Opens the gateways' listeners, which forward all connections to one server. */
 async function listenOnMany(count: number): Promise<number[]> {
   const found: number[] = [];
   for (let port = FIRST_PORT; found.length < count; port++) {
@@ -133,7 +132,7 @@ async function listenOnMany(count: number): Promise<number[]> {
       const forwarding = net.createServer((socket) => gateway.emit('connection', socket));
       found.push(await listen(forwarding, port));
     } catch {
-      // Somebody else's: the next one will do.
+      // The port is in use: try the next.
     }
   }
   return found;

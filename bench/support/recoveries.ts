@@ -5,15 +5,15 @@ import type { Database } from '../../src/platform/database/database.js';
 const POLL_MS = 500;
 const TIMEOUT_MS = 300_000;
 
-/** What became of an agent after somebody did it harm, in milliseconds. */
+/** Recovery of an agent from a fault, in milliseconds. */
 export interface Recovery {
-  /** From the deed until the watchdog called it degraded. */
+  /** Time from the fault until the watchdog recorded the agent as degraded. */
   readonly detected: number;
-  /** From then until it called it running. */
+  /** Time from `degraded` until the watchdog recorded the agent as running. */
   readonly healed: number;
 }
 
-/** Waits until the watchdog has put down that the agent is well again. */
+/** Waits until the watchdog has recorded the agent as running again. */
 export async function recoveryAfter(
   database: Database,
   agentId: string,

@@ -4,7 +4,11 @@ import { agentRow } from './agent-row.js';
 import { Client } from './client.js';
 import type { BenchPlatform } from './platform.js';
 
-/** Registers a user with so many agents that are stopped, and signs in. @returns the cookie. */
+/**
+ * Registers a user with this many stopped agents and signs in.
+ *
+ * @returns the cookie.
+ */
 export async function signInWithAgents(platform: BenchPlatform, agents: number): Promise<string> {
   const web = new Client(platform.webUrl, {});
   const email = 'bench@example.org';

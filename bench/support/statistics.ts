@@ -1,4 +1,4 @@
-/** The middle value; of an even number, the mean of the two in the middle. NaN when empty. */
+/** Returns the middle value, or the mean of the middle two; NaN when empty. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -6,13 +6,13 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/** The value that `share` (0 to 1) of all values do not exceed. NaN when empty. */
+/** Returns the value that `share` (0 to 1) of all values do not exceed; NaN when empty. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 }
 
-/** As in `12.3`, and without decimals from 100 on. */
+/** Formats a number like `12.3`, without decimals from 100 on. */
 export function figure(value: number): string {
   if (Number.isNaN(value)) return '-';
   return value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2);

@@ -15,10 +15,10 @@ import { median } from './statistics.js';
 
 const TIMEOUT_MS = 900_000;
 
-/** Calls to Temporal at a time. */
+/** Limits the concurrent calls to Temporal. */
 const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
-/** Supervisors that are asked how long their history is. */
+/** Number of supervisors whose history length is sampled. */
 const SAMPLE = 100;
 
 const HOST = 'local';
@@ -34,7 +34,7 @@ const WELL: WatchdogMemory = {
   },
 };
 
-/** Agents that are written down as running, and their supervisors. */
+/** Agents recorded as running, with their supervisors. */
 export class SupervisedAgents {
   readonly #rows: AgentRow[] = [];
 
@@ -56,7 +56,7 @@ export class SupervisedAgents {
     return new SupervisedAgents(userId, database, new Client({ connection }), connection);
   }
 
-  /** Writes agents down that have run and should run, one on each port; watching needs no more. */
+  /** Inserts agents that ran and should run, one for each port; watching needs nothing else. */
   async insert(ports: readonly number[]): Promise<QuietAgent[]> {
     const made: AgentRow[] = [];
     for (let from = 0; from < ports.length; from += 200) {
@@ -70,17 +70,17 @@ export class SupervisedAgents {
   }
 
   /**
-   * Starts the supervisors of those agents with what each would hand to its next run, after it has
-   * found its agent well.
+   * Starts the supervisors of these agents with the state that each would pass to its next run after a
+   * healthy check.
    *
-   * @returns seconds until the last of them watches.
+   * @returns seconds until the last supervisor watches.
    */
   async supervise(agents: readonly QuietAgent[]): Promise<number> {
     const started = performance.now();
     const start = async ({ id: agentId, userId }: QuietAgent) => {
       await this.#client.workflow.start<typeof superviseAgent>('superviseAgent', {
         workflowId: superviseAgentId(agentId),
-        // A pass of the reconciliation may have come first.
+        // A reconciliation pass may have started the supervisor already.
         workflowIdConflictPolicy: 'USE_EXISTING',
         taskQueue: PLATFORM_TASK_QUEUE,
         args: [
@@ -100,11 +100,11 @@ export class SupervisedAgents {
       async () => ((await this.#countSeen()) === this.#rows.length ? true : undefined),
       { timeoutMs: TIMEOUT_MS, everyMs: 500 },
     );
-    if (!all) throw new Error('Not every agent is supervised');
+    if (!all) throw new Error('Some agents are not supervised');
     return (performance.now() - started) / 1_000;
   }
 
-  /** Events in the histories of a sample of supervisors: the median, and all of them. */
+  /** Returns the median and the sum of the history events of a sample of supervisors. */
   async historyEvents(): Promise<{ median: number; sum: number; of: number }> {
     const every = Math.max(1, Math.floor(this.#rows.length / SAMPLE));
     const sample = this.#rows.filter((_, index) => index % every === 0);
@@ -125,7 +125,7 @@ export class SupervisedAgents {
     await this.#connection.close();
   }
 
-  /** The first check writes down that the agent was seen. */
+  /** Counts the agents with a first check, which records when an agent was seen. */
   async #countSeen(): Promise<number> {
     return this.#database.asPlatform().transaction((db) =>
       db.Agent.count({

@@ -1,4 +1,4 @@
-/** Prints a table that a terminal and a Markdown file both show well. */
+/** Prints a table that is readable in a terminal and in Markdown. */
 export function printTable(
   header: readonly string[],
   rows: readonly (readonly (string | number)[])[],

@@ -5,7 +5,7 @@ import { median } from './statistics.js';
 
 type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
 
-/** A step of a provisioning as its history tells it, in milliseconds from sending the request. */
+/** A step of a provisioning from its workflow history, in milliseconds from sending the request. */
 export interface Step {
   readonly name: string;
   readonly scheduled: number;
@@ -13,7 +13,7 @@ export interface Step {
   readonly ended: number;
 }
 
-/** Reads from the workflow engine where the time of a provisioning went. */
+/** Reads the times of the steps of a provisioning from Temporal. */
 export class Timelines {
   readonly #connection: Connection;
   readonly #client: Client;
@@ -56,7 +56,7 @@ export class Timelines {
         });
       }
     }
-    // What a supervisor does from here on is not of the provisioning.
+    // Later steps of the supervisor are not part of the provisioning.
     return steps.filter(({ name }) => name !== 'watchHealth');
   }
 
@@ -65,7 +65,7 @@ export class Timelines {
   }
 }
 
-/** The medians of the same steps of several provisionings. */
+/** Returns the medians of each step over several provisionings. */
 export function medianSteps(timelines: readonly (readonly Step[])[]): Step[] {
   const names = [...new Set(timelines.flatMap((steps) => steps.map(({ name }) => name)))];
   return names.map((name) => {

@@ -5,14 +5,14 @@ import * as sql from '../../src/ai/usage/report-sql.js';
 import { usageByModel, usageDaily, usageSummary } from '../../src/ai/usage/reports.js';
 import { agentOf, userOf } from './usage-rows.js';
 
-/** A report, and the same sums out of the calls themselves. */
+/** A report, and the same sums computed from the calls themselves. */
 export interface UsageQuery {
   readonly name: string;
   ours(): Promise<unknown>;
   bare(): Promise<unknown>;
 }
 
-/** What a report would read without sums of days. */
+/** Source of a report without the sums of days. */
 const CALLS = `
   (SELECT user_id, (created_at AT TIME ZONE 'UTC')::date AS day, coalesce(agent_id, '') AS agent_id,
           provider, model, input_tokens::bigint, output_tokens::bigint, cost_usd, 1 AS calls
@@ -23,7 +23,10 @@ const CALLS = `
 /** Rows of one page of a summary. */
 const LIMIT = 1_000;
 
-/** Every report of spec 4.13 at its default, and the long ones over a year: of a user, and of all. */
+/**
+ * Returns every report of spec 4.13 with its defaults, and the long ones over a year, for one user and
+ * for all.
+ */
 export function usageQueries(database: Database): UsageQuery[] {
   const now = new Date();
   const year = lastDays(366, now);
@@ -74,7 +77,7 @@ export function usageQueries(database: Database): UsageQuery[] {
   ];
 }
 
-/** The same statement by the same role over all calls, for as long as it takes. */
+/** Runs the same statement with the same role over all calls, without a time limit. */
 function bare(
   tenant: TenantDatabase,
   statement: (scope: sql.Scope) => string,

@@ -6,14 +6,14 @@ import type { UsageRecord } from '../../src/ai/usage/usage-record.js';
 const DAYS = 365;
 
 const USERS = 5;
-/** Of each user, beside calls without an agent. */
+/** Agents of each user, beside calls without an agent. */
 const AGENTS = 4;
 const MODELS = 6;
 
 export const userOf = (n: number): string => `user-${n % USERS}`;
 export const agentOf = (user: string, n: number): string => `${user}-agent-${n % AGENTS}`;
 
-// Drawn anew for each row; every fifth call is made without an agent.
+// Random values for each row; every fifth call has no agent.
 const ROWS = `
   INSERT INTO usage_logs (call_id, user_id, agent_id, provider, model, input_tokens,
                           output_tokens, cost_usd, endpoint, created_at)
@@ -29,13 +29,13 @@ const ROWS = `
                    + random() * interval '86399 seconds' AS at
             FROM generate_series(1, $3)) AS drawn`;
 
-/** Indexes that are made again after the filling: row by row they take many times as long. */
+/** Indexes that are recreated after the fill: updates row by row take many times as long. */
 const INDEXES = [
   'CREATE UNIQUE INDEX usage_logs_call_id_key ON usage_logs (call_id)',
   'CREATE INDEX usage_logs_user_time ON usage_logs (user_id, created_at)',
 ];
 
-/** Logs so many calls, spread over a year until today (UTC). */
+/** Inserts this many calls, spread over a year until today (UTC). */
 export async function fillUsage(client: pg.Client, rows: number): Promise<void> {
   const today = new Date().toISOString().slice(0, 10);
   await client.query('DROP INDEX usage_logs_call_id_key, usage_logs_user_time');
@@ -47,7 +47,7 @@ export async function fillUsage(client: pg.Client, rows: number): Promise<void> 
   await client.query('VACUUM ANALYZE usage_logs');
 }
 
-/** The next calls, as they are settled now. */
+/** Returns the next calls to be settled, with the current time. */
 export function newCalls(count: number): UsageRecord[] {
   const at = new Date().toISOString();
   return Array.from({ length: count }, (_, n) => {

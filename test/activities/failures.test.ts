@@ -48,7 +48,7 @@ test("hides a library's error text from the agent's owner", async () => {
 
 test("shows the platform's own error text to the agent's owner", async () => {
   const told = await failure(new DiskLowError(1, 2));
-  expect(failureReason(told)).toContain("of the host's disk are free");
+  expect(failureReason(told)).toContain("the host's disk are free");
   expect(told.nonRetryable).toBe(true);
 });
 

@@ -73,14 +73,18 @@ async function addPause(): Promise<string[]> {
   return [kindsFile, stepsFile];
 }
 
-/** @returns the files that were touched. */
+/**
+ * Adds the recipe's operation to the copy.
+ *
+ * @returns the changed files.
+ */
 async function addPruneMessages(): Promise<string[]> {
   const [activity = '', workflow = '', row = ''] = await recipe('A workflow on a schedule');
-  await tree.write('src/chat/prune-messages.ts', PRUNE_MESSAGES);
+  await tree.write('src/agents/chat/prune-messages.ts', PRUNE_MESSAGES);
   const activities = 'activities/housekeeping.ts';
   await tree.insert(
     activities,
-    "import { pruneMessages } from '../src/chat/prune-messages.js';",
+    "import { pruneMessages } from '../src/agents/chat/prune-messages.js';",
     'import',
   );
   await tree.insert(activities, activity, '  }', 'export function createHousekeepingActivities');

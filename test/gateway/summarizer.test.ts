@@ -98,7 +98,7 @@ test('charges nothing for failed summarizer runs and returns their error', async
     await buy(session, 'read', { url: site.url }),
   ];
   expect(answers.map(({ status }) => status)).toEqual([400, 400, 502, 400, 400, 404]);
-  expect(answers[2]?.body.error).toMatch(/^summarizer extract has failed: ./);
+  expect(answers[2]?.body.error).toMatch(/^summarizer extract failed: ./);
   const { delivered, held, vouchers } = await booksOf(database.db, session);
   expect([delivered, held, vouchers]).toEqual([0n, 0n, []]);
 });

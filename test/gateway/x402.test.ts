@@ -231,5 +231,7 @@ test('sells everything else while the upstream list is unavailable, and requests
     expect(await booksOf(database.db, session)).toMatchObject(unpaid);
     expect(posing.asked).toEqual(['/api/endpoints']);
   }
-  expect(lines.filter((line) => line.includes('does not say what it sells'))).toHaveLength(5);
+  expect(
+    lines.filter((line) => line.includes("listing the x402 gateway's endpoints failed")),
+  ).toHaveLength(5);
 });

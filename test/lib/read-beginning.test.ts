@@ -4,13 +4,13 @@ import { readPrefix, readTextUpTo } from '../../src/lib/read-beginning.js';
 
 const bodyOf = (...pieces: string[]) => Readable.from(pieces.map((piece) => Buffer.from(piece)));
 
-test('a body is read whole, also in the middle of a letter', async () => {
+test('reads a whole body even if a chunk ends in the middle of a character', async () => {
   const [first, second] = [Buffer.from('zwölf').subarray(0, 3), Buffer.from('zwölf').subarray(3)];
   expect(await readTextUpTo(Readable.from([first, second]), 6)).toBe('zwölf');
   expect(await readTextUpTo(bodyOf(), 6)).toBe('');
 });
 
-test('of a longer one no more is read than is asked for, and the connection is given up', async () => {
+test('stops reading a longer body at the limit and closes the connection', async () => {
   const endless = Readable.from(
     (function* () {
       while (true) yield Buffer.alloc(1_000);
@@ -21,7 +21,7 @@ test('of a longer one no more is read than is asked for, and the connection is g
   await expect(readTextUpTo(bodyOf('12345', '67'), 6)).rejects.toBeInstanceOf(RangeError);
 });
 
-test('one that breaks off fails', async () => {
+test('fails if the body breaks off', async () => {
   const broken = new Readable({ read: () => undefined });
   const reading = readPrefix(broken, 10);
   broken.push('half');

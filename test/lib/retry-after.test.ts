@@ -9,21 +9,21 @@ test.each([
   ['12', 12_000],
   ['1.5', 1_500],
   ['Thu, 01 Jan 2026 00:00:30 GMT', 30_000],
-])('a provider that says %j is kept away from for %i ms', (value, ms) => {
+])('reads Retry-After %j as a wait of %i ms', (value, ms) => {
   expect(wait(value)).toBe(ms);
 });
 
-test('no provider is kept away from for more than ten minutes', () => {
+test('limits the wait for a provider to ten minutes', () => {
   expect(wait('86400')).toBe(600_000);
   expect(wait('9'.repeat(400))).toBe(600_000);
   expect(wait('Fri, 02 Jan 2026 00:00:00 GMT')).toBe(600_000);
 });
 
-test('a date that has passed means no wait', () => {
+test('reads a date in the past as no wait', () => {
   expect(wait('Wed, 31 Dec 2025 00:00:00 GMT')).toBe(0);
 });
 
-test('a provider that says nothing that can be read has not said how long', () => {
+test('returns undefined if Retry-After is missing or unreadable', () => {
   expect(retryAfterMs(new Headers())).toBeUndefined();
   expect(wait('')).toBeUndefined();
   expect(wait('in a while')).toBeUndefined();

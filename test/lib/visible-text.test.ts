@@ -4,7 +4,7 @@ import { agentName } from '../../src/agents/model/agent-config.js';
 import { isVisible } from '../../src/lib/visible-text.js';
 
 test.each(['Ada', 'Zoë 2', 'अदा', '阿达', 'שלום', '👩‍💻 at work', '❤️', '👍🏽', '🏳️‍🌈'])(
-  '%s is seen',
+  'accepts the visible name %s',
   (name) => {
     expect(isVisible(name)).toBe(true);
     expect(agentName.safeParse(name).success).toBe(true);
@@ -24,7 +24,7 @@ test.each([
   ['a tag', 'ada\u{E0041}'],
   ['a line of its own', 'a\u2028b'],
   ['a control', 'a\u0007b'],
-])('a name with %s is refused', (_what, name) => {
+])('refuses a name with %s', (_what, name) => {
   expect(isVisible(name)).toBe(false);
   expect(agentName.safeParse(`x${name}x`).success).toBe(false);
 });

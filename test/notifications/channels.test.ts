@@ -23,7 +23,7 @@ const TIMEOUT_MS = 2_000;
 const MAY_BE_TRIED_AGAIN = { name: 'ChannelError', retryAfterMs: 60_000 };
 
 const refused = (channel: 'telegram' | 'discord', status: number) =>
-  new ChannelError(channel, `refused the message with status status ${status}`, undefined);
+  new ChannelError(channel, `refused the message with status ${status}`, undefined);
 
 let stubs: ChannelStubs;
 beforeAll(async () => {
@@ -93,9 +93,7 @@ describe('Telegram', () => {
   test('allows a retry after a server error of Telegram', async () => {
     stubs.telegram.behave(serverError);
     const failure = await failureOf(telegram().send('x'));
-    expect(failure).toEqual(
-      new ChannelError('telegram', 'answered with status status 502', 60_000),
-    );
+    expect(failure).toEqual(new ChannelError('telegram', 'answered with 502', 60_000));
   });
 });
 

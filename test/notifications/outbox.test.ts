@@ -171,7 +171,7 @@ describe('pending notifications', () => {
 
   test('logs a notification that a channel drops', async () => {
     await oneWaits();
-    const reason = 'discord refused the message with status status 401';
+    const reason = 'discord refused the message with status 401';
     const { parts } = channels([{ channel: 'discord', outcome: 'dropped', reason }]);
     await sendDue(parts);
     expect(lines.at(-1)).toContain('notification dropped');

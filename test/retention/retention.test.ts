@@ -25,7 +25,7 @@ const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISO
 const idsIn = async (table: string) =>
   (await owner(`SELECT id FROM ${table} ORDER BY id`)).map(({ id }) => id);
 
-/** All that is old goes, in as many batches as it takes. */
+/** Removes all old rows of a kind, in as many batches as needed. */
 const remove = (what: RetainedKind): Promise<number> =>
   new MockActivityEnvironment().run(createRetentionActivities(retention).removeOldRows, what);
 
@@ -57,7 +57,7 @@ const operation = (id: string, days: number | undefined, row: Record<string, str
   });
 
 describe('operations', () => {
-  test('go when they have ended longer ago than they are kept', async () => {
+  test('removes operations that ended before the retention time', async () => {
     await operation('old', 91);
     await operation('young', 89);
     await operation('open', undefined);
@@ -66,7 +66,7 @@ describe('operations', () => {
     expect(await remove('operations')).toBe(0);
   });
 
-  test('stay when something is still of them', async () => {
+  test('keeps operations that other rows still refer to', async () => {
     await operation('creation', 400, { kind: 'provision' });
     await operation('archived', 400, { kind: 'reset-memory' });
     await insert('agent_archives', { id: 'archived' });
@@ -84,7 +84,7 @@ describe('operations', () => {
     expect(await idsIn('operations')).toEqual(before.filter((id) => id !== 'nothing'));
   });
 
-  test('of which there are many go in batches, none of which is long', async () => {
+  test('removes many operations in short batches', async () => {
     await owner(
       `INSERT INTO operations (id, agent_id, user_id, kind, status, requested_at, finished_at)
        SELECT 'op-' || n, 'ada-agent-1', 'ada', 'stop', 'succeeded', now() - interval '1 year',
@@ -97,7 +97,7 @@ describe('operations', () => {
   });
 });
 
-test("the watchdog's changes and messages go by their age", async () => {
+test("removes the watchdog's transitions and messages by their age", async () => {
   await insert('watchdog_transitions', { id: 'old', at: daysAgo(91) });
   await insert('watchdog_transitions', { id: 'young', at: daysAgo(89) });
   expect(await remove('transitions')).toBe(1);
@@ -109,7 +109,7 @@ test("the watchdog's changes and messages go by their age", async () => {
 });
 
 describe('a removed agent', () => {
-  test('goes with all that belonged to it, some at a time', async () => {
+  test('deletes an old removed agent with all its rows, in batches', async () => {
     await removedAgent('old', 91);
     await removedAgent('young', 89);
     for (const id of ['old', 'young']) {
@@ -136,7 +136,7 @@ describe('a removed agent', () => {
     expect(await idsIn('messages')).toEqual([]);
   });
 
-  test('stays while its removal, or another operation, is open', async () => {
+  test('keeps a removed agent while its removal or another operation is open', async () => {
     await agent('going', { desired: 'deleted' });
     await removedAgent('open', 91);
     await insert('operations', { id: 'open', agent_id: 'open', status: 'running' });
@@ -144,7 +144,7 @@ describe('a removed agent', () => {
     expect(await idsIn('agents')).toEqual(['ada-agent-1', 'going', 'open']);
   });
 
-  test('stays while its host has a volume of it that is to be removed', async () => {
+  test('keeps a removed agent while its host still has to remove a volume of it', async () => {
     await insert('hosts', { id: 'here' });
     for (const host of ['here', 'gone']) {
       const id = `from-${host}`;
@@ -157,7 +157,7 @@ describe('a removed agent', () => {
     expect(await remove('agents')).toBe(1);
   });
 
-  test('leaves what it used in the sums', async () => {
+  test('keeps the usage of a deleted agent in the daily sums', async () => {
     await removedAgent('old', 91);
     const at = daysAgo(95);
     await settleUsage(database.db, [usageOf({ agentId: 'old', at })], []);
@@ -169,9 +169,9 @@ describe('a removed agent', () => {
   });
 });
 
-test('single calls go, and the sums of their days stay', async () => {
+test('removes single calls and keeps the sums of their days', async () => {
   const [old, young] = [daysAgo(91), daysAgo(89)];
-  // In the order in which they came, which need not be that of their times.
+  // Calls in order of arrival, which may differ from the order of their times.
   const calls = [young, ...Array.from({ length: 1_200 }, () => old), young, old];
   await settleUsage(
     database.db,
@@ -192,7 +192,7 @@ describe('the audit log', () => {
   const entry = (action: string, days: number) =>
     insert('audit_log', { id: days, action, at: daysAgo(days) });
 
-  test('loses what is older than it is kept, by its age alone', async () => {
+  test('removes audit log entries older than the retention time, by age alone', async () => {
     await entry('young', 364);
     await entry('old', 366);
     expect(await remove('audit')).toBe(1);
@@ -200,7 +200,7 @@ describe('the audit log', () => {
     await owner(`DELETE FROM audit_log`);
   });
 
-  test('keeps what is younger than 90 days, whoever asks for it and however', async () => {
+  test('keeps audit log entries younger than 90 days against every way to delete them', async () => {
     await entry('young', 89);
     await entry('older', 91);
     const asked = database.db.call({ text: 'SELECT remove_old_audit($1, $2)' }, [0, 1_000]);
@@ -214,21 +214,21 @@ describe('the audit log', () => {
   });
 });
 
-test('proofs of Farcaster accounts go when their token has ended', async () => {
+test('removes proofs of Farcaster accounts after their token has expired', async () => {
   await insert('farcaster_tokens', { id: 'ended', expires_at: daysAgo(0.01) });
   await insert('farcaster_tokens', { id: 'good', expires_at: daysAgo(-0.01) });
   expect(await remove('farcaster')).toBe(1);
   expect(await idsIn('farcaster_tokens')).toEqual(['good']);
 });
 
-test('nonces that were used go when they have ended by every clock', async () => {
+test('removes used nonces after they have expired by every clock', async () => {
   await insert('used_nonces', { id: 'ended', expires_at: daysAgo(1.01) });
   await insert('used_nonces', { id: 'just-ended', expires_at: daysAgo(0.9) });
   expect(await remove('nonces')).toBe(1);
   expect(await idsIn('used_nonces')).toEqual(['just-ended']);
 });
 
-test('links in mails go when they are over, and mails when they count nowhere', async () => {
+test('removes expired mail links, and mails that no longer count towards a limit', async () => {
   for (const [kind, expires] of [
     ['verify-email', daysAgo(-1)],
     ['reset-password', daysAgo(0)],
@@ -243,13 +243,13 @@ test('links in mails go when they are over, and mails when they count nowhere', 
   expect(await idsIn('mails')).toEqual(['young']);
 });
 
-test('each kind is kept for as long as is set', async () => {
+test('keeps each kind for its configured time', async () => {
   const asked: unknown[] = [];
   const note = (days: unknown) => {
     asked.push(days);
     return Promise.resolve([{ done: 0 }]);
   };
-  // As much of it as is asked for.
+  // The part of a database that retention uses; it records the requested days.
   const noting = {
     asPlatform: () => ({ query: (_: string, { days }: { days: number }) => note(days) }),
     call: (_: unknown, [days]: readonly unknown[]) => note(days),
@@ -261,7 +261,7 @@ test('each kind is kept for as long as is set', async () => {
   expect(asked).toEqual([8, 9, 10, 11, 36, 91]);
 });
 
-test('nothing is kept for less than what needs it, whatever is set', () => {
+test('rejects a retention time below the minimum of its kind', () => {
   const set = (name: string, value: string) => () =>
     loadSettings(testEnvironment({ DATABASE_URL: database.url }, { [name]: value }));
   for (const [name, least] of [
@@ -277,18 +277,18 @@ test('nothing is kept for less than what needs it, whatever is set', () => {
       expect(set(name, wrong)).toThrow(`${name} must be a number of days, from ${least}d`);
     }
   }
-  // These say themselves when they are over.
+  // These kinds carry their own expiry.
   const ending: readonly RetainedKind[] = [
     ...(['sessions', 'nonces', 'farcaster', 'mail-tokens', 'mails'] as const),
     'holds',
   ];
-  // What came of security events is kept as the audit log is.
+  // Results of security events are kept as long as the audit log.
   const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];
   expect(RETAINED.filter((each) => ![...ending, ...audited].includes(each))).toHaveLength(5);
 });
 
 describe("the identity provider's security events", () => {
-  test('go when they were applied longer ago than the audit log is kept', async () => {
+  test('removes security events applied before the retention time of the audit log', async () => {
     await insert('risc_events', { id: 'old', applied_at: daysAgo(366) });
     await insert('risc_events', { id: 'young', applied_at: daysAgo(364) });
     await insert('risc_events', { id: 'waiting', received_at: daysAgo(366) });
@@ -296,7 +296,7 @@ describe("the identity provider's security events", () => {
     expect(await idsIn('risc_events')).toEqual(['waiting', 'young']);
   });
 
-  test('leave a stop of reset mails until it was taken back as long ago', async () => {
+  test('keeps a stop of reset mails until it was lifted before the retention time of the audit log', async () => {
     await insert('reset_mail_stops', { id: 'holds', stopped: 'true', reported_at: daysAgo(4_000) });
     await insert('reset_mail_stops', { id: 'old', stopped: 'false', reported_at: daysAgo(366) });
     await insert('reset_mail_stops', { id: 'young', stopped: 'false', reported_at: daysAgo(364) });

@@ -8,7 +8,7 @@ import { projectRoot } from '../../dev/root.js';
 const run = promisify(execFile);
 const dist = path.join(projectRoot, 'dist');
 
-test('npm run build makes what production runs, and nothing of tests, benchmarks or dev', async () => {
+test('npm run build builds exactly the production code, without tests, benchmarks and dev', async () => {
   await run(process.execPath, [path.join('scripts', 'build.mjs')], { cwd: projectRoot });
   const made = readdirSync(dist, { recursive: true, encoding: 'utf8' })
     .map((file) => file.split(path.sep).join('/'))

@@ -6,13 +6,13 @@ import { expect, onTestFinished, test } from 'vitest';
 import { projectRoot } from '../../dev/root.js';
 import { until } from '../support/until.js';
 
-/** It starts a PostgreSQL, a Temporal and an API of its own. */
+/** A test file that starts a PostgreSQL, a Temporal and an API of its own. */
 const TESTS = 'test/accounts/accounts/theft.test.ts';
 
-test('tests that are ended leave no process behind, nor a file', async () => {
+test('tests ended by SIGTERM leave no process and no file behind', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-ended-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  await chmod(folder, 0o711); // root's PostgreSQL runs as another user, who must pass
+  await chmod(folder, 0o711); // as root, PostgreSQL runs as another user that must traverse the folder
   const npmTest = spawn(
     process.execPath,
     [path.join(projectRoot, 'scripts', 'test.mjs'), '--fast', TESTS],
@@ -34,7 +34,7 @@ test('tests that are ended leave no process behind, nor a file', async () => {
 
 const isApi = (command: string): boolean => /api.main\.js/.test(command);
 
-/** What is run by processes that were told of the folder, or of one in it. */
+/** Lists the command lines of processes whose environment contains the folder. */
 async function commandsOf(folder: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const commands = await Promise.all(
@@ -44,7 +44,7 @@ async function commandsOf(folder: string): Promise<string[]> {
         if (!environment.includes(folder)) return [];
         return [(await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ')];
       } catch {
-        return []; // ended meanwhile, or another user's
+        return []; // ended already, or of another user
       }
     }),
   );

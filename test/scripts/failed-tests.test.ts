@@ -26,7 +26,7 @@ const FAILED = [
   'FAILED hook.test.js > a group: nothing is prepared',
 ];
 
-test('each failure is one line with file, name and what it says, when it happens and kept for the end', async () => {
+test('reports each failure on one line with file, name and message, both at once and at the end', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-failed-tests-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   for (const [name, content] of Object.entries(FILES)) {

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** The rules that a tree of these files breaks, each with who imports what. */
+/** Returns the rules that a tree of these files breaks, each with importer and import. */
 async function broken(files: Readonly<Record<string, string>>): Promise<string[]> {
   const tree = await mkdtemp(path.join(folder, 'tree-'));
   for (const file of [CONFIG, 'tsconfig.json', 'package.json']) {
@@ -39,7 +39,7 @@ async function broken(files: Readonly<Record<string, string>>): Promise<string[]
 const type = (file: string) => `import type { Shape } from '${file}'; export type { Shape as It };`;
 const value = (file: string) => `import '${file}';`;
 
-test('files that keep to their rooms are fine', async () => {
+test('accepts imports within the module boundaries', async () => {
   expect(
     await broken({
       'src/agents/agent.ts': '',
@@ -58,7 +58,7 @@ test('files that keep to their rooms are fine', async () => {
   ).toEqual([]);
 });
 
-describe('of what breaks the rules', () => {
+describe('violations of the import rules', () => {
   let found: string[];
   beforeAll(async () => {
     found = await broken({
@@ -93,7 +93,7 @@ describe('of what breaks the rules', () => {
   });
   const of = (rule: string) => found.filter((each) => each.startsWith(`${rule}:`));
 
-  test('circles are found, also those of types alone', () => {
+  test('finds import cycles, even of types alone', () => {
     expect(of('no-circles')).toEqual([expect.stringContaining('src/lib/')]);
   });
 
@@ -108,7 +108,7 @@ describe('of what breaks the rules', () => {
     expect(of('known-layers')).toEqual(['known-layers: src/newsstand.ts > src/news/feed.ts']);
   });
 
-  test('so is who reaches into a room that is not theirs, also for a type alone', () => {
+  test('finds imports across module boundaries, even of types alone', () => {
     expect(found.filter((each) => each.startsWith('rooms-of-')).sort()).toEqual([
       'rooms-of-activities: activities/heartbeats.ts > temporal/schedules.ts',
       'rooms-of-api: api/koa.ts > worker/main.ts',
@@ -119,14 +119,14 @@ describe('of what breaks the rules', () => {
     expect(of('product-alone')).toEqual(['product-alone: scripts/migrate.ts > dev/start.ts']);
   });
 
-  test('so are Koa and Temporal in the domain', () => {
+  test('finds Koa and Temporal in the domain', () => {
     expect(of('domain-without-frameworks').sort()).toEqual([
       'domain-without-frameworks: src/accounts.ts > @temporalio/client',
       'domain-without-frameworks: src/accounts.ts > koa',
     ]);
   });
 
-  test('so is what a workflow imports beside types, pure rules and its SDK', () => {
+  test('finds workflow imports other than types, pure rules and the SDK', () => {
     expect(of('workflows-are-deterministic').sort()).toEqual([
       'workflows-are-deterministic: workflows/watch.ts > fs',
       'workflows-are-deterministic: workflows/watch.ts > zod',
@@ -137,14 +137,14 @@ describe('of what breaks the rules', () => {
     ]);
   });
 
-  test('so is who would open keys beside the process that signs', () => {
+  test('finds imports of key access outside the signing process', () => {
     expect(of('keys-where-they-sign').sort()).toEqual([
       'keys-where-they-sign: src/money/wallets/own-wallets.ts > src/money/wallets/open-key.ts',
       'keys-where-they-sign: worker/main.ts > src/payment-services.ts',
     ]);
   });
 
-  test("so is a workflow's code where its messages would do", () => {
+  test('finds imports of workflow code where its messages suffice', () => {
     expect(of('messages-of-workflows')).toEqual([
       'messages-of-workflows: temporal/schedules.ts > workflows/watch.ts',
     ]);

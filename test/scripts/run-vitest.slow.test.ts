@@ -7,7 +7,7 @@ import { runVitest } from '../../scripts/run-vitest.js';
 const PASSES = `test('passes', () => {});`;
 const FAILS = `test('passes beside it', () => {});
   test('fails', () => { throw new Error('wrong'); });`;
-/** Its second try finds what the first has written. */
+/** A test file that fails in its first run and passes in its second. */
 const FAILS_ONCE = `
   import { existsSync, writeFileSync } from 'node:fs';
   const tried = new URL('tried', import.meta.url);
@@ -37,8 +37,8 @@ async function run(files: Readonly<Record<string, string>>) {
   return runVitest(['--globals', `--root=${folder}`], folder, {});
 }
 
-describe('in CI', () => {
-  test('what passes when its file is run once more fails nothing, and is told', async () => {
+describe('repeated test files in CI', () => {
+  test('in CI, reports a test that passes in a second run of its file as flaky and not as failed', async () => {
     const tested = await run({ 'once.test.js': FAILS_ONCE, 'well.test.js': PASSES });
     expect(tested).toEqual({
       code: 0,
@@ -48,7 +48,7 @@ describe('in CI', () => {
     });
   });
 
-  test('what fails again has failed, also beside what passes then', async () => {
+  test('in CI, reports a test that fails twice as failed, next to a flaky test', async () => {
     const tested = await run({ 'once.test.js': FAILS_ONCE, 'wrong.test.js': FAILS });
     expect(tested).toMatchObject({
       code: 1,
@@ -57,7 +57,7 @@ describe('in CI', () => {
     });
   });
 
-  test('three files that failed are not run once more, nor what belongs to no file', async () => {
+  test('in CI, repeats neither three failed files nor an error outside any file', async () => {
     const names = ['a', 'b'].map((name) => [`${name}.test.js`, FAILS]);
     const many = await run({ ...Object.fromEntries(names), 'once.test.js': FAILS_ONCE });
     expect(many.code).toBe(1);
@@ -69,7 +69,7 @@ describe('in CI', () => {
   });
 });
 
-test('elsewhere nothing is run once more', async () => {
+test('repeats no failed file outside CI', async () => {
   vi.stubEnv('CI', undefined);
   const tested = await run({ 'once.test.js': FAILS_ONCE });
   expect(tested).toMatchObject({ code: 1, failed: ['FAILED once.test.js > a group: not yet'] });

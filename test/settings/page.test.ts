@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { SETTINGS_PAGE, settingsPage } from '../../scripts/settings-page.js';
 
-test('docs/settings.md is what npm run docs:settings makes of the declared variables', () => {
+test('npm run docs:settings generates docs/settings.md from the declared variables', () => {
   expect(readFileSync(SETTINGS_PAGE, 'utf8')).toBe(settingsPage());
 });
 
-test('tells name, value, default in development and production, and meaning', () => {
+test('lists name, value, default in development and production, and meaning', () => {
   const cells = (name: string) =>
     settingsPage()
       .split('\n')

@@ -32,8 +32,8 @@ function problemsOf(env: Record<string, string | undefined>): readonly string[] 
   return [];
 }
 
-describe('the environment', () => {
-  test('needs a database and an encryption key, and has a default for all else', () => {
+describe('settings from the environment', () => {
+  test('requires a database and an encryption key, and has a default for everything else', () => {
     expect(problemsOf({})).toEqual(['DATABASE_URL is missing', 'ENCRYPTION_KEY is missing']);
     expect(loadSettings(NEEDED)).toMatchObject({
       http: {
@@ -66,7 +66,7 @@ describe('the environment', () => {
     });
   });
 
-  test('is reported with all of its problems at once, missing apart from malformed', () => {
+  test('reports all problems at once, missing variables apart from malformed ones', () => {
     const problems = problemsOf({
       DATABASE_URL: 'mysql://localhost',
       WEB_PORT: '70000',
@@ -95,7 +95,7 @@ describe('the environment', () => {
     expect(problems).toHaveLength(10);
   });
 
-  test('has no value printed, of secrets and of all else', () => {
+  test('prints no value of a variable, secret or not', () => {
     const names = Object.values(AREAS).flatMap((area) => variablesOf(area, { production: true }));
     const env = Object.fromEntries(names.map(({ name }) => [name, 'hunter 2']));
     const problems = problemsOf({ ...env, NODE_ENV: 'production' });
@@ -110,7 +110,7 @@ describe('the environment', () => {
   });
 
   test.each(['0.0.0.0', '192.168.1.2', '::', 'my-machine'])(
-    'refuses to show development to others at %s without a word',
+    'refuses to serve development at %s unless EXPOSE_DEVELOPMENT is set',
     (HOST) => {
       expect(problemsOf({ ...NEEDED, HOST })).toEqual([
         expect.stringMatching(/^HOST is an address/),
@@ -119,11 +119,14 @@ describe('the environment', () => {
     },
   );
 
-  test.each(['127.0.0.1', '127.1.2.3', '::1', 'localhost'])('takes %s without a word', (HOST) => {
-    expect(problemsOf({ ...NEEDED, HOST })).toEqual([]);
-  });
+  test.each(['127.0.0.1', '127.1.2.3', '::1', 'localhost'])(
+    'serves development at %s without EXPOSE_DEVELOPMENT',
+    (HOST) => {
+      expect(problemsOf({ ...NEEDED, HOST })).toEqual([]);
+    },
+  );
 
-  test('demands a long internal key in production, and takes a previous one beside it', () => {
+  test('requires a long internal key in production, and accepts a previous key next to it', () => {
     const env = { ...NEEDED, ...PRODUCTION };
     expect(problemsOf({ ...env, INTERNAL_API_KEY: 'x'.repeat(31) })).toEqual([
       expect.stringMatching(/^INTERNAL_API_KEY must be at least 32 characters/),
@@ -132,11 +135,11 @@ describe('the environment', () => {
     expect(loadSettings({ ...env, ...keys }).http.internalApiKeys).toEqual(Object.values(keys));
   });
 
-  describe('with a ring of encryption keys', () => {
+  describe('key ring settings', () => {
     const other = Buffer.alloc(32, 8).toString('base64');
     const ID = { INSTALLATION_ID: '0123456789abcdef' };
 
-    test('has the named ones first, and the one alone as the last, named 1', () => {
+    test('puts the named encryption keys first and ENCRYPTION_KEY last, named 1', () => {
       const { secrets } = loadSettings({ ...NEEDED, ...ID, ENCRYPTION_KEYS: `b:${other}` });
       expect(secrets.keys.map(({ id, key }) => [id, key[0]])).toEqual([
         ['b', 8],
@@ -147,7 +150,7 @@ describe('the environment', () => {
       expect(ring.secrets).toEqual(secrets);
     });
 
-    test('keeps its name on Docker, and demands it, with the name that it had, when keys change', () => {
+    test('requires INSTALLATION_ID when keys change, and names the value used so far', () => {
       const { installation } = loadSettings(NEEDED).secrets;
       expect(problemsOf({ ...NEEDED, ENCRYPTION_KEYS: `b:${other}` })).toEqual([
         `INSTALLATION_ID is missing: it must stay as the keys change; without one it was ${installation}`,
@@ -157,14 +160,14 @@ describe('the environment', () => {
     });
 
     test.each(['', `:${other}`, `b:${other},b:${KEY}`, 'b:short', `b:${other},c`])(
-      'refuses what is none (%#)',
+      'refuses a malformed key ring (%#)',
       (ENCRYPTION_KEYS) => {
         const { ENCRYPTION_KEY: _, ...rest } = NEEDED;
         expect(problemsOf({ ...rest, ...ID, ENCRYPTION_KEYS })).toHaveLength(1);
       },
     );
 
-    test('refuses two keys of one name', () => {
+    test('refuses two encryption keys with the same name', () => {
       expect(problemsOf({ ...NEEDED, ...ID, ENCRYPTION_KEYS: `1:${other}` })).toEqual([
         'ENCRYPTION_KEY is not the key 1 of ENCRYPTION_KEYS',
       ]);
@@ -172,7 +175,7 @@ describe('the environment', () => {
   });
 
   test.each(['DATABASE_OWNER_URL', 'DATABASE_OWNER_URL_FILE'])(
-    'of what serves must not have the database owner (%s)',
+    'refuses the database owner in serving processes (%s)',
     (name) => {
       const [problem, ...others] = problemsOf({ ...NEEDED, [name]: '/dev/null/none' });
       expect(others).toEqual([]);
@@ -181,7 +184,7 @@ describe('the environment', () => {
   );
 
   test.each(['OPERATOR_PRIVATE_KEY', 'OPERATOR_PRIVATE_KEY_FILE'])(
-    'of what does not pay must not have the key that pays (%s)',
+    'refuses the payment key in processes that do not pay (%s)',
     { tags: 'attack' },
     async (name) => {
       const file = path.join(folder, 'operator');
@@ -194,12 +197,12 @@ describe('the environment', () => {
     },
   );
 
-  test('leaves to the connection to Temporal what it is told', () => {
+  test('passes the TEMPORAL_ variables to the connection to Temporal', () => {
     const told = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_API_KEY: 'key' };
     expect(loadSettings({ ...NEEDED, ...told, PATH: '/bin' }).temporal.connection).toEqual(told);
   });
 
-  test('takes any variable from the file that NAME_FILE names', async () => {
+  test('reads any variable from the file that NAME_FILE names', async () => {
     const [key, port] = [path.join(folder, 'key'), path.join(folder, 'port')];
     await writeFile(key, `${KEY}\n`);
     await writeFile(port, '4000');
@@ -215,7 +218,7 @@ describe('the environment', () => {
     expect(problemsOf(nowhere)).toEqual(['INTERNAL_API_KEY_FILE names a file that cannot be read']);
   });
 
-  test('in production needs the internal key, and is strict with cookies and robots', () => {
+  test('requires the internal key in production, with secure cookies and bot detection', () => {
     const production = { ...NEEDED, NODE_ENV: 'production', AGENT_RUNTIME_IMAGE: 'mine:1' };
     expect(problemsOf(production)).toEqual(['INTERNAL_API_KEY is missing']);
     expect(loadSettings({ ...production, INTERNAL_API_KEY: 'k'.repeat(32) })).toMatchObject({
@@ -223,7 +226,7 @@ describe('the environment', () => {
     });
   });
 
-  test('in production believes no headers of callers without a key', () => {
+  test('trusts no headers of callers without a key in production', () => {
     const production = { ...NEEDED, ...PRODUCTION };
     expect(loadSettings(production).ai.trustHeaders).toBe('never');
     expect(problemsOf({ ...production, AI_TRUST_HEADERS: 'loopback' })).toEqual([
@@ -231,7 +234,7 @@ describe('the environment', () => {
     ]);
   });
 
-  test('in production knows what is in the images of agents', { tags: 'attack' }, () => {
+  test('requires images of agents with digests in production', { tags: 'attack' }, () => {
     const digest = `sha256:${'a'.repeat(64)}`;
     const problems = (AGENT_RUNTIME_IMAGE: string | undefined, AGENT_VERSIONS?: string) =>
       problemsOf({ ...NEEDED, ...PRODUCTION, AGENT_RUNTIME_IMAGE, AGENT_VERSIONS });
@@ -250,7 +253,7 @@ describe('the environment', () => {
     }
   });
 
-  test('repairs agents by itself unless told otherwise with false', () => {
+  test('repairs agents automatically unless the variable is false', () => {
     const repairs = (told: string) =>
       loadSettings({ ...NEEDED, WATCHDOG_AUTO_REPAIR: told }).agents.watchdog.autoRepair;
     expect(['false', 'true', 'yes', '0', ''].map(repairs)).toEqual([false, true, true, true, true]);
@@ -267,7 +270,7 @@ describe('the environment', () => {
     expect(watchdog.checkIntervalMs).toBe(ms);
   });
 
-  test('closes payment sessions before their wallets could reclaim what is held', () => {
+  test('closes payment sessions before their wallets can reclaim the hold', () => {
     expect(loadSettings(NEEDED).paymentSessions).toEqual({
       settleThreshold: 10_000_000n,
       ...{ settleIntervalMs: 3_600_000, maxAgeMs: 86_400_000, holdMs: 172_800_000 },
@@ -282,14 +285,14 @@ describe('the environment', () => {
     }
   });
 
-  test('lets as many agents start at a time as the host has cores for, or as it is told', () => {
+  test('limits concurrent agent starts by the cores of the host, or by the variable', () => {
     const startsAtOnce = (env = {}) => loadSettings({ ...NEEDED, ...env }).agents.startsAtOnce;
     expect(startsAtOnce()).toBe(startsOn(availableParallelism()));
     expect([1, 2, 3, 16].map(startsOn)).toEqual([4, 4, 6, 32]);
     expect(startsAtOnce({ AGENT_STARTS_AT_ONCE: '3' })).toBe(3);
   });
 
-  test('takes a host by its name, and as many places as it says', () => {
+  test('reads the name of a host and its capacity', () => {
     const host = { ...NEEDED, AGENT_HOST: 'host-1', AGENT_PORT_RANGE: '20000-20009' };
     expect(loadSettings(host).agents).toMatchObject({ host: 'host-1' });
     const drained = { ...host, AGENT_HOST_CAPACITY: '0' };
@@ -304,7 +307,7 @@ describe('the environment', () => {
     ]);
   });
 
-  test('configures a provider by a key, or by an address alone', () => {
+  test('configures a provider by a key or by an address alone', () => {
     const { ai } = loadSettings({
       ...NEEDED,
       GROQ_API_KEY: 'key',
@@ -317,14 +320,14 @@ describe('the environment', () => {
   });
 
   test.each(['two\nlines', 'a\u0001b', 'with space', 'ключ'])(
-    'refuses a key to a provider that no header can hold: %j',
+    'refuses a provider key that no header can hold: %j',
     (key) => {
       const problems = problemsOf({ ...NEEDED, GROQ_API_KEY: key });
       expect(problems).toEqual(['GROQ_API_KEY must be one line of visible ASCII characters']);
     },
   );
 
-  test('takes Telegram only with both a bot and a chat', () => {
+  test('configures Telegram only with both a bot and a chat', () => {
     const bot = { ...NEEDED, TELEGRAM_BOT_TOKEN: '12:abc' };
     expect(loadSettings(bot).notifications.telegram).toBeUndefined();
     const both = { ...bot, TELEGRAM_ADMIN_CHAT_ID: '-100' };
@@ -339,7 +342,7 @@ describe('the environment', () => {
     expect(String(new SettingsError(problems))).not.toContain('hunter2');
   });
 
-  test('treats an empty variable as none, and admin emails in any case alike', () => {
+  test('treats an empty variable as unset, and compares admin emails case-insensitively', () => {
     const { accounts, http } = loadSettings({
       ...NEEDED,
       HOST: ' ',

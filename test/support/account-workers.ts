@@ -26,9 +26,9 @@ interface Parts {
 }
 
 /**
- * What of a worker has to do with accounts, as it runs that: without Docker.
+ * Starts the parts of a worker that concern accounts, without Docker.
  *
- * @returns how they are ended.
+ * @returns a function that stops these parts.
  */
 export async function startAccountWorkers({
   settings,

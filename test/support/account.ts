@@ -4,22 +4,22 @@ import { addSession } from '../../src/accounts/accounts/sessions.js';
 import type { Database } from '../../src/platform/database/database.js';
 import { SESSION_COOKIE } from '../../api/auth/session-cookie.js';
 
-/** Of every account that is made here. */
+/** Password of every test account. */
 export const PASSWORD = 'a-password-of-tests';
 
-/** Hashing is dear on purpose: once for all accounts of a process. */
+/** Shared hash, as hashing is expensive on purpose. */
 let hashed: Promise<string> | undefined;
 
-/** A user who has registered. */
+/** A registered user. */
 export interface TestAccount {
   readonly id: string;
   readonly email: string;
   readonly password: string;
-  /** As it is stored. */
+  /** Hash of the password as stored. */
   readonly passwordHash: string;
 }
 
-/** An account as registration leaves it, for tests of something else. */
+/** Creates an account directly, for tests that are not about registration. */
 export async function makeAccount(
   database: Database,
   { email = `${randomUUID()}@example.com`, isAdmin = false } = {},
@@ -35,7 +35,7 @@ export async function makeAccount(
   return { id, email, password: PASSWORD, passwordHash };
 }
 
-/** Signs somebody in, in a browser of their own. @returns the header of its requests. */
+/** Signs a user in from a new browser. @returns the cookie header for requests. */
 export async function signIn(database: Database, { id }: { readonly id: string }): Promise<string> {
   const place = { address: '192.0.2.1', requestId: randomUUID(), userAgent: undefined };
   const { token } = await database

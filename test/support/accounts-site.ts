@@ -33,8 +33,8 @@ import { DOMAIN, startQuickAuth, type QuickAuthStub } from './quick-auth.js';
 import { quietRuntime } from './temporal.js';
 
 /**
- * The platform as far as accounts go, as `npm start` runs it: an API in a process of its own, and all that
- * it, PostgreSQL and Temporal write down in one folder.
+ * The account features as `npm start` runs them: the API in a process of its own, and all files of the
+ * API, PostgreSQL and Temporal in one folder.
  */
 export interface AccountsSite {
   readonly folder: string;
@@ -47,17 +47,17 @@ export interface AccountsSite {
   readonly idp: TestIdentityProvider;
   readonly codeHost: TestCodeHost;
   readonly quickAuth: QuickAuthStub;
-  /** Signs what the identity provider tells of accounts. */
+  /** Signer of the identity provider's security events. */
   readonly signer: EventSigner;
-  /** Secrets of its configuration. */
+  /** Secrets in the configuration. */
   readonly secrets: readonly string[];
   startApi(): Promise<void>;
-  /** As power cuts do: it is gone at once. */
+  /** Kills the API at once, as a power cut would. */
   killApi(): Promise<void>;
   startWorkers(): Promise<void>;
-  /** Ends all that writes to the folder, which stays. */
+  /** Stops everything that writes to the folder and keeps the folder. */
   stop(): Promise<void>;
-  /** Which files hold which of these texts, by their names. */
+  /** Lists the files that contain any of these texts, with the name of the text. */
   filesWith(texts: ReadonlyMap<string, string>): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -65,11 +65,11 @@ export interface AccountsSite {
 export async function accountsSite(): Promise<AccountsSite> {
   quietRuntime();
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-accounts-'));
-  // Run as root, PostgreSQL is another user and has to get through.
+  // As root, PostgreSQL runs as another user that must traverse the folder.
   await chmod(folder, 0o755);
   const [runDir, dataDir] = [path.join(folder, 'run'), path.join(folder, 'api')];
   await mkdir(dataDir);
-  /** What writes to the folder, and what does not: ended from the last to the first. */
+  /** Cleanups of parts that write to the folder, and of all others; both run in reverse order. */
   const writers: (() => Promise<unknown>)[] = [];
   const others: (() => Promise<unknown>)[] = [];
 
@@ -79,7 +79,7 @@ export async function accountsSite(): Promise<AccountsSite> {
       runDir,
       port: await freePort(),
       password: secret(),
-      // What is lost in a power cut is of no use to anybody.
+      // The data need not survive a power cut.
       settings: { fsync: 'off', max_connections: '100' },
     }),
     startTemporal({

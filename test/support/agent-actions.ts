@@ -3,21 +3,21 @@ import { testPlatform, type TestPlatform, type TestUser } from './platform.js';
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A running agent of somebody, and what `/api/agent` does with it. */
+/** A user's running agent and its platform, for `/api/agent`. */
 export interface AgentActions {
   readonly platform: TestPlatform;
   readonly ada: TestUser;
   readonly agentId: string;
 }
 
-/** On a platform whose watchdog stays out of the way. */
+/** Starts a platform with a running agent; the watchdog checks too rarely to interfere. */
 export async function agentWithActions(): Promise<AgentActions> {
   const platform = await testPlatform({ env: { WATCHDOG_CHECK_INTERVAL: '60m' } });
   const ada = await platform.signUp('network');
   return { platform, ada, agentId: await platform.runningAgent(ada) };
 }
 
-/** Ways to act on it, and to look at it; the fixture is asked for when it is there. */
+/** Returns helpers that act on the agent and read it; `fixture` is called when they run. */
 export function actionsOn(fixture: () => AgentActions) {
   const act = (action: string, body: Body = {}, options: CallOptions = {}) => {
     const { platform, ada, agentId } = fixture();

@@ -2,7 +2,7 @@ import type Docker from 'dockerode';
 import { STATE_DIRECTORY, containerName } from '../../src/docker/containers/container-spec.js';
 import { runInContainer } from './run-in-container.js';
 
-/** Puts a file into the memory of an agent that runs. */
+/** Writes a file into the memory of a running agent. */
 export async function writeMemory(
   docker: Docker,
   agentId: string,
@@ -18,7 +18,7 @@ export async function writeMemory(
   );
 }
 
-/** What a file of its memory says; `nothing` where it is not there. */
+/** Returns the content of a file in the memory of an agent; `nothing` if it does not exist. */
 export function readMemory(docker: Docker, agentId: string, file: string): Promise<string> {
   return runInContainer(
     docker,

@@ -1,20 +1,20 @@
 import { createHash } from 'node:crypto';
 
-/** Below the ports that the kernel gives to whoever asks for any. */
+/** Below the kernel's ephemeral port range. */
 const FIRST_PORT = 20_000;
 const PORTS = 100;
-/** 10.16 to 10.127; tests' single networks are from 10.232 on, and the product's own pool is 10.231. */
+/** 10.16 to 10.127; the tests' single networks begin at 10.232, and the product's own pool is 10.231. */
 const FIRST_POOL = 16;
-/** What `vitest.config.ts` runs at a time at most, and what one of them has before it begins anew. */
+/** Maximum of concurrent workers in `vitest.config.ts`, and places per worker before they repeat. */
 const WORKERS = 8;
 const PLACES = 14;
 
 let given = 0;
 
 /**
- * Settings of a platform on an engine that it shares: ports and networks of its agents, which no other
- * platform has that is tested at the same time. Two that meet all the same take the next ones; what a
- * test starts by itself does not.
+ * Returns port and subnet settings for a platform on a shared engine, distinct from those of other
+ * concurrent platforms. A platform takes the next free place on a clash; resources that a test creates
+ * itself do not.
  */
 export function agentPlaces(): { AGENT_PORT_RANGE: string; AGENT_SUBNET_POOL: string } {
   const { TEST_SUITE: suite = `${process.ppid}`, VITEST_POOL_ID: worker = '0' } = process.env;

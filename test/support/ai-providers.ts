@@ -5,10 +5,10 @@ import { text } from 'node:stream/consumers';
 import type { ProviderName } from '../../src/ai/completion/provider-names.js';
 import { completion, sendJson } from './provider-stub.js';
 
-/** What one of the providers was asked. */
+/** A request that a provider received. */
 export interface AiRequest {
   readonly provider: ProviderName;
-  /** As the provider calls it. */
+  /** The provider's name for the model. */
   readonly model: string;
   readonly streams: boolean;
   readonly path: string;
@@ -20,17 +20,17 @@ export type AiBehaviour = (request: AiRequest, response: ServerResponse) => void
 
 /** All AI providers on loopback, each at its own address and in its own wire format. */
 export interface AiProviders {
-  /** The environment that configures them, or those of these names alone. */
+  /** Returns the environment that configures all providers, or only the named ones. */
   env(...names: ProviderName[]): Record<string, string>;
   readonly requests: AiRequest[];
-  /** Who was asked for what since the last look: `<provider>/<model>`. */
+  /** Lists the requests since the last call as `<provider>/<model>`. */
   asked(): string[];
-  /** One provider answers the next requests like this; without a name all are as at the beginning. */
+  /** Sets the behaviour of one provider for its next requests; without a name, resets all. */
   behave(provider?: ProviderName, behaviour?: AiBehaviour): void;
   close(): Promise<void>;
 }
 
-/** Where each serves, and what its requests end in. */
+/** Path prefix of each provider. */
 const PATHS: Readonly<Record<ProviderName, string>> = {
   openrouter: '/openrouter/api/v1',
   gemini: '/gemini/v1beta',
@@ -44,7 +44,10 @@ const NAMES = Object.keys(PATHS) as ProviderName[]; // the record's own keys
 
 export const keyOfProvider = (name: ProviderName): string => `sk-key-of-${name}`;
 
-/** They answer `hello from <provider>`, whole or in two pieces, and say it used 3 and 2 tokens. */
+/**
+ * Starts providers that answer `hello from <provider>`, whole or in two pieces, with a usage of 3 and 2
+ * tokens.
+ */
 export async function startAiProviders(): Promise<AiProviders> {
   const requests: AiRequest[] = [];
   const behaviours = new Map<ProviderName, AiBehaviour>();
@@ -53,7 +56,7 @@ export async function startAiProviders(): Promise<AiProviders> {
     void text(incoming).then((said) => {
       const { headers, url: path = '' } = incoming;
       const provider = NAMES.find((name) => path.startsWith(PATHS[name]));
-      if (provider === undefined) throw new Error(`nobody is at ${path}`);
+      if (provider === undefined) throw new Error(`no provider at ${path}`);
       if (incoming.method === 'GET') return sendJson(response, 401, { error: { message: 'key?' } });
       const body = JSON.parse(said);
       const inPath = /models\/([^:]+):(stream)?/.exec(path);
@@ -71,7 +74,7 @@ export async function startAiProviders(): Promise<AiProviders> {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+  const { port } = server.address() as AddressInfo; // the address of a TCP listener is never a string
   return {
     env: (...names) =>
       Object.fromEntries(
@@ -105,7 +108,7 @@ export const sayHello: AiBehaviour = (request, response) => {
   else sendJson(response, 200, answerOf(provider, model, content));
 };
 
-/** A failure in the provider's own words, which quote what was said and the key. */
+/** Fails in the provider's own format; the message quotes the prompt and the key. */
 export const fails =
   (status: number, code?: string | number, headers: Record<string, string> = {}): AiBehaviour =>
   ({ provider, body }, response) => {
@@ -120,7 +123,7 @@ export const fails =
     sendJson(response, status, { error: { message, type: 'error', code } });
   };
 
-/** Never answers, until it is left. */
+/** Never answers, until the client disconnects. */
 export const silent: AiBehaviour = async (_request, response) => {
   await once(response, 'close');
 };
@@ -158,7 +161,7 @@ interface StreamEvent {
   readonly data: unknown;
 }
 
-/** A whole stream, the text in two pieces. */
+/** Returns a whole stream with the text in two pieces. */
 export function streamOf(provider: ProviderName, model: string, content: string): StreamEvent[] {
   const pieces = [content.slice(0, 5), content.slice(5)];
   switch (provider) {
@@ -221,7 +224,11 @@ export const usageChunk = (model: string) => ({
   usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
 });
 
-/** @param end false leaves the answer open. */
+/**
+ * Sends events as a stream.
+ *
+ * @param end false leaves the response open.
+ */
 export function sendEvents(
   response: ServerResponse,
   events: readonly StreamEvent[],

@@ -3,24 +3,28 @@ import { chromium, type Browser, type BrowserContext, type Page } from 'playwrig
 
 const CHROMIUM = process.env.TEST_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
 
-/** Whether there is a browser; `npm test` installs one where it can (Debian's chromium-headless-shell). */
+/** True if a browser is installed; `npm test` installs one if possible (Debian's chromium-headless-shell). */
 export const hasBrowser = existsSync(CHROMIUM);
 
-/** As tests wait for anything: longer than it takes on the busiest machine. */
+/** Longer than any step takes on the busiest machine, as for all waits in tests. */
 const PATIENCE_MS = 150_000;
 
-/** Where the browser finds the web API, whatever its port: for settings that are read before it listens. */
+/** Fixed address of the web API in the browser, for settings that are read before its port is known. */
 export const SITE = 'http://platform.localhost';
 
-/** A page of a browser that nobody has used, and what it complained about. */
+/** A page of a new browser context and its console errors. */
 export interface Visitor {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** Errors in the console: refusals by the policy, scripts that failed. */
+  /** Console errors: violations of the content security policy and failed scripts. */
   readonly complaints: readonly string[];
 }
 
-/** @param webUrl where `SITE` is. */
+/**
+ * Starts a browser that maps `SITE` to the web API.
+ *
+ * @param webUrl address of the web API.
+ */
 export function startBrowser(webUrl: string): Promise<Browser> {
   const rule = `MAP ${new URL(SITE).host} ${new URL(webUrl).host}`;
   return chromium.launch({
@@ -31,7 +35,7 @@ export function startBrowser(webUrl: string): Promise<Browser> {
 }
 
 export async function newVisitor(browser: Browser): Promise<Visitor> {
-  // Of a telephone's width; and a name of a browser's own, because robots may not register.
+  // Width of a phone, and the user agent of a real browser, as bots may not register.
   const context = await browser.newContext({
     baseURL: SITE,
     viewport: { width: 375, height: 700 },
@@ -41,7 +45,7 @@ export async function newVisitor(browser: Browser): Promise<Visitor> {
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('console', (message) => {
-    // What an answer refuses is told by the page.
+    // The page itself shows refused responses.
     const isAnswer = message.text().startsWith('Failed to load resource');
     if (message.type() === 'error' && !isAnswer) complaints.push(message.text());
   });

@@ -1,6 +1,6 @@
 import { newAddress, send } from './http.js';
 
-/** What a page of ours sends: with its cookies, and those that come back kept. */
+/** A client that stores cookies and sends them back, as a page of the platform does. */
 export class Browser {
   readonly cookies = new Map<string, string>();
   readonly address = newAddress();
@@ -34,12 +34,12 @@ export class Browser {
       status: answer.status,
       location: answer.headers.get('location') ?? '',
       headers: answer.headers,
-      // Tests look into it without saying its type first.
+      // Untyped, so that tests read it directly.
       body: text.startsWith('{') ? JSON.parse(text) : undefined,
     };
   }
 
-  /** Another browser that has got hold of all of this one's cookies. */
+  /** Creates another browser with a stolen copy of all cookies. */
   copy(): Browser {
     const copy = new Browser(this.#base);
     for (const [name, value] of this.cookies) copy.cookies.set(name, value);

@@ -13,7 +13,7 @@ import { Supervisors } from '../../temporal/supervisors.js';
 import { testEnvironment } from './platform-environment.js';
 import type { TestDatabase } from './postgres.js';
 
-/** What all listeners' endpoints are declared with, where nothing but a database is there. */
+/** Creates the dependencies of all listeners with only a database available. */
 export async function databaseAlone(
   { db: database, url }: Pick<TestDatabase, 'db' | 'url'>,
   log: Logger = pino({ level: 'silent' }),

@@ -5,14 +5,14 @@ import { ensureEgressImage } from '../../dev/egress-image/ensure-egress-image.js
 import { releaseEgress } from '../../src/docker/egress/agent-egress.js';
 import { LOCAL_HELPER_IMAGE } from '../../src/docker/egress/helper-image-name.js';
 
-/** What agents have left on the engine, by kind. */
+/** Resources of agents left on the engine, by kind. */
 export interface Remains {
   readonly containers: readonly Docker.ContainerInfo[];
   readonly networks: readonly string[];
   readonly volumes: readonly string[];
 }
 
-/** Everything on the engine that is an installation's, or one agent's of it. */
+/** Lists everything on the engine that belongs to an installation, or to one of its agents. */
 export async function remainsOf(
   docker: Docker,
   installation: string,
@@ -33,7 +33,7 @@ export async function remainsOf(
   };
 }
 
-/** Removes what agents of an installation that is stopped have left. */
+/** Removes the resources left by the agents of a stopped installation. */
 export async function removeRemains(docker: Docker, installation: string): Promise<void> {
   const { containers, networks, volumes } = await remainsOf(docker, installation);
   for (const { Id } of containers) {

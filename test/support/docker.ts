@@ -6,29 +6,29 @@ import { DockerHost } from '../../src/docker/containers/docker-host.js';
 import { connectDocker } from '../../src/docker/containers/docker-client.js';
 import { freePort } from '../../dev/ports.js';
 
-/** Label on everything that one test run makes, in addition to the product's own. */
+/** Label on everything that a test run creates, in addition to the product's labels. */
 export const TEST_RUN_LABEL = 'test-run';
 
-/** Docker for one test file: an installation of its own, and a way to leave nothing behind. */
+/** Docker for one test file: an installation of its own that can be removed completely. */
 export interface TestDocker {
   readonly docker: Docker;
   readonly host: DockerHost;
   readonly containers: AgentContainers;
   readonly installation: string;
-  /** Value of the label `test-run`, and labels to put on what the test makes itself. */
+  /** Labels for resources that the test creates itself, including `test-run`. */
   readonly labels: Readonly<Record<string, string>>;
-  /** A specification for a new agent on a free port and a free subnet. */
+  /** Returns a specification for a new agent on a free port and a free subnet. */
   spec(overrides?: Partial<AgentContainerSpec> & { image: string }): Promise<AgentContainerSpec>;
   /** Removes every container, network and volume of this run. */
   close(): Promise<void>;
 }
 
-/** Connects to Docker at `DOCKER_HOST`, or at its usual socket. */
+/** Connects to Docker at `DOCKER_HOST`, or at its default socket. */
 export function testDocker(): TestDocker {
   const dockerHost = process.env.DOCKER_HOST;
   const installation = `test-${randomUUID()}`;
   const docker = connectDocker(dockerHost);
-  const suite = process.env.TEST_SUITE; // what `npm test` calls itself, to clear up after all files
+  const suite = process.env.TEST_SUITE; // set by `npm test`, which cleans up by this label after all files
   const labels = { [TEST_RUN_LABEL]: installation, ...(suite && { 'test-suite': suite }) };
   const host = new DockerHost({ dockerHost, installation, labels });
   return {
@@ -51,7 +51,7 @@ export function testDocker(): TestDocker {
   };
 }
 
-/** One of 65,536 small networks, 10.232 to 10.247: no platform's, by default or in tests (agent-places.ts). */
+/** Returns one of 65,536 small networks, 10.232 to 10.247, outside every platform's pool (agent-places.ts). */
 export function freeSubnet(): string {
   const number = Math.floor(Math.random() * 65_536);
   return `10.${232 + (number >> 12)}.${(number >> 4) & 255}.${(number & 15) * 16}/28`;

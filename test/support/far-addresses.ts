@@ -6,18 +6,18 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Whether this process may make network namespaces. */
+/** True if this process may create network namespaces. */
 export const canMakeNetworks = process.platform === 'linux' && process.getuid?.() === 0;
 
-/** A machine beside this one, on a wire of its own, where every port of `port` answers. */
+/** A simulated remote machine on its own link that accepts connections on `port`. */
 export interface FarMachine {
   readonly port: number;
   close(): Promise<void>;
 }
 
 /**
- * A network namespace that has these addresses, with a listener on all of them: so what is not reached
- * was kept back, and is not just not there.
+ * Creates a network namespace with these addresses and a listener on all of them, so that an address that
+ * cannot be reached was blocked and not just missing.
  */
 export async function farMachine(addresses: readonly string[]): Promise<FarMachine> {
   const id = randomUUID().slice(0, 6);
@@ -48,7 +48,7 @@ export async function farMachine(addresses: readonly string[]): Promise<FarMachi
       port: Number(line.toString()),
       async close() {
         listener.kill('SIGKILL');
-        await ip('netns', 'delete', namespace); // its end of the wire goes with it, and the routes
+        await ip('netns', 'delete', namespace); // also removes its end of the link, and the routes
       },
     };
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 
-/** Every text in the histories of all runs, and how many runs there are. */
+/** Returns all texts in the histories of all runs, and the number of runs. */
 export async function textsOfHistories(client: Client): Promise<{ runs: number; texts: string[] }> {
   const texts: string[] = [];
   let runs = 0;
@@ -12,7 +12,7 @@ export async function textsOfHistories(client: Client): Promise<{ runs: number; 
   return { runs, texts };
 }
 
-/** Every text in a value; bytes, as payloads are, count as text. */
+/** Returns all texts in a value; bytes, such as payloads, count as text. */
 export function textsOf(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (value instanceof Uint8Array) return [Buffer.from(value).toString()];

@@ -1,26 +1,26 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 
-/** JSON as it came: tests look into it without saying its type first. */
+/** Parsed JSON, untyped so that tests read it directly. */
 type Json = ReturnType<typeof JSON.parse>;
 
-/** An answer that was read to its end. */
+/** A response that was read to its end. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body, when it is JSON. */
+  /** Parsed body if it is JSON. */
   readonly body: Json;
 }
 
 export interface CallOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The client's address as the listener sees it; each call has its own unless it is given. */
+  /** Address of the client as the listener sees it; by default new for each call. */
   readonly from?: string;
   readonly signal?: AbortSignal;
 }
 
-/** Sends a request from an address of its own, so that tests do not use up each other's rates. */
+/** Sends a request from a new client address, so that tests do not share rate limits. */
 export function send(
   base: string,
   method: string,
@@ -58,7 +58,7 @@ export async function call(
   };
 }
 
-/** An address that no other test has used. */
+/** Returns an address that no other test has used. */
 export function newAddress(): string {
   addresses += 1;
   return `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`;
@@ -66,7 +66,7 @@ export function newAddress(): string {
 
 let addresses = Math.floor(Math.random() * 0xffffff);
 
-/** The pages of a list, from the first to the last, as their `Link` headers name them. */
+/** Yields the pages of a list from first to last by following their `Link` headers. */
 export async function* pagesOf(
   ask: (path: string) => Promise<Answer>,
   first: string,
@@ -81,20 +81,20 @@ export async function* pagesOf(
 export interface ReceivedEvent {
   readonly id: string | undefined;
   readonly event: string | undefined;
-  /** Parsed. */
+  /** Parsed JSON. */
   readonly data: Json;
 }
 
-/** The server-sent events of an answer as they come. */
+/** Yields the server-sent events of a response as they arrive. */
 export async function* eventsOf(response: Response): AsyncGenerator<ReceivedEvent> {
-  if (!response.body) throw new Error('the answer has no body');
+  if (!response.body) throw new Error('the response has no body');
   const events = response.body
     .pipeThrough(new TextDecoderStream())
     .pipeThrough(new EventSourceParserStream());
   for await (const { id, event, data } of events) yield { id, event, data: JSON.parse(data) };
 }
 
-/** All events until the stream ends. */
+/** Returns all events until the stream ends. */
 export async function allEvents(response: Response): Promise<ReceivedEvent[]> {
   const events: ReceivedEvent[] = [];
   for await (const event of eventsOf(response)) events.push(event);

@@ -4,13 +4,13 @@ import type { MailKind } from '../../src/types/mail-kinds.js';
 import { MailSender } from '../../src/accounts/mail-delivery/mail-sender.js';
 import type { MailMessage } from '../../src/accounts/mail/messages.js';
 
-/** A mail that was sent. */
+/** A sent mail. */
 export interface SentMail extends MailMessage {
   readonly kind: MailKind;
   readonly to: string;
 }
 
-/** Sends all that was asked for, as a worker does. @returns what went out, in no order. */
+/** Sends all requested mails, as a worker does. @returns the sent mails, in no order. */
 export async function sendWaitingMails(
   database: Database,
   webUrl = 'https://platform.example',

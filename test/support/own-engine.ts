@@ -1,6 +1,6 @@
 import { findProgram } from '../../dev/processes/find-program.js';
 
-/** Whether a program can start Docker engines of its own, in a network of its own, and kill them. */
+/** True if this process can start and kill Docker engines in a network of their own. */
 export const canHaveOwnEngine =
   process.platform === 'linux' &&
   process.getuid?.() === 0 &&

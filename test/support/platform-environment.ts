@@ -3,14 +3,14 @@ import { pino, type Logger } from 'pino';
 import { LOG_SERIALIZERS } from '../../src/platform/process/log.js';
 import { agentPlaces } from './agent-places.js';
 
-/** The web API's administrator, by `ADMIN_EMAILS`. */
+/** Email address of the web API's administrator, from `ADMIN_EMAILS`. */
 export const ADMIN_EMAIL = 'admin@example.com';
 
 /**
- * The environment of one fixture.
+ * Returns the environment of one fixture.
  *
- * @param made what the fixture's servers and stubs say.
- * @param given what the test wants instead; undefined takes a variable away.
+ * @param made variables from the fixture's servers and stubs.
+ * @param given variables that the test overrides; undefined removes a variable.
  */
 export function testEnvironment(
   made: Readonly<Record<string, string>>,
@@ -29,7 +29,7 @@ export function testEnvironment(
   };
 }
 
-/** A log that is kept, a JSON object a line, instead of shown. */
+/** Creates a log that is stored instead of shown, each line a JSON object. */
 export function keptLog(): { log: Logger; lines: string[] } {
   const lines: string[] = [];
   return {

@@ -59,91 +59,91 @@ import { startProvider, type ProviderStub } from './provider-stub.js';
 import { workspaceHelper } from './workspace-helper.js';
 import { testTemporal, workflowCode, type TestTemporal } from './temporal.js';
 
-/** Where the runs would be shown: nothing is fetched from it. */
+/** Base address of links to workflow runs; it is never fetched. */
 export const TEMPORAL_UI = 'http://temporal-ui.test';
 
 export { ADMIN_EMAIL };
 
 export interface TestUser extends TestAccount {
-  /** The header that signs requests in. */
+  /** Cookie header that signs a request in. */
   readonly cookie: string;
 }
 
 export interface PlatformOptions {
-  /** Environment variables over those of the fixture; undefined takes one away. */
+  /** Environment variables that override the fixture's; undefined removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Without workers nothing that was asked for begins. */
+  /** False starts no workers, so that requested work stays pending. */
   readonly workers?: boolean;
-  /** The address at which the workers reach Temporal. */
+  /** Returns the address at which the workers reach Temporal. */
   readonly temporalForWorkers?: (address: string) => Promise<string>;
-  /** How patient the host's own repairs are, in milliseconds; as in production when left out. */
+  /** Times of the host's local repairs, in milliseconds; by default as in production. */
   readonly localRepair?: LocalRepairTimes;
-  /** What memories may take of the disk; may change meanwhile. */
+  /** Disk limits for the memories of agents; may change during the test. */
   readonly disk?: DiskLimits;
-  /** In the place of the agents' supervisors, for the API. */
+  /** Replacement for the agents' supervisors in the API. */
   readonly supervisors?: (database: Database) => AgentSupervisors;
-  /** What is out of reach for the API from the beginning. */
+  /** Services that the API cannot reach from the start. */
   readonly dead?: readonly ('docker' | 'temporal' | 'backend')[];
 }
 
-/** The whole product in this process, on real servers, with nobody else's data. */
+/** The whole product in this process, on real servers, with data of its own. */
 export interface TestPlatform {
   readonly settings: Settings;
   readonly db: Database;
-  /** Runs one statement as the database's owner: what the serving role may not do. */
+  /** Runs a statement as the database owner, for changes that the serving role may not make. */
   asOwner(sql: string): Promise<void>;
   readonly docker: Docker;
   readonly dockerHost: DockerHost;
   readonly containers: AgentContainers;
   readonly temporal: TestTemporal;
-  /** The way to Temporal, also when it is out of reach for the API. */
+  /** Supervisors that reach Temporal even if the API cannot. */
   readonly supervisors: Supervisors;
   readonly provider: ProviderStub;
   readonly meter: Meter;
   readonly secrets: SecretBox;
   readonly log: Logger;
-  /** All that the listeners have logged, a JSON object a line. */
+  /** Log lines of the listeners, each a JSON object. */
   readonly logged: readonly string[];
   readonly internalKey: string;
   /** Addresses of the three listeners. */
   readonly webUrl: string;
   readonly backendUrl: string;
   readonly agentsUrl: string;
-  /** What endpoints are declared with, for tests that walk them. */
+  /** Dependencies of the endpoints, for tests that walk all endpoints. */
   readonly dependencies: {
     readonly web: WebDependencies;
     readonly backend: BackendDependencies;
     readonly agents: ContainersDependencies;
   };
 
-  /** Somebody new, who is signed in. */
+  /** Creates a signed-in user. */
   signUp(plan?: Plan, email?: string): Promise<TestUser>;
-  /** The web API, as a user or as nobody. */
+  /** Calls the web API as a user or anonymously. */
   web(
     user: TestUser | undefined,
     method: string,
     path: string,
     options?: CallOptions,
   ): Promise<Answer>;
-  /** The backend with the internal key, for a user or for nobody in particular. */
+  /** Calls the backend with the internal key, on behalf of a user or of none. */
   backend(
     user: { readonly id: string } | undefined,
     method: string,
     path: string,
     options?: CallOptions,
   ): Promise<Answer>;
-  /** An agent that runs, made as the user would. */
+  /** Creates an agent as the user would and waits until it runs. */
   runningAgent(user: TestUser, body?: Readonly<Record<string, unknown>>): Promise<string>;
-  /** Waits until the agent's status on the backend is this. */
+  /** Waits until the backend reports this status for the agent. */
   becomes(agentId: string, status: string): Promise<Answer>;
-  /** Tells the agent's program inside the test image what to do. */
+  /** Sends an order to the test program in the agent's container. */
   tellAgent(agentId: string, order: unknown): Promise<void>;
-  /** Writes the host down as it is now, sooner than the next report does. */
+  /** Records the host's state now, before the next report. */
   reportHost(): Promise<void>;
-  /** Those that tell no operators leave in the outbox what they were to be told. */
+  /** Starts the workers; an option can leave operator notifications in the outbox. */
   startWorkers(options?: { readonly telling?: boolean }): Promise<void>;
   stopWorkers(): Promise<void>;
-  /** Names of what Docker has for an agent: container, network, volume. */
+  /** Lists the names of an agent's Docker resources: container, network, volume. */
   resourcesOf(agentId: string): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -155,7 +155,8 @@ export async function testPlatform(options: PlatformOptions = {}): Promise<TestP
     for (const cleanup of cleanups.splice(0).reverse()) {
       await cleanup().catch((error: unknown) => failures.push(error));
     }
-    if (failures.length > 0) throw new AggregateError(failures, 'the platform did not end well');
+    if (failures.length > 0)
+      throw new AggregateError(failures, 'the platform did not stop cleanly');
   };
   try {
     return { ...(await build(options, cleanups)), close };
@@ -200,7 +201,7 @@ async function build(
   const { log, lines } = keptLog();
   const db = database.db;
   const supervisors = new Supervisors(temporal.client, TEMPORAL_UI);
-  // Not closed: the SDK goes on with its retries, and throws when it then finds it closed.
+  // Not closed: the SDK keeps retrying, and throws if the connection is closed by then.
   const nowhere = () => Connection.lazy({ address: '127.0.0.1:1' });
   const seenByApi = isDead('temporal') ? new Client({ connection: nowhere() }) : temporal.client;
 
@@ -235,7 +236,7 @@ async function build(
   const agentsListening = await forAgents.listen(bridge, 0);
   cleanups.push(agentsListening.close);
 
-  // Also while no worker runs: what is asked for then waits for one, as after a restart.
+  // Reports without workers too: requested work then waits for a worker, as after a restart.
   const reporting = new AbortController();
   cleanups.push(() => Promise.resolve(reporting.abort()));
   const { host: id, hostCapacity: capacity, portRange: ports } = settings.agents;
@@ -289,7 +290,7 @@ async function build(
     });
     workers = made.map((worker) => ({ worker, running: worker.run() }));
     const ending = new AbortController();
-    setMaxListeners(0, ending.signal); // every part listens, as those of a worker do
+    setMaxListeners(0, ending.signal); // every part adds a listener, as in a worker process
     const repairing = local.run(ending.signal);
     const following = followDocker(
       { database: db, supervisors, docker, log, host: settings.agents.host },
@@ -333,9 +334,9 @@ async function build(
         ...given?.headers,
       },
     });
-  /** What the log has said last that operators should read. */
+  /** Returns the last log lines that operators should read. */
   const warned = () => lines.filter((line) => JSON.parse(line).level >= 40).slice(-10);
-  /** @throws when an answer that a test only builds on is not a success. */
+  /** Returns the response of a preparing step. @throws if it is not a success. */
   const ok = (answer: Answer): Answer => {
     if (answer.status < 300) return answer;
     throw new Error([`unexpected ${answer.status}: ${answer.text}`, ...warned()].join('\n'));

@@ -18,21 +18,24 @@ const OWNER = 'test_owner';
 const SERVING = 'test_serving';
 const PASSWORD = 'test';
 
-/** Key of the advisory lock under which the template is made; taken in the server's own database. */
+/**
+ * Key of the advisory lock held while the template database is created; taken in the server's default
+ * database.
+ */
 const TEMPLATE_LOCK = 4_106_718_312;
 
-/** A migrated database of one test's own. */
+/** A migrated database for one test. */
 export interface TestDatabase {
-  /** As the serving role, like `DATABASE_URL`. */
+  /** Connects as the serving role, like `DATABASE_URL`. */
   readonly url: string;
-  /** As the owner, like `DATABASE_OWNER_URL`. */
+  /** Connects as the owner, like `DATABASE_OWNER_URL`. */
   readonly ownerUrl: string;
   readonly db: Database;
-  /** Drops the database, and stops the server if this was its last and it was started here. */
+  /** Drops the database, and stops the server if it was started here and this was its last database. */
   close(): Promise<void>;
 }
 
-/** Somebody who has an account, with a password that nobody knows. */
+/** Creates an account whose password is unknown. @returns its id. */
 export async function newUser({ db }: Pick<TestDatabase, 'db'>): Promise<string> {
   const id = randomUUID();
   const facts = {
@@ -45,7 +48,7 @@ export async function newUser({ db }: Pick<TestDatabase, 'db'>): Promise<string>
   return id;
 }
 
-/** A fresh migrated database, copied from one that was migrated once for all test files. */
+/** Creates a migrated database, copied from a template that is migrated once for all test files. */
 export async function testDatabase(): Promise<TestDatabase> {
   const database = await emptyDatabase(migratedTemplate);
   const db = new Database(database.url, { maxConnections: 5 });
@@ -59,7 +62,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   };
 }
 
-/** A database with the two roles, and nothing in it unless a template is named. */
+/** Creates a database with both roles, empty unless a template is given. */
 export async function emptyDatabase(
   template?: (serverUrl: string) => Promise<string>,
 ): Promise<Omit<TestDatabase, 'db'> & { servingRole: string }> {
@@ -93,7 +96,7 @@ export async function emptyDatabase(
   }
 }
 
-/** The name of the template for the migrations as they are in the source right now. */
+/** Returns the name of the template for the current migrations, creating the template if it is missing. */
 async function migratedTemplate(serverUrl: string): Promise<string> {
   const name = `test_template_${await migrationsDigest()}`;
   await withSuperuser(serverUrl, async (client) => {
@@ -122,7 +125,7 @@ async function databaseExists(client: pg.Client, name: string): Promise<boolean>
   return found.rowCount === 1;
 }
 
-/** Changes with every change of a migration, so that a long-lived server never serves an old one. */
+/** Returns a digest of all migrations, so that a long-lived server never serves an outdated template. */
 async function migrationsDigest(): Promise<string> {
   const folder = fileURLToPath(new URL('../../src/platform/database/migrations/', import.meta.url));
   const hash = createHash('sha256');
@@ -133,14 +136,14 @@ async function migrationsDigest(): Promise<string> {
 }
 
 interface Server {
-  /** As its superuser. */
+  /** Connects as the superuser. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
 let running: { server: Promise<Server>; users: number } | undefined;
 
-/** The server of `TEST_POSTGRES_URL`, or one of our own while somebody uses it. */
+/** Returns the server of `TEST_POSTGRES_URL`, or a shared server that runs until its last user releases it. */
 async function useServer(): Promise<{ url: string; release(): Promise<void> }> {
   const given = process.env.TEST_POSTGRES_URL;
   if (given) return { url: given, release: () => Promise.resolve() };
@@ -162,17 +165,19 @@ async function useServer(): Promise<{ url: string; release(): Promise<void> }> {
 }
 
 /**
- * Keeps the server up between databases: `beforeAll(holdPostgres)` in a file whose tests each take
- * a database of their own. Answers how to let go.
+ * Keeps the server up between databases: `beforeAll(holdPostgres)` in a file whose tests each create
+ * their own database.
+ *
+ * @returns the function that releases the server.
  */
 export async function holdPostgres(): Promise<() => Promise<void>> {
   return (await useServer()).release;
 }
 
-/** Starts a PostgreSQL that forgets everything when it stops, for tests. */
+/** Starts a PostgreSQL server for tests, whose data is lost when it stops. */
 export async function startPostgres(): Promise<Server> {
   const folder = await mkdtemp(path.join(tmpdir(), 'test-postgres-'));
-  // Run as root, the server is another user and has to get through.
+  // When the tests run as root, the server runs as another user and needs access to the folder.
   await chmod(folder, 0o755);
   const port = await freePort();
   const password = randomBytes(16).toString('hex');
@@ -190,7 +195,7 @@ export async function startPostgres(): Promise<Server> {
     persistent: false,
     createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ['--encoding=UTF8', '--no-sync'],
-    // What is lost in a crash of this server is of no use to anybody.
+    // Durability is off: the data of a crashed test server is worthless.
     postgresFlags: ['fsync=off', 'full_page_writes=off', 'synchronous_commit=off']
       .concat('listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=300')
       .flatMap((setting) => ['-c', setting]),
@@ -202,9 +207,9 @@ export async function startPostgres(): Promise<Server> {
     await postgres.initialise();
     await postgres.start();
   } catch (cause) {
-    // Not stopped: it either never ran or has just exited.
+    // No stop is needed: the server never started or has just exited.
     await removeFolder();
-    throw new Error(`PostgreSQL for tests did not start:\n${output.join('')}`, { cause });
+    throw new Error(`The test PostgreSQL server did not start:\n${output.join('')}`, { cause });
   }
   return {
     url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 
-/** What a provider was asked. */
+/** A request that the provider received. */
 export interface ProviderRequest {
   readonly path: string;
   readonly authorization: string | undefined;
@@ -12,18 +12,18 @@ export interface ProviderRequest {
 
 type Behaviour = (request: ProviderRequest, response: ServerResponse) => void | Promise<void>;
 
-/** An OpenAI-compatible provider on loopback: a service of the internet, played by the test. */
+/** An OpenAI-compatible provider on loopback that stands in for the real service. */
 export interface ProviderStub {
-  /** Up to and with `/v1`. */
+  /** Base URL up to and including `/v1`. */
   readonly baseUrl: string;
   readonly apiKey: string;
   readonly requests: ProviderRequest[];
-  /** Answers the next requests like this; without an argument as at the beginning. */
+  /** Sets how the next requests are answered; without an argument, restores the default. */
   behave(behaviour?: Behaviour): void;
   close(): Promise<void>;
 }
 
-/** Answers `said: <last message>` until it is told otherwise. */
+/** Starts a provider that answers `said: <last message>` until `behave` changes that. */
 export async function startProvider(): Promise<ProviderStub> {
   const requests: ProviderRequest[] = [];
   let behaviour: Behaviour = sayBack;
@@ -35,7 +35,7 @@ export async function startProvider(): Promise<ProviderStub> {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+  const { port } = server.address() as AddressInfo; // never a string for a TCP listener
   return {
     baseUrl: `http://127.0.0.1:${port}/v1`,
     apiKey: 'sk-provider-key-of-this-test',

@@ -3,28 +3,28 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose';
 
-/** Whom tokens of the stub are for, unless a test says otherwise. */
+/** Default audience of the stub's tokens. */
 export const DOMAIN = 'agents.example';
 
-/** What a token says otherwise than an honest one. */
+/** Deviations of a token from a valid one. */
 export interface Said {
   readonly claims?: Readonly<Record<string, unknown>>;
   readonly header?: Readonly<Record<string, unknown>>;
   readonly key?: CryptoKey | Uint8Array;
 }
 
-/** Farcaster's Quick Auth server, a service of the internet, with its keys alone. */
+/** A stub of Farcaster's Quick Auth server that serves only its keys. */
 export interface QuickAuthStub {
   readonly url: string;
-  /** What it shows of its keys; may be changed. */
+  /** Keys that the stub publishes; a test may change them. */
   keys: JWK[];
-  /** How often it was asked for them. */
+  /** Number of requests received. */
   readonly asked: () => number;
-  /** Answers every question like this from now on. */
+  /** Answers every request with this status and body from now on. */
   answer(status: number, body: string): void;
-  /** A token as the server issues it: for an hour, its `sub` a number. */
+  /** Issues a token as the real server does: valid for one hour, with a number as `sub`. */
   token(fid: number, said?: Said): Promise<string>;
-  /** Takes the key away, for a new one. */
+  /** Replaces the signing key with a new one. */
   rotate(): Promise<void>;
   close(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export async function startQuickAuth(): Promise<QuickAuthStub> {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+  const { port } = server.address() as AddressInfo; // never a string for a TCP listener
   const url = `http://127.0.0.1:${port}`;
   const stub: QuickAuthStub = {
     url,
@@ -54,7 +54,7 @@ export async function startQuickAuth(): Promise<QuickAuthStub> {
     answer: (status, body) => (fixed = { status, body }),
     token(fid, { claims, header, key } = {}) {
       const now = Math.floor(Date.now() / 1_000);
-      // The library's type wants text as subject, which Farcaster does not issue.
+      // The library's type requires a string as subject, but Farcaster issues a number.
       const payload: Record<string, unknown> = {
         iat: now,
         exp: now + 3_600,

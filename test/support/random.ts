@@ -1,4 +1,4 @@
-/** Repeatable random numbers from a seed (mulberry32): a failed run can be run again. */
+/** Repeatable random numbers from a seed (mulberry32), so that a failed run can be repeated. */
 export class Random {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 up to, and without, 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -19,9 +19,13 @@ export class Random {
     return Math.floor(this.next() * limit);
   }
 
-  /** @param items at least one. */
+  /**
+   * Returns a random element.
+   *
+   * @param items must not be empty.
+   */
   pick<T>(items: readonly T[]): T {
-    return items[this.below(items.length)] as T; // below() stays within them
+    return items[this.below(items.length)] as T; // below() stays within the bounds
   }
 
   isOneIn(number: number): boolean {

@@ -6,7 +6,10 @@ import { projectRoot } from '../../dev/root.js';
 
 let built: URL | undefined;
 
-/** The program of processes that read pages, which do not load TypeScript. */
+/**
+ * Builds the program of the page-reading processes as JavaScript, because those processes cannot load
+ * TypeScript.
+ */
 export function readingProgram(): URL {
   if (built) return built;
   const [program] = buildSync({
@@ -20,7 +23,7 @@ export function readingProgram(): URL {
   const folder = path.join(projectRoot, 'node_modules', '.cache');
   const file = path.join(folder, 'reading-process.mjs');
   mkdirSync(folder, { recursive: true });
-  // Others build it at the same time.
+  // The rename is atomic: other test processes build the same file concurrently.
   writeFileSync(`${file}.${process.pid}`, program?.contents ?? '');
   renameSync(`${file}.${process.pid}`, file);
   built = pathToFileURL(file);

@@ -10,13 +10,13 @@ const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 const digestOf = (content: Buffer) =>
   `sha256:${createHash('sha256').update(content).digest('hex')}`;
 
-/** A registry of small images on loopback, where Docker asks without TLS. */
+/** A registry of small images on loopback, which Docker reaches without TLS. */
 export interface TestRegistry {
-  /** Such as `127.0.0.1:41234`. */
+  /** Host and port, such as `127.0.0.1:41234`. */
   readonly host: string;
-  /** Paths that were asked for. */
+  /** Paths of the requests received. */
   readonly asked: readonly string[];
-  /** Publishes an image of one file under a tag, in the place of what was there. @returns its digest. */
+  /** Publishes a one-file image under a tag, replacing the previous image of that tag. @returns its digest. */
   publish(repository: string, tag: string): Promise<string>;
   close(): Promise<void>;
 }

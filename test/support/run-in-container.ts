@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import type Docker from 'dockerode';
 
-/** What a script of Node prints that runs in a container, as the container's own user. */
+/** Runs a Node script in a container as the container's user. @returns its output. */
 export async function runInContainer(
   docker: Docker,
   container: string,

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { projectRoot } from '../../dev/root.js';
 
-/** Runs a program on Node in the project's folder. @returns what it prints. @throws when it fails. */
+/** Runs a Node program in the project folder. @returns its output. @throws if it fails. */
 export function runProgram(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -19,10 +19,10 @@ export function runProgram(
     child.once('error', reject);
     child.once('close', (code) => {
       if (code === 0) resolve(output);
-      else reject(new Error(`${args.join(' ')} ended with ${code}:\n${output}`));
+      else reject(new Error(`${args.join(' ')} exited with ${code}:\n${output}`));
     });
   });
 }
 
-/** Builds what is not built yet of the programs that tests run. */
+/** Builds the programs that tests run, unless they are built already. */
 export const buildPrograms = () => runProgram([path.join('scripts', 'build.mjs'), '--dev']);

@@ -22,24 +22,24 @@ import { testDatabase, type TestDatabase } from './postgres.js';
 const WEB_URL = 'http://platform.test';
 const PLACE = { address: '192.0.2.1', requestId: 'a-request', userAgent: undefined };
 
-/** The web API with a provider and a code host, and nothing else that it could reach. */
+/** The web API with an identity provider and a code host, and no other services. */
 export interface SignInPlatform {
   readonly database: TestDatabase;
   readonly idp: TestIdentityProvider;
   readonly codeHost: TestCodeHost;
-  /** Addresses of two API processes' listeners. */
+  /** Listener addresses of two API processes. */
   readonly urls: readonly [string, string];
   readonly logged: readonly string[];
   readonly dependencies: Awaited<ReturnType<typeof databaseAlone>>['dependencies'];
   browser(): Browser;
-  /** Somebody who has a password that nobody knows, signed in in a browser of theirs. */
+  /** Creates an account with an unknown password, signed in in a browser of its own. */
   registered(options?: { email?: string; verified?: boolean }): Promise<Registered>;
-  /** Goes through the sign-in, or the linking, at a provider: answers what the callback does. */
+  /** Completes the sign-in or linking at a provider. @returns the callback's response. */
   google(browser: Browser, subject: string, person: Person, begin?: string): Promise<Landing>;
   github(browser: Browser, user: CodeHostUser, begin?: string): Promise<Landing>;
-  /** The same as far as to where the provider sends the browser back. */
+  /** Runs a Google sign-in up to the provider's redirect. @returns the callback's path. */
   backFromGoogle(browser: Browser, subject: string, person: Person): Promise<string>;
-  /** Who is signed in. */
+  /** Returns the signed-in user, or null. */
   whoIs(browser: Browser): Promise<{ id: string; email: string; name: string } | null>;
   asOwner(sql: string): Promise<Record<string, unknown>[]>;
   close(): Promise<void>;
@@ -53,7 +53,7 @@ export interface Registered {
   readonly browser: Browser;
 }
 
-/** Path and query of an address of the platform. */
+/** Returns the path and query of a URL. */
 export const pathOf = (url: URL): string => url.pathname + url.search;
 
 export async function signInPlatform(
@@ -98,7 +98,7 @@ export async function signInPlatform(
       const theirs = browser();
       const id = randomUUID();
       const [passwordHash, emailVerifiedAt] = [DUMMY_HASH, verified ? new Date() : null];
-      // Not by way of a password: to hash one takes longer than most tests.
+      // Skips password hashing, which takes longer than most tests.
       const { token } = await database.db.asPlatform().transaction(async (db) => {
         await db.User.create({ id, email, name: email, passwordHash, emailVerifiedAt });
         return addSession(db, id, 'password', PLACE);

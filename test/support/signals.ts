@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { superviseAgentId } from '../../workflows/ids.js';
 
-/** What an agent's supervisor was told by a signal in its present run, oldest first. */
+/** Returns the payloads of a signal that an agent's supervisor received in its current run, oldest first. */
 export async function toldBySignal(
   client: Client,
   agentId: string,

@@ -9,16 +9,16 @@ import { Pages, type PagesOptions } from '../../src/pages/pages.js';
 import { loadSummarizerSettings } from '../../src/settings.js';
 import { readingProgram } from './reading-program.js';
 
-/** A summarizer, and the one site that it reaches. */
+/** A summarizer and the only site that it can reach. */
 export interface TestSummarizer {
   readonly url: string;
-  /** `http://page.test:1234`. No name is looked up: each one means this site. */
+  /** For example `http://page.test:1234`. DNS is stubbed: every host name resolves to this site. */
   readonly site: string;
   readonly dependencies: SummarizerDependencies;
   close(): Promise<void>;
 }
 
-/** @param pages what is asked of the site. */
+/** @param pages handles the requests to the site. */
 export async function testSummarizer(
   pages: RequestListener,
   options: Pick<PagesOptions, 'program' | 'reading'> & { readonly log?: Logger } = {},
@@ -27,7 +27,7 @@ export async function testSummarizer(
   const server = http.createServer(pages);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+  const { port } = server.address() as AddressInfo; // never a string for a TCP listener
   const { chain, http: settings } = loadSummarizerSettings({
     RATE_LIMIT_REQUESTS: '1000000',
     TRUSTED_PROXIES: '127.0.0.1',
@@ -37,7 +37,7 @@ export async function testSummarizer(
     resolve: () => Promise.resolve(['127.0.0.1']),
   });
   const dependencies = {
-    // Nobody is told that a page took too long because a machine is busy.
+    // Long enough that a busy machine does not cause a timeout.
     pages: new Pages({ outbound, program, reading, bounds: { fetchMs: 120_000 } }),
     http: settings,
     chain,

@@ -2,23 +2,23 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Added to everything that passes a slow proxy, in each direction. */
+/** Delay that a slow proxy adds in each direction. */
 const SLOW_MS = 400;
 
-/** An address that leads to a server, and what can happen to the network on the way there. */
+/** A proxy to a server that simulates network failures. */
 export interface TcpProxy {
-  /** `tcp://host:port`, as in `DOCKER_HOST`. */
+  /** Address as in `DOCKER_HOST`: `tcp://host:port`. */
   readonly host: string;
   readonly port: number;
-  /** Ends every connection, and new ones at once, until it is mended. */
+  /** Closes every connection, and new connections immediately, until `mend`. */
   cut(): void;
-  /** Ends every connection, and lets nobody listen until it is mended. */
+  /** Closes every connection and stops listening until `mend`. */
   refuse(): void;
-  /** Lets nothing through, without a word: connections stay, and new ones are taken. */
+  /** Stops forwarding silently: connections stay open and new ones are accepted. */
   silence(): void;
-  /** Lets everything through late. */
+  /** Delays all traffic. */
   slow(): void;
-  /** What was held back by a silence gets through now, as after a cable was put back. */
+  /** Restores the connection and delivers the data held back by `silence`. */
   mend(): void;
   close(): Promise<void>;
 }
@@ -27,7 +27,7 @@ type State = 'open' | 'cut' | 'refused' | 'silent' | 'slow';
 
 /**
  * @param target as in `DOCKER_HOST`: `unix:///path` or `tcp://host:port`.
- * @param address where it listens itself.
+ * @param address where the proxy listens.
  */
 export async function startTcpProxy(target: string, address = '127.0.0.1'): Promise<TcpProxy> {
   const { hostname, pathname, port: targetPort, protocol } = new URL(target);
@@ -81,7 +81,7 @@ export async function startTcpProxy(target: string, address = '127.0.0.1'): Prom
 
   server = listen(0);
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // TCP: never a string
+  const { port } = server.address() as AddressInfo; // never a string for a TCP listener
   return {
     host: `tcp://${address}:${port}`,
     port,

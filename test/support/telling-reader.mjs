@@ -1,4 +1,4 @@
-// Reads no page: says what it was started with.
+// Reads no page: reports the working directory and environment of the process.
 process.on('message', () => {
   process.send({ value: { cwd: process.cwd(), env: { ...process.env } } });
 });

@@ -16,7 +16,7 @@ import { IN_THIS_THREAD } from '../workflows/support/in-this-thread.js';
 import { workflowBundle } from '../workflows/support/workflow-bundle.js';
 import { until } from './until.js';
 
-/** A namespace of one fixture's own on a Temporal dev server. */
+/** A namespace on a Temporal dev server, for one fixture. */
 export interface TestTemporal {
   readonly address: string;
   readonly namespace: string;
@@ -27,11 +27,11 @@ export interface TestTemporal {
 }
 
 export interface TestTemporalOptions {
-  /** The test has installed the SDK's runtime itself. */
+  /** True if the test has installed the SDK's runtime itself. */
   readonly hasRuntime?: boolean;
 }
 
-/** On the server of `TEST_TEMPORAL_ADDRESS`, or on one of our own. */
+/** Creates a namespace on the server of `TEST_TEMPORAL_ADDRESS`, or on a server started here. */
 export async function testTemporal(options: TestTemporalOptions = {}): Promise<TestTemporal> {
   const given = process.env.TEST_TEMPORAL_ADDRESS;
   const server = given ? { address: given, stop: () => Promise.resolve() } : await startServer();
@@ -43,7 +43,7 @@ export async function testTemporal(options: TestTemporalOptions = {}): Promise<T
       namespace,
       workflowExecutionRetentionPeriod: msToTs('1 day'),
     });
-    // The server learns of a new namespace a moment later.
+    // The server accepts a new namespace only after a short delay.
     await until(async () => {
       try {
         await ensureSearchAttributes(connection, namespace);
@@ -73,17 +73,17 @@ export async function testTemporal(options: TestTemporalOptions = {}): Promise<T
   }
 }
 
-/** The workflows' code as it is in the source now. */
+/** Bundles the current source of the workflows. */
 export async function workflowCode(): Promise<WorkflowCode & typeof IN_THIS_THREAD> {
   return { workflowBundle: await workflowBundle(), ...IN_THIS_THREAD };
 }
 
-/** What workers of this process, their activities and workflows have logged. */
+/** Log lines of this process's workers, activities and workflows. */
 export const workerLog: string[] = [];
 
 let installed = false;
 
-/** The SDK has one runtime for a process: its log is kept instead of shown. */
+/** Installs the SDK's runtime, of which a process has only one, with a log that is kept instead of printed. */
 export function quietRuntime(): void {
   if (installed) return;
   installed = true;

@@ -1,4 +1,4 @@
-// Reads a page as that page tells it to: `letters N` is answered with so many, anything else not at all.
+// Follows instructions in the page: `letters N` is answered with N letters, anything else not at all.
 process.on('message', ({ page }) => {
   const [what, count] = Buffer.from(page.bytes).toString().split(' ');
   if (what === 'letters') process.send({ value: 'x'.repeat(Number(count)) });

@@ -2,11 +2,11 @@ import pg from 'pg';
 import { vi } from 'vitest';
 
 /**
- * How many transactions this process sends to PostgreSQL while `work` runs, by whatever connection:
- * what stands outside of a transaction is one by itself.
+ * Counts the transactions that this process sends to PostgreSQL while `work` runs, on all connections. A
+ * statement outside a transaction counts as one.
  */
 export async function transactionsOf(work: () => Promise<unknown>): Promise<number> {
-  // The driver's own method, through which every statement goes.
+  // All statements pass through this method of the driver.
   const spy = vi.spyOn(pg.Client.prototype, 'query');
   try {
     await work();

@@ -1,16 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What hangs: on a machine that has other work, seconds become tens of them. */
+/** Default timeout: on a busy machine, seconds become tens of seconds. */
 const HANGS_MS = 150_000;
 
-/** Longest pause between two questions. */
+/** Longest pause between two attempts. */
 const LONGEST_MS = 250;
 
 /**
- * Asks again until the answer is there. `everyMs` is longer for what has a limit of requests; it grows
- * with the time that has passed, since whoever asks takes the processor from what is waited for.
+ * Polls until `ask` returns a value other than undefined or false. Set `everyMs` higher for a target with
+ * a rate limit. The pause grows with the time passed, because polling takes CPU time from the work
+ * awaited.
  *
- * @throws when the answer does not come.
+ * @throws after `timeoutMs`.
  */
 export async function until<T>(
   ask: () => T | undefined | false | Promise<T | undefined | false>,
@@ -22,7 +23,8 @@ export async function until<T>(
     const answer = await ask();
     if (answer !== undefined && answer !== false) return answer;
     const passed = Date.now() - began;
-    if (passed > timeoutMs) throw new Error(`Not so after ${timeoutMs} ms: ${ask.toString()}`);
+    if (passed > timeoutMs)
+      throw new Error(`Condition not met after ${timeoutMs} ms: ${ask.toString()}`);
     await delay(Math.max(everyMs, Math.min(passed / 8, LONGEST_MS)));
   }
 }

@@ -5,7 +5,7 @@ import { AGENT_PHASE } from '../../workflows/search-attributes.js';
 import { until } from './until.js';
 import type { TestPlatform, TestUser } from './platform.js';
 
-/** A change of the watchdog's state as the API shows it. */
+/** A watchdog state change as the API shows it. */
 export interface ShownChange {
   readonly from: string;
   readonly to: string;
@@ -19,13 +19,13 @@ export interface ShownChange {
   } | null;
 }
 
-/** What an agent's watchdog does, as its owner sees it. */
+/** An agent's watchdog as its owner sees it. */
 export interface Shown {
-  /** Waits for a change like this. */
+  /** Waits for a change that matches. */
   change(agentId: string, isMeant: (change: ShownChange) => boolean): Promise<ShownChange>;
   /** Waits until the watchdog is in this state. */
   becomes(agentId: string, state: WatchdogState): Promise<void>;
-  /** All changes since the agent ran first, oldest first: from, to, cause. */
+  /** Returns all changes since the agent first ran, oldest first: from, to, cause. */
   life(agentId: string): Promise<string[][]>;
 }
 
@@ -56,7 +56,10 @@ export function shownBy(platform: TestPlatform, user: TestUser): Shown {
   };
 }
 
-/** Waits until the first check since it ran is made: the next one comes after the interval. */
+/**
+ * Waits until the first health check since the agent started is done: the next one follows after the
+ * interval.
+ */
 export async function firstCheckIsMade(platform: TestPlatform, agentId: string): Promise<void> {
   const handle = platform.temporal.client.workflow.getHandle(superviseAgentId(agentId));
   await until(async () => {
@@ -67,7 +70,7 @@ export async function firstCheckIsMade(platform: TestPlatform, agentId: string):
   });
 }
 
-/** Waits until operators find the agent's supervisor by this phase. */
+/** Waits until the supervisor's search attribute shows this phase. */
 export async function phaseBecomes(
   platform: TestPlatform,
   agentId: string,

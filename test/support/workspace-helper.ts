@@ -4,7 +4,7 @@ import { projectRoot } from '../../dev/root.js';
 
 let built: Promise<string> | undefined;
 
-/** The program of helper containers, as the build makes it. */
+/** Builds the program of helper containers as the build does. */
 export function workspaceHelper(): Promise<string> {
   built ??= build({
     entryPoints: [path.join(projectRoot, 'src/workspace/helper-program.ts')],

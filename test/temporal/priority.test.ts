@@ -61,7 +61,7 @@ async function work(options: Omit<WorkerOptions, 'connection' | 'namespace'>): P
   });
 }
 
-/** The worker beside a host's containers, which does one thing at a time. */
+/** Starts the worker of a host's containers, which executes one activity at a time. */
 async function workOn(host: string): Promise<void> {
   const { containers: activities } = fakeActivities(agentOf, () => SETTINGS);
   const maxConcurrentActivityTaskExecutions = 1;
@@ -74,7 +74,7 @@ async function workOn(host: string): Promise<void> {
 
 function agentOf({ agentId }: AgentRef): FakeAgent {
   const agent = agents.get(agentId);
-  if (!agent) throw new Error(`no agent ${agentId}`);
+  if (!agent) throw new Error(`unknown agent: ${agentId}`);
   return agent;
 }
 
@@ -88,7 +88,7 @@ const supervised = (agent: FakeAgent) => ({
   ...{ ...agent.ref, name: 'an agent', desired: 'running' as const, provisioned: true },
 });
 
-test('what an operation does goes before what is done by itself, and both are for the owner', async () => {
+test("steps of an operation have priority over background checks, and both carry the owner's fairness key", async () => {
   const host = 'priorities';
   const agent = newAgent('ada', host);
   const given: Record<string, Priority | undefined> = {};
@@ -111,7 +111,7 @@ test('what an operation does goes before what is done by itself, and both are fo
   expect(given.killGateway).toMatchObject({ priorityKey: 2, fairnessKey: 'ada' });
 });
 
-test("forty of one owner's that wait in Temporal are not done before eight of another's", async () => {
+test('40 queued operations of one owner do not delay 8 of another owner', async () => {
   const host = 'fair';
   const order: string[] = [];
   const stop = async (userId: string) => {
@@ -119,7 +119,7 @@ test("forty of one owner's that wait in Temporal are not done before eight of an
       order.push(userId);
     });
     const id = randomUUID();
-    // So many at once may take longer than one request waits: it is the same request again.
+    // So many requests at once may time out; the retry has the same id.
     await until(() =>
       supervisors.request(supervised(agent), 'stop', id).then(
         () => true,
@@ -135,13 +135,13 @@ test("forty of one owner's that wait in Temporal are not done before eight of an
   all.push(...(await Promise.all(Array.from({ length: 8 }, () => stop('bob')))));
   await workOn(host);
   for (const { agent, id } of all) expect(await agent.end(id)).toBe('succeeded');
-  // In turns; where they begin is up to who is given first.
+  // The owners alternate; Temporal decides which owner is first.
   expect(order.lastIndexOf('bob')).toBeLessThan(20);
 });
 
 const describeRun = (id: string) => temporal.client.workflow.getHandle(id).describe();
 
-test("what money does is for the owner whose it is, and the platform's own signer goes first", async () => {
+test("money workflows carry their owner's fairness key, and the platform's signer has priority", async () => {
   const [clone, session] = [randomUUID(), randomUUID()];
   await cloneRuns(temporal.client).start(clone, { owner: 'ada' });
   await paymentSessionRuns(temporal.client).start(session, { owner: '0xada', afterMs: 60_000 });
@@ -164,7 +164,7 @@ test("what money does is for the owner whose it is, and the platform's own signe
   ]);
 });
 
-test("forty splits of one owner's do not come before eight of another's", async () => {
+test('40 splits of one owner do not delay 8 of another owner', async () => {
   const runs = royaltySplitRuns(temporal.client);
   const start = async (owner: string) => {
     const id = `${owner}-${randomUUID()}`;
@@ -174,7 +174,7 @@ test("forty splits of one owner's do not come before eight of another's", async 
   const ids: string[] = [];
   for (let n = 0; n < 40; n++) ids.push(await start('ada'));
   for (let n = 0; n < 8; n++) ids.push(await start('bob'));
-  // All wait for one worker.
+  // All of them wait for one worker.
   await until(async () => {
     const waiting = await Promise.all(
       ids.map(async (id) => (await describeRun(`royalty-split-${id}`)).raw.pendingActivities),
@@ -200,7 +200,7 @@ test("forty splits of one owner's do not come before eight of another's", async 
   expect(order.lastIndexOf('bob')).toBeLessThan(20);
 });
 
-test('a run that continues as new keeps its owner', async () => {
+test("a run that continues as new keeps its owner's fairness key", async () => {
   const { client } = temporal;
   const handle = await client.workflow.start('sendHeartbeats', {
     ...{ workflowId: randomUUID(), taskQueue: PLATFORM_TASK_QUEUE },

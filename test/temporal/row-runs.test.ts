@@ -20,16 +20,19 @@ test.each([
   ['a payment session', paymentSessionRuns, 'payment-session', 'settlePaymentSession'],
   ['a clone', cloneRuns, 'clone-agent', 'cloneAgent'],
   ['a split', royaltySplitRuns, 'royalty-split', 'payRoyaltySplit'],
-] as const)('the run of %s is one, named by its row', async (_, runsOf, name, type) => {
-  const [runs, id] = [runsOf(clientOf()), randomUUID()];
-  await Promise.all([runs.start(id), runs.start(id, { afterMs: 60_000 })]);
-  const run = await runOf(`${name}-${id}`);
-  expect(run.type).toBe(type);
-  expect(await runs.start(id)).toBe(true);
-  expect(await runOf(`${name}-${id}`)).toEqual(run);
-});
+] as const)(
+  'starting %s twice for one row makes one run, named by the row',
+  async (_, runsOf, name, type) => {
+    const [runs, id] = [runsOf(clientOf()), randomUUID()];
+    await Promise.all([runs.start(id), runs.start(id, { afterMs: 60_000 })]);
+    const run = await runOf(`${name}-${id}`);
+    expect(run.type).toBe(type);
+    expect(await runs.start(id)).toBe(true);
+    expect(await runOf(`${name}-${id}`)).toEqual(run);
+  },
+);
 
-test('a signer has one run on each chain, however often it is woken', async () => {
+test('a signer has one run per chain, however often it is woken', async () => {
   const signers = new ChainSigners(clientOf());
   const address = `0x${randomUUID().replaceAll('-', '')}`;
   const [here, there] = [`4217-${address}`, `84532-${address}`];

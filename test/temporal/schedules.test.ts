@@ -26,7 +26,7 @@ afterAll(async () => {
   await database?.close();
 });
 
-test('usage is added up by a schedule, which is the same however often it is made', async () => {
+test('a schedule rolls up usage, and creating it twice makes one schedule', async () => {
   const { db } = database;
   const { client, connection, namespace } = temporal;
   await putSchedules(client, 'host-1');
@@ -56,7 +56,7 @@ test('usage is added up by a schedule, which is the same however often it is mad
   expect(await usageDaily(db.asUser('ada'), period)).toMatchObject([{ calls: 20 }]);
 });
 
-test('holds past their end are released by a schedule, and the ledger is checked by one', async () => {
+test('schedules release expired holds and check the ledger', async () => {
   const { db } = database;
   const { client, connection, namespace } = temporal;
   await putSchedules(client, 'host-1');
@@ -70,7 +70,7 @@ test('holds past their end are released by a schedule, and the ledger is checked
   await transfer(platform, { ...common, debit: 'external', credit: session, cause: 'deposit:1' });
   const held = { ...common, debit: session, credit: 'treasury', cause: 'voucher:1' } as const;
   await hold(platform, { ...held, forMs: -1 });
-  // Without its balance, so that there is something to tell.
+  // Makes the account's balance wrong, so that the check has something to report.
   await queryRows(
     database.ownerUrl,
     `UPDATE ledger_accounts SET balance = 6 WHERE name = '${session}'`,
@@ -95,7 +95,7 @@ test('holds past their end are released by a schedule, and the ledger is checked
   });
 });
 
-test('what runs regularly has a schedule each, and no two come at the same moment for ever', async () => {
+test('each periodic job has a schedule, with jitter so that no two keep coinciding', async () => {
   const { client } = temporal;
   await putSchedules(client, 'host-3');
   const schedules = [
@@ -110,12 +110,12 @@ test('what runs regularly has a schedule each, and no two come at the same momen
     expect(action).toMatchObject({ workflowType });
     expect({ id, spec }).toMatchObject({ id, spec: { intervals: [{ every }] } });
     expect(spec.jitter).toBeGreaterThanOrEqual(every / 20);
-    // A pass that nobody ends keeps the next one from its time.
+    // A pass that never ended would block the next one.
     expect(action.workflowExecutionTimeout).toBeDefined();
   }
 });
 
-test('a schedule is a row, and putting a changed one changes it', async () => {
+test('putting a changed schedule row changes the schedule', async () => {
   const { client } = temporal;
   const row = {
     id: 'usage-by-the-day',
@@ -131,7 +131,7 @@ test('a schedule is a row, and putting a changed one changes it', async () => {
   expect(action).toMatchObject({ workflowType: 'rollUpUsage', workflowExecutionTimeout: 60_000 });
 });
 
-test('a schedule that an operator paused stays paused when a worker starts, and has no run', async () => {
+test('a paused schedule stays paused and starts no run when a worker starts', async () => {
   const { client } = temporal;
   await putSchedules(client, 'host-2');
   const schedule = client.schedule.getHandle('reconcile-host-2');
@@ -140,8 +140,8 @@ test('a schedule that an operator paused stays paused when a worker starts, and 
   await schedule.pause('its disk is looked at');
   const { info: before } = await schedule.describe();
   await putSchedules(client, 'host-2');
-  // What was asked for before this run was left out by then, because the first one goes on. Two of
-  // the same second have one name, and are one.
+  // A run queued before this trigger has been skipped by then, because the first run is still in
+  // progress. Two triggers in the same second have the same workflow id and count as one.
   await until(async () => {
     await schedule.trigger(ScheduleOverlapPolicy.ALLOW_ALL);
     return (await runs()) > 1;

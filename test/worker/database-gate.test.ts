@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => temporal?.close());
 
-/** A gate that is closed, because its database is away. */
+/** Creates a gate that is closed because its database is unreachable. */
 async function gateOfOneAway() {
   const { log, lines } = keptLog();
   let isAway = true;
@@ -36,7 +36,7 @@ async function gateOfOneAway() {
   };
 }
 
-test('a worker that does not reach its database takes no workflow until it does', async () => {
+test('a worker takes no workflow task while its database is unreachable', async () => {
   const { client, connection, namespace } = temporal;
   const { comesBack, end, gate, lines } = await gateOfOneAway();
   expect(new GatedSlots(gate, 1).tryReserveSlot()).toBeNull();
@@ -67,7 +67,7 @@ test('a worker that does not reach its database takes no workflow until it does'
   ]);
 });
 
-test('nor an activity of a workflow that another worker has', async () => {
+test('a worker takes no activity task while its database is unreachable', async () => {
   const { client, connection, namespace } = temporal;
   const taskQueue = 'gated-activities';
   const { comesBack, end, gate } = await gateOfOneAway();
@@ -93,7 +93,7 @@ test('nor an activity of a workflow that another worker has', async () => {
   await end();
 });
 
-test('a database that does not answer is as one that is away', async () => {
+test('a database that does not answer counts as unreachable', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const gate = new DatabaseGate();
@@ -105,9 +105,9 @@ test('a database that does not answer is as one that is away', async () => {
   await keeping;
 });
 
-test('slots are given one for one, and a wait for one ends with the worker', async () => {
+test('slots are limited, and a wait for one ends with the worker', async () => {
   const supplier = new GatedSlots(new DatabaseGate(), 100);
-  const context = {} as Parameters<typeof supplier.reserveSlot>[0]; // nothing of it is used
+  const context = {} as Parameters<typeof supplier.reserveSlot>[0]; // unused by the supplier
   const ending = new AbortController();
   const permits = await Promise.all(
     Array.from({ length: 100 }, () => supplier.reserveSlot(context, ending.signal)),

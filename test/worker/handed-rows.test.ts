@@ -31,7 +31,7 @@ afterAll(() => database?.close());
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 const PAST = '2026-01-01T00:00:00Z';
 
-const away = () => Promise.reject(new UnavailableError('Temporal is away'));
+const away = () => Promise.reject(new UnavailableError('Temporal is unavailable'));
 
 type Start = (id: string) => Promise<boolean>;
 
@@ -39,7 +39,7 @@ interface Kind {
   readonly kind: string;
   readonly table: Handed['table'];
   readonly handed: (start: Start) => Handed;
-  /** Writes one down. @returns by what its run is started. */
+  /** Inserts a pending row. @returns the id with which its run is started. */
   readonly written: () => Promise<string>;
   readonly againSeconds: number;
 }
@@ -150,14 +150,14 @@ const askForPayment = (signer: Hex) =>
     calls: [{ to: signer, data: '0x', value: 0n }],
   });
 
-/** Runs that write down that they were started. */
+/** Returns a `start` function that records the ids of the runs started. */
 function runs() {
   const started: string[] = [];
   const start: Start = (id) => Promise.resolve(started.push(id) > 0);
   return { started, start };
 }
 
-/** Has rows handed over, as a worker does, for as long as this takes, however it ends. */
+/** Hands rows over periodically, as a worker does, until `work` ends. */
 async function whileHanding(handed: Handed, work: () => Promise<void>): Promise<void> {
   const ending = new AbortController();
   const parts = { database: database.db, log: pino({ enabled: false }) };
@@ -176,7 +176,7 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
     owner(`UPDATE ${table} SET due_at = due_at - interval '${seconds} seconds'`);
   afterEach(() => owner(`DELETE FROM ${table}`));
 
-  test('is handed over by one look, however many there are at once', async () => {
+  test('a pending row is handed over by one pass, even if several passes overlap', async () => {
     const ids: string[] = [];
     for (let n = 0; n < 20; n++) ids.push(await written());
     const { started, start } = runs();
@@ -186,7 +186,7 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
     expect(started).toHaveLength(20);
   });
 
-  test('is handed over again while it is not over, in case that its run was ended', async () => {
+  test('a row is handed over again after a while if it is still pending', async () => {
     const id = await written();
     const { started, start } = runs();
     await look(start);
@@ -198,18 +198,18 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
     expect(started).toEqual([id, id]);
   });
 
-  test('whose start was lost is started by who was looking all the time', async () => {
+  test('the periodic pass hands a row over again if its start was lost', async () => {
     const id = await written();
     const { started, start } = runs();
     await whileHanding(handed(start), async () => {
       await expect.poll(() => started).toEqual([id]);
-      // Nothing has come of it.
+      // The started run has done no work.
       await later(againSeconds);
       await expect.poll(() => started).toEqual([id, id]);
     });
   });
 
-  test('that cannot be handed over keeps no other from it, and is due at once', async () => {
+  test('a row that cannot be handed over delays no other row and stays due', async () => {
     const [first, second] = [await written(), await written()];
     const { started, start } = runs();
     const looking = look((id) => (id === first ? away() : start(id)));
@@ -219,7 +219,7 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
     expect(started).toEqual([second, first]);
   });
 
-  test('is handed over as soon as Temporal is back, by who was looking all the time', async () => {
+  test('the periodic pass hands a row over when Temporal is back', async () => {
     const id = await written();
     const { started, start } = runs();
     let tries = 0;
@@ -227,7 +227,7 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
     await whileHanding(handed(begin), () => expect.poll(() => started).toEqual([id]));
   });
 
-  test('is handed over also when nobody was told of it', async () => {
+  test('a row is handed over even if its notification was lost', async () => {
     await owner(`ALTER TABLE ${table} DISABLE TRIGGER ${table}_told`);
     onTestFinished(async () => {
       await owner(`ALTER TABLE ${table} ENABLE TRIGGER ${table}_told`);
@@ -240,7 +240,7 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
   });
 });
 
-describe('the run of a payment session', () => {
+describe('run of a payment session', () => {
   async function startedAfter(values: Readonly<Record<string, string>>) {
     const id = await newPaymentSession(values);
     const after: (number | undefined)[] = [];
@@ -251,19 +251,19 @@ describe('the run of a payment session', () => {
     return after;
   }
 
-  test('leaves a second to whoever waits for it', async () => {
+  test("a payment session's run starts one second later if the wallet may sign the request itself", async () => {
     expect(await startedAfter({ state: 'opening' })).toEqual([1_000]);
   });
 
-  test('begins at once where nobody else can have its hold signed', async () => {
+  test("a payment session's run starts at once if only the platform can sign", async () => {
     expect(await startedAfter({ state: 'opening', user_id: await newUser(database) })).toEqual([
       undefined,
     ]);
   });
 });
 
-describe('the owner of a run', () => {
-  /** Whose the one row is that waits. */
+describe('owner of a run', () => {
+  /** Returns the owner with which the only pending row is handed over. */
   async function ownerOf(handed: (start: RowRuns['start']) => Handed) {
     const owners: (string | undefined)[] = [];
     const start: RowRuns['start'] = (_, how) => Promise.resolve(owners.push(how?.owner) > 0);
@@ -280,7 +280,7 @@ describe('the owner of a run', () => {
     }
   });
 
-  test('of a clone or a split is whose agents they are', async () => {
+  test('a clone or split is owned by the user of its agents', async () => {
     const user = await newUser(database);
     await owner(insertSql('agents', ROWS.agents?.(user, 1) ?? {}));
     await owner(insertSql('clones', { ...ROWS.clones?.(user, 1), state: 'waiting' }));
@@ -290,13 +290,13 @@ describe('the owner of a run', () => {
     expect(await ownerOf((start) => royaltySplits({ start }))).toBe(user);
   });
 
-  test('of a payment session is its wallet', async () => {
+  test('a payment session is owned by its wallet', async () => {
     const address = `0x${'7'.repeat(40)}`;
     await newPaymentSession({ state: 'opening', address });
     expect(await ownerOf((start) => paymentSessions(database.db, { start }))).toBe(address);
   });
 
-  test('of a signer is whose wallet it is, and nobody where the platform signs', async () => {
+  test('a signer is owned by the user of its wallet, and by none if the platform signs', async () => {
     const signer: Hex = `0x${randomBytes(20).toString('hex')}`;
     await askForPayment(signer);
     expect(await signedFor()).toBeUndefined();
@@ -312,7 +312,7 @@ describe('the owner of a run', () => {
   });
 });
 
-test('payments that are heard of are left for a moment to a run that pays already', async () => {
+test('new payments of a signer whose run is active wake it only after a moment', async () => {
   const claimed: Hex = `0x${'1'.repeat(40)}`;
   const other: Hex = `0x${'2'.repeat(40)}`;
   const woken: string[] = [];
@@ -326,7 +326,7 @@ test('payments that are heard of are left for a moment to a run that pays alread
   });
 });
 
-test('a mail that had its run is over, and one of yesterday is given up', async () => {
+test('a mail whose run has ended is settled, and one older than a day is given up', async () => {
   const [{ written } = KINDS[0] as Kind] = KINDS;
   const [ended, old] = [await written(), await written()];
   await owner(`UPDATE mails SET requested_at = now() - interval '25 hours' WHERE id = '${old}'`);

@@ -30,7 +30,7 @@ function following(): Follower {
   return follower;
 }
 
-/** A host's worker that hears of Docker what a test says, and writes down what it tells. */
+/** A host's worker with a simulated Docker that records its notifications to supervisors. */
 class Follower {
   readonly host = `host-${randomUUID()}`;
   readonly running = new Set<string>();
@@ -38,12 +38,12 @@ class Follower {
   readonly returns: number[] = [];
   isDatabaseAway = false;
   isDockerAway = false;
-  /** Agents whose supervisors cannot be reached; `*` is all of them. */
+  /** Agents with an unreachable supervisor; `*` stands for all. */
   readonly unreachable = new Set<string>();
-  /** Agents whose supervisors cannot be told of a return, and of an end they can. */
+  /** Agents whose supervisors miss the return of Docker but receive the end of a container. */
   readonly deaf = new Set<string>();
   attempts = 0;
-  /** Whether those who look at containers may begin. */
+  /** True once container checks may begin. */
   isTold = false;
   readonly #hostEvents: HostEvents;
   readonly #events: ContainerEvent[] = [];
@@ -55,7 +55,7 @@ class Follower {
     const reach = (agentId: string) => {
       this.attempts++;
       const isAway = this.unreachable.has('*') || this.unreachable.has(agentId);
-      return isAway ? Promise.reject(new Error('Temporal is away')) : Promise.resolve();
+      return isAway ? Promise.reject(new Error('Temporal is unavailable')) : Promise.resolve();
     };
     const dependencies: FollowDependencies = {
       database: this.#database(),
@@ -66,12 +66,12 @@ class Follower {
         },
         dockerReturned: async ({ agentId }, { awayFrom }) => {
           await reach(agentId);
-          if (this.deaf.has(agentId)) throw new Error('Temporal is away for a moment');
+          if (this.deaf.has(agentId)) throw new Error('Temporal is briefly unavailable');
           this.told.push(`return to ${agentId}`);
           this.returns.push(awayFrom);
         },
       },
-      // As much of Docker as the follower asks for.
+      // The parts of Docker that the follower uses.
       docker: {
         available: () => Promise.resolve(!this.isDockerAway),
         containers: { running: () => Promise.resolve(this.running) },
@@ -136,7 +136,7 @@ class Follower {
   #database(): Database {
     return new Proxy(database.db, {
       get: (target, name) => {
-        if (this.isDatabaseAway) throw new Error('PostgreSQL is away');
+        if (this.isDatabaseAway) throw new Error('PostgreSQL is unavailable');
         const value: unknown = Reflect.get(target, name);
         return typeof value === 'function' ? value.bind(target) : value;
       },
@@ -148,13 +148,13 @@ const crashLoop = (since: number): WatchdogMemory => ({
   ...{ state: 'crash_loop', since, crashes: [], repairAttempts: 0, lastRepair: null, version: 1 },
 });
 
-/** Longer than all attempts that were once made before the return was left untold. */
+/** Exceeds the period in which a limited number of retries would have been used up. */
 const LONG_MS = 12_000;
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// They wait, and not for each other.
-describe.concurrent('a worker', () => {
-  test('the return of Docker is told when PostgreSQL and Temporal are back, and once to each agent', async ({
+// The tests mostly wait, so they run concurrently.
+describe.concurrent('notifications of a worker to supervisors', () => {
+  test("notifies each agent once of Docker's return when PostgreSQL and Temporal are back", async ({
     expect,
   }) => {
     const follower = following();
@@ -173,7 +173,7 @@ describe.concurrent('a worker', () => {
     expect(follower.returns).toEqual([970_000, 970_000]);
   });
 
-  test('who has heard of it is not told again while others cannot be reached, nor held up by them', async ({
+  test('an unreachable supervisor neither delays the others nor repeats their notification', async ({
     expect,
   }) => {
     const follower = following();
@@ -192,7 +192,7 @@ describe.concurrent('a worker', () => {
     expect(follower.told.slice(2)).toEqual([`return to ${stuck}`, `end of ${stuck}`]);
   });
 
-  test('an end is not told to who has not heard of the return, though it could be', async ({
+  test("an end is not sent to a supervisor that has not received Docker's return", async ({
     expect,
   }) => {
     const follower = following();
@@ -211,7 +211,7 @@ describe.concurrent('a worker', () => {
       .toEqual([`return to ${deaf}`, `end of ${deaf}`]);
   });
 
-  test('an end is told after the return, and kept for as long as nobody can hear of it', async ({
+  test("an end is sent after Docker's return, and kept while supervisors are unreachable", async ({
     expect,
   }) => {
     const follower = following();
@@ -226,7 +226,9 @@ describe.concurrent('a worker', () => {
     await expect.poll(() => follower.told).toEqual([...[`return to ${down}`, `end of ${crashed}`]]);
   });
 
-  test('what ends while Docker shuts down is told by its return alone', async ({ expect }) => {
+  test('a container that ends while Docker shuts down causes only the return notification', async ({
+    expect,
+  }) => {
     const follower = following();
     const agent = await follower.agent('agent');
     follower.running.add(agent);
@@ -243,7 +245,7 @@ describe.concurrent('a worker', () => {
     expect(follower.told).toHaveLength(1);
   });
 
-  test('Docker that is lost again before its return was told everywhere was away since the first time', async ({
+  test("Docker's outage counts from its first loss if it is lost again before all are notified", async ({
     expect,
   }) => {
     const follower = following();
@@ -257,7 +259,7 @@ describe.concurrent('a worker', () => {
     await expect.poll(() => follower.returns).toEqual([970_000]);
   });
 
-  test('who is in a crash loop since Docker was away is told, and nobody who was before', async ({
+  test('notifies agents in a crash loop since Docker was lost, but not those in one before', async ({
     expect,
   }) => {
     const follower = following();

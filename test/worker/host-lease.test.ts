@@ -26,7 +26,7 @@ const asOwner = (sql: string) => queryRows<Record<string, unknown>>(database.own
 const GIB = 1024 ** 3;
 const MEMORY = 32 * GIB;
 
-/** A machine with an engine of this id; undefined for one that does not answer. */
+/** Creates a lease on a machine whose engine has this id, or does not answer if it is undefined. */
 function machine(
   engine: string | undefined,
   id = 'one',
@@ -89,25 +89,25 @@ const placeAgent = (host: string) =>
     }) + `; UPDATE agents SET deleted_at = NULL`,
   );
 
-describe("a host's name", () => {
-  test('is leased to the engine that comes first, and a second machine is refused', async () => {
+describe('lease of a host name', () => {
+  test('a host name is leased to the first engine, and another machine is refused', async () => {
     expect(await isHeld(machine('A'))).toBe(true);
     const refused = machine('B').lease.report();
     await expect(refused).rejects.toThrow(HostNameTakenError);
     await expect(refused).rejects.toThrow(
-      /^The host name "one" belongs to another Docker engine \(A, with 0 agents, heard of \d+ s ago\)/,
+      /^The host name "one" belongs to another Docker engine, A, with 0 agents \(last report \d+ s ago\)/,
     );
     expect(await engineOf('one')).toBe('A');
     expect(await isHeld(machine('A'))).toBe(true);
   });
 
-  test('is for as many workers as stand beside that engine, which may have other names too', async () => {
+  test('a host name is shared by all workers of its engine, which may hold other names too', async () => {
     expect(await isHeld(machine('A'))).toBe(true);
     expect(await isHeld(machine('A'))).toBe(true);
     expect(await isHeld(machine('A', 'two'))).toBe(true);
   });
 
-  test('is not held by an engine that has not said who it is, and nothing is said of it', async () => {
+  test('a host name is not leased to an engine that does not answer, and the host row is unchanged', async () => {
     await machine('A').lease.report();
     const [before] = await asOwner(`SELECT * FROM hosts WHERE id = 'one'`);
     const silent = machine(undefined);
@@ -117,7 +117,7 @@ describe("a host's name", () => {
     expect(await isHeld(silent)).toBe(true);
   });
 
-  test('stays that of an engine that is away for a while', async () => {
+  test('an engine that is unavailable for a while keeps its host name', async () => {
     const one = machine('A');
     expect(await isHeld(one)).toBe(true);
     one.says.engine = undefined;
@@ -126,14 +126,14 @@ describe("a host's name", () => {
     expect(row).toMatchObject({ engine_id: 'A', engine_available: false });
   });
 
-  test('is free again for anybody when nothing was heard of its engine, and no agent is lost', async () => {
+  test('any engine can acquire an expired host name without agents', async () => {
     await machine('A').lease.report();
     await silence('one');
     expect(await isHeld(machine('B'))).toBe(true);
     await expect(machine('A').lease.report()).rejects.toThrow(HostNameTakenError);
   });
 
-  test('is taken over from an engine with agents by who names it, and not while it lives', async () => {
+  test('a host name with agents is taken over only from a dead engine that the setting names', async () => {
     await machine('A').lease.report();
     await placeAgent('one');
     const takesOver = machine('B', 'one', 'A');
@@ -147,11 +147,11 @@ describe("a host's name", () => {
     expect(await asOwner(audit)).toEqual([
       { actor: 'worker', detail: { from: 'A', to: 'B', agents: 1 } },
     ]);
-    // The setting may stay: it takes nothing from anybody else.
+    // The setting may stay: it does not apply to any other engine.
     await expect(machine('C', 'one', 'A').lease.report()).rejects.toThrow(HostNameTakenError);
   });
 
-  test('is nobody’s while the host is being removed', async () => {
+  test('a host name is refused to all engines while the host is being removed', async () => {
     await machine('A').lease.report();
     await asOwner(`UPDATE hosts SET removed_at = now() WHERE id = 'one'`);
     const [before] = await asOwner(`SELECT * FROM hosts WHERE id = 'one'`);
@@ -161,21 +161,21 @@ describe("a host's name", () => {
     expect(await asOwner(`SELECT * FROM hosts WHERE id = 'one'`)).toEqual([before]);
   });
 
-  test('is lost by an engine that came back without its data: its worker ends', async () => {
+  test('an engine whose id has changed loses its host name, and its worker ends', async () => {
     const one = machine('A');
     await one.lease.report();
     await placeAgent('one');
     one.says.engine = 'A2';
-    await expect(one.lease.report()).rejects.toThrow('belongs to another Docker engine (A,');
+    await expect(one.lease.report()).rejects.toThrow('belongs to another Docker engine, A,');
   });
 });
 
-describe("a host's capacity", () => {
+describe('capacity of a host', () => {
   const capacityIn = async (id: string) =>
     (await asOwner(`SELECT capacity FROM hosts WHERE id = '${id}'`))[0]?.capacity;
 
   test(
-    'is by the memory of its machine, and stays while that does not answer',
+    "the capacity is derived from the machine's memory and kept while the engine does not answer",
     { tags: 'attack' },
     async () => {
       const one = machine(undefined);
@@ -190,7 +190,7 @@ describe("a host's capacity", () => {
     },
   );
 
-  test('is not above what there are ports for, and what an operator says otherwise', async () => {
+  test('the capacity is limited by the number of ports, unless an operator sets another value', async () => {
     const ports = { first: 19_100, last: 19_102 };
     await machine('A', 'few', undefined, {
       host: { id: 'few', capacity: undefined, ports },
@@ -203,7 +203,7 @@ describe("a host's capacity", () => {
   });
 });
 
-test('whether containers have users of their own is known as long as their engine is', async () => {
+test('the host row shows user namespace remapping once the engine has answered, and keeps it', async () => {
   const known = async () =>
     (await asOwner(`SELECT user_namespaces AS known FROM hosts WHERE id = 'one'`))[0]?.known;
   const one = machine(undefined);
@@ -220,12 +220,12 @@ test('whether containers have users of their own is known as long as their engin
   expect(await known()).toBe(true);
 });
 
-describe('a runtime that containers are to be run by', () => {
-  test('and that Docker has, is well', async () => {
+describe('configured container runtime', () => {
+  test('a configured runtime that Docker has is accepted', async () => {
     expect(await isHeld(machine('A', 'one', undefined, { runtime: 'runc' }))).toBe(true);
   });
 
-  test('and that Docker does not have, ends the worker before an agent is run by less', async () => {
+  test('a configured runtime that Docker lacks ends the worker before any agent starts', async () => {
     const one = machine(undefined, 'one', undefined, { runtime: 'runsc' });
     expect(await isHeld(one)).toBe(false);
     one.says.engine = 'A';

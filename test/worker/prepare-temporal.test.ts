@@ -19,12 +19,12 @@ afterAll(async () => {
   await temporal?.close();
 });
 
-test('what Temporal refuses at the start is told, and had as soon as it lets us', async () => {
+test('a failed preparation of Temporal is logged and retried until it succeeds', async () => {
   const { connection } = temporal;
   const client = new Client({ connection, namespace });
   const { log, lines } = keptLog();
   const wanted = { connection, client, namespace, host: 'late', log };
-  // Nobody has made this namespace.
+  // The namespace does not exist yet.
   expect(await prepareSearchAttributes(wanted)).toBe(false);
   expect(lines.join()).toContain('make them by hand, of type Keyword');
 
@@ -48,7 +48,7 @@ test('what Temporal refuses at the start is told, and had as soon as it lets us'
   const isThere = () => schedule.describe().catch(() => false);
   await until(isThere);
 
-  // As when its store was lost while the worker ran on.
+  // Simulates the loss of Temporal's store while the worker runs.
   const chance = vi.spyOn(Math, 'random');
   await schedule.delete();
   await until(isThere);

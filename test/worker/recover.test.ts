@@ -43,7 +43,7 @@ async function newAgent(values: Partial<AgentRow> = {}): Promise<string> {
   return id;
 }
 
-/** An operation that is open, and at which nobody has looked for minutes. */
+/** Creates an open operation that was last looked at ten minutes ago. */
 async function open(
   agentId: string,
   kind: OperationKind,
@@ -63,7 +63,7 @@ async function operation(id: string): Promise<OperationRow | null> {
   return database.db.asUser(USER).transaction((db) => db.Operation.findByPk(id));
 }
 
-/** Supervisors that have nothing, and write down what they are told. */
+/** Returns supervisors without operations that record the requests they receive. */
 function supervisors(over: Partial<AgentSupervisors> = {}) {
   const told: string[] = [];
   const hear = (operationId: string) => {
@@ -87,11 +87,11 @@ async function recover(by: AgentSupervisors, releases = new ReleaseStore(databas
   await recoverOperations({ database: db, supervisors: by, services, log });
 }
 
-describe('recovery', () => {
+describe('recovery of operations', () => {
   test.each([
-    ['fails', () => new TypeError('a fault of this one alone')],
-    ['waits for Temporal', () => new UnavailableError('it did not answer')],
-  ])('settles each operation by itself: one that %s holds up none', async (_, failure) => {
+    ['fails', () => new TypeError('error of this operation only')],
+    ['waits for Temporal', () => new UnavailableError('no answer')],
+  ])('an operation that %s does not delay the others', async (_, failure) => {
     const failing = await open(await newAgent(), 'delete');
     const others = [
       await open(await newAgent(), 'delete'),
@@ -109,7 +109,7 @@ describe('recovery', () => {
     expect(await operation(failing)).toMatchObject({ status: 'requested' });
   });
 
-  test('takes each operation up once, however many workers do it at the same time', async () => {
+  test('several workers together recover each operation once', async () => {
     const agents = await Promise.all(Array.from({ length: 30 }, () => newAgent()));
     const ids = await Promise.all(agents.map((agentId) => open(agentId, 'delete')));
     const by = supervisors();
@@ -120,7 +120,7 @@ describe('recovery', () => {
   });
 
   test.each(['requested', 'running'] as const)(
-    'cancels what is %s of an agent that is removed',
+    'cancels a %s operation of a removed agent',
     async (status) => {
       const id = await open(
         await newAgent({ desired: 'deleted', deletedAt: new Date() }),
@@ -134,7 +134,7 @@ describe('recovery', () => {
     },
   );
 
-  test('cancels what was asked for before a removal, and hands the removal over', async () => {
+  test('cancels operations that precede a removal and requests the removal again', async () => {
     const agentId = await newAgent({ desired: 'deleted' });
     const [restart, provision] = [await open(agentId, 'restart'), await open(agentId, 'provision')];
     const removal = await open(agentId, 'delete');
@@ -146,7 +146,7 @@ describe('recovery', () => {
   });
 
   test.each(['failed', 'cancelled'] as const)(
-    'asks again for a removal that %s, each time after as long as it was tried',
+    'requests a removal that %s again, each time after as long as the last attempt took',
     async (status) => {
       const agentId = await newAgent({ desired: 'deleted' });
       const first = await open(agentId, 'delete');
@@ -170,7 +170,7 @@ describe('recovery', () => {
     },
   );
 
-  test('takes back what no supervisor has', async () => {
+  test('removes an operation that no supervisor has received', async () => {
     const id = await open(await newAgent(), 'restart');
     await recover(supervisors({ hasRequest: () => Promise.resolve(true) }));
     expect(await operation(id)).toMatchObject({ status: 'requested' });
@@ -179,7 +179,7 @@ describe('recovery', () => {
     expect(await operation(id)).toBeNull();
   });
 
-  test('takes nothing back that is told as accepted while it looks', async () => {
+  test('keeps an operation that is accepted during the recovery', async () => {
     const id = await open(await newAgent(), 'restart');
     const knows = async () => {
       await admitOperation(database.db.asUser(USER), id);
@@ -189,7 +189,7 @@ describe('recovery', () => {
     expect(await operation(id)).toMatchObject({ status: 'requested', finishedAt: null });
   });
 
-  test('fails what was told as accepted and is known to no supervisor any more, and tells the audit log', async () => {
+  test('fails an accepted operation that no supervisor has, and records it in the audit log', async () => {
     const agentId = await newAgent();
     const id = await open(agentId, 'restart');
     await queryRows(
@@ -208,7 +208,7 @@ describe('recovery', () => {
     expect(audited).toEqual([{ actor: 'ada', action: 'agent.restart' }]);
   });
 
-  test('fails what was under way in a run that is closed, saying so', async () => {
+  test('fails an operation whose supervisor run has closed, with that reason', async () => {
     const agentId = await newAgent({ status: 'pending', startedAt: null });
     const [lost, alive] = [
       await open(agentId, 'provision', 'running'),
@@ -223,7 +223,7 @@ describe('recovery', () => {
     expect(agent).toEqual({ status: 'error', statusReason: SUPERVISOR_ENDED });
   });
 
-  test('leaves an agent active that the supervisor after it has brought up', async () => {
+  test('keeps an agent active that the next supervisor has started', async () => {
     const watchdog: WatchdogMemory = {
       version: 3,
       state: 'running',
@@ -242,7 +242,7 @@ describe('recovery', () => {
     expect(agent).toEqual({ status: 'active', statusReason: null });
   });
 
-  test('keeps both memories of an agent whose reset was cut off', async () => {
+  test('keeps both memories of an agent whose reset was interrupted', async () => {
     const agentId = await newAgent({ volume: 'old' });
     const id = await open(agentId, 'reset-memory', 'running');
     await new ReleaseStore(database.db).beginRelease({ agentId, userId: USER, host: 'local' }, id);
@@ -253,10 +253,10 @@ describe('recovery', () => {
     expect(archive).toMatchObject({ volume: 'old', reason: 'reset-memory' });
   });
 
-  test('ends no operation before the memories that it leaves are kept', async () => {
+  test('does not end an operation before its memories are kept', async () => {
     class Failing extends ReleaseStore {
       override keepRelease(): Promise<void> {
-        return Promise.reject(new Error('the database is out'));
+        return Promise.reject(new Error('database unavailable'));
       }
     }
     const id = await open(await newAgent({ volume: 'old' }), 'reset-memory', 'running');
@@ -264,7 +264,7 @@ describe('recovery', () => {
     expect(await operation(id)).toMatchObject({ status: 'running' });
   });
 
-  test('waits for none that somebody else has hold of', async () => {
+  test('skips an operation that another transaction has locked', async () => {
     const [held, free] = [
       await open(await newAgent(), 'delete'),
       await open(await newAgent(), 'delete'),
@@ -277,7 +277,7 @@ describe('recovery', () => {
     });
   });
 
-  test('reads a handful of rows, however long the history is', async () => {
+  test('reads few rows, however long the history is', async () => {
     const agentId = await newAgent();
     await queryRows(
       database.ownerUrl,
@@ -292,7 +292,7 @@ describe('recovery', () => {
         WHERE finished_at IS NULL AND looked_at < now() ORDER BY looked_at LIMIT 200`,
     );
     expect(JSON.stringify(plan)).toContain('operations_open');
-    // What has ended is not in it.
+    // The index excludes ended operations.
     const [index] = await queryRows<{ indexdef: string }>(
       database.ownerUrl,
       `SELECT indexdef FROM pg_indexes WHERE indexname = 'operations_open'`,

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-test('what agents run, go back to or are made of is wanted, and nothing else', async () => {
+test('keeps the current, previous and default images of agents, and removes all others', async () => {
   const wanted: string[] = [];
   const images = {
     removeUnused(names: ReadonlySet<string>) {

@@ -22,7 +22,7 @@ afterAll(() => database?.close());
 
 const HOST = { capacity: 7, ports: { first: 19_100, last: 19_199 } };
 
-/** There is no Docker at this address. */
+/** A Docker address without a daemon. */
 const nowhere = new DockerHost({ dockerHost: 'unix:///nowhere/docker.sock' });
 
 const rowOf = async (id: string) => {
@@ -33,7 +33,7 @@ const rowOf = async (id: string) => {
   return rows[0];
 };
 
-test('a host is written down at once, with what its worker says of it', async () => {
+test('stores the host at once with the values of its worker', async () => {
   const id = randomUUID();
   const { log } = keptLog();
   const reporting = { database: database.db, docker: nowhere, host: { ...HOST, id }, log };
@@ -46,7 +46,7 @@ test('a host is written down at once, with what its worker says of it', async ()
   });
 });
 
-test('and again and again, soon when its Docker is away', async () => {
+test('updates the host row repeatedly, and sooner while its Docker is unavailable', async () => {
   const id = randomUUID();
   const { log } = keptLog();
   const reporting = { database: database.db, docker: nowhere, host: { ...HOST, id }, log };
@@ -61,7 +61,7 @@ test('and again and again, soon when its Docker is away', async () => {
   expect(again.created_at).toEqual(first?.created_at);
 });
 
-test('a database that is out of reach is told in the log, and harms nothing', async () => {
+test('an unreachable database is logged and has no other effect', async () => {
   const { log, lines } = keptLog();
   const away = new Database('postgres://nobody@127.0.0.1:1/nothing', { maxConnections: 1 });
   const host = { ...HOST, id: randomUUID() };
@@ -72,7 +72,7 @@ test('a database that is out of reach is told in the log, and harms nothing', as
   await away.close();
 });
 
-test('a name is doubtful as long as the database answers and the engine has not said who it is', async () => {
+test('a lease is doubtful while the database answers but the engine has not identified itself', async () => {
   const { log } = keptLog();
   const host = { ...HOST, id: randomUUID() };
   const lease = new HostLease({ database: database.db, docker: nowhere, host, log });

@@ -11,11 +11,11 @@ import {
 import { until } from '../support/until.js';
 import { testTemporal, type TestTemporal } from '../support/temporal.js';
 
-describe('the parts of a worker', () => {
+describe('parts of a worker', () => {
   const never = new AbortController().signal;
   const fails: Part = { name: 'broken', run: () => Promise.reject(new Error('out of luck')) };
 
-  test('all run until they are told to end', async () => {
+  test('all parts run until they are stopped', async () => {
     const stop = new AbortController();
     const ended: string[] = [];
     const part = (name: string): Part => ({
@@ -33,7 +33,7 @@ describe('the parts of a worker', () => {
     expect(ended).toEqual(['one', 'two']);
   });
 
-  test('end together when one fails, and its failure is told once the others have ended', async () => {
+  test('all parts end when one fails, and its error is thrown after the others have ended', async () => {
     let cleanly = false;
     const slow: Part = {
       name: 'slow',
@@ -49,21 +49,21 @@ describe('the parts of a worker', () => {
     expect(cleanly).toBe(true);
   });
 
-  test('end together when one ends without having been told to', async () => {
+  test('all parts end when one ends without being stopped', async () => {
     const gone: Part = { name: 'gone', run: () => Promise.resolve() };
     const other: Part = { name: 'other', run: untilAborted };
     await expect(runTogether([other, gone], never)).rejects.toThrow(PartFailedError);
   });
 });
 
-describe("Temporal's workers", () => {
+describe('Temporal workers', () => {
   let temporal: TestTemporal;
   beforeAll(async () => {
     temporal = await testTemporal();
   });
   afterAll(() => temporal?.close());
 
-  test('all end when one does, and let go of their connection', async () => {
+  test('all Temporal workers end when one does, and release their connection', async () => {
     const connection = await NativeConnection.connect({ address: temporal.address });
     const workers = await Promise.all(
       ['first', 'second'].map((taskQueue) =>

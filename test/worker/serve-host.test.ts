@@ -11,7 +11,7 @@ import { until } from '../support/until.js';
 
 const NOWHERE = 'postgres://nobody@127.0.0.1:1/nothing';
 
-test("a host is served once its name is this engine's, and not before", async () => {
+test('a host is served only once its name is leased to this engine', async () => {
   const port = await freePort();
   const settings = loadSettings(
     testEnvironment({ DATABASE_URL: NOWHERE, HOST_LISTEN: `127.0.0.1:${port}` }),

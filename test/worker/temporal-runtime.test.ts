@@ -15,7 +15,7 @@ import { keptLog } from '../support/platform-environment.js';
 import { testTemporal, workflowCode } from '../support/temporal.js';
 import { ALL_MOVE } from '../workflows/support/reconcile-pass.js';
 
-/** What docs/operations.md names, each with a label that an operator asks by. */
+/** Metrics documented in docs/operations.md, each with a label used in queries. */
 const DOCUMENTED = [
   ['temporal_workflow_task_schedule_to_start_latency_seconds_bucket', 'task_queue'],
   ['temporal_activity_schedule_to_start_latency_seconds_bucket', 'task_queue'],
@@ -34,7 +34,7 @@ const HOST = 'measured';
 
 afterEach(() => Runtime.instance().shutdown());
 
-test('Prometheus reads of a worker how late work begins, its slots and what fails, and the log has all that the SDK says', async () => {
+test("a worker exports Temporal's latency, slot and failure metrics, and logs the SDK's messages", async () => {
   const address = `127.0.0.1:${await freePort()}`;
   const { lines, log } = keptLog();
   installRuntime(log, address);
@@ -73,7 +73,7 @@ test('Prometheus reads of a worker how late work begins, its slots and what fail
       const text = await scrape();
       expect(DOCUMENTED.filter((each) => !isIn(text, each))).toEqual([]);
     }, 150_000);
-    // A task that fails is told by the SDK's native side.
+    // The SDK's native side logs a failed task.
     await vi.waitFor(() => expect(lines.join()).toContain('"sdkComponent":"core"'), 150_000);
     const page = await readFile(path.join(projectRoot, 'docs', 'operations.md'), 'utf8');
     expect(DOCUMENTED.filter(([name]) => !page.includes(name.replace('_bucket', '')))).toEqual([]);
@@ -85,11 +85,11 @@ test('Prometheus reads of a worker how late work begins, its slots and what fail
   }
 });
 
-test('a worker whose metrics find no port works without them, and says so', async () => {
+test('a worker whose metrics port is in use runs without metrics and logs that', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   try {
-    const { port } = other.address() as { port: number }; // TCP: never a string
+    const { port } = other.address() as { port: number }; // never a string for a TCP listener
     const { log, lines } = keptLog();
     installRuntime(log, `127.0.0.1:${port}`);
     expect(Runtime.instance()).toBeDefined();

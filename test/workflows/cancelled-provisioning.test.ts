@@ -13,27 +13,30 @@ import {
 import { realServer } from './support/real-server.js';
 import { WorkflowLab } from './support/workflow-lab.js';
 
-// The server that skips time gets stuck when a run is cancelled in the middle of a step.
+// Uses a real server: the time-skipping server hangs when a run is cancelled in the middle of a step.
 let lab: WorkflowLab;
 beforeAll(async () => {
   lab = await WorkflowLab.open({ environment: realServer });
 });
 afterAll(() => lab?.close());
 
-describe('a provisioning that is cancelled', () => {
+describe('cancelled provisioning', () => {
   const steps: readonly Step[] = [...CONTAINER_STEPS, 'reservePort', 'recordRunning'];
 
-  test.each(steps)('during %s undoes what was begun, and ends as cancelled', async (step) => {
-    const agent = lab.agent().on(step, untilCancelled);
-    const provisioning = await lab.provision(agent);
-    await agent.reached(step);
-    await provisioning.cancel();
+  test.each(steps)(
+    'a cancellation during %s rolls back the steps begun and ends as cancelled',
+    async (step) => {
+      const agent = lab.agent().on(step, untilCancelled);
+      const provisioning = await lab.provision(agent);
+      await agent.reached(step);
+      await provisioning.cancel();
 
-    expect(await failureOf(provisioning)).toBeInstanceOf(CancelledFailure);
-    expect(undone(agent)).toEqual(step === 'reservePort' ? UNDO_PORT : UNDO_ALL);
-  });
+      expect(await failureOf(provisioning)).toBeInstanceOf(CancelledFailure);
+      expect(undone(agent)).toEqual(step === 'reservePort' ? UNDO_PORT : UNDO_ALL);
+    },
+  );
 
-  test.each(CONTAINER_STEPS)('ends as cancelled also when %s fails of it', async (step) => {
+  test.each(CONTAINER_STEPS)('ends as cancelled even if %s fails on cancellation', async (step) => {
     const agent = lab.agent().on(step, failWhenCancelled);
     const provisioning = await lab.provision(agent);
     await agent.reached(step);
@@ -43,7 +46,7 @@ describe('a provisioning that is cancelled', () => {
     expect(undone(agent)).toEqual(UNDO_ALL);
   });
 
-  test('while it is undone is undone to the end', async () => {
+  test('a cancellation does not interrupt a rollback', async () => {
     let cancelled = false;
     const agent = lab.agent().on('startContainer', refuse());
     agent.on('removeNetwork', () => {

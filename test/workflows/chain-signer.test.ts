@@ -3,7 +3,7 @@ import { signalLate, STAYS_ENDED } from './support/late-signal.js';
 import { signerRun } from './support/signer-run.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
 
-/** Four of them, and Temporal suggests another run as it does after thousands of events. */
+/** Size of a signal: four of them make Temporal suggest continue-as-new, as thousands of events do. */
 const A_MEGABYTE = 1_048_576;
 
 let lab: WorkflowLab;
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.close());
 
-test('a signer that was woken while it paid looks once more, and then ends', async () => {
+test('a signer woken while it pays does one more round, then ends', async () => {
   let rounds = 0;
   await signerRun(lab.environment, bundle, async (wake) => {
     rounds++;
@@ -23,7 +23,7 @@ test('a signer that was woken while it paid looks once more, and then ends', asy
   expect(rounds).toBe(3);
 });
 
-test('a signer that is woken without end goes on in another run, with nothing lost', async () => {
+test('a signer with too many wake-ups continues as new and loses none', async () => {
   let rounds = 0;
   const { workflowId } = await signerRun(lab.environment, bundle, async (wake) => {
     if (++rounds === 1) for (let n = 0; n < 5; n++) await wake('x'.repeat(A_MEGABYTE));
@@ -35,7 +35,7 @@ test('a signer that is woken without end goes on in another run, with nothing lo
   );
 });
 
-test('a node that is away for days leaves no event behind', async () => {
+test('a chain node unavailable for days adds no events to the history', async () => {
   let attempts = 0;
   const { workflowId } = await signerRun(lab.environment, bundle, () => {
     attempts++;
@@ -46,7 +46,7 @@ test('a node that is away for days leaves no event behind', async () => {
   expect(events?.length).toBeLessThan(15);
 });
 
-test('a late signal never brings back a signer that has ended, and a late start of it pays nothing again', async () => {
+test('neither a late signal nor a late start makes an ended signer pay again', async () => {
   const [due, paid] = [['the payment'], [] as string[]];
   let looks = 0;
   const pay = () => {

@@ -23,7 +23,7 @@ const agent: Supervised = {
   ...{ desired: 'running', provisioned: false },
 };
 
-/** A clone whose payment is found so, one look after the other; the last is that of all that follow. */
+/** Creates activities whose payment checks return these states in order; the last state repeats. */
 function scene(looks: readonly (PaymentState | Error)[]) {
   const seen = { looks: 0, provisioned: [] as string[], unheard: 0 };
   const activities = createCloneActivities({
@@ -54,7 +54,7 @@ test('a clone is handed to its supervisor once its payment is final', async () =
   expect({ made, ...seen }).toMatchObject({ made: true, provisioned: ['the operation'], looks: 3 });
 });
 
-test('waiting takes as long as the chain does, and leaves no events', async () => {
+test('waits as long as the chain takes, without adding events to the history', async () => {
   const away = Array.from({ length: 40 }, () => new ChainAwayError());
   const { activities, seen } = scene([...away, 'waiting', 'paid']);
   const { made, workflowId } = await cloneRun(lab.environment, bundle, activities);
@@ -62,20 +62,20 @@ test('waiting takes as long as the chain does, and leaves no events', async () =
   expect((await historyOf(workflowId)).length).toBeLessThan(25);
 });
 
-test('a payment that the chain has taken back makes no clone', async () => {
+test('a payment reverted by the chain makes no clone', async () => {
   const { activities, seen } = scene(['waiting', 'over']);
   const { made } = await cloneRun(lab.environment, bundle, activities);
   expect({ made, provisioned: seen.provisioned }).toEqual({ made: false, provisioned: [] });
 });
 
-test('a supervisor that is not heard is told again', async () => {
+test('the handover is retried while the supervisor is unreachable', async () => {
   const { activities, seen } = scene(['paid']);
   seen.unheard = 5;
   await cloneRun(lab.environment, bundle, activities);
   expect(seen.provisioned).toEqual(['the operation']);
 });
 
-test('a clone that is tried again is another run under the same id', async () => {
+test('a clone that is retried gets a new run under the same workflow id', async () => {
   const id = randomUUID();
   const first = await cloneRun(lab.environment, bundle, scene(['over']).activities, id);
   const second = await cloneRun(lab.environment, bundle, scene(['paid']).activities, id);
@@ -85,9 +85,9 @@ test('a clone that is tried again is another run under the same id', async () =>
   ]);
 });
 
-test('a late signal never brings back a clone that was handed over, nor does a late start', async () => {
+test('neither a late signal nor a late start restarts a clone that was handed over', async () => {
   const id = randomUUID();
-  // Handed over, it waits for no payment any more.
+  // After the handover, the clone no longer waits for its payment.
   const { activities, seen } = scene(['paid', 'over']);
   const first = await cloneRun(lab.environment, bundle, activities, id);
   expect(await signalLate(lab.environment, first.workflowId)).toEqual(STAYS_ENDED);

@@ -7,9 +7,9 @@ import { refuse, untilCancelled } from './support/misbehaviours.js';
 import { WorkflowLab, type Supervised } from './support/workflow-lab.js';
 
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
-/** One less than are tried. They make the one operation longer than a run may be. */
+/** Ports in use, one less than are tried: they make the operation too long for one run. */
 const TAKEN_PORTS = 19;
-/** More of the shortest operations than a run may hold. */
+/** Number of the shortest operations that exceeds one run. */
 const MANY = 100;
 
 let lab: WorkflowLab;
@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => lab?.close());
 
-/** An agent whose next start is so long that the supervisor's run ends after it. */
+/** Creates an agent whose next start is so long that the supervisor continues as new after it. */
 function agentOfLongStart(): FakeAgent {
   const agent = lab.agent();
   let taken = 0;
@@ -36,8 +36,8 @@ async function inNewRun(supervisor: Supervised): Promise<void> {
 const removals = (agent: FakeAgent): string[] =>
   agent.containerSteps.filter((step) => REMOVAL.includes(step));
 
-describe('a supervisor that goes on in a new run', () => {
-  test('watches an agent on that runs, and tells nothing that it knew', async () => {
+describe('supervisor that continues as new', () => {
+  test('the new run continues to watch a running agent and reports no state again', async () => {
     const agent = agentOfLongStart();
     const supervisor = await lab.supervise(agent);
     await supervisor.request('start', 'long');
@@ -52,7 +52,7 @@ describe('a supervisor that goes on in a new run', () => {
     expect(await supervisor.historyLength()).toBeLessThan(20);
   });
 
-  test('takes the next operation, of an agent that need not be provisioned again', async () => {
+  test('the new run executes the next operation without provisioning the agent again', async () => {
     const agent = agentOfLongStart();
     const supervisor = await lab.supervise(agent);
     await supervisor.request('start', 'long');
@@ -67,7 +67,7 @@ describe('a supervisor that goes on in a new run', () => {
     expect(agent.begun).toEqual(['long', 'next']);
   });
 
-  test('carries out a deletion before that was waiting when the run was long enough', async () => {
+  test('a waiting deletion is executed before the supervisor continues as new', async () => {
     const agent = agentOfLongStart().on('awaitReady', untilCancelled);
     const supervisor = await lab.supervise(agent);
     await supervisor.request('start', 'long');
@@ -80,12 +80,12 @@ describe('a supervisor that goes on in a new run', () => {
     await supervisor.ended();
   });
 
-  test('leaves an agent alone that is not to run', async () => {
+  test('the new run does not check or start an agent that should not run', async () => {
     const agent = agentOfLongStart().on('awaitReady', untilCancelled);
     const supervisor = await lab.supervise(agent);
     await supervisor.request('start', 'long');
     await agent.reached('awaitReady');
-    // A deletion that fails leaves it like that.
+    // A failed deletion leaves the agent in this state.
     agent.on('removeVolume', refuse());
     await supervisor.request('delete', 'first');
     expect(await agent.end('first')).toBe('failed');
@@ -103,7 +103,7 @@ describe('a supervisor that goes on in a new run', () => {
     await supervisor.ended();
   });
 
-  test('looks into what it was told at the last moment', async () => {
+  test('the new run handles a notification that arrived at the end of the previous one', async () => {
     const ending = new Gate();
     const agent = agentOfLongStart().on('finishOperation', ending.pass);
     const supervisor = await lab.supervise(agent);
@@ -118,7 +118,7 @@ describe('a supervisor that goes on in a new run', () => {
     expect(agent.memory?.crashes).toEqual([]);
   });
 
-  test('judges what the run before had heard', async () => {
+  test('the new run handles a container end that the previous one received', async () => {
     const agent = lab.agent();
     agent.health = 'stopped';
     const ended = { containerId: 'container', cause: 'kill', exitCode: 137, at: 0 } as const;
@@ -126,13 +126,13 @@ describe('a supervisor that goes on in a new run', () => {
     await agent.went('degraded (kill)', 'repairing (kill)');
   });
 
-  test('is told all that the run before had heard, and had not looked into', () => {
+  test('the new run receives all notifications that the previous one did not handle', () => {
     const ended = { containerId: 'container', cause: 'kill', exitCode: 137, at: 0 } as const;
     const heard = { checkNow: true, ended, returned: { awayFrom: 1, isMet: true } };
     expect(new Wakeups(heard).state).toEqual(heard);
   });
 
-  test('provisions an agent that never was', async () => {
+  test('the new run provisions an agent that was never provisioned', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent, { provisioned: false, desired: 'stopped' });
     for (let time = 1; (await supervisor.runId()) === supervisor.firstRunId; time++) {

@@ -23,7 +23,7 @@ beforeEach(() => {
   userId = randomUUID();
 });
 
-/** A server for these tests, with no workers but theirs. */
+/** Opens a lab for the tests of the group, without its default workers. */
 function withLab(): void {
   beforeAll(async () => {
     lab = await WorkflowLab.open();
@@ -32,7 +32,7 @@ function withLab(): void {
   afterAll(() => lab?.close());
 }
 
-/** Steps that write down that they were done, after what a test has them do first. */
+/** Activities that record their calls, after an action that a test may inject. */
 class Steps implements AccountDeletionActivities {
   readonly done: string[] = [];
   before: (step: Step) => Promise<void> | void = () => undefined;
@@ -55,16 +55,16 @@ const away = () => {
   throw ApplicationFailure.retryable('1 agents are being removed', 'StillThereError');
 };
 
-describe('the deletion of an account', () => {
+describe('deletion of an account', () => {
   withLab();
 
-  test('asks each area in turn, and then erases', async () => {
+  test('leaves each area in turn, then erases the account', async () => {
     const steps = new Steps();
     await deleteAccount(lab.environment, bundle, userId, steps);
     expect(steps.done).toEqual(STEPS);
   });
 
-  test('goes on until Docker is back, an hour later, and erases nothing before', async () => {
+  test('retries until Docker is back an hour later, and erases nothing before', async () => {
     const steps = new Steps();
     const began = await lab.environment.currentTimeMs();
     let attempts = 0;
@@ -76,14 +76,14 @@ describe('the deletion of an account', () => {
     };
     await deleteAccount(lab.environment, bundle, userId, steps);
     expect(steps.done).toEqual(STEPS);
-    // It looks about once a minute, and makes little of it.
+    // The activity is retried about once a minute and adds few events.
     expect(attempts).toBeGreaterThan(30);
     expect(attempts).toBeLessThan(100);
     const { historyLength } = await handle().describe();
     expect(historyLength).toBeLessThan(60);
   });
 
-  test('is one run, however often it is started, and is found by its owner', async () => {
+  test('repeated starts make one run, which is found by its owner', async () => {
     const runs = accountDeletionRuns(lab.environment.client);
     await Promise.all(Array.from({ length: 10 }, () => runs.start(userId)));
     const { runId, typedSearchAttributes } = await handle().describe();
@@ -94,7 +94,7 @@ describe('the deletion of an account', () => {
     expect(steps.done).toEqual(STEPS);
   });
 
-  test('that somebody has ended is begun again', async () => {
+  test('a terminated deletion is started again', async () => {
     const runs = accountDeletionRuns(lab.environment.client);
     await runs.start(userId);
     await handle().terminate();
@@ -104,11 +104,12 @@ describe('the deletion of an account', () => {
   });
 });
 
-// On a server of their own: it stops skipping time once a workflow was ended in the middle of a step.
-describe('the deletion of an account, of which the worker is ended', () => {
+// A separate server: the time-skipping server stops skipping time after a workflow was ended in the
+// middle of a step.
+describe('deletion of an account whose worker ends', () => {
   withLab();
 
-  test.each(STEPS)('in the step %s, goes on there', async (cut) => {
+  test.each(STEPS)('the next worker resumes the deletion in the step %s', async (cut) => {
     const first = new Steps();
     const reached = new Gate();
     first.before = async (step) => {

@@ -5,15 +5,16 @@ import { WorkflowLab, provisioningOf } from './support/workflow-lab.js';
 
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
 
-// A server for each test: it stops skipping time once a workflow was ended in the middle of a step.
+// One server per test: the time-skipping server stops skipping time after a workflow was ended in the
+// middle of a step.
 let lab: WorkflowLab;
 beforeEach(async () => {
   lab = await WorkflowLab.open();
 });
 afterEach(() => lab?.close());
 
-describe('a deletion', () => {
-  test('goes on until Docker is back', async () => {
+describe('deletion of an agent', () => {
+  test('retries a deletion until Docker is back', async () => {
     const agent = lab.agent().on('removeNetwork', stumble(8));
     const supervisor = await lab.supervise(agent);
     await supervisor.request('delete', 'delete');
@@ -22,7 +23,7 @@ describe('a deletion', () => {
     expect(await agent.end('delete')).toBe('succeeded');
   });
 
-  test('that is refused leaves the agent down, and can be asked for again', async () => {
+  test('a refused deletion leaves the agent stopped and can be requested again', async () => {
     const agent = lab.agent().on('removeNetwork', refuse('ForeignContainerError'));
     agent.health = 'stopped';
     const supervisor = await lab.supervise(agent, { desired: 'stopped' });
@@ -38,8 +39,8 @@ describe('a deletion', () => {
     await supervisor.ended();
   });
 
-  test('that comes before its supervisor has begun prevents the provisioning', async () => {
-    // What it cancels may be ending at that moment.
+  test('a deletion requested before its supervisor has begun cancels the provisioning', async () => {
+    // Uses a real server: the cancelled step may be ending at this moment.
     await using real = await WorkflowLab.open({ workers: false, environment: realServer });
     const agent = real.agent();
     const supervisor = await real.supervise(agent, provisioningOf('provision'));

@@ -6,7 +6,7 @@ import type { FakeAgent } from './support/fake-agent.js';
 import { realServer } from './support/real-server.js';
 import { RUNNING, WorkflowLab } from './support/workflow-lab.js';
 
-// A real server: how a run stands that makes no progress is told there.
+// Uses a real server, which reports a run without progress.
 let lab: WorkflowLab;
 beforeAll(async () => {
   lab = await WorkflowLab.open({ environment: realServer });
@@ -24,21 +24,21 @@ const repairOf = ({ ref }: FakeAgent) =>
   lab.environment.client.workflow.getHandle(repairAgentId(ref.agentId));
 const statusOf = async (handle: { describe: () => Promise<{ status: { name: string } }> }) =>
   (await handle.describe()).status.name;
-/** What a step does that comes to no end before its test does. */
+/** A step that does not end before its test does. */
 const held = () => {
   let letGo = () => {};
   const ended = new Promise<void>((resolve) => (letGo = resolve));
   onTestFinished(() => letGo());
   return () => ended;
 };
-/** For which each run is. */
+/** Limits by which every run counts as stuck. */
 const STUCK_AT_ONCE = { attempts: 0, ms: 0 };
 
 const handleOf = ({ ref }: FakeAgent) =>
   lab.environment.client.workflow.getHandle(superviseAgentId(ref.agentId));
 const runOf = async (agent: FakeAgent) => (await handleOf(agent).describe()).runId;
 
-test('a supervisor that moves is left as it is, and adds nothing to its history', async () => {
+test('a supervisor that makes progress is left alone, without new events', async () => {
   const agent = lab.agent();
   const supervisor = await lab.supervise(agent);
   await agent.reached('watchHealth');
@@ -48,7 +48,7 @@ test('a supervisor that moves is left as it is, and adds nothing to its history'
 });
 
 test.each(['terminated', 'cancelled', 'never there'])(
-  'one that is %s is started anew, and finds that the gateway hangs',
+  'a supervisor that is %s is started again and finds that the gateway hangs',
   async (how) => {
     const agent = lab.agent();
     agent.memory = RUNNING;
@@ -57,7 +57,7 @@ test.each(['terminated', 'cancelled', 'never there'])(
       await agent.reached('watchHealth');
       if (how === 'terminated') await supervisor.handle.terminate();
       else await supervisor.handle.cancel();
-      await supervisor.ended().catch(() => undefined); // as it was told to
+      await supervisor.ended().catch(() => undefined); // the expected error
     }
     agent.health = 'unhealthy';
     expect(await ensure(agent)).toBe('missing');
@@ -67,14 +67,14 @@ test.each(['terminated', 'cancelled', 'never there'])(
   },
 );
 
-test('one whose code fails at every step is ended, and started anew', async () => {
+test('a supervisor whose code fails at every step is terminated and started again', async () => {
   const agent = lab.agent();
   agent.memory = RUNNING;
   const options = { workflowId: superviseAgentId(agent.ref.agentId) };
   await lab.environment.client.workflow.start('superviseAgent', {
     ...options,
     taskQueue: PLATFORM_TASK_QUEUE,
-    args: [], // of these it can make nothing
+    args: [], // invalid arguments, which make every step fail
   });
   const stuckRun = await runOf(agent);
   expect(await ensure(agent)).toBe('moves');
@@ -86,15 +86,15 @@ test('one whose code fails at every step is ended, and started anew', async () =
   await handleOf(agent).terminate();
 });
 
-describe('what an earlier supervisor has left', () => {
-  test('and cannot go on is ended, and the new one repairs its agent', async () => {
+describe('repair left by an earlier supervisor', () => {
+  test('a stuck repair is ended, and the new supervisor repairs its agent', async () => {
     const agent = lab.agent();
     agent.memory = RUNNING;
     // A repair that fails at every step.
     await lab.environment.client.workflow.start('repairAgent', {
       workflowId: repairAgentId(agent.ref.agentId),
       taskQueue: PLATFORM_TASK_QUEUE,
-      args: [], // of these it can make nothing
+      args: [], // invalid arguments, which make every step fail
     });
     expect(await endStuckChildren(agent)).toBe(false);
     expect(await statusOf(repairOf(agent))).toBe('RUNNING');
@@ -109,7 +109,7 @@ describe('what an earlier supervisor has left', () => {
     await supervisor.handle.terminate();
   });
 
-  test('is told from what is the present one’s own', async () => {
+  test('a repair of the current supervisor is not mistaken for one of an earlier supervisor', async () => {
     const agent = lab.agent();
     agent.memory = RUNNING;
     agent.on('killGateway', held());
@@ -118,7 +118,7 @@ describe('what an earlier supervisor has left', () => {
     await agent.reached('killGateway');
     expect(await endStuckChildren(agent, STUCK_AT_ONCE)).toBe(false);
     expect(await statusOf(repairOf(agent))).toBe('RUNNING');
-    // It was asked to end with its supervisor, and does not.
+    // The repair is cancelled with its supervisor, but does not end.
     await supervisor.handle.terminate();
     expect(await ensure(agent)).toBe('missing');
     expect(await endStuckChildren(agent, STUCK_AT_ONCE)).toBe(true);
@@ -127,8 +127,8 @@ describe('what an earlier supervisor has left', () => {
   });
 });
 
-describe('a part of a supervisor that cannot go on', () => {
-  test('is ended, and a repair that was is told as one that failed', async () => {
+describe('stuck part of a supervisor', () => {
+  test('a stuck repair is ended and counts as failed', async () => {
     const agent = lab.agent().on('killGateway', held());
     agent.memory = RUNNING;
     agent.health = 'unhealthy';
@@ -138,7 +138,7 @@ describe('a part of a supervisor that cannot go on', () => {
     await agent.went('degraded (unhealthy)', 'repairing (unhealthy)', 'crash_loop (repair_failed)');
   });
 
-  test('keeps no removal from its end', async () => {
+  test('a stuck part does not prevent a removal', async () => {
     const agent = lab.agent().on('createContainer', held());
     const supervisor = await lab.supervise(agent, { provisioned: false, provision: 'made' });
     await agent.reached('createContainer');

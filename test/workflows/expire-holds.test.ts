@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.close());
 
-/** Answers after having been away for a moment. */
+/** Returns an activity that fails once before it returns the answer. */
 function afterAMoment<Answer>(answer: Answer): () => Promise<Answer> {
   let failures = 1;
   return () => {
@@ -27,12 +27,12 @@ const activities = (): MoneyPassActivities => ({
   checkWholeLedger: afterAMoment(found),
 });
 
-test('a pass over what is held tells how many it released and closed, also after a moment without a database', async () => {
+test('a pass over holds reports how many it released and closed, even after a brief database outage', async () => {
   const { result } = await moneyPass(lab.environment, bundle, 'expireHolds', activities());
   expect(result).toEqual({ released: 2, aged: 3 });
 });
 
-test('a pass over the ledger tells what it found, also after a moment without a database', async () => {
+test('a pass over the ledger reports its findings, even after a brief database outage', async () => {
   const { result } = await moneyPass(lab.environment, bundle, 'checkLedger', activities());
   expect(result).toEqual(found);
 });

@@ -12,21 +12,21 @@ import { refuse } from './support/misbehaviours.js';
 import { realServer } from './support/real-server.js';
 import { WorkflowLab } from './support/workflow-lab.js';
 
-/** One less than are tried. They make the one operation longer than a run may be. */
+/** Ports in use, one less than are tried: they make the operation too long for one run. */
 const TAKEN_PORTS = 19;
 const ASKERS = 4;
-/** More of the shortest operations than two runs may hold. */
+/** Number of the shortest operations that exceeds two runs. */
 const MANY = 200;
 const STAGE = proto.temporal.api.enums.v1.UpdateWorkflowExecutionLifecycleStage;
 
-// A real server: what becomes of a request to a run that ends is decided there.
+// Uses a real server, which decides how a request to an ending run is handled.
 let lab: WorkflowLab;
 beforeAll(async () => {
   lab = await WorkflowLab.open({ environment: realServer });
 });
 afterAll(() => lab?.close());
 
-/** Asks as the API does. */
+/** Requests an operation as the API does. */
 async function request(
   agent: FakeAgent,
   kind: RequestedKind,
@@ -54,7 +54,7 @@ async function hasRequest(agent: FakeAgent, updateId: string): Promise<void> {
       });
       return true;
     } catch (error) {
-      if (isGrpcServiceError(error)) return undefined; // it has not heard of it
+      if (isGrpcServiceError(error)) return undefined; // not received yet
       throw error;
     }
   };
@@ -64,12 +64,12 @@ async function hasRequest(agent: FakeAgent, updateId: string): Promise<void> {
 const times = (agent: FakeAgent, step: string): number =>
   agent.containerSteps.filter((taken) => taken === step).length;
 
-describe('an operation asked for while the supervisor goes on in a new run', () => {
+describe('operation requested while the supervisor continues as new', () => {
   test.each([
     { kind: 'restart', step: 'stopContainer' },
     { kind: 'stop', step: 'stopContainer' },
     { kind: 'delete', step: 'removeVolume' },
-  ] as const)('is carried out once: $kind', async ({ kind, step }) => {
+  ] as const)('executes the operation once: $kind', async ({ kind, step }) => {
     const ending = new Gate();
     const agent = lab.agent().on('finishOperation', ending.pass);
     let taken = 0;
@@ -81,7 +81,7 @@ describe('an operation asked for while the supervisor goes on in a new run', () 
     await agent.reached('finishOperation');
     const before = await supervisor.runId();
 
-    // The last step of that run is under way: what comes now, the run does not see any more.
+    // The last step of the run is in progress: this run does not receive a new request.
     const asked = request(agent, kind, 'next');
     await hasRequest(agent, 'next');
     ending.open();
@@ -92,7 +92,7 @@ describe('an operation asked for while the supervisor goes on in a new run', () 
     expect(times(agent, step)).toBe(1);
   });
 
-  test('is carried out once each, however many are asked for', async () => {
+  test('executes each of many concurrent requests once', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent, { desired: 'stopped' });
     const runs = new Set([await supervisor.runId()]);
@@ -113,7 +113,7 @@ describe('an operation asked for while the supervisor goes on in a new run', () 
   });
 });
 
-test('a request for what is under way leaves nothing in the history, however often it comes', async () => {
+test('repeated requests for an operation in progress add nothing to the history', async () => {
   const gate = new Gate();
   const agent = lab.agent().on('startContainer', gate.pass);
   const supervisor = await lab.supervise(agent);

@@ -3,10 +3,10 @@ import type { FakeAgent } from './support/fake-agent.js';
 import { refuse } from './support/misbehaviours.js';
 import { RUNNING, WorkflowLab } from './support/workflow-lab.js';
 
-/** What an agent whose memory is missing is asked for, and cannot do. */
+/** Operations that fail while the agent's memory is missing. */
 const NEEDING = ['start', 'restart', 'repair', 'configure', 'update', 'reset-memory'] as const;
 
-/** What gives it another one. */
+/** Operations that give the agent a new memory. */
 const GIVING = ['restore', 'reset-empty'] as const;
 
 let lab: WorkflowLab;
@@ -25,17 +25,17 @@ function forgetful(): FakeAgent {
   return agent;
 }
 
-/** Its watchdog has left it alone. */
+/** Watchdog state of an agent that is no longer repaired. */
 const LOST = { ...RUNNING, state: 'crash_loop' } as const;
 
 const made = ({ steps }: FakeAgent) =>
   steps.filter((step) => /^(createVolume|makeVolume|createContainer|startContainer)$/.test(step));
 
-describe('an agent whose memory is missing', () => {
-  test.each(NEEDING)('is left alone after a %s, which fails', async (kind) => {
+describe('agent with missing memory', () => {
+  test.each(NEEDING)('a %s fails, and the agent is left alone', async (kind) => {
     const agent = forgetful();
     const supervisor = await lab.supervise(agent, { watchdog: RUNNING });
-    // It was seen as it was before.
+    // The last check still sees the agent healthy.
     agent.health = 'healthy';
     await agent.reached('watchHealth');
     await supervisor.request(kind, 'op');
@@ -46,7 +46,7 @@ describe('an agent whose memory is missing', () => {
     await agent.went('crash_loop (memory_missing)');
   });
 
-  test.each(GIVING)('gets one by %s, and runs', async (kind) => {
+  test.each(GIVING)('the agent gets a new memory by %s, and runs', async (kind) => {
     const agent = forgetful().on('beginRelease', () => {
       agent.memoryIsThere = true;
       agent.health = 'healthy';
@@ -56,11 +56,11 @@ describe('an agent whose memory is missing', () => {
     expect(await agent.end('op')).toBe('succeeded');
     await agent.went('running (healthy)');
     expect(made(agent)).toEqual(['makeVolume', 'createContainer', 'startContainer']);
-    // There was nothing to put away.
+    // No previous memory exists to keep.
     expect(agent.keptMemory).toBe(false);
   });
 
-  test.each(GIVING)('is in error still when %s fails', async (kind) => {
+  test.each(GIVING)('the agent stays in error if %s fails', async (kind) => {
     const agent = forgetful().on('makeVolume', refuse());
     const supervisor = await lab.supervise(agent, { watchdog: LOST });
     await supervisor.request(kind, 'op');
@@ -69,7 +69,7 @@ describe('an agent whose memory is missing', () => {
     expect(agent.steps).toContain('removeLeftovers');
   });
 
-  test('runs again with the memory that somebody has put back', async () => {
+  test('the agent runs again once its memory was restored manually', async () => {
     const agent = forgetful();
     const supervisor = await lab.supervise(agent, { watchdog: LOST });
     Object.assign(agent, { memoryIsThere: true, health: 'healthy' });
@@ -79,7 +79,7 @@ describe('an agent whose memory is missing', () => {
   });
 });
 
-test('an agent that has its memory does not begin anew', async () => {
+test('refuses to replace the memory of an agent that still has one', async () => {
   const agent = lab.agent();
   const supervisor = await lab.supervise(agent, { watchdog: RUNNING });
   await supervisor.request('reset-empty', 'op');
@@ -90,7 +90,7 @@ test('an agent that has its memory does not begin anew', async () => {
 });
 
 test.each(['reset-memory', 'restore'] as const)(
-  'the memory that a %s puts away is kept when it is there',
+  'a %s keeps the previous memory if it exists',
   async (kind) => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent);

@@ -11,12 +11,12 @@ import { refusalOf } from './support/refusal.js';
 import { WorkflowLab, provisioningOf } from './support/workflow-lab.js';
 
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
-/** What undoes a provisioning. */
+/** Steps that roll a provisioning back. */
 const UNDO = ['removeContainer', 'removeNetwork', 'undoVolume', 'releasePort'];
 const CONFIGURE = ['requireVolume', 'stopContainer', ...BRING_UP, 'keepRelease', 'removeLeftovers'];
 const KINDS = ['start', 'stop', 'restart', 'configure'] as const;
 
-/** A step in the middle of each operation on a running agent. */
+/** For each operation, a step in the middle of it on a running agent. */
 const MIDDLE = {
   start: 'startContainer',
   stop: 'stopContainer',
@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterEach(() => lab.endSupervisors());
 afterAll(() => lab?.close());
 
-describe('an operation', () => {
+describe('operation', () => {
   test.each([
     ['start', 'stopped', BRING_UP],
     ['start', 'running', BRING_UP],
@@ -44,7 +44,7 @@ describe('an operation', () => {
     ['delete', 'running', REMOVAL],
     ['delete', 'stopped', REMOVAL],
   ] as const)(
-    '%s of an agent that is %s takes its steps in order',
+    '%s of an agent that is %s executes its steps in order',
     async (kind, desired, steps) => {
       const agent = lab.agent();
       const supervisor = await lab.supervise(agent, { desired });
@@ -59,7 +59,7 @@ describe('an operation', () => {
   );
 
   test.each(['stop', 'configure'] as const)(
-    '%s of an agent that was never provisioned touches nothing',
+    '%s of an agent that was never provisioned executes no step',
     async (kind) => {
       const agent = lab.agent();
       const supervisor = await lab.supervise(agent, { provisioned: false });
@@ -69,22 +69,25 @@ describe('an operation', () => {
     },
   );
 
-  test.each(KINDS)('%s that fails is recorded with its reason, and others follow', async (kind) => {
-    const agent = lab.agent().on(MIDDLE[kind], refuse());
-    const supervisor = await lab.supervise(agent);
-    await supervisor.request(kind, 'fails');
+  test.each(KINDS)(
+    'a failed %s is recorded with its reason and does not block the next operation',
+    async (kind) => {
+      const agent = lab.agent().on(MIDDLE[kind], refuse());
+      const supervisor = await lab.supervise(agent);
+      await supervisor.request(kind, 'fails');
 
-    expect(await agent.end('fails')).toBe('failed');
-    expect(agent.finished[0]?.error).toEqual(expect.any(String));
+      expect(await agent.end('fails')).toBe('failed');
+      expect(agent.finished[0]?.error).toEqual(expect.any(String));
 
-    // The server that skips time loses a workflow task in which a check is cancelled as it ends.
-    await agent.went(kind === 'stop' ? 'running (stop_refused)' : 'running (healthy)');
-    agent.behave(MIDDLE[kind]);
-    await supervisor.request('restart', 'follows');
-    expect(await agent.end('follows')).toBe('succeeded');
-  });
+      // The time-skipping server loses a workflow task if a check is cancelled as it ends.
+      await agent.went(kind === 'stop' ? 'running (stop_refused)' : 'running (healthy)');
+      agent.behave(MIDDLE[kind]);
+      await supervisor.request('restart', 'follows');
+      expect(await agent.end('follows')).toBe('succeeded');
+    },
+  );
 
-  test('that was taken back meanwhile is not carried out', async () => {
+  test('a withdrawn operation is not executed', async () => {
     const agent = lab.agent();
     agent.beginnings.set('op', 'withdrawn');
     const supervisor = await lab.supervise(agent);
@@ -96,7 +99,7 @@ describe('an operation', () => {
     expect(agent.containerSteps).toEqual(['stopContainer', ...BRING_UP]);
   });
 
-  test('that was taken back leaves it open whether the agent should run', async () => {
+  test('a withdrawn operation does not change whether the agent should run', async () => {
     const agent = lab.agent();
     agent.beginnings.set('op', 'withdrawn');
     const supervisor = await lab.supervise(agent, { desired: 'stopped' });
@@ -109,7 +112,7 @@ describe('an operation', () => {
     expect(agent.containerSteps).toEqual([]);
   });
 
-  test('that should have stopped the agent, and failed, is made good', async () => {
+  test('the agent is stopped later if the stop operation failed', async () => {
     let stops = 0;
     const agent = lab.agent().on('stopContainer', (attempt) => {
       if (++stops === 1) return refuse()(attempt);
@@ -121,7 +124,7 @@ describe('an operation', () => {
     expect(agent.containerSteps).toEqual(['stopContainer', 'stopContainer']);
   });
 
-  test('that is only noted does not stop an agent that could not be stopped', async () => {
+  test('an operation without steps does not mark an agent as stopped whose stop failed', async () => {
     const agent = lab.agent().on('stopContainer', refuse('LastingRefusalError'));
     const supervisor = await lab.supervise(agent);
     await supervisor.request('stop', 'stop');
@@ -133,7 +136,7 @@ describe('an operation', () => {
     await agent.went('running (stop_refused)', 'stopped (stopped)');
   });
 
-  test('that ends the container asks nobody how it ended', async () => {
+  test("an operation that stops the container ignores the container's end event", async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent);
     agent.on('stopContainer', () => supervisor.containerEnded({ cause: 'stop' }));
@@ -145,7 +148,7 @@ describe('an operation', () => {
     expect(agent.containerSteps).toEqual(['stopContainer', 'stopContainer', ...BRING_UP]);
   });
 
-  test('on an agent that is no more ends the supervisor', async () => {
+  test('an operation on a removed agent ends the supervisor', async () => {
     const agent = lab.agent();
     agent.beginnings.set('op', 'gone');
     const supervisor = await lab.supervise(agent, { desired: 'stopped' });
@@ -154,7 +157,7 @@ describe('an operation', () => {
     expect(agent.steps).toEqual(['beginOperation']);
   });
 
-  test('is recorded as cancelled when somebody cancels the supervisor', async () => {
+  test('an operation is recorded as cancelled if the supervisor is cancelled', async () => {
     const agent = lab.agent().on('stopContainer', untilCancelled);
     const supervisor = await lab.supervise(agent);
     await supervisor.request('stop', 'op');
@@ -168,8 +171,8 @@ describe('an operation', () => {
   });
 });
 
-describe('a request', () => {
-  test.each(KINDS)('for %s that comes twice is one operation', async (kind) => {
+describe('operation request', () => {
+  test.each(KINDS)('a second request for %s joins the operation in progress', async (kind) => {
     const gate = new Gate();
     const agent = lab.agent().on(MIDDLE[kind], gate.pass);
     const supervisor = await lab.supervise(agent);
@@ -182,7 +185,7 @@ describe('a request', () => {
     expect(agent.begun).toEqual(['first']);
   });
 
-  test('that is repeated under its id is answered as before, also when it is over', async () => {
+  test('a request repeated under its id gets the same answer, even after the operation has ended', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent);
     expect(await supervisor.request('stop', 'first', 'update')).toBe('first');
@@ -191,22 +194,25 @@ describe('a request', () => {
     expect(agent.begun).toEqual(['first']);
   });
 
-  test.each([...KINDS, 'delete'] as const)('is refused while a %s runs', async (running) => {
-    const gate = new Gate();
-    const agent = lab.agent().on(MIDDLE[running], gate.pass);
-    const supervisor = await lab.supervise(agent);
-    await supervisor.request(running, 'runs');
-    await agent.reached(MIDDLE[running]);
+  test.each([...KINDS, 'delete'] as const)(
+    'a request is refused while a %s runs',
+    async (running) => {
+      const gate = new Gate();
+      const agent = lab.agent().on(MIDDLE[running], gate.pass);
+      const supervisor = await lab.supervise(agent);
+      await supervisor.request(running, 'runs');
+      await agent.reached(MIDDLE[running]);
 
-    for (const kind of KINDS.filter((other) => other !== running)) {
-      expect(await refusalOf(supervisor.request(kind, kind))).toBe(OPERATION_CONFLICT);
-    }
-    gate.open();
-    expect(await agent.end('runs')).toBe('succeeded');
-    expect(agent.begun).toEqual(['runs']);
-  });
+      for (const kind of KINDS.filter((other) => other !== running)) {
+        expect(await refusalOf(supervisor.request(kind, kind))).toBe(OPERATION_CONFLICT);
+      }
+      gate.open();
+      expect(await agent.end('runs')).toBe('succeeded');
+      expect(agent.begun).toEqual(['runs']);
+    },
+  );
 
-  test.each(KINDS)('for %s is refused while the agent is provisioned', async (kind) => {
+  test.each(KINDS)('a request for %s is refused while the agent is provisioned', async (kind) => {
     const gate = new Gate();
     const agent = lab.agent().on('createContainer', gate.pass);
     const supervisor = await lab.supervise(agent, provisioningOf('provision'));
@@ -216,7 +222,7 @@ describe('a request', () => {
     expect(await agent.end('provision')).toBe('succeeded');
   });
 
-  test('that comes while the end of another is written down follows it', async () => {
+  test('a request that arrives while the end of an operation is recorded is executed next', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('finishOperation', gate.pass);
     const supervisor = await lab.supervise(agent);
@@ -228,7 +234,7 @@ describe('a request', () => {
     expect(await agent.end('second')).toBe('succeeded');
   });
 
-  test('and another at the same moment: one is admitted, the other refused', async () => {
+  test('one of two different concurrent requests is admitted, the other refused', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('ensureImage', gate.pass).on('stopContainer', gate.pass);
     const supervisor = await lab.supervise(agent);
@@ -245,8 +251,8 @@ describe('a request', () => {
   });
 });
 
-describe('a provisioning', () => {
-  test('is carried out also when another request has started the supervisor', async () => {
+describe('provisioning', () => {
+  test('a provisioning is executed even if another request has started the supervisor', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent, { provisioned: false });
     await supervisor.request('configure', 'configure');
@@ -254,12 +260,12 @@ describe('a provisioning', () => {
 
     await lab.provisionAgain(agent, 'provision');
     expect(await agent.end('provision')).toBe('succeeded');
-    // Again is the same: it is begun once more where it may interrupt what brings the agent up.
+    // Duplicates are removed: the operation begins again if it interrupts a start of the agent.
     expect([...new Set(agent.begun)]).toEqual(['configure', 'provision']);
     await agent.reached('watchHealth');
   });
 
-  test('that is told again and again, while it runs and afterwards, is one', async () => {
+  test('a provisioning requested repeatedly, during and after it, is executed once', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('createContainer', gate.pass);
     await lab.supervise(agent, provisioningOf('provision'));
@@ -267,13 +273,13 @@ describe('a provisioning', () => {
     await lab.provisionAgain(agent, 'provision');
     gate.open();
     expect(await agent.end('provision')).toBe('succeeded');
-    await agent.reached('watchHealth'); // another one would go first
+    await agent.reached('watchHealth'); // another provisioning would come before this check
     expect(agent.begun).toEqual(['provision']);
     const others = agent.containerSteps.filter((step) => !BRING_UP.includes(step));
     expect(others).toEqual(['createVolume']);
   });
 
-  test('that fails leaves a supervisor that provisions at the next start', async () => {
+  test('after a failed provisioning, the supervisor provisions at the next start', async () => {
     const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError'));
     const supervisor = await lab.supervise(agent, provisioningOf('provision'));
     expect(await agent.end('provision')).toBe('failed');
@@ -290,7 +296,7 @@ describe('a provisioning', () => {
     await agent.reached('watchHealth');
   });
 
-  test('that succeeded is not made again: a start that fails takes nothing away', async () => {
+  test('after a successful provisioning, a failed start removes nothing', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent, provisioningOf('provision'));
     expect(await agent.end('provision')).toBe('succeeded');
@@ -304,8 +310,8 @@ describe('a provisioning', () => {
   });
 });
 
-describe('a deletion', () => {
-  test.each(KINDS)('takes over from a %s, which is recorded as cancelled', async (kind) => {
+describe('deletion', () => {
+  test.each(KINDS)('a deletion interrupts a %s, which is recorded as cancelled', async (kind) => {
     const agent = lab.agent().on(MIDDLE[kind], untilCancelled);
     const supervisor = await lab.supervise(agent);
     await supervisor.request(kind, 'op');
@@ -323,7 +329,7 @@ describe('a deletion', () => {
   });
 
   test.each(['ensureImage', 'createContainer', 'awaitReady'] as const)(
-    'takes over from a provisioning in %s, which is undone before',
+    'a deletion interrupts a provisioning in %s, which is rolled back first',
     async (step) => {
       const agent = lab.agent().on(step, untilCancelled);
       const supervisor = await lab.supervise(agent, provisioningOf('provision'));
@@ -337,7 +343,7 @@ describe('a deletion', () => {
     },
   );
 
-  test('is let in after a provisioning that failed', async () => {
+  test('a deletion is admitted after a failed provisioning', async () => {
     const agent = lab.agent().on('ensureImage', refuse());
     const supervisor = await lab.supervise(agent, provisioningOf('provision'));
     expect(await agent.end('provision')).toBe('failed');
@@ -346,7 +352,7 @@ describe('a deletion', () => {
     await supervisor.ended();
   });
 
-  test('that comes twice is one', async () => {
+  test('a second deletion request joins the first', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('removeNetwork', gate.pass);
     const supervisor = await lab.supervise(agent);

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.close());
 
-/** Rows of a split with two payments, and what is asked for of them. */
+/** Creates the activities of a split with two payments, which record their calls. */
 function split(over: Partial<Parameters<typeof createSplitActivities>[0]> = {}) {
   const asked: string[] = [];
   const note = <T>(what: string, answer: T): Promise<T> => {
@@ -41,7 +41,7 @@ function split(over: Partial<Parameters<typeof createSplitActivities>[0]> = {}) 
   return { asked, note, run };
 }
 
-test('each payment is written down when it has ended, and then the split', async () => {
+test('each payment is recorded when it has ended, and finally the split', async () => {
   const { asked, run } = split();
   expect((await run()).result).toBe('completed');
   expect(asked).toEqual([
@@ -54,7 +54,7 @@ test('each payment is written down when it has ended, and then the split', async
   ]);
 });
 
-test('a split that pays nothing ends at once', async () => {
+test('a split without payments ends at once', async () => {
   const { asked, run } = split({ request: () => Promise.resolve([]) });
   expect((await run()).result).toBe('completed');
   expect(asked).toEqual(['finish']);
@@ -63,7 +63,7 @@ test('a split that pays nothing ends at once', async () => {
 test.each([
   ['another split of the wallet', () => new SplitWaitsError('Another split is paid')],
   ['a chain that is away', () => new ChainAwayError()],
-])('%s is waited for', async (_, reason) => {
+])('waits for %s', async (_, reason) => {
   let attempts = 0;
   const { asked, note, run } = split({
     request() {
@@ -75,7 +75,7 @@ test.each([
   expect(asked).toEqual(['request', 'await first', 'settle first', 'finish']);
 });
 
-test('a late signal never brings back a split that is paid, and a late start of it pays nothing again', async () => {
+test('neither a late signal nor a late start makes a paid split pay again', async () => {
   const id = randomUUID();
   const due = [['first']];
   const { asked, run } = split({ request: () => Promise.resolve(due.shift() ?? []) });

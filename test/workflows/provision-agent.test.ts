@@ -21,15 +21,15 @@ afterAll(() => lab?.close());
 async function provisioningFailure(agent: FakeAgent, inLab = lab): Promise<ApplicationFailure> {
   const failure = await failureOf(await inLab.provision(agent));
   if (!(failure instanceof ApplicationFailure)) {
-    throw new Error('The provisioning did not fail as it should', { cause: failure });
+    throw new Error('the provisioning did not fail as expected', { cause: failure });
   }
   expect(failure.type).toBe(PROVISIONING_FAILED);
   expect(failure.nonRetryable).toBe(true);
   return failure;
 }
 
-describe('a provisioning in which nothing fails', () => {
-  test('takes its steps in order, and undoes none', async () => {
+describe('successful provisioning', () => {
+  test('executes its steps in order and rolls none back', async () => {
     const agent = lab.agent();
     await (await lab.provision(agent)).result();
 
@@ -46,8 +46,8 @@ describe('a provisioning in which nothing fails', () => {
   });
 });
 
-describe.each(CONTAINER_STEPS)('when %s fails', (step) => {
-  test('for good, everything is undone, newest first', async () => {
+describe.each(CONTAINER_STEPS)('failure of %s', (step) => {
+  test('a permanent failure rolls everything back, newest step first', async () => {
     const agent = lab.agent().on(step, refuse());
     const failure = await provisioningFailure(agent);
 
@@ -59,7 +59,7 @@ describe.each(CONTAINER_STEPS)('when %s fails', (step) => {
     expect(agent.steps).not.toContain('recordRunning');
   });
 
-  test('again and again, it is tried again, and undone when the tries are used up', async () => {
+  test('a step that keeps failing is retried, then rolled back when the attempts are used up', async () => {
     const agent = lab.agent().on(step, stumble());
     const failure = await provisioningFailure(agent);
 
@@ -68,7 +68,7 @@ describe.each(CONTAINER_STEPS)('when %s fails', (step) => {
     expect(failure.cause?.cause).toMatchObject({ type: 'StumbledError' });
   });
 
-  test('twice, it is tried again, and nothing is undone', async () => {
+  test('a step that fails twice is retried, and nothing is rolled back', async () => {
     const agent = lab.agent().on(step, stumble(2));
     await (await lab.provision(agent)).result();
 
@@ -78,8 +78,8 @@ describe.each(CONTAINER_STEPS)('when %s fails', (step) => {
   });
 });
 
-describe('when a record fails', () => {
-  test('no port is free: nothing else is begun, and only the port is given back', async () => {
+describe('failure of a record', () => {
+  test('without a free port, nothing else is begun and only the port is released', async () => {
     const agent = lab.agent().on('reservePort', refuse('NoPortFreeError'));
     const failure = await provisioningFailure(agent);
 
@@ -87,14 +87,14 @@ describe('when a record fails', () => {
     expect(agent.steps).toEqual(['reservePort', ...UNDO_PORT]);
   });
 
-  test('the agent cannot be recorded as running, for good: everything is undone', async () => {
+  test('a permanent failure to record the agent as running rolls everything back', async () => {
     const agent = lab.agent().on('recordRunning', refuse());
     await provisioningFailure(agent);
     expect(undone(agent)).toEqual(UNDO_ALL);
   });
 
   test.each(['reservePort', 'recordRunning'] as const)(
-    '%s is tried until the database is back',
+    '%s is retried until the database is back',
     async (step) => {
       const agent = lab.agent().on(step, stumble(4));
       await (await lab.provision(agent)).result();
@@ -104,23 +104,29 @@ describe('when a record fails', () => {
   );
 });
 
-describe('when undoing fails itself', () => {
+describe('failure of a rollback', () => {
   const undoings: readonly Step[] = [
     'removeContainer',
     'removeNetwork',
     'undoVolume',
     'releasePort',
   ];
-  test.each(undoings)('%s: the others are undone, and it is named', async (undoing) => {
-    const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError')).on(undoing, refuse());
-    const failure = await provisioningFailure(agent);
+  test.each(undoings)(
+    'a failed %s does not stop the rollback and is named in the error',
+    async (undoing) => {
+      const agent = lab
+        .agent()
+        .on('awaitReady', refuse('AgentNotReadyError'))
+        .on(undoing, refuse());
+      const failure = await provisioningFailure(agent);
 
-    expect(undone(agent)).toEqual(UNDO_ALL);
-    expect(failure.details).toEqual([{ leftOver: [undoing] }]);
-    expect(failure.cause?.cause).toMatchObject({ type: 'AgentNotReadyError' });
-  });
+      expect(undone(agent)).toEqual(UNDO_ALL);
+      expect(failure.details).toEqual([{ leftOver: [undoing] }]);
+      expect(failure.cause?.cause).toMatchObject({ type: 'AgentNotReadyError' });
+    },
+  );
 
-  test('again and again: it is given up on in the end, so that the failure is told', async () => {
+  test('a rollback step that keeps failing is given up, so that the failure is reported', async () => {
     const agent = lab.agent().on('startContainer', refuse()).on('removeNetwork', stumble());
     const failure = await provisioningFailure(agent);
 
@@ -129,7 +135,7 @@ describe('when undoing fails itself', () => {
     expect(undone(agent)).toEqual(UNDO_ALL);
   });
 
-  test('all of it: all are named, in the order they were tried', async () => {
+  test('if all rollback steps fail, the error names them in order', async () => {
     const agent = lab.agent().on('createNetwork', refuse());
     for (const undoing of undoings) agent.on(undoing, refuse());
     const failure = await provisioningFailure(agent);
@@ -137,7 +143,7 @@ describe('when undoing fails itself', () => {
   });
 });
 
-describe('a place that is taken on the host', () => {
+describe('port or subnet in use', () => {
   test.each([
     ['PortTakenError', 'startContainer'],
     ['PortTakenError', 'createContainer'],
@@ -152,7 +158,7 @@ describe('a place that is taken on the host', () => {
     await (await lab.provision(agent)).result();
 
     expect(ports).toEqual([40_000, 40_001, 40_002]);
-    // What the refused place had is taken away before the next one is tried; the volume stays.
+    // Resources of the refused port are removed before the next attempt; the volume stays.
     expect(undone(agent)).toEqual([
       'removeContainer',
       'removeNetwork',
@@ -164,7 +170,7 @@ describe('a place that is taken on the host', () => {
     expect(agent.steps.at(-1)).toBe('recordRunning');
   });
 
-  test('thirty networks of somebody else are known after the first, and passed over', async () => {
+  test('thirty networks of another program are skipped after the first conflict', async () => {
     const agent = lab.agent().on('createNetwork', () => {
       if (agent.port < 40_030) return refuse('SubnetTakenError')(1);
     });
@@ -175,7 +181,7 @@ describe('a place that is taken on the host', () => {
     expect(agent.steps.filter((step) => step === 'createNetwork')).toHaveLength(2);
   });
 
-  test('is given up after 20 ports, and everything is undone', async () => {
+  test('gives up after 20 ports and rolls everything back', async () => {
     const agent = lab.agent().on('startContainer', refuse('PortTakenError'));
     const failure = await provisioningFailure(agent);
 
@@ -186,7 +192,7 @@ describe('a place that is taken on the host', () => {
   });
 });
 
-test('a worker that ends in the middle hands over to the next one', async () => {
+test('the next worker resumes a provisioning whose worker has ended', async () => {
   await using lab = await WorkflowLab.open({ resumable: true });
   let shutDown = false;
   const agent = lab.agent().on('awaitReady', async (attempt) => {
@@ -207,25 +213,28 @@ test('a worker that ends in the middle hands over to the next one', async () => 
   expect(undone(agent)).toEqual([]);
 });
 
-describe('with timeouts of less than a second', () => {
+describe('timeouts of less than a second', () => {
   let hasty: WorkflowLab;
   beforeAll(async () => {
     hasty = await WorkflowLab.open({ shortTimeouts: true });
   });
   afterAll(() => hasty?.close());
 
-  test.each(CONTAINER_STEPS)('%s that never ends is given up, and undone', async (step) => {
-    const agent = hasty.agent().on(step, hang);
-    const failure = await provisioningFailure(agent, hasty);
+  test.each(CONTAINER_STEPS)(
+    '%s times out if it hangs, and everything is rolled back',
+    async (step) => {
+      const agent = hasty.agent().on(step, hang);
+      const failure = await provisioningFailure(agent, hasty);
 
-    expect(failure.cause?.cause).toBeInstanceOf(TimeoutFailure);
-    expect(agent.steps).toContain(`${step}#2`);
-    expect(undone(agent)).toEqual(UNDO_ALL);
-    expect(failure.details).toEqual([{ leftOver: [] }]);
-  });
+      expect(failure.cause?.cause).toBeInstanceOf(TimeoutFailure);
+      expect(agent.steps).toContain(`${step}#2`);
+      expect(undone(agent)).toEqual(UNDO_ALL);
+      expect(failure.details).toEqual([{ leftOver: [] }]);
+    },
+  );
 
   test.each(['removeContainer', 'removeNetwork', 'undoVolume'] as const)(
-    'an undoing by %s that never ends is given up, and named',
+    'a rollback step %s that hangs is given up and named in the error',
     async (undoing) => {
       const agent = hasty.agent().on('startContainer', refuse()).on(undoing, hang);
       const failure = await provisioningFailure(agent, hasty);
@@ -235,7 +244,7 @@ describe('with timeouts of less than a second', () => {
   );
 
   test.each(['reservePort', 'recordRunning'] as const)(
-    '%s that never ends is asked again',
+    '%s is retried if it hangs',
     async (step) => {
       const agent = hasty
         .agent()

@@ -30,7 +30,7 @@ const KINDS = [
   ...(['reset-memory', 'reset-empty'] as const),
 ] satisfies readonly RequestedKind[];
 
-/** What each step in Docker may be refused with for good. */
+/** Permanent failure of each Docker step. */
 const FAILURES = {
   ensureImage: 'ImageUnavailableError',
   createContainer: 'PortTakenError',
@@ -51,7 +51,7 @@ beforeAll(async () => {
   await grantPlan(database.db, 'user', 'solo', { actor: 'operator', requestId: 'request' });
   store = new SupervisorStore(database.db, testSecrets());
   releases = new ReleaseStore(database.db);
-  // A repair would wait for what is not waited for here.
+  // Auto-repair is off, because a repair would take longer than the test waits.
   const settings = { ...SETTINGS, autoRepair: false, degradedCheckIntervalMs: 100 };
   const records = {
     ...createRecordActivities(store, { ...settings, startupFailureThreshold: 1 }),
@@ -64,7 +64,7 @@ afterAll(async () => {
   await database?.close();
 });
 
-/** An agent of which anything may be asked, and fail. */
+/** An agent for random operations and failures. */
 class Subject {
   readonly id = randomUUID();
   readonly history: string[] = [];
@@ -78,7 +78,7 @@ class Subject {
     this.#random = random;
     this.#fake = lab.agent(this.id);
     for (const [step, type] of Object.entries(FAILURES)) {
-      // The keys are those of the table.
+      // Object.entries widens the key type.
       this.#fake.on(step as keyof typeof FAILURES, () => {
         if (this.#fails && random.isOneIn(5)) {
           this.history.push(`${step} refused`);
@@ -103,7 +103,7 @@ class Subject {
     this.#supervisor = await lab.supervise(this.#fake);
   }
 
-  /** Asks for something, which may fail, or lose its supervisor over it, and waits for its end. */
+  /** Requests a random operation, which may fail or lose its supervisor, and waits for its end. */
   async step(): Promise<void> {
     const random = this.#random;
     if (random.isOneIn(8)) await this.#lose();
@@ -125,8 +125,8 @@ class Subject {
   }
 
   /**
-   * What a supervisor that was ended has still begun, the next one learns from the pass over the host,
-   * which finds agents by the same.
+   * Wakes the supervisor if the agent is not in its desired state, as the pass over the host does. The
+   * previous supervisor may have been terminated during a step.
    */
   async reconcile({ desired, watchdog }: AgentRow): Promise<void> {
     const isUntold = desired === 'stopped' && watchdog?.state !== 'stopped';
@@ -148,7 +148,7 @@ class Subject {
     this.#fake.health = this.isUp ? 'healthy' : 'stopped';
   }
 
-  /** Somebody removes container and volume. */
+  /** Simulates the loss of the agent's container and volume. */
   async #lose(): Promise<void> {
     this.history.push('memory lost');
     this.#fake.memoryIsThere = false;
@@ -156,7 +156,7 @@ class Subject {
     await this.#supervisor?.containerEnded();
   }
 
-  /** What recovery then puts down may come before the next supervisor, or after it. */
+  /** Terminates the supervisor, then recovers its operation and starts the next supervisor in random order. */
   async #endSupervisor(id: string, kind: RequestedKind): Promise<void> {
     await delay(this.#random.below(120));
     await this.#supervisor?.handle.terminate();
@@ -188,7 +188,7 @@ class Subject {
   }
 }
 
-/** Whether an agent's row says what is so, once nothing goes on any more. */
+/** Reports whether an agent's row agrees with its actual state after all operations have ended. */
 function isSo({ desired, status, statusReason, watchdog }: AgentRow, isUp: boolean): boolean {
   const state = watchdog?.state;
   switch (status) {
@@ -205,7 +205,7 @@ function isSo({ desired, status, statusReason, watchdog }: AgentRow, isUp: boole
   }
 }
 
-test('whatever is asked, fails, and is ended by whom: agents are what they are said to be', async () => {
+test("after random operations, failures and supervisor ends, every agent's row agrees with its state", async () => {
   const random = new Random(SEED);
   const subjects = Array.from({ length: AGENTS }, () => new Subject(random));
   await Promise.all(

@@ -12,7 +12,7 @@ const kept = (version: Version) => readFileSync(path.join(FOLDER, `${version}.js
 let code: Record<Version, ReplayWorkerOptions>;
 beforeAll(async () => {
   Runtime.install({
-    logger: new DefaultLogger('ERROR', () => undefined), // a violation is what is tested
+    logger: new DefaultLogger('ERROR', () => undefined), // the violations are expected
     telemetryOptions: { logging: { filter: 'OFF', forward: {} } },
   });
   const [before, after] = await Promise.all([bundleVersion('before'), bundleVersion('after')]);
@@ -23,23 +23,23 @@ const replay = (version: Version, history: string) =>
   Worker.runReplayHistory(code[version], historyFromText(history));
 
 // docs/operations.md, "A change to a workflow", follows this example.
-describe('a workflow that is changed with runs in progress', () => {
-  test('takes over a run that began before the change', async () => {
+describe('workflow change with runs in progress', () => {
+  test('the changed workflow replays a run that began before the change', async () => {
     expect(kept('before')).not.toContain('isDone');
     await replay('after', kept('before'));
   });
 
-  test('takes over a run that began after it', async () => {
+  test('the changed workflow replays a run that began after the change', async () => {
     expect(kept('after')).toContain('isDone');
     await replay('after', kept('after'));
   });
 
-  test('does not take over a run that did something else', async () => {
+  test('the changed workflow does not replay a run with different steps', async () => {
     const altered = kept('before').replaceAll('"send"', '"sendTwice"');
     await expect(replay('after', altered)).rejects.toBeInstanceOf(DeterminismViolationError);
   });
 
-  test('cannot be changed back for a run that has taken the new way', async () => {
+  test('the previous version does not replay a run that began after the change', async () => {
     await expect(replay('before', kept('after'))).rejects.toBeInstanceOf(DeterminismViolationError);
   });
 });

@@ -11,14 +11,14 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.close());
 
-test('a pass adds up what was used', async () => {
+test('a pass rolls up usage', async () => {
   const { result } = await usagePass(lab.environment, bundle, {
     rollUpUsage: () => Promise.resolve(2),
   });
   expect(result).toEqual({ rolledUp: 2 });
 });
 
-test('a database that is away for a moment does not end a pass', async () => {
+test('a brief database outage does not end a pass', async () => {
   let failures = 2;
   const { result } = await usagePass(lab.environment, bundle, {
     rollUpUsage() {

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.close());
 
-const away = () => new MailServerError('answered with status status 451', false);
+const away = () => new MailServerError('answered with status 451', false);
 const hours = (ms: number) => ms / 3_600_000;
 
 test('a mail that the server accepts later is sent once', async () => {
@@ -51,7 +51,7 @@ test('a mail is abandoned after the server has rejected it for a day', async () 
   const { cause } = error as WorkflowFailedError;
   expect(cause).toBeInstanceOf(ActivityFailure);
   expect((cause as ActivityFailure).cause?.message).toContain(
-    'The mail server answered with status status 451',
+    'The mail server answered with status 451',
   );
   const handle = lab.environment.client.workflow.getHandle(sendMailId(mailId));
   const { startTime, closeTime } = await handle.describe();

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => lab?.close());
 
-/** Changes that the agent's host made by itself, one a second. */
+/** Returns transitions that the agent's host made by itself, one a second. */
 function madeByHost(
   from: number,
   ...changes: readonly (readonly [WatchdogState, WatchdogCause, Partial<WatchdogMemory>?])[]
@@ -30,7 +30,7 @@ function madeByHost(
 
 const shown = (past: readonly PastTransition[]) => past.map(({ id }) => id);
 
-test('what the host has repaired by itself is taken in as of then, and watched on', async () => {
+test('a repair by the host is recorded with its own time and the agent is watched again', async () => {
   const agent = lab.agent();
   const supervisor = await lab.supervise(agent);
   await agent.reached('watchHealth');
@@ -44,12 +44,12 @@ test('what the host has repaired by itself is taken in as of then, and watched o
   agent.toldPast = past;
   await supervisor.checkNow();
   await agent.went('running (repaired)');
-  // The last is also what the agent is now.
+  // The last transition is the agent's current state and is recorded as such.
   expect(shown([...agent.past, ...agent.transitions])).toEqual(shown(past));
   expect(agent.memory).toMatchObject({ crashes: [now - 60_000], repairAttempts: 1 });
   await supervisor.inPhase('running');
   await agent.reached('watchHealth', 2);
-  // Two more, and it is a loop: those of the host count.
+  // Two more crashes make a loop, because crashes seen by the host count.
   for (const crash of [2, 3]) {
     agent.health = 'stopped';
     agent.on('startContainer', () => {
@@ -62,7 +62,7 @@ test('what the host has repaired by itself is taken in as of then, and watched o
   expect(agent.containerSteps.filter((step) => step === 'killGateway')).toHaveLength(1);
 });
 
-test('an agent that the host has given up stays down until an operator takes it up', async () => {
+test('an agent that its host gave up on stays down until an operator starts it', async () => {
   const agent = lab.agent();
   const supervisor = await lab.supervise(agent);
   await agent.reached('watchHealth');
@@ -76,7 +76,7 @@ test('an agent that the host has given up stays down until an operator takes it 
   await supervisor.inPhase('crash_loop');
 });
 
-test('a repair that the host has made meanwhile is not made again', async () => {
+test('a repair that the host has just made is not repeated', async () => {
   const agent = lab.agent();
   const supervisor = await lab.supervise(agent);
   await agent.reached('watchHealth');
@@ -94,7 +94,7 @@ test('a repair that the host has made meanwhile is not made again', async () => 
   expect(agent.steps.filter((step) => step === 'recordPast')).toHaveLength(1);
 });
 
-test('what an operation has changed since is not undone by what the host did before', async () => {
+test('an older transition by the host does not undo a newer operation', async () => {
   const agent = lab.agent();
   const supervisor = await lab.supervise(agent);
   await agent.reached('watchHealth');

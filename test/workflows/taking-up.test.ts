@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => lab?.close());
 
-/** Fails for good so often, and then not any more. */
+/** Fails this step permanently for the given number of times, then succeeds. */
 const failing = (
   agent: FakeAgent,
   step: 'recordTransition' | 'beginOperation' | 'finishOperation',
@@ -25,8 +25,8 @@ const status = async (agent: FakeAgent) => {
   return (await handle.describe()).status.name;
 };
 
-describe('a supervisor that is made anew', () => {
-  test('knows the crashes that the database remembers', async () => {
+describe('a supervisor that is created again', () => {
+  test('a new supervisor counts the crashes stored in the database', async () => {
     const agent = lab.agent();
     const now = await lab.environment.currentTimeMs();
     agent.memory = { ...RUNNING, crashes: [now - 2_000, now - 1_000] };
@@ -36,7 +36,7 @@ describe('a supervisor that is made anew', () => {
     expect(agent.containerSteps).toEqual([]);
   });
 
-  test('leaves a crash loop alone', async () => {
+  test('a new supervisor leaves an agent in a crash loop alone', async () => {
     const agent = lab.agent();
     agent.memory = { ...RUNNING, state: 'crash_loop' };
     agent.health = 'stopped';
@@ -45,7 +45,7 @@ describe('a supervisor that is made anew', () => {
     expect([agent.steps, agent.checks]).toEqual([['takeUp'], 0]);
   });
 
-  test('counts no crash that was counted before', async () => {
+  test('a new supervisor does not count a crash twice', async () => {
     const agent = lab.agent().on('startContainer', () => {
       agent.health = 'healthy';
     });
@@ -58,7 +58,7 @@ describe('a supervisor that is made anew', () => {
     expect(agent.memory?.crashes).toEqual([crashed]);
   });
 
-  test('keeps an agent stopped that was stopped after the supervisor was thought of', async () => {
+  test('a new supervisor keeps an agent stopped that was stopped after the start was requested', async () => {
     const agent = lab.agent();
     agent.desired = 'stopped';
     agent.health = 'stopped';
@@ -67,7 +67,7 @@ describe('a supervisor that is made anew', () => {
     expect([agent.checks, agent.containerSteps]).toEqual([0, []]);
   });
 
-  test('stops an agent that should be, and is not known to be', async () => {
+  test('a new supervisor stops an agent that should be stopped but is not recorded as stopped', async () => {
     const agent = lab.agent();
     agent.desired = 'stopped';
     agent.memory = { ...RUNNING, state: 'degraded' };
@@ -77,7 +77,7 @@ describe('a supervisor that is made anew', () => {
     expect(agent.containerSteps).toEqual(['stopContainer']);
   });
 
-  test('tells that an agent is stopped which Docker had refused to stop', async () => {
+  test('a new supervisor records the stop of an agent that Docker had refused to stop', async () => {
     const agent = lab.agent().on('stopContainer', refuse('LastingRefusalError'));
     agent.desired = 'stopped';
     agent.memory = { ...RUNNING, state: 'stopped' };
@@ -89,7 +89,7 @@ describe('a supervisor that is made anew', () => {
     await agent.went('running (stop_refused)', 'stopped (stopped)');
   });
 
-  test('of an agent that is no more ends at once, whatever it was told', async () => {
+  test('a new supervisor of a removed agent ends at once, even after a signal', async () => {
     const agent = lab.agent();
     agent.isGone = true;
     const supervisor = await lab.superviseAnew(agent, 'dockerReturned');
@@ -99,7 +99,7 @@ describe('a supervisor that is made anew', () => {
 });
 
 describe('a supervisor', () => {
-  test('goes on when what it writes is refused for good, and not in a hurry', async () => {
+  test('a supervisor survives permanent failures of its records and slows down its retries', async () => {
     const agent = failing(lab.agent(), 'recordTransition', 20);
     await lab.supervise(agent);
     agent.health = 'unhealthy';
@@ -116,7 +116,7 @@ describe('a supervisor', () => {
     await agent.went('degraded (unhealthy)', 'repairing (unhealthy)', 'running (repaired)');
   });
 
-  test('carries out an operation that could not be begun at first', async () => {
+  test('a supervisor runs an operation whose begin failed at first', async () => {
     const agent = failing(lab.agent(), 'beginOperation', 3);
     const supervisor = await lab.supervise(agent);
     await supervisor.request('stop', 'stop');
@@ -125,11 +125,11 @@ describe('a supervisor', () => {
     expect(agent.begun).toEqual(['stop']);
   });
 
-  test('puts an operation down as ended where a worker that stood still has written something newer', async () => {
+  test('a supervisor finishes an operation even if a stalled worker recorded a newer version', async () => {
     const agent = lab.agent();
     agent.on('finishOperation', () => {
       if (agent.memory?.version === 7) return;
-      // As the lost workflow task of that worker writes it down once more.
+      // As if the lost workflow task of the stalled worker recorded its state again.
       agent.memory = { ...RUNNING, state: 'starting', version: 7 };
       return refuse('SupersededError')(1);
     });
@@ -146,7 +146,7 @@ describe('a supervisor', () => {
     expect(await supervisor.handle.query(openOperations)).toEqual([]);
   });
 
-  test('leaves the end of an operation that cannot be put down, and carries out the next', async () => {
+  test('a supervisor skips an operation whose end cannot be recorded and runs the next operation', async () => {
     const agent = failing(lab.agent(), 'finishOperation', 5);
     const supervisor = await lab.supervise(agent);
     await supervisor.request('restart', 'first');
@@ -157,7 +157,7 @@ describe('a supervisor', () => {
     expect(agent.finished.map(({ id }) => id)).toEqual(['second']);
   });
 
-  test('ends when it is cancelled, also after a failure', async () => {
+  test('a supervisor ends when cancelled, even after a failure', async () => {
     const agent = failing(lab.agent(), 'recordTransition', Number.POSITIVE_INFINITY);
     const supervisor = await lab.supervise(agent);
     agent.health = 'unhealthy';
@@ -167,7 +167,7 @@ describe('a supervisor', () => {
     expect(await status(agent)).toBe('CANCELLED');
   });
 
-  test('that knows an older state than the database follows the database', async () => {
+  test('a supervisor with an older state than the database follows the database', async () => {
     const agent = lab.agent().on('recordTransition', refuse('SupersededError'));
     await lab.supervise(agent);
     agent.memory = { ...RUNNING, version: 7, state: 'stopped' };
@@ -179,7 +179,7 @@ describe('a supervisor', () => {
     expect([agent.containerSteps, agent.states]).toEqual([[], []]);
   });
 
-  test('of an agent that it finds gone ends, and makes nothing', async () => {
+  test('a supervisor ends and creates nothing when its agent was removed', async () => {
     const agent = lab.agent().on('watchHealth', refuse('AgentGoneError'));
     const supervisor = await lab.supervise(agent);
     agent.isGone = true;
@@ -187,7 +187,7 @@ describe('a supervisor', () => {
     expect(agent.containerSteps).toEqual([]);
   });
 
-  test('that is told to look reads anew what should be', async () => {
+  test('a supervisor rereads the desired state when it is asked to check', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent);
     await agent.reached('watchHealth');

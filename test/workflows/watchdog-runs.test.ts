@@ -10,8 +10,8 @@ import { SETTINGS, WorkflowLab, type Supervised } from './support/workflow-lab.j
 
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
 
-// A real server: the one that skips time loses track of a run that is signalled as it ends a step,
-// or cancelled in the middle of one.
+// A real server: the time-skipping server loses a run that is signalled at the end of a step or cancelled
+// during a step.
 let lab: WorkflowLab;
 beforeAll(async () => {
   lab = await WorkflowLab.open({ environment: realServer });
@@ -23,7 +23,7 @@ afterEach(async () => {
 afterAll(() => lab?.close());
 
 describe('the watchdog', () => {
-  test('finds a container that ended right after an operation started it', async () => {
+  test('the watchdog finds a container that ended right after its start by an operation', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('finishOperation', gate.pass);
     const supervisor = await watched(lab, agent);
@@ -34,7 +34,7 @@ describe('the watchdog', () => {
     await agent.went('degraded (exit)', 'repairing (exit)');
   });
 
-  test('asks the container how it ended after an operation, which has ended it before', async () => {
+  test('the watchdog reads the cause of an end after an operation that itself stopped the container', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('startContainer', gate.pass);
     const supervisor = await watched(lab, agent);
@@ -46,7 +46,7 @@ describe('the watchdog', () => {
     await agent.went('degraded (exit)', 'repairing (exit)');
   });
 
-  test('judges what it heard while an operation was taken back', async () => {
+  test('the watchdog handles an end that was reported while an operation was withdrawn', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('beginOperation', gate.pass);
     agent.beginnings.set('op', 'withdrawn');
@@ -59,7 +59,7 @@ describe('the watchdog', () => {
     await agent.went('degraded (kill)', 'repairing (kill)');
   });
 
-  test('judges what it heard before one that was taken back, whose look gave way to it', async () => {
+  test('the watchdog handles an end whose check was interrupted by a withdrawn operation', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('observeAgent', gate.pass);
     agent.beginnings.set('op', 'withdrawn');
@@ -74,7 +74,7 @@ describe('the watchdog', () => {
   });
 
   test.each(['healthy', 'stopped'] as const)(
-    'brings up what was brought up when Docker was back only if it has ended since: %s',
+    'the watchdog starts an agent again after Docker returned during its start only if it has ended: %s',
     async (health) => {
       const gate = new Gate();
       const agent = lab.agent().on('awaitReady', gate.pass);
@@ -95,7 +95,7 @@ describe('the watchdog', () => {
     },
   );
 
-  test('looks anew whether the return of Docker was met, when that look gave way to one taken back', async () => {
+  test("the watchdog repeats the check after Docker's return if a withdrawn operation interrupted it", async () => {
     const gates = { start: new Gate(), look: new Gate() };
     const agent = lab
       .agent()
@@ -120,7 +120,7 @@ describe('the watchdog', () => {
     expect(agent.memory?.crashes).toEqual([]);
   });
 
-  test('lets another operation in once one was taken back during a repair', async () => {
+  test('the watchdog accepts another operation after one was withdrawn during a repair', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('killGateway', gate.pass);
     agent.health = 'unhealthy';
@@ -136,7 +136,7 @@ describe('the watchdog', () => {
     expect(new Set(agent.begun)).toEqual(new Set(['next']));
   });
 
-  test('leaves an agent to a person when somebody ended the run of its repair', async () => {
+  test('the watchdog leaves an agent to an operator after the run of its repair was terminated', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
@@ -150,7 +150,7 @@ describe('the watchdog', () => {
 });
 
 describe('a repair', () => {
-  test('is made on demand where repairs by themselves are switched off', async () => {
+  test('a repair runs on request while automatic repairs are disabled', async () => {
     lab.settings = { ...lab.settings, autoRepair: false };
     const agent = lab.agent();
     agent.health = 'unhealthy';
@@ -164,7 +164,7 @@ describe('a repair', () => {
   });
 
   test.each(['killGateway', 'startContainer'] as const)(
-    'is given up in %s for a stop',
+    'a repair in %s is cancelled by a stop',
     async (step) => {
       const agent = lab.agent().on(step, untilCancelled);
       const supervisor = await watched(lab, agent);
@@ -180,7 +180,7 @@ describe('a repair', () => {
     },
   );
 
-  test('is given up for a deletion', async () => {
+  test('a repair is cancelled by a deletion', async () => {
     const agent = lab.agent().on('startContainer', untilCancelled);
     const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
@@ -192,7 +192,7 @@ describe('a repair', () => {
     await supervisor.ended();
   });
 
-  test('is given up for a Docker daemon that is back, which brings the agent up', async () => {
+  test('a repair is cancelled when Docker returns, which starts the agent', async () => {
     const agent = lab.agent().on('killGateway', untilCancelled);
     const supervisor = await watched(lab, agent);
     await dies(agent, supervisor);
@@ -203,8 +203,8 @@ describe('a repair', () => {
   });
 });
 
-describe('an agent that is not well', () => {
-  test('can be updated, and runs as the update leaves it', async () => {
+describe('an unhealthy agent', () => {
+  test('an unhealthy agent can be updated and runs as updated', async () => {
     lab.settings = { ...lab.settings, autoRepair: false };
     const agent = lab.agent();
     agent.health = 'unhealthy';
@@ -220,7 +220,7 @@ describe('an agent that is not well', () => {
     expect(agent.containerSteps).not.toContain('restoreContainer');
   });
 
-  test('stays so when an update of it is undone', async () => {
+  test('an unhealthy agent stays degraded after a rolled back update', async () => {
     lab.settings = { ...lab.settings, autoRepair: false };
     const agent = lab.agent();
     agent.health = 'unhealthy';
@@ -238,14 +238,14 @@ describe('an agent that is not well', () => {
   });
 });
 
-describe('a supervisor that goes on in a new run', () => {
+describe('a supervisor that continues as new', () => {
   const CALLS = 1_000;
 
-  /** Asks for looks until the run is over; returns how many events it had. */
+  /** Requests checks until the run continues as new; returns the number of its events. */
   async function intoNewRun(supervisor: Supervised): Promise<number> {
     const first = supervisor.firstRunId;
     for (let call = 0; call < CALLS; call++) {
-      // One by one: a run does not end while signals come in.
+      // One at a time: a run does not end while signals arrive.
       await supervisor.checkNow();
       const isHeard = async () => {
         const { raw } = await supervisor.handle.describe();
@@ -258,11 +258,11 @@ describe('a supervisor that goes on in a new run', () => {
         return ended.historyLength;
       }
     }
-    throw new Error(`the run goes on and on: ${await supervisor.historyLength()}`);
+    throw new Error(`the run did not continue as new: ${await supervisor.historyLength()} events`);
   }
 
   test.each(['running', 'degraded', 'crash_loop', 'starting'] as const)(
-    'from %s keeps its state and its crashes, and no run is longer than 1,000 events',
+    'a supervisor that continues as new from %s keeps state and crashes, with under 1,000 events a run',
     async (state) => {
       const agent = lab.agent();
       if (state === 'degraded') lab.settings = { ...lab.settings, autoRepair: false };

@@ -5,17 +5,17 @@ import { refuse } from './support/misbehaviours.js';
 import { dies, watched } from './support/watched-agent.js';
 import { WorkflowLab } from './support/workflow-lab.js';
 
-/** One attempt at a repair: what makes and starts the container, and does not wait for it. */
+/** Steps of one repair attempt: they create and start the container without waiting for it. */
 const ATTEMPT = ['killGateway', ...BRING_UP.filter((step) => step !== 'awaitReady')];
 
-// A server for each test: it stops skipping time once a workflow was ended in the middle of a step.
+// A server for each test: the server stops skipping time after a workflow is terminated during a step.
 let lab: WorkflowLab;
 beforeEach(async () => {
   lab = await WorkflowLab.open();
 });
 afterEach(() => lab?.close());
 
-/** Lets time pass until the watchdog has written down these states, in this order. */
+/** Skips time until the watchdog has recorded these states in this order. */
 async function goes(agent: FakeAgent, ...states: string[]): Promise<void> {
   for (let minute = 0; minute < 10; minute++) {
     await lab.pass('1 minute');
@@ -24,7 +24,7 @@ async function goes(agent: FakeAgent, ...states: string[]): Promise<void> {
   expect(agent.states).toEqual(states);
 }
 
-/** Lets time pass until the operation has ended. */
+/** Skips time until the operation has ended and returns its status. */
 async function ends(agent: FakeAgent, id: string): Promise<string | undefined> {
   for (let minute = 0; minute < 10; minute++) {
     if (agent.finished.some((operation) => operation.id === id)) break;
@@ -36,7 +36,7 @@ async function ends(agent: FakeAgent, id: string): Promise<string | undefined> {
 const now = () => lab.environment.currentTimeMs();
 
 describe('a healthy agent', () => {
-  test('adds nothing to the history, however often it is checked', async () => {
+  test('a healthy agent adds nothing to the history, however often it is checked', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     const before = await supervisor.historyLength();
@@ -47,7 +47,7 @@ describe('a healthy agent', () => {
     expect(agent.transitions).toEqual([]);
   });
 
-  test('that is starting runs with the first check that succeeds', async () => {
+  test('a starting agent is running after its first successful check', async () => {
     const agent = lab.agent();
     agent.health = 'starting';
     const supervisor = await watched(lab, agent, { state: 'starting' });
@@ -61,8 +61,8 @@ describe('a healthy agent', () => {
   });
 });
 
-describe('an agent that answers a check badly', () => {
-  test('is degraded, and runs again when the second look finds it well: nothing is done to it', async () => {
+describe('an agent that fails a check', () => {
+  test('an agent that fails a check is degraded, and runs again untouched if the next check succeeds', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
@@ -77,7 +77,7 @@ describe('an agent that answers a check badly', () => {
     expect(agent.memory?.crashes).toEqual([]);
   });
 
-  test('is repaired: killed, started after 5 s, and verified after 30 s', async () => {
+  test('an agent that fails a check is repaired: killed, started after 5 s and verified after 30 s', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     const times: Record<string, number> = {};
@@ -99,7 +99,7 @@ describe('an agent that answers a check badly', () => {
     expect(agent.memory?.lastRepair).toEqual(expect.any(Number));
   });
 
-  test('is tried to repair once more when the first attempt does not help', async () => {
+  test('an agent is repaired a second time if the first attempt does not help', async () => {
     const agent = lab.agent();
     await watched(lab, agent);
     let starts = 0;
@@ -114,7 +114,7 @@ describe('an agent that answers a check badly', () => {
     expect(agent.memory).toMatchObject({ repairAttempts: 2, crashes: [expect.any(Number)] });
   });
 
-  test('gets three checks after each start before the attempt has failed', async () => {
+  test('an agent fails three checks after each start before the attempt fails', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
@@ -123,13 +123,13 @@ describe('an agent that answers a check badly', () => {
     await goes(agent, 'repairing (unhealthy)', 'crash_loop (repair_failed)');
     await supervisor.inPhase('crash_loop');
     expect(agent.containerSteps).toEqual([...ATTEMPT, ...ATTEMPT]);
-    // The second look, and three checks of each of two attempts.
+    // The second check, and three checks for each of two attempts.
     expect(agent.steps.filter((step) => step === 'observeAgent')).toHaveLength(7);
     expect(agent.transitions.at(-1)?.reason).toBe('It is unhealthy');
     expect(agent.memory?.crashes).toHaveLength(2);
   });
 
-  test('is looked at every 5 s where repairs are switched off, until it is well by itself', async () => {
+  test('an agent without automatic repair is checked every 5 s until it recovers', async () => {
     lab.settings = { ...lab.settings, autoRepair: false };
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
@@ -146,23 +146,26 @@ describe('an agent that answers a check badly', () => {
 });
 
 describe('an agent that starts', () => {
-  test.each([3, 5])('has failed after %i failed checks, which are one crash', async (threshold) => {
-    lab.settings = { ...lab.settings, startupFailureThreshold: threshold };
-    const agent = lab.agent().on('killGateway', () => {
-      agent.health = 'healthy';
-    });
-    agent.health = 'unhealthy';
-    let checks = 0;
-    agent.on('recordTransition', () => {
-      checks ||= agent.checks;
-    });
-    await watched(lab, agent, { state: 'starting' });
-    await goes(agent, 'degraded (start_failed)', 'repairing (unhealthy)', 'running (repaired)');
-    expect(checks).toBe(threshold);
-    expect(agent.memory?.crashes).toHaveLength(1);
-  });
+  test.each([3, 5])(
+    'a start fails after %i failed checks, which count as one crash',
+    async (threshold) => {
+      lab.settings = { ...lab.settings, startupFailureThreshold: threshold };
+      const agent = lab.agent().on('killGateway', () => {
+        agent.health = 'healthy';
+      });
+      agent.health = 'unhealthy';
+      let checks = 0;
+      agent.on('recordTransition', () => {
+        checks ||= agent.checks;
+      });
+      await watched(lab, agent, { state: 'starting' });
+      await goes(agent, 'degraded (start_failed)', 'repairing (unhealthy)', 'running (repaired)');
+      expect(checks).toBe(threshold);
+      expect(agent.memory?.crashes).toHaveLength(1);
+    },
+  );
 
-  test('and fails two checks, but answers the third, has not crashed', async () => {
+  test('a starting agent that fails two checks and passes the third has not crashed', async () => {
     const agent = lab.agent();
     agent.health = 'unhealthy';
     agent.on('watchHealth', () => {
@@ -176,7 +179,7 @@ describe('an agent that starts', () => {
 
 describe('a container that ended', () => {
   test.each(['exit', 'oom', 'kill', 'stop'] as const)(
-    'is a crash (%s) as soon as it is heard of, and is repaired',
+    "a container's end (%s) counts as a crash as soon as it is reported, and is repaired",
     async (cause) => {
       const agent = lab.agent();
       const supervisor = await watched(lab, agent);
@@ -192,7 +195,7 @@ describe('a container that ended', () => {
     },
   );
 
-  test('is one for want of memory when the container says so, whatever was heard', async () => {
+  test('an end counts as out of memory if the container says so, whatever was reported', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     agent.death = 'oom';
@@ -200,7 +203,7 @@ describe('a container that ended', () => {
     await goes(agent, 'degraded (oom)', 'repairing (oom)', 'running (repaired)');
   });
 
-  test('is found by the next check when nobody heard of it', async () => {
+  test('an end that was not reported is found by the next check', async () => {
     const agent = lab.agent();
     await watched(lab, agent);
     agent.death = 'gone';
@@ -212,7 +215,7 @@ describe('a container that ended', () => {
     await goes(agent, 'degraded (gone)', 'repairing (gone)', 'running (repaired)');
   });
 
-  test('and runs again when it is looked at has not crashed', async () => {
+  test('a container that runs again at the check has not crashed', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     await supervisor.containerEnded();
@@ -221,7 +224,7 @@ describe('a container that ended', () => {
     expect(agent.transitions).toEqual([]);
   });
 
-  test('and was started by somebody else is starting', async () => {
+  test('a container that was started externally is starting', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     agent.health = 'starting';
@@ -233,7 +236,7 @@ describe('a container that ended', () => {
     expect(agent.containerSteps).toEqual([]);
   });
 
-  test('because an operation stopped it has not crashed', async () => {
+  test('a container that an operation stopped has not crashed', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('stopContainer', gate.pass);
     const supervisor = await watched(lab, agent);
@@ -248,7 +251,7 @@ describe('a container that ended', () => {
     expect(agent.containerSteps).toEqual(['stopContainer', ...BRING_UP]);
   });
 
-  test('during a stop stays stopped', async () => {
+  test('a container that ended during a stop stays stopped', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('stopContainer', gate.pass);
     const supervisor = await watched(lab, agent);
@@ -266,7 +269,7 @@ describe('a container that ended', () => {
 });
 
 describe('a crash loop', () => {
-  test('is what the third crash within the window makes, and nothing is done any more', async () => {
+  test('a third crash within the window makes a crash loop, which is left alone', async () => {
     const agent = lab.agent();
     const at = await now();
     const supervisor = await watched(lab, agent, { crashes: [at - 200_000, at - 100_000] });
@@ -281,7 +284,7 @@ describe('a crash loop', () => {
     expect(agent.states).toHaveLength(2);
   });
 
-  test('is not made by crashes before the window', async () => {
+  test('crashes before the window do not make a crash loop', async () => {
     const agent = lab.agent();
     const at = await now();
     const supervisor = await watched(lab, agent, { crashes: [at - 301_000, at - 300_001] });
@@ -294,7 +297,7 @@ describe('a crash loop', () => {
     ['start', ['stopContainer', ...BRING_UP]],
     ['restart', ['stopContainer', ...BRING_UP]],
     ['repair', ATTEMPT],
-  ] as const)('is left by a %s, which clears the window', async (kind, steps) => {
+  ] as const)('a %s ends a crash loop and clears the window', async (kind, steps) => {
     const agent = lab.agent();
     const at = await now();
     const supervisor = await watched(lab, agent, { state: 'crash_loop', crashes: [at, at, at] });
@@ -307,7 +310,7 @@ describe('a crash loop', () => {
     await agent.reached('watchHealth');
   });
 
-  test('is not left by a start that was taken back meanwhile: nothing changes', async () => {
+  test('a withdrawn start changes nothing in a crash loop', async () => {
     const agent = lab.agent();
     agent.beginnings.set('start', 'withdrawn');
     const at = await now();
@@ -326,7 +329,7 @@ describe('a crash loop', () => {
     });
   });
 
-  test('is where a repair on demand that does not help ends', async () => {
+  test('a requested repair that fails ends in a crash loop', async () => {
     const agent = lab.agent();
     agent.health = 'unhealthy';
     const supervisor = await watched(lab, agent, { state: 'crash_loop' });
@@ -337,8 +340,8 @@ describe('a crash loop', () => {
   });
 });
 
-describe('a repair', () => {
-  test('goes on when a step fails for good: that attempt has failed', async () => {
+describe('a repair is not cancelled by a withdrawn request', () => {
+  test('a repair continues with the next attempt after a permanent failure of a step', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
@@ -353,7 +356,7 @@ describe('a repair', () => {
   });
 });
 
-describe('what brings an agent up is not given up for a request that was taken back meanwhile:', () => {
+describe('a bring-up during a withdrawn request', () => {
   test('a repair', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('killGateway', gate.pass);
@@ -372,7 +375,7 @@ describe('what brings an agent up is not given up for a request that was taken b
     expect(await ends(agent, 'follows')).toBe('succeeded');
   });
 
-  test('a start after the return of Docker', async () => {
+  test("a start after Docker's return is not cancelled by a withdrawn request", async () => {
     const gate = new Gate();
     const agent = lab.agent().on('startExisting', gate.pass);
     agent.beginnings.set('restart', 'withdrawn');
@@ -388,8 +391,8 @@ describe('what brings an agent up is not given up for a request that was taken b
   });
 });
 
-describe('a Docker daemon that is back', () => {
-  test('has its agents brought up at once, and their ends are no crashes', async () => {
+describe('return of a Docker daemon', () => {
+  test('the return of Docker starts its agents at once, and their ends do not count as crashes', async () => {
     const agent = lab.agent();
     const before = (await now()) - 100_000;
     const supervisor = await watched(lab, agent, { crashes: [before, before + 99_000] });
@@ -404,7 +407,7 @@ describe('a Docker daemon that is back', () => {
     expect(agent.memory?.crashes).toEqual([before]);
   });
 
-  test('takes back a crash loop that its absence has made, and no other', async () => {
+  test('the return of Docker ends only a crash loop that its outage caused', async () => {
     const agent = lab.agent();
     const at = await now();
     const crashes = [at - 90_000, at - 20_000, at - 10_000];
@@ -423,7 +426,7 @@ describe('a Docker daemon that is back', () => {
     expect(agent.memory?.crashes).toEqual([at - 90_000]);
   });
 
-  test('has made again what is not there any more', async () => {
+  test('the return of Docker recreates a missing container', async () => {
     const agent = lab.agent();
     agent.containerIsThere = false;
     const supervisor = await watched(lab, agent);
@@ -432,7 +435,7 @@ describe('a Docker daemon that is back', () => {
     expect(agent.containerSteps).toEqual(['startExisting', ...BRING_UP]);
   });
 
-  test('makes sure that an agent is stopped that is to be stopped', async () => {
+  test('the return of Docker stops an agent that should be stopped', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent, { desired: 'stopped' });
     await supervisor.dockerReturned();
@@ -440,7 +443,7 @@ describe('a Docker daemon that is back', () => {
     expect(agent.containerSteps).toEqual(['stopContainer']);
   });
 
-  test('and refuses to stop what should not run has that told once, and its end', async () => {
+  test("a refused stop after Docker's return is recorded once, and so is the later stop", async () => {
     const agent = lab.agent().on('stopContainer', refuse('LastingRefusalError'));
     const supervisor = await lab.supervise(agent, { desired: 'stopped' });
     await supervisor.dockerReturned();
@@ -454,7 +457,7 @@ describe('a Docker daemon that is back', () => {
     expect(agent.states).toHaveLength(2);
   });
 
-  test('whose agent does not come up has it crash, and repaired', async () => {
+  test("an agent that does not start after Docker's return has crashed and is repaired", async () => {
     const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError'));
     const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
@@ -473,13 +476,13 @@ describe('a Docker daemon that is back', () => {
   });
 });
 
-describe('a memory that is missing', () => {
+describe('a missing memory', () => {
   const lose = (agent: FakeAgent) => {
     Object.assign(agent, { memoryIsThere: false, containerIsThere: false });
     Object.assign(agent, { health: 'stopped', death: 'gone' });
   };
 
-  test('is told after one look, and the agent is left alone', async () => {
+  test('a missing memory is reported after one check, and the agent is left alone', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     lose(agent);
@@ -496,7 +499,7 @@ describe('a memory that is missing', () => {
     expect(agent.steps).not.toContain('createContainer');
   });
 
-  test('is told when the host is back without it', async () => {
+  test('a missing memory is reported when the host returns without it', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     lose(agent);

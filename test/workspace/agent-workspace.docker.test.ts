@@ -21,7 +21,7 @@ let ada: TestUser;
 let bob: TestUser;
 let agentId: string;
 
-/** Where repositories are pushed to. */
+/** The folder of the remote repositories. */
 let hub: string;
 let remote: GitRemote;
 
@@ -55,7 +55,7 @@ async function helpers(id = agentId): Promise<number> {
   return (await platform.docker.listContainers({ all: true, filters })).length;
 }
 
-/** The seven of one agent, as somebody who would get on with each. */
+/** Sends all seven requests for one agent with plausible parameters and returns the distinct results. */
 async function askAll(how: 'web' | 'backend', user: TestUser | undefined, id: string) {
   const answers = BROWSE.map(({ method, path }) => {
     const given = { agentId: id, path: 'answer.txt', content: 'of bob' };
@@ -84,7 +84,7 @@ test('the owner writes a file that the agent reads, and reads what the agent wri
   expect(root.children.map(({ path }: { path: string }) => path)).toEqual(['notes', 'answer.txt']);
 });
 
-test('what the agent has changed is seen, committed and found', async () => {
+test('changes by the agent appear in the status, are committed and appear in the log', async () => {
   expect((await ask('git-status')).body).toEqual({ ok: true, isGitRepo: false });
   expect([told(await ask('git-diff')), told(await send('git-sync', {}))]).toEqual([
     '400 Not a git repository',
@@ -114,7 +114,7 @@ test('what the agent has changed is seen, committed and found', async () => {
   );
 });
 
-/** Changes a file and commits that, whatever comes of its push. */
+/** Changes a file and commits the change, whether or not the push succeeds. */
 async function syncedChange(content: string): Promise<Answer> {
   await send('write', { path: 'answer.txt', content });
   const synced = await send('git-sync', { message: content });
@@ -123,7 +123,7 @@ async function syncedChange(content: string): Promise<Answer> {
   return synced;
 }
 
-/** The same, of what is found at the remote afterwards. */
+/** Changes a file, commits, and checks the pushed commit at the remote. */
 async function pushedChange(content: string): Promise<void> {
   const synced = await syncedChange(content);
   expect([synced.status, synced.body]).toEqual([
@@ -136,7 +136,7 @@ async function pushedChange(content: string): Promise<void> {
   );
 }
 
-test('what is committed is pushed to origin over the agent’s own network', async () => {
+test('a commit is pushed to origin over the agent’s own network', async () => {
   await plainGit(hub, 'init', '-q', '--bare', 'work.git');
   await plainGit(path.join(hub, 'work.git'), 'config', 'http.receivepack', 'true');
   const origin = `http://${remote.address}:${remote.port}/work.git`;
@@ -167,7 +167,7 @@ test('what is committed is pushed to origin over the agent’s own network', asy
   expect(await helpers()).toBe(1);
 });
 
-test('nobody else gets at anything of it, on either listener', async () => {
+test("other users get no access to the agent's workspace on either listener", async () => {
   const unknown = randomUUID();
   expect(await askAll('web', bob, agentId)).toEqual(['404 Agent not found']);
   expect(await askAll('backend', bob, agentId)).toEqual(['404 Agent not found']);
@@ -177,7 +177,7 @@ test('nobody else gets at anything of it, on either listener', async () => {
   expect((await ask('read', { path: 'answer.txt' })).body.content).toBe('by Ada');
 });
 
-test('nothing but the workspace is reached, whatever the agent puts in its place', async () => {
+test('only the workspace is accessible, even if the agent replaces it with links', async () => {
   const paths = ['../.env', '.git/config', 'up/.env', 'there'];
   await inAgent(`
     const fs = require('fs');
@@ -204,7 +204,7 @@ test('nothing but the workspace is reached, whatever the agent puts in its place
   `);
 });
 
-test('a sync that is killed leaves what was there, or the commit, and no lock', async () => {
+test('a killed sync leaves the old state or the complete commit, and no lock', async () => {
   await send('write', { path: 'large.txt', content: 'x'.repeat(900_000) });
   const before = (await ask('git-log')).body.commits.length;
   let isDone = false;
@@ -216,7 +216,7 @@ test('a sync that is killed leaves what was there, or the commit, and no lock', 
     return seen === 'true' || isDone;
   });
   const container = platform.docker.getContainer(spareNames(agentId).files);
-  await container.kill().catch(() => undefined); // it may be done with everything
+  await container.kill().catch(() => undefined); // the container may already have ended
   await syncing;
   await send('git-sync', { message: 'again' });
   const { commits } = (await ask('git-log')).body;
@@ -232,7 +232,7 @@ test('a sync that is killed leaves what was there, or the commit, and no lock', 
   expect(left).toBe('');
 });
 
-test('an agent that is stopped has its workspace still', async () => {
+test('the workspace of a stopped agent remains accessible', async () => {
   await platform.backend(ada, 'POST', `/api/agents/${agentId}/stop?wait=60`);
   await platform.becomes(agentId, 'stopped');
   await platform.dockerHost.workspaces.close();
@@ -251,7 +251,7 @@ test('an agent that is stopped has its workspace still', async () => {
   ).toBe('while it rests');
 });
 
-test('nothing is read or written while the memory is replaced', async () => {
+test('reads and writes are refused while the memory is being replaced', async () => {
   const id = randomUUID();
   const replacing = `INSERT INTO operations (id, agent_id, user_id, kind)
     VALUES ('${id}', '${agentId}', '${ada.id}', 'reset-memory')`;
@@ -263,7 +263,7 @@ test('nothing is read or written while the memory is replaced', async () => {
   expect((await ask('tree')).status).toBe(200);
 });
 
-test('an agent that is removed is not there for anybody, and leaves no helper', async () => {
+test('a removed agent is not found by anyone and leaves no helper container', async () => {
   expect((await ask('tree')).status).toBe(200);
   expect(await helpers()).toBe(1);
   const removed = await platform.backend(ada, 'DELETE', `/api/agents/${agentId}`);

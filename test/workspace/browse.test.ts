@@ -21,7 +21,7 @@ import { gitRemote, type GitRemote } from './git-remote.js';
 import { plainGit } from './support.js';
 
 const KEY = 'the internal key of these tests';
-const SECRET = 'what stands in the operators’ file';
+const SECRET = 'the content of the operators’ file';
 const PASSWORD = 'password-of-the-remote';
 
 let database: TestDatabase;
@@ -66,7 +66,7 @@ const internal: Headers = { authorization: `Bearer ${KEY}` };
 const ask = (method: string, name: string, given: { body?: unknown; headers?: Headers } = {}) =>
   call(backend.url, method, `/api/browse/${name}`, { headers: internal, ...given });
 
-/** All seven, as somebody who would get on with each. */
+/** Sends all seven requests with plausible parameters. */
 async function askAll(
   base: string,
   headers: Headers,
@@ -88,7 +88,7 @@ const refusals = (answers: Record<string, Answer>) => [
   ...new Set(Object.values(answers).map(({ status, body }) => `${status} ${body?.error}`)),
 ];
 
-describe('who is no operator', () => {
+describe('requests without operator rights', () => {
   const keyOf = async ({ id: userId }: TestAccount) => {
     const owner = { userId, requestId: randomUUID() };
     const asked = { name: 'a key', site: 'here' };
@@ -121,13 +121,13 @@ describe('who is no operator', () => {
       async () => ({ authorization: `Bearer ${await keyOf(admin)}` }),
       ['400 agentId required'],
     ],
-  ])('gets at nothing of it on the backend: %s', async (_, headers, expected) => {
+  ])('the backend refuses a caller without operator rights: %s', async (_, headers, expected) => {
     const answers = await askAll(backend.url, await headers());
     expect(refusals(answers)).toEqual(expected);
     expect(await readdir(folder)).toEqual(['secret.txt']);
   });
 
-  test('gets at nothing of it on the web API, signed in or not', async () => {
+  test('the web API refuses callers without operator rights, signed in or not', async () => {
     expect(refusals(await askAll(web.url, {}))).toEqual(['401 Unauthorized']);
     const signedIn = { cookie: await signIn(database.db, bob) };
     expect(refusals(await askAll(web.url, signedIn))).toEqual(['400 agentId required']);
@@ -138,7 +138,7 @@ describe('who is no operator', () => {
     expect(await readdir(folder)).toEqual(['secret.txt']);
   });
 
-  test('finds no agent that is not theirs, or not there', async () => {
+  test('a request for an agent that is missing or belongs to another user is a 404', async () => {
     const signedIn = { cookie: await signIn(database.db, bob) };
     expect(refusals(await askAll(web.url, signedIn, randomUUID()))).toEqual([
       '404 Agent not found',
@@ -149,7 +149,7 @@ describe('who is no operator', () => {
   });
 });
 
-test('an administrator who is signed in has it on the web API, and by the internal key', async () => {
+test('a signed-in administrator has access on the web API and with the internal key', async () => {
   const cookie = await signIn(database.db, admin);
   const read = '/api/browse/read?path=secret.txt';
   expect((await call(web.url, 'GET', read, { headers: { cookie } })).body.content).toBe(SECRET);
@@ -157,7 +157,7 @@ test('an administrator who is signed in has it on the web API, and by the intern
   expect((await ask('GET', 'read?path=secret.txt', { headers })).body.content).toBe(SECRET);
 });
 
-test('the operator writes, reads, lists, commits, pushes and finds what was committed', async () => {
+test('the operator writes, reads, lists, commits and pushes files, and finds the commit in the log', async () => {
   const written = await ask('POST', 'write', { body: { path: 'notes/a.md', content: 'größe' } });
   expect([written.status, written.body]).toEqual([200, { ok: true, path: 'notes/a.md', size: 7 }]);
   const read = await ask('GET', 'read?path=notes%2Fa.md');
@@ -194,13 +194,13 @@ test('the operator writes, reads, lists, commits, pushes and finds what was comm
   await rm(path.join(folder, '.git'), { recursive: true });
 });
 
-/** In the operators' folder, for one test. */
+/** Creates a repository in the operators' folder for one test. */
 async function repository(): Promise<void> {
   onTestFinished(() => rm(path.join(folder, '.git'), { recursive: true }));
   await plainGit(folder, 'init', '-q');
 }
 
-test('what is asked for without a number has the usual one, and never more than the most', async () => {
+test('a missing depth or limit has its default, and a large one is capped', async () => {
   await repository();
   for (let each = 0; each < 101; each += 1) {
     await plainGit(folder, 'commit', '-q', '--allow-empty', '-m', String(each));
@@ -224,7 +224,7 @@ test('what is asked for without a number has the usual one, and never more than 
   ]);
 });
 
-test('a message may have 10,000 characters', async () => {
+test('a commit message may have up to 10,000 characters', async () => {
   await repository();
   const [most, more] = ['m'.repeat(10_000), 'm'.repeat(10_001)];
   expect((await ask('POST', 'git-sync', { body: { message: more } })).status).toBe(400);
@@ -244,7 +244,7 @@ const ON_EITHER = (['backend', 'web'] as const).flatMap((listener) =>
 );
 
 test.each(ON_EITHER)(
-  'a client of the %s that leaves ends what it asked for: %s %s',
+  'a client of the %s that disconnects aborts its request: %s %s',
   { timeout: 60_000 },
   async (listener, method, name, does) => {
     let begin = (_: AbortSignal | undefined): void => undefined;
@@ -253,7 +253,7 @@ test.each(ON_EITHER)(
       const signal = given.find((each) => each instanceof AbortSignal);
       begin(signal);
       return new Promise<never>((_, reject) => {
-        signal?.addEventListener('abort', () => reject(new Error('It has left')));
+        signal?.addEventListener('abort', () => reject(new Error('the client disconnected')));
       });
     });
     onTestFinished(() => void vi.restoreAllMocks());
@@ -288,12 +288,12 @@ test.each([
   ['GET', 'git-diff', 400],
   ['GET', 'git-diff?path=..', 400],
   ['POST', 'git-sync', 500],
-])('%s %s is a %i', async (method, name, status) => {
+])('%s %s returns %i', async (method, name, status) => {
   const answer = await ask(method, name, method === 'POST' ? { body: {} } : {});
   expect([answer.status, typeof answer.body.error]).toEqual([status, 'string']);
 });
 
-test('no content of a file, no key and no password of a remote is logged', () => {
+test('file contents, keys and passwords of remotes are never logged', () => {
   const logged = lines.join('\n');
   expect(logged).toContain('/api/browse/read');
   for (const secret of [SECRET, 'größe', KEY, PASSWORD]) expect(logged).not.toContain(secret);

@@ -1,4 +1,4 @@
-/** Of `code.test`, signed by itself, until 2126: who trusts it trusts its bearer. */
+/** Self-signed certificate of `code.test`, valid until 2126: a client that trusts it trusts its bearer. */
 export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBlTCCATugAwIBAgIUdiopbF2Z0WB5+hO9m0EgL2Ia9rAwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJY29kZS50ZXN0MCAXDTI2MTEyNTE1MzQxNloYDzIxMjYxMTAx
@@ -12,7 +12,7 @@ ZXySVYUPuAux4qeE36hfdBz6lBvJgQBRDQ==
 -----END CERTIFICATE-----
 `;
 
-/** Its key, which opens nothing else. */
+/** Private key of the certificate, used for nothing else. */
 export const CERTIFICATE_KEY = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgHYdqMS1o0G00bF5O
 rY+PtyKQi4z5dvu544PyBi7wQEihRANCAASvMHXdFlsDb/DIrmlj8iabK/JabGLM

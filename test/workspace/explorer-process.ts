@@ -1,4 +1,5 @@
-// A process that serves a workspace until it is killed: `write` or `sync`, a line of output for each that is done.
+// A process that serves a workspace and repeats `write` or `sync` until it is killed; it prints a line
+// after each.
 import { Workspace } from '../../src/workspace/workspace.js';
 import { contentOf } from './numbered-content.js';
 

@@ -5,23 +5,25 @@ import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { StringDecoder } from 'node:string_decoder';
 
-/** Git's own server of repositories over HTTP. */
+/** Git's own HTTP server for repositories. */
 export interface GitRemote {
   readonly address: string;
   readonly port: number;
-  /** What was asked, first line and `Authorization` each. */
+  /** Received requests: first line and `Authorization` header. */
   readonly asked: { readonly line: string; readonly authorization: string | undefined }[];
-  /** Answers in the place of git, until it is undefined again. */
+  /** A handler that replaces git while it is set. */
   instead: RequestListener | undefined;
-  /** Is waited for before each answer. */
+  /** A hook that is awaited before each answer. */
   before: () => Promise<unknown>;
   close(): Promise<void>;
 }
 
 /**
- * @param folder in which bare repositories are.
- * @param address where it listens.
- * @param secure for one that is spoken to by https.
+ * Starts git's HTTP server.
+ *
+ * @param folder with the bare repositories.
+ * @param address to listen on.
+ * @param secure certificate and key for HTTPS.
  */
 export async function gitRemote(
   folder: string,
@@ -36,7 +38,7 @@ export async function gitRemote(
   };
   const server = secure ? https.createServer(secure, handle) : http.createServer(handle);
   await once(server.listen(0, address), 'listening');
-  const { port } = server.address() as AddressInfo; // that of a TCP listener
+  const { port } = server.address() as AddressInfo; // a TCP listener: never a string
   const remote: GitRemote = {
     address,
     port,
@@ -51,7 +53,7 @@ export async function gitRemote(
   return remote;
 }
 
-/** `git http-backend` by the rules of CGI. */
+/** Answers with `git http-backend` by the CGI protocol. */
 function byGit(folder: string, request: IncomingMessage, response: ServerResponse): void {
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://remote.test');
   const child = spawn('git', ['http-backend'], {
@@ -66,7 +68,7 @@ function byGit(folder: string, request: IncomingMessage, response: ServerRespons
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   request.pipe(child.stdin);
-  child.stdin.on('error', () => undefined); // it has answered before it had read all
+  child.stdin.on('error', () => undefined); // git may answer before it has read the whole body
   const decoder = new StringDecoder('latin1');
   let head = '';
   child.stdout.on('data', function read(piece: Buffer) {

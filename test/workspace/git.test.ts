@@ -20,14 +20,14 @@ async function repository(): Promise<void> {
   await at.git('commit', '-m', 'first');
 }
 
-test('a folder without a repository has no status, no diff and no log, and is not synced', async () => {
+test('a folder without a repository has no status, no diff and no log, and cannot be synced', async () => {
   expect(await at.workspace.gitStatus()).toEqual({ isGitRepo: false });
   await expect(at.workspace.gitDiff()).rejects.toMatchObject({ status: 400 });
   await expect(at.workspace.gitLog(20)).rejects.toMatchObject({ status: 400 });
   await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 500 });
 });
 
-test('status tells each change as git does, with where a file was before', async () => {
+test('status lists each change as git does, with the old path of a rename', async () => {
   await repository();
   await at.put('kept.txt', 'two\n');
   await at.git('rm', '-q', 'gone.txt');
@@ -49,36 +49,44 @@ test('status tells each change as git does, with where a file was before', async
   });
 });
 
-test('status is cut where names make an answer of many megabytes', { tags: 'attack' }, async () => {
-  await at.git('init');
-  // A letter that JSON spells with six.
-  const long = '\u0001'.repeat(250);
-  await mkdir(path.join(at.path, long));
-  const all = Array.from({ length: 1_700 }, (_, each) => `${long}/${long}${each}`);
-  await Promise.all(all.map((name) => writeFile(path.join(at.path, name), '')));
-  const status = await at.workspace.gitStatus();
-  const bytes = Buffer.byteLength(JSON.stringify(status));
-  expect([bytes <= 4 * 1024 * 1024, bytes > 4_000_000]).toEqual([true, true]);
-  expect(status).toMatchObject({ truncated: true, hasChanges: true });
-});
+test(
+  'status is cut if long names would make an answer of many megabytes',
+  { tags: 'attack' },
+  async () => {
+    await at.git('init');
+    // A character that JSON escapes with six bytes.
+    const long = '\u0001'.repeat(250);
+    await mkdir(path.join(at.path, long));
+    const all = Array.from({ length: 1_700 }, (_, each) => `${long}/${long}${each}`);
+    await Promise.all(all.map((name) => writeFile(path.join(at.path, name), '')));
+    const status = await at.workspace.gitStatus();
+    const bytes = Buffer.byteLength(JSON.stringify(status));
+    expect([bytes <= 4 * 1024 * 1024, bytes > 4_000_000]).toEqual([true, true]);
+    expect(status).toMatchObject({ truncated: true, hasChanges: true });
+  },
+);
 
-test('log cuts subjects and names of megabytes, at a character', { tags: 'attack' }, async () => {
-  await repository();
-  const file = path.join(at.around, 'message');
-  await writeFile(file, `x${'ü'.repeat(500_000)}`);
-  const author = `--author=x${'ü'.repeat(60_000)} <ada@example.test>`;
-  for (let each = 0; each < 2; each += 1) {
-    await at.git('commit', '-q', '--allow-empty', '-F', file, ...(each === 0 ? [author] : []));
-  }
-  const log = await at.workspace.gitLog(20);
-  expect(log).toHaveLength(3);
-  const cut = `x${'ü'.repeat(999)}`;
-  expect(log[0]).toMatchObject({ subject: cut, author: 'Ada' });
-  expect(log[1]).toMatchObject({ subject: cut, author: cut });
-  expect(log[2]).toMatchObject({ subject: 'first', author: 'Ada' });
-});
+test(
+  'log cuts subjects and names of megabytes at a whole character',
+  { tags: 'attack' },
+  async () => {
+    await repository();
+    const file = path.join(at.around, 'message');
+    await writeFile(file, `x${'ü'.repeat(500_000)}`);
+    const author = `--author=x${'ü'.repeat(60_000)} <ada@example.test>`;
+    for (let each = 0; each < 2; each += 1) {
+      await at.git('commit', '-q', '--allow-empty', '-F', file, ...(each === 0 ? [author] : []));
+    }
+    const log = await at.workspace.gitLog(20);
+    expect(log).toHaveLength(3);
+    const cut = `x${'ü'.repeat(999)}`;
+    expect(log[0]).toMatchObject({ subject: cut, author: 'Ada' });
+    expect(log[1]).toMatchObject({ subject: cut, author: cut });
+    expect(log[2]).toMatchObject({ subject: 'first', author: 'Ada' });
+  },
+);
 
-test('diff tells staged and unstaged apart, of one path where that is asked for', async () => {
+test('diff separates staged and unstaged changes, for a single path if requested', async () => {
   await repository();
   expect(await at.workspace.gitDiff()).toEqual({ unstaged: null, staged: null });
   await at.put('kept.txt', 'staged\n');
@@ -93,7 +101,7 @@ test('diff tells staged and unstaged apart, of one path where that is asked for'
 });
 
 test.each(['*', ':(exclude)kept.txt', ':!kept.txt', '--output=stolen', '-p', 'gone.tx?'])(
-  'diff takes a path as a name, and as nothing else: %s',
+  'diff treats a path as a literal name: %s',
   async (name) => {
     await repository();
     await at.put('kept.txt', 'two\n');
@@ -106,7 +114,7 @@ test.each(['*', ':(exclude)kept.txt', ':!kept.txt', '--output=stolen', '-p', 'go
   },
 );
 
-test('sync commits all that differs, and git itself finds nothing left', async () => {
+test('sync commits every change, and plain git finds nothing left', async () => {
   await repository();
   await at.put('kept.txt', 'two\n');
   await at.put('sub/new.txt', 'new\n');
@@ -129,7 +137,7 @@ test('sync commits all that differs, and git itself finds nothing left', async (
   });
 });
 
-test('sync takes what is ignored, removed, renamed and linked as git does, and names that are odd', async () => {
+test('sync handles ignored, removed, renamed and linked files as git does, and odd names', async () => {
   await repository();
   await at.put('.gitignore', '*.log\n');
   await at.put('noise.log', 'x');
@@ -154,7 +162,7 @@ test('sync takes what is ignored, removed, renamed and linked as git does, and n
   expect(await at.git('status', '--porcelain')).toBe('');
 });
 
-test('sync makes the first commit, names the repository’s author, and keeps to the branch', async () => {
+test('sync makes a first commit with the repository’s author and stays on the branch', async () => {
   await at.git('init', '-b', 'team/first');
   await at.git('config', 'user.name', 'Grace');
   await at.git('config', 'user.email', 'grace@example.test');
@@ -167,7 +175,7 @@ test('sync makes the first commit, names the repository’s author, and keeps to
   );
 });
 
-test('sync of a commit that is checked out by itself moves HEAD', async () => {
+test('sync on a detached HEAD moves HEAD', async () => {
   await repository();
   await at.git('checkout', '-q', '--detach');
   await at.put('kept.txt', 'two\n');
@@ -177,7 +185,7 @@ test('sync of a commit that is checked out by itself moves HEAD', async () => {
   expect((await at.git('rev-parse', 'main')).trim()).not.toBe(hash);
 });
 
-test('packed branches and objects are found, and moved on', async () => {
+test('sync updates packed branches and objects', async () => {
   await repository();
   await at.git('gc', '-q');
   await at.git('pack-refs', '--all');
@@ -190,7 +198,7 @@ test('packed branches and objects are found, and moved on', async () => {
 
 test.each<[string, () => Promise<unknown>]>([
   [
-    'what is staged beside it, of which nobody has the content',
+    'a staged file with missing content',
     async () => {
       await at.git('update-index', '--add', '--cacheinfo', `100644,${'1'.repeat(40)},missing.txt`);
       await at.git('update-index', '--skip-worktree', 'missing.txt');
@@ -200,7 +208,7 @@ test.each<[string, () => Promise<unknown>]>([
     },
   ],
   ['its author, whose name git does not take', () => at.git('config', 'user.name', ';')],
-])('sync that fails by %s is a 500, and leaves all as it was', async (_, breaks) => {
+])('a sync that fails because of %s is a 500 and changes nothing', async (_, breaks) => {
   await repository();
   await at.put('kept.txt', 'two\n');
   await breaks();
@@ -215,14 +223,14 @@ test.each<[string, () => Promise<unknown>]>([
   expect(await readdir(at.views)).toEqual([]);
 });
 
-test('what is just being written is neither told of nor committed', async () => {
+test('a partially written file is neither listed nor committed', async () => {
   await repository();
   await at.put('.agent-platform-tmp/by-somebody', 'half');
   expect(await at.workspace.gitStatus()).toMatchObject({ changes: [], hasChanges: false });
   expect(await at.workspace.gitSync()).toMatchObject({ committed: false });
 });
 
-test('what git has under way, and conflicts, are left to who has begun them', async () => {
+test('a sync refuses during a merge or with conflicts, and changes nothing', async () => {
   await repository();
   await at.git('checkout', '-q', '-b', 'side');
   await at.put('kept.txt', 'side\n');
@@ -239,7 +247,7 @@ test('what git has under way, and conflicts, are left to who has begun them', as
 });
 
 test.each(['CHERRY_PICK_HEAD', 'REVERT_HEAD', 'rebase-merge/', 'rebase-apply/'])(
-  'what is under way by a %s is left to who has begun it',
+  'a sync refuses during an unfinished operation with a %s and changes nothing',
   async (name) => {
     await repository();
     const before = await at.git('rev-parse', 'HEAD');
@@ -253,7 +261,7 @@ test.each(['CHERRY_PICK_HEAD', 'REVERT_HEAD', 'rebase-merge/', 'rebase-apply/'])
   },
 );
 
-test('objects are in the repository before the index that needs them, and that before its branch', async () => {
+test('sync stores objects before the index that needs them, and the index before the branch', async () => {
   await repository();
   await at.put('kept.txt', 'two\n');
   await at.put('sub/new.txt', 'new\n');
@@ -262,7 +270,7 @@ test('objects are in the repository before the index that needs them, and that b
   vi.spyOn(Folder.prototype, 'moveTo').mockImplementation(async function (this: Folder, ...to) {
     await move.apply(this, to);
     if (/^[0-9a-f]{38}$/.test(to[2])) return;
-    // Git says here what is missing or broken.
+    // Git reports missing or broken objects here.
     seen[to[2]] = await at.git('fsck', '--strict', '--no-dangling', '--cache');
   });
   onTestFinished(() => void vi.restoreAllMocks());
@@ -274,7 +282,7 @@ test('objects are in the repository before the index that needs them, and that b
   expect((await at.git('rev-parse', 'main')).trim()).toBe(hash);
 });
 
-test('another repository that is tracked is not staged, whatever has taken its place', async () => {
+test('a tracked submodule is not staged, even if a file has replaced it', async () => {
   await repository();
   const [head = ''] = (await at.git('rev-parse', 'HEAD')).split('\n');
   await at.git('update-index', '--add', '--cacheinfo', `160000,${head},sub`);
@@ -285,7 +293,7 @@ test('another repository that is tracked is not staged, whatever has taken its p
   expect(await at.git('ls-tree', 'HEAD', 'sub', 'kept.txt')).toMatch(/^100644 .*\n160000 /);
 });
 
-test('a change is seen though size and times are those that the index knows', async () => {
+test('a change is detected even if size and times match the index', async () => {
   await repository();
   const [file, index] = [path.join(at.path, 'kept.txt'), path.join(at.path, '.git/index')];
   const put = async (content: string) => {
@@ -294,7 +302,7 @@ test('a change is seen though size and times are those that the index knows', as
     return Math.floor((await stat(file)).ctimeMs / 1_000);
   };
   let changed = -1;
-  // Git looks at whole seconds of the time that nobody can set.
+  // Git compares whole seconds of the ctime, which cannot be set.
   for (let added = 0; added !== changed;) {
     added = await put('old\n');
     await at.git('add', 'kept.txt');
@@ -304,7 +312,7 @@ test('a change is seen though size and times are those that the index knows', as
   expect((await at.workspace.gitDiff()).unstaged).toContain('-old\n+new');
 });
 
-test('a branch that somebody else moves meanwhile is left where it is', async () => {
+test('a branch that another process moves during a sync is left unchanged', async () => {
   await repository();
   const [first = ''] = (await at.git('rev-parse', 'HEAD')).split('\n');
   await at.put('kept.txt', 'two\n');
@@ -312,7 +320,7 @@ test('a branch that somebody else moves meanwhile is left where it is', async ()
   await at.put('kept.txt', 'three\n');
   const move = Folder.prototype.moveTo;
   vi.spyOn(Folder.prototype, 'moveTo').mockImplementation(async function (this: Folder, ...to) {
-    // The last thing before the branch.
+    // The last step before the branch moves.
     if (to[2] === 'index') await at.git('update-ref', 'refs/heads/main', first);
     return move.apply(this, to);
   });
@@ -323,10 +331,10 @@ test('a branch that somebody else moves meanwhile is left where it is', async ()
 
 describe('locks', () => {
   const lock = () => path.join(at.path, '.git/index.lock');
-  /** As a process that is gone has left it: no process of this number began at this time. */
+  /** The lock of a process that has ended: no process with this id began at this time. */
   const LEFT = `agent-platform ${process.pid} 1\n`;
 
-  test('of other programs are told of, and left', async () => {
+  test('a lock of another program is reported and left in place', async () => {
     await repository();
     await at.put('kept.txt', 'two\n');
     await writeFile(lock(), '');
@@ -334,7 +342,7 @@ describe('locks', () => {
     expect(await readFile(lock(), 'utf8')).toBe('');
   });
 
-  test('of ours that were left are cleared by the next start, with all else that was', async () => {
+  test('stale locks of this product are cleared by the next start, with all other leftovers', async () => {
     await repository();
     await at.put('kept.txt', 'two\n');
     await writeFile(lock(), LEFT);
@@ -348,8 +356,8 @@ describe('locks', () => {
     expect(await at.again().gitSync()).toMatchObject({ committed: true });
   });
 
-  /** Where each sandbox counts its processes and its time anew, the next one is what the last one was. */
-  test('of a killed process that was number and beginning of this one are cleared', async () => {
+  /** Sandboxes with their own pid and time namespaces can repeat the pid and start time of a killed process. */
+  test('locks of a killed process with the same pid and start time as this process are cleared', async () => {
     await repository();
     await at.put('kept.txt', 'two\n');
     const stat = await readFile('/proc/self/stat', 'utf8');
@@ -362,7 +370,7 @@ describe('locks', () => {
     expect(names.filter((name) => name.endsWith('.lock'))).toEqual([]);
   });
 
-  test('of ours that are at work are left, as is where they work', async () => {
+  test("locks and folders of this product's running processes are left in place", async () => {
     await repository();
     await at.put('kept.txt', 'two\n');
     const stat = await readFile(`/proc/${process.ppid}/stat`, 'utf8');
@@ -378,7 +386,7 @@ describe('locks', () => {
     expect(await readdir(at.views)).toEqual([atWork]);
   });
 
-  test('of this process are left while it is at work, whoever else asks it', async () => {
+  test('locks of this process are left in place while it works, even for another sync', async () => {
     await repository();
     await at.put('kept.txt', 'two\n');
     const other = at.again();
@@ -386,7 +394,7 @@ describe('locks', () => {
     const move = Folder.prototype.moveTo;
     const others: unknown[] = [];
     vi.spyOn(Folder.prototype, 'moveTo').mockImplementation(async function (this: Folder, ...to) {
-      // Whom it refuses takes nothing of it away for the next one.
+      // A refused sync must not clear the lock for the next one.
       for (let each = 0; to[2] === 'index' && each < 2; each += 1)
         others.push(await other.gitSync().catch(Object));
       return move.apply(this, to);
@@ -397,11 +405,11 @@ describe('locks', () => {
     expect(others).toMatchObject([refused, refused]);
   });
 
-  test('of another process that had the number of one that runs are cleared', async () => {
+  test('locks of a killed process whose pid another process now uses are cleared', async () => {
     await repository();
     await at.put('kept.txt', 'two\n');
     await at.workspace.gitStatus();
-    // It was killed while this process goes on, which has cleared what was left before.
+    // The lock's process was killed after this process had cleared earlier leftovers.
     await writeFile(lock(), `agent-platform ${process.ppid} 1\n`);
     await writeFile(path.join(at.path, '.git/refs/heads/main.lock'), LEFT);
     expect(await at.workspace.gitSync()).toMatchObject({ committed: true });
@@ -410,24 +418,27 @@ describe('locks', () => {
   test.each([
     ['a branch', 'refs/heads/main', () => Promise.resolve('')],
     ['HEAD, when it is a commit by itself', 'HEAD', () => at.git('checkout', '-q', '--detach')],
-  ])('of others on %s are told of and left, and it is where it was', async (_, name, begin) => {
-    await repository();
-    await begin();
-    const before = await at.git('rev-parse', 'HEAD');
-    await at.put('kept.txt', 'two\n');
-    const file = path.join(at.path, `.git/${name}.lock`);
-    await writeFile(file, 'of another program');
-    await expect(at.again().gitSync()).rejects.toMatchObject({
-      status: 409,
-      facts: { lock: `${path.basename(name)}.lock` },
-    });
-    expect(await readFile(file, 'utf8')).toBe('of another program');
-    expect(await at.git('rev-parse', 'HEAD')).toBe(before);
-    await rm(file);
-    expect(await at.workspace.gitSync()).toMatchObject({ committed: true });
-  });
+  ])(
+    "another program's lock on %s is reported and left, and nothing moves",
+    async (_, name, begin) => {
+      await repository();
+      await begin();
+      const before = await at.git('rev-parse', 'HEAD');
+      await at.put('kept.txt', 'two\n');
+      const file = path.join(at.path, `.git/${name}.lock`);
+      await writeFile(file, 'written by another program');
+      await expect(at.again().gitSync()).rejects.toMatchObject({
+        status: 409,
+        facts: { lock: `${path.basename(name)}.lock` },
+      });
+      expect(await readFile(file, 'utf8')).toBe('written by another program');
+      expect(await at.git('rev-parse', 'HEAD')).toBe(before);
+      await rm(file);
+      expect(await at.workspace.gitSync()).toMatchObject({ committed: true });
+    },
+  );
 
-  test('two syncs at a time are one, and a 409', async () => {
+  test('two concurrent syncs make one commit and one 409', async () => {
     await repository();
     await at.put('kept.txt', 'two\n');
     const [one, other] = await Promise.allSettled([at.workspace.gitSync(), at.workspace.gitSync()]);
@@ -436,7 +447,7 @@ describe('locks', () => {
   });
 });
 
-test('who has left before it begins has nothing changed', async () => {
+test('a sync that is aborted before it begins changes nothing', async () => {
   await repository();
   await at.put('kept.txt', 'two\n');
   const before = await at.git('rev-parse', 'HEAD');
@@ -446,12 +457,12 @@ test('who has left before it begins has nothing changed', async () => {
   expect(await readdir(at.views).catch(() => [])).toEqual([]);
 });
 
-describe('git that waits for a pipe that it opens', { timeout: 60_000 }, () => {
+describe('git that blocks on a pipe', { timeout: 60_000 }, () => {
   const atWork = () => processesIn(at.views);
   const hangs = () =>
     until(async () => (await atWork()).some((line) => line.startsWith('git status ')), 20_000);
   const nothingLeft = async () => {
-    // Who has left is told so before all of it has ended.
+    // An aborted caller gets its error before all processes have ended.
     const left = async () => [
       ...(await atWork()),
       ...(await readdir(at.views)),
@@ -468,7 +479,7 @@ describe('git that waits for a pipe that it opens', { timeout: 60_000 }, () => {
   test.each<[string, (signal: AbortSignal) => Promise<unknown>]>([
     ['status', (signal) => at.workspace.gitStatus(signal)],
     ['sync', (signal) => at.workspace.gitSync('x', signal)],
-  ])('is ended when nobody waits for a %s any more', async (_, ask) => {
+  ])('blocked git is ended when its %s request is aborted', async (_, ask) => {
     const leaving = new AbortController();
     const asked = ask(leaving.signal);
     await hangs();
@@ -480,7 +491,7 @@ describe('git that waits for a pipe that it opens', { timeout: 60_000 }, () => {
   test.each<[string, () => Promise<unknown>]>([
     ['status', () => at.workspace.gitStatus()],
     ['sync', () => at.workspace.gitSync('x')],
-  ])('is ended after 30 s of a %s, and that is told', async (_, ask) => {
+  ])('blocked git is ended after 30 s of a %s, which fails with a 500', async (_, ask) => {
     const clocks: AbortController[] = [];
     const timeout = AbortSignal.timeout.bind(AbortSignal);
     vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => {
@@ -500,7 +511,7 @@ describe('git that waits for a pipe that it opens', { timeout: 60_000 }, () => {
   });
 });
 
-test('a diff of more than a megabyte is cut, and says so', async () => {
+test('a diff over 1 MB is cut and marked as cut', async () => {
   await repository();
   await at.put('kept.txt', 'a line of an ünlimited file\n'.repeat(60_000));
   const { truncated, unstaged } = await at.workspace.gitDiff();

@@ -13,7 +13,7 @@ beforeEach(async () => {
   at = await testWorkspace();
   await at.git('init', '-q');
   await at.put('file.txt', 'there');
-  // Git waits for who writes to it.
+  // Git blocks until a writer opens the pipe.
   await at.pipe('.gitignore');
 });
 afterEach(async () => {
@@ -21,17 +21,17 @@ afterEach(async () => {
   await at.close();
 });
 
-/** Git's processes; the helper itself has nothing of the folder in its environment. */
+/** Returns git's processes; the helper itself does not have the folder in its environment. */
 const atWork = () => processesIn(at.views);
 
 const ask = (line: Socket, id: number, call: HelperCall) =>
   void line.write(`${JSON.stringify({ id, call })}\n`);
 
-describe('git that works for a helper is ended', { timeout: 60_000 }, () => {
+describe('git started by a helper', { timeout: 60_000 }, () => {
   test.each<[string, (line: Socket) => unknown]>([
     ['when nobody waits for its answer any more', (line) => line.write('{"id":1,"left":true}\n')],
     ['with the connection', (line) => line.destroy()],
-  ])('%s; others are answered', async (_, leave) => {
+  ])('git of a helper is ended %s; other requests are answered', async (_, leave) => {
     helper = await startHelper(at);
     const { connected, line } = helper;
     const other = await connected();

@@ -6,7 +6,7 @@ import { until } from '../support/until.js';
 import { workspaceHelper } from '../support/workspace-helper.js';
 import type { TestWorkspace } from './support.js';
 
-/** A helper as a container has it, and the first connection to it. Whoever starts one ends it. */
+/** A helper as it runs in a container, with its first connection. The test ends it. */
 export interface StartedHelper {
   readonly process: ChildProcess;
   readonly line: Socket;
@@ -34,13 +34,13 @@ export async function startHelper(at: TestWorkspace): Promise<StartedHelper> {
   }
 }
 
-/** A connection to one that is about to listen: its socket is there a moment before it takes any. */
+/** Connects to a helper that is about to listen: its socket file exists before it accepts connections. */
 function connectedTo(socket: string): Promise<Socket> {
   return until(async () => {
     const line = connect(socket);
     const isTaken = await new Promise<boolean>((resolve) => {
       line.once('connect', () => resolve(true));
-      line.on('error', () => resolve(false)); // also once the helper has ended
+      line.on('error', () => resolve(false)); // the helper may have ended already
     });
     return isTaken && line;
   });

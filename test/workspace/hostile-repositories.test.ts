@@ -58,7 +58,7 @@ beforeEach(async () => {
 });
 afterEach(() => at.close());
 
-/** A program that tells that it was run. */
+/** Creates a program that leaves a marker file when it runs. */
 async function trap(name: string): Promise<string> {
   const file = path.join(traps, name);
   await writeFile(file, `#!/bin/sh\n: > "${markers}/${name}"\n`);
@@ -66,7 +66,7 @@ async function trap(name: string): Promise<string> {
   return file;
 }
 
-/** All that the explorer asks of git, whatever comes of each. */
+/** Runs every git request of the explorer, ignoring failures, and returns the results as text. */
 async function askAll(): Promise<string> {
   const { workspace } = at;
   const answers = [
@@ -80,7 +80,7 @@ async function askAll(): Promise<string> {
     try {
       told.push(await ask());
     } catch (error) {
-      // Whatever is wrong with it, it is told as what is wrong with it.
+      // Every failure must be a ServiceError that describes the problem.
       if (!(error instanceof ServiceError)) throw error;
       told.push([error.status, error.message, error.facts]);
     }
@@ -94,7 +94,7 @@ const HOOKS = [
   ...['post-rewrite', 'pre-merge-commit', 'post-merge', 'pre-rebase', 'push-to-checkout'],
 ];
 
-/** Keys of a configuration that each name a program. */
+/** Configuration keys that each name a program. */
 const PROGRAMS = [
   ...['core.fsmonitor', 'core.sshCommand', 'core.gitProxy', 'core.askPass', 'core.editor'],
   ...['core.pager', 'pager.log', 'pager.diff', 'pager.status', 'core.alternateRefsCommand'],
@@ -107,7 +107,7 @@ const PROGRAMS = [
   ...['imap.tunnel', 'sendemail.smtpserver', 'man.viewer', 'instaweb.httpd'],
 ];
 
-test('no program that a repository names is run, whatever names it', async () => {
+test('a program that a repository configures is never run, whatever names it', async () => {
   expect(new Set([...HOOKS, ...PROGRAMS]).size).toBeGreaterThanOrEqual(40);
   for (const name of HOOKS) await cp(await trap(name), path.join(at.path, '.git/hooks', name));
   await mkdir(path.join(traps, 'hooks'));
@@ -141,7 +141,7 @@ test('no program that a repository names is run, whatever names it', async () =>
   await at.put('both.bin', 'two\n');
   await at.put('new.txt', 'new\n');
 
-  // That they are traps: git by itself steps into them.
+  // Proof that the traps work: plain git triggers them.
   const control = path.join(at.around, 'control');
   await cp(at.path, control, { recursive: true });
   await plainGit(control, 'diff').catch(() => undefined);
@@ -157,7 +157,7 @@ test('no program that a repository names is run, whatever names it', async () =>
   );
   for (const name of sprung) await rm(path.join(markers, name));
 
-  // Nor where the configuration puts the hooks, or when it names the address of a remote by a program.
+  // Also with configured hooks and with the remote's address naming a program.
   for (const rest of [() => undefined, () => set('core.hooksPath', path.join(traps, 'hooks'))]) {
     await rest();
     await at.put('new.txt', `${String(rest)}\n`);
@@ -169,7 +169,7 @@ test('no program that a repository names is run, whatever names it', async () =>
   expect(committed).toBe('two\n');
 });
 
-test('no list is read that a repository names, of what is ignored or how it is shown', async () => {
+test('ignore and attribute files outside the repository are not read, even if configured', async () => {
   const list = path.join(at.around, 'list');
   await writeFile(list, '* binary\n*.txt\n');
   await at.git('config', 'core.excludesFile', list);
@@ -187,7 +187,7 @@ test('no list is read that a repository names, of what is ignored or how it is s
   expect((await at.workspace.gitDiff()).unstaged).toContain('+two');
 });
 
-test('git has nothing of the environment that this process has', async () => {
+test("git receives nothing from this process's environment", async () => {
   const trace = path.join(at.around, 'trace');
   vi.stubEnv('GIT_TRACE', trace);
   onTestFinished(() => void vi.unstubAllEnvs());
@@ -206,7 +206,7 @@ test.each([
     'git://host/x',
   ],
   ...['-oProxyCommand=x', '--upload-pack=x', 'git@host:x', 'ftp://host/x', 'https://', 'fd::7', ''],
-])('to a remote like %s nothing is pushed', async (remote) => {
+])('a push to a remote like %s is refused', async (remote) => {
   await at.git('config', 'remote.origin.url', remote);
   await at.put('new.txt', 'new');
   expect(await at.workspace.gitSync()).toMatchObject({
@@ -216,8 +216,8 @@ test.each([
   });
 });
 
-describe('a repository that leads elsewhere', () => {
-  /** Another repository, which nobody here may see. */
+describe('a repository that refers to files outside', () => {
+  /** A second repository, which the explorer must not read. */
   let other: string;
   beforeEach(async () => {
     other = path.join(at.around, 'other');
@@ -356,7 +356,7 @@ describe('a repository that leads elsewhere', () => {
     },
   };
 
-  test('does so in 40 ways', () => {
+  test('the list of hostile repositories has at least 40 cases', () => {
     expect(Object.keys(CASES).length).toBeGreaterThanOrEqual(40);
   });
 
@@ -367,17 +367,20 @@ describe('a repository that leads elsewhere', () => {
     expect(told).not.toContain(SECRET);
     expect(await stateOf(at.around)).toEqual(before);
     expect(await readdir(markers)).toEqual([]);
-    // Files are none of git's business.
+    // File requests do not depend on git.
     await at.workspace.write('beside.txt', 'beside');
   });
 
-  test.each(['commondir', 'gitdir'])('is told as not handled where it has a %s', async (name) => {
-    await writeFile(inGit(name), ofOther());
-    await expect(at.workspace.gitStatus()).rejects.toMatchObject({ status: 400 });
-    await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 400 });
-  });
+  test.each(['commondir', 'gitdir'])(
+    'a repository with a %s is refused as not handled',
+    async (name) => {
+      await writeFile(inGit(name), ofOther());
+      await expect(at.workspace.gitStatus()).rejects.toMatchObject({ status: 400 });
+      await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 400 });
+    },
+  );
 
-  test('is one in which git by itself would show what lies outside', async () => {
+  test('a repository is refused whose forged index makes plain git show an outside file', async () => {
     await forgedIndex('xx/secret.txt', '../secret.txt');
     expect(await at.git('diff')).toContain(SECRET);
     await expect(at.workspace.gitDiff()).rejects.toMatchObject({ status: 400 });
@@ -400,8 +403,8 @@ describe('a repository that leads elsewhere', () => {
         await symlink(ofOther('HEAD'), path.join(folder, 'x'));
       },
     ],
-  ])('has folders of objects that are looked at again: %s', async (_, change) => {
-    // As if they had been as they are for long.
+  ])('changed object folders are checked again: %s', async (_, change) => {
+    // As if the folders had been unchanged for a long time.
     vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_000);
     onTestFinished(() => void vi.restoreAllMocks());
     await at.workspace.gitStatus();
@@ -413,11 +416,11 @@ describe('a repository that leads elsewhere', () => {
     });
   });
 
-  test('has a list of others that it borrows from, which was a folder of objects before', async () => {
+  test('a list of alternates is found even in a folder that was renamed from an object folder', async () => {
     const others = inGit('objects/ab');
     await mkdir(others);
     await writeFile(path.join(others, 'alternates'), `${ofOther('objects')}\n`);
-    // Some file systems leave a folder's times as they are when it is renamed.
+    // Some file systems keep a folder's ctime when it is renamed.
     const { ctimeMs, ino } = await stat(others);
     const asBefore = <T extends Stats | undefined>(found: T): T =>
       found?.ino === ino ? Object.assign(found, { ctimeMs }) : found;
@@ -437,7 +440,7 @@ describe('a repository that leads elsewhere', () => {
     });
   });
 
-  test('is looked at in folders that are open for as long as that takes', async () => {
+  test('folders stay open until their checks have ended', async () => {
     await replaced('config', ofOther('config'));
     const atWork = new Map<Folder, number>();
     const left: (number | undefined)[] = [];
@@ -458,7 +461,7 @@ describe('a repository that leads elsewhere', () => {
     expect(new Set(left)).toEqual(new Set([undefined, 0]));
   });
 
-  test('has an index or objects beyond what is held, and is told so', async () => {
+  test('a repository with an index or object list over the limits is refused with the reason', async () => {
     const refused = (why: string) => ({
       status: 400,
       message: `The repository is not supported: ${why}`,
@@ -483,12 +486,12 @@ describe('a repository that leads elsewhere', () => {
     );
   });
 
-  test('has folders that are looked at no longer than anybody waits', async () => {
+  test('the check of a repository stops when its request is aborted', async () => {
     const root = await Folder.root(inGit('refs'));
     onTestFinished(() => root.close());
     expect(await root.isPlain(new AbortController().signal)).toBe(true);
     await expect(root.isPlain(AbortSignal.abort())).rejects.toThrow();
-    // Nor than it takes to list them.
+    // The check also stops while it lists entries.
     const leaving = new AbortController();
     vi.spyOn(Folder.prototype, 'entries').mockImplementation(async function* () {
       for (let each = 0; each < 9; each += 1) {
@@ -502,7 +505,7 @@ describe('a repository that leads elsewhere', () => {
     await expect(checkObjects(git, leaving.signal)).rejects.toThrow('left');
   });
 
-  test('is not committed to, though its check takes longer than the commit', async () => {
+  test('a refused repository gets no commit, even if its check outlasts the commit', async () => {
     await symlink(ofOther('HEAD'), inGit('objects/x'));
     const look = Folder.prototype.isPlain;
     vi.spyOn(Folder.prototype, 'isPlain').mockImplementation(async function (this: Folder, signal) {
@@ -518,7 +521,7 @@ describe('a repository that leads elsewhere', () => {
 
   const pointTo = (hash: string) => writeFile(inGit('refs/heads/main'), hash);
 
-  /** An index with one file, whose name is another than git would take. */
+  /** Writes an index with one file under a name that git would refuse. */
   async function forgedIndex(real: string, forged: string): Promise<void> {
     await rm(inGit('index'));
     await at.put(real, 'mine');
@@ -534,7 +537,7 @@ describe('a repository that leads elsewhere', () => {
   }
 });
 
-/** All that lies around the workspace, and what is in it. */
+/** Returns the contents of all files around the workspace. */
 async function stateOf(folder: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {

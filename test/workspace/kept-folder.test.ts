@@ -7,7 +7,7 @@ import { ViewFolderCache } from '../../src/workspace/git/kept-folder.js';
 import { findRepository } from '../../src/workspace/git/repository.js';
 import { testWorkspace, type TestWorkspace } from './support.js';
 
-/** Makes what was written be no longer something that has just changed, however long that took. */
+/** Moves the clock so that past writes no longer count as recent. */
 const settle = () => vi.setSystemTime(vi.getRealSystemTime() + 3_000);
 
 let at: TestWorkspace;
@@ -31,10 +31,10 @@ const changes = async () => {
   return status.isGitRepo ? status.changes.map((each) => `${each.status} ${each.path}`) : undefined;
 };
 
-describe('a repository that is as it was', () => {
+describe('an unchanged repository', () => {
   beforeEach(settle);
 
-  test('is read by what the request before has made, also by several at a time', async () => {
+  test('an unchanged repository reuses the view of the previous request, also concurrently', async () => {
     expect(await changes()).toEqual([]);
     const kept = await views();
     expect(kept).toHaveLength(1);
@@ -62,7 +62,7 @@ describe('a repository that is as it was', () => {
       ['?? new.txt'],
     ],
     ['a branch', () => at.git('checkout', '-q', '-b', 'other'), ['?? new.txt']],
-  ])('is read anew with %s that is another one, at once', async (_, change, expected) => {
+  ])('a view is rebuilt at once after a change of %s', async (_, change, expected) => {
     await changes();
     const kept = await views();
     await at.put('new.txt', 'two\n');
@@ -78,7 +78,7 @@ describe('a repository that is as it was', () => {
     expect(await views()).not.toEqual(kept);
   });
 
-  test('is read anew once something went wrong with what was made', async () => {
+  test('a view is rebuilt after a failure in it', async () => {
     await changes();
     const [kept = ''] = await views();
     await rm(path.join(at.views, kept, 'HEAD'));
@@ -87,10 +87,10 @@ describe('a repository that is as it was', () => {
     expect(await changes()).toEqual([]);
   });
 
-  test('is read anew each time where its index is large', async () => {
+  test('a repository with a large index is read again for each request', async () => {
     const index = path.join(at.path, '.git/index');
     const body = (await readFile(index)).subarray(0, -20);
-    // A part that git passes over, because it does not know it.
+    // An extension that git skips, because its name is unknown.
     const [name, length] = [Buffer.from('XLEN'), Buffer.alloc(4)];
     length.writeUInt32BE(4 * 1024 * 1024);
     const large = Buffer.concat([body, name, length, Buffer.alloc(4 * 1024 * 1024)]);
@@ -101,7 +101,7 @@ describe('a repository that is as it was', () => {
     expect(await views()).toEqual([]);
   });
 
-  test('is committed in a folder of the commit’s own', async () => {
+  test('a commit uses a view of its own', async () => {
     await changes();
     const kept = await views();
     await at.put('new.txt', 'two\n');
@@ -110,7 +110,7 @@ describe('a repository that is as it was', () => {
     expect(await changes()).toEqual([]);
   });
 
-  test('is read anew when somebody has removed what was made', async () => {
+  test('a view that was removed is rebuilt', async () => {
     await changes();
     const [kept = ''] = await views();
     await rm(path.join(at.views, kept), { recursive: true });
@@ -118,21 +118,21 @@ describe('a repository that is as it was', () => {
     expect(await views()).not.toEqual([kept]);
   });
 
-  test('is read by what is left by a process that begins beside this one, however old it is', async () => {
+  test('a starting process leaves the views of a running process, however old', async () => {
     await changes();
     const kept = await views();
     for (let asked = 0; asked < 3; asked += 1) {
       vi.setSystemTime(Date.now() + 60_000);
       await changes();
     }
-    // It begins with that.
+    // `clear` is the first step of a process.
     vi.spyOn(process, 'pid', 'get').mockReturnValue(process.ppid);
     onTestFinished(() => void vi.restoreAllMocks());
     await at.again().clear();
     expect(await views()).toEqual(kept);
   });
 
-  test('has nothing left once nobody has asked for a while', async () => {
+  test('a view is removed after 10 s without a request', async () => {
     await changes();
     const kept = await views();
     for (let asked = 0; asked < 3; asked += 1) {
@@ -148,7 +148,7 @@ describe('a repository that is as it was', () => {
   });
 });
 
-/** Gives folders as requests get them. */
+/** Returns a function that lends views as requests get them. */
 async function lending() {
   const root = await Folder.root(at.path);
   onTestFinished(() => root.close());
@@ -160,7 +160,7 @@ async function lending() {
   };
 }
 
-test('what was made is there for as long as somebody reads by it', async () => {
+test('a view is kept for as long as a request reads from it', async () => {
   const lend = await lending();
   settle();
   const before = await lend();
@@ -179,7 +179,7 @@ test('what was made is there for as long as somebody reads by it', async () => {
   expect(await views()).toEqual([]);
 });
 
-test('what was made is not left when the one before cannot be removed', async () => {
+test('a new view is removed if the previous one cannot be removed', async () => {
   const lend = await lending();
   settle();
   const before = await lend();
@@ -193,7 +193,7 @@ test('what was made is not left when the one before cannot be removed', async ()
   expect(await readdir(others)).toEqual([]);
 });
 
-test('a repository that has just changed leaves nothing', async () => {
+test('a repository that has just changed leaves no view', async () => {
   expect(await changes()).toEqual([]);
   expect(await views()).toEqual([]);
 });

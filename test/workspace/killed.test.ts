@@ -38,15 +38,15 @@ afterEach(async () => {
 const inWorkspace = (...names: string[]) => path.join(at.path, ...names);
 const namesIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
 
-/** Whether something of git's is in the folder of a view. */
+/** Reports whether a view folder meets the condition. */
 const inViews = (has: (view: string) => boolean) =>
   namesIn(at.views).some((name) => has(path.join(at.views, name)));
 
 /**
- * Starts a process that writes or syncs again and again, and kills it where it is at a certain point: it is
- * stopped first, so that it is there when it is killed.
+ * Starts a process that writes or syncs repeatedly and kills it at a certain point. The process is
+ * stopped first, so that it is still at that point when killed.
  *
- * @returns how often it was done.
+ * @returns the number of completed writes or syncs.
  */
 async function killed(deed: 'write' | 'sync', isThere: () => boolean): Promise<number> {
   const started = spawn(process.execPath, [program, at.path, at.views, deed], {
@@ -63,7 +63,7 @@ async function killed(deed: 'write' | 'sync', isThere: () => boolean): Promise<n
   return output.split('\n').length - 1;
 }
 
-/** Stops a process where it is at a certain point. */
+/** Stops a process when it has reached a certain point. */
 async function stopped(started: ChildProcess, isThere: () => boolean): Promise<void> {
   for (;;) {
     await setImmediate();
@@ -76,19 +76,19 @@ async function stopped(started: ChildProcess, isThere: () => boolean): Promise<v
   }
 }
 
-/** Files come and go while they are looked at. */
+/** Evaluates the condition; false if a file vanishes during the check. */
 function isLooked(isThere: () => boolean): boolean {
   try {
     return isThere();
   } catch {
-    return false; // it has gone
+    return false; // a file vanished
   }
 }
 
 const isStopped = (pid = 0): boolean =>
   readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.startsWith('T') === true;
 
-/** What the next process finds that serves the workspace, once it has begun. */
+/** Checks the workspace as the next process finds it after its start. */
 async function afterStart(done: number) {
   const next = at.again();
   await next.clear();
@@ -142,18 +142,18 @@ test.each<[string, () => boolean]>([
   const next = await afterStart(done);
   const names = await readdir(inWorkspace('.git'), { recursive: true });
   expect(names.filter((name) => name.endsWith('.lock'))).toEqual([]);
-  // What was made for it may be there, and nothing that is broken.
+  // Unused objects may remain, but no broken ones.
   expect(await at.git('fsck', '--strict', '--no-dangling')).toBe('');
   expect([`sync ${done}`, `sync ${done + 1}`]).toContain((await next.gitLog(1))[0]?.subject);
   await next.gitSync('after it');
   expect(await at.git('status', '--porcelain')).toBe('');
   const committed = await at.git('show', 'HEAD:file.txt');
   expect([done, done + 1]).toContain(numberOf(committed));
-  // Git itself ends with what it was at.
+  // Git ends by itself when its work is done.
   await until(async () => (await processesIn(at.views)).length === 0);
 });
 
-test('a helper that has to end in the middle of a sync gives back the locks that it has', async () => {
+test('a helper that is terminated during a sync releases its locks', async () => {
   await at.git('init', '-q', '-b', 'main');
   await at.git('add', '-A');
   await at.git('commit', '-q', '-m', 'first');
@@ -170,7 +170,7 @@ test('a helper that has to end in the middle of a sync gives back the locks that
       line.write(`${JSON.stringify({ id: number, call })}\n`);
     }
   };
-  // The other answer is the one to a write.
+  // An answer with a size is that of a write.
   createInterface({ input: line }).on('line', (answer) => answer.includes('"size"') || next());
   next();
   await stopped(helper, () => hasLock('index'));
@@ -182,7 +182,7 @@ test('a helper that has to end in the middle of a sync gives back the locks that
   expect(await at.git('fsck', '--strict', '--no-dangling')).toBe('');
 });
 
-/** The commit of the one branch there. */
+/** Returns the commit of the only branch in a repository. */
 function headIn(git: string): string {
   const heads = path.join(git, 'refs', 'heads');
   const [branch = ''] = readdirSync(heads).filter((name) => !name.endsWith('.lock'));

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { Folder } from '../../src/workspace/files/folder.js';
 
-/** As gVisor's kernel does, by which agents' helpers may be run. */
+/** Imitates gVisor's kernel, which may run agents' helpers. */
 vi.mock('node:fs/promises', async (original) => {
   const real = await original<typeof FileSystem>();
   const open: typeof real.open = (file, flags, mode) => {
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(place, { recursive: true }));
 
-test('a link to a folder is not followed where the kernel would', async () => {
+test('a link to a folder is not followed even if the kernel would follow it', async () => {
   const root = await Folder.root(path.join(place, 'workspace'));
   try {
     await expect(root.folder('up')).rejects.toThrow('path leads through a link');

@@ -20,7 +20,7 @@ import { ServiceError } from '../../src/lib/errors.js';
 import { Random } from '../support/random.js';
 import { testWorkspace, type TestWorkspace } from './support.js';
 
-const SECRET = 'of somebody else';
+const SECRET = 'the secret of another user';
 
 let at: TestWorkspace;
 beforeEach(async () => {
@@ -36,7 +36,7 @@ afterEach(() => at.close());
 
 const long = (bytes: number) => 'a'.repeat(bytes);
 
-/** Each is refused with 400 to whoever reads or writes it. */
+/** Paths that are refused with 400 for reads and writes. */
 const REFUSED = [
   ...[
     '',
@@ -96,7 +96,7 @@ const REFUSED = [
   ...['mine.txt/', 'folder/', '/mine.txt', '//mine.txt', '../../../../../../../../etc/shadow'],
 ];
 
-/** None of them is anything but a name. */
+/** Odd paths that are nothing but names. */
 const ODD_NAMES = [
   ...[
     '-rf',
@@ -137,7 +137,7 @@ const ODD_NAMES = [
   ...['é'.repeat(127), '‥', '．．', '．git', '%00', '~', '~root'],
 ];
 
-test('a path that is not a plain relative one is refused, and so is what git keeps', async () => {
+test("a path that is not plain and relative is refused, and so is git's own folder", async () => {
   expect(new Set(REFUSED).size).toBeGreaterThanOrEqual(80);
   for (const given of REFUSED) {
     const asked = [() => at.workspace.read(given), () => at.workspace.write(given, 'mine')];
@@ -149,14 +149,14 @@ test('a path that is not a plain relative one is refused, and so is what git kee
   expect((await readdir(at.around)).sort()).toEqual(['other', 'secret.txt', 'work']);
 });
 
-test('a path of 4,096 bytes is one, and what is not there is told as that', async () => {
+test('a path of 4,096 bytes is valid, and a missing file is a 404', async () => {
   const most = `${`${long(99)}/`.repeat(40)}${long(96)}`;
   expect(Buffer.byteLength(most)).toBe(4_096);
   await expect(at.workspace.read(most)).rejects.toMatchObject({ status: 404 });
   await expect(at.workspace.read(`${most}a`)).rejects.toMatchObject({ status: 400 });
 });
 
-test('any other name is a name, and is written, read and listed as it is', async () => {
+test('any other name is written, read and listed unchanged', async () => {
   for (const name of ODD_NAMES) {
     await at.workspace.write(`odd/${name}`, name);
     expect((await at.workspace.read(`odd/${name}`)).content).toBe(name);
@@ -167,7 +167,7 @@ test('any other name is a name, and is written, read and listed as it is', async
   expect(odd?.children?.map(({ name }) => name).sort()).toEqual([...ODD_NAMES].sort());
 });
 
-test('whatever path is made of pieces that lead elsewhere, nothing outside is read or written', async () => {
+test('paths of misleading pieces never read or write outside the workspace', async () => {
   const pieces = [
     ...['..', '.', '', '/', '\\', '~', '%2e%2e', '.git', 'a', 'work', 'secret.txt', 'other', 'out'],
     ...[
@@ -206,11 +206,11 @@ test('whatever path is made of pieces that lead elsewhere, nothing outside is re
   });
 });
 
-describe('what is no plain file or folder', () => {
+describe('entries other than plain files and folders', () => {
   const outside = (...names: string[]) => path.join(at.around, ...names);
   const inside = (...names: string[]) => path.join(at.path, ...names);
 
-  test('links are not followed, wherever they stand, and not listed', async () => {
+  test('links are neither followed nor listed', async () => {
     await symlink(outside('secret.txt'), inside('file'));
     await symlink(outside('other'), inside('folder', 'away'));
     await symlink('deep.txt', inside('folder', 'harmless'));
@@ -233,7 +233,7 @@ describe('what is no plain file or folder', () => {
     expect(await readdir(outside('other'))).toEqual(['secret.txt']);
   });
 
-  test('pipes, sockets and folders hold up nobody', { timeout: 60_000 }, async () => {
+  test('pipes, sockets and folders do not block a request', { timeout: 60_000 }, async () => {
     await at.pipe('pipe');
     const socket = createServer();
     socket.listen(inside('socket'));
@@ -250,26 +250,26 @@ describe('what is no plain file or folder', () => {
   });
 
   test.runIf(process.getuid?.() === 0)('devices are neither read nor written', async () => {
-    // That of zeros, which has no end.
+    // The device /dev/zero, which never ends.
     await promisify(execFile)('mknod', [inside('device'), 'c', '1', '5']);
     await expect(at.workspace.read('device')).rejects.toMatchObject({ status: 400 });
     await expect(at.workspace.write('device', 'mine')).rejects.toMatchObject({ status: 400 });
     expect(JSON.stringify(await at.workspace.tree(1))).not.toContain('device');
   });
 
-  test('a terabyte without content is refused by its size', async () => {
+  test('a sparse file of 1 TB is refused by its size', async () => {
     await writeFile(inside('sparse'), '');
     await truncate(inside('sparse'), 2 ** 40);
     await expect(at.workspace.read('sparse')).rejects.toMatchObject({ status: 400 });
   });
 
-  test('a name that is not UTF-8 is left out, and in nobody’s way', async () => {
+  test('a name that is not UTF-8 is omitted from the tree without an error', async () => {
     await writeFile(Buffer.concat([Buffer.from(`${at.path}/`), Buffer.from([0xff, 0xfe])]), 'x');
     const { children } = await at.workspace.tree(1);
     expect(children?.map(({ name }) => name)).toEqual(['folder', 'mine.txt']);
   });
 
-  test('a hard link’s other name keeps its content', async () => {
+  test('a write leaves the second name of a hard link unchanged', async () => {
     await link(outside('secret.txt'), inside('linked.txt'));
     await at.workspace.write('linked.txt', 'mine');
     expect(await readFile(outside('secret.txt'), 'utf8')).toBe(SECRET);
@@ -295,7 +295,7 @@ test('folders that become links during 5,000 reads and writes lead nowhere', asy
     }
   })();
   let done = 0;
-  // Both sides are to have their turn, else it would prove nothing.
+  // Swaps and requests must both have run, or the test would prove nothing.
   const enough = () => swaps > 10 && done > 10;
   const work = async (worker: number) => {
     for (let each = 0; each < 625 || (each < 62_500 && !enough()); each += 1) {
@@ -319,19 +319,19 @@ test('folders that become links during 5,000 reads and writes lead nowhere', asy
   });
 });
 
-/** Moves it, in the place of a folder that a write has made there meanwhile. */
+/** Renames a folder, replacing a folder that a write has created at the target. */
 async function moved(from: string, to: string): Promise<void> {
   for (;;) {
     try {
       return await rename(from, to);
     } catch {
-      // A write may put something there again while it goes.
+      // A write may create something in the folder during its removal.
       await rm(to, { recursive: true, force: true }).catch(() => undefined);
     }
   }
 }
 
-/** What came of it: the answer, or what was refused. Anything else fails the test. */
+/** Returns the answer or the status of a refusal; any other error fails the test. */
 async function settled<T extends object>(asked: Promise<T>): Promise<T | { status: number }> {
   try {
     return await asked;
@@ -343,7 +343,7 @@ async function settled<T extends object>(asked: Promise<T>): Promise<T | { statu
   }
 }
 
-/** Files below a folder, without one of its own. */
+/** Returns the contents of the files below a folder, except one subfolder. */
 async function contentsOf(folder: string, without: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {

@@ -18,16 +18,16 @@ import { CERTIFICATE, CERTIFICATE_KEY } from './certificate.js';
 import { gitRemote, type GitRemote } from './git-remote.js';
 import { plainGit, testWorkspace, type TestWorkspace } from './support.js';
 
-/** Whom git trusts, where Debian and its like have it. */
+/** Path of git's trusted certificates on Debian and similar systems. */
 const TRUSTED = '/etc/ssl/certs/ca-certificates.crt';
 const SYNC_BESIDE = fileURLToPath(new URL('sync-beside.mjs', import.meta.url));
 
 const PASSWORD = 'pass:word @of the remote';
 const LOGIN = `ada:${encodeURIComponent(PASSWORD)}`;
 
-/** What the workspace may reach. */
+/** Outbound addresses that the workspace may reach. */
 let allow: string;
-/** Where names lead, and which were looked up. */
+/** Addresses that names resolve to, and the names that were resolved. */
 let addresses: readonly string[];
 let looked: string[];
 const remotes: Pick<OutboundClient, 'addressesOf'> = {
@@ -69,7 +69,7 @@ beforeEach(async () => {
 });
 afterEach(() => at.close());
 
-/** The remote repository of one test, which the server knows by the name of its workspace. */
+/** Returns the name of the test's remote repository, derived from its workspace. */
 const nameOf = () => `${path.basename(at.around)}.git`;
 const bare = () => path.join(hub.around, nameOf());
 const atRemote = (...args: string[]) => plainGit(bare(), ...args).then((said) => said.trim());
@@ -78,7 +78,7 @@ const originAt = (url: string) => at.git('config', 'remote.origin.url', url);
 const originOn = (host: string, login = '') =>
   originAt(`http://${login && `${login}@`}${host}:${remote.port}/${nameOf()}`);
 
-/** Syncs, and makes sure that the commit is there whatever came of the push. */
+/** Syncs and checks that the commit exists whatever the result of the push. */
 async function synced() {
   const before = (await at.workspace.gitLog(100)).length;
   const answer = await at.workspace.gitSync('changed');
@@ -88,7 +88,7 @@ async function synced() {
   return answer;
 }
 
-/** Why it was not pushed. */
+/** Syncs and returns the error of the failed push. */
 async function refusal(): Promise<string | undefined> {
   const { hash, pushed, pushError } = await synced();
   expect(pushed).toBe(false);
@@ -96,7 +96,7 @@ async function refusal(): Promise<string | undefined> {
   return pushError;
 }
 
-test('what is committed is pushed to its branch at origin, and nothing else', async () => {
+test('a commit is pushed to its branch at origin, and nothing else is', async () => {
   await originOn('127.0.0.1');
   await at.git('branch', 'another');
   await at.git('tag', 'a-tag');
@@ -133,7 +133,7 @@ test('the login in the remote’s address is used, and no process shows it', asy
   expect([...sent]).toEqual([expected]);
 });
 
-test('large files are not compared, which takes more memory than a helper has', async () => {
+test('large files are pushed without deltas, which need more memory than a helper has', async () => {
   await originOn('127.0.0.1');
   await atRemote('config', 'receive.unpackLimit', '1');
   const large = 'a line of text\n'.repeat(600_000);
@@ -146,18 +146,18 @@ test('large files are not compared, which takes more memory than a helper has', 
   const made = packs.filter((name) => name.endsWith('.idx')).map((name) => `objects/pack/${name}`);
   const packed = await atRemote('verify-pack', '-v', ...made);
   const blobs = packed.split('\n').filter((line) => / blob +90000\d\d /.test(line));
-  // What stands for a difference has two fields more.
+  // Deltas have two more fields.
   expect(blobs.map((line) => line.trim().split(/ +/).length)).toEqual([5, 5]);
 });
 
-test('who is asked for a login and has none is told so', async () => {
+test('a push that needs a login and has none fails with that reason', async () => {
   await originOn('127.0.0.1');
   remote.instead = (_, response) =>
     response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
   expect(await refusal()).toMatch(/asks for a login, or/);
 });
 
-test('a branch that has moved on at the remote is left, and the commit stays', async () => {
+test('a remote branch with newer commits is left unchanged, and the local commit stays', async () => {
   await originOn('127.0.0.1');
   await atRemote('symbolic-ref', 'HEAD', 'refs/heads/team/main');
   const tree = await atRemote('rev-parse', 'HEAD^{tree}');
@@ -167,7 +167,7 @@ test('a branch that has moved on at the remote is left, and the commit stays', a
   expect(await atRemote('rev-parse', 'HEAD')).toBe(theirs);
 });
 
-test('what is ahead of the remote is pushed with the next commit, and not without one', async () => {
+test('commits ahead of the remote are pushed with the next commit only', async () => {
   await originOn('127.0.0.1');
   remote.instead = (_, response) => response.writeHead(503).end();
   await refusal();
@@ -180,7 +180,7 @@ test('what is ahead of the remote is pushed with the next commit, and not withou
   expect([pushed, await atRemote('rev-parse', 'team/main')]).toEqual([true, hash]);
 });
 
-test('a remote by https is greeted by its name, and has nothing where its certificate is not trusted', async () => {
+test('an HTTPS remote is contacted by its name, and gets nothing if its certificate is untrusted', async () => {
   const greeted: string[] = [];
   const secure = tls.createServer({
     SNICallback: (name, tell) => {
@@ -190,7 +190,7 @@ test('a remote by https is greeted by its name, and has nothing where its certif
   });
   secure.on('tlsClientError', () => undefined);
   await once(secure.listen(0, '127.0.0.1'), 'listening');
-  const { port } = secure.address() as AddressInfo; // that of a TCP listener
+  const { port } = secure.address() as AddressInfo; // a TCP listener: never a string
   allow = `127.0.0.1:${port}`;
   await originAt(`https://${LOGIN}@code.test:${port}/${nameOf()}`);
   expect(await refusal()).toMatch(/^The remote could not be pushed to/);
@@ -198,11 +198,11 @@ test('a remote by https is greeted by its name, and has nothing where its certif
   await new Promise((resolve) => secure.close(resolve));
 });
 
-test('where its certificate is trusted, a remote by https is pushed to', async (context) => {
+test('an HTTPS remote with a trusted certificate is pushed to', async (context) => {
   const bundle = path.join(at.around, 'trusted.pem');
   await writeFile(bundle, CERTIFICATE);
   const trusting = existsSync(TRUSTED) ? await withInstead(TRUSTED, bundle) : undefined;
-  if (!trusting) return context.skip(`nothing can be mounted in the place of ${TRUSTED} here`);
+  if (!trusting) return context.skip(`${TRUSTED} cannot be replaced by a mount here`);
   const identity = { cert: CERTIFICATE, key: CERTIFICATE_KEY };
   const secure = await gitRemote(hub.around, '127.0.0.1', identity);
   const { port } = secure;
@@ -221,8 +221,8 @@ test('where its certificate is trusted, a remote by https is pushed to', async (
   }
 });
 
-test('a name is looked up once, and git connects to where it led then', async () => {
-  // Nobody else knows this name; a last dot is one more spelling of it.
+test('a name is resolved once, and git connects to the resolved address', async () => {
+  // Only the test resolves this name; a final dot is another spelling of it.
   for (const host of ['code.test', 'code.test.']) {
     await at.put('file.txt', host);
     await originOn(host);
@@ -231,7 +231,7 @@ test('a name is looked up once, and git connects to where it led then', async ()
   }
 });
 
-test('nothing is sent to what is not public, however it is spelled', async () => {
+test('a push to an address that is not public sends nothing, however it is spelled', async () => {
   allow = '';
   const hosts = ['127.0.0.1', '2130706433', '[::ffff:127.0.0.1]', '169.254.169.254', 'code.test'];
   for (const host of hosts) {
@@ -244,16 +244,21 @@ test('nothing is sent to what is not public, however it is spelled', async () =>
 
 test.each([
   ['one address of several is not public', 'code.test', ['127.0.0.1', '192.168.0.1'], /public/],
-  ['libcurl would read the name as something else', '-code.test', ['127.0.0.1'], /usual name/],
+  [
+    'libcurl would read the name as something else',
+    '-code.test',
+    ['127.0.0.1'],
+    /is not supported/,
+  ],
   ['it is public, and spoken to in the clear', 'code.test', ['93.184.216.34'], /^Only https/],
-])('nothing is sent where %s', async (_, host, leadTo, why) => {
+])('a push sends nothing if %s', async (_, host, leadTo, why) => {
   addresses = leadTo;
   await originOn(host);
   expect(await refusal()).toMatch(why);
   expect(remote.asked).toEqual([]);
 });
 
-test('a remote that leads elsewhere is not followed', async () => {
+test('a redirecting remote is not followed', async () => {
   await originOn('127.0.0.1', LOGIN);
   remote.instead = (request, response) =>
     request.url?.startsWith('/there/')
@@ -263,7 +268,7 @@ test('a remote that leads elsewhere is not followed', async () => {
   expect(remote.asked.filter(({ line }) => line.includes('/there/'))).toEqual([]);
 });
 
-test('what the repository configures is not obeyed on the way', async () => {
+test("a push ignores the repository's own configuration", async () => {
   await originOn('127.0.0.1', LOGIN);
   const elsewhere = `http://127.0.0.1:${remote.port}/elsewhere/`;
   const marker = path.join(at.around, 'marker');
@@ -287,7 +292,7 @@ test('what the repository configures is not obeyed on the way', async () => {
   ] as const) {
     await at.git('config', key, value);
   }
-  // Of several addresses the first one is meant.
+  // The first of several URLs is used.
   await at.git('config', '--add', 'remote.origin.url', elsewhere);
   const { hash } = await synced();
   expect(await atRemote('for-each-ref', '--format=%(refname) %(objectname)')).toBe(
@@ -297,7 +302,7 @@ test('what the repository configures is not obeyed on the way', async () => {
   expect(await readdir(at.around)).not.toContain('marker');
 });
 
-test('nothing is pushed where there is no origin, or no branch', async () => {
+test('a push without an origin or a branch sends nothing', async () => {
   expect(await refusal()).toBe('The repository has no origin');
   await originOn('127.0.0.1');
   await at.git('checkout', '-q', '--detach');
@@ -311,7 +316,7 @@ describe('a remote whose answer never ends', { timeout: 60_000 }, () => {
   const sockets = new Set<net.Socket>();
   let met: Promise<net.Socket>;
   beforeEach(async () => {
-    // It never is so quiet that git gives up by itself.
+    // Never quiet for so long that git times out by itself.
     dripping = net.createServer((socket) => {
       sockets.add(socket);
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
@@ -330,7 +335,7 @@ describe('a remote whose answer never ends', { timeout: 60_000 }, () => {
     await new Promise((resolve) => dripping.close(resolve));
   });
 
-  test('is given up when it is late, and the commit stays', async () => {
+  test('a push to a slow remote times out, and the commit stays', async () => {
     const { path: folder, views } = at;
     const brief = new Workspace({ path: folder, views, remotes, pushMs: 300 });
     expect(await brief.gitSync()).toMatchObject({
@@ -340,7 +345,7 @@ describe('a remote whose answer never ends', { timeout: 60_000 }, () => {
     expect(await readdir(views)).toEqual([]);
   });
 
-  test('is left when nobody waits any more, and git with it', async () => {
+  test('a push to a slow remote ends when its request is aborted, and git with it', async () => {
     const leaving = new AbortController();
     const syncing = at.workspace.gitSync('changed', leaving.signal);
     const socket = await met;
@@ -356,7 +361,7 @@ async function runCommand([command = '', ...args]: readonly string[]): Promise<s
   return (await promisify(execFile)(command, args)).stdout;
 }
 
-/** What all processes of this machine were started with, as everybody sees it. */
+/** Returns the command lines of all processes of this machine, which every user can read. */
 async function commandLines(): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   return Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));

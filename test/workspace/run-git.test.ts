@@ -12,10 +12,10 @@ afterEach(() => at.close());
 
 const MB = 1024 ** 2;
 
-/** What hangs is told within a minute, on whatever machine. */
+/** Test options for hangs: each test fails after a minute. */
 const HANGS = { timeout: 60_000 };
 
-/** A git that answers what a program says, which is a process of its own beside it. */
+/** Runs git with an alias that answers with a program's output; the program is a child of git. */
 const say = (program: string, options: Partial<Parameters<typeof runGit>[0]> = {}) =>
   runGit({
     args: ['-c', `alias.say=!${program}`, 'say'],
@@ -25,7 +25,7 @@ const say = (program: string, options: Partial<Parameters<typeof runGit>[0]> = {
     ...options,
   });
 
-/** It is refused; an answer is told by its length, because a difference of megabytes is not written out. */
+/** Expects a refusal; compares the length only, because a diff of megabytes must not be printed. */
 const tooMuch = (answer: ReturnType<typeof say>) =>
   expect(answer.then(({ output }) => output.length)).rejects.toThrow(
     new GitFailedError('git printed too much'),
@@ -33,13 +33,13 @@ const tooMuch = (answer: ReturnType<typeof say>) =>
 
 const allEnded = () => until(async () => (await processesIn(at.around)).length === 0, 20_000);
 
-test('git answers 64 MB at most', HANGS, async () => {
+test("git's answer may have up to 64 MB", HANGS, async () => {
   const { code, isCut, output } = await say(`head -c ${64 * MB} /dev/zero`);
   expect([code, isCut, output.length]).toEqual([0, false, 64 * MB]);
   await tooMuch(say(`head -c ${64 * MB + 1} /dev/zero`));
 });
 
-test('an answer without an end is ended, with all that gives it', HANGS, async () => {
+test('an endless answer is cut, and its processes are ended', HANGS, async () => {
   await tooMuch(say('yes'));
   await allEnded();
   const { isCut, output } = await say('yes', { cutAt: 1_000 });
@@ -47,12 +47,12 @@ test('an answer without an end is ended, with all that gives it', HANGS, async (
   await allEnded();
 });
 
-test('what git says of a failure is kept to its end', HANGS, async () => {
+test("the last 4,096 characters of git's error output are kept", HANGS, async () => {
   const { code, stderr: said } = await say('yes | head -c 1000000 >&2; echo done >&2; exit 3');
   expect([code, said.length, said.slice(-7)]).toEqual([3, 4_096, 'y\ndone\n']);
 });
 
-test('who leaves has git ended, and what git has started', HANGS, async () => {
+test('an aborted call ends git and the processes that git started', HANGS, async () => {
   const leaving = new AbortController();
   await at.pipe('pipe');
   const answer = say('cat pipe', { signal: leaving.signal });

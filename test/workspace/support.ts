@@ -9,26 +9,30 @@ import { Workspace } from '../../src/workspace/workspace.js';
 
 const run = promisify(execFile);
 
-/** A folder with a workspace in it, and room beside that for what is not to be reached. */
+/** A folder with a workspace and room beside it for files that must stay out of reach. */
 export interface TestWorkspace {
   readonly workspace: Workspace;
-  /** The folder around it. */
+  /** The folder around the workspace. */
   readonly around: string;
   readonly path: string;
   readonly views: string;
-  /** The same workspace as a process that starts anew has it. */
+  /** Returns the workspace as a newly started process would open it. */
   again(): Workspace;
   put(file: string, content: string | Uint8Array): Promise<void>;
-  /** A named pipe, which nobody writes to: who waits for that does so until the workspace is closed. */
+  /** Creates a named pipe without a writer: a reader blocks until the workspace is closed. */
   pipe(file: string): Promise<void>;
-  /** Plain git, as its owner uses it there. */
+  /** Runs plain git in the workspace, as its owner would. */
   git(...args: string[]): Promise<string>;
   close(): Promise<void>;
 }
 
 type Remotes = Partial<Pick<ConstructorParameters<typeof Workspace>[0], 'remotes' | 'pushMs'>>;
 
-/** @param remotes the way to them; as it is where nothing is set when left out. */
+/**
+ * Creates a workspace in a temporary folder.
+ *
+ * @param remotes the outbound connections; the default settings when omitted.
+ */
 export async function testWorkspace(remotes: Remotes = {}): Promise<TestWorkspace> {
   const around = await realpath(await mkdtemp(path.join(tmpdir(), 'aps-workspace-')));
   const folder = path.join(around, 'work');
@@ -61,24 +65,24 @@ export async function testWorkspace(remotes: Remotes = {}): Promise<TestWorkspac
   };
 }
 
-/** Lets go who waits for somebody at its other end: threads of this process, or git. */
+/** Unblocks the readers of a pipe: threads of this process, or git. */
 export async function releasePipe(file: string): Promise<void> {
   const end = await open(file, constants.O_RDWR | constants.O_NONBLOCK).catch(() => undefined);
-  await end?.close(); // undefined once somebody has removed it
+  await end?.close(); // undefined if the pipe was removed
 }
 
-/** The arguments of the processes that were started with a folder in their environment. */
+/** Returns the arguments of all processes that have a folder in their environment. */
 export async function processesIn(folder: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const read = (pid: string, file: string) =>
-    readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => ''); // it has ended
+    readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => ''); // the process has ended
   const found = pids.map(async (pid) =>
     (await read(pid, 'environ')).includes(folder) ? [await read(pid, 'cmdline')] : [],
   );
   return (await Promise.all(found)).flat().map((line) => line.replaceAll('\0', ' ').trim());
 }
 
-/** Git with nobody's configuration but the repository's. */
+/** Runs git with no configuration but the repository's. */
 export async function plainGit(cwd: string, ...args: string[]): Promise<string> {
   const identity = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.test'];
   const { stdout } = await run('git', [...identity, '-c', 'init.defaultBranch=main', ...args], {

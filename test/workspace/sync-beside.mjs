@@ -1,4 +1,4 @@
-// Syncs a workspace, as the product does, in a process of its own; the names of remotes lead to this machine.
+// Syncs a workspace, as the product does, in a separate process; remote names resolve to this machine.
 import process from 'node:process';
 import { allowedPlaces } from '../../dist-dev/src/platform/outbound/allowed-places.js';
 import { Outbound } from '../../dist-dev/src/platform/outbound/outbound.js';

@@ -5,7 +5,7 @@ import type { Middleware } from './context.js';
 /** Answers requests for which the router has found no endpoint. */
 export function noEndpoint(): Middleware {
   return (ctx) => {
-    if (!isDecodable(ctx.path)) throw new BadRequestError('The path is not valid');
+    if (!isDecodable(ctx.path)) throw new BadRequestError('The request path is not valid');
     const methods = (ctx.matched ?? []).flatMap((layer) => layer.methods);
     if (methods.length === 0) throw new NotFoundError();
     ctx.state.answer = wrongMethod(methods, ctx.method);

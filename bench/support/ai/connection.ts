@@ -3,14 +3,14 @@ import net from 'node:net';
 const TIMEOUT_MS = 30_000;
 const END_OF_HEAD = '\r\n\r\n';
 const LAST_CHUNK = '\r\n0\r\n\r\n';
-/** A piece of an answer that has text in it; the first one often has none. */
+/** Matches a chunk of an answer that has text; the first chunk often has none. */
 const CONTENT = /"content":\s*"[^"]/;
 
-/** One answer; times by `performance.now()`. */
+/** One answer; times are those of `performance.now()`. */
 export interface Timed {
   readonly status: number;
   readonly body: string;
-  /** When its first text was here, undefined when it has none. */
+  /** Time of the first text; undefined if the answer has none. */
   readonly firstContentAt: number | undefined;
   readonly endedAt: number;
 }
@@ -21,9 +21,8 @@ interface Asked {
 }
 
 /**
- * A kept-open HTTP/1.1 connection for one request at a time. It reads no more of an answer than a
- * load generator must: with Node's own client, the load would take more of the machine than what
- * is measured.
+ * A keep-alive HTTP/1.1 connection for one request at a time. It parses as little of an answer as
+ * possible: with Node's own client, the load would use more CPU than the measured server.
  */
 export class BareConnection {
   readonly #socket: net.Socket;
@@ -34,8 +33,8 @@ export class BareConnection {
   private constructor(socket: net.Socket) {
     this.#socket = socket;
     socket.setNoDelay(true);
-    socket.setEncoding('latin1'); // a character is a byte, as in the lengths
-    socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error('no answer in 30 s')));
+    socket.setEncoding('latin1'); // one character is one byte, as in content lengths
+    socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error('no answer within 30 s')));
     socket.on('data', (piece) => this.#read(String(piece)));
     socket.on('error', (error) => this.#asked?.reject(error));
     socket.on('close', () => this.#asked?.reject(new Error('the connection was closed')));
@@ -53,7 +52,11 @@ export class BareConnection {
     return this.#socket.destroyed || this.#socket.readyState !== 'open';
   }
 
-  /** @param request head and body, in ASCII. */
+  /**
+   * Sends a request and returns its answer.
+   *
+   * @param request head and body, in ASCII.
+   */
   ask(request: string): Promise<Timed> {
     return new Promise((resolve, reject) => {
       this.#asked = { resolve, reject };

@@ -1,18 +1,18 @@
-/** What one load asks, and how. */
+/** The parameters of one load. */
 export interface LoadOrder {
   readonly url: string;
   readonly model: string;
-  /** Sent as bearers, in turn. */
+  /** API keys, sent as bearer tokens in turn. */
   readonly keys: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
   readonly stream: boolean;
   readonly connections: number;
   readonly seconds: number;
-  /** Requests a second, constantly; as fast as the answers come when undefined. */
+  /** Constant rate in requests a second; undefined for as fast as the answers arrive. */
   readonly rate?: number | undefined;
 }
 
-/** What came of it; times in milliseconds. */
+/** The result of a load; times in milliseconds. */
 export interface LoadResult {
   readonly answered: number;
   readonly failed: number;
@@ -22,6 +22,6 @@ export interface LoadResult {
   readonly p99: number;
   readonly firstTokenP50: number;
   readonly firstTokenP99: number;
-  /** What an answer costs the load generator itself. */
+  /** CPU time of the load generator for each answer. */
   readonly loadCpuMicroseconds: number;
 }

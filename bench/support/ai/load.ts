@@ -1,18 +1,18 @@
-// A program of its own: `node load.js <LoadOrder as JSON>`. Asks for chat completions, as fast as the
-// answers come or at a constant rate, and sends what came of it to its parent.
+// A separate program: `node load.js <LoadOrder as JSON>`. Requests chat completions as fast as the
+// answers arrive or at a constant rate, and sends the result to its parent.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { clientAddress } from '../client.js';
 import { quantile } from '../statistics.js';
 import { BareConnection, type Timed } from './connection.js';
 import type { LoadOrder, LoadResult } from './load-order.js';
 
-/** Until then connections are opened and caches warm: not measured. At most a fourth of the time. */
+/** Milliseconds for connections and caches to warm up, which are not measured; at most a fourth of the time. */
 const SETTLE_MS = 500;
-/** At a constant rate, as many as it takes, but no more. */
+/** Maximum number of connections at a constant rate. */
 const MAX_CONNECTIONS = 256;
 const MAX_FAILURES = 100;
 
-const order = JSON.parse(process.argv[2] ?? '') as LoadOrder; // our parent's
+const order = JSON.parse(process.argv[2] ?? '') as LoadOrder; // written by the parent
 const target = new URL(order.url);
 const [head, tail] = requestParts();
 const settleMs = Math.min(SETTLE_MS, order.seconds * 250);
@@ -54,7 +54,7 @@ async function closedLoop(): Promise<void> {
   await Promise.all(Array.from({ length: order.connections }, askOn));
 }
 
-/** Requests come when they come, however long answers take: their time counts from then. */
+/** Sends requests on schedule, however long answers take; a request's time counts from its scheduled moment. */
 async function openLoop(rate: number): Promise<void> {
   const free: BareConnection[] = [];
   const waiting: number[] = [];
@@ -73,7 +73,7 @@ async function openLoop(rate: number): Promise<void> {
   };
   const arrive = async (arrived: number) => {
     waiting.push(arrived);
-    // The one that was free for longest, so that none is idle until the server closes it.
+    // The connection that was idle for longest, so that none is idle until the server closes it.
     const connection = free.shift();
     if (connection) return serve(connection);
     if (connections >= MAX_CONNECTIONS) return;
@@ -121,14 +121,14 @@ function fail(reason: string): void {
   firstFailure ??= reason.slice(0, 300);
 }
 
-/** Each request is another client's, and one of the keys' in turn. */
+/** Returns the next request: each comes from another client, with the keys in turn. */
 function nextRequest(): string {
   const number = asked++;
   const key = order.keys[number % order.keys.length] ?? '';
   return `${head}${key}\r\nx-forwarded-for: ${clientAddress(number)}${tail}`;
 }
 
-/** What is before the key and after the client's address. */
+/** Returns the parts of a request before the key and after the client's address. */
 function requestParts(): [string, string] {
   const body = JSON.stringify({
     model: order.model,

@@ -3,39 +3,43 @@ import { usageOf } from '../process-tree.js';
 import type { Gateway } from '../../against/gateway.js';
 import type { LoadOrder, LoadResult } from './load-order.js';
 
-/** Where the wanted rate is too much for somebody: so many a second instead. */
+/** Calls a second for a gateway that cannot reach the planned rate. */
 const SLOW_RATE = 20;
-/** At a constant rate, no more of what somebody can do than this: the rest would be queueing. */
+/** Maximum share of a gateway's highest rate at a constant rate: more would measure queueing. */
 const MOST_OF_HIGHEST = 0.7;
 
 export interface Plan {
   readonly rounds: number;
   readonly seconds: number;
-  /** Of the highest rate. */
+  /** Connections for the highest rate. */
   readonly connections: number;
-  /** Calls a second where their time is measured. */
+  /** Calls a second for the measurement of times. */
   readonly rate: number;
-  /** Seconds. */
+  /** Seconds of the warm-up. */
   readonly warmup: number;
 }
 
-/** One round as fast as it goes, and what an answer costs each of the processes. */
+/** One round at the highest rate, with the CPU time of each process for each answer. */
 export interface Fastest extends LoadResult {
   readonly cpuMicroseconds: Readonly<Record<string, number>>;
 }
 
 export interface Measured {
   readonly gateway: Gateway;
-  /** At which `whole` and `streamed` were measured. */
+  /** Rate at which `whole` and `streamed` were measured. */
   readonly rate: number;
   readonly whole: LoadResult[];
   readonly streamed: LoadResult[];
   readonly fastest: Fastest[];
-  /** All calls answered, those of the warm-up included. */
+  /** Answered calls, including those of the warm-up. */
   answered: number;
 }
 
-/** Measures them in turns, round by round. @throws Error when a call fails. */
+/**
+ * Measures the gateways in turns, round by round.
+ *
+ * @throws Error if a call fails.
+ */
 export async function measure(
   gateways: readonly Gateway[],
   { rounds, seconds, connections, rate, warmup }: Plan,
@@ -77,7 +81,7 @@ async function load(gateway: Gateway, how: How): Promise<LoadResult> {
   const order: LoadOrder = { url, model, keys, headers, ...how };
   const { message } = await forkUntilMessage<LoadResult>('ai/load', [JSON.stringify(order)]);
   if (message.failed === 0) return message;
-  throw new Error(`${name} failed ${message.failed} calls, the first with ${message.firstFailure}`);
+  throw new Error(`${name} failed ${message.failed} calls; first failure: ${message.firstFailure}`);
 }
 
 async function loadFast(gateway: Gateway, how: How): Promise<Fastest> {

@@ -7,14 +7,14 @@ import { Client } from '../client.js';
 import type { BenchPlatform } from '../platform.js';
 import type { Gateway } from '../../against/gateway.js';
 
-/** Each with a key, a plan and its quota. */
+/** Users, each with a key, a plan and its quota. */
 const USERS = 10;
-/** One whose monthly tokens are counted. */
+/** A plan with a monthly token quota. */
 const PLAN = 'label';
-/** The last records may still be on their way, however busy the machine is. */
+/** Milliseconds to wait for the last records, which may be late on a busy machine. */
 const WRITTEN_TIMEOUT_MS = 30_000;
 
-/** This product, as users' programs call it. */
+/** Returns this product as a gateway for users' programs. */
 export async function platformGateway(platform: BenchPlatform): Promise<Gateway> {
   const database = new Database(platform.databaseUrl, { maxConnections: 1 });
   const web = new Client(platform.webUrl, {});
@@ -46,9 +46,9 @@ export async function platformGateway(platform: BenchPlatform): Promise<Gateway>
 }
 
 /**
- * Waits until the database has a usage record of each answered call.
+ * Waits until the database has a usage record for each answered call.
  *
- * @throws Error when it comes to have fewer or more.
+ * @throws Error if the number of records differs.
  */
 export async function requireUsageOf(platform: BenchPlatform, answered: number): Promise<void> {
   const database = new Database(platform.databaseUrl, { maxConnections: 1 });
@@ -62,7 +62,7 @@ export async function requireUsageOf(platform: BenchPlatform, answered: number):
     await poll(all, { timeoutMs: WRITTEN_TIMEOUT_MS, everyMs: 250 });
     const rows = await count();
     if (rows !== answered) {
-      throw new Error(`${answered} calls were answered, and ${rows} usage records are there.`);
+      throw new Error(`${answered} calls were answered, but ${rows} usage records exist.`);
     }
     console.log(`\n${answered} calls answered by this product, ${rows} usage records: the same.`);
   } finally {

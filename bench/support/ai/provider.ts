@@ -1,5 +1,5 @@
-// The provider behind every gateway: speaks OpenAI's chat completions on loopback and answers at
-// once. A program of its own: `node provider.js`, which sends its port to its parent.
+// The provider behind every gateway: serves OpenAI's chat completions on loopback without delay. A
+// separate program: `node provider.js`, which sends its port to its parent.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -8,7 +8,7 @@ const CREATED = 1_750_000_000;
 const FINGERPRINT = 'fp_44709d6fcb';
 const WORDS = ['Koa', ' is', ' a', ' small', ' web', ' framework', ' for', ' Node', '.js', '.'];
 
-/** What every answer says that it used. */
+/** Usage reported by every answer. */
 const USAGE = {
   prompt_tokens: 19,
   completion_tokens: WORDS.length,
@@ -27,13 +27,13 @@ const server = http.createServer({ keepAliveTimeout: 120_000 }, (request, respon
   request.setEncoding('utf8');
   request.on('data', (piece: string) => (text += piece));
   request.on('end', () => {
-    // Some look whether it is there.
+    // Some gateways probe the provider with other methods.
     if (request.method !== 'POST') return void response.writeHead(404).end();
-    const { model, stream = false } = JSON.parse(text) as Asked; // the gateways' own request
+    const { model, stream = false } = JSON.parse(text) as Asked; // the request that a gateway sent
     const body = stream ? events(model) : JSON.stringify(answer(model));
     response.writeHead(200, {
       'content-type': stream ? 'text/event-stream; charset=utf-8' : 'application/json',
-      // A stream goes out in chunks, as a provider's does.
+      // A stream is sent in chunks, as by a real provider.
       ...(!stream && { 'content-length': Buffer.byteLength(body) }),
       'x-request-id': 'req_bench',
     });

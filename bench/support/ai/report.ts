@@ -4,13 +4,13 @@ import type { Gateway } from '../../against/gateway.js';
 import type { LoadResult } from './load-order.js';
 import type { Fastest, Measured } from './measure.js';
 
-/** Milliseconds over the provider itself. */
+/** Milliseconds beyond a direct call to the provider. */
 const AIM_P50_MS = 1;
 const AIM_P99_MS = 5;
-/** Times the rate of each other gateway. */
+/** Minimum ratio to the rate of each third-party gateway. */
 const AIMS: Readonly<Record<string, number>> = { LiteLLM: 12, Portkey: 1.5 };
 
-/** What a gateway adds to a call's time, and to the time until the first token of a stream. */
+/** Prints the time that a gateway adds to a call and to the first token of a stream. */
 export function printTimes(measured: readonly Measured[]): void {
   console.log('\nAt a constant rate, milliseconds:\n');
   printTable(
@@ -49,7 +49,7 @@ function timesOf(
   ]);
 }
 
-/** How many calls each answers, and what they cost its processes. */
+/** Prints the calls that each gateway answers and the CPU time of its processes. */
 export function printRates(measured: readonly Measured[], product: Gateway): void {
   const rateOf = ({ fastest }: Measured) => median(fastest.map(({ perSecond }) => perSecond));
   const ours = measured.find(({ gateway }) => gateway === product);
@@ -84,7 +84,7 @@ export function printRates(measured: readonly Measured[], product: Gateway): voi
   );
 }
 
-/** All of its processes, and each of them where there are several. */
+/** Returns the CPU time of all processes, and of each if there are several. */
 function cpuOf({ gateway, fastest }: Measured): string {
   const names = Object.keys(gateway.pids);
   const of = (name: string) => median(fastest.map((round) => round.cpuMicroseconds[name] ?? 0));

@@ -24,7 +24,7 @@ import {
 
 const WORKSPACE = [STATE_DIRECTORY, ...WORKSPACE_FOLDERS].join('/');
 
-/** Workspaces of agents that do not run, each in a volume of its own, which a helper opens. */
+/** Creates workspaces of stopped agents, each in a volume of its own that a helper opens. */
 export async function agentWorkspaces(
   folder: string,
   sizes: Sizes,
@@ -47,7 +47,7 @@ export async function agentWorkspaces(
     };
     const files = new AgentFiles({ accessTo: () => Promise.resolve({ browse }) }, agent);
     const run = async (script: string) => {
-      await files.tree(1); // so that there is a helper, and the folder
+      await files.tree(1); // starts the helper and creates the folder
       return runInContainer(engine.docker, spareNames(agent.agentId).files, script);
     };
     return { files, run };

@@ -7,19 +7,19 @@ export interface Sizes {
   readonly tracked: number;
 }
 
-/** What is measured in one place. */
+/** The workspaces to measure in one place. */
 export interface BenchWorkspaces {
   readonly listed: Pick<Files, 'read' | 'write' | 'tree'>;
   readonly tracked: Pick<Files, 'gitStatus'>;
-  /** Milliseconds that git by itself takes for a status, there. */
+  /** Returns the milliseconds of a plain `git status` there. */
   plainStatus(): Promise<number>;
-  /** Ends what is warm, where something is. */
+  /** Ends warm processes, if any. */
   restart?(): Promise<void>;
 }
 
 const FILES_A_FOLDER = 100;
 
-/** As a script of Node in CommonJS, so that both places are filled alike. */
+/** Returns a CommonJS script for Node that fills a folder, so that both places are filled alike. */
 export const fillScript = (folder: string, files: number): string => `
 const fs = require('fs');
 for (let from = 0; from < ${files}; from += ${FILES_A_FOLDER}) {
@@ -30,14 +30,17 @@ for (let from = 0; from < ${files}; from += ${FILES_A_FOLDER}) {
   }
 }`;
 
-/** Commits all that is there. */
+/** Returns a script that commits all files. */
 export const commitScript = (folder: string): string => `
 const run = (...args) => require('child_process').execFileSync('git', args, { cwd: ${JSON.stringify(folder)} });
 run('init', '-q');
 run('add', '-A');
 run('-c', 'user.name=bench', '-c', 'user.email=bench@localhost', 'commit', '-q', '-m', 'all of it');`;
 
-/** Prints the milliseconds of one `git status`, once this script's own start takes no time of its container any more. */
+/**
+ * Returns a script that prints the milliseconds of one `git status`, after its own start no longer uses
+ * CPU.
+ */
 export const statusScript = (folder: string): string => `
 const { spawn } = require('child_process');
 setTimeout(() => {

@@ -13,7 +13,7 @@ import {
 const run = promisify(execFile);
 const runScript = async (script: string) => (await run(process.execPath, ['-e', script])).stdout;
 
-/** Workspaces in a folder of the host, which this process opens itself. */
+/** Creates workspaces in a folder of the host, which this process opens itself. */
 export async function hostWorkspaces(folder: string, sizes: Sizes): Promise<BenchWorkspaces> {
   const at = (name: string) => path.join(folder, name);
   const opened = (name: string) => new Workspace({ path: at(name), views: at('views') });

@@ -1,21 +1,21 @@
-/** A page, and what people say is written in it. */
+/** A page with its labels by people. */
 export interface LabelledPage {
-  /** What sort of page it is, or whose labels it has. */
+  /** Kind of page, or the source of its labels. */
   readonly kind: string;
   readonly name: string;
   readonly url: string;
   readonly bytes: Uint8Array;
-  /** All that belongs to its content. */
+  /** The whole text of the content. */
   readonly text?: string;
-  /** Its headline, if it is part of that; some readers give it apart. */
+  /** The headline, if it is part of the content; some readers return it separately. */
   readonly heading?: string;
-  /** Some of what belongs to its content, and of what does not. */
+  /** Some strings inside the content and some outside it. */
   readonly holds?: readonly string[];
   readonly lacks?: readonly string[];
   readonly facts?: PageLabels;
 }
 
-/** What a page is called and so on; what is not known is left out. */
+/** Title and other facts of a page; unknown ones are omitted. */
 export interface PageLabels {
   readonly title?: string;
   readonly description?: string;
@@ -23,23 +23,27 @@ export interface PageLabels {
   readonly image?: string;
 }
 
-/** What somebody has read of a page. */
+/** The result of a reader for a page. */
 export interface ReadPage extends PageLabels {
-  /** Undefined where they read no texts. */
+  /** Undefined for readers that extract no text. */
   readonly text?: string;
 }
 
-/** Somebody who reads pages. */
+/** A program that extracts the content of pages. */
 export interface PageReader {
   readonly name: string;
-  /** @returns what was read of each page, in their order; what failed is empty. */
+  /**
+   * Reads pages.
+   *
+   * @returns the result of each page, in order; a failure is an empty result.
+   */
   readAll(pages: readonly GivenPage[]): Promise<readonly ReadPage[]>;
 }
 
-/** What a reader gets: the label stays here. */
+/** The input of a reader: a page without its labels. */
 export interface GivenPage {
   readonly url: string;
   readonly bytes: Uint8Array;
-  /** Decoded, for who does not do that. */
+  /** The decoded page, for readers that do not decode bytes. */
   readonly html: string;
 }

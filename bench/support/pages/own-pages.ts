@@ -6,23 +6,22 @@ import type { LabelledPage } from './labelled-page.js';
 
 const FOLDER = path.join(projectRoot, 'bench', 'support', 'pages');
 
-/** What is said of a page's kind, for each set of pages. */
+/** Suffixes of the page kinds for each set of pages. */
 const SETS = { seen: '', unseen: ' (unseen)', 'unseen-3': ' (unseen 3)' };
 
-/** Around what belongs to a page's content. */
+/** Markers around the content of a page. */
 const BEGIN = '<!--[-->';
 const END = '<!--]-->';
 
-/** Around what belongs to it and is on the page only for programs that look into its data. */
+/** Matches content that is in the page's data only and not displayed. */
 const UNSHOWN = /<!--\{-->([^]*)<!--\}-->/;
 
 /**
- * Pages of this product's own making, for the kinds and languages that the others' lack. Their files are named
- * `<kind>.<language>.<what>.html`, and say in comments, which no reader gets, where their content begins and
- * ends.
+ * Returns pages made for this product, in the kinds and languages that third-party sets lack. Files are
+ * named `<kind>.<language>.<what>.html`; comments, which readers do not get, mark the content.
  *
- * @param set `unseen` and `unseen-3` are those that nobody looks at who changes how pages are read; the later one was
- *   made after the figures of others had been looked at several times.
+ * @param set `unseen` and `unseen-3` are the pages that developers of the reader must not inspect;
+ *   `unseen-3` was made after the results of earlier sets had been read several times.
  */
 export async function ownPages(set: keyof typeof SETS): Promise<LabelledPage[]> {
   const folder = path.join(FOLDER, set);
@@ -33,7 +32,7 @@ export async function ownPages(set: keyof typeof SETS): Promise<LabelledPage[]> 
     const shown = marked.split(BEGIN).slice(1);
     const parts = [...shown.map((each) => each.split(END)[0]), UNSHOWN.exec(marked)?.[1]];
     const text = parts.map((each) => plainTextOf(each ?? '')).join(' ');
-    if (text.trim() === '') throw new Error(`${file} does not say what belongs to its content.`);
+    if (text.trim() === '') throw new Error(`${file} does not mark its content.`);
     const html = marked.replace(UNSHOWN, '').replaceAll(BEGIN, '').replaceAll(END, '');
     const [, heading] = /<h1[^>]*>([^<]+)<\/h1>/.exec(parts.join('')) ?? [];
     pages.push({

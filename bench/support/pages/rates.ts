@@ -14,13 +14,13 @@ import { figure, quantile } from '../statistics.js';
 import { printTable } from '../table.js';
 import type { LabelledPage, PageReader } from './labelled-page.js';
 
-/** Times as many pages a second as Readability reads, one at a time. */
+/** Minimum ratio to the rate of each reader, one page at a time. */
 const AIMS: Readonly<Record<string, number>> = {
   'Readability, jsdom': 10,
   'Readability, linkedom': 1.5,
 };
 
-/** How many times as long as the usual page the slowest of a hundred may take, when 32 are asked for at a time. */
+/** Maximum ratio of the 99th percentile to the median time at 32 concurrent requests. */
 const SLOWEST_AIM = 3;
 const LOAD = 32;
 const OWN = [
@@ -28,24 +28,28 @@ const OWN = [
   ['read', 8],
 ] as const;
 
-/** Hosts that the pages are on: a few pages at a time are fetched of each. */
+/** Hosts that serve the pages: only a few pages are fetched from a host concurrently. */
 const HOSTS = 16;
 
-/** Pages at a time while the memory is looked at, and how often it is. */
+/** Concurrent pages during the memory measurement, and the number of samples. */
 const STEADY = 8;
 const LOOKS = 10;
 
 export interface RateOptions {
-  /** For each rate. */
+  /** Seconds of each rate measurement. */
   readonly seconds: number;
-  /** That are read while the memory is looked at. */
+  /** Pages to read during the memory measurement. */
   readonly steadyPages: number;
 }
 
-/** Has a page read. @returns whether it was. */
+/**
+ * Requests the reading of a page.
+ *
+ * @returns true if the page was read.
+ */
 type Ask = (number: number) => Promise<boolean>;
 
-/** Of pages that were read. */
+/** The rate and times of successful reads. */
 interface Rate {
   readonly perSecond: number;
   readonly p50: number;
@@ -53,7 +57,10 @@ interface Rate {
   readonly failed: number;
 }
 
-/** Pages a second over HTTP, of the summarizer as it is started and of others, and what it holds meanwhile. */
+/**
+ * Measures pages a second over HTTP, for the summarizer as `npm start` runs it and for third-party
+ * readers, and the summarizer's memory.
+ */
 export async function printRates(
   pages: readonly LabelledPage[],
   others: readonly PageReader[],
@@ -61,7 +68,7 @@ export async function printRates(
   atEnd: AtEnd,
 ): Promise<void> {
   const port = await startSite(pages, atEnd);
-  /** Another address each time, so that no page is fetched for two. */
+  /** Returns a unique address, so that no fetch is shared by two requests. */
   const addressOf = (number: number) =>
     `http://127.0.0.${1 + (number % HOSTS)}:${port}/${number % pages.length}?${number}`;
   const { pid, url } = await startSummarizer(atEnd);
@@ -74,7 +81,7 @@ export async function printRates(
   let first = 0;
   const rateOf = (atOnce: number, ask: Ask) => runFor(seconds, atOnce, (first += 1_000_000), ask);
 
-  await rateOf(STEADY, askFor('read')); // what comes first has its program to read as well
+  await rateOf(STEADY, askFor('read')); // warm-up: the first reads also load the program
   const rows: (string | number)[][] = [];
   for (const reader of others) {
     const read = async (number: number) => {
@@ -83,7 +90,7 @@ export async function printRates(
       await reader.readAll([{ url: address, bytes, html: decodeText(bytes, undefined) }]);
       return true;
     };
-    // One right after the other, so that what else the machine does is in the way of both.
+    // One right after the other, so that other load on the machine affects both alike.
     const [own, its] = [await rateOf(1, askFor('read')), await rateOf(1, read)];
     const rates = [own, its].map(({ perSecond }) => figure(perSecond));
     const ratio = figure(own.perSecond / its.perSecond);
@@ -126,7 +133,7 @@ async function printMemory(pid: number, pages: number, first: number, ask: Ask):
       figure((summarizer?.memory ?? Number.NaN) / 1024 ** 2),
     ]);
   }
-  console.log(`What the summarizer and its readers hold, ${STEADY} pages at a time:\n`);
+  console.log(`Memory of the summarizer and its readers, ${STEADY} pages at a time:\n`);
   printTable(['', 'MB'], rows);
 }
 
@@ -141,7 +148,7 @@ async function startSite(pages: readonly LabelledPage[], atEnd: AtEnd): Promise<
   return message;
 }
 
-/** As it is started alone: `npm run summarizer`. */
+/** Starts the summarizer alone, as `npm run summarizer` does. */
 async function startSummarizer(atEnd: AtEnd): Promise<{ pid: number; url: string }> {
   const child = spawn(process.execPath, [builtProgram('api', 'summarizer', 'main.js')], {
     env: {
@@ -150,7 +157,7 @@ async function startSummarizer(atEnd: AtEnd): Promise<{ pid: number; url: string
       LOG_LEVEL: 'warn',
       SUMMARIZER_PORT: '0',
       OUTBOUND_ALLOW: '127.0.0.0/8',
-      // Each request is another client's, as from behind a proxy.
+      // Each request comes from another client, as from behind a proxy.
       TRUSTED_PROXIES: '127.0.0.1',
       RATE_LIMIT_REQUESTS: '10000000',
     },
@@ -172,7 +179,7 @@ async function startSummarizer(atEnd: AtEnd): Promise<{ pid: number; url: string
   });
 }
 
-/** Asks for so long, for pages from the first number on. */
+/** Sends requests for this many seconds, starting with the page of the first number. */
 async function runFor(seconds: number, atOnce: number, first: number, ask: Ask): Promise<Rate> {
   const times: number[] = [];
   let next = first;

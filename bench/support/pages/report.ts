@@ -8,7 +8,7 @@ const FIELDS: readonly (keyof PageLabels)[] = ['title', 'description', 'language
 
 export type Scores = ReadonlyMap<PageReader, readonly (Score | undefined)[]>;
 
-/** Of who reads texts, for each page. */
+/** Returns the scores of each reader that extracts texts, for each page. */
 export function scores(
   pages: readonly LabelledPage[],
   results: ReadonlyMap<PageReader, readonly ReadPage[]>,
@@ -48,13 +48,13 @@ export function printKinds(pages: readonly LabelledPage[], texts: Scores): void 
   );
 }
 
-/** Whose label is the whole text, by people. */
+/** Reports whether people labelled the whole text of a page. */
 const isOwn = ({ kind, text }: LabelledPage) => text !== undefined && kind !== 'as Readability';
 
 const hasScore = (texts: Scores, index: number) =>
   [...texts.values()].some((each) => each[index] !== undefined);
 
-/** Without those pages whose label is another reader's. */
+/** Prints the sums without pages whose labels come from another reader. */
 export function printSums(pages: readonly LabelledPage[], texts: Scores): void {
   const groups = {
     'whole texts': (page: LabelledPage) => isOwn(page) && !page.kind.includes('unseen'),
@@ -128,6 +128,6 @@ function meanOf(values: readonly (number | undefined)[]): string {
 
 function at<T>(list: readonly T[], index: number): T {
   const found = list[index];
-  if (found === undefined) throw new RangeError(`There is no ${index}`);
+  if (found === undefined) throw new RangeError(`There is no item ${index}`);
   return found;
 }

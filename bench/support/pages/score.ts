@@ -1,17 +1,21 @@
 import { collapsed } from '../../../src/pages/plain-text.js';
 import type { LabelledPage, PageLabels, ReadPage } from './labelled-page.js';
 
-/** How much of what was read belongs, and how much of what belongs was read; from 0 to 1. */
+/** Precision and recall of a text, from 0 to 1. */
 export interface Score {
   readonly precision: number;
   readonly recall: number;
   readonly f1: number;
 }
 
-/** A page with half of it wrong is one that nobody can use. */
+/** The score below which a page is unusable. */
 export const BAD = 0.5;
 
-/** @returns undefined where nobody said what the page's text is. */
+/**
+ * Scores the text of a page.
+ *
+ * @returns undefined if the page has no label for its text.
+ */
 export function scoreOf(page: LabelledPage, read: ReadPage): Score | undefined {
   const text = withHeading(page, read);
   if (page.text !== undefined) return wordScore(page.text, text);
@@ -19,14 +23,14 @@ export function scoreOf(page: LabelledPage, read: ReadPage): Score | undefined {
   return snippetScore(page.holds, page.lacks ?? [], text);
 }
 
-/** Who says what the page is called apart from its text has read that as well. */
+/** Adds the headline to the text if the reader returned it as the title only. */
 function withHeading({ heading }: LabelledPage, { text = '', title = '' }: ReadPage): string {
   if (heading === undefined || text === '') return text;
   const isIn = (whole: string) => comparable(whole).includes(comparable(heading));
   return !isIn(text) && isIn(title) ? `${heading} ${text}` : text;
 }
 
-/** By words, each as often as it is there. */
+/** Compares the words with their number of occurrences. */
 function wordScore(label: string, text: string): Score {
   const wanted = counted(label);
   let found = 0;
@@ -47,7 +51,12 @@ function snippetScore(holds: readonly string[], lacks: readonly string[], text: 
   return score(found, lacks.filter(isIn).length, holds.length - found);
 }
 
-/** @param wrong what was read and does not belong; `missed` the other way round. */
+/**
+ * Computes precision, recall and F1.
+ *
+ * @param wrong items that were read but do not belong to the content.
+ * @param missed items that belong to the content but were not read.
+ */
 export function score(found: number, wrong: number, missed: number): Score {
   const precision = found + wrong === 0 ? 0 : found / (found + wrong);
   const recall = found + missed === 0 ? 0 : found / (found + missed);
@@ -55,7 +64,7 @@ export function score(found: number, wrong: number, missed: number): Score {
   return { precision, recall, f1 };
 }
 
-/** A character of what is written without spaces is a word. */
+/** Matches a word; in scripts without spaces each character is a word. */
 const WORD =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]|(?:(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}])[\p{L}\p{M}\p{N}])+/gu;
 
@@ -67,7 +76,7 @@ function counted(text: string): Map<string, number> {
   return counts;
 }
 
-/** Spaces, quotes and dashes are written in many ways. */
+/** Normalizes the variants of spaces, quotes and dashes. */
 const comparable = (text: string): string =>
   collapsed(text.normalize('NFKC'))
     .replace(/[‘’‚`´]/g, "'")
@@ -75,18 +84,22 @@ const comparable = (text: string): string =>
     .replace(/[‐‑‒–—]/g, '-')
     .replace(/ ?\| ?/g, ' ');
 
-/** Whether a reader is right about what a page is called and so on, by field. */
+/** Comparisons of labels and results by field. */
 export const RIGHT: {
   readonly [F in keyof PageLabels]-?: (label: string, read: string) => boolean;
 } = {
-  // Some name the site as well, as the page does.
+  // Some readers append the site's name, as the page does.
   title: (label, read) => comparable(read).includes(comparable(label)),
   description: (label, read) => comparable(read) === comparable(label),
   language: (label, read) => read.slice(0, 2).toLowerCase() === label.slice(0, 2).toLowerCase(),
   image: (label, read) => read === label,
 };
 
-/** @returns undefined where the page has no such label. */
+/**
+ * Reports whether the reader's result matches the label.
+ *
+ * @returns undefined if the page has no such label.
+ */
 export function isRight(
   field: keyof PageLabels,
   page: LabelledPage,

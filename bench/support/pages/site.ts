@@ -1,5 +1,5 @@
-// A program of its own: `node site.js <folder>`. Serves the files of a folder as pages, whatever is asked of them
-// beside, on all addresses of the machine's loopback, and sends its port to its parent.
+// A separate program: `node site.js <folder>`. Serves the files of a folder as pages for any query
+// string, on all loopback addresses, and sends its port to its parent.
 import { readdir, readFile } from 'node:fs/promises';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,10 +15,10 @@ const server = http.createServer(({ url = '' }, response) => {
   const page = pages.get(new URL(url, 'http://site').pathname);
   response.writeHead(page ? 200 : 404, { 'content-type': 'text/html' }).end(page);
 });
-// Who reads for long does not find its connection closed.
+// Keeps connections open for slow readers.
 server.keepAliveTimeout = 600_000;
 server.listen(0, '0.0.0.0', () => {
-  const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+  const { port } = server.address() as AddressInfo; // a TCP listener: never a string
   process.send?.(port);
 });
 process.on('disconnect', () => process.exit());

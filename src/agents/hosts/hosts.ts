@@ -116,10 +116,9 @@ async function takeLease(
   if (!isSilent(load) || (agents > 0 && takeoverFrom !== host.engineId)) {
     throw new HostNameTakenError(
       id,
-      `belongs to another Docker engine: ${host.engineId} with ${agents} agents ( ` +
-        `${Math.round(unseenSeconds)} s since its last report). Give this machine another name in AGENT_HOST ` +
-        `, or, if the old engine is gone for good, set AGENT_HOST_TAKEOVER=${host.engineId} ` +
-        `, which takes effect ${SILENT_AFTER_SECONDS} s after the last report`,
+      `belongs to another Docker engine, ${host.engineId}, with ${agents} agents (last ` +
+        `report ${Math.round(unseenSeconds)} s ago): give this machine another name in AGENT_HOST, or, if ` +
+        `the old engine is gone for good, set AGENT_HOST_TAKEOVER=${host.engineId}, which takes effect ${SILENT_AFTER_SECONDS} s after the last report`,
     );
   }
   await db.Host.update({ engineId }, { where: { id } });

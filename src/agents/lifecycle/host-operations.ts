@@ -107,14 +107,14 @@ export class HostOperations {
       if (load.removing) return;
       if (!isSilent(load)) {
         throw new ConflictError(
-          `The worker of host ${id} last reported ${Math.round(load.unseenSeconds)} s ago ( ` +
+          `The worker of host ${id} last reported ${Math.round(load.unseenSeconds)} s ago (` +
             'drain the host and stop its worker first)',
         );
       }
       const lost = await wouldBeLost(db, id);
       if (confirmed !== id) {
         throw new ConflictError(
-          `Removing host ${id} destroys the memories of ${lost.agents} agents for good ( ` +
+          `Removing host ${id} destroys the memories of ${lost.agents} agents for good (` +
             `repeat with ?confirm=${id} to confirm)`,
           { lost },
         );

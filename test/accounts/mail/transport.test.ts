@@ -62,7 +62,7 @@ test.each([
     const sending = smtpTransport(mailbox.url, 'us@mail.test').send(TO, MESSAGE);
     await expect(sending).rejects.toMatchObject({
       name: 'MailServerError',
-      message: `The mail server answered with status status ${status}`,
+      message: `The mail server answered with status ${status}`,
       isFinal,
     });
   },

@@ -29,12 +29,12 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-/** Somebody with a session by password and one by their account at the provider. */
+/** A user with one session by password and one by the account at the provider. */
 interface Person {
   readonly userId: string;
-  /** The account's address here. */
+  /** Email address of the user's account on the platform. */
   readonly email: string;
-  /** Of the provider's account. */
+  /** Subject of the account at the provider. */
   readonly sub: string;
   readonly label: string;
   readonly identityId: string;
@@ -79,10 +79,10 @@ const signIn = (userId: string) =>
 
 interface State {
   readonly sessions: number;
-  /** By the provider's account. */
+  /** True if the user can sign in with the account at the provider. */
   readonly signsIn: boolean;
   readonly refreshes: boolean;
-  /** To the mailbox of the provider's account, and to the account's own address. */
+  /** True if reset mails are sent: to the provider account's mailbox, and to the account's own address. */
   readonly resetMails: readonly [boolean, boolean];
 }
 
@@ -108,7 +108,7 @@ const UNTOUCHED: State = {
 
 type Told = Omit<ReportedEvent, 'type'> & { readonly type: keyof typeof EVENT_TYPES };
 
-/** Writes down what was told, as the receiver does. @returns its id. */
+/** Stores events as the receiver does. @returns the id of the row. */
 async function told(
   events: readonly Told[],
   { matching = 'subject', at = new Date() }: { matching?: EventMatching; at?: Date } = {},
@@ -136,7 +136,7 @@ async function apply(...events: Parameters<typeof told>): Promise<EventEffect[]>
   return outcomes.map(({ effect }) => effect);
 }
 
-/** The same of one token that was revoked. */
+/** Stores and applies an event for one revoked token. */
 async function applyRevoked(token: ReportedEvent['token']): Promise<EventEffect[]> {
   const id = await told([]);
   const events = [{ type: TOKEN_REVOKED, ...(token && { token }) }];
@@ -148,8 +148,8 @@ const sha512 = (data: string | Buffer) => createHash('sha512').update(data).dige
 
 const earlier = (seconds: number) => new Date(Date.now() - seconds * 1_000);
 
-describe('what each event does', () => {
-  test('an account that was hijacked signs in no more, and gets no reset mail', async () => {
+describe('effects of each event', () => {
+  test('blocks sign-in and reset mails of a hijacked account', async () => {
     const done = await apply([{ type: 'account-disabled', sub: ada.sub, reason: 'hijacking' }]);
     expect(done).toEqual(['disabled']);
     expect(await stateOf(ada)).toEqual({
@@ -161,7 +161,7 @@ describe('what each event does', () => {
     expect(await stateOf(bob)).toEqual(UNTOUCHED);
   });
 
-  test('a link by which a hijacker could set a password is good no more', async () => {
+  test('invalidates reset links that a hijacker could use to set a password', async () => {
     const linked = async (person: Person, email: string) => {
       const mailed = { userId: person.userId, email };
       await database.db.asPlatform().transaction(async (db) => {
@@ -188,7 +188,7 @@ describe('what each event does', () => {
   });
 
   test.each([{ reason: 'bulk-account' }, { reason: 'Hijacking ' }, {}])(
-    'an account that was disabled for %j has its sessions ended alone',
+    'only ends the sessions of an account disabled for %j',
     async (reason) => {
       expect(await apply([{ type: 'account-disabled', sub: ada.sub, ...reason }])).toEqual([
         'signed-out',
@@ -198,19 +198,19 @@ describe('what each event does', () => {
     },
   );
 
-  test('an account that is enabled signs in again, and gets reset mails', async () => {
+  test('restores sign-in and reset mails of an enabled account', async () => {
     await apply([{ type: 'account-disabled', sub: ada.sub, reason: 'hijacking' }]);
     expect(await apply([{ type: 'account-enabled', sub: ada.sub }])).toEqual(['enabled']);
     expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0 });
   });
 
-  test('sessions that are revoked end, all of them', async () => {
+  test('ends all sessions when sessions are revoked', async () => {
     expect(await apply([{ type: 'sessions-revoked', sub: ada.sub }])).toEqual(['signed-out']);
     expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0 });
     expect(await stateOf(bob)).toEqual(UNTOUCHED);
   });
 
-  test('tokens that are revoked are forgotten, and all sessions end', async () => {
+  test('removes the tokens and ends all sessions when tokens are revoked', async () => {
     expect(await apply([{ type: 'tokens-revoked', sub: ada.sub }])).toEqual(['token-removed']);
     expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0, refreshes: false });
     expect(await stateOf(bob)).toEqual(UNTOUCHED);
@@ -219,18 +219,15 @@ describe('what each event does', () => {
   test.each([
     ['prefix', (token: string) => token.slice(0, 16)],
     ['hash_base64_sha512_sha512', (token: string) => sha512(sha512(token)).toString('base64')],
-  ])(
-    'a token that is revoked, named by its %s, is forgotten, and nothing else is',
-    async (by, name) => {
-      const token = { by, value: name(refreshTokenOf(ada.sub)) };
-      expect(await applyRevoked(token)).toEqual(['token-removed']);
-      expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, refreshes: false });
-      expect(await stateOf(bob)).toEqual(UNTOUCHED);
-      expect(await applyRevoked(token)).toEqual(['unknown']);
-    },
-  );
+  ])('removes only the revoked token that is named by its %s', async (by, name) => {
+    const token = { by, value: name(refreshTokenOf(ada.sub)) };
+    expect(await applyRevoked(token)).toEqual(['token-removed']);
+    expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, refreshes: false });
+    expect(await stateOf(bob)).toEqual(UNTOUCHED);
+    expect(await applyRevoked(token)).toEqual(['unknown']);
+  });
 
-  test('a token that is named by what could be anybody’s is not found', async () => {
+  test('finds no token by a name that could match any token', async () => {
     for (const [by, value] of [
       ['prefix', ''],
       ['prefix', refreshTokenOf(ada.sub).slice(0, 15)],
@@ -243,19 +240,19 @@ describe('what each event does', () => {
     expect(await stateOf(ada)).toEqual(UNTOUCHED);
   });
 
-  test('that credentials should be changed is written down alone', async () => {
+  test('only records that credentials should be changed', async () => {
     const type = 'account-credential-change-required';
     expect(await apply([{ type, sub: ada.sub }])).toEqual(['logged']);
     expect(await stateOf(ada)).toEqual(UNTOUCHED);
   });
 
-  test('a verification is acknowledged, whomever it names', async () => {
+  test('acknowledges a verification, whatever account it names', async () => {
     expect(await apply([{ type: 'verification' }])).toEqual(['acknowledged']);
     expect(await apply([{ type: 'verification', sub: ada.sub }])).toEqual(['acknowledged']);
     expect(await stateOf(ada)).toEqual(UNTOUCHED);
   });
 
-  test('what nobody here knows is written down as ignored', async () => {
+  test('records an unknown event type as ignored', async () => {
     const id = await told([{ type: 'sessions-revoked', sub: ada.sub }]);
     const events = [{ type: 'https://schemas.example.com/account-purged', sub: ada.sub }];
     await setEvents(id, events);
@@ -263,7 +260,7 @@ describe('what each event does', () => {
     expect(await stateOf(ada)).toEqual(UNTOUCHED);
   });
 
-  test('several of one token are all applied', async () => {
+  test('applies all events of one token', async () => {
     const done = await apply([
       { type: 'sessions-revoked', sub: ada.sub },
       { type: 'tokens-revoked', sub: bob.sub },
@@ -274,29 +271,29 @@ describe('what each event does', () => {
   });
 });
 
-describe('whom an event is about', { tags: 'attack' }, () => {
+describe('the subject of an event', { tags: 'attack' }, () => {
   const type = 'sessions-revoked';
   const endedOf = async (...people: Person[]) => {
     const states = await Promise.all(people.map(stateOf));
     return states.map(({ sessions }) => sessions === 0);
   };
 
-  test('is who has the id, whatever address is told', async () => {
+  test('matches the account with the id, whatever email address the event has', async () => {
     await apply([{ type, sub: ada.sub, email: bob.email }]);
     expect(await endedOf(ada, bob)).toEqual([true, false]);
   });
 
-  test('is who has the address when there is no id, however it is written', async () => {
+  test('matches the account with the email address in any case when the event has no id', async () => {
     expect(await apply([{ type, email: ada.email.toUpperCase() }])).toEqual(['signed-out']);
     expect(await endedOf(ada, bob)).toEqual([true, false]);
   });
 
-  test('is nobody when an account of another id has the address', async () => {
+  test('matches no account when the email address belongs to an account with another id', async () => {
     expect(await apply([{ type, sub: 'recycled', email: ada.email }])).toEqual(['unknown']);
     expect(await endedOf(ada)).toEqual([false]);
   });
 
-  test('is who has the address when nobody has the id, and the account no other', async () => {
+  test('matches the account with the email address when the id is unknown and the account has no other id at the provider', async () => {
     const userId = await newUser(database);
     await signIn(userId);
     await link(userId, { sub: 'x', label: 'x', issuer: 'https://other.example.com' });
@@ -308,7 +305,7 @@ describe('whom an event is about', { tags: 'attack' }, () => {
     expect(await isResetMailBlocked(database.db.asPlatform(), email)).toBe(true);
   });
 
-  test('is who has the address alone, at the receiver of old', async () => {
+  test('matches only by email address at the legacy receiver', async () => {
     const matching = 'email';
     expect(await apply([{ type, sub: ada.sub }], { matching })).toEqual(['unknown']);
     await apply([{ type, sub: ada.sub, email: bob.email }], { matching });
@@ -319,7 +316,7 @@ describe('whom an event is about', { tags: 'attack' }, () => {
     expect(await stateOf(ada)).toMatchObject({ signsIn: false, resetMails: [false, false] });
   });
 
-  test('is nobody with the same id at another provider', async () => {
+  test('matches no account with the same id at another provider', async () => {
     const userId = await newUser(database);
     await signIn(userId);
     const sub = randomUUID();
@@ -329,8 +326,8 @@ describe('whom an event is about', { tags: 'attack' }, () => {
   });
 });
 
-describe('an event', () => {
-  test('is applied once, and forgets whom it was about', async () => {
+describe('security events to apply', () => {
+  test('applies an event once and erases its subject', async () => {
     const id = await told([{ type: 'sessions-revoked', sub: ada.sub, email: ada.email }]);
     const first = await effects.apply(id);
     await signIn(ada.userId);
@@ -343,7 +340,7 @@ describe('an event', () => {
     expect(JSON.stringify(row)).not.toContain(ada.sub);
   });
 
-  test('that is applied by several at once has one effect', async () => {
+  test('applies an event once if several processes apply it', async () => {
     const id = await told([{ type: 'sessions-revoked', sub: ada.sub }]);
     await Promise.all(Array.from({ length: 4 }, () => effects.apply(id)));
     const audited = await database.db
@@ -352,11 +349,11 @@ describe('an event', () => {
     expect(audited).toHaveLength(1);
   });
 
-  test('that is there no more changes nothing', async () => {
+  test('changes nothing for an event that no longer exists', async () => {
     expect(await effects.apply('none')).toEqual([]);
   });
 
-  test('stands in the audit log of whom it is about', async () => {
+  test('writes the event to the audit log of its subject', async () => {
     const id = await told([{ type: 'account-credential-change-required', sub: ada.sub }]);
     await effects.apply(id);
     const [line] = await database.db
@@ -369,7 +366,7 @@ describe('an event', () => {
     });
   });
 
-  test('that comes after a later one does not take that one back', async () => {
+  test('does not undo a later event with an earlier one that arrives after it', async () => {
     const sub = { sub: ada.sub };
     const hijacking = { type: 'account-disabled', ...sub, reason: 'hijacking' } as const;
     await apply([{ type: 'account-enabled', ...sub }], { at: earlier(60) });
@@ -385,7 +382,7 @@ describe('an event', () => {
 });
 
 test(
-  'who signs in while they are shut out gets no session that stays',
+  'leaves no session to a user who signs in while being blocked',
   { tags: 'attack' },
   async () => {
     const { identityId, sub, userId } = ada;
@@ -400,7 +397,7 @@ test(
 );
 
 test(
-  'a sign-in that is under way when all sessions end is one of them',
+  'ends the session of a sign-in that is in flight when all sessions are revoked',
   { tags: 'attack' },
   async () => {
     const { identityId, sub, userId } = ada;

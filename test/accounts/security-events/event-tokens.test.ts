@@ -35,8 +35,8 @@ async function refused(token: string, err: string): Promise<void> {
   await expect(verify(token)).rejects.toMatchObject({ status: 400, err, facts: { err } });
 }
 
-describe('a token of the provider', () => {
-  test('tells what happened to whom', async () => {
+describe('tokens of the provider', () => {
+  test('reads event and subject from a token', async () => {
     const told = { sub: '1', email: 'ada@example.com' };
     const token = await signer.sign({
       ...claimsOf(provider, 'account-disabled', told, { reason: 'hijacking' }),
@@ -50,7 +50,7 @@ describe('a token of the provider', () => {
     });
   });
 
-  test('is taken with every way to write issuer and audience, however old it is', async () => {
+  test('accepts every spelling of issuer and audience, and tokens of any age', async () => {
     const iss = provider.issuer;
     for (const change of [
       { iss },
@@ -64,21 +64,21 @@ describe('a token of the provider', () => {
     }
   });
 
-  test('may be signed by ES256', async () => {
+  test('accepts a token signed with ES256', async () => {
     const other = await EventSigner.create('ES256');
     provider.signers = [signer, other];
     await expect(verify(await other.sign(claims))).resolves.toMatchObject({ jti: claims.jti });
     provider.signers = [signer];
   });
 
-  test('says nothing of accounts of another issuer', async () => {
+  test('ignores the subject of an account of another issuer', async () => {
     const type = EVENT_TYPES['sessions-revoked'];
     const subject = { iss: 'https://other.example.com', sub: '1', email: 'ada@example.com' };
     const token = await signer.sign({ ...claims, events: { [type]: { subject } } });
     expect((await verify(token)).events).toEqual([{ type }]);
   });
 
-  test('with text that cannot be stored is taken without it', async () => {
+  test('replaces text that cannot be stored', async () => {
     const subject = { sub: 'a\0b', email: '\ud800@example.com' };
     const type = EVENT_TYPES['sessions-revoked'];
     const token = await signer.sign({ ...claims, events: { [type]: { subject } } });
@@ -87,7 +87,7 @@ describe('a token of the provider', () => {
   });
 });
 
-describe('refused before anybody is asked is', () => {
+describe('tokens refused without a request to the provider', () => {
   afterEach(() => expect(provider.asked).toEqual([]));
 
   test.each([
@@ -101,23 +101,23 @@ describe('refused before anybody is asked is', () => {
     'e30.W10.',
     'bm9uZQ.e30.AA',
     `e30.${'A'.repeat(60_000)}.AA`,
-  ])('what is no token: %#', (token) => refused(token, 'invalid_request'));
+  ])('refuses text that is no token: %#', (token) => refused(token, 'invalid_request'));
 
-  test('another issuer', async () => {
+  test('refuses another issuer', async () => {
     for (const iss of ['https://evil.example.com', `${provider.issuer}//`, 7, null, undefined]) {
       await refused(await signer.sign({ ...claims, iss }), 'invalid_issuer');
     }
     await refused(await signer.sign({ ...claims, iss: 'x', aud: 'y' }), 'invalid_issuer');
   });
 
-  test('another audience', async () => {
+  test('refuses another audience', async () => {
     for (const aud of ['somebody else', [], ['somebody else'], `${CLIENT_ID} `, [[CLIENT_ID]], 7]) {
       await refused(await signer.sign({ ...claims, aud }), 'invalid_audience');
     }
     await refused(await signer.sign({ ...claims, aud: undefined }), 'invalid_audience');
   });
 
-  test('no signature at all', async () => {
+  test('refuses a token without a signature', async () => {
     const token = new UnsecuredJWT(claims).encode();
     await refused(token, 'authentication_failed');
     const [, payload] = token.split('.');
@@ -125,7 +125,7 @@ describe('refused before anybody is asked is', () => {
     await refused(`${header.toString('base64url')}.${payload}.`, 'authentication_failed');
   });
 
-  test('a key that is not named', async () => {
+  test('refuses a token that names no key', async () => {
     const { privateKey } = signer;
     for (const kid of [undefined, '', 7 as never]) {
       const header = { alg: 'RS256', ...(kid !== undefined && { kid }) };
@@ -134,7 +134,7 @@ describe('refused before anybody is asked is', () => {
     }
   });
 
-  test('HS256 with the public key, or any key', async () => {
+  test('refuses HS256 with the public key or any other key', async () => {
     const { e = '', n = '' } = signer.published;
     const key = createPublicKey({ key: { kty: 'RSA', e, n }, format: 'jwk' });
     for (const secret of [
@@ -146,7 +146,7 @@ describe('refused before anybody is asked is', () => {
     ]) {
       await refused(hs256({ alg: 'HS256', kid: signer.kid }, secret), 'authentication_failed');
     }
-    // What else the algorithm is called.
+    // The same signature under other algorithm names.
     const secret = key.export({ type: 'spki', format: 'pem' });
     for (const alg of ['RS512', 'PS256', 'HS512', 'EdDSA', 'rs256', '']) {
       await refused(hs256({ alg, kid: signer.kid }, secret), 'authentication_failed');
@@ -154,8 +154,8 @@ describe('refused before anybody is asked is', () => {
   });
 });
 
-describe('refused is', () => {
-  test('the signature of another key that has the same id', async () => {
+describe('tokens refused after a check of the keys', () => {
+  test('refuses a signature of another key with the same id', async () => {
     for (const alg of ['RS256', 'ES256'] as const) {
       const forger = await EventSigner.create(alg, signer.kid);
       const err = alg === 'RS256' ? 'authentication_failed' : 'invalid_key';
@@ -163,21 +163,21 @@ describe('refused is', () => {
     }
   });
 
-  test('HS256 that calls itself RS256', async () => {
+  test('refuses HS256 declared as RS256', async () => {
     const { e = '', n = '' } = signer.published;
     const key = createPublicKey({ key: { kty: 'RSA', e, n }, format: 'jwk' });
     const secret = key.export({ type: 'spki', format: 'pem' });
     await refused(hs256({ alg: 'RS256', kid: signer.kid }, secret), 'authentication_failed');
   });
 
-  test('another text than the one that was signed', async () => {
+  test('refuses text other than the signed text', async () => {
     const [header, , signature] = (await signer.sign(claims)).split('.');
     const other = Buffer.from(JSON.stringify({ ...claims, jti: 'another' })).toString('base64url');
     await refused(`${header}.${other}.${signature}`, 'authentication_failed');
     await refused(`${header}.${other}.`, 'authentication_failed');
   });
 
-  test('a key that the token brings itself', async () => {
+  test('refuses a key that the token itself contains', async () => {
     const forger = await EventSigner.create();
     const jwk = forger.published;
     const header = { alg: 'RS256', kid: forger.kid, jwk, jku: 'http://127.0.0.1:1/keys' };
@@ -185,7 +185,7 @@ describe('refused is', () => {
     await refused(token, 'invalid_key');
   });
 
-  test('what the provider signed for something else', async () => {
+  test('refuses a token that the provider signed for another purpose', async () => {
     const { jti: _jti, ...withoutJti } = claims;
     const { events: _events, ...idToken } = claims;
     for (const each of [
@@ -201,7 +201,7 @@ describe('refused is', () => {
     }
   });
 
-  test('an extension of signing that nobody knows here', async () => {
+  test('refuses an unknown critical header', async () => {
     const header = { alg: 'RS256', kid: signer.kid, crit: ['exp'], exp: 1 };
     const token = new SignJWT(claims).setProtectedHeader(header);
     await refused(
@@ -211,7 +211,7 @@ describe('refused is', () => {
   });
 });
 
-test('a flood of keys that do not exist asks the provider twice, however many come', async () => {
+test('requests the keys twice during a flood of unknown keys', async () => {
   let now = 0;
   const { configurationUrl } = provider;
   trust = { ...trust, keys: new ProviderKeys({ configurationUrl, now: () => (now += 1) }) };

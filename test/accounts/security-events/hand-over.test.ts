@@ -46,7 +46,7 @@ beforeEach(async () => {
 });
 afterEach(() => queryRows(database.ownerUrl, 'DELETE FROM risc_events'));
 
-/** Has it received by a process that is gone right after its answer. @returns the row's id. */
+/** Receives an event in a process that ends right after its response. @returns the row's id. */
 async function receive(): Promise<string> {
   const process = new Database(database.url, { maxConnections: 1 });
   const { configurationUrl, issuer } = provider;
@@ -66,7 +66,7 @@ const makeDue = () => queryRows(database.ownerUrl, 'UPDATE risc_events SET due_a
 const isSignedIn = async () =>
   (await database.db.asUser(userId).query('SELECT FROM sessions')).length > 0;
 
-/** A worker that applies, and as long as it runs. */
+/** Runs a worker that applies events until the work is done. */
 async function withWorker(work: () => Promise<void>): Promise<void> {
   const { connection, namespace } = temporal;
   const worker = await Worker.create({
@@ -79,7 +79,7 @@ async function withWorker(work: () => Promise<void>): Promise<void> {
   await worker.runUntil(work);
 }
 
-test('what was received before every process died is applied when they are back', async () => {
+test('applies an event that was received before every process died', async () => {
   const id = await receive();
   const { client } = temporal;
   await withWorker(async () => {
@@ -94,7 +94,7 @@ test('what was received before every process died is applied when they are back'
   });
 });
 
-test('a run that was ended before it was done is made up for, and one under way is not doubled', async () => {
+test('restarts a terminated run, and starts no second run while one is in flight', async () => {
   const id = await receive();
   const handOverEvents = () => handOver(database.db, securityEvents(runs));
   await handOverEvents();

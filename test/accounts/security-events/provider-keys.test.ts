@@ -13,7 +13,7 @@ let provider: KeysServer;
 let first: EventSigner;
 let second: EventSigner;
 let keys: ProviderKeys;
-/** Milliseconds of the clock by which keys are kept. */
+/** Milliseconds of the clock that the key cache uses. */
 let now: number;
 
 beforeAll(async () => {
@@ -30,14 +30,14 @@ beforeEach(() => {
   keys = keysOf(provider.configurationUrl);
 });
 
-// The clock goes on with each look at it, as it does.
+// The clock advances with each reading, like a real clock.
 const keysOf = (configurationUrl: string) =>
   new ProviderKeys({ configurationUrl, now: () => (now += 0.001) });
 const keyOf = ({ alg, kid }: Pick<EventSigner, 'alg' | 'kid'>) => keys.keyOf({ alg, kid });
 const unknown = { alg: 'RS256', kid: 'nobody' } as const;
 
-describe('the keys', () => {
-  test('are asked for once in 24 hours, however many need them', async () => {
+describe('cached provider keys', () => {
+  test('requests the keys once in 24 hours, however many callers need them', async () => {
     await Promise.all(Array.from({ length: 50 }, () => keyOf(first)));
     now += 23 * HOUR_MS;
     await keyOf(first);
@@ -47,7 +47,7 @@ describe('the keys', () => {
     expect(timesAsked(provider)).toBe(2);
   });
 
-  test('that the provider has changed to are found, and those that it has given up are not', async () => {
+  test('finds new keys of the provider and drops removed keys', async () => {
     await keyOf(first);
     provider.signers = [second];
     await expect(keyOf(second)).resolves.toBeDefined();
@@ -55,7 +55,7 @@ describe('the keys', () => {
     expect(timesAsked(provider)).toBe(2);
   });
 
-  test('that nobody has are asked for every 30 s at most', async () => {
+  test('requests the keys for an unknown key id at most every 30 s', async () => {
     await expect(keyOf(unknown)).rejects.toThrow(UnknownKeyError);
     expect(timesAsked(provider)).toBe(1);
     for (let asked = 2; asked < 5; asked++) {
@@ -68,13 +68,13 @@ describe('the keys', () => {
     }
   });
 
-  test('are kept while the provider is away, until they are too old', async () => {
+  test('keeps the keys while the provider is unavailable, until they are too old', async () => {
     await keyOf(first);
     await provider.stop();
     try {
       await expect(keyOf(first)).resolves.toBeDefined();
       await expect(keyOf(second)).rejects.toThrow(KeysUnavailableError);
-      // What could not be asked may be the very key, so nobody is told that there is none.
+      // An unknown key may be among the keys that cannot be fetched, so its status stays open.
       await expect(keyOf(second)).rejects.toThrow(KeysUnavailableError);
       now += 24 * HOUR_MS;
       await expect(keyOf(first)).rejects.toThrow(KeysUnavailableError);
@@ -87,7 +87,7 @@ describe('the keys', () => {
     await expect(keyOf(second)).resolves.toBeDefined();
   });
 
-  test('that cannot be had are not asked for again by everybody who comes', async () => {
+  test('backs off after a failed request for keys, however many callers come', async () => {
     provider.instead = (_, response) => response.writeHead(503).end();
     for (let asked = 1; asked < 4; asked++) {
       const all = Array.from({ length: 20 }, () => expect(keyOf(first)).rejects.toThrow());
@@ -107,19 +107,19 @@ describe('the keys', () => {
     ['has something else for keys', '{"keys": [1]}'],
     ['has too many of them', JSON.stringify({ keys: Array.from({ length: 101 }, () => ({})) })],
     ['is too long', JSON.stringify({ keys: [], more: 'x'.repeat(300_000) })],
-  ])('are not taken from an answer that %s', async (_, answer) => {
+  ])('takes no keys from a response that %s', async (_, answer) => {
     provider.instead = (_request, response) => response.end(answer);
     await expect(keyOf(first)).rejects.toThrow(KeysUnavailableError);
   });
 
-  test('of which two have the same id are none', async () => {
+  test('uses none of two keys with the same id', async () => {
     provider.signers = [first, await EventSigner.create('RS256', first.kid)];
     await expect(keyOf(first)).rejects.toThrow(UnknownKeyError);
   });
 });
 
-describe('where keys are asked for', { tags: 'attack' }, () => {
-  test('no redirect is followed', async () => {
+describe('requests for keys', { tags: 'attack' }, () => {
+  test('follows no redirect for the keys', async () => {
     let followed = 0;
     provider.instead = ({ url }, response) => {
       if (url?.includes('elsewhere')) followed++;
@@ -132,7 +132,7 @@ describe('where keys are asked for', { tags: 'attack' }, () => {
     ]);
   });
 
-  test('no answer is waited for endlessly', async () => {
+  test('limits the wait for the keys', async () => {
     provider.instead = (_, response) => void response.writeHead(200).write('{');
     keys = new ProviderKeys({ configurationUrl: provider.configurationUrl, timeoutMs: 50 });
     await expect(keyOf(first)).rejects.toThrow(KeysUnavailableError);

@@ -17,10 +17,10 @@ const LEGACY_PATH = '/api/auth/google/risc';
 
 let database: TestDatabase;
 let provider: KeysServer;
-/** Two processes that answer. */
+/** Two serving processes. */
 let first: Listening;
 let second: Listening;
-/** One that knows no identity provider. */
+/** A process without an identity provider. */
 let unconfigured: Listening;
 const cleanups: (() => Promise<unknown>)[] = [];
 
@@ -57,8 +57,8 @@ const rows = () => queryRows(database.ownerUrl, 'SELECT * FROM risc_events ORDER
 const send = (token: string, { path = PATH, to = first, type = 'application/secevent+jwt' } = {}) =>
   call(to.url, 'POST', path, { body: token, headers: { 'content-type': type } });
 
-describe('a security event', () => {
-  test('is answered with 202 and nothing else, and written down by then', async () => {
+describe('received security events', () => {
+  test('answers 202 without a body after recording the event', async () => {
     const claims = claimsOf(provider, 'sessions-revoked', { sub: '1', email: 'ada@example.com' });
     const [signer] = provider.signers as [EventSigner];
     const token = await signer.sign({ ...claims, iat: 1_508_184_845 });
@@ -81,14 +81,14 @@ describe('a security event', () => {
   });
 
   test.each(['application/json', 'text/plain; charset=utf-8', 'application/x-www-form-urlencoded'])(
-    'comes as any content, such as %s',
+    'accepts an event with any content type, such as %s',
     async (type) => {
       const token = await tokenOf(provider, 'verification', { sub: '1' });
       expect((await send(`\n${token}\r\n`, { type })).status).toBe(202);
     },
   );
 
-  test('of which the time lies ahead has happened now', async () => {
+  test('treats an event with a future time as happening now', async () => {
     const [signer] = provider.signers as [EventSigner];
     const claims = { ...claimsOf(provider, 'verification', { sub: '1' }), iat: 4_000_000_000 };
     await send(await signer.sign(claims));
@@ -96,7 +96,7 @@ describe('a security event', () => {
     expect(Number(row?.happened_at)).toBeLessThanOrEqual(Date.now());
   });
 
-  test('that comes again, also to the receiver of old, is acknowledged and nothing more', async () => {
+  test('acknowledges a repeated event without effect, at the legacy receiver too', async () => {
     const token = await tokenOf(provider, 'sessions-revoked', { sub: '1' });
     await send(token);
     await queryRows(database.ownerUrl, `UPDATE risc_events SET applied_at = now(), events = '[]'`);
@@ -106,7 +106,7 @@ describe('a security event', () => {
     expect(await rows()).toEqual(before);
   });
 
-  test('that comes fifty times at once, to two processes, is one', async () => {
+  test('records one event for fifty concurrent deliveries to two processes', async () => {
     const token = await tokenOf(provider, 'sessions-revoked', { sub: '1' });
     const sent = Array.from({ length: 50 }, (_, n) => send(token, { to: n % 2 ? first : second }));
     const statuses = (await Promise.all(sent)).map(({ status }) => status);
@@ -114,7 +114,7 @@ describe('a security event', () => {
     expect(await rows()).toHaveLength(1);
   });
 
-  test('at the receiver of old is about whom its address names', async () => {
+  test('matches an event at the legacy receiver by its email address', async () => {
     const token = await tokenOf(provider, 'sessions-revoked', { email: 'ada@example.com' });
     const { status, text } = await send(token, { path: LEGACY_PATH });
     expect([status, text]).toEqual([202, '']);
@@ -122,36 +122,39 @@ describe('a security event', () => {
   });
 });
 
-describe('what is refused', { tags: 'attack' }, () => {
-  test.each([PATH, LEGACY_PATH])('at %s leaves nothing, and says why', async (path) => {
-    const forger = await EventSigner.create();
-    const claims = claimsOf(provider, 'sessions-revoked', { sub: '1' });
-    const [signer] = provider.signers as [EventSigner];
-    const { jti: _jti, ...unnamed } = claims;
-    for (const [token, err] of [
-      ['', 'invalid_request'],
-      ['{"sub": "1"}', 'invalid_request'],
-      ['\xff\xfe', 'invalid_request'],
-      [await signer.sign(unnamed), 'invalid_request'],
-      [await signer.sign({ ...claims, iss: 'https://evil.example.com' }), 'invalid_issuer'],
-      [await signer.sign({ ...claims, aud: 'somebody else' }), 'invalid_audience'],
-      [await forger.sign(claims), 'invalid_key'],
-      [`${(await signer.sign(claims)).slice(0, -8)}AAAAAAAA`, 'authentication_failed'],
-    ] as const) {
-      const { status, body } = await send(token, { path });
-      expect([status, body]).toEqual([400, { error: expect.any(String), err }]);
-    }
-    expect(await rows()).toEqual([]);
-  });
+describe('refused deliveries', { tags: 'attack' }, () => {
+  test.each([PATH, LEGACY_PATH])(
+    'stores nothing at %s for a refused token, and answers with the reason',
+    async (path) => {
+      const forger = await EventSigner.create();
+      const claims = claimsOf(provider, 'sessions-revoked', { sub: '1' });
+      const [signer] = provider.signers as [EventSigner];
+      const { jti: _jti, ...unnamed } = claims;
+      for (const [token, err] of [
+        ['', 'invalid_request'],
+        ['{"sub": "1"}', 'invalid_request'],
+        ['\xff\xfe', 'invalid_request'],
+        [await signer.sign(unnamed), 'invalid_request'],
+        [await signer.sign({ ...claims, iss: 'https://evil.example.com' }), 'invalid_issuer'],
+        [await signer.sign({ ...claims, aud: 'somebody else' }), 'invalid_audience'],
+        [await forger.sign(claims), 'invalid_key'],
+        [`${(await signer.sign(claims)).slice(0, -8)}AAAAAAAA`, 'authentication_failed'],
+      ] as const) {
+        const { status, body } = await send(token, { path });
+        expect([status, body]).toEqual([400, { error: expect.any(String), err }]);
+      }
+      expect(await rows()).toEqual([]);
+    },
+  );
 
-  test('has more than 64 KiB, whatever it is', async () => {
+  test('refuses a body over 64 KiB, whatever it contains', async () => {
     expect((await send('x'.repeat(64 * 1024))).status).toBe(400);
     expect((await send('x'.repeat(64 * 1024 + 1))).status).toBe(413);
   });
 });
 
-describe('the sender comes again', () => {
-  test('when the keys cannot be had', async () => {
+describe('deliveries that the sender retries', () => {
+  test('answers 500 when the keys are unavailable, so that the sender retries', async () => {
     const away = await keysServer();
     const env = { ...environmentOf(provider), IDP_RISC_CONFIGURATION_URL: away.configurationUrl };
     await away.stop();
@@ -161,7 +164,7 @@ describe('the sender comes again', () => {
       const token = await tokenOf(provider, 'verification', { sub: randomUUID() });
       const { status, body } = await send(token, { to: web });
       expect([status, body.err]).toEqual([500, undefined]);
-      // What the provider cannot have sent needs no keys.
+      // A body that cannot come from the provider is refused without keys.
       expect((await send('x', { to: web })).status).toBe(400);
     } finally {
       await web.close();
@@ -169,7 +172,7 @@ describe('the sender comes again', () => {
     }
   });
 
-  test('when there is no identity provider', async () => {
+  test('answers 503 without an identity provider, so that the sender retries', async () => {
     const token = await tokenOf(provider, 'verification', { sub: '1' });
     for (const path of [PATH, LEGACY_PATH]) {
       expect((await send(token, { path, to: unconfigured })).status).toBe(503);
@@ -177,7 +180,7 @@ describe('the sender comes again', () => {
   });
 });
 
-test('the receiver says where it is, and what it takes', async () => {
+test('describes its address and the accepted events', async () => {
   const { status, body } = await call(first.url, 'GET', PATH);
   expect([status, body]).toEqual([
     200,

@@ -8,19 +8,19 @@ import {
 
 export const CLIENT_ID = '1234.apps.example.com';
 
-/** The identity provider as far as security events go: its configuration and its keys. */
+/** An identity provider reduced to its configuration and keys for security events. */
 export interface KeysServer {
   readonly issuer: string;
   readonly configurationUrl: string;
-  /** Whose keys are published. */
+  /** Signers whose keys are published. */
   signers: EventSigner[];
-  /** Answers in the place of the keys. */
+  /** Handler that answers instead of the published keys, if set. */
   instead: RequestListener | undefined;
-  /** Paths that were asked for. */
+  /** Paths of the requests so far. */
   readonly asked: string[];
-  /** Stops answering, as a server that is down. */
+  /** Stops answering, like a server that is down. */
   stop(): Promise<void>;
-  /** Answers again, under the same address. */
+  /** Answers again under the same address. */
   start(): Promise<void>;
 }
 
@@ -65,18 +65,18 @@ export async function keysServer(): Promise<KeysServer> {
   return provider;
 }
 
-/** How often the provider was asked for keys. */
+/** Counts the requests for keys. */
 export const timesAsked = ({ asked }: KeysServer): number =>
   asked.filter((path) => path === KEYS).length;
 
-/** The environment of a platform that believes the provider. */
+/** Returns the environment of a platform that trusts the provider. */
 export const environmentOf = ({ configurationUrl, issuer }: KeysServer) => ({
   IDP_ISSUER_URL: issuer,
   IDP_CLIENT_ID: CLIENT_ID,
   IDP_RISC_CONFIGURATION_URL: configurationUrl,
 });
 
-/** What the provider says of somebody. */
+/** Returns the claims of an event about a subject. */
 export function claimsOf(
   { issuer }: Pick<KeysServer, 'issuer'>,
   type: Parameters<typeof eventClaims>[0]['type'],
@@ -86,7 +86,7 @@ export function claimsOf(
   return eventClaims({ issuer, audience: CLIENT_ID, type, subject, ...(more && { more }) });
 }
 
-/** The same as a token that is signed by the provider's first key. */
+/** Returns a token with such claims, signed with the provider's first key. */
 export async function tokenOf(
   provider: KeysServer,
   ...of: Parameters<typeof claimsOf> extends [unknown, ...infer Rest] ? Rest : never

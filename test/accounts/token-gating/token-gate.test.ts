@@ -13,7 +13,7 @@ afterAll(() => chain?.close());
 
 const newAddress = () => privateKeyToAddress(generatePrivateKey()).toLowerCase() as `0x${string}`;
 
-/** As a process has it that has asked nothing yet. */
+/** A gate without cached answers. */
 const gateOf = (changes: Partial<Token> = {}) =>
   new TokenGate({
     platformToken: {
@@ -26,8 +26,8 @@ const gateOf = (changes: Partial<Token> = {}) =>
   });
 type Token = NonNullable<ConstructorParameters<typeof TokenGate>[0]['platformToken']>;
 
-describe('the gate', () => {
-  test('lets in who holds as much as it asks for, to the last unit', async () => {
+describe('token gate', () => {
+  test('admits holders of at least the required amount, exact to the last unit', async () => {
     const [enough, tooLittle] = [newAddress(), newAddress()];
     await chain.pay(enough, 1_500_000n);
     await chain.pay(tooLittle, 1_499_999n);
@@ -40,7 +40,7 @@ describe('the gate', () => {
     expect(gate.terms).toEqual({ token: PATH_USD, chainId: CHAIN_ID, threshold: '1.5' });
   });
 
-  test('asks the chain again when what it knows is old', async () => {
+  test('queries the chain again when the cached balance has expired', async () => {
     const address = newAddress();
     expect(await gateOf().holdingsOf([address])).toMatchObject([{ holds: false }]);
     await chain.pay(address, 2_000_000n);
@@ -51,16 +51,16 @@ describe('the gate', () => {
     ['no node is known', () => ({ rpcUrl: undefined })],
     ['no node answers', () => ({ rpcUrl: 'http://127.0.0.1:1' })],
     ['the node is of another chain', () => ({ chainId: 1 })],
-    ['nothing is at the address', () => ({ address: newAddress() })],
+    ['no contract is at the address', () => ({ address: newAddress() })],
     [
-      'what is there is no token',
+      'the contract is not a token',
       () => ({ address: `0x4e59b44847b379578588920ca78fbf26c0b4956c` }),
     ],
   ])('is closed while %s', async (_, changes) => {
     await expect(gateOf(changes()).holdingsOf([newAddress()])).rejects.toThrow(ChainAwayError);
   });
 
-  test('is not there without a token', async () => {
+  test('is not available if no token is configured', async () => {
     const gate = new TokenGate({ platformToken: undefined });
     await expect(gate.holdingsOf([newAddress()])).rejects.toThrow(NoTokenError);
   });

@@ -375,7 +375,7 @@ describe('clone that waits for its payment', () => {
       expect((await goOn(id)).state).toBe('over');
       expect(await operationsOf(id)).toEqual([]);
     }
-    expect((await agentOf(ids[0]))?.status_reason).toContain('is removed');
+    expect((await agentOf(ids[0]))?.status_reason).toContain('has been removed');
     expect((await desk.clone(user, removed)).body.code).toBe('PAYMENT_USED');
   });
 });

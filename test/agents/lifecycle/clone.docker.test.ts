@@ -50,7 +50,7 @@ test("a clone starts with its running parent's memory but without the parent's s
   const parent = await platform.runningAgent(ada, { config });
   await write(parent, 'memory', 'all that it knew');
   await write(parent, '.openclaw/workspace/notes.md', 'notes');
-  await write(parent, '.openclaw/agents/main/sessions/one.jsonl', 'what was said');
+  await write(parent, '.openclaw/agents/main/sessions/one.jsonl', 'a conversation');
   await write(parent, '.openclaw/credentials/oauth.json', 'a credential');
   const before = await platform.docker.getContainer(containerName(parent)).inspect();
 

@@ -122,7 +122,8 @@ describe('permanently lost host', () => {
     const asked = await operator('DELETE', '/api/hosts/gone');
     expect(asked.status).toBe(409);
     expect(asked.body).toMatchObject({
-      error: 'With host gone the memories of 1 agents are lost for good: repeat with ?confirm=gone',
+      error:
+        'Removing host gone destroys the memories of 1 agents for good (repeat with ?confirm=gone to confirm)',
       lost: { agents: 1, archives: 0, operations: 1 },
     });
     expect((await operator('DELETE', '/api/hosts/gone?confirm=here')).status).toBe(409);

@@ -52,7 +52,7 @@ const SECRET_NAME = 'the secret project';
 const SECRET_KEY_NAME = 'key to the secret project';
 const SECRET_IDENTITY = 'login of the secret project';
 const SECRET_MESSAGE = 'a secret question';
-const SECRET_SPLIT = 'who is paid for the secret project';
+const SECRET_SPLIT = 'split of the secret project';
 const SECRET_CREDENTIAL = { name: 'SECRET_PROJECT_TOKEN', value: 'token of the secret project' };
 
 beforeAll(async () => {

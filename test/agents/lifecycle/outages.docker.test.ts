@@ -199,7 +199,7 @@ describe('agents without a worker', () => {
 });
 
 describe('agents without Temporal', () => {
-  test('an agent is created all the same, and comes up when the worker takes it up', async () => {
+  test('without Temporal an agent is created, and it starts once the worker resumes the request', async () => {
     const on = await start({ dead: ['temporal'] });
     const user = await on.signUp('solo');
     const made = await on.web(user, 'POST', '/api/agents/provision', AGENT);
@@ -209,14 +209,14 @@ describe('agents without Temporal', () => {
     await on.becomes(made.body.agent.id, 'active');
   });
 
-  test('an agent comes up also when another request reaches its supervisor before', async () => {
+  test('an agent starts even if a later request reaches its supervisor first', async () => {
     const on = await start({ dead: ['temporal'] });
     const user = await on.signUp('solo');
     const made = await on.web(user, 'POST', '/api/agents/provision', AGENT);
     const { id } = made.body.agent;
     const tenant = on.db.asUser(user.id);
     const agent = await getAgent(tenant, id);
-    // As when Temporal is back, and the owner's next PUT is quicker than the worker.
+    // Simulates Temporal's return when the owner's next PUT is faster than the worker.
     const put = { id: randomUUID(), kind: 'configure', by: BY } as const;
     const { requestedAt } = await requestOperation(tenant, agent, put);
     await on.supervisors.request(supervisedOf(agent), put.kind, put.id, requestedAt);
@@ -229,7 +229,7 @@ describe('agents without Temporal', () => {
     ]);
   });
 
-  test('a lifecycle request is a 503 and is forgotten, a deletion is carried out later', async () => {
+  test('without Temporal a lifecycle request is a 503 and is dropped, and a deletion runs later', async () => {
     const on = await start({ dead: ['temporal'] });
     const user = await on.signUp('solo');
     const id = await agentOf(on, user.id);
@@ -262,7 +262,7 @@ describe('agents without Temporal', () => {
   });
 });
 
-test('without the backend the web API answers 502, and what it reads itself as always', async () => {
+test('without the backend the web API answers 502, and its own reads still work', async () => {
   const on = await start({ workers: false, dead: ['backend'] });
   const user = await on.signUp('solo');
   const id = await agentOf(on, user.id);

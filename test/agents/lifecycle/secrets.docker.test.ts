@@ -11,7 +11,7 @@ import { workerLog } from '../../support/temporal.js';
 let platform: TestPlatform;
 let ada: TestUser;
 let agentId: string;
-/** By what each is. */
+/** The secrets to search for, by name. */
 let secrets: Record<string, string>;
 let aiStatusAfterwards: number[];
 
@@ -38,7 +38,7 @@ beforeAll(async () => {
     ['POST', `${at}/start?wait=60`, undefined],
     ['POST', '/api/chat', { agentId: 'nobody', message: 'hello' }],
   ] as const) {
-    // A configuration that is still being applied lets nothing else in.
+    // Retries while the previous configuration is still being applied.
     await until(async () => {
       const { status } = await platform.web(ada, method, path, { body });
       return status !== 409;
@@ -67,34 +67,34 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.close());
 
-/** Names of the secrets that stand in a text. */
+/** Returns the names of the secrets that a text contains. */
 const leakedIn = (text: string) =>
   Object.entries(secrets).flatMap(([name, secret]) => (text.includes(secret) ? [name] : []));
 
-test('the secrets that this looks for are there', () => {
+test('control: every secret to search for is set', () => {
   expect(Object.values(secrets).every((secret) => secret.length >= 16)).toBe(true);
 });
 
-test("an agent's tokens die with it", () => {
+test("an agent's tokens are invalid after its removal", () => {
   expect(aiStatusAfterwards).toEqual([401, 401]);
 });
 
-test('no secret is in the history of a workflow', async () => {
+test('no workflow history contains a secret', async () => {
   await until(async () => {
     const { runs, texts } = await textsOfHistories(platform.temporal.client);
     expect(leakedIn(texts.join('\n'))).toEqual([]);
-    // The list is a moment behind.
+    // Temporal's list of workflows lags slightly.
     return runs >= 2 && texts.some((text) => text.includes(agentId));
   });
 });
 
-test('no secret is in the log of a listener or a worker', () => {
+test('no log of a listener or worker contains a secret', () => {
   expect(platform.logged.length).toBeGreaterThan(10);
   expect(leakedIn(platform.logged.join('\n'))).toEqual([]);
   expect(leakedIn(workerLog.join('\n'))).toEqual([]);
 });
 
-test('no secret is in the audit log, which names what was done', async () => {
+test('the audit log records the actions and contains no secret', async () => {
   const entries = await platform.db
     .asPlatform()
     .query<{ action: string; subject: string; actor: string }>(
@@ -116,7 +116,7 @@ test('no secret is in the audit log, which names what was done', async () => {
   expect(ofAgent.every(({ subject, actor }) => subject === agentId && actor === ada.id)).toBe(true);
 });
 
-test('no secret is in the database in the clear', async () => {
+test('the database contains no secret in the clear', async () => {
   const rows: unknown[] = [];
   for (const { name } of TABLES) {
     if (name === 'audit_log') continue;

@@ -8,7 +8,7 @@ import { testPlatform, type TestPlatform, type TestUser } from '../../support/pl
 
 let platform: TestPlatform;
 let ada: TestUser;
-/** Versions of the tests' image: one that is as good, one that ends as it starts. */
+/** Versions of the test image: a working one, and one that exits at its start. */
 let good: string;
 let broken: string;
 
@@ -37,7 +37,7 @@ const archivesOf = async (id: string) =>
 const remember = (id: string, what: string) => writeMemory(platform.docker, id, 'memory', what);
 const recall = (id: string) => readMemory(platform.docker, id, 'memory');
 
-/** Of each kind of thing in Docker, how many the agent has. */
+/** Counts the agent's Docker resources by kind. */
 async function holdings(id: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const name of await platform.resourcesOf(id)) {
@@ -55,7 +55,7 @@ async function deleteWholly(id: string): Promise<void> {
 }
 
 describe('an update', () => {
-  test('brings the new version, and keeps the memory', async () => {
+  test('an update runs the new version and keeps the memory', async () => {
     const id = await platform.runningAgent(ada);
     await remember(id, 'before the update');
     const answer = await act(id, 'update', { version: good });
@@ -68,7 +68,7 @@ describe('an update', () => {
     });
     expect(await holdings(id)).toEqual(ONE_OF_EACH);
 
-    // Without a version it is what new agents run.
+    // Without a version the update uses the one that new agents run.
     const back = await platform.web(ada, 'POST', `/api/agents/${id}/update?wait=60`);
     expect([back.status, back.body.status]).toEqual([202, 'succeeded']);
     expect(await shown(id)).toMatchObject({ openclawVersion: '0.0.0-test' });
@@ -76,7 +76,7 @@ describe('an update', () => {
     await deleteWholly(id);
   });
 
-  test('to a version that does not come up is rolled back by itself', async () => {
+  test('an update to a version that does not start is rolled back', async () => {
     const id = await platform.runningAgent(ada);
     await remember(id, 'before the update');
     const before = await platform.containers.inspect(id);
@@ -97,7 +97,7 @@ describe('an update', () => {
     await deleteWholly(id);
   });
 
-  test('to a version that failed before is made only when it is named', async () => {
+  test('a version that failed before is installed only if requested by name', async () => {
     const id = await platform.runningAgent(ada);
     expect((await act(id, 'update', { version: good })).body.status).toBe('succeeded');
     const usual = platform.settings.agents.runtimeImage ?? '';
@@ -113,7 +113,7 @@ describe('an update', () => {
     await deleteWholly(id);
   });
 
-  test('that brings nothing new, or cannot be had, leaves the container as it runs', async () => {
+  test('an update to the current or an unavailable version leaves the container unchanged', async () => {
     const id = await platform.runningAgent(ada);
     const before = await platform.containers.inspect(id);
     expect((await act(id, 'update')).body.status).toBe('succeeded');
@@ -129,28 +129,32 @@ describe('an update', () => {
     await deleteWholly(id);
   });
 
-  test('is to a version that the operator allows, or refused', { tags: 'attack' }, async () => {
-    const id = await platform.runningAgent(ada);
-    const operations = async () =>
-      (await platform.web(ada, 'GET', `/api/agents/${id}/operations`)).body.operations.length;
-    const before = await operations();
-    for (const version of ['latest', `${good}x`, '2020.1.1', 'constructor']) {
-      for (const listener of ['web', 'backend'] as const) {
-        const path = `/api/agents/${id}/update`;
-        const refused = await platform[listener](ada, 'POST', path, { body: { version } });
-        expect([refused.status, refused.body.error]).toEqual([
-          400,
-          expect.stringMatching(/^version must be one of those that agents may run: 2.*, gone$/),
-        ]);
+  test(
+    'refuses an update to a version that the operator does not allow',
+    { tags: 'attack' },
+    async () => {
+      const id = await platform.runningAgent(ada);
+      const operations = async () =>
+        (await platform.web(ada, 'GET', `/api/agents/${id}/operations`)).body.operations.length;
+      const before = await operations();
+      for (const version of ['latest', `${good}x`, '2020.1.1', 'constructor']) {
+        for (const listener of ['web', 'backend'] as const) {
+          const path = `/api/agents/${id}/update`;
+          const refused = await platform[listener](ada, 'POST', path, { body: { version } });
+          expect([refused.status, refused.body.error]).toEqual([
+            400,
+            expect.stringMatching(/^version must be one of those that agents may run: 2.*, gone$/),
+          ]);
+        }
       }
-    }
-    expect(await operations()).toBe(before);
-    await deleteWholly(id);
-  });
+      expect(await operations()).toBe(before);
+      await deleteWholly(id);
+    },
+  );
 
-  test('asked for twice is one, and another one meanwhile is refused', async () => {
+  test('a repeated update request returns the running one, and a different update is refused', async () => {
     const id = await platform.runningAgent(ada);
-    // Keeps its stop from ending for four seconds.
+    // Delays the container's stop by four seconds.
     await platform.tellAgent(id, { stopDelayMs: 4_000 });
     const ask = (version: string) =>
       platform.backend(ada, 'POST', `/api/agents/${id}/update`, { body: { version } });
@@ -166,7 +170,7 @@ describe('an update', () => {
     await deleteWholly(id);
   });
 
-  test('of a stopped agent takes effect when it starts', async () => {
+  test('an update of a stopped agent takes effect at its next start', async () => {
     const id = await platform.runningAgent(ada);
     await act(id, 'stop');
     expect((await act(id, 'update', { version: good })).body.status).toBe('succeeded');
@@ -178,8 +182,8 @@ describe('an update', () => {
   });
 });
 
-describe('a configuration', () => {
-  test('with which the agent does not come up is rolled back', async () => {
+describe('a new configuration', () => {
+  test('a configuration with which the agent does not start is rolled back', async () => {
     const id = await platform.runningAgent(ada, { config: { note: 'mine' } });
     await remember(id, 'kept');
     const { plan, aiProvider } = await shown(id);
@@ -211,8 +215,8 @@ describe('a configuration', () => {
   });
 });
 
-describe('a memory', () => {
-  test('that is reset is archived, and comes back when it is restored', async () => {
+describe("an agent's memory", () => {
+  test('resetting the memory archives it, and restoring the archive brings it back', async () => {
     const id = await platform.runningAgent(ada);
     await remember(id, 'first life');
     expect((await act(id, 'reset-memory')).body.status).toBe('succeeded');
@@ -240,7 +244,7 @@ describe('a memory', () => {
     await deleteWholly(id);
   });
 
-  test('is archived five times at most, also of a stopped agent', async () => {
+  test('keeps five archives at most, also for a stopped agent', async () => {
     const id = await platform.runningAgent(ada);
     await act(id, 'stop');
     for (let time = 1; time <= 6; time++) {
@@ -253,7 +257,7 @@ describe('a memory', () => {
     await deleteWholly(id);
   });
 
-  test('is restored from an archive of this agent alone', async () => {
+  test("restores only the agent's own archives", async () => {
     const id = await platform.runningAgent(ada);
     const unknown = await platform.web(ada, 'POST', `/api/agents/${id}/restore`, {
       body: { archiveId: 'none' },

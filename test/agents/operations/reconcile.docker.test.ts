@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => on?.close());
 
-/** Network and volume as an agent has them. */
+/** Creates an agent's network, volume and container without a workflow. */
 async function leave(agentId: string): Promise<void> {
   const place = { port: await freePort(), subnet: freeSubnet(), env: {}, secrets: {}, files: {} };
   const spec = { agentId, userId: user.id, image: on.settings.agents.runtimeImage ?? '', ...place };
@@ -45,7 +45,7 @@ async function removedAgent(): Promise<string> {
   return id;
 }
 
-test('what a failed provisioning could not undo is found, and undone', async () => {
+test('finds and completes the rollback of a failed provisioning', async () => {
   const { host } = on.settings.agents;
   const id = randomUUID();
   const row = { id, userId: user.id, name: id, subdomain: id, host, status: 'error' } as const;
@@ -63,19 +63,19 @@ test('what a failed provisioning could not undo is found, and undone', async () 
     return undefined;
   };
   const agent = await found();
-  if (!agent) throw new Error('it was not found');
+  if (!agent) throw new Error('the agent was not found');
   await on.supervisors.checkNow(supervisedOf(agent));
 
   await until(async () => (await found()) === undefined);
   const left = await on.db.asPlatform().transaction((db) => db.Agent.findByPk(id));
   expect(left).toMatchObject({ port: null, deletedAt: null });
-  // What the agent might remember stays for the next attempt.
+  // The volume stays for the next attempt, as it may hold the agent's memory.
   expect(await on.dockerHost.owners()).toContain(id);
   await on.docker.getVolume(containerName(id)).remove();
   expect((await on.backend(user, 'DELETE', `/api/agents/${id}`)).status).toBe(200);
 });
 
-test('what does not run as it should is found, and its supervisor told', async () => {
+test('finds agents that are not in their desired state and notifies their supervisors', async () => {
   const { host: agentHost } = on.settings.agents;
   const [fine, down, gone, looping, drifted, untold, stopped] = await Promise.all(
     Array.from({ length: 7 }, () => on.runningAgent(user)),
@@ -93,7 +93,7 @@ test('what does not run as it should is found, and its supervisor told', async (
     await on.asOwner(
       `UPDATE agents SET watchdog = '{"state": "crash_loop"}' WHERE id = '${looping}'`,
     );
-    // As a stop leaves it whose supervisor was ended, and of which the next one knew nothing.
+    // The state after a stop whose supervisor was terminated before it stored the result.
     await on.asOwner(
       `UPDATE agents SET status = 'error', watchdog = watchdog || '{"state": "degraded"}'
         WHERE id = '${untold}'`,
@@ -109,7 +109,7 @@ test('what does not run as it should is found, and its supervisor told', async (
   } finally {
     await on.startWorkers();
   }
-  // One that runs and should not is up to its supervisor, as everything is.
+  // A container that should not run is left to its agent's supervisor.
   await putSchedules(on.temporal.client, agentHost);
   const told = () => toldBySignal(on.temporal.client, drifted ?? '', 'checkNow');
   await until(async () => (await told()).length > 0);
@@ -119,7 +119,7 @@ test('what does not run as it should is found, and its supervisor told', async (
   await on.temporal.client.schedule.getHandle(reconcileHostId(agentHost)).delete();
 });
 
-test('what is left of removed agents goes in the second pass, and nothing else does', async () => {
+test('removes leftovers of removed agents in the second pass, and nothing else', async () => {
   const { client } = on.temporal;
   const { host: agentHost } = on.settings.agents;
   const [removed, unknown, running] = [
@@ -129,7 +129,7 @@ test('what is left of removed agents goes in the second pass, and nothing else d
   ];
   await leave(removed);
   await leave(unknown);
-  // Made by an operation of its own, and by one of a newer state of the database.
+  // A volume of a known operation, and one of an operation missing in the database.
   await on.asOwner(
     `INSERT INTO agent_volumes (name, agent_id, user_id, made_by, created_at)
      VALUES ('agent-${removed}', '${removed}', '${user.id}', 'test', now())`,
@@ -160,7 +160,7 @@ test('what is left of removed agents goes in the second pass, and nothing else d
     expect(first?.orphans).toContain(removed);
     expect(await on.resourcesOf(removed)).toHaveLength(4);
 
-    // Again, as the next worker does it: there is one schedule, and it passes now.
+    // The next worker puts the same schedule again, which starts a pass at once.
     await putSchedules(client, agentHost);
     await passes(2);
     expect(await on.resourcesOf(removed)).toEqual([`volume ${newer.volume}`]);
@@ -182,7 +182,7 @@ test('what is left of removed agents goes in the second pass, and nothing else d
   }
 });
 
-test('nothing is taken away of an agent that is there, or whose removal is under way', async () => {
+test('removes nothing of an existing agent or one whose removal is in progress', async () => {
   const reconciliation = new Reconciliation(on.db, on.dockerHost);
   const there = await on.runningAgent(user);
   expect(await reconciliation.removeLeftOver(there)).toBe(false);

@@ -17,11 +17,11 @@ import { freePort } from '../../../dev/ports.js';
 
 const SECOND = 1_000;
 
-/** A container that has run for so long, and what it does meanwhile. */
+/** A fake container that has run for a given time, with settable work. */
 class Starting {
   work: ContainerWork = { cpuMs: 0, bytes: 0 };
   asked = 0;
-  /** How often it was looked at. */
+  /** Number of inspections. */
   looks = 0;
   readonly #startedAt: string;
   status: ContainerState['status'] = 'running';
@@ -30,7 +30,7 @@ class Starting {
     this.#startedAt = new Date(Date.now() - runningMs).toISOString();
   }
 
-  // What is not asked for here is not there.
+  // Only the methods that the tests use.
   get containers(): AgentContainers {
     return {
       inspect: () => {
@@ -50,7 +50,7 @@ class Starting {
   }
 }
 
-describe('a container that does not answer', () => {
+describe('a container whose gateway does not answer', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['Date'] });
   });
@@ -60,7 +60,7 @@ describe('a container that does not answer', () => {
 
   const pass = (ms: number) => vi.setSystemTime(Date.now() + ms);
 
-  /** Whether it is taken for starting, every 5 s from its start on; ends with the first "no". */
+  /** Returns the seconds until the container no longer counts as starting, checked every 5 s. */
   async function startsFor(does: (starting: Starting) => void): Promise<number> {
     const starting = new Starting(0);
     const progress = new StartProgress(starting.containers);
@@ -71,11 +71,11 @@ describe('a container that does not answer', () => {
     }
   }
 
-  test('and does nothing is given 60 s', async () => {
+  test('an idle container counts as starting for 60 s', async () => {
     expect(await startsFor(() => undefined)).toBe(60);
   });
 
-  test('is given longer as long as it computes, and 5 minutes at most', async () => {
+  test('a container that uses the CPU counts as starting for up to 5 minutes', async () => {
     const computes = ({ work }: Starting, cpuMs: number) => ({
       ...work,
       cpuMs: work.cpuMs + cpuMs,
@@ -91,27 +91,27 @@ describe('a container that does not answer', () => {
     expect(stalls).toBeLessThanOrEqual(120);
   });
 
-  test('is given longer as long as it reads from disk', async () => {
+  test('a container that reads from disk counts as starting for up to 5 minutes', async () => {
     const reads = await startsFor((starting) => {
       starting.work = { ...starting.work, bytes: starting.work.bytes + 1024 * 1024 };
     });
     expect(reads).toBe(305);
   });
 
-  test('is not helped by what a health check takes', async () => {
+  test('the work of a health check does not count as progress', async () => {
     const checked = await startsFor((starting) => {
       starting.work = { cpuMs: starting.work.cpuMs + 30, bytes: starting.work.bytes + 2_000 };
     });
     expect(checked).toBe(60);
   });
 
-  test('and was started again begins anew', async () => {
+  test('a restarted container counts as starting from its new start', async () => {
     const progress = new StartProgress(new Starting(0).containers);
     expect(await progress.isStarting(new Starting(70 * SECOND).state)).toBe(false);
     expect(await progress.isStarting(new Starting(SECOND).state)).toBe(true);
   });
 
-  test('is asked about every few seconds only', async () => {
+  test("measures a starting container's work only every few seconds", async () => {
     const starting = new Starting(0);
     const progress = new StartProgress(starting.containers);
     for (let asked = 0; asked < 20; asked++) {
@@ -122,7 +122,7 @@ describe('a container that does not answer', () => {
   });
 });
 
-describe('a start', () => {
+describe('the start of a container', () => {
   let server: Server | undefined;
   afterEach(() => server?.close());
 
@@ -137,7 +137,7 @@ describe('a start', () => {
     await once(server.listen(port, '127.0.0.1'), 'listening');
   }
 
-  test('that takes longer than 60 s and makes progress is waited for, and no crash', async () => {
+  test('a start over 60 s that makes progress is waited for and is no crash', async () => {
     const port = await freePort();
     const slow = new Starting(70 * SECOND);
     slow.work = { cpuMs: 15 * SECOND, bytes: 0 };
@@ -150,7 +150,7 @@ describe('a start', () => {
     await ready;
   });
 
-  test('that hangs is given up after 60 s', async () => {
+  test('a hanging start fails after 60 s', async () => {
     const { containers } = new Starting(61 * SECOND);
     const progress = new StartProgress(containers);
     const port = await freePort();
@@ -159,7 +159,7 @@ describe('a start', () => {
     expect((await observeAgent({ containers, progress }, agentId, port)).health).toBe('unhealthy');
   });
 
-  test('uses its host as long as it does something, and until it is up or has ended', async () => {
+  test('a start holds its turn while it works, until it is ready or has ended', async () => {
     const idle = new Starting(10 * SECOND);
     const progress = new StartProgress(idle.containers);
     const port = await freePort();
@@ -173,14 +173,14 @@ describe('a start', () => {
     let isOver = false;
     const starting = waitWhileStarting(busy.containers, progress, agentId, gatewayAt(port));
     void starting.then(() => (isOver = true));
-    // So often that it has been seen at work.
+    // Enough inspections to observe that it works.
     await expect.poll(() => busy.looks).toBeGreaterThan(3);
     expect(isOver).toBe(false);
     await listen(port);
     await starting;
   });
 
-  test('does not use its host for longer than 60 s, whatever it does', async () => {
+  test('a start holds its turn for 60 s at most, even while it works', async () => {
     const busy = new Starting(SECOND);
     const progress = new StartProgress(busy.containers);
     vi.spyOn(progress, 'idleForMs').mockResolvedValue(0);

@@ -23,7 +23,7 @@ afterAll(() => on?.close());
 
 const agentOf = async (id: string) => (await on.web(user, 'GET', `/api/agents/${id}`)).body.agent;
 
-/** Waits until it was looked at that often since. */
+/** Waits until the agent has been observed this many more times. */
 async function lookedAt(id: string, times: number): Promise<void> {
   const seen = new Set<string>([(await agentOf(id)).observedAt]);
   await until(async () => {
@@ -32,8 +32,8 @@ async function lookedAt(id: string, times: number): Promise<void> {
   });
 }
 
-describe.concurrent('where repairs by itself are switched off, an agent', () => {
-  test('whose gateway says that it is not well is degraded until it is well again', async () => {
+describe.concurrent('with automatic repair off', () => {
+  test('an agent with an unhealthy gateway is degraded until it is healthy again', async () => {
     const id = await on.runningAgent(user);
     await on.tellAgent(id, { mode: 'unhealthy' });
     const change = await shown.change(id, ({ to }) => to === 'degraded');
@@ -56,7 +56,7 @@ describe.concurrent('where repairs by itself are switched off, an agent', () => 
     expect(await agentOf(id)).toMatchObject({ status: 'running', statusReason: null });
   });
 
-  test('whose gateway hangs is degraded until somebody restarts it', async () => {
+  test('an agent with a hanging gateway is degraded until a user restarts it', async () => {
     const id = await on.runningAgent(user);
     await on.tellAgent(id, { mode: 'hang' });
     expect(await shown.change(id, ({ to }) => to === 'degraded')).toMatchObject({
@@ -72,7 +72,7 @@ describe.concurrent('where repairs by itself are switched off, an agent', () => 
     ]);
   });
 
-  test('whose container is killed stays down until somebody starts it', async () => {
+  test('an agent whose container is killed stays stopped until a user starts it', async () => {
     const id = await on.runningAgent(user);
     const container = on.docker.getContainer(containerName(id));
     await container.kill();

@@ -24,7 +24,7 @@ beforeAll(async () => {
   stubs = await startChannelStubs();
   on = await testPlatform({
     env: {
-      // No check comes in time: a death is heard, or not found at all.
+      // No check runs during the test: only Docker's event can reveal that a container ended.
       WATCHDOG_CHECK_INTERVAL: '10m',
       TELEGRAM_BOT_TOKEN: BOT_TOKEN,
       TELEGRAM_ADMIN_CHAT_ID: CHAT_ID,
@@ -41,7 +41,7 @@ afterAll(async () => {
 
 const containerOf = (id: string) => on.docker.getContainer(containerName(id));
 
-/** More than the container may hold, in one request. */
+/** Allocates more memory than the container may use, in one request. */
 async function runOutOfMemory(id: string): Promise<void> {
   const MIB = 1024 * 1024;
   await containerOf(id).update({ Memory: 80 * MIB, MemorySwap: 80 * MIB });
@@ -52,8 +52,8 @@ async function runOutOfMemory(id: string): Promise<void> {
     duplex: 'half',
     signal: AbortSignal.timeout(20_000),
   }).then(
-    () => Promise.reject(new Error('the gateway has memory for more')),
-    () => undefined, // its end is also that of the connection
+    () => Promise.reject(new Error('the gateway answered although its memory should be exhausted')),
+    () => undefined, // the exit also ends the connection
   );
 }
 
@@ -88,16 +88,16 @@ const DEATHS = [
   },
 ] as const;
 
-describe.concurrent('a container', () => {
-  test('killed three times in the window is left alone until an operator repairs it', async () => {
+describe.concurrent('a supervised container', () => {
+  test('a container killed three times in the window stays stopped until an operator repairs it', async () => {
     const name = `looping ${randomUUID().slice(0, 8)}`;
     const id = await on.runningAgent(user, { name });
     for (let kill = 1; kill <= 3; kill++) {
-      // One in the middle of a check finds it degraded first.
+      // A kill during a check would first be observed as degraded.
       await firstCheckIsMade(on, id);
       await containerOf(id).kill();
       if (kill === 3) break;
-      // Does not count as an end to the crashes, and spares the repair's pauses.
+      // Skips the repair's back-off without resetting the crashes.
       await shown.becomes(id, 'repairing');
       await on.supervisors.dockerReturned(await supervised(id), { awayFrom: Date.now() });
       await shown.becomes(id, 'running');
@@ -126,7 +126,7 @@ describe.concurrent('a container', () => {
       }),
     });
 
-    // Neither a look nor the engine's return brings it back: an operator does.
+    // Neither a check nor Docker's return restarts it; only an operator does.
     await on.supervisors.checkNow(await supervised(id));
     await on.supervisors.dockerReturned(await supervised(id), { awayFrom: Date.now() });
     const repair = await on.backend(user, 'POST', `/api/agents/${id}/repair?wait=60`);
@@ -145,7 +145,7 @@ describe.concurrent('a container', () => {
     expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200);
   });
 
-  test('that runs though its agent is to be stopped is stopped by reconciliation', async () => {
+  test('reconciliation stops a container that runs although its agent should be stopped', async () => {
     const id = await on.runningAgent(user);
     await on.backend(user, 'POST', `/api/agents/${id}/stop?wait=60`);
     await containerOf(id).start();
@@ -158,7 +158,7 @@ describe.concurrent('a container', () => {
     });
   });
 
-  test('that an operation ends has not crashed', async () => {
+  test('a container that an operation ends does not count as crashed', async () => {
     const id = await on.runningAgent(user);
     for (const action of ['restart', 'stop', 'start', 'update', 'reset-memory', 'stop']) {
       const done = await on.backend(user, 'POST', `/api/agents/${id}/${action}?wait=60`);
@@ -179,7 +179,7 @@ describe.concurrent('a container', () => {
   });
 
   test.each(DEATHS.map((each) => [each.death, each] as const))(
-    'that %s has crashed, and is repaired by itself',
+    'a container that %s counts as crashed and is repaired automatically',
     async (_, each) => {
       const id = await on.runningAgent(user);
       const secrets = await readAgentTokens(on.db.asPlatform(), on.secrets, id);
@@ -189,7 +189,7 @@ describe.concurrent('a container', () => {
       await firstCheckIsMade(on, id);
       const before = Date.now();
       await each.bring(id);
-      // Its last lines follow what is known at once.
+      // The crash is recorded at once; its last log lines are added later.
       const crash = await shown.change(id, ({ crash }) => (crash?.lastLines.length ?? 0) > 0);
       expect(crash).toMatchObject({
         ...{ from: 'running', to: 'degraded', cause: each.cause, reason: each.reason },
@@ -225,7 +225,7 @@ describe.concurrent('a container', () => {
       for (const secret of secrets) {
         for (const answer of [text, operations.text]) expect(answer).not.toContain(secret);
       }
-      // Who repairs is the watchdog: nobody asked for it.
+      // The watchdog's repair is not an operation requested by a user.
       expect(
         operations.body.operations.map(({ operation }: { operation: string }) => operation),
       ).toEqual(['provision']);
@@ -233,7 +233,7 @@ describe.concurrent('a container', () => {
   );
 });
 
-/** Causes of what was meant to happen. */
+/** Causes of intended transitions. */
 const INTENDED: ReadonlySet<string> = new Set(['operation', 'healthy']);
 
 async function supervised(agentId: string) {

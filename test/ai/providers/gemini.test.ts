@@ -328,7 +328,7 @@ describe('stream', () => {
   });
 
   test.each([
-    ['an error', failing(503, 'UNAVAILABLE'), 'overloaded'],
+    ['error', failing(503, 'UNAVAILABLE'), 'overloaded'],
     ['an error in a list', `[${failing(429, 'RESOURCE_EXHAUSTED')}]`, 'rate_limited'],
     ['a call that went wrong', generated([], 'MALFORMED_FUNCTION_CALL'), 'garbage'],
     ['half an event', generated([], 'STOP').slice(0, -5), 'garbage'],

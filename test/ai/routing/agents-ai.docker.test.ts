@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterEach(() => platform.provider.behave());
 afterAll(() => platform?.close());
 
-/** An agent that was put down, and the token that its container will show. */
+/** Creates an agent without starting it and returns the token its container will use. */
 async function newAgent(body: object, owner = user) {
   const made = await platform.backend(owner, 'POST', '/api/deployments', {
     body: { name: `agent ${randomUUID()}`, ...body },
@@ -39,7 +39,7 @@ async function aiTokenOf(id: string): Promise<string> {
   for (const candidate of tokens) {
     if ((await ask('/v1/models', candidate)).status === 200) return candidate;
   }
-  throw new Error('no token of the agent opens the AI listener');
+  throw new Error("none of the agent's tokens is accepted by the AI listener");
 }
 
 const ask = (path: string, bearer: string | undefined, body?: unknown) =>
@@ -51,43 +51,51 @@ const ask = (path: string, bearer: string | undefined, body?: unknown) =>
 const HELLO = { model: 'auto', messages: [{ role: 'user', content: 'hello' }] };
 
 describe("the agents' AI listener", () => {
-  test('is for living agents alone', { tags: 'attack' }, async () => {
-    const gateway = await platform.backend(user, 'GET', `/api/agents/${agentId}/token`);
-    for (const bearer of [undefined, 'wrong', platform.internalKey, gateway.body.token]) {
-      for (const body of [undefined, HELLO]) {
-        const path = body ? '/v1/chat/completions' : '/v1/models';
-        const refused = await ask(path, bearer, body);
-        expect([refused.status, refused.body.error.message]).toEqual([401, 'Unauthorized']);
+  test(
+    "the agents' AI listener accepts only tokens of existing agents",
+    { tags: 'attack' },
+    async () => {
+      const gateway = await platform.backend(user, 'GET', `/api/agents/${agentId}/token`);
+      for (const bearer of [undefined, 'wrong', platform.internalKey, gateway.body.token]) {
+        for (const body of [undefined, HELLO]) {
+          const path = body ? '/v1/chat/completions' : '/v1/models';
+          const refused = await ask(path, bearer, body);
+          expect([refused.status, refused.body.error.message]).toEqual([401, 'Unauthorized']);
+        }
       }
-    }
-    expect(platform.provider.requests).toHaveLength(0);
-  });
+      expect(platform.provider.requests).toHaveLength(0);
+    },
+  );
 
-  test('is limited for each agent, as the backend is for each key', { tags: 'attack' }, () => {
-    const { agents, backend } = platform.dependencies;
-    for (const endpoints of [agentAiEndpoints(agents), backendEndpoints(backend)]) {
-      const completions = endpoints.find(({ path }) => path === '/v1/chat/completions');
-      expect(completions?.limitOfCaller?.max).toBe(600);
-      expect(completions?.atOnce?.perOwner).toBe(200);
-    }
-  });
+  test(
+    "the agents' AI listener limits each agent as the backend limits each key",
+    { tags: 'attack' },
+    () => {
+      const { agents, backend } = platform.dependencies;
+      for (const endpoints of [agentAiEndpoints(agents), backendEndpoints(backend)]) {
+        const completions = endpoints.find(({ path }) => path === '/v1/chat/completions');
+        expect(completions?.limitOfCaller?.max).toBe(600);
+        expect(completions?.atOnce?.perOwner).toBe(200);
+      }
+    },
+  );
 
-  test('names one model', async () => {
+  test("the agents' AI listener lists one model", async () => {
     expect((await ask('/v1/models', token)).body).toEqual({
       object: 'list',
       data: [{ id: 'auto', object: 'model', created: 0, owned_by: 'platform' }],
     });
   });
 
-  test('asks the database once for whose call it is', async () => {
+  test('an AI call makes one database query, for the calling agent', async () => {
     const agent = await newAgent({ model: 'gpt-4' });
     const functions = vi.spyOn(platform.db, 'call');
     const tenants = [vi.spyOn(platform.db, 'asUser'), vi.spyOn(platform.db, 'asPlatform')];
     try {
       for (let n = 0; n < 3; n++) await ask('/v1/chat/completions', agent.token, HELLO);
-      // `network` has no quota.
+      // The plan `network` has no quota, so no quota query is expected.
       const asked = functions.mock.calls.map(([{ name }]) => name);
-      // Usage is settled beside the calls, now and then.
+      // Usage is written in the background.
       expect(asked.filter((name) => name !== 'settle_usage')).toEqual(
         Array(3).fill('find_calling_agents'),
       );
@@ -99,7 +107,7 @@ describe("the agents' AI listener", () => {
   });
 
   test(
-    'is closed to an agent that is being removed, and follows its owner’s plan at once',
+    "refuses an agent that is being removed and applies a change of its owner's plan at once",
     { tags: 'attack' },
     async () => {
       const owner = await platform.signUp('network', ADMIN_EMAIL);
@@ -128,7 +136,7 @@ describe("the agents' AI listener", () => {
     },
   );
 
-  test('hands a request on as it came, with the model of the agent and the key of ours', async () => {
+  test("forwards a request unchanged except for the agent's model and the platform's key", async () => {
     const full = {
       ...HELLO,
       tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }],
@@ -157,7 +165,7 @@ describe("the agents' AI listener", () => {
     );
 
   test(
-    'asks for the model that config.model names, of custom alone',
+    'requests the model of config.model only for custom agents',
     { tags: 'attack' },
     async () => {
       const config = { model: 'my-own-model' };
@@ -168,7 +176,7 @@ describe("the agents' AI listener", () => {
     },
   );
 
-  test('asks for no model that the plan does not have', { tags: 'attack' }, async () => {
+  test('refuses models that the plan does not include', { tags: 'attack' }, async () => {
     const owner = await platform.signUp('network');
     const make = (body: object) => newAgent(body, owner);
     const gpt4 = await make({ model: 'gpt-4' });
@@ -188,7 +196,7 @@ describe("the agents' AI listener", () => {
     expect(await askedFor(unknown.token)).toEqual([403, 'MODEL_RESTRICTED']);
   });
 
-  test('asks for the best model that plan and providers have where the default is none of them', async () => {
+  test("requests the plan's best available model if the default one is not included", async () => {
     const owner = await platform.signUp('network');
     const { agentId: id, token: bearer } = await newAgent({}, owner);
     await onPlan('solo', id);
@@ -197,7 +205,7 @@ describe("the agents' AI listener", () => {
     expect(await askedFor(bearer)).toEqual(['gpt-6.1-sol']);
   });
 
-  test('lets a stream through event by event, piece by piece', async () => {
+  test('forwards a stream event by event without buffering', async () => {
     const pieces = [
       'data: {"choices":[{"index":0,"delta":{"content":"é🚀"},"x":1}]}\n\n',
       ': odd\r\ndata: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\r\n\r\n',
@@ -231,7 +239,7 @@ describe("the agents' AI listener", () => {
     if (!response.body) throw new Error('no body');
     for await (const chunk of response.body) {
       chunks.push(Buffer.from(chunk));
-      // The provider goes on only when this piece has arrived: nothing is held back.
+      // The provider sends the next event only after this one arrived, so buffering would hang.
       if (expected.some((_, n) => received() === expected.slice(0, n + 1).join(''))) next();
     }
     expect(received()).toBe(expected.join(''));
@@ -240,11 +248,11 @@ describe("the agents' AI listener", () => {
   test.each([
     [429, 429, 'The AI provider openai limits its requests'],
     [400, 400, 'The AI provider openai does not take this request'],
-    [401, 502, 'The AI provider openai does not answer: retry later: retry later (bad_key)'],
-    [500, 502, 'The AI provider openai does not answer: retry later: retry later (overloaded)'],
-    [503, 502, 'The AI provider openai does not answer: retry later: retry later (overloaded)'],
+    [401, 502, 'The AI provider openai does not answer: retry later (bad_key)'],
+    [500, 502, 'The AI provider openai does not answer: retry later (overloaded)'],
+    [503, 502, 'The AI provider openai does not answer: retry later (overloaded)'],
   ])(
-    'answers a %d of every model with %d, and not with what was said',
+    "answers the provider's %d for every model with %d and hides the provider's message",
     async (theirs, ours, said) => {
       platform.provider.behave((_request, response) =>
         sendJson(response, theirs, { error: { message: 'Incorrect API key sk-provider-key' } }),
@@ -267,7 +275,7 @@ describe("the agents' AI listener", () => {
     expect((await ask('/v1/chat/completions', token, HELLO)).status).toBe(502);
   });
 
-  test('does not pass off as whole a stream that the provider broke off', async () => {
+  test('reports a broken stream as an error instead of ending it normally', async () => {
     platform.provider.behave((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       const chunk = { choices: [{ index: 0, delta: { content: 'half' } }] };
@@ -281,7 +289,7 @@ describe("the agents' AI listener", () => {
     expect(text).not.toContain('[DONE]');
   });
 
-  test('counts what an agent used that left before its answer came', async () => {
+  test('records the usage of a call that the agent left before the answer', async () => {
     let answer: (() => void) | undefined;
     platform.provider.behave((_request, response) => {
       answer = () => sendJson(response, 200, completion('too late'));
@@ -304,7 +312,7 @@ describe("the agents' AI listener", () => {
   });
 
   test.each([[{}], [{ messages: [] }], [{ messages: 'hello' }]])(
-    'refuses %j before it asks anybody',
+    'refuses %j without calling a provider',
     async (body) => {
       const before = platform.provider.requests.length;
       expect((await ask('/v1/chat/completions', token, body)).status).toBe(400);
@@ -312,14 +320,18 @@ describe("the agents' AI listener", () => {
     },
   );
 
-  test('serves nothing else of ours', { tags: 'attack' }, async () => {
-    for (const path of ['/api/agents', '/health', '/api/health', '/api/auth/session']) {
-      expect((await ask(path, token)).status).toBe(404);
-    }
-  });
+  test(
+    "the agents' AI listener serves no other endpoint of the platform",
+    { tags: 'attack' },
+    async () => {
+      for (const path of ['/api/agents', '/health', '/api/health', '/api/auth/session']) {
+        expect((await ask(path, token)).status).toBe(404);
+      }
+    },
+  );
 });
 
-test('without a provider the answer says what to set', async () => {
+test('without a provider the answer names the setting to make', async () => {
   const without = await testPlatform({
     workers: false,
     env: { OPENAI_API_KEY: undefined, OPENAI_BASE_URL: undefined, AI_PROVIDER: 'groq' },

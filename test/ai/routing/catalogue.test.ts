@@ -5,9 +5,9 @@ import { STALE_AFTER_DAYS, staleModels } from '../../../scripts/stale-models.js'
 
 const DAY_MS = 24 * 60 * 60_000;
 
-describe('the catalogue', () => {
+describe('the model catalogue', () => {
   test.each(CATALOGUE.map((model) => [model.family, model] as const))(
-    '%s has a source, a date and figures that can be reckoned with',
+    '%s has a source, a date and valid prices and limits',
     (_family, model) => {
       expect(model.source).not.toBe('');
       expect(Date.parse(model.asOf)).not.toBeNaN();
@@ -21,13 +21,13 @@ describe('the catalogue', () => {
     },
   );
 
-  test('names each model at each provider once, in no more than a usage row holds', () => {
+  test('lists each model of a provider once, with an id that fits a usage row', () => {
     const ids = MODELS.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     for (const id of ids) expect(id.length).toBeLessThanOrEqual(100);
   });
 
-  test('lists what was looked up too long ago, and only that', () => {
+  test('lists only models whose data is older than the limit', () => {
     const [model] = CATALOGUE;
     if (!model) throw new Error('the catalogue is empty');
     const looked = { ...model, asOf: '2026-01-01' };

@@ -40,7 +40,7 @@ interface User {
 
 const newUser = (): User => ({ id: randomUUID() });
 
-/** Somebody for whom the holder of the internal key speaks. */
+/** Sends a chat with the internal key on behalf of a user. */
 const chat = (headers: Headers, body: unknown = HELLO, user: User = newUser()) =>
   platform.backend(user, 'POST', PATH, { body, headers });
 
@@ -50,7 +50,7 @@ const chatWith = (key: string, body: unknown = HELLO, headers: Headers = {}) =>
     headers: { authorization: `Bearer ${key}`, ...headers },
   });
 
-/** From this machine itself: without the header of a proxy. */
+/** Sends a chat from this machine without a proxy's header. */
 async function chatDirectly(headers: Headers, base = platform.backendUrl): Promise<Answer> {
   const response = await fetch(`${base}${PATH}`, {
     method: 'POST',
@@ -72,8 +72,8 @@ const GREETING = {
   timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
 };
 
-describe('who may chat', () => {
-  test('whoever the internal key speaks for, by the headers', async () => {
+describe('authentication of chats', () => {
+  test('the internal key may chat on behalf of the user in the headers', async () => {
     const user = { id: randomUUID() };
     const answer = await chat(subscribed('solo'), HELLO, user);
     expect([answer.status, answer.body]).toEqual([200, GREETING]);
@@ -91,7 +91,7 @@ describe('who may chat', () => {
     expect(await quotaOf(platform, user.id)).toEqual({ used: 5, held: 0 });
   });
 
-  test('without an id it is anonymous', async () => {
+  test('the internal key without a user id counts as anonymous', async () => {
     const before = (await usageOf(platform, 'anonymous')).length;
     const headers = { authorization: `Bearer ${platform.internalKey}`, ...subscribed('label') };
     const answer = await call(platform.backendUrl, 'POST', PATH, { body: HELLO, headers });
@@ -99,7 +99,7 @@ describe('who may chat', () => {
     expect(await usageOf(platform, 'anonymous')).toHaveLength(before + 1);
   });
 
-  test("a user's program, by the key and the owner's plan, whatever the headers say", async () => {
+  test("an API key uses its owner and the owner's plan, whatever the headers claim", async () => {
     const user = await platform.signUp('label');
     const key = await apiKeyOf(platform, user);
     const claims = { ...subscribed('network'), 'x-user-id': 'other', 'x-user-email': ADMIN_EMAIL };
@@ -110,7 +110,7 @@ describe('who may chat', () => {
     expect(refusal(await chatWith(key, dear, claims))).toEqual([403, 'MODEL_RESTRICTED']);
   });
 
-  test('on this machine outside production, by headers alone', async () => {
+  test('local requests outside production may chat by headers alone', async () => {
     const id = randomUUID();
     const answer = await chatDirectly({ ...subscribed('solo'), 'x-user-id': id });
     expect([answer.status, answer.body]).toEqual([200, GREETING]);
@@ -121,12 +121,12 @@ describe('who may chat', () => {
     { 'x-forwarded-for': '127.0.0.1' },
     { 'x-forwarded-for': '' },
     { forwarded: 'for=127.0.0.1' },
-  ])('not by headers that came through a proxy: %j', async (proxied) => {
+  ])('requests through a proxy may not chat by headers alone: %j', async (proxied) => {
     const claims = { ...subscribed('solo'), 'x-user-email': ADMIN_EMAIL };
     expect(refusal(await chatDirectly({ ...claims, ...proxied }))).toEqual([402, 'PLAN_REQUIRED']);
   });
 
-  test('with AI_TRUST_HEADERS=never nobody by headers alone', async () => {
+  test('AI_TRUST_HEADERS=never refuses chats by headers alone', async () => {
     const { backend } = platform.dependencies;
     const settings = {
       ...platform.settings,
@@ -144,11 +144,11 @@ describe('who may chat', () => {
   });
 
   test(
-    'nobody by headers alone where agents may come to loopback',
+    'refuses chats by headers alone if agents may reach loopback',
     { tags: 'attack' },
     async () => {
       const { backend } = platform.dependencies;
-      // No worker has said of this host that its agents' networks are guarded.
+      // A host for which no worker has recorded that its agent networks are guarded.
       const agents = { ...platform.settings.agents, host: 'nobody-guards-it' };
       const settings = { ...platform.settings, agents };
       const isGuarded = networkIsolationCheck(platform.db, agents.host);
@@ -163,7 +163,7 @@ describe('who may chat', () => {
     },
   );
 
-  test('nobody with a wrong key, also on this machine', async () => {
+  test('refuses a wrong key, also from this machine', async () => {
     const asked = providers.requests.length;
     for (const key of ['wrong', `sk_${'x'.repeat(43)}`, keyOfProvider('openrouter')]) {
       const headers = { ...subscribed('solo'), authorization: `Bearer ${key}` };
@@ -185,7 +185,7 @@ describe('plan and subscription', () => {
     [subscribed('SOLO'), 'PLAN_REQUIRED'],
     [{ ...subscribed('free'), 'x-user-role': 'admin' }, 'PLAN_REQUIRED'],
     [{ 'x-user-email': `x${ADMIN_EMAIL}` }, 'PLAN_REQUIRED'],
-  ])('%j is a 402 %s', async (headers, code) => {
+  ])('a chat with headers %j is a 402 %s', async (headers, code) => {
     const asked = providers.requests.length;
     const answer = await chat(headers);
     expect(refusal(answer)).toEqual([402, code]);
@@ -193,17 +193,17 @@ describe('plan and subscription', () => {
     expect(providers.requests).toHaveLength(asked);
   });
 
-  test("an administrator needs neither, and has every model; the email's case says nothing", async () => {
+  test('an admin needs no plan or subscription and may use every model, in any case of the email', async () => {
     const admin = { 'x-user-email': ADMIN_EMAIL.toUpperCase() };
     for (const headers of [admin, { ...admin, ...subscribed('label') }]) {
       const answer = await chat(headers, { ...HELLO, model: 'openai/gpt-4' });
       expect([answer.status, answer.body.model]).toEqual([200, 'openai/gpt-4']);
     }
-    // Also where nobody says whose email it is.
+    // Also by headers alone.
     expect((await chatDirectly(admin)).status).toBe(200);
   });
 
-  test('an administrator has no quota', async () => {
+  test('an admin has no quota', async () => {
     const admin = await platform.signUp('solo', ADMIN_EMAIL);
     await leave(platform, admin, 0, 2_000_000);
     const key = await apiKeyOf(platform, admin);
@@ -211,7 +211,7 @@ describe('plan and subscription', () => {
     expect((await chat({ 'x-user-email': ADMIN_EMAIL }, HELLO, admin)).status).toBe(200);
   });
 
-  test("a key whose owner's subscription is none, or has ended", async () => {
+  test('refuses a key whose owner has no subscription or an ended one', async () => {
     const none = await apiKeyOf(platform, await platform.signUp());
     expect(refusal(await chatWith(none, HELLO, subscribed('solo')))).toEqual([
       402,
@@ -226,7 +226,7 @@ describe('plan and subscription', () => {
     expect(refusal(await chatWith(key))).toEqual([402, 'SUBSCRIPTION_REQUIRED']);
   });
 
-  test('what no user can be called is refused, and holds up nobody', async () => {
+  test('refuses a user id that is too long without affecting other users', async () => {
     const answer = await chat(subscribed('network'), HELLO, { id: 'x'.repeat(256) });
     expect([answer.status, answer.body.error]).toEqual([
       400,
@@ -238,8 +238,8 @@ describe('plan and subscription', () => {
   });
 });
 
-describe('models', () => {
-  test('allow-lists nest, of 3, 5, 7 and all models', async () => {
+describe('models of a chat', () => {
+  test('allowed models grow with the plan: 3, 5, 7 and all', async () => {
     const everything = await call(platform.backendUrl, 'GET', '/api/ai/models');
     const dearest = 'openai/gpt-4';
     const lists: string[][] = [];
@@ -268,14 +268,14 @@ describe('models', () => {
   });
 
   test.each(['openai/gpt-99', 'gpt-6-luna', 'nobody/gpt-6-luna', '__proto__', 'auto'])(
-    'there is no %s',
+    'an unknown model is a 404: %s',
     async (model) => {
       const answer = await chat(subscribed('network'), { ...HELLO, model });
       expect([answer.status, answer.body]).toEqual([404, { error: 'Model not found' }]);
     },
   );
 
-  test('the one that was asked for is asked, with what else was asked for', async () => {
+  test("forwards the chat's parameters to the requested model", async () => {
     const body = {
       messages: [
         { role: 'system', content: 'Be brief.' },
@@ -299,7 +299,7 @@ describe('models', () => {
   });
 });
 
-test('the quota is told exactly, and what does not fit is refused before anybody is asked', async () => {
+test('enforces the exact quota and refuses an excessive call before it reaches a provider', async () => {
   for (const [plan, limit] of [
     ['label', 20_000_000],
     ['solo', 2_000_000],
@@ -322,7 +322,7 @@ test('the quota is told exactly, and what does not fit is refused before anybody
   }
 });
 
-describe('streaming', () => {
+describe('streaming chats', () => {
   const events = async (body: unknown, headers: Headers) => {
     const response = await send(platform.backendUrl, 'POST', PATH, { body, headers });
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
@@ -330,7 +330,7 @@ describe('streaming', () => {
   };
 
   test.each(['openai/gpt-6-luna', 'gemini/gemini-2.5-flash', 'anthropic/claude-haiku-5-5'])(
-    'of %s, when the body or Accept asks for it',
+    'streams from %s if the body or the Accept header requests it',
     async (model) => {
       const user = await platform.signUp('solo');
       const authorization = `Bearer ${await apiKeyOf(platform, user)}`;
@@ -356,13 +356,13 @@ describe('streaming', () => {
     },
   );
 
-  test('is refused like anything else before it begins', async () => {
+  test('a refused stream is answered with a plain error before it begins', async () => {
     const body = { ...HELLO, stream: true };
     expect(refusal(await chat(subscribed('free'), body))).toEqual([402, 'PLAN_REQUIRED']);
   });
 });
 
-describe('attempts', () => {
+describe('attempts of a chat', () => {
   const attempts = [
     { provider: 'openai', model: 'gpt-6-luna', outcome: 'overloaded', ms: expect.any(Number) },
     {
@@ -375,13 +375,13 @@ describe('attempts', () => {
   const body = { ...HELLO, model: 'openai/gpt-6-luna' };
   const admin = { 'x-user-email': ADMIN_EMAIL };
 
-  test('are shown to administrators alone', async () => {
+  test('returns the attempts to admins only', async () => {
     providers.behave('openai', fails(500));
     expect((await chat(admin, body)).body.attempts).toEqual(attempts);
     expect((await chat(subscribed('network'), body)).body).not.toHaveProperty('attempts');
   });
 
-  test('are shown also when nobody answered', async () => {
+  test('returns the attempts also if all providers failed', async () => {
     for (const name of ['openai', 'openrouter'] as const) providers.behave(name, fails(400));
     const answer = await chat(admin, body);
     expect(answer.status).toBe(400);
@@ -390,7 +390,7 @@ describe('attempts', () => {
   });
 });
 
-describe('bad input asks nobody', () => {
+describe('invalid input does not reach a provider', () => {
   const message = { role: 'user', content: 'hello' };
   const broken = (bytes: Buffer) =>
     Buffer.concat([
@@ -446,7 +446,7 @@ describe('bad input asks nobody', () => {
   });
 
   test.each([[[0xff, 0xfe]], [[0xc3]], [[0xed, 0xa0, 0x80]], [[0xf0, 0x9f, 0x9a]]])(
-    'broken UTF-8: %j',
+    'refuses broken UTF-8: %j',
     async (bytes) => {
       const asked = providers.requests.length;
       const response = await fetch(`${platform.backendUrl}${PATH}`, {
@@ -467,7 +467,7 @@ describe('bad input asks nobody', () => {
     },
   );
 
-  test('another content type', async () => {
+  test('refuses a content type other than JSON', async () => {
     const answer = await platform.backend(undefined, 'POST', PATH, {
       body: 'hello',
       headers: { ...subscribed('solo'), 'content-type': 'text/plain' },

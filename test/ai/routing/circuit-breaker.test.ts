@@ -33,8 +33,8 @@ const fail = (
   }
 };
 
-describe('who keeps failing', () => {
-  test('is skipped after three failures in a row, and nobody else is', () => {
+describe('a model that keeps failing', () => {
+  test('skips a model after three failures in a row, and no other model', () => {
     fail(LUNA, 2);
     expect(circuit.isOpen(LUNA, ADA)).toBe(false);
     fail(LUNA, 1);
@@ -45,14 +45,14 @@ describe('who keeps failing', () => {
     ]);
   });
 
-  test('is not skipped when an answer came in between', () => {
+  test('does not skip a model that has answered between failures', () => {
     fail(LUNA, 2);
     circuit.succeeded(LUNA, ADA);
     fail(LUNA, 2);
     expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
-  test('is tried again by one call after half a minute', () => {
+  test('probes a skipped model with one call after 30 s', () => {
     fail(LUNA, 3);
     now += 30 * SECOND - 1;
     expect(circuit.isOpen(LUNA, ADA)).toBe(true);
@@ -62,7 +62,7 @@ describe('who keeps failing', () => {
     expect(circuit.isOpen(LUNA, ADA)).toBe(true);
   });
 
-  test('is asked by all again once it has answered', () => {
+  test('uses a model for all calls once the probe has succeeded', () => {
     fail(LUNA, 3);
     now += 30 * SECOND;
     circuit.probing(LUNA, ADA);
@@ -72,7 +72,7 @@ describe('who keeps failing', () => {
     expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
-  test('is skipped anew when the one that tried fails too', () => {
+  test('skips a model for another 30 s if the probe fails', () => {
     fail(LUNA, 3);
     now += 30 * SECOND;
     fail(LUNA, 1);
@@ -81,7 +81,7 @@ describe('who keeps failing', () => {
     expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
-  test('is tried by another when the one that tried never came back', () => {
+  test('starts a new probe after 30 s if the last one never ended', () => {
     fail(LUNA, 3);
     now += 30 * SECOND;
     circuit.probing(LUNA, ADA);
@@ -90,17 +90,17 @@ describe('who keeps failing', () => {
   });
 });
 
-describe('what fails for one owner alone', () => {
+describe('a model that fails for one owner only', () => {
   const attack = { tags: 'attack' };
 
-  test('however often, is skipped for that one and for nobody else', attack, () => {
+  test('skips a model that fails often for one owner only for that owner', attack, () => {
     fail(LUNA, 10);
     expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(LUNA, BOB)]).toEqual([true, false]);
     circuit.succeeded(LUNA, BOB);
     expect(circuit.isOpen(LUNA, ADA)).toBe(true);
   });
 
-  test('is skipped for everybody once it fails for another one, too', () => {
+  test('skips a model for all owners once it fails for a second owner', () => {
     fail(LUNA, 2);
     fail(LUNA, 1, 'overloaded', undefined, BOB);
     expect(circuit.isOpen(LUNA, CY)).toBe(true);
@@ -109,20 +109,16 @@ describe('what fails for one owner alone', () => {
     expect(circuit.isOpen(LUNA, BOB)).toBe(true);
   });
 
-  test(
-    'does not go on to be skipped by everybody, when it once failed for another one, too',
-    attack,
-    () => {
-      fail(LUNA, 2);
-      fail(LUNA, 1, 'overloaded', undefined, BOB);
-      now += 30 * SECOND;
-      fail(LUNA, 5);
-      circuit.probing(LUNA, ADA);
-      expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(LUNA, CY)]).toEqual([true, false]);
-    },
-  );
+  test("stops skipping a model for all owners if only one owner's calls fail again", attack, () => {
+    fail(LUNA, 2);
+    fail(LUNA, 1, 'overloaded', undefined, BOB);
+    now += 30 * SECOND;
+    fail(LUNA, 5);
+    circuit.probing(LUNA, ADA);
+    expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(LUNA, CY)]).toEqual([true, false]);
+  });
 
-  test('stays skipped for everybody when a call that was under way fails for a third', () => {
+  test('still skips a model for all owners when a call in flight fails for a third owner', () => {
     fail(LUNA, 2);
     fail(LUNA, 1, 'overloaded', undefined, BOB);
     circuit.failed(LUNA, CY, new ProviderError('openai', 'overloaded', 500));
@@ -131,7 +127,7 @@ describe('what fails for one owner alone', () => {
     expect(circuit.isOpen(LUNA, DAN)).toBe(false);
   });
 
-  test('is tried by one at a time, also when the one that tried fails', () => {
+  test('probes a model skipped for all owners with one call at a time, also after a failed probe', () => {
     fail(LUNA, 2);
     fail(LUNA, 1, 'overloaded', undefined, BOB);
     now += 30 * SECOND;
@@ -143,19 +139,23 @@ describe('what fails for one owner alone', () => {
     expect(circuit.isOpen(LUNA, DAN)).toBe(true);
   });
 
-  test('and asks for a pause is left in peace by that one, and by nobody else', attack, () => {
+  test("applies a provider's Retry-After only to the owner who received it", attack, () => {
     for (let n = 0; n < 10; n++) fail(LUNA, 1, 'rate_limited', 90 * SECOND);
     expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(LUNA, BOB)]).toEqual([true, false]);
   });
 
-  test('and breaks off in the middle is one model’s matter for everybody', attack, () => {
-    fail(LUNA, 2, 'unreachable', undefined, ADA, 200);
-    fail(LUNA, 1, 'unreachable', undefined, BOB, 200);
-    expect([circuit.isOpen(LUNA, CY), circuit.isOpen(SOL, CY)]).toEqual([true, false]);
-  });
+  test(
+    'streams that break off for several owners skip the model for all, but no other model',
+    attack,
+    () => {
+      fail(LUNA, 2, 'unreachable', undefined, ADA, 200);
+      fail(LUNA, 1, 'unreachable', undefined, BOB, 200);
+      expect([circuit.isOpen(LUNA, CY), circuit.isOpen(SOL, CY)]).toEqual([true, false]);
+    },
+  );
 });
 
-test.each(['bad_key', 'unreachable'] as const)('%s is of the whole provider', (failure) => {
+test.each(['bad_key', 'unreachable'] as const)('%s skips all models of the provider', (failure) => {
   fail(LUNA, 3, failure);
   expect([circuit.isOpen(SOL, ADA), circuit.isOpen(ELSEWHERE, ADA)]).toEqual([true, false]);
   now += 30 * SECOND;
@@ -164,13 +164,13 @@ test.each(['bad_key', 'unreachable'] as const)('%s is of the whole provider', (f
   expect(circuit.isOpen(LUNA, ADA)).toBe(false);
 });
 
-test.each([402, 403])('a key that is refused with %i is one model’s matter', (status) => {
+test.each([402, 403])('a key refused with %i skips only that model', (status) => {
   fail(LUNA, 3, 'bad_key', undefined, ADA, status);
   expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(SOL, ADA)]).toEqual([true, false]);
 });
 
 test.each(['too_long', 'refused', 'bad_request'] as const)(
-  '%s says nothing of who was asked',
+  '%s does not count as a failure of the provider',
   (failure) => {
     fail(LUNA, 10, failure, 60 * SECOND);
     expect(circuit.isOpen(LUNA, ADA)).toBe(false);
@@ -178,7 +178,7 @@ test.each(['too_long', 'refused', 'bad_request'] as const)(
 );
 
 describe('Retry-After', () => {
-  test('is waited for from the first failure on', () => {
+  test('Retry-After is applied from the first failure on', () => {
     fail(LUNA, 1, 'rate_limited', 90 * SECOND);
     now += 90 * SECOND - 1;
     expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(SOL, ADA)]).toEqual([true, false]);
@@ -186,7 +186,7 @@ describe('Retry-After', () => {
     expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
-  test('is everybody’s matter when two are told, for half a minute at most', () => {
+  test('Retry-After applies to all owners for 30 s at most once two owners received it', () => {
     fail(LUNA, 1, 'rate_limited', 10 * SECOND);
     fail(LUNA, 1, 'rate_limited', 10 * SECOND, BOB);
     expect([circuit.isOpen(LUNA, CY), circuit.isOpen(SOL, CY)]).toEqual([true, false]);
@@ -198,24 +198,24 @@ describe('Retry-After', () => {
     expect([circuit.isOpen(LUNA, BOB), circuit.isOpen(LUNA, CY)]).toEqual([true, false]);
   });
 
-  test('is believed up to five minutes', () => {
+  test('Retry-After is limited to five minutes', () => {
     fail(LUNA, 1, 'rate_limited', 3_600 * SECOND);
     now += 300 * SECOND;
     expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
-  test('does not shorten the pause of one that keeps failing', () => {
+  test('Retry-After does not shorten the pause after repeated failures', () => {
     fail(LUNA, 3, 'rate_limited', SECOND);
     now += 2 * SECOND;
     expect(circuit.isOpen(LUNA, ADA)).toBe(true);
   });
 
-  test('of zero skips nobody', () => {
+  test('Retry-After of zero skips no model', () => {
     fail(LUNA, 1, 'rate_limited', 0);
     expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
-  test('is not cut short by who asks all the same', () => {
+  test('a probe that ignores Retry-After does not shorten the pause', () => {
     fail(LUNA, 1, 'rate_limited', 120 * SECOND);
     circuit.probing(LUNA, ADA);
     now += 119 * SECOND;

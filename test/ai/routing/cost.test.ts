@@ -23,25 +23,25 @@ describe('the cost of a call', () => {
     [4.35, 0, 100, 0, '0.000435'],
     [30, 60, 50_000_000, 50_000_000, '4500.000000'],
     [0.123457, 0.765433, 8_123_457, 9_876_543, '8.562730'],
-  ])('at $%d and $%d for %d and %d tokens is $%s', (...[a, b, c, d, expected]) => {
+  ])('rates of $%d and $%d for %d and %d tokens cost $%s', (...[a, b, c, d, expected]) => {
     expect(cost(a, b, c, d)).toBe(expected);
   });
 
-  test('is rounded once, half up', () => {
-    // Each alone rounds down; together they are half a millionth.
+  test('rounds the cost once, half up', () => {
+    // Each part alone rounds down to zero; the sum is half a millionth.
     expect(cost(0.25, 0.25, 1, 0)).toBe('0.000000');
     expect(cost(0.25, 0.25, 1, 1)).toBe('0.000001');
     expect(cost(0.5, 0, 1, 0)).toBe('0.000001');
     expect(cost(0.5, 0, 3, 0)).toBe('0.000002');
   });
 
-  test('of a model without a rate is nothing', () => {
+  test('the cost of a model without a rate is zero', () => {
     expect(costOf(undefined, { inputTokens: 5, outputTokens: 5 })).toBe('0.000000');
   });
 
-  test('is exact for every model on offer', () => {
+  test('the cost is exact for every model in the catalogue', () => {
     for (const model of MODELS) {
-      // The same by hand, in whole millionths of a dollar.
+      // The expected cost in exact integers: millionths of a dollar.
       const [a, b] = [model.inputCost, model.outputCost].map((rate) =>
         BigInt(rate.toFixed(6).replace('.', '')),
       );

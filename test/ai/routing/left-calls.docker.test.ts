@@ -17,16 +17,16 @@ import { testPlatform, type TestPlatform } from '../../support/platform.js';
 import { completion, sendJson } from '../../support/provider-stub.js';
 import { quotaOf, startAi, subscribed, usageOf, type AiBackend } from './support.js';
 
-/** What a provider may send at once: 31,250 tokens, if four bytes are one. */
+/** The largest single piece of a stream: 31,250 tokens at four bytes each. */
 const PIECE = 'word'.repeat(31_250);
-/** What it says at its end. */
+/** The usage that the provider reports at the end. */
 const USED = { prompt_tokens: 40, completion_tokens: 30_000 };
 const RECORDED = { inputTokens: 40, outputTokens: 30_000 };
 
 let providers: AiProviders;
 let platform: TestPlatform;
 let running: AiBackend | undefined;
-/** Answers of the provider that are not at their end. */
+/** Unfinished answers of the provider. */
 let open: ServerResponse[] = [];
 let closed = 0;
 
@@ -56,17 +56,17 @@ const keepOpen = (response: ServerResponse) => {
   response.once('close', () => closed++);
 };
 
-/** Sends one piece, and then what the test sends. */
+/** Sends one piece at once; the test ends the stream. */
 const stream: AiBehaviour = ({ model }, response) => {
   keepOpen(response);
   sendEvents(response, [chunk(model, { role: 'assistant', content: PIECE })], false);
 };
 
-/** Sends nothing, until the test does. */
+/** Sends nothing until the test ends the answer. */
 const whole: AiBehaviour = (_request, response) => keepOpen(response);
 
 function end(response: ServerResponse | undefined): void {
-  if (!response) throw new Error('nobody was asked');
+  if (!response) throw new Error('no request reached the provider');
   const last = { ...usageChunk('stub'), usage: USED };
   if (response.headersSent) {
     response.write(`data: ${JSON.stringify(chunk('stub', {}, 'stop').data)}\n\n`);
@@ -104,13 +104,13 @@ function ask(user: string, body: object, { requestId = randomUUID(), signal }: A
   });
 }
 
-/** Asks as a user, and leaves when the provider is at it. */
+/** Starts a call for a user and disconnects once the provider is answering. */
 async function askAndLeave(user: string, body: object): Promise<void> {
   const leaving = new AbortController();
   const before = open.length;
   const requestId = randomUUID();
   const asked = ask(user, body, { requestId, signal: leaving.signal });
-  asked.catch(() => undefined); // left
+  asked.catch(() => undefined); // aborted below
   await expect.poll(() => open.length).toBe(before + 1);
   if ('stream' in body) {
     const reader = (await asked).body?.getReader();
@@ -126,8 +126,8 @@ const recorded = (user: string) => usageOf(platform, user);
 describe.each([
   ['a stream', stream, { stream: true }],
   ['a whole answer', whole, {}],
-])('%s that its client leaves', (_what, behaviour, body) => {
-  test('costs what the provider says at its end, and is held until then', async () => {
+])('%s whose client disconnects', (_what, behaviour, body) => {
+  test('a call left by its client holds its quota until the provider reports the usage', async () => {
     const user = randomUUID();
     await start(behaviour);
     await askAndLeave(user, body);
@@ -139,7 +139,7 @@ describe.each([
     expect(await quotaOf(platform, user)).toEqual({ used: 30_040, held: 0 });
   });
 
-  test('is waited for no longer than so, and then costs what was seen', async () => {
+  test('a call left by its client is ended after the time limit and costs the usage seen so far', async () => {
     const user = randomUUID();
     await start(behaviour, { ms: 300 });
     await askAndLeave(user, body);
@@ -150,7 +150,7 @@ describe.each([
     expect((await quotaOf(platform, user)).held).toBe(0);
   });
 
-  test('is one of so many that are waited for; of others what was seen counts at once', async () => {
+  test('calls left by their clients beyond the limits end at once and cost the usage seen so far', async () => {
     const [user, other, third] = [randomUUID(), randomUUID(), randomUUID()];
     await start(behaviour, { ofUser: 1, inAll: 2 });
     await askAndLeave(user, body);
@@ -166,7 +166,7 @@ describe.each([
     for (const { outputTokens } of [...(await recorded(user)), ...(await recorded(third))]) {
       expect(outputTokens).toBeGreaterThanOrEqual('stream' in body ? 31_250 : 1);
     }
-    // Those that are waited for make room when they are over.
+    // A finished call makes room for the next one.
     end(open[0]);
     await expect.poll(() => recorded(user)).toHaveLength(2);
     expect((await recorded(user)).at(-1)).toMatchObject(RECORDED);
@@ -176,7 +176,7 @@ describe.each([
     expect((await recorded(user)).at(-1)).toMatchObject(RECORDED);
   });
 
-  test('is recorded as far as it came when the platform stops', async () => {
+  test('stopping the platform records the usage seen so far of a call left by its client', async () => {
     const user = randomUUID();
     await start(behaviour);
     await askAndLeave(user, body);
@@ -187,7 +187,7 @@ describe.each([
   });
 });
 
-test('a stream that goes on and on after its client has left is left too', async () => {
+test('ends an endless stream after its client has disconnected', async () => {
   const user = randomUUID();
   await start(stream, { bytes: 1_000_000 });
   await askAndLeave(user, { stream: true });
@@ -203,7 +203,7 @@ test('a stream that goes on and on after its client has left is left too', async
   expect(row?.outputTokens).toBeGreaterThanOrEqual((1_000_000 + PIECE.length) / 4);
 });
 
-test('a call that fails after its client has left costs nothing, and nobody else is asked', async () => {
+test('a call that fails after its client has disconnected costs nothing and is not retried elsewhere', async () => {
   const user = randomUUID();
   await start(whole);
   await askAndLeave(user, {});
@@ -214,7 +214,7 @@ test('a call that fails after its client has left costs nothing, and nobody else
   expect(providers.asked()).toEqual([]);
 });
 
-test('a stream that breaks off after its client has left costs what was seen', async () => {
+test('a stream that breaks off after its client has disconnected costs the usage seen so far', async () => {
   const user = randomUUID();
   await start(stream);
   await askAndLeave(user, { stream: true });
@@ -223,7 +223,7 @@ test('a stream that breaks off after its client has left costs what was seen', a
   expect((await recorded(user))[0]?.outputTokens).toBeGreaterThanOrEqual(31_250);
 });
 
-test('a stream that is left before its end does not make good what its provider has failed at', async () => {
+test("a stream ended early after its client left does not reset the provider's failures", async () => {
   const user = randomUUID();
   const short = { max_tokens: 5 };
   const busy: AiBehaviour = (_request, response) =>

@@ -34,7 +34,7 @@ afterAll(async () => {
 const get = (path: string, base = platform.backendUrl) => call(base, 'GET', path);
 
 describe('GET /api/ai/health', () => {
-  test('is degraded when a provider cannot be reached', async () => {
+  test('GET /api/ai/health is degraded if a provider is unreachable', async () => {
     const { status, body } = await get('/api/ai/health');
     expect([status, body]).toEqual([
       200,
@@ -46,7 +46,7 @@ describe('GET /api/ai/health', () => {
     ]);
   });
 
-  test('is healthy when all that are configured can', async () => {
+  test('GET /api/ai/health is healthy if all configured providers are reachable', async () => {
     const backend = await startAi(platform, ['openai', 'anthropic']);
     try {
       const { status, body } = await get('/api/ai/health', backend.url);
@@ -59,7 +59,7 @@ describe('GET /api/ai/health', () => {
     }
   });
 
-  test('is a 503 when there is none', async () => {
+  test('GET /api/ai/health is a 503 without a provider', async () => {
     const backend = await startAi(platform, []);
     try {
       const { status, body } = await get('/api/ai/health', backend.url);
@@ -73,7 +73,7 @@ describe('GET /api/ai/health', () => {
   });
 });
 
-describe('whether a provider can be reached', () => {
+describe('reachability of a provider', () => {
   async function playing(status: number) {
     const asked: (string | undefined)[] = [];
     const server = createServer((request, response) => {
@@ -82,7 +82,7 @@ describe('whether a provider can be reached', () => {
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+    const { port } = server.address() as AddressInfo; // a TCP address is never a string
     const close = async () => {
       server.closeAllConnections();
       server.close();
@@ -99,19 +99,22 @@ describe('whether a provider can be reached', () => {
     [429, true],
     [500, false],
     [503, false],
-  ])('is, by a %d, %s; the key is not shown for it', async (status, reachable) => {
-    const { asked, provider, close } = await playing(status);
-    try {
-      expect(await new ProviderHealthCheck({ openai: provider }).check()).toEqual({
-        openai: reachable,
-      });
-      expect(asked).toEqual([undefined, '/v1/models']);
-    } finally {
-      await close();
-    }
-  });
+  ])(
+    'a health check answered with %d means reachable: %s, and does not send the key',
+    async (status, reachable) => {
+      const { asked, provider, close } = await playing(status);
+      try {
+        expect(await new ProviderHealthCheck({ openai: provider }).check()).toEqual({
+          openai: reachable,
+        });
+        expect(asked).toEqual([undefined, '/v1/models']);
+      } finally {
+        await close();
+      }
+    },
+  );
 
-  test('is asked at most twice a minute, however many ask us, and by whatever clock', async () => {
+  test('checks a provider twice a minute at most, whatever the number of requests or the wall clock', async () => {
     const { asked, provider, close } = await playing(200);
     vi.useFakeTimers({ toFake: ['Date', 'performance'] });
     try {
@@ -132,7 +135,7 @@ describe('whether a provider can be reached', () => {
 });
 
 describe('GET /api/ai/models', () => {
-  test('lists all of every provider, with how many of each', async () => {
+  test('GET /api/ai/models lists all models and counts them by provider', async () => {
     const { status, body } = await get('/api/ai/models');
     expect(status).toBe(200);
     const { models, count, timestamp, ...counts } = body;
@@ -163,7 +166,7 @@ describe('GET /api/ai/models', () => {
     }
   });
 
-  test("lists a provider's alone", async () => {
+  test('GET /api/ai/models/:provider lists the models of one provider', async () => {
     const all = (await get('/api/ai/models')).body;
     for (const provider of ['openai', 'minimax']) {
       const { status, body } = await get(`/api/ai/models/${provider}`);
@@ -177,7 +180,7 @@ describe('GET /api/ai/models', () => {
   });
 
   test.each(['nobody', 'OpenAI', '__proto__', 'toString', 'select'])(
-    'knows no %s',
+    'an unknown provider is a 404: %s',
     async (name) => {
       const { status, body } = await get(`/api/ai/models/${name}`);
       expect([status, body]).toEqual([404, { error: 'Provider not found' }]);
@@ -196,7 +199,7 @@ describe('POST /api/ai/models/select', () => {
     ['creative', 'anthropic/claude-sonnet-5.5'],
     ['general', 'openai/gpt-6-luna'],
     ['whatever', 'openai/gpt-6-luna'],
-  ])('%s is given to %s', async (taskType, model) => {
+  ])('selects for the task %s the model %s', async (taskType, model) => {
     const { status, body } = await select({ taskType });
     expect([status, body]).toEqual([
       200,
@@ -204,13 +207,13 @@ describe('POST /api/ai/models/select', () => {
     ]);
   });
 
-  test('is general by default', async () => {
+  test('the task type is general by default', async () => {
     for (const body of [{}, undefined]) {
       expect((await select(body)).body).toMatchObject({ taskType: 'general' });
     }
   });
 
-  test('goes by the plan, of the headers or of the owner of the key', async () => {
+  test("selects by the plan of the headers or of the API key's owner", async () => {
     const idOf = ({ body }: Awaited<ReturnType<typeof select>>) => body.model.id;
     const ofLabel = 'openrouter/openai/gpt-oss-120b';
     expect(idOf(await select({ taskType: 'coding' }, subscribed('label')))).toBe(ofLabel);
@@ -223,7 +226,7 @@ describe('POST /api/ai/models/select', () => {
     }
   });
 
-  test('is a 404 when there is nothing to select from', async () => {
+  test('selecting a model without a provider is a 404', async () => {
     const backend = await startAi(platform, []);
     try {
       const answer = await call(backend.url, 'POST', '/api/ai/models/select', {
@@ -239,7 +242,7 @@ describe('POST /api/ai/models/select', () => {
     }
   });
 
-  test('needs a key', async () => {
+  test('selecting a model needs a key', async () => {
     for (const headers of [{}, { authorization: 'Bearer wrong' }, subscribed('solo')]) {
       const answer = await call(platform.backendUrl, 'POST', '/api/ai/models/select', {
         body: {},
@@ -250,7 +253,7 @@ describe('POST /api/ai/models/select', () => {
   });
 
   test.each([{ taskType: 1 }, { taskType: '' }, { taskType: 'x'.repeat(51) }, []])(
-    'refuses %j',
+    'selecting a model refuses %j',
     async (body) => {
       expect((await select(body)).status).toBe(400);
     },
@@ -270,14 +273,17 @@ describe('POST /api/ai/estimate-cost', () => {
     ['groq/openai/gpt-oss-20b', 123_457, 765_433, 0.238889],
     ['openai/gpt-4', 1_000_000_000, 1_000_000_000, 90_000],
     ['gemini/gemini-3.8-flash', 1, 1, 0.000005],
-  ])('%s for %d and %d tokens is $%d', async (model, inputTokens, outputTokens, estimatedCost) => {
-    const tokens = { model, inputTokens, outputTokens };
-    const { status, body } = await estimate(tokens);
-    expect([status, body]).toEqual([
-      200,
-      { ...tokens, estimatedCost, currency: 'USD', timestamp: TIME },
-    ]);
-  });
+  ])(
+    'estimates %s for %d and %d tokens at $%d',
+    async (model, inputTokens, outputTokens, estimatedCost) => {
+      const tokens = { model, inputTokens, outputTokens };
+      const { status, body } = await estimate(tokens);
+      expect([status, body]).toEqual([
+        200,
+        { ...tokens, estimatedCost, currency: 'USD', timestamp: TIME },
+      ]);
+    },
+  );
 
   test.each([
     {},
@@ -291,17 +297,17 @@ describe('POST /api/ai/estimate-cost', () => {
     { ...asked, outputTokens: 1e30 },
     { ...asked, model: '' },
     { ...asked, model: ['openai/gpt-6-luna'] },
-  ])('refuses %j', async (body) => {
+  ])('estimating a cost refuses %j', async (body) => {
     const answer = await estimate(body);
     expect([answer.status, typeof answer.body.error]).toEqual([400, 'string']);
   });
 
-  test('knows no other models', async () => {
+  test('estimating the cost of an unknown model is a 404', async () => {
     const answer = await estimate({ ...asked, model: 'openai/gpt-99' });
     expect([answer.status, answer.body]).toEqual([404, { error: 'Model not found' }]);
   });
 
-  test('needs a key, and a plan', async () => {
+  test('estimating a cost needs a key and a plan', async () => {
     const path = '/api/ai/estimate-cost';
     const strange = await call(platform.backendUrl, 'POST', path, { body: asked });
     expect(strange.status).toBe(401);
@@ -314,12 +320,12 @@ describe('POST /api/ai/estimate-cost', () => {
     expect((await estimate(asked, { authorization: key })).status).toBe(200);
   });
 
-  test('asks for no subscription id', async () => {
+  test('estimating a cost needs no subscription id', async () => {
     expect((await estimate(asked, { 'x-user-plan': 'label' })).status).toBe(200);
   });
 });
 
-test('the AI rate is 30 a minute for each client, with its own text', async () => {
+test('limits AI requests to 30 a minute for each client, with a message of their own', async () => {
   const from = '192.0.2.7';
   const statuses: number[] = [];
   let last = '';

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterEach(() => {
   providers.asked();
-  // None of it was a defect of ours.
+  // No request caused an internal error.
   const lines = platform.logged.map((line) => JSON.parse(line));
   expect(lines.filter(({ level }) => level >= 50)).toEqual([]);
 });
@@ -43,7 +43,7 @@ const saying = (...messages: unknown[]) => ({ messages });
 const parts = (...content: unknown[]) => saying({ role: 'user', content });
 const calling = (...tool_calls: unknown[]) => saying(hello, { role: 'assistant', tool_calls });
 
-describe("what is wrong by OpenAI's own format is a 400 that asks nobody", () => {
+describe("a request invalid in OpenAI's format is a 400 and does not reach a provider", () => {
   test.each<[unknown]>([
     [{}],
     [saying()],
@@ -73,7 +73,7 @@ describe("what is wrong by OpenAI's own format is a 400 that asks nobody", () =>
 });
 
 describe.each(['openai/gpt-6-luna', 'gemini/gemini-2.5-flash', 'anthropic/claude-haiku-5-5'])(
-  '%s answers odd requests, or they are a 4xx, and nothing stays held',
+  '%s answers unusual requests or refuses them with a 4xx, and holds no quota afterwards',
   (model) => {
     test.each<[object]>([
       [saying({ role: 'system', content: 'only' })],
@@ -82,7 +82,7 @@ describe.each(['openai/gpt-6-luna', 'gemini/gemini-2.5-flash', 'anthropic/claude
       [saying({ role: 'user' })],
       [saying({ role: 'user', content: '' })],
       [saying({ role: 'user', content: [] })],
-      [saying({ role: 'tool', content: 'of no call' })],
+      [saying({ role: 'tool', content: 'without a call' })],
       [saying({ role: 'tool', tool_call_id: 7, content: null })],
       [saying({ role: 'function', name: 'f', content: 'x' })],
       [parts({ type: 'unheard of' })],

@@ -49,13 +49,13 @@ async function newAgent(owner: TestUser, model = 'gpt-4') {
     const { status } = await call(platform.agentsUrl, 'GET', '/v1/models', { headers });
     if (status === 200) return { agentId: id, agentToken: token };
   }
-  throw new Error('no token of the agent opens the AI listener');
+  throw new Error("none of the agent's tokens is accepted by the AI listener");
 }
 
 const clientOf = (baseUrl: string, key: string) =>
   new OpenAI({ baseURL: `${baseUrl}/v1`, apiKey: key, maxRetries: 0 });
 
-/** What the client throws. */
+/** Returns the API error that the client throws. */
 async function errorOf(work: PromiseLike<unknown>) {
   try {
     await work;
@@ -63,12 +63,12 @@ async function errorOf(work: PromiseLike<unknown>) {
     if (error instanceof OpenAI.APIError) return error;
     throw error;
   }
-  throw new Error('nothing was thrown');
+  throw new Error('the client did not throw');
 }
 
 const messages = [{ role: 'user' as const, content: 'hello' }];
 
-describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s", (who) => {
+describe.each(['a program with an API key', 'an agent'])("OpenAI's client for %s", (who) => {
   const isAgent = who === 'an agent';
   const model = isAgent ? 'auto' : 'openai/gpt-6-luna';
   const provided = isAgent ? 'gpt-4' : 'gpt-6-luna';
@@ -82,14 +82,14 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     used = (await usageOf(platform, user.id)).length;
   });
 
-  /** The one call that this test made. */
+  /** Returns the usage of the one call that this test made. */
   async function usage() {
     const rows = await usageOf(platform, user.id);
     expect(rows).toHaveLength(used + 1);
     return rows.at(-1);
   }
 
-  test('gets a whole answer', async () => {
+  test("OpenAI's client receives a complete answer", async () => {
     const answer = await client.chat.completions.create({ model, messages });
     expect(answer).toMatchObject({ object: 'chat.completion', model: provided });
     expect(answer.choices[0]?.message.content).toBe('hello from openai');
@@ -105,7 +105,7 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     );
   });
 
-  test('gets a stream, with its usage when it asks for that', async () => {
+  test("OpenAI's client receives a stream, with its usage if requested", async () => {
     for (const include_usage of [false, true]) {
       used = (await usageOf(platform, user.id)).length;
       const stream = await client.chat.completions.create({
@@ -125,7 +125,7 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     }
   });
 
-  test('lets the model call tools, and tells it what they said', async () => {
+  test("OpenAI's client can use tools and return their results to the model", async () => {
     const tools = [
       {
         type: 'function' as const,
@@ -160,7 +160,7 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     });
   });
 
-  test('gets the calls of tools piece by piece', async () => {
+  test("OpenAI's client receives tool calls piece by piece", async () => {
     const pieces = [
       {
         role: 'assistant',
@@ -190,9 +190,9 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     });
   });
 
-  test('sends images and what its models take, and gets back what nobody here knows of', async () => {
+  test("OpenAI's client can send images and model-specific fields and receives unknown fields of the answer", async () => {
     const content = [
-      { type: 'text' as const, text: 'what is this?' },
+      { type: 'text' as const, text: 'describe this image' },
       {
         type: 'image_url' as const,
         image_url: { url: 'data:image/png;base64,iVBORw0KGgo=', detail: 'low' as const },
@@ -216,7 +216,7 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     expect(providers.requests.at(-1)?.body).toEqual({ ...body, model: provided });
   });
 
-  test('may say what happens anyway, and is told what is not done', async () => {
+  test('accepts parameters that match the default behaviour and refuses unsupported ones', async () => {
     const harmless = { store: false, service_tier: 'auto' as const, metadata: { team: 'blue' } };
     await client.chat.completions.create({ model, messages, ...harmless });
     expect(providers.requests.at(-1)?.body).toEqual({ model: provided, messages });
@@ -238,14 +238,14 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     expect(providers.asked()).toEqual([]);
   });
 
-  test('lists the models it may name', async () => {
+  test("OpenAI's client lists the models it may use", async () => {
     const ids = (await client.models.list()).data.map(({ id }) => id);
     if (isAgent) expect(ids).toEqual(['auto']);
     else
       expect(ids.toSorted()).toEqual(['openai/gpt-4', 'openai/gpt-6-luna', 'openai/gpt-6.1-sol']);
   });
 
-  test('understands that its key is wrong', async () => {
+  test("OpenAI's client reports a wrong key as such", async () => {
     const stranger = clientOf(isAgent ? platform.agentsUrl : platform.backendUrl, 'wrong');
     for (const work of [
       () => stranger.chat.completions.create({ model, messages }),
@@ -263,7 +263,7 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     }
   });
 
-  test('understands that the request is wrong', async () => {
+  test("OpenAI's client reports an invalid request as such", async () => {
     const error = await errorOf(client.chat.completions.create({ model, messages: [] }));
     expect(error).toBeInstanceOf(OpenAI.BadRequestError);
     expect(error).toMatchObject({
@@ -272,7 +272,7 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     });
   });
 
-  test('understands that the provider limits us, and that it fails', async () => {
+  test("OpenAI's client reports a provider's rate limit and a provider's failure as such", async () => {
     providers.behave('openai', fails(429, undefined, { 'retry-after': '7' }));
     const limited = await errorOf(client.chat.completions.create({ model, messages }));
     expect(limited).toBeInstanceOf(OpenAI.RateLimitError);
@@ -285,12 +285,12 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     const failed = await errorOf(client.chat.completions.create({ model, messages }));
     expect(failed).toMatchObject({
       status: 502,
-      message: '502 The AI provider openai does not answer: retry later: retry later (overloaded)',
+      message: '502 The AI provider openai does not answer: retry later (overloaded)',
       type: 'server_error',
     });
   });
 
-  test('understands that a stream broke off', async () => {
+  test("OpenAI's client reports a stream that broke off", async () => {
     providers.behave('openai', (request, response) => {
       sendEvents(response, [chunk(request.model, { content: 'half' })], false);
       setImmediate(() => response.destroy());
@@ -305,7 +305,7 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     await usage();
   });
 
-  test('leaves: what the rest of the answer uses is counted, once', async () => {
+  test("counts the rest of an answer once after OpenAI's client has disconnected", async () => {
     let goOn: (() => void) | undefined;
     providers.behave('openai', async (request, response) => {
       sendEvents(response, [chunk(request.model, { content: 'once' })], false);
@@ -325,15 +325,15 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
   });
 });
 
-describe('a program', () => {
+describe('a program with an API key', () => {
   const create = (key: string, model = 'openai/gpt-6-luna') =>
     clientOf(platform.backendUrl, key).chat.completions.create({ model, messages });
 
-  test('may leave the model to us', async () => {
+  test('a program may let the platform choose the model', async () => {
     expect((await create(apiKey, 'auto')).model).toBe('gpt-6-luna');
   });
 
-  test('without a plan is told so', async () => {
+  test('a program without a plan gets a 402 with the code PLAN_REQUIRED', async () => {
     const error = await errorOf(create(await apiKeyOf(platform, await platform.signUp())));
     expect(error).toMatchObject({
       status: 402,
@@ -343,7 +343,7 @@ describe('a program', () => {
     });
   });
 
-  test('is told which models the plan has', async () => {
+  test("a program that requests a restricted model gets the list of the plan's models", async () => {
     const key = await apiKeyOf(platform, await platform.signUp('label'));
     const error = await errorOf(create(key, 'openai/gpt-4'));
     expect(error).toBeInstanceOf(OpenAI.PermissionDeniedError);
@@ -355,13 +355,13 @@ describe('a program', () => {
     expect(listed.data.map(({ id }) => id)).toEqual(['openai/gpt-6-luna']);
   });
 
-  test('is told that there is no such model', async () => {
+  test('a program that requests an unknown model gets a 404', async () => {
     const error = await errorOf(create(apiKey, 'openai/gpt-99'));
     expect(error).toBeInstanceOf(OpenAI.NotFoundError);
     expect(error).toMatchObject({ message: '404 Model not found', code: null });
   });
 
-  test('is told that the quota is used up', async () => {
+  test('a program without quota left gets a rate limit error', async () => {
     const owner = await platform.signUp('solo');
     await leave(platform, owner, 0, 2_000_000);
     const error = await errorOf(create(await apiKeyOf(platform, owner)));
@@ -373,7 +373,7 @@ describe('a program', () => {
 });
 
 test(
-  'what is behind an address is held for as all that the model can take in',
+  "an image behind a URL holds quota for the model's whole input",
   { tags: 'attack' },
   async () => {
     const owner = await platform.signUp('solo');
@@ -392,7 +392,7 @@ test(
   },
 );
 
-test('an agent of somebody whose plan is gone is told so', async () => {
+test("an agent whose owner's plan has ended gets a 402", async () => {
   const owner = await platform.signUp('solo');
   const agent = await newAgent(owner, 'claude-opus-4-6');
   await platform.asOwner(

@@ -18,7 +18,7 @@ import { send, type Answer } from '../../support/http.js';
 import { testPlatform, type TestPlatform } from '../../support/platform.js';
 import { quotaOf, startAi, subscribed, usageOf, type AiBackend } from './support.js';
 
-/** Nothing of these is in an answer that is none, or in a line of the log. */
+/** Text that no failed answer and no log line may contain. */
 const PROMPT = 'a secret question of mine';
 const SAID = 'a secret answer of theirs';
 
@@ -53,7 +53,7 @@ afterAll(async () => {
   await providers?.close();
 });
 
-/** One backend for each test: a failure of one is none of the others' business. */
+/** Starts a backend for this test, so that failures do not affect other tests, and sends a chat. */
 async function chat(
   user: string,
   behaviour: AiBehaviour,
@@ -66,7 +66,7 @@ async function chat(
   return running.chat(headers, { messages: [{ role: 'user', content: PROMPT }], ...body });
 }
 
-/** The call left nothing behind, and told nobody anything. */
+/** Checks that the call left no usage or held quota and that its answer reveals nothing. */
 async function expectNothing(user: string, answer: Answer): Promise<void> {
   expect(await usageOf(platform, user)).toEqual([]);
   expect(await quotaOf(platform, user)).toEqual({ used: 0, held: 0 });
@@ -87,7 +87,7 @@ const raw =
     response.end(text);
   };
 
-/** Bytes without an end. */
+/** Sends bytes without end. */
 const endless =
   (piece: string, type: string): AiBehaviour =>
   async (_request, response) => {
@@ -113,7 +113,7 @@ const halfOf: AiBehaviour = ({ provider, model, streams }, response) => {
   setImmediate(() => response.destroy());
 };
 
-/** Before there is anything of an answer. */
+/** Breaks off before the answer is complete. */
 const cutOff: AiBehaviour = ({ streams }, response) => {
   const type = streams ? 'text/event-stream' : 'application/json';
   response.writeHead(200, { 'content-type': type, 'content-length': 500 });
@@ -121,17 +121,17 @@ const cutOff: AiBehaviour = ({ streams }, response) => {
   setImmediate(() => response.destroy());
 };
 
-describe('a provider that answers', () => {
+describe('a faulty answer of a provider', () => {
   test.each<[string, AiBehaviour, string]>([
     ['text that is no JSON', raw(`<html>${SAID}`), 'garbage'],
     ['JSON that is something else', raw(JSON.stringify({ said: SAID })), 'garbage'],
-    ['nothing at all', raw(''), 'garbage'],
+    ['an empty body', raw(''), 'garbage'],
     ['half of JSON', raw(`{"choices":[{"message":{"content":"${SAID}`), 'garbage'],
     ['broken UTF-8', raw(Buffer.from([0x7b, 0xff, 0xfe, 0x7d])), 'garbage'],
     ['half of what it announced', cutOff, 'unreachable'],
     ['by hanging up', (_request, response) => void response.destroy(), 'unreachable'],
     [
-      'what is not HTTP',
+      'text other than HTTP',
       (_request, response) => void response.socket?.end(`${SAID}\r\n\r\n`),
       'unreachable',
     ],
@@ -140,7 +140,7 @@ describe('a provider that answers', () => {
       (_request, response) => void response.writeHead(307, { location: '/elsewhere' }).end(),
       'unreachable',
     ],
-    ['nothing until the time is up', silent, 'timeout'],
+    ['silence until the timeout', silent, 'timeout'],
     [
       'with a head alone until the time is up',
       async (request, response) => {
@@ -152,30 +152,33 @@ describe('a provider that answers', () => {
     ],
     ['without an end', endless(' ', 'application/json'), 'garbage'],
     ['a wrong key', fails(401), 'bad_key'],
-    ['that it is overloaded', fails(500), 'overloaded'],
+    ['an overload error', fails(500), 'overloaded'],
     ['another code', fails(599), 'overloaded'],
-  ])('%s is a 500 that says who, and nothing of what', async (_what, behaviour, failure) => {
-    for (const body of [{}, { stream: true }]) {
-      const user = randomUUID();
-      const answer = await chat(user, behaviour, { ...body, model: 'openai/gpt-6-luna' }, [
-        'openai',
-      ]);
-      // A stream without an end has no last line that could be told apart from silence.
-      expect([answer.status, answer.body.error]).toEqual([
-        500,
-        expect.stringMatching(
-          new RegExp(
-            `^The AI provider openai does not answer: retry later: retry later \\((${failure}|garbage|unreachable)\\)$`,
+  ])(
+    'a faulty answer (%s) is a 500 that names the provider and hides the content',
+    async (_what, behaviour, failure) => {
+      for (const body of [{}, { stream: true }]) {
+        const user = randomUUID();
+        const answer = await chat(user, behaviour, { ...body, model: 'openai/gpt-6-luna' }, [
+          'openai',
+        ]);
+        // An endless stream ends as garbage or unreachable, as it cannot be distinguished from silence.
+        expect([answer.status, answer.body.error]).toEqual([
+          500,
+          expect.stringMatching(
+            new RegExp(
+              `^The AI provider openai does not answer: retry later \\((${failure}|garbage|unreachable)\\)$`,
+            ),
           ),
-        ),
-      ]);
-      if (!('stream' in body)) expect(answer.body.error).toContain(failure);
-      await expectNothing(user, answer);
-      await running?.close();
-    }
-  });
+        ]);
+        if (!('stream' in body)) expect(answer.body.error).toContain(failure);
+        await expectNothing(user, answer);
+        await running?.close();
+      }
+    },
+  );
 
-  test.each(MODELS)('%s: an error inside a 200', async (name, model) => {
+  test.each(MODELS)('%s: an error inside a 200 is a failure', async (name, model) => {
     const error = { code: 503, status: 'UNAVAILABLE', type: 'overloaded_error', message: SAID };
     const inside = {
       ...(name === 'anthropic' && { type: 'error' }),
@@ -196,7 +199,7 @@ describe('a provider that answers', () => {
       );
       expect([answer.status, answer.body.error]).toEqual([
         500,
-        `The AI provider ${name} does not answer: retry later: retry later (overloaded)`,
+        `The AI provider ${name} does not answer: retry later (overloaded)`,
       ]);
       await expectNothing(user, answer);
       await running.close();
@@ -213,7 +216,7 @@ describe('a provider that answers', () => {
       'The conversation is too long for the model',
     ],
   ])(
-    'that it is %s tells whoever can do something about it',
+    "reports a provider's error (%s) with a status for those who can act on it",
     async (_what, behaviour, status, error) => {
       const user = randomUUID();
       const answer = await chat(user, behaviour, { model: 'openai/gpt-6-luna' }, ['openai']);
@@ -223,23 +226,26 @@ describe('a provider that answers', () => {
   );
 });
 
-describe('a stream that began', () => {
-  test.each(MODELS.slice(0, 5))('and broke off at %s is told as an event', async (_name, model) => {
-    const user = randomUUID();
-    const answer = await chat(user, halfOf, { model, stream: true });
-    expect(answer.status).toBe(200);
-    expect(answer.text).toContain('event: delta\ndata: {"content":"a sec"}');
-    expect(answer.text).toContain(
-      'event: error\ndata: {"error":"The answer was interrupted: retry"}',
-    );
-    expect(answer.text).not.toContain('event: done');
-    // It did answer: what it used counts, once.
-    expect(await usageOf(platform, user)).toHaveLength(1);
-    expect((await quotaOf(platform, user)).held).toBe(0);
-    expectSecret();
-  });
+describe('a fault in a begun stream', () => {
+  test.each(MODELS.slice(0, 5))(
+    'a stream that breaks off at %s ends with an error event',
+    async (_name, model) => {
+      const user = randomUUID();
+      const answer = await chat(user, halfOf, { model, stream: true });
+      expect(answer.status).toBe(200);
+      expect(answer.text).toContain('event: delta\ndata: {"content":"a sec"}');
+      expect(answer.text).toContain(
+        'event: error\ndata: {"error":"The answer was interrupted: retry"}',
+      );
+      expect(answer.text).not.toContain('event: done');
+      // The provider did answer: its usage counts once.
+      expect(await usageOf(platform, user)).toHaveLength(1);
+      expect((await quotaOf(platform, user)).held).toBe(0);
+      expectSecret();
+    },
+  );
 
-  test('and goes on with garbage is told as an event', async () => {
+  test('a stream that continues with garbage ends with an error event', async () => {
     const user = randomUUID();
     const behaviour: AiBehaviour = ({ provider, model }, response) => {
       const [first] = streamOf(provider, model, SAID);
@@ -253,7 +259,7 @@ describe('a stream that began', () => {
     expectSecret();
   });
 
-  test('with one event without an end is left', async () => {
+  test('disconnects from a provider that sends an endless event', async () => {
     const user = randomUUID();
     let left = false;
     const behaviour: AiBehaviour = async ({ provider, model }, response) => {
@@ -271,7 +277,7 @@ describe('a stream that began', () => {
   });
 
   test.each([true, false])(
-    'is left some time after its client, and what it used is counted once: streaming %s',
+    'disconnects from a provider some time after its client and counts the usage once: streaming %s',
     async (stream) => {
       const user = randomUUID();
       let left = false;
@@ -319,7 +325,7 @@ test.each([
   { prompt_tokens: -5, completion_tokens: 1.5 },
   { total_tokens: 7 },
   'many',
-])('usage that makes no sense holds up nobody: %j', async (usage) => {
+])('invalid usage does not block other calls: %j', async (usage) => {
   const user = randomUUID();
   const answer = await chat(
     user,
@@ -334,7 +340,7 @@ test.each([
   const [row] = await usageOf(platform, user);
   expect(row?.inputTokens).toBeGreaterThan(0);
   expect(row?.outputTokens).toBeGreaterThan(0);
-  // Others' usage is still written.
+  // Usage of other users is still written.
   providers.behave();
   const other = randomUUID();
   await running?.chat(

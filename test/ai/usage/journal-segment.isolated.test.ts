@@ -12,7 +12,7 @@ vi.mock('node:fs', async (original) => {
   return { ...real, writeSync: vi.fn(real.writeSync) };
 });
 
-test('a record that the disk took half of leaves the next one whole', async () => {
+test('a record cut off by a full disk does not damage the next one', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-segment-'));
   const file = path.join(folder, 'a.jsonl');
   const segment = new JournalSegment(file);

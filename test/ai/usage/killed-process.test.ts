@@ -14,10 +14,10 @@ import { asOwner, rowsOf, unbalanced } from './ledger.js';
 
 const PROGRAM = fileURLToPath(new URL('recording-child.mjs', import.meta.url));
 
-/** Recorded calls after which it is killed: some are in the database, some on their way. */
+/** Calls recorded before the kill: some are in the database then, others are still on their way. */
 const CALLS = 3_000;
 
-/** @returns the ids of the calls that it said were recorded. */
+/** @returns the ids of the calls reported as recorded. */
 async function recordUntilKilled(url: string, folder: string): Promise<string[]> {
   const said = path.join(folder, 'said');
   const output = openSync(said, 'a');
@@ -37,7 +37,7 @@ async function recordUntilKilled(url: string, folder: string): Promise<string[]>
   return recorded();
 }
 
-/** How many others are connected to a database. */
+/** Returns the number of other connections to the database. */
 async function connectionsTo(ownerUrl: string): Promise<number> {
   const others = await queryRows(
     ownerUrl,
@@ -48,7 +48,7 @@ async function connectionsTo(ownerUrl: string): Promise<number> {
   return others.length;
 }
 
-test('a process that is killed loses no recorded call, doubles none, and holds nothing', async () => {
+test('a killed process loses no recorded call, counts none twice and leaves no tokens held', async () => {
   const database = await testDatabase();
   const place = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
   const folder = path.join(place, 'journal');
@@ -57,7 +57,7 @@ test('a process that is killed loses no recorded call, doubles none, and holds n
   try {
     const recorded = await recordUntilKilled(database.url, place);
     expect(recorded.length).toBeGreaterThanOrEqual(CALLS);
-    // The server goes on with what it was last asked, which may be to hold tokens.
+    // The server finishes the last statement of the killed process, which may hold tokens.
     await expect.poll(() => connectionsTo(database.ownerUrl)).toBe(0);
     await asOwner(
       database.ownerUrl,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Database } from '../../../src/platform/database/database.js';
 import type { UsageRecord } from '../../../src/ai/usage/usage-record.js';
 
-/** What a call used, by default 5 tokens of somebody's. */
+/** Returns the usage record of a call, by default of user `ada` with 5 tokens. */
 export function usageOf(given: Partial<UsageRecord> = {}): UsageRecord {
   return {
     callId: randomUUID(),
@@ -20,11 +20,11 @@ export function usageOf(given: Partial<UsageRecord> = {}): UsageRecord {
   };
 }
 
-/** Reads as the platform, for whom no row is hidden. */
+/** Queries as the platform, which sees all rows. */
 export const rowsOf = <Row extends object>(db: Database, sql: string): Promise<Row[]> =>
   db.asPlatform().query<Row>(sql);
 
-/** Changes what the serving role may not. */
+/** Executes a statement that the serving role is not allowed to. */
 export async function asOwner(ownerUrl: string, sql: string): Promise<void> {
   await queryRows(ownerUrl, sql);
 }
@@ -34,7 +34,7 @@ export interface Balance {
   readonly held: number;
 }
 
-/** A user's quota of a month, `YYYY-MM-01` or this one. */
+/** Returns a user's quota for a month (`YYYY-MM-01`), by default the current month. */
 export async function balanceOf(db: Database, userId: string, month?: string): Promise<Balance> {
   const [row] = await db.asPlatform().query<Balance>(
     `SELECT used::float8 AS used, held::float8 AS held FROM token_quotas
@@ -44,12 +44,12 @@ export async function balanceOf(db: Database, userId: string, month?: string): P
   return row ?? { used: 0, held: 0 };
 }
 
-/** In SQL. */
+/** SQL expression for the first day of the current month in UTC. */
 export const THIS_MONTH = `date_trunc('month', now() AT TIME ZONE 'UTC')::date`;
 
 /**
- * The quotas that are not what they have to be: what the calls of that user and month used, and
- * what is reserved for those under way.
+ * Quotas whose totals are wrong: `used` must equal the tokens of the user's calls in that month, and
+ * `held` those reserved for calls in flight.
  */
 export const unbalanced = (db: Database): Promise<object[]> =>
   rowsOf(

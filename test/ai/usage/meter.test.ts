@@ -14,7 +14,7 @@ import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { until } from '../../support/until.js';
 import { asOwner, balanceOf, rowsOf, unbalanced, usageOf } from './ledger.js';
 
-/** Between two signs of life: after four without one others take over. */
+/** Milliseconds between two heartbeats; after four missed ones other processes take over. */
 const SIGN_OF_LIFE_MS = 50;
 
 let database: TestDatabase;
@@ -44,7 +44,7 @@ interface Made {
   readonly in?: string;
 }
 
-/** Closed at the end of the test, unless it has closed it itself. */
+/** Creates a meter that is closed at the end of the test, unless the test closes it. */
 function meterOf(made: Made = {}) {
   const { log, lines } = keptLog();
   logged = lines;
@@ -71,7 +71,7 @@ const segments = (): string[] => readdirSync(folder).filter((name) => /\.\d+\.js
 const openFile = () =>
   path.join(folder, readdirSync(folder).find((name) => name.endsWith('.open')) ?? '');
 
-/** Ids of the calls on the journal. */
+/** Ids of the calls in the journal. */
 const journal = (): string[] =>
   segments().flatMap((name) =>
     readFileSync(path.join(folder, name), 'utf8')
@@ -94,10 +94,10 @@ const ids = (records: readonly UsageRecord[]) => records.map(({ callId }) => cal
 const many = (count: number, given: Partial<UsageRecord> = {}) =>
   Array.from({ length: count }, () => usageOf(given));
 
-/** A journal of somebody who is gone. */
+/** Writes a journal of a dead process. */
 const leave = (text: string) => writeFileSync(path.join(folder, `${randomUUID()}.0.jsonl`), text);
 
-/** A process that begins takes over what others left. */
+/** Starts processes, which take over the journals of dead ones, and waits until they have. */
 async function takeOver(takers = 1): Promise<void> {
   const left = segments();
   for (let n = 0; n < takers; n++) meterOf();
@@ -107,8 +107,8 @@ async function takeOver(takers = 1): Promise<void> {
 const linesOf = (records: readonly UsageRecord[]) =>
   records.map((record) => `${JSON.stringify(record)}\n`).join('');
 
-describe('a record', () => {
-  test('is on the journal when it is taken, soon in the database, and then no longer on the journal', async () => {
+describe('usage record', () => {
+  test('a record is written to the journal first, then to the database, and is then removed from the journal', async () => {
     const { meter } = meterOf();
     const record = usageOf();
     meter.record(record);
@@ -118,7 +118,7 @@ describe('a record', () => {
     expect(journal()).toEqual([]);
   });
 
-  test('is a row as it was given', async () => {
+  test('a record is stored with the values given', async () => {
     const { meter } = meterOf();
     const record = usageOf({ agentId: 'agent-1', at: '2026-03-01T23:59:59.999Z' });
     meter.record(record);
@@ -138,7 +138,7 @@ describe('a record', () => {
     });
   });
 
-  test('is told to the log', () => {
+  test('a record is logged', () => {
     const { meter } = meterOf();
     meter.record(usageOf({ agentId: 'agent-1' }));
     meter.record(usageOf());
@@ -148,7 +148,7 @@ describe('a record', () => {
     ]);
   });
 
-  test('settles what was held for its call, and a call that came to nothing gives it back', async () => {
+  test('recording a call settles its reservation, and releasing a failed call returns its tokens', async () => {
     const { meter } = meterOf();
     const [answered, failed] = [usageOf(), usageOf({ userId: 'bob' })];
     for (const { callId, userId } of [answered, failed]) {
@@ -164,7 +164,7 @@ describe('a record', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('names its reservation on the journal, so that it can be settled by another process', async () => {
+  test('a record in the journal names its reservation, so that another process can settle it', async () => {
     const { meter } = meterOf();
     const record = usageOf();
     const { callId, userId } = record;
@@ -178,8 +178,8 @@ describe('a record', () => {
   });
 });
 
-describe('a call that is begun', () => {
-  /** As if its process had been killed: it says nothing more. */
+describe('call in flight', () => {
+  /** Ends the meter as if its process had been killed, without a last write. */
   const killed = (meter: Meter) => meter.close(0);
 
   const used = async () =>
@@ -188,7 +188,7 @@ describe('a call that is begun', () => {
       'SELECT call_id AS id, input_tokens AS "in", output_tokens AS "out" FROM usage_logs',
     );
 
-  test('and cut off by a kill counts with what it had used, and gives back the rest', async () => {
+  test('a call cut off by a kill counts with the tokens used, and the rest is returned', async () => {
     const { meter } = meterOf();
     let outputTokens = 0;
     const record = usageOf();
@@ -204,7 +204,7 @@ describe('a call that is begun', () => {
     await expect.poll(() => readdirSync(folder)).toEqual([]);
   });
 
-  test('that was only being asked for at a kill counts as it was reckoned, unless it is over', async () => {
+  test('a request still in flight at a kill counts as estimated, unless it has ended', async () => {
     const { meter } = meterOf();
     const [asked, ended] = [usageOf(), usageOf({ userId: 'eve' })];
     for (const { callId, userId } of [asked, ended]) {
@@ -220,13 +220,13 @@ describe('a call that is begun', () => {
     await expect.poll(() => readdirSync(folder)).toEqual([]);
   });
 
-  test('and recorded counts once, as it was recorded', async () => {
+  test('a call left in the open file after it was recorded counts once, as recorded', async () => {
     const { meter } = meterOf();
     const [left, ended] = [usageOf(), usageOf()];
     for (const record of [left, ended]) {
       meter.begin(record.callId, () => ({ ...record, outputTokens: 1_000 }));
     }
-    // As if it had been killed between the two.
+    // Simulates a kill after the record was written and before the call was removed from the open file.
     const file = openFile();
     const begun = readFileSync(file);
     for (const record of [left, ended]) meter.record(record);
@@ -242,7 +242,7 @@ describe('a call that is begun', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('is still answered where the journal cannot be written', () => {
+  test('a call that cannot be written to the journal is still served', () => {
     const { meter } = meterOf();
     meter.begin(usageOf().callId, () => usageOf({ endpoint: 'x'.repeat(5_000) }));
     expect(messages()).toEqual([
@@ -251,7 +251,7 @@ describe('a call that is begun', () => {
   });
 });
 
-test('what a process holds stays held as long as it lives', async () => {
+test('a living process keeps its reservations', async () => {
   const { meter } = meterOf();
   const { callId, userId } = usageOf();
   await meter.reserve({ callId, userId, plan: 'solo', tokens: 100 });
@@ -262,8 +262,8 @@ test('what a process holds stays held as long as it lives', async () => {
   await expect.poll(kept).toEqual([{ kept: true }]);
 });
 
-describe('what processes held that were killed', () => {
-  test('comes back by any other process, without a schedule', async () => {
+describe('reservations of killed processes', () => {
+  test('another process returns the tokens held by a killed one, without a schedule', async () => {
     const { meter, close } = meterOf();
     const { callId, userId } = usageOf();
     await meter.reserve({ callId, userId, plan: 'solo', tokens: 100 });
@@ -278,7 +278,7 @@ describe('what processes held that were killed', () => {
   });
 });
 
-describe('what is held ahead for somebody who calls often', () => {
+describe('reservation ahead for a frequent caller', () => {
   const held = async () => (await balanceOf(db, 'ada')).held;
 
   async function callOften(meter: Meter): Promise<void> {
@@ -290,7 +290,7 @@ describe('what is held ahead for somebody who calls often', () => {
     }
   }
 
-  test('is given back when they call no more', async () => {
+  test('returns the reservation ahead when the user stops calling', async () => {
     const { meter } = meterOf();
     await callOften(meter);
     expect(await held()).toBeGreaterThan(0);
@@ -299,7 +299,7 @@ describe('what is held ahead for somebody who calls often', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('is given back when the process ends', async () => {
+  test('returns the reservation ahead when the process ends', async () => {
     const { meter, close } = meterOf();
     await callOften(meter);
     await close();
@@ -308,8 +308,8 @@ describe('what is held ahead for somebody who calls often', () => {
   });
 });
 
-describe('closing', () => {
-  test('brings in everything, and leaves no journal', async () => {
+describe('closing the meter', () => {
+  test('close writes all records and leaves no journal', async () => {
     const { meter, close } = meterOf();
     const records = many(2_345);
     for (const record of records) meter.record(record);
@@ -318,7 +318,7 @@ describe('closing', () => {
     expect(segments()).toEqual([]);
   });
 
-  test('does not lose what is recorded meanwhile', async () => {
+  test('close loses no call that is recorded at the same time', async () => {
     const { meter, close } = meterOf();
     const records = many(50);
     const closing = close();
@@ -331,12 +331,12 @@ describe('closing', () => {
     const left = new Set(segments().length > 0 ? journal() : []);
     const failed = messages().filter((line) => line.startsWith('error')).length;
     const kept = records.filter(({ callId }) => inTheDatabase.includes(callId) || left.has(callId));
-    // What comes when the journal is closed is refused aloud.
+    // A record that arrives after the journal is closed is refused with an error in the log.
     expect(kept.length + failed).toBe(50);
   });
 });
 
-describe('while the database is out', () => {
+describe('while the database is unavailable', () => {
   let proxy: TcpProxy;
   let far: Database;
 
@@ -352,7 +352,7 @@ describe('while the database is out', () => {
     );
   });
 
-  test('calls go on, nothing is lost, and it comes into the database afterwards', async () => {
+  test('calls continue, no record is lost, and all are written when the database returns', async () => {
     const { meter } = meterOf({ at: far });
     const before = many(10);
     for (const record of before) meter.record(record);
@@ -364,7 +364,7 @@ describe('while the database is out', () => {
       const { callId, userId } = record;
       await meter.reserve({ callId, userId, plan: 'network', tokens: 10 });
       meter.record(record);
-      // Some are on their way already when the next ones come.
+      // Some records are already being written when the next ones arrive.
       if (n % 100 === 0) await expect.poll(() => logged.length).toBeGreaterThan(n / 100);
     }
     await expect.poll(messages).toContainEqual(expect.stringMatching(FAILED));
@@ -377,7 +377,7 @@ describe('while the database is out', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('no call begins any more when too many records wait', async () => {
+  test('rejects new calls when too many records are waiting', async () => {
     const { meter, close } = meterOf({ at: far });
     proxy.cut();
     meter.record(usageOf());
@@ -407,15 +407,15 @@ describe('while the database is out', () => {
 
 const FAILED = /^error: \[UsageLogger\] Failed to log usage: ./;
 
-describe('a journal that cannot be written', () => {
-  test('lets no process begin', () => {
+describe('unwritable journal', () => {
+  test('an unwritable journal folder prevents the start of a process', () => {
     const file = path.join(folder, 'file');
     writeFileSync(file, '');
     expect(() => meterOf({ in: path.join(file, 'journal') })).toThrow('ENOTDIR');
   });
 
-  // Linux has a disk that is always full.
-  test.skipIf(process.platform !== 'linux')('does not stop calls while it is full', async () => {
+  // /dev/full, a device that is always full, exists only on Linux.
+  test.skipIf(process.platform !== 'linux')('a full disk does not stop calls', async () => {
     const { meter } = meterOf();
     const [first, later] = [usageOf(), many(2)];
     meter.record(first);
@@ -432,7 +432,7 @@ describe('a journal that cannot be written', () => {
   });
 
   test.skipIf(process.platform !== 'linux')(
-    'keeps no call that is over while it is full',
+    'a call that has ended is not refreshed while the disk is full',
     async () => {
       const { meter } = meterOf();
       const [first, over, other] = [usageOf(), usageOf(), usageOf()];
@@ -453,7 +453,7 @@ describe('a journal that cannot be written', () => {
     },
   );
 
-  test('is there again when somebody has taken its folder away', async () => {
+  test('the journal is recreated after its folder was removed', async () => {
     const { meter } = meterOf();
     rmSync(folder, { recursive: true });
     const record = usageOf();
@@ -464,8 +464,8 @@ describe('a journal that cannot be written', () => {
   });
 });
 
-describe('what a process left that was killed', () => {
-  test('is taken over, up to a last line that was cut off', async () => {
+describe('journal of a killed process', () => {
+  test("takes over a dead process's journal, except for a truncated last line", async () => {
     const records = many(1_203);
     const text = linesOf(records);
     leave(text.slice(0, -40));
@@ -474,7 +474,7 @@ describe('what a process left that was killed', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('counts also when a later release wrote it, with fields of its own', async () => {
+  test('counts a journal record with additional fields of a later release', async () => {
     const record = usageOf();
     leave(linesOf([{ ...record, region: 'eu' } as UsageRecord]));
     await takeOver();
@@ -482,7 +482,7 @@ describe('what a process left that was killed', () => {
     expect(refusedFile()).toBe(false);
   });
 
-  test('counts once, though two processes take it over at a time', async () => {
+  test('counts a journal once if several processes take it over at the same time', async () => {
     const records = many(1_500);
     await db.call({ text: 'SELECT hold_tokens(60, $1)' }, [
       JSON.stringify(
@@ -496,7 +496,7 @@ describe('what a process left that was killed', () => {
       ),
     ]);
     leave(linesOf(records));
-    // Some of it had come into the database before.
+    // A part of the journal was written to the database before.
     await db.call({ text: `SELECT settle_usage($1, '{}')` }, [
       JSON.stringify(records.slice(0, 700)),
     ]);
@@ -506,7 +506,7 @@ describe('what a process left that was killed', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('is left alone while its process lives', async () => {
+  test('leaves the journal of a living process alone', async () => {
     const nowhere = new Database('postgres://127.0.0.1:1/nowhere', { maxConnections: 1 });
     cleanups.push(() => nowhere.close());
     const living = meterOf({ at: nowhere });
@@ -519,7 +519,7 @@ describe('what a process left that was killed', () => {
     expect(segments()).toEqual(expect.arrayContaining(before));
   });
 
-  test('does not stop at a line that nobody can read, which is set aside', async () => {
+  test('sets an unreadable line of a journal aside and reads on', async () => {
     const records = many(3);
     leave(`${linesOf(records.slice(0, 1))}{"callId":\n\n{}\n${linesOf(records.slice(1))}`);
     await takeOver();
@@ -528,10 +528,10 @@ describe('what a process left that was killed', () => {
   });
 });
 
-describe('a record that the database refuses', () => {
+describe('record that the database refuses', () => {
   const poison = () => usageOf({ costUsd: '123456789.000000' });
 
-  test('is set aside, and the others are written', async () => {
+  test('sets a refused record aside and writes the others', async () => {
     const { meter } = meterOf();
     const records = many(40);
     const [bad, last] = [[poison(), usageOf({ model: '\ud83d' })], poison()];
@@ -549,7 +549,7 @@ describe('a record that the database refuses', () => {
     expect(journal()).toEqual([]);
   });
 
-  test('is set aside also when it was taken over', async () => {
+  test('sets a refused record aside also when it was taken over from another process', async () => {
     const [good, bad] = [usageOf(), poison()];
     leave(linesOf([bad, good]));
     await takeOver();

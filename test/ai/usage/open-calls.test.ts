@@ -30,7 +30,7 @@ function begin(given: Partial<UsageRecord> = {}): string {
   return record.callId;
 }
 
-test('what a call has used is in the file at once, and afterwards as it goes on', () => {
+test('writes the usage of a call to the file at once, and updates it during the call', () => {
   let outputTokens = 0;
   const record = usageOf();
   calls.begin(record.callId, () => ({ ...record, outputTokens }));
@@ -38,13 +38,13 @@ test('what a call has used is in the file at once, and afterwards as it goes on'
   outputTokens = 12_345;
   calls.refresh();
   expect(inFile()).toEqual([{ ...record, outputTokens }]);
-  // Also when there is less to write than there was.
+  // The new value is also shorter than the previous one.
   outputTokens = 1;
   calls.refresh();
   expect(inFile()).toEqual([{ ...record, outputTokens }]);
 });
 
-test('one that has ended is not, and another one takes its place', () => {
+test('an ended call is removed from the file, and a new one reuses its slot', () => {
   const [first, second, third] = [begin(), begin(), begin()];
   calls.end(second);
   calls.end(randomUUID());
@@ -59,7 +59,7 @@ test('one that has ended is not, and another one takes its place', () => {
   expect(inFile().map(({ callId }) => callId)).toEqual([fifth]);
 });
 
-test('one that is expected is there once it has lasted, and what it has begun to use at once', () => {
+test('an expected call is written at the next refresh, and its usage as soon as it begins', () => {
   const [record, short] = [usageOf(), usageOf()];
   calls.expect(record.callId, () => record);
   calls.expect(short.callId, () => short);
@@ -74,13 +74,13 @@ test('one that is expected is there once it has lasted, and what it has begun to
   expect(statSync(file).size).toBe(0);
 });
 
-test('the longest that a call can tell has room', () => {
+test('the longest possible record fits in a slot', () => {
   const long = { userId: 'u'.repeat(255), agentId: 'a'.repeat(255), model: 'm'.repeat(100) };
   const id = begin({ ...long, endpoint: `/${'é'.repeat(254)}`, heldBy: randomUUID(), held: 1e15 });
   expect(inFile()).toMatchObject([{ callId: id, ...long }]);
 });
 
-test('a file that was taken away is made anew with the next sign of life', () => {
+test('a removed file is recreated at the next heartbeat', () => {
   const [first, second] = [begin(), begin()];
   rmSync(path.dirname(file), { recursive: true });
   calls.touch();
@@ -89,7 +89,7 @@ test('a file that was taken away is made anew with the next sign of life', () =>
   expect(inFile().map(({ callId }) => callId)).toEqual([second]);
 });
 
-test('it stays for whoever takes over, unless no call is open', () => {
+test('the file stays for another process to take over, unless no call is open', () => {
   const id = begin();
   calls.close();
   expect(inFile().map(({ callId }) => callId)).toEqual([id]);

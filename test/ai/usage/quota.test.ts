@@ -16,7 +16,7 @@ let database: TestDatabase;
 let elsewhere: Database;
 let db: Database;
 let quota: Quota;
-/** Another process's. */
+/** Quota of another process. */
 let other: Quota;
 let settling: Promise<unknown>;
 
@@ -43,7 +43,7 @@ interface Asked {
   readonly of?: Quota;
 }
 
-/** @returns the call's id. */
+/** Reserves tokens for a new call. @returns the call's id. */
 async function reserve(tokens: number, asked: Asked = {}): Promise<string> {
   const { userId = 'ada', of = quota } = asked;
   const callId = randomUUID();
@@ -52,7 +52,7 @@ async function reserve(tokens: number, asked: Asked = {}): Promise<string> {
   return callId;
 }
 
-/** As the process does that reserved it: one after the other. */
+/** Settles a call as the process that reserved it does: one after the other. */
 function settle(callId: string, tokens: number, userId = 'ada', of = quota): Promise<unknown> {
   const used = { callId, userId, inputTokens: tokens, outputTokens: 0, ...of.settle(callId) };
   const over = of.drainEnded();
@@ -60,25 +60,25 @@ function settle(callId: string, tokens: number, userId = 'ada', of = quota): Pro
   return settling;
 }
 
-/** The call came to nothing. */
+/** Releases the reservation of a call that failed. */
 function release(callId: string, of = quota): Promise<unknown> {
   of.release(callId);
   return settleUsage(db, [], of.drainEnded());
 }
 
-/** Nothing is held ahead any more. */
+/** Returns everything that is reserved ahead. */
 async function giveUp(of = quota): Promise<unknown> {
   await of.retireAll();
   return settleUsage(db, [], of.drainEnded());
 }
 
-/** Somebody who has just called often, and for whom nothing is being asked ahead any more. */
+/** Makes 40 calls and waits until no reservation ahead is in flight. */
 async function callOften(tokens: number, of = quota): Promise<void> {
   const asked = vi.spyOn(of === quota ? db : elsewhere, 'call');
   for (let n = 0; n < 40; n++) await settle(await reserve(tokens, { of }), tokens, 'ada', of);
   await Promise.all(asked.mock.results.map(({ value }) => value));
   asked.mockRestore();
-  // What was asked ahead during the last call has taken the place of what was there.
+  // The reservation requested during the last call has replaced the previous one.
   await setImmediate();
   await settleUsage(db, [], of.drainEnded());
 }
@@ -89,7 +89,7 @@ const admitted = (outcomes: readonly PromiseSettledResult<unknown>[]) =>
   outcomes.filter(({ status }) => status === 'fulfilled').length;
 
 describe('1,000 calls at once', { tags: 'attack' }, () => {
-  test('by two processes: exactly those that fit are let in', async () => {
+  test('two processes admit exactly the calls that fit', async () => {
     const outcomes = await Promise.allSettled(
       Array.from({ length: 1_000 }, (_, n) => reserve(7_000, { of: n % 2 ? quota : other })),
     );
@@ -103,7 +103,7 @@ describe('1,000 calls at once', { tags: 'attack' }, () => {
     expect(await reservations()).toBe(285);
   });
 
-  test('of all sizes, each settled when it is over: never is more used and held', async () => {
+  test('calls of all sizes, each settled at its end, never exceed the quota of used and held tokens', async () => {
     const random = numbers(7);
     const sizes = Array.from({ length: 1_000 }, () => 1 + random(20_000));
     let over = 0;
@@ -130,27 +130,27 @@ describe('1,000 calls at once', { tags: 'attack' }, () => {
   });
 });
 
-describe('what is held', () => {
-  test('lets in what exactly fills the month, and no token more', async () => {
+describe('held tokens', () => {
+  test('calls may fill the month exactly, and not by one token more', async () => {
     await reserve(LIMIT - 1);
     await expect(reserve(2)).rejects.toThrow(QuotaExceededError);
     await reserve(1);
     await expect(reserve(1)).rejects.toThrow(QuotaExceededError);
   });
 
-  test('of one user is nothing to another', async () => {
+  test('tokens held for one user do not count for another', async () => {
     await reserve(LIMIT, { userId: 'ada' });
     await reserve(LIMIT, { userId: 'bob' });
     await expect(reserve(1, { userId: 'ada' })).rejects.toThrow(QuotaExceededError);
   });
 
-  test('is not held by a call that is refused, also when it is the first', async () => {
+  test('a refused call holds no tokens, even if it is the first', async () => {
     await expect(reserve(LIMIT + 1)).rejects.toThrow(QuotaExceededError);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 0 });
     await reserve(LIMIT);
   });
 
-  test('is nothing for those who have no quota, but what they use is counted', async () => {
+  test('a plan without quota holds no tokens, but its usage is counted', async () => {
     const calls = [await reserve(9e15, { plan: 'network' }), await reserve(5, { plan: undefined })];
     expect(await reservations()).toBe(0);
     for (const callId of calls) await settle(callId, 40);
@@ -164,8 +164,8 @@ describe('what is held', () => {
     ['quotes', `'"; DROP TABLE users; -- \\`],
     ['braces', '{"userId": [null]}'],
     ['scripts of all directions', 'ümläut ñ 漢字 עברית\u200f'],
-    ['what looks like nothing', 'null'],
-  ])('is the right user’s when the id is of %s', async (_name, userId) => {
+    ['the JSON literal null', 'null'],
+  ])('holds tokens for the right user if the id consists of %s', async (_name, userId) => {
     const [first] = await Promise.all([reserve(10, { userId }), reserve(20, { userId: 'bob' })]);
     expect(await balanceOf(db, userId)).toEqual({ used: 0, held: 10 });
     await settle(first, 4, userId);
@@ -174,22 +174,25 @@ describe('what is held', () => {
   });
 });
 
-describe('a call that is over', () => {
+describe('ended call', () => {
   test.each([
     ['less', 40],
     ['more', 2_500],
     ['nothing', 0],
-  ])('counts with what it used, when that is %s than was held', async (_name, tokens) => {
-    await settle(await reserve(1_000), tokens);
-    expect(await balanceOf(db, 'ada')).toEqual({ used: tokens, held: 0 });
-    expect(await unbalanced(db)).toEqual([]);
-  });
+  ])(
+    'a call counts with the tokens used if that is %s than the tokens held',
+    async (_name, tokens) => {
+      await settle(await reserve(1_000), tokens);
+      expect(await balanceOf(db, 'ada')).toEqual({ used: tokens, held: 0 });
+      expect(await unbalanced(db)).toEqual([]);
+    },
+  );
 
-  test('counts once, however often it is settled', async () => {
+  test('a call counts once, however often it is settled', async () => {
     await callOften(10);
     const asked = vi.spyOn(db, 'call');
     const calls = [await reserve(10), await reserve(10)];
-    // Also for calls to come, which nobody has waited for.
+    // Includes requests for calls to come, which no call has waited for.
     await Promise.all(asked.mock.results.map(({ value }) => value));
     asked.mockRestore();
     const before = await balanceOf(db, 'ada');
@@ -201,7 +204,7 @@ describe('a call that is over', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('counts once also with the end of its reservation', async () => {
+  test('a call settled again with the end of its reservation counts once', async () => {
     const callId = await reserve(1_000);
     const usage = usageOf({ callId, ...quota.settle(callId) });
     const over = quota.drainEnded();
@@ -211,7 +214,7 @@ describe('a call that is over', () => {
     expect(await balanceOf(db, 'ada')).toEqual({ used: 5, held: 0 });
   });
 
-  test('that came to nothing gives back what was held, once', async () => {
+  test('a failed call returns its held tokens once', async () => {
     const callId = await reserve(1_000, { userId: 'ada' });
     await reserve(10, { userId: 'ada', of: other });
     await release(callId);
@@ -220,14 +223,14 @@ describe('a call that is over', () => {
     expect(await rowsOf(db, 'SELECT FROM usage_logs')).toEqual([]);
   });
 
-  test('that names no reservation has one to itself', async () => {
+  test('a call that names no reservation settles its own', async () => {
     const callId = await reserve(1_000);
     await reserve(10, { of: other });
     await settleUsage(db, [usageOf({ callId })], []);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 5, held: 10 });
   });
 
-  test('counts also when its process was given up before', async () => {
+  test('a call counts even if its process was considered dead before', async () => {
     const callId = await reserve(1_000);
     await silent([callId]);
     await settleAbandoned(db);
@@ -237,7 +240,7 @@ describe('a call that is over', () => {
   });
 });
 
-describe('what is held ahead', () => {
+describe('tokens reserved ahead', () => {
   const heldAhead = async () => (await balanceOf(db, 'ada')).held;
 
   afterEach(() => {
@@ -245,7 +248,7 @@ describe('what is held ahead', () => {
     vi.restoreAllMocks();
   });
 
-  test('is nothing at a first call, then more and more, but never much more than 15 calls', async () => {
+  test('reserves no tokens ahead at the first call, then a growing number, for little more than 15 calls at most', async () => {
     const ahead: number[] = [];
     for (let n = 0; n < 60; n++) {
       await settle(await reserve(10), 10);
@@ -254,23 +257,23 @@ describe('what is held ahead', () => {
     expect(ahead[0]).toBe(0);
     expect(ahead[1]).toBe(20);
     expect(Math.max(...ahead)).toBeGreaterThanOrEqual(150);
-    // The last ones of what was there before, and what was asked for in good time.
+    // The rest of the previous reservation, plus the one requested in advance.
     expect(Math.max(...ahead)).toBeLessThanOrEqual((15 + 1 + 15 / 3) * 10);
     await giveUp();
     expect(await balanceOf(db, 'ada')).toEqual({ used: 600, held: 0 });
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('lets calls in without the database', async () => {
+  test('admits calls from the tokens reserved ahead, without a database request', async () => {
     await callOften(10);
     const ask = vi.spyOn(db, 'call');
     for (let n = 0; n < 100; n++) await reserve(10);
     expect(ask.mock.calls.length).toBeLessThan(100 / 8);
   });
 
-  test('is asked for before it is used up, so that no call waits for a slow database', async () => {
+  test('requests more tokens before they are used up, so that no call waits for a slow database', async () => {
     await callOften(10);
-    await reserve(151); // more than is held ahead: a new one, of its size
+    await reserve(151); // exceeds what is reserved ahead: makes a new reservation of this size
     let answer = () => {};
     const slow = new Promise<void>((resolve) => (answer = resolve));
     const call = db.call.bind(db);
@@ -289,9 +292,9 @@ describe('what is held ahead', () => {
     expect(asked()).toBe(1);
   });
 
-  test('and cannot be had is no failure of the call that was let in', async () => {
+  test('a failed request for more tokens does not fail the call that was admitted', async () => {
     await callOften(10);
-    await reserve(151); // and 15 more are held ahead
+    await reserve(151); // and 15 more are reserved ahead
     const ask = vi.spyOn(db, 'call').mockRejectedValue(new RangeError('out'));
     for (let n = 0; n < 15; n++) await reserve(150);
     expect(ask).toHaveBeenCalled();
@@ -302,7 +305,7 @@ describe('what is held ahead', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('goes back where calls fail with another one that asks', async () => {
+  test('returns the tokens if calls fail together with a request for more', async () => {
     await callOften(10);
     let answer = () => {};
     const slow = new Promise<void>((resolve) => (answer = resolve));
@@ -315,7 +318,7 @@ describe('what is held ahead', () => {
     ask.mockRejectedValueOnce(new RangeError('out'));
     const label = { plan: 'label' } as const;
     const first = reserve(5_000, label);
-    // Of these the one finds room in what the first one brings, the other does not.
+    // The first of these fits into the reservation just requested, the second does not.
     const both = [reserve(4_000, label), reserve(500_000, label)];
     answer();
     quota.release(await first);
@@ -327,7 +330,7 @@ describe('what is held ahead', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('is less than a hundredth of what is left', async () => {
+  test('reserves ahead less than a hundredth of the remaining quota', async () => {
     await callOften(10);
     await giveUp();
     await reserve(LIMIT - 400 - 150 * 100 - 10 + 1);
@@ -341,7 +344,7 @@ describe('what is held ahead', () => {
     await expect(reserve(1, { of: other })).rejects.toThrow(QuotaExceededError);
   });
 
-  test('is given back when the user calls no more, and what is under way stays', async () => {
+  test('returns tokens reserved ahead when the user stops calling, but not those of calls in flight', async () => {
     await callOften(10);
     const under = await reserve(10);
     quota.retireIdle();
@@ -353,7 +356,7 @@ describe('what is held ahead', () => {
     expect(await reservations()).toBe(0);
   });
 
-  test('is kept for who calls on', async () => {
+  test('keeps tokens reserved ahead while the user continues to call', async () => {
     await callOften(10);
     for (let n = 0; n < 10; n++) {
       quota.retireIdle();
@@ -362,7 +365,7 @@ describe('what is held ahead', () => {
     expect(await heldAhead()).toBeGreaterThan(0);
   });
 
-  test('has the part of a call that came to nothing again', async () => {
+  test('adds the tokens of a failed call to those reserved ahead', async () => {
     await callOften(10);
     const held = await heldAhead();
     for (let n = 0; n < 100; n++) quota.release(await reserve(10));
@@ -370,7 +373,7 @@ describe('what is held ahead', () => {
     expect(quota.hasOver).toBe(false);
   });
 
-  test('goes back when a call needs more than it has', async () => {
+  test('returns the tokens reserved ahead when a call needs more', async () => {
     await callOften(10);
     const under = await reserve(10);
     const ahead = await heldAhead();
@@ -380,7 +383,7 @@ describe('what is held ahead', () => {
     expect(await heldAhead()).toBe(1_000 * 16);
   });
 
-  test('is nothing to a call of another plan', async () => {
+  test('uses no tokens reserved ahead for a call on another plan', async () => {
     await callOften(10);
     const ask = vi.spyOn(db, 'call');
     await reserve(10, { plan: 'label' });
@@ -390,10 +393,10 @@ describe('what is held ahead', () => {
   test.each([
     ['after half a minute', '2031-05-05T12:00:00Z', '2031-05-05T12:00:29Z', '2031-05-05T12:00:31Z'],
     ['in the next month', '2031-12-31T23:59:50Z', '2031-12-31T23:59:59Z', '2032-01-01T00:00:00Z'],
-  ])('is taken no more %s', async (_name, made, before, after) => {
+  ])('uses no tokens reserved ahead %s', async (_name, made, before, after) => {
     vi.useFakeTimers({ toFake: ['Date'], now: new Date(made) });
     await callOften(10);
-    await reserve(151); // makes the next one now
+    await reserve(151); // makes the next reservation now
     const ask = vi.spyOn(db, 'call');
     vi.setSystemTime(new Date(before));
     await reserve(10);
@@ -403,7 +406,7 @@ describe('what is held ahead', () => {
     expect(ask).toHaveBeenCalledOnce();
   });
 
-  test('and was given up for its process’s silence counts with what its calls used', async () => {
+  test('calls count with their usage even if the tokens reserved ahead have expired', async () => {
     await callOften(10);
     const calls = [await reserve(10), await reserve(10)];
     const { used } = await balanceOf(db, 'ada');
@@ -420,7 +423,7 @@ describe('what is held ahead', () => {
   });
 });
 
-/** As if these calls' process had not been heard of for long. */
+/** Expires the reservations of these calls, as if their process had stopped renewing them. */
 const silent = (calls: readonly string[]) =>
   asOwner(
     database.ownerUrl,
@@ -429,7 +432,7 @@ const silent = (calls: readonly string[]) =>
   );
 
 describe('calls of a process', () => {
-  test('that is silent give back what they held, and no others do', async () => {
+  test('returns the tokens held by a silent process, and of no other', async () => {
     const gone = [await reserve(10, { of: other }), await reserve(20, { of: other })];
     await reserve(40);
     await silent(gone);
@@ -438,7 +441,7 @@ describe('calls of a process', () => {
     expect(await settleAbandoned(db)).toBe(0);
   });
 
-  test('that says it lives keep what they hold', async () => {
+  test('keeps the tokens held by a process that renews them', async () => {
     const calls = [await reserve(10), await reserve(20, { userId: 'bob' })];
     await silent(calls);
     await quota.keep();
@@ -447,7 +450,7 @@ describe('calls of a process', () => {
     expect(await balanceOf(db, 'bob')).toEqual({ used: 0, held: 20 });
   });
 
-  test('are not kept by another, nor when they are over', async () => {
+  test("a process renews neither another process's reservations nor those of ended calls", async () => {
     const [mine, over] = [await reserve(10), await reserve(20, { userId: 'bob' })];
     const theirs = await reserve(40, { of: other });
     quota.release(over);
@@ -459,7 +462,7 @@ describe('calls of a process', () => {
     expect(await balanceOf(db, 'bob')).toEqual({ used: 0, held: 0 });
   });
 
-  test('that were let in without its hearing of it are given back', async () => {
+  test('returns the tokens of calls whose process never received the answer', async () => {
     const calls = JSON.stringify([
       { callId: randomUUID(), userId: 'ada', tokens: 5, extra: 0, limit: 9 },
     ]);
@@ -470,7 +473,7 @@ describe('calls of a process', () => {
   });
 });
 
-describe('the month', () => {
+describe('quota month', () => {
   const LAST = `(${THIS_MONTH} - interval '1 month')::date`;
 
   const lastMonth = async () => {
@@ -478,19 +481,19 @@ describe('the month', () => {
     return row?.month ?? '';
   };
 
-  test('is the calendar’s in UTC', async () => {
+  test('the quota month is the calendar month in UTC', async () => {
     await reserve(1);
     const [row] = await rowsOf(db, 'SELECT month::text FROM token_quotas');
     expect(row).toEqual({ month: `${new Date().toISOString().slice(0, 7)}-01` });
   });
 
-  test('begins with nothing used, whatever the last one was', async () => {
+  test('a month starts with no usage, whatever the previous month used', async () => {
     const values = `'ada', ${LAST}, ${LIMIT}, 1000`;
     await asOwner(database.ownerUrl, `INSERT INTO token_quotas VALUES (${values})`);
     await reserve(LIMIT);
   });
 
-  test('of a call is the one that it was reserved in, though it ends in the next', async () => {
+  test('a call counts in the month of its reservation, even if it ends in the next', async () => {
     const callId = await reserve(1_000);
     await asOwner(database.ownerUrl, `UPDATE quota_reservations SET month = ${LAST}`);
     await asOwner(database.ownerUrl, `UPDATE token_quotas SET month = ${LAST}`);
@@ -500,7 +503,7 @@ describe('the month', () => {
     await reserve(LIMIT);
   });
 
-  test('of a call without quota is the one of its end', async () => {
+  test('a call without quota counts in the month of its end', async () => {
     const month = await lastMonth();
     const last = usageOf({ at: `${month.slice(0, 7)}-28T23:59:59.999Z` });
     await settleUsage(db, [last, usageOf()], []);
@@ -510,7 +513,7 @@ describe('the month', () => {
   });
 });
 
-test('who has not enough left is told how much was used, and of how much', async () => {
+test('the error for an exceeded quota names the tokens used and the limit', async () => {
   await settle(await reserve(1_000), 1_500);
   await reserve(LIMIT - 2_000);
   const refused: unknown = await reserve(501).catch((error: unknown) => error);
@@ -523,10 +526,10 @@ test('who has not enough left is told how much was used, and of how much', async
   });
 });
 
-test('many users at once, reserved, settled, kept and given up, never block each other', async () => {
+test('many users that reserve, settle, renew and release at once never deadlock', async () => {
   const random = numbers(11);
   const users = Array.from({ length: 40 }, (_, n) => `user ${n}`);
-  /** Some calls together: one is answered, one comes to nothing, one is never heard of again. */
+  /** Makes calls in groups: a third succeed, a third fail, a third are never settled. */
   const calls = async (of: Quota, via: Database) => {
     for (let round = 0; round < 20; round++) {
       const usages = await Promise.all(

@@ -1,5 +1,5 @@
-// Makes calls for as long as it lives, and says of each when it is recorded, in a file: a pipe may be
-// full. As the product runs it: from its build.
+// Makes calls until it is killed, and reports each recorded one in a file, since a pipe may be full. Runs
+// from the build, like the product.
 import { randomUUID } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import process from 'node:process';

@@ -31,7 +31,7 @@ beforeAll(async () => {
   const days = { users: ['ada', 'bob'], days: DAYS };
   await log(randomCalls(400, 11, days));
   await rollUpUsage(db);
-  // Rolled up in part, and also of days that were rolled up before.
+  // Partly rolled up, including days that were rolled up before.
   await log(randomCalls(200, 12, days));
   await db.call({ text: 'SELECT roll_up_usage(40)' }, []);
 });
@@ -49,8 +49,8 @@ const unordered = (rows: readonly object[]) =>
   new Set(rows.map((row) => JSON.stringify(sorted(row))));
 const sorted = (row: object) => Object.fromEntries(Object.entries(row).sort());
 
-describe.each(['ada', undefined])('reports of %s are naive sums over what was logged', (user) => {
-  test('by day, agent and model, page after page', async () => {
+describe.each(['ada', undefined])('usage reports for %s', (user) => {
+  test('usage by day, agent and model equals naive sums over the logged calls, page by page', async () => {
     const rows: SummaryUsage[] = [];
     for (;;) {
       const page = await usageSummary(tenantOf(user), WEEK, { limit: 7, after: rows.at(-1) });
@@ -73,7 +73,7 @@ describe.each(['ada', undefined])('reports of %s are naive sums over what was lo
     );
   });
 
-  test('by model, and by model of one agent', async () => {
+  test('usage by model, also of one agent, equals naive sums over the logged calls', async () => {
     const key = ({ provider, model }: Call) => ({ provider, model });
     const rows = await usageByModel(tenantOf(user), WEEK);
     expect(unordered(rows)).toEqual(unordered(naiveSums(within(user), key)));
@@ -84,19 +84,19 @@ describe.each(['ada', undefined])('reports of %s are naive sums over what was lo
     expect(unordered(ofAgent)).toEqual(unordered(naiveSums(calls, key)));
   });
 
-  test('by day', async () => {
+  test('usage by day equals naive sums over the logged calls', async () => {
     const expected = naiveSums(within(user), (call) => ({ day: dayOf(call) }));
     expect(unordered(await usageDaily(tenantOf(user), WEEK))).toEqual(unordered(expected));
   });
 });
 
-test('a call counts for a report from the moment that it is logged, and only once', async () => {
+test('a report includes a call as soon as it is logged, and only once', async () => {
   const total = async () =>
     (await usageDaily(db.asPlatform(), WEEK)).reduce((sum, { calls }) => sum + calls, 0);
   const before = await total();
   await log(randomCalls(5, 13, { users: ['carol'], days: ['2026-03-01'] }));
   expect(await total()).toBe(before + 5);
-  // While passes take what is pending, one call at a time.
+  // Roll-up passes run at the same time, one call per pass.
   let passing = true;
   const passes = (async () => {
     for (let n = 0; n < 40; n++) await db.call({ text: 'SELECT roll_up_usage(1)' }, []);
@@ -107,8 +107,8 @@ test('a call counts for a report from the moment that it is logged, and only onc
   expect(await total()).toBe(before + 5);
 });
 
-describe('a cost dashboard', () => {
-  test('shows every day, agent and model of the period', async () => {
+describe('cost dashboard', () => {
+  test('the dashboard shows every day, agent and model of the period', async () => {
     const calls = within('ada');
     const micros = (of: readonly Call[]) => of.reduce((sum, call) => sum + microsOf(call), 0);
     const dashboard = await costDashboard(db.asUser('ada'), WEEK);
@@ -155,7 +155,7 @@ describe('a cost dashboard', () => {
     expect(dashboard?.modelBreakdown.reduce((sum, { percent }) => sum + percent, 0)).toBe(100);
   });
 
-  test('is zeros for one whose calls are all older, and none for one without calls', async () => {
+  test('the dashboard shows zeros if all calls are older, and is undefined without any calls', async () => {
     const later = { from: '2027-01-01', to: '2027-01-02' };
     expect(await costDashboard(db.asUser('ada'), later)).toEqual({
       summary: { totalCost: 0, totalTokens: 0, totalCalls: 0, avgCostPerCall: 0 },
@@ -170,14 +170,14 @@ describe('a cost dashboard', () => {
   });
 });
 
-test('percentages add up to 100, or to 0', () => {
+test('percentages add up to 100, or to 0 without costs', () => {
   expect(percentagesOf([1, 1, 1])).toEqual([34, 33, 33]);
   expect(percentagesOf([999, 1])).toEqual([100, 0]);
   expect(percentagesOf([0, 0])).toEqual([0, 0]);
   expect(percentagesOf([])).toEqual([]);
 });
 
-test('days are those of UTC, and include today', () => {
+test('periods consist of UTC days and include today', () => {
   const midnight = new Date('2026-03-01T00:00:00Z');
   expect(lastDays(7, midnight)).toEqual({ from: '2026-02-23', to: '2026-03-01' });
   expect(lastDays(1, new Date('2026-02-28T23:59:59.999Z'))).toEqual({

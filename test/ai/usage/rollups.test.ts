@@ -28,7 +28,7 @@ const query = <Row extends object>(sql: string) => db.asPlatform().query<Row>(sq
 
 const pending = async () => (await query('SELECT id FROM usage_pending')).length;
 
-/** The days' sums, and what they have to be. */
+/** Returns the daily sums, to be compared with `sums`. */
 async function daily() {
   const rows = await query<Record<string, unknown>>(
     `SELECT user_id AS "userId", day::text AS day, agent_id AS "agentId", provider, model,
@@ -49,7 +49,7 @@ const sums = (calls: readonly Call[]) =>
     })).map((row) => JSON.stringify(row)),
   );
 
-test('the days have the sums of all calls, and late calls are added to their day', async () => {
+test('daily rows hold the sums of all calls, and late calls are added to their day', async () => {
   const first = some(300, 1);
   await settle(db, first);
   expect(await rollUpUsage(db)).toBeGreaterThan(0);
@@ -63,7 +63,7 @@ test('the days have the sums of all calls, and late calls are added to their day
   expect(await daily()).toEqual(sums([...first, ...late]));
 });
 
-test('a pass over nothing new changes nothing', async () => {
+test('a pass without new calls changes nothing', async () => {
   const calls = some(50, 3);
   await settle(db, calls);
   await rollUpUsage(db);
@@ -73,7 +73,7 @@ test('a pass over nothing new changes nothing', async () => {
 
 test('a call that is settled twice is counted once', async () => {
   const [call] = some(1, 4);
-  if (!call) throw new TypeError('a call was asked for');
+  if (!call) throw new TypeError('no call was generated');
   const twice = JSON.stringify([
     { callId: '00000000-0000-4000-8000-000000000001', endpoint: '/test', ...call },
   ]);
@@ -84,7 +84,7 @@ test('a call that is settled twice is counted once', async () => {
   expect(await daily()).toEqual(sums([call]));
 });
 
-test('passes that overlap, with each other and with calls that are settled, count each call once', async () => {
+test('passes that overlap with each other and with new calls count each call once', async () => {
   const batches = Array.from({ length: 30 }, (_, n) => some(40, 100 + n));
   const passes = async () => {
     for (let n = 0; n < 20; n++) {
@@ -98,7 +98,7 @@ test('passes that overlap, with each other and with calls that are settled, coun
   expect(await pending()).toBe(0);
 });
 
-test('a call whose transaction ends after later ones is not missed', async () => {
+test('a call whose transaction commits after later ones is counted', async () => {
   const [early, later] = [some(20, 5), some(20, 6)];
   await db.asPlatform().transaction(async (open) => {
     await settle(
@@ -121,13 +121,13 @@ test('a call whose transaction ends after later ones is not missed', async () =>
   );
 });
 
-test('a pass that dies half way leaves everything to the next', async () => {
+test('a failed pass leaves all its calls to the next one', async () => {
   const calls = some(60, 7);
   await settle(db, calls);
   const before = await pending();
   const dies = db.asPlatform().transaction(async (open) => {
     await open.query('SELECT roll_up_usage(10)');
-    // What another holds is not waited for, and not taken twice.
+    // Rows locked by another pass are skipped: not waited for, and not counted twice.
     await db.call({ text: 'SELECT roll_up_usage(5)' }, []);
     throw new RangeError('on purpose');
   });
@@ -137,7 +137,7 @@ test('a pass that dies half way leaves everything to the next', async () => {
   expect(await daily()).toEqual(sums(calls));
 });
 
-test('nobody changes the sums but the pass', async () => {
+test('only the roll-up pass may change the sums', async () => {
   await settle(db, some(10, 8));
   for (const sql of ['DELETE FROM usage_pending', 'UPDATE usage_daily SET calls = 0']) {
     const refused = db.asPlatform().query(sql);
@@ -145,7 +145,7 @@ test('nobody changes the sums but the pass', async () => {
   }
 });
 
-test('abandoned reservations are given back, and those of living processes stay', async () => {
+test('returns abandoned reservations and keeps those of living processes', async () => {
   const reserve = (seconds: number, callId: string) =>
     db.call({ text: 'SELECT hold_tokens($1, $2)' }, [
       seconds,
@@ -159,7 +159,7 @@ test('abandoned reservations are given back, and those of living processes stay'
   expect(await query('SELECT held::int FROM token_quotas')).toEqual([{ held: 10 }]);
 });
 
-test('work in batches ends with the first that is not full', async () => {
+test('batched work ends with the first batch that is not full', async () => {
   const left = [5, 5, 3, 5];
   expect(await processInBatches(5, () => Promise.resolve(left.shift() ?? 0))).toBe(13);
   expect(left).toEqual([5]);

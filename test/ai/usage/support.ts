@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Database, Statements } from '../../../src/platform/database/database.js';
 
-/** A call as it is settled, but for its id and path. */
+/** A call to be settled, without its id and path. */
 export interface Call {
   readonly userId: string;
   readonly agentId: string | null;
@@ -14,7 +14,7 @@ export interface Call {
   readonly at: string;
 }
 
-/** Logs calls as the platform does, together. */
+/** Logs calls in one statement, as the platform does. */
 export async function settle(
   database: Database,
   calls: readonly Call[],
@@ -24,7 +24,7 @@ export async function settle(
   await db.query(`SELECT settle_usage($rows, '{}')`, { rows: JSON.stringify(rows) });
 }
 
-/** Numbers that are the same in every run. */
+/** Returns a random number generator that repeats its sequence for a given seed. */
 export function numbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -35,18 +35,18 @@ export function numbers(seed: number): (below: number) => number {
 
 export interface CallsOptions {
   readonly users: readonly string[];
-  /** Days (`YYYY-MM-DD`) that calls may be of. */
+  /** Days (`YYYY-MM-DD`) on which calls may fall. */
   readonly days: readonly string[];
 }
 
 const TIMES = ['00:00:00.000Z', '00:00:00.001Z', '12:34:56.789Z', '23:59:59.999Z'];
 
-/** Calls of every kind, many of them at the boundaries of days. */
+/** Generates calls of every kind, many of them at day boundaries. */
 export function randomCalls(count: number, seed: number, { users, days }: CallsOptions): Call[] {
   const random = numbers(seed);
   const oneOf = <T>(list: readonly T[]): T => {
     const chosen = list[random(list.length)];
-    if (chosen === undefined) throw new TypeError('nothing to choose from');
+    if (chosen === undefined) throw new TypeError('cannot choose from an empty list');
     return chosen;
   };
   return Array.from({ length: count }, () => ({
@@ -61,10 +61,10 @@ export function randomCalls(count: number, seed: number, { users, days }: CallsO
   }));
 }
 
-/** Millionths of a dollar: what is added up here is added up exactly. */
+/** Cost in millionths of a dollar, an integer, so that sums are exact. */
 export const microsOf = ({ costUsd }: Call): number => Math.round(Number(costUsd) * 1e6);
 
-/** The calls' sums by whatever the key says, in the order of the keys. */
+/** Returns the sums of calls grouped by key, in the order of the keys. */
 export function naiveSums<Key extends Record<string, unknown>>(
   calls: readonly Call[],
   keyOf: (call: Call) => Key,

@@ -14,13 +14,13 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** Lines of each file, in the order of the files' names. */
+/** Number of lines of each file, sorted by file name. */
 const files = () =>
   readdirSync(folder)
     .toSorted()
     .map((name) => readFileSync(path.join(folder, name), 'utf8').split('\n').length - 1);
 
-test('a segment is removed as a whole, and what is appended meanwhile stays', async () => {
+test('removing a segment keeps the records appended after it was sealed', async () => {
   const journal = new UsageJournal(folder);
   journal.append(usageOf());
   journal.append(usageOf());
@@ -36,7 +36,7 @@ test('a segment is removed as a whole, and what is appended meanwhile stays', as
   expect(files()).toEqual([1]);
 });
 
-test('a segment has 500 records at most, and they come back in their order', () => {
+test('a segment has at most 500 records, which are read in order', () => {
   const journal = new UsageJournal(folder);
   const records = Array.from({ length: 6_001 }, () => usageOf());
   for (const record of records) journal.append(record);
@@ -47,7 +47,7 @@ test('a segment has 500 records at most, and they come back in their order', () 
   expect(other.abandoned(-1).flatMap((segment) => segment.read().records)).toEqual(records);
 });
 
-test('a process that lives keeps all of its segments, also those that wait for long', () => {
+test('a living process keeps all of its segments, even old ones', () => {
   const journal = new UsageJournal(folder);
   for (let n = 0; n < 3; n++) {
     journal.append(usageOf());
@@ -66,7 +66,7 @@ test('a process that lives keeps all of its segments, also those that wait for l
   journal.close();
 });
 
-test('a clock that is set gives nobody what another one is at', async () => {
+test('a clock change does not give a process the journal of a living one', async () => {
   const journal = new UsageJournal(folder);
   journal.append(usageOf());
   journal.open.begin(randomUUID(), () => usageOf());
@@ -81,13 +81,13 @@ test('a clock that is set gives nobody what another one is at', async () => {
   journal.close();
 });
 
-/** What was touched looks an hour old. */
+/** Makes the journal files look one hour old. */
 async function setClockBack(): Promise<void> {
   const hourAgo = new Date(Date.now() - 3_600_000);
   for (const name of readdirSync(folder)) await utimes(path.join(folder, name), hourAgo, hourAgo);
 }
 
-test('a line that the disk had no room for leaves the next one whole', () => {
+test('a line cut off by a full disk does not damage the next one', () => {
   const journal = new UsageJournal(folder);
   journal.append(usageOf());
   journal.close();

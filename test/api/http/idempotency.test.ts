@@ -224,7 +224,7 @@ test('runs a request again after a 409 with Retry-After', async () => {
 });
 
 test.each([
-  ['taken', 409, 'another one is at it'],
+  ['taken', 409, 'thing is in use'],
   ['unpaid', 402, 'no credit'],
 ])('retries a request that was refused as %s', async (name, status, error) => {
   const first = await make(name, `k-${name}`);

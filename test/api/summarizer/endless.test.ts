@@ -26,7 +26,7 @@ async function reading(processorMs: number, signal?: AbortSignal) {
   return { answer: send(url, 'POST', '/api/read', options) };
 }
 
-test('whatever a page does to who reads it, /health answers', async () => {
+test('answers /health whatever a page does to its reader', async () => {
   const leaving = new AbortController();
   let isOver = false;
   const { answer } = await reading(1_000_000, leaving.signal);
@@ -43,7 +43,7 @@ test('whatever a page does to who reads it, /health answers', async () => {
   await over;
 });
 
-test('a page that takes more of a processor than it may is given up', async () => {
+test('stops reading a page that exceeds its processor time', async () => {
   const { answer } = await reading(200);
   const response = await answer;
   expect([response.status, await response.json()]).toEqual([

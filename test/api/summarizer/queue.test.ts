@@ -11,7 +11,7 @@ import { Pages, QueueFullError, type PageBounds } from '../../../src/pages/pages
 import { loadSummarizerSettings } from '../../../src/settings.js';
 import { readingProgram } from '../../support/reading-program.js';
 
-/** Requests that the site has got and not answered yet. */
+/** Requests that the site has received and not answered yet. */
 const held = new Map<string, ServerResponse>();
 const server = http.createServer(({ url = '' }, response) => void held.set(url, response));
 const used: Pages[] = [];
@@ -32,7 +32,7 @@ function pagesWithin(bounds: Partial<PageBounds>): Pages {
   const outbound = new OutboundClient({
     allow: allowedDestinations.parse(site.slice('http://'.length)),
   });
-  // Nobody is told that a page took too long because a machine is busy.
+  // A long limit, so that no page times out on a busy machine.
   const pages = new Pages({
     outbound,
     program: readingProgram(),
@@ -52,29 +52,32 @@ function answer(path: string): void {
 test.each([
   ['one address', ['203.0.113.1', '203.0.113.1', '203.0.113.1'], '203.0.113.2'],
   ['a /64', ['2001:db8::1', '2001:db8::2', '2001:db8:0:0:ffff::3'], '2001:db8:0:1::1'],
-])('who has %s does not hold up another: the next place is theirs', async (_of, clients, next) => {
-  held.clear();
-  const pages = pagesWithin({ atOnce: 2 });
-  const many = clients.map((client, index) => reading(pages, client, `/a${index + 1}`));
-  await expect.poll(() => held.has('/a1')).toBe(true);
-  const other = reading(pages, next, '/b1');
-  await expect.poll(() => held.has('/b1')).toBe(true);
-  // They came before, and wait: their client has its half.
-  expect([held.has('/a2'), held.has('/a3')]).toEqual([false, false]);
-  answer('/b1');
-  await expect(other).resolves.toMatchObject({ value: { text: 'Here.' } });
-  for (const path of ['/a1', '/a2', '/a3']) {
-    await expect.poll(() => held.has(path)).toBe(true);
-    answer(path);
-  }
-  expect((await Promise.all(many)).map(({ value }) => value.text)).toEqual([
-    'Here.',
-    'Here.',
-    'Here.',
-  ]);
-});
+])(
+  'gives the next place to another client while clients of %s wait',
+  async (_of, clients, next) => {
+    held.clear();
+    const pages = pagesWithin({ atOnce: 2 });
+    const many = clients.map((client, index) => reading(pages, client, `/a${index + 1}`));
+    await expect.poll(() => held.has('/a1')).toBe(true);
+    const other = reading(pages, next, '/b1');
+    await expect.poll(() => held.has('/b1')).toBe(true);
+    // These requests came earlier but wait, as their client already has half of the places.
+    expect([held.has('/a2'), held.has('/a3')]).toEqual([false, false]);
+    answer('/b1');
+    await expect(other).resolves.toMatchObject({ value: { text: 'Here.' } });
+    for (const path of ['/a1', '/a2', '/a3']) {
+      await expect.poll(() => held.has(path)).toBe(true);
+      answer(path);
+    }
+    expect((await Promise.all(many)).map(({ value }) => value.text)).toEqual([
+      'Here.',
+      'Here.',
+      'Here.',
+    ]);
+  },
+);
 
-test('no more wait than may; who comes then is refused at once, and served when there is room', async () => {
+test('limits waiting requests: refuses the next at once, and serves it when a place is free', async () => {
   const pages = pagesWithin({ atOnce: 2, waiting: 1 });
   const one = reading(pages, '203.0.113.3', '/c1');
   const two = reading(pages, '203.0.113.3', '/c2');
@@ -91,7 +94,7 @@ test('no more wait than may; who comes then is refused at once, and served when 
   await expect(later).resolves.toMatchObject({ value: { text: 'Here.' } });
 });
 
-test('who leaves ends the fetch that nobody else waits for, however much time it has', async () => {
+test('ends the fetch of a client that leaves if no other client waits for it, even with time left', async () => {
   const pages = pagesWithin({ fetchMs: 100_000_000 });
   const [leaving, staying] = [new AbortController(), new AbortController()];
   const ask = (path: string, { signal }: AbortController) =>
@@ -109,7 +112,7 @@ test('who leaves ends the fetch that nobody else waits for, however much time it
   await expect(stays).resolves.toMatchObject({ value: { text: 'Here.' } });
 });
 
-test('the time of a page counts while it waits for a place at its host', async () => {
+test('counts the time that a page waits for a place at its host', async () => {
   const fetchMs = 987_654;
   const clocks: AbortController[] = [];
   const timeout = AbortSignal.timeout.bind(AbortSignal);
@@ -126,7 +129,7 @@ test('the time of a page counts while it waits for a place at its host', async (
     const ofFirst = clocks.length;
     const second = reading(pages, '203.0.113.5', '/d2');
     await expect.poll(() => pages.waitingFor(`${site}/d2`)).toBe(1);
-    // That of the fetch, which others might share, runs as well.
+    // The timeout of the fetch, which other clients might share, runs as well.
     expect(clocks.length).toBe(2 * ofFirst);
     clocks.at(-1)?.abort(new DOMException('late', 'TimeoutError'));
     await expect(second).rejects.toMatchObject({ code: 'TIMEOUT' });
@@ -143,7 +146,7 @@ test('the time of a page counts while it waits for a place at its host', async (
   }
 });
 
-test('a full queue is told with 503, and when to come again', async () => {
+test('answers 503 with Retry-After when the queue is full', async () => {
   const { chain, http: settings } = loadSummarizerSettings({});
   const pages = pagesWithin({ atOnce: 1, waiting: 0 });
   const only = reading(pages, '203.0.113.6', '/only');

@@ -37,7 +37,7 @@ beforeAll(async () => {
   site = `http://127.0.0.1:${port}`;
   const allow = allowedDestinations.parse(`127.0.0.1:${port}`);
   const outbound = new OutboundClient({ allow });
-  // Nobody is told that a page took too long because a machine is busy.
+  // A long limit, so that no page times out on a busy machine.
   pages = new Pages({ outbound, program: readingProgram(), bounds: { fetchMs: 120_000 } });
   const { chain, http: settings } = loadSummarizerSettings({ RATE_LIMIT_REQUESTS: '100000' });
   const logger = pino({ level: 'debug' }, { write: (line: string) => void log.push(line) });
@@ -56,7 +56,7 @@ const html =
   (_request, response) =>
     response.writeHead(200, { 'content-type': 'text/html', ...headers }).end(text);
 
-/** Requests that have counted. */
+/** Requests that count towards the rate limit. */
 let asked = 0;
 async function ask(path: string, body: unknown, signal?: AbortSignal) {
   const response = await fetch(`${listening.url}${path}`, {
@@ -71,7 +71,7 @@ async function ask(path: string, body: unknown, signal?: AbortSignal) {
 }
 const get = async (path: string) => (await fetch(`${listening.url}${path}`)).json();
 
-test('says what it is, and that it serves', async () => {
+test('describes the service and reports its health', async () => {
   expect(await get('/health')).toEqual({ status: 'ok', service: 'web-summarizer', version: '1.0' });
   expect(await get('/')).toEqual({
     service: 'web-summarizer',
@@ -81,7 +81,7 @@ test('says what it is, and that it serves', async () => {
   });
 });
 
-test('says who is paid, where somebody is', async () => {
+test('names the payment address if configured', async () => {
   const payTo = `0x${'a1'.repeat(20)}`;
   const settings = loadSummarizerSettings({ TREASURY_ADDRESS: payTo });
   const paid = createSummarizer({ ...settings, pages, log: pino({ level: 'silent' }) });
@@ -91,7 +91,7 @@ test('says who is paid, where somebody is', async () => {
   expect(payment.payTo.toLowerCase()).toBe(payTo);
 });
 
-test('is declared as the other listeners are, and answers errors as they do', async () => {
+test('declares its endpoints and answers errors like the other listeners', async () => {
   const document = (await get('/openapi.json')) as { paths: Record<string, object> };
   expect(
     Object.entries(document.paths).flatMap(([path, of]) => [path, ...Object.keys(of)]),
@@ -108,7 +108,7 @@ test('is declared as the other listeners are, and answers errors as they do', as
   ]);
 });
 
-test('summarizes a page, with exactly the fields of the contract', async () => {
+test('summarizes a page with exactly the fields of the contract', async () => {
   answer = html(PAGE);
   const url = `${site}/rivers#top`;
   const { body, headers, status } = await ask('/api/summarize', { url });
@@ -125,7 +125,7 @@ test('summarizes a page, with exactly the fields of the contract', async () => {
   expect(headers.get('content-location')).toBe(`${site}/rivers`);
 });
 
-test('extracts links, pictures and metadata, by the page’s own base', async () => {
+test('extracts links, pictures and metadata relative to the page’s own base', async () => {
   answer = html(PAGE);
   const { body } = await ask('/api/extract', { url: site });
   expect(body).toEqual({
@@ -143,7 +143,7 @@ test('extracts links, pictures and metadata, by the page’s own base', async ()
   });
 });
 
-test('tells an address as it was given, and reads the page by where it was found', async () => {
+test('returns the address as given, and resolves links by the final address', async () => {
   const moved = '<p>It is <a href="sea">by the sea</a>.</p><img src="river.jpg">';
   answer = (request, response) =>
     request.url === '/old/page'
@@ -162,7 +162,7 @@ test('tells an address as it was given, and reads the page by where it was found
   expect([body.finalUrl, body.markdown]).toEqual([found, `It is [by the sea](${sea}).`]);
 });
 
-test('reads XHTML as well, and follows nothing but redirects', async () => {
+test('reads XHTML too, and follows only HTTP redirects', async () => {
   const before = requests;
   const refresh = '<meta http-equiv="refresh" content="0; url=/elsewhere"/>';
   answer = html(`${refresh}<p>Here.</p>`, { 'content-type': 'application/xhtml+xml' });
@@ -189,7 +189,7 @@ test('reads the whole main content, as text and as Markdown', async () => {
   });
 });
 
-test('tells the page’s server who it is, and nothing of who asked', async () => {
+test('sends the page’s server its own name, and nothing about the client', async () => {
   const told = new Promise<http.IncomingHttpHeaders>((resolve) => {
     answer = (request, response) => {
       resolve(request.headers);
@@ -206,7 +206,7 @@ test('tells the page’s server who it is, and nothing of who asked', async () =
   });
 });
 
-describe('A request is refused', () => {
+describe('refused pages', () => {
   test.each([
     {},
     { url: '' },
@@ -216,21 +216,21 @@ describe('A request is refused', () => {
     { url: ['a'] },
     [],
     'text',
-  ])('without a url: %j', async (body) => {
+  ])('refuses a request without a url: %j', async (body) => {
     const { body: answered, status } = await ask('/api/summarize', body);
     expect([status, answered]).toEqual([400, { error: 'url required' }]);
   });
 
-  test('with the status of the page’s server in its message', async () => {
+  test('reports the error status of the page’s server', async () => {
     answer = (_request, response) => response.writeHead(404).end();
     const { body, status } = await ask('/api/read', { url: site });
     expect([status, body]).toEqual([
       500,
-      { error: 'The page answered with status status 404', code: 'UPSTREAM_STATUS' },
+      { error: 'The page answered with status 404', code: 'UPSTREAM_STATUS' },
     ]);
   });
 
-  test('with the type of what is no page in its message', async () => {
+  test('reports the content type of a response that is no page', async () => {
     answer = html('', { 'content-type': 'image/png' });
     const { body, status } = await ask('/api/read', { url: `${site}/picture` });
     expect([status, body]).toEqual([
@@ -242,43 +242,47 @@ describe('A request is refused', () => {
     ]);
   });
 
-  test('of more than 1 MB', async () => {
+  test('refuses a request body over 1 MB', async () => {
     const { body, status } = await ask('/api/read', { url: 'a'.repeat(1024 ** 2) });
     expect([status, body]).toEqual([413, { error: 'Request body is too large (at most 1 MB)' }]);
   });
 
-  test('after five redirects', async () => {
+  test('stops after five redirects', async () => {
     const before = requests;
     answer = (_request, response) => response.writeHead(302, { location: '/round' }).end();
     const { body } = await ask('/api/read', { url: `${site}/round` });
     expect([body.code, requests - before]).toEqual(['TOO_MANY_REDIRECTS', 6]);
   });
 
-  test('for a page of more than 10 MB', { tags: 'attack' }, async () => {
+  test('refuses a page over 10 MB', { tags: 'attack' }, async () => {
     answer = html('a'.repeat(10 * 1024 ** 2 + 1));
     const { body } = await ask('/api/read', { url: `${site}/large` });
     expect(body).toEqual({ error: 'The page is larger than 10 MB', code: 'TOO_LARGE' });
   });
 
-  test('for an address inside, without a word of it', { tags: 'attack' }, async () => {
-    for (const url of [
-      'http://169.254.169.254/latest/meta-data/',
-      'http://10.0.0.1/',
-      site.replace('127.0.0.1', '127.1.1.1'),
-    ]) {
-      const { body, status } = await ask('/api/extract', { url });
-      expect([status, body]).toEqual([
-        500,
-        {
-          error: 'The URL leads to a non-public address, which is not allowed',
-          code: 'URL_NOT_ALLOWED',
-        },
-      ]);
-    }
-  });
+  test(
+    'refuses an internal address without revealing its content',
+    { tags: 'attack' },
+    async () => {
+      for (const url of [
+        'http://169.254.169.254/latest/meta-data/',
+        'http://10.0.0.1/',
+        site.replace('127.0.0.1', '127.1.1.1'),
+      ]) {
+        const { body, status } = await ask('/api/extract', { url });
+        expect([status, body]).toEqual([
+          500,
+          {
+            error: 'The URL leads to a non-public address, which is not allowed',
+            code: 'URL_NOT_ALLOWED',
+          },
+        ]);
+      }
+    },
+  );
 });
 
-test('what is asked for twice at the same time is fetched once', async () => {
+test('fetches a page once for concurrent requests', async () => {
   const before = requests;
   let tellBoth = (): void => undefined;
   const both = new Promise<void>((resolve) => (tellBoth = resolve));
@@ -294,13 +298,13 @@ test('what is asked for twice at the same time is fetched once', async () => {
   expect(one?.body.fetchedAt).toBe(two?.body.fetchedAt);
 });
 
-test('a page that allows it is given again without a fetch, any other is not', async () => {
+test('serves a page from the cache only if the page allows it', async () => {
   const before = requests;
   answer = html(PAGE, { 'cache-control': 'max-age=60' });
   const one = await ask('/api/read', { url: `${site}/kept` });
   const two = await ask('/api/read', { url: `${site}/kept#part` });
   expect([requests - before, two.body.fetchedAt]).toEqual([1, one.body.fetchedAt]);
-  // Of what is kept of it, nobody gets what another has asked for.
+  // The cache is separate for each action: extracting still returns the links.
   expect((await ask('/api/extract', { url: `${site}/kept` })).body.links).toHaveLength(2);
   answer = html(PAGE);
   await ask('/api/read', { url: `${site}/not-kept` });
@@ -308,7 +312,7 @@ test('a page that allows it is given again without a fetch, any other is not', a
   expect(requests - before).toBe(4);
 });
 
-test('at most four requests are with a host at once', { tags: 'attack' }, async () => {
+test('sends at most four concurrent requests to a host', { tags: 'attack' }, async () => {
   let now = 0;
   let most = 0;
   let tellAll = (): void => undefined;
@@ -322,7 +326,7 @@ test('at most four requests are with a host at once', { tags: 'attack' }, async 
   };
   const urls = Array.from({ length: 12 }, (_, index) => `${site}/${index}`);
   const many = urls.map((url) => ask('/api/read', { url }));
-  // All of them want to be with the host, and those who are stay there.
+  // All requests wait for the host, and the four in flight are held there.
   await expect.poll(() => urls.every((url) => pages.waitingFor(url) === 1)).toBe(true);
   await expect.poll(() => now).toBe(4);
   tellAll();
@@ -330,7 +334,7 @@ test('at most four requests are with a host at once', { tags: 'attack' }, async 
   expect([new Set(statuses), most]).toEqual([new Set([200]), 4]);
 });
 
-test('a client that leaves ends its fetch', { tags: 'attack' }, async () => {
+test('ends the fetch of a client that disconnects', { tags: 'attack' }, async () => {
   const leaving = new AbortController();
   const closed = new Promise((resolve) => {
     answer = (_request, response) => {
@@ -343,7 +347,7 @@ test('a client that leaves ends its fetch', { tags: 'attack' }, async () => {
   await closed;
 });
 
-test('no text of a page, and no address inside, is in the log', { tags: 'attack' }, async () => {
+test('logs neither the text of a page nor an internal address', { tags: 'attack' }, async () => {
   answer = html('<p>the secret of the page</p>');
   await ask('/api/read', { url: `${site}/secret` });
   const { href } = new URL('http://10.11.12.13/inside');
@@ -353,10 +357,10 @@ test('no text of a page, and no address inside, is in the log', { tags: 'attack'
   expect(all).not.toContain('10.11.12.13');
 });
 
-test('a stranger asks 120 times a minute', { tags: 'attack' }, async () => {
+test('limits an anonymous client to 120 requests a minute', { tags: 'attack' }, async () => {
   const refused = async () => (await ask('/api/read', { url: 'ftp://none' })).status === 429;
   while (asked < 200 && !(await refused())) {
-    // goes on until it is refused
+    // repeats until a request is refused
   }
   const { body, headers } = await ask('/api/read', { url: 'ftp://none' });
   expect([body, headers.get('ratelimit-limit'), asked > 120]).toEqual([

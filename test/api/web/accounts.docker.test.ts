@@ -22,7 +22,7 @@ const session = (cookie?: string) =>
   platform.web(undefined, 'GET', '/api/auth/session', { headers: cookie ? { cookie } : {} });
 
 describe('registration', () => {
-  test('answers id, email and name, signs nobody in, and names after the email', async () => {
+  test('registration returns id, email and name, creates no session, and uses the email as default name', async () => {
     const email = newEmail();
     const named = await register({ email, password: 'long enough', name: 'Ada' });
     expect(named.status).toBe(200);
@@ -52,20 +52,20 @@ describe('registration', () => {
       { email: 'ada@example.com', password: 'long enough', referralCode: 'NOBODYS-CODE' },
       'Unknown referral code',
     ],
-  ])('of %j is refused', async (body, error) => {
+  ])('refuses the registration %j', async (body, error) => {
     const refused = await register(body);
     expect(refused.status).toBe(400);
     expect(refused.body.error).toBe(error);
   });
 
-  test('of the same email, in any case, is a 409', async () => {
+  test('returns 409 for an email that is registered already, in any case', async () => {
     const { email } = await platform.signUp();
     const again = await register({ email: email.toUpperCase(), password: 'long enough' });
     expect(again.status).toBe(409);
     expect(again.body).toMatchObject({ error: 'Email already registered' });
   });
 
-  test('from one address is limited, and says so in the headers', async () => {
+  test('limits registrations from one address and reports the limit in the headers', async () => {
     const from = newAddress();
     for (let left = 9; left >= 0; left--) {
       const counted = await register({}, { from });
@@ -81,14 +81,14 @@ describe('registration', () => {
     expect(refused.headers.get('x-ratelimit-limit')).toBeNull();
   });
 
-  test('from one site is limited as well', attack, async () => {
+  test('limits registrations from one network', attack, async () => {
     const networks = Array.from({ length: 21 }, (_, n) => `2001:db8:3:${n.toString(16)}::1`);
     const statuses: number[] = [];
     for (const from of networks) statuses.push((await register({}, { from })).status);
     expect(statuses).toEqual([...Array<number>(20).fill(400), 429]);
   });
 
-  test('with a referral code, in any case, gives both sides the same credit once', async () => {
+  test('a referral code, in any case, credits both users once', async () => {
     const referrer = await platform.signUp();
     const code = await platform.db.asPlatform().transaction(async (db) => {
       return (await db.User.findByPk(referrer.id))?.referralCode ?? '';
@@ -104,7 +104,7 @@ describe('registration', () => {
     }
   });
 
-  test('with an Idempotency-Key happens once', async () => {
+  test('a registration repeated with its Idempotency-Key takes effect once', async () => {
     const from = newAddress();
     const headers = { 'idempotency-key': randomUUID() };
     const body = { email: newEmail(), password: 'long enough' };
@@ -118,7 +118,7 @@ describe('registration', () => {
 });
 
 describe('sign-in', () => {
-  test('sets the cookie of the session, for 30 days and out of reach of scripts', async () => {
+  test('sign-in sets an HttpOnly session cookie for 30 days', async () => {
     const { email, password, id } = await platform.signUp();
     const signedIn = await login({ email: email.toUpperCase(), password });
     expect(signedIn.status).toBe(200);
@@ -134,7 +134,7 @@ describe('sign-in', () => {
     });
   });
 
-  test('needs both fields, and tells a wrong password and an unknown email alike', async () => {
+  test('sign-in requires both fields, and answers the same for a wrong password and an unknown email', async () => {
     const { email } = await platform.signUp();
     expect((await login({ email })).status).toBe(400);
     expect((await login({ password: 'long enough' })).status).toBe(400);
@@ -145,26 +145,30 @@ describe('sign-in', () => {
     expect(wrong.headers.get('set-cookie')).toBeNull();
   });
 
-  test('is refused after some wrong passwords, also with the right one', attack, async () => {
-    const { email, password } = await platform.signUp();
-    const from = newAddress();
-    const guesses = Array.from({ length: 5 }, () =>
-      login({ email, password: 'a guess' }, { from }),
-    );
-    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
-    expect(statuses).toEqual([401, 401, 401, 401, 401]);
-    // The wait is a second by now: longer than that, on a busy machine, for the test.
-    await platform.asOwner(
-      `UPDATE sign_in_attempts SET blocked_until = blocked_until + interval '1 minute'`,
-    );
-    const refused = await login({ email, password }, { from });
-    expect(refused.status).toBe(429);
-    expect(refused.body.error).toBe('Too many sign-ins, please try again later.');
-    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-    expect((await login({ email, password })).status).toBe(200);
-  });
+  test(
+    'refuses sign-in after several wrong passwords, even with the right one',
+    attack,
+    async () => {
+      const { email, password } = await platform.signUp();
+      const from = newAddress();
+      const guesses = Array.from({ length: 5 }, () =>
+        login({ email, password: 'a guess' }, { from }),
+      );
+      const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+      expect(statuses).toEqual([401, 401, 401, 401, 401]);
+      // The block lasts one second by now: longer here, for busy machines.
+      await platform.asOwner(
+        `UPDATE sign_in_attempts SET blocked_until = blocked_until + interval '1 minute'`,
+      );
+      const refused = await login({ email, password }, { from });
+      expect(refused.status).toBe(429);
+      expect(refused.body.error).toBe('Too many sign-ins, please try again later.');
+      expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+      expect((await login({ email, password })).status).toBe(200);
+    },
+  );
 
-  test('is tried so often from one address, and from one site', attack, async () => {
+  test('limits sign-in attempts from one address and from one network', attack, async () => {
     const statuses = async (addresses: string[]) => {
       const answers = await Promise.all(addresses.map((from) => login({}, { from })));
       return new Set(answers.map(({ status }) => status));
@@ -178,31 +182,31 @@ describe('sign-in', () => {
     expect(await statuses(['2001:db8:2:ffff::1'])).toEqual(new Set([400]));
   });
 
-  test('by an email of ADMIN_EMAILS that was proved is an administrator', async () => {
+  test('a verified email of ADMIN_EMAILS makes an administrator', async () => {
     const admin = await platform.signUp(undefined, ADMIN_EMAIL);
     expect((await session(admin.cookie)).body.user.isAdmin).toBe(true);
   });
 });
 
-describe('a session', () => {
-  test('takes the place of the one that the browser came with', async () => {
+describe('session', () => {
+  test("a new session replaces the browser's previous one", async () => {
     const { cookie, email, password } = await platform.signUp();
     const signedIn = await login({ email, password }, { headers: { cookie } });
     const [fresh] = (signedIn.headers.get('set-cookie') ?? '').split(';');
     expect((await session(cookie)).body).toEqual({ user: null });
     expect((await session(fresh)).body).toMatchObject({ user: { email } });
-    // Somebody else has set one of the two.
+    // With two session cookies, an attacker may have set one of them.
     expect((await session(`${cookie}; ${fresh}`)).body).toEqual({ user: null });
   });
 
-  test('of nobody is answered with 200', async () => {
+  test('a request without a valid session returns 200 with user null', async () => {
     const none = await session();
     expect([none.status, none.body]).toEqual([200, { user: null }]);
     const unknown = await session(`service-session=${'x'.repeat(43)}`);
     expect([unknown.status, unknown.body]).toEqual([200, { user: null }]);
   });
 
-  test('ends with signing out, which always succeeds and clears the cookie', async () => {
+  test('signing out ends the session, always succeeds and clears the cookie', async () => {
     const { cookie } = await platform.signUp();
     const out = () => platform.web(undefined, 'POST', '/api/auth/signout', { headers: { cookie } });
     const first = await out();
@@ -213,7 +217,7 @@ describe('a session', () => {
     expect((await platform.web(undefined, 'POST', '/api/auth/signout')).body).toEqual({ ok: true });
   });
 
-  test('does not let another site change anything without its token', async () => {
+  test('refuses a change from another site without the CSRF token', async () => {
     const { cookie } = await platform.signUp('solo');
     const { csrfToken } = (await session(cookie)).body;
     const provision = (headers: Record<string, string>) =>
@@ -240,14 +244,14 @@ describe('in production', () => {
   const body = { email: 'first@example.com', password: 'long enough' };
   const robot = { headers: { 'user-agent': 'curl/8.5.0' } };
 
-  test('a program that registers is refused, as is whoever fills in the hidden field', async () => {
+  test('refuses a registration by a program or with the hidden field filled in', async () => {
     const refused = await strict.web(undefined, 'POST', '/api/register', { body, ...robot });
     expect(refused.status).toBe(403);
     const trapped = { body: { ...body, website: 'https://spam.example' } };
     expect((await strict.web(undefined, 'POST', '/api/register', trapped)).status).toBe(403);
   });
 
-  test('the cookie is for HTTPS alone, and the first account is nobody special', async () => {
+  test('the cookie is for HTTPS only, and the first account is no administrator', async () => {
     expect((await strict.web(undefined, 'POST', '/api/register', { body })).status).toBe(200);
     const signedIn = await strict.web(undefined, 'POST', '/api/auth/login', { body });
     const cookie = signedIn.headers.get('set-cookie') ?? '';
@@ -257,7 +261,7 @@ describe('in production', () => {
   });
 });
 
-test('outside production, without ADMIN_EMAILS, the first account alone is the administrator', async () => {
+test('outside production, without ADMIN_EMAILS, only the first account is an administrator', async () => {
   const fresh = await testPlatform({ workers: false, env: { ADMIN_EMAILS: undefined } });
   try {
     const admins: boolean[] = [];

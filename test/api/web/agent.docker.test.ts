@@ -23,8 +23,8 @@ const succeeded = {
   error: null,
 };
 
-describe('an action', () => {
-  test('is one of four', async () => {
+describe('agent action', () => {
+  test('accepts four actions and refuses any other', async () => {
     for (const body of [{ action: 'dance', agentId }, { agentId }, {}]) {
       const refused = await platform.web(ada, 'POST', '/api/agent', { body });
       expect([refused.status, refused.body.error]).toEqual([
@@ -50,7 +50,7 @@ describe('an action', () => {
     ['set-credential', { name: 'token', value: 'x' }, 'name must begin with a capital letter'],
     ['set-credential', { name: 'A'.repeat(65), value: 'x' }, 'at most 64 capital letters'],
     ['set-credential', { name: 'A=B', value: 'x' }, 'name must begin with a capital letter'],
-  ])('%s without what it needs is a 400 (%#)', async (action, body, error) => {
+  ])('%s with a missing or invalid field returns 400 (%#)', async (action, body, error) => {
     const refused = await act(action, body);
     expect(refused.status).toBe(400);
     expect(refused.body.error).toContain(error);
@@ -63,7 +63,7 @@ describe('an action', () => {
     'LD_PRELOAD',
     'OPENCLAW_GATEWAY_TOKEN',
     'HTTPS_PROXY',
-  ])('does not set %s', async (name) => {
+  ])('set-credential refuses the reserved name %s', async (name) => {
     const refused = await setCredential(name, 'x');
     expect([refused.status, refused.body.error]).toEqual([
       400,
@@ -71,7 +71,7 @@ describe('an action', () => {
     ]);
   });
 
-  test("with another's agent, or none, is a 404, and without a session a 401", async () => {
+  test("an action on another user's or a missing agent returns 404, and without a session 401", async () => {
     const bob = await platform.signUp('network');
     const actions = [
       { action: 'chat', message: 'hi' },
@@ -95,14 +95,14 @@ describe('an action', () => {
     expect((await platform.web(bob, 'GET', `/api/agent?agentId=${agentId}`)).status).toBe(404);
   });
 
-  test('counts with the questions of /api/chat', async () => {
+  test('an action counts towards the rate limit of /api/chat', async () => {
     const asked = await platform.web(ada, 'POST', '/api/agent', { body: {} });
     expect(asked.headers.get('ratelimit-limit')).toBe('60');
   });
 });
 
-describe('a conversation', () => {
-  test('that was created is gone on with, and its key gives it again', async () => {
+describe('agent conversation', () => {
+  test('a created conversation can be continued, and its Idempotency-Key returns it again', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     const made = await act('create-session', {}, { headers });
     expect(made.status).toBe(201);
@@ -126,7 +126,7 @@ describe('a conversation', () => {
     expect((await platform.web(ada, 'GET', path)).body.messages).toHaveLength(2);
   });
 
-  test('is streamed when that is asked for', async () => {
+  test('streams the answer on request', async () => {
     const response = await send(platform.webUrl, 'POST', '/api/agent', {
       body: { action: 'chat', agentId, message: 'hello there' },
       headers: { cookie: ada.cookie, accept: 'text/event-stream' },
@@ -140,8 +140,8 @@ describe('a conversation', () => {
   });
 });
 
-describe('a skill', () => {
-  test("is changed in the agent's own configuration, and the rest of it is kept", async () => {
+describe('agent skill', () => {
+  test("update-skill changes the skill in the agent's configuration and keeps the rest", async () => {
     const id = await platform.runningAgent(ada, {
       config: {
         note: 'mine',

@@ -11,7 +11,7 @@ import { transactionsOf } from '../../support/transactions.js';
 
 let platform: TestPlatform;
 
-// Without workers agents stay as they were put down: these tests are about answers alone.
+// Without workers agents keep their initial state: these tests cover only the answers.
 beforeAll(async () => {
   platform = await testPlatform({ workers: false });
 });
@@ -23,7 +23,7 @@ const provision = (user: TestUser | undefined, body: unknown, headers = {}) =>
 const newName = () => `agent ${randomUUID()}`;
 
 describe('provisioning over the web API', () => {
-  test('answers 201 with the new agent, which is being provisioned', async () => {
+  test('returns 201 with the new agent in status provisioning', async () => {
     const ada = await platform.signUp('solo');
     const made = await provision(ada, { name: 'First' });
     expect(made.status).toBe(201);
@@ -68,12 +68,12 @@ describe('provisioning over the web API', () => {
     ],
     [{ name: 'x', config: { runtime: [] } }, 400, 'config.runtime must be an object'],
     [{ name: 'x', config: { big: 'x'.repeat(70_000) } }, 400, 'config must be at most 64 KiB'],
-  ])('that makes no sense or is too much is refused (%#)', async (body, status, error) => {
+  ])('refuses an invalid or too expensive request (%#)', async (body, status, error) => {
     const refused = await provision(await platform.signUp('solo'), body);
     expect([refused.status, refused.body.error]).toEqual([status, error]);
   });
 
-  test('needs a session, and a subscription unless for an administrator', async () => {
+  test('provisioning requires a session and, except for administrators, a subscription', async () => {
     expect((await provision(undefined, { name: 'x' })).status).toBe(401);
     const refused = await provision(await platform.signUp(), { name: 'x' });
     expect(refused.status).toBe(402);
@@ -91,7 +91,7 @@ describe('provisioning over the web API', () => {
     ['label', 1],
     ['solo', 1],
     ['collective', 3],
-  ] as const)('on the plan %s stops at %d with a 429', async (plan, limit) => {
+  ] as const)('the plan %s allows %d agents, then returns 429', async (plan, limit) => {
     const user = await platform.signUp(plan);
     for (let made = 0; made < limit; made++) {
       expect((await provision(user, { name: newName() })).status).toBe(201);
@@ -103,7 +103,7 @@ describe('provisioning over the web API', () => {
     expect(body.count).toBe(limit);
   });
 
-  test('twice at the same time at the cap admits one', async () => {
+  test('concurrent requests cannot exceed the agent limit', async () => {
     const user = await platform.signUp('solo');
     const both = await Promise.all(
       Array.from({ length: 4 }, () => provision(user, { name: newName() })),
@@ -111,7 +111,7 @@ describe('provisioning over the web API', () => {
     expect(both.map(({ status }) => status).sort()).toEqual([201, 429, 429, 429]);
   });
 
-  test('of a name that is in use is a 409; another user may have it', async () => {
+  test('returns 409 for a name in use, but another user may use the name', async () => {
     const [ada, bob] = [await platform.signUp('network'), await platform.signUp('network')];
     expect((await provision(ada, { name: 'Same' })).status).toBe(201);
     const refused = await provision(ada, { name: 'Same' });
@@ -122,7 +122,7 @@ describe('provisioning over the web API', () => {
     expect((await provision(bob, { name: 'Same' })).status).toBe(201);
   });
 
-  test('with an Idempotency-Key makes one agent, and a different body is a 422', async () => {
+  test('an Idempotency-Key makes one agent, and with a different body returns 422', async () => {
     const user = await platform.signUp('network');
     const key = { 'idempotency-key': randomUUID() };
     const name = newName();
@@ -131,17 +131,17 @@ describe('provisioning over the web API', () => {
     expect([again.status, again.body]).toEqual([201, first.body]);
     expect((await provision(user, { name: newName() }, key)).status).toBe(422);
     expect((await platform.web(user, 'GET', '/api/agents')).body.count).toBe(1);
-    // Another user's same key is another key.
+    // Keys are separate for each user.
     const other = await platform.signUp('network');
     const made = await provision(other, { name }, key);
     expect(made.body.agent.id).not.toBe(first.body.agent.id);
   });
 
-  test('is the same agent for a request whose answer was lost, and a 422 for another one', async () => {
+  test('a retry after a lost answer returns the same agent, and with a different body 422', async () => {
     const user = await platform.signUp('network');
     const key = { 'idempotency-key': randomUUID() };
     const first = await provision(user, { name: 'lost' }, key);
-    // As the web API leaves it when the backend does not answer in time.
+    // State after the backend did not answer the web API in time.
     await platform.asOwner(
       `UPDATE idempotency_keys SET state = 'running', locked_until = now() - interval '1 s'
         WHERE caller = '${user.id}'`,
@@ -155,7 +155,7 @@ describe('provisioning over the web API', () => {
   test.each([
     ['with', 4],
     ['without', 2],
-  ])('%s an Idempotency-Key takes %d transactions', async (way, most) => {
+  ])('provisioning %s an Idempotency-Key takes %d transactions', async (way, most) => {
     const user = await platform.signUp('network');
     const key = () => ({ 'idempotency-key': randomUUID() });
     const counts: number[] = [];
@@ -163,11 +163,11 @@ describe('provisioning over the web API', () => {
       const made = () => provision(user, { name: newName() }, way === 'with' ? key() : {});
       counts.push(await transactionsOf(made));
     }
-    // Others' may come between, such as those of a connection that is opened, but never fewer.
+    // Other transactions, such as those of a new connection, may be counted too, but never fewer.
     expect(Math.min(...counts)).toBe(most);
   });
 
-  test('chooses the provider by the model', async () => {
+  test('chooses the provider for the model', async () => {
     const user = await platform.signUp('network');
     const providers = [];
     for (const body of [{ model: 'gpt-4' }, { model: 'custom', config: { model: 'mine' } }, {}]) {
@@ -178,14 +178,14 @@ describe('provisioning over the web API', () => {
     expect(providers).toEqual(['openai', 'openai', 'anthropic']);
   });
 
-  test('is limited to 100 requests a minute from one address', async () => {
+  test('limits requests from one address to 100 per minute', async () => {
     const { headers } = await platform.web(undefined, 'GET', '/api/agents');
     expect(headers.get('ratelimit-limit')).toBe('100');
   });
 });
 
-describe('the list of agents', () => {
-  test('is empty for nobody, and for somebody without agents', async () => {
+describe('list of agents', () => {
+  test('the list is empty without a session and for a user without agents', async () => {
     const empty = { agents: [], count: 0, status: 'ok' };
     const nobody = await platform.web(undefined, 'GET', '/api/agents');
     expect([nobody.status, nobody.body]).toEqual([200, empty]);
@@ -193,7 +193,7 @@ describe('the list of agents', () => {
     expect((await platform.web(undefined, 'GET', PATH)).status).toBe(401);
   });
 
-  test('shows items of the contract, oldest first, page by page', async () => {
+  test('the list shows agents as in the contract, oldest first, page by page', async () => {
     const user = await platform.signUp('network');
     const names = ['a', 'b', 'c'];
     for (const name of names) await provision(user, { name });
@@ -220,7 +220,7 @@ describe('the list of agents', () => {
   });
 
   test.each(['limit=0', 'limit=201', 'limit=x', 'cursor=x', 'cursor=WyJ4IiwieSJd'])(
-    'refuses %s',
+    'the list refuses %s',
     async (query) => {
       const user = await platform.signUp();
       expect((await platform.web(user, 'GET', `/api/agents?${query}`)).status).toBe(400);
@@ -228,7 +228,7 @@ describe('the list of agents', () => {
   );
 });
 
-describe('one agent', () => {
+describe('single agent', () => {
   test.each([
     ['GET', ''],
     ['PUT', ''],
@@ -239,7 +239,7 @@ describe('one agent', () => {
     ['POST', '/start'],
     ['POST', '/stop'],
     ['POST', '/restart'],
-  ])('that is not there is a 404 for %s %s, and 401 for nobody', async (method, rest) => {
+  ])('a missing agent returns 404 for %s %s, and 401 without a session', async (method, rest) => {
     const user = await platform.signUp();
     const body = method === 'PUT' ? { config: {} } : undefined;
     const missing = await platform.web(user, method, `/api/agents/${randomUUID()}${rest}`, {
@@ -250,7 +250,7 @@ describe('one agent', () => {
     expect([nobody.status, nobody.body.error]).toEqual([401, 'Unauthorized']);
   });
 
-  test('by an id that no agent can have is refused, not an error of ours', async () => {
+  test('an impossible agent id is refused without an internal error', async () => {
     const user = await platform.signUp();
     for (const id of ['%00', 'x'.repeat(10_000), '%ff', '%F0%9F%92%A9', "'", '..%2f..']) {
       const { status } = await platform.web(user, 'GET', `/api/agents/${id}`);
@@ -258,34 +258,38 @@ describe('one agent', () => {
     }
   });
 
-  test('is configured within what its owner pays for', { tags: 'attack' }, async () => {
-    const user = await platform.signUp('solo');
-    const config = { model: 'gpt-6-luna' };
-    const { id } = (await provision(user, { name: 'mine', model: 'custom', config })).body.agent;
-    const put = async (body: object, rest = '') => {
-      const answer = await platform.web(user, 'PUT', `/api/agents/${id}${rest}`, { body });
-      return [answer.status, answer.body.code];
-    };
-    for (const plan of ['network', 'free']) {
-      expect(await put({ plan })).toEqual([402, 'PLAN_REQUIRED']);
-    }
-    expect(await put({ aiProvider: 'nobody' })).toEqual([400, undefined]);
-    const dear = { config: { model: 'gpt-6.1-sol' } };
-    for (const rest of ['', '/config']) {
-      expect(await put(dear, rest)).toEqual([403, 'MODEL_RESTRICTED']);
-      expect(await put({ config: {} }, rest)).toEqual([400, undefined]);
-    }
-    const shown = await platform.web(user, 'GET', `/api/agents/${id}/config`);
-    expect(shown.body.config).toEqual(config);
-  });
+  test(
+    "the agent's configuration is limited to the models and plans its owner pays for",
+    { tags: 'attack' },
+    async () => {
+      const user = await platform.signUp('solo');
+      const config = { model: 'gpt-6-luna' };
+      const { id } = (await provision(user, { name: 'mine', model: 'custom', config })).body.agent;
+      const put = async (body: object, rest = '') => {
+        const answer = await platform.web(user, 'PUT', `/api/agents/${id}${rest}`, { body });
+        return [answer.status, answer.body.code];
+      };
+      for (const plan of ['network', 'free']) {
+        expect(await put({ plan })).toEqual([402, 'PLAN_REQUIRED']);
+      }
+      expect(await put({ aiProvider: 'nobody' })).toEqual([400, undefined]);
+      const dear = { config: { model: 'gpt-6.1-sol' } };
+      for (const rest of ['', '/config']) {
+        expect(await put(dear, rest)).toEqual([403, 'MODEL_RESTRICTED']);
+        expect(await put({ config: {} }, rest)).toEqual([400, undefined]);
+      }
+      const shown = await platform.web(user, 'GET', `/api/agents/${id}/config`);
+      expect(shown.body.config).toEqual(config);
+    },
+  );
 
-  /** A configuration with so many skills, of which the last ones are off. */
+  /** Returns a configuration with `on` enabled and `off` disabled skills. */
   const withSkills = (on: number, off = 0) => {
     const entries = Array.from({ length: on + off }, (_, n) => [`s${n}`, { enabled: n < on }]);
     return { runtime: { skills: { entries: Object.fromEntries(entries) } } };
   };
 
-  test('has as many skills as its owner’s plan has', { tags: 'attack' }, async () => {
+  test("limits the enabled skills to those of the owner's plan", { tags: 'attack' }, async () => {
     const user = await platform.signUp('label');
     const limited = (current: number) => ({ code: 'SKILL_LIMIT_REACHED', current, limit: 3 });
     const refused = await provision(user, { name: 'x', config: withSkills(4) });
@@ -301,7 +305,7 @@ describe('one agent', () => {
     expect([one.status, one.body]).toMatchObject([402, limited(3)]);
   });
 
-  test('runs for nobody whose plan has lapsed', { tags: 'attack' }, async () => {
+  test("does not run an agent whose owner's plan has lapsed", { tags: 'attack' }, async () => {
     const user = await platform.signUp('solo');
     const { id } = (await provision(user, { name: 'mine' })).body.agent;
     await platform.asOwner(
@@ -318,14 +322,14 @@ describe('one agent', () => {
     const asked = { agentId: id, message: 'hello' };
     expect(await post('/api/chat', asked)).toEqual([402, 'PLAN_REQUIRED']);
     expect(await post('/api/agent', { action: 'chat', ...asked })).toEqual([402, 'PLAN_REQUIRED']);
-    // To look, and to end it, needs no plan.
+    // Reading and removing the agent require no plan.
     expect((await platform.web(user, 'GET', `/api/agents/${id}`)).status).toBe(200);
     expect((await platform.web(user, 'DELETE', `/api/agents/${id}`)).status).toBe(200);
   });
 });
 
-describe('the instance of a user', () => {
-  test("shows plan and agents to that user, and is nobody else's", async () => {
+describe('user instance', () => {
+  test("shows a user's plan and agents to that user only", async () => {
     const user = await platform.signUp('collective');
     await provision(user, { name: 'one' });
     const path = `/api/instance/${user.id}`;
@@ -353,7 +357,7 @@ describe('the instance of a user', () => {
   });
 });
 
-test("the machine's health is told to anybody", async () => {
+test('GET /api/health requires no session', async () => {
   const { status, body } = await platform.web(undefined, 'GET', '/api/health');
   expect(status).toBe(200);
   expect(body).toEqual({

@@ -47,7 +47,7 @@ afterEach(async () => {
   backend?.close();
 });
 
-/** A backend that gives every request this answer. */
+/** Starts a backend that gives every request this answer. */
 const answering = (
   body: unknown,
   { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
@@ -60,11 +60,11 @@ async function serving(listener: RequestListener): Promise<BackendClient> {
   const server = createServer(listener);
   backend = server;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo; // TCP: never a string
+  const { port } = server.address() as AddressInfo; // never a string for a TCP listener
   return new BackendClient(`http://127.0.0.1:${port}`, 'key');
 }
 
-test('what a newer backend tells beside is ignored, at any depth', async () => {
+test('ignores unknown fields of a newer backend at any depth', async () => {
   const client = await answering({
     ...NEWER,
     count: 2,
@@ -74,13 +74,13 @@ test('what a newer backend tells beside is ignored, at any depth', async () => {
   expect(answer).toEqual({ count: 2, instances: [INSTANCE, INSTANCE] });
 });
 
-test('what is missing is not ignored', async () => {
+test('rejects a response with a missing field', async () => {
   const { image: _image, ...without } = INSTANCE;
   const client = await answering({ ...NEWER, count: 1, instances: [{ ...without, ...NEWER }] });
   await expect(client.call(ON, runtimeInstances, {})).rejects.toThrow(BadGatewayError);
 });
 
-test('that the backend is still at the first call is told with when to come again', async () => {
+test('passes on that the first request is still running, with Retry-After', async () => {
   const busy = { error: 'A request with this Idempotency-Key is still running: retry later' };
   const client = await answering(busy, { status: 409, headers: { 'retry-after': '7' } });
   const refused = client.call(ON, runtimeInstances, {});
@@ -88,7 +88,7 @@ test('that the backend is still at the first call is told with when to come agai
   await expect(refused).rejects.toMatchObject({ status: 409, message: busy.error, retryAfter: 7 });
 });
 
-test('a limit of the backend is told with its own headers, and with when to come again', async () => {
+test("passes on the backend's rate limit headers and Retry-After", async () => {
   const limited = {
     'ratelimit-limit': '5',
     'ratelimit-remaining': '0',
@@ -104,7 +104,7 @@ test('a limit of the backend is told with its own headers, and with when to come
   expect(Object.fromEntries(response.headers)).toMatchObject(limited);
 });
 
-test('what is handed on is what this version declares', async () => {
+test('forwards only the fields that this version declares', async () => {
   const client = await answering({ ...NEWER, archives: [] });
   const forward = forwarder(client, { limit: LIMITS.agents });
   listener = await serve([forward(agentArchives)]);
@@ -112,7 +112,7 @@ test('what is handed on is what this version declares', async () => {
   expect([response.status, await response.json()]).toEqual([200, { archives: [] }]);
 });
 
-test('a backend that is not there, or breaks off, is unavailable', async () => {
+test('reports an unreachable backend or a broken connection as unavailable', async () => {
   const unavailable = new BadGatewayError('The backend is unavailable: retry later');
   const nobody = new BackendClient('http://127.0.0.1:1', 'key');
   await expect(nobody.call(ON, runtimeInstances, {})).rejects.toThrow(unavailable);
@@ -123,7 +123,7 @@ test('a backend that is not there, or breaks off, is unavailable', async () => {
   await expect(breaksOff.call(ON, runtimeInstances, {})).rejects.toThrow(unavailable);
 });
 
-test('a call that cannot even be made is no fault of the backend', async () => {
+test('does not blame the backend for a request that cannot be built', async () => {
   const client = await answering({});
   const body = { config: { much: 1n } };
   const call = client.call(ON, updateAgent, { params: { id: 'a1' }, body });
@@ -135,7 +135,7 @@ test('a call that cannot even be made is no fault of the backend', async () => {
 });
 
 test.each(['25.0049', '0x10', '1e1', '-1', '61', '', ' 5', 'soon', '999999999999'])(
-  'a wait of "%s" is refused on both listeners, and the backend is not asked',
+  'both listeners refuse a wait of "%s" without a backend request',
   async (wait) => {
     const [plain] = PLAIN_OPERATIONS;
     const { declared } = plain!;
@@ -156,7 +156,7 @@ test.each(['25.0049', '0x10', '1e1', '-1', '61', '', ' 5', 'soon', '999999999999
   },
 );
 
-test('a wait of whole seconds is handed on', async () => {
+test('forwards a wait in whole seconds', async () => {
   const [plain] = PLAIN_OPERATIONS;
   const asked: unknown[] = [];
   const client = await serving(({ url }, response) => {

@@ -52,7 +52,7 @@ afterAll(async () => {
   if (dataDir !== undefined) await rm(dataDir, { recursive: true });
 });
 
-/** What somebody would have seen who looked when a test failed. */
+/** Prints the page that a failed test left open. */
 async function tell(page: Page): Promise<void> {
   console.error(`${page.url()} shows:\n${await page.locator('body').innerText()}`);
 }
@@ -63,7 +63,7 @@ async function visit(): Promise<Page> {
   return visitor.page;
 }
 
-/** Registers on the pages. @returns the account's address. */
+/** Registers through the page. @returns the account's email address. */
 async function register(page: Page): Promise<string> {
   const email = `${randomUUID()}@example.com`;
   await page.goto('/login');
@@ -76,7 +76,7 @@ async function register(page: Page): Promise<string> {
   return email;
 }
 
-/** Opens the dashboard of somebody new. @returns the account's address. */
+/** Creates an account and opens its dashboard. @returns the account's email address. */
 async function signUp(page: Page): Promise<string> {
   const email = `${randomUUID()}@example.com`;
   const body = { email, password: PASSWORD, name: 'Ada' };
@@ -95,7 +95,7 @@ async function signIn(page: Page, email: string, password = PASSWORD): Promise<v
   await form.getByRole('button').click();
 }
 
-/** Says to a provider who one is there. */
+/** Signs in at the stand-in provider with this email address. */
 async function sayWho(page: Page, email: string): Promise<void> {
   await page.getByRole('heading', { name: /for developers$/ }).waitFor();
   await page.getByLabel('Email').fill(email);
@@ -103,7 +103,7 @@ async function sayWho(page: Page, email: string): Promise<void> {
   await page.waitForURL('**/dashboard*');
 }
 
-/** A wallet in the browser, whose owner agrees to all that it asks. */
+/** Adds a wallet to the page that approves every request. */
 async function giveWallet(page: Page): Promise<void> {
   const account = privateKeyToAccount(generatePrivateKey());
   await page.exposeFunction('askWallet', async (method: string, params: readonly Hex[] = []) => {
@@ -117,17 +117,17 @@ async function giveWallet(page: Page): Promise<void> {
   );
 }
 
-/** The link in the last mail to an address, as somebody clicks on it. */
+/** Returns the link in the last mail to an address. */
 async function linkMailedTo(address: string): Promise<string> {
   const mails = await sendWaitingMails(database.db, SITE);
   const { html = '' } = mails.findLast(({ to }) => to === address) ?? {};
   const [, link] = /href="([^"]+)"/.exec(html) ?? [];
-  if (link === undefined) throw new Error(`No link was mailed to ${address}`);
+  if (link === undefined) throw new Error(`no link was mailed to ${address}`);
   return link;
 }
 
-describe.skipIf(!hasBrowser)('in a browser', () => {
-  test('people register, confirm their address by the mail, and change their name', async () => {
+describe.skipIf(!hasBrowser)('web pages in a browser', () => {
+  test('registers, confirms the email address by mail and changes the name', async () => {
     const page = await visit();
     const email = await register(page);
     await signIn(page, email);
@@ -142,7 +142,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await profile.getByText('Countess of Lovelace', { exact: true }).waitFor();
   });
 
-  test('a link that was opened by a program, or in another browser, is still good', async () => {
+  test('a mailed link stays valid after a program or another browser has opened it', async () => {
     const email = await signUp(await visit());
     const page = await visit();
     const link = await linkMailedTo(email);
@@ -156,7 +156,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await page.getByText('Invalid or expired token.').waitFor();
   });
 
-  test('who forgot their password sets a new one by the mail', async () => {
+  test('resets a forgotten password by mail', async () => {
     const page = await visit();
     const email = await signUp(page);
     const forgetful = await visit();
@@ -175,7 +175,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await page.waitForURL('**/login');
   });
 
-  test('people change their address, which is theirs when they confirm the new one', async () => {
+  test('changes the email address once the new one is confirmed', async () => {
     const page = await visit();
     await signUp(page);
     const wanted = `${randomUUID()}@example.com`;
@@ -189,7 +189,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await profile.getByText(`${wanted} (confirmed)`).waitFor();
   });
 
-  test('people make and delete a key, and sign out', async () => {
+  test('creates and deletes an API key, and signs out', async () => {
     const page = await visit();
     await signUp(page);
     const keys = page.getByRole('region', { name: 'API keys' });
@@ -207,7 +207,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await page.waitForURL('**/login');
   });
 
-  test('people sign in by the wallet of their browser, and only where it has one', async () => {
+  test("signs in with the browser's wallet, and offers that only if it has one", async () => {
     const page = await visit();
     await page.goto('/login');
     const button = page.getByRole('button', { name: 'Continue with your wallet' });
@@ -219,7 +219,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await page.getByText('By wallet on').waitFor();
   });
 
-  test('people end a session of another browser, which is signed out', async () => {
+  test("ending another browser's session signs that browser out", async () => {
     const [here, there] = [await visit(), await visit()];
     const email = await signUp(here);
     await there.goto('/login');
@@ -232,7 +232,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await there.waitForURL('**/login');
   });
 
-  test('people sign in at the identity provider and at the code host, into one account', async () => {
+  test('signs in through the identity provider and the code host into one account', async () => {
     const page = await visit();
     const email = `${randomUUID()}@example.com`;
     await page.goto('/login');
@@ -251,7 +251,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     expect(await linked.getByRole('listitem').count()).toBe(2);
   });
 
-  test('people link an account of theirs elsewhere, and unlink it', async () => {
+  test('links an external account and unlinks it', async () => {
     const page = await visit();
     await signUp(page);
     const linked = page.getByRole('region', { name: 'Linked accounts' });
@@ -263,7 +263,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await linked.getByText('Nothing is linked').waitFor();
   });
 
-  test('what is dangerous leads who signed in long ago to sign in again', async () => {
+  test('a sensitive action requires a recent sign-in and leads to the sign-in page', async () => {
     const page = await visit();
     const email = await signUp(page);
     await queryRows(
@@ -282,7 +282,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     expect(await readFile(file, 'utf8')).toContain(email);
   });
 
-  test('people delete their account by its address, and are signed out', async () => {
+  test('deleting the account requires its email address and signs the user out', async () => {
     const page = await visit();
     const email = await signUp(page);
     const leaving = page.getByRole('region', { name: 'Leaving' });
@@ -293,7 +293,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await page.getByText('Invalid email or password.').waitFor();
   });
 
-  test('what is refused is said beside the form, where the focus then is', async () => {
+  test('shows an error next to its form and moves the focus there', async () => {
     const page = await visit();
     await signUp(page);
     const form = page.getByRole('region', { name: 'Password' });
@@ -306,7 +306,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     );
   });
 
-  test('pages are used by the keyboard alone, and fit a telephone', async () => {
+  test('the pages work with the keyboard alone and fit a phone screen', async () => {
     const page = await visit();
     const email = await signUp(page);
     await page.context().clearCookies();

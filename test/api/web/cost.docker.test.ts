@@ -47,7 +47,7 @@ const agentOf = async (user: TestUser, name: string, desired: 'running' | 'delet
 
 const daysAgo = (count: number) => new Date(Date.now() - count * 86_400_000).toISOString();
 
-test('who has used nothing is shown samples, marked as such', async () => {
+test('shows sample data, marked as such, to a user without usage', async () => {
   const { status, body } = await platform.web(ada, 'GET', PATH);
   expect([status, body.period, body.isMockData]).toEqual([200, '7d', true]);
   expect(body.message).toEqual(expect.any(String));
@@ -61,7 +61,7 @@ test('who has used nothing is shown samples, marked as such', async () => {
   expect(platform.logged.join('')).toContain('"[Cost API] Found 0 usage logs"');
 });
 
-test('calls are shown by agent, day and model, to six decimals', async () => {
+test('shows costs by agent, day and model to six decimals', async () => {
   const user = await platform.signUp('solo');
   const kept = await agentOf(user, 'research', 'running');
   const removed = await agentOf(user, 'support', 'deleted');
@@ -109,7 +109,7 @@ test('calls are shown by agent, day and model, to six decimals', async () => {
   expect(longer.body.summary).toMatchObject({ totalCost: 8.500004, totalCalls: 5 });
 });
 
-test('the month to date begins on its first day', async () => {
+test('the month to date begins on the first of the month', async () => {
   const user = await platform.signUp('solo');
   await settle(platform.db, [call(user, { at: daysAgo(40) }), call(user)]);
   const { body } = await platform.web(user, 'GET', `${PATH}?period=mtd`);
@@ -119,7 +119,7 @@ test('the month to date begins on its first day', async () => {
   expect(body.summary.totalCalls).toBe(1);
 });
 
-test('calls that are all older are no reason for samples', async () => {
+test('shows no sample data if all calls are older than the period', async () => {
   const user = await platform.signUp('solo');
   await settle(platform.db, [call(user, { at: daysAgo(40) })]);
   const { body } = await platform.web(user, 'GET', PATH);
@@ -132,13 +132,13 @@ test('calls that are all older are no reason for samples', async () => {
   });
 });
 
-test('it is for those signed in, of one of three periods, and there is nothing else', async () => {
+test('the dashboard requires a session and one of three periods, and the test endpoint does not exist', async () => {
   expect((await platform.web(undefined, 'GET', PATH)).status).toBe(401);
   expect((await platform.web(ada, 'GET', `${PATH}?period=1y`)).status).toBe(400);
   expect((await platform.web(ada, 'POST', '/api/test-usage', { body: {} })).status).toBe(404);
 });
 
-test('a failure of the database is a 500, and has its line in the log', async () => {
+test('a database failure returns 500 and is logged', async () => {
   await platform.asOwner('ALTER TABLE usage_daily RENAME TO usage_elsewhere');
   try {
     const { status, body } = await platform.web(ada, 'GET', PATH);

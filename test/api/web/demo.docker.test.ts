@@ -14,15 +14,15 @@ beforeAll(async () => {
 afterEach(() => platform.provider.behave());
 afterAll(() => platform?.close());
 
-/** As somebody who has not asked before. */
+/** Sends a chat request from a new address, as a first-time visitor. */
 const ask = (body: unknown, address = `198.51.100.${++clients}`) =>
   platform.web(undefined, 'POST', '/api/demo/chat', {
     body,
     headers: { 'x-forwarded-for': address },
   });
 
-describe('the demo chat', () => {
-  test('offers six models, each of a provider that is configured where there is one', async () => {
+describe('demo chat', () => {
+  test('offers six models, each through a configured provider if there is one', async () => {
     const { body } = await platform.web(undefined, 'GET', '/api/demo/chat');
     expect([body.mode, body.models.length]).toEqual(['demo', 6]);
     expect(body.models[0]).toEqual({
@@ -33,7 +33,7 @@ describe('the demo chat', () => {
     expect(body.models[3].id).toBe('openrouter/anthropic/claude-haiku-5.5');
   });
 
-  test('answers by the first model, with at most 1024 tokens', async () => {
+  test('answers with the first model and at most 1024 tokens', async () => {
     const answer = await ask({ message: 'hello' });
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({
@@ -50,7 +50,7 @@ describe('the demo chat', () => {
     });
   });
 
-  test('takes of a conversation what the visitor said, and 4000 characters of it', async () => {
+  test("uses only the visitor's messages of a conversation, at most 4000 characters of each", async () => {
     await ask({
       message: 'and now?',
       conversation: [
@@ -65,7 +65,7 @@ describe('the demo chat', () => {
     ]);
   });
 
-  test("does not look at what a conversation has that is not the visitor's", async () => {
+  test("does not validate entries of a conversation that are not the visitor's", async () => {
     const conversation = [
       { role: 'assistant', content: null, tool_calls: [] },
       { role: 'system' },
@@ -81,7 +81,7 @@ describe('the demo chat', () => {
     expect([status, body.error]).toEqual([400, 'conversation[0].content must be text']);
   });
 
-  test("takes nothing of a visitor's day for what the platform could not do", async () => {
+  test("a platform failure does not count towards the visitor's daily limit", async () => {
     const entry = { role: 'user', content: 'x'.repeat(4000) };
     const long = { message: 'hello', conversation: Array.from({ length: 60 }, () => entry) };
     const address = `198.51.100.${++clients}`;
@@ -94,7 +94,7 @@ describe('the demo chat', () => {
     expect((await ask(long, address)).status).toBe(200);
   });
 
-  test('takes a message that is longer than an entry of a conversation', async () => {
+  test('accepts a message longer than an entry of a conversation', async () => {
     expect((await ask({ message: 'x'.repeat(4001) })).status).toBe(200);
     const { messages } = platform.provider.requests.at(-1)?.body ?? {};
     expect(messages).toEqual([{ role: 'user', content: 'x'.repeat(4001) }]);
@@ -105,7 +105,7 @@ describe('the demo chat', () => {
     ]);
   });
 
-  test('is on the account of the demo', async () => {
+  test('records usage for the demo account', async () => {
     const { body } = await ask({ message: 'count me' });
     await platform.meter.flushed();
     const [row] = await platform.db
@@ -115,21 +115,21 @@ describe('the demo chat', () => {
   });
 
   test.each([[{}], [{ message: '' }], [{ message: '  ' }], [{ message: 7 }], [{ message: null }]])(
-    'wants a message, not %j',
+    'requires a message, and refuses %j',
     async (body) => {
       const refused = await ask(body);
       expect([refused.status, refused.body]).toEqual([400, { error: 'Message required' }]);
     },
   );
 
-  test('offers no other models', async () => {
+  test('refuses other models', async () => {
     for (const model of ['openai/gpt-4', randomUUID()]) {
       expect((await ask({ message: 'hello', model })).status).toBe(400);
     }
   });
 
-  test('says so when it cannot be had', async () => {
-    // None of the configured providers has it.
+  test('reports an unavailable or failing provider', async () => {
+    // No configured provider serves this model.
     const without = await ask({ message: 'hi', model: 'anthropic/claude-haiku-5-5' });
     expect([without.status, without.body.error]).toEqual([
       503,
@@ -140,7 +140,7 @@ describe('the demo chat', () => {
     expect([failed.status, failed.body.error]).toEqual([500, 'Failed to get response']);
   });
 
-  test('is limited for each address', async () => {
+  test('limits requests per address', async () => {
     const answers = await Promise.all(
       Array.from({ length: 11 }, () => ask({ message: 'hi' }, '203.0.113.9')),
     );
@@ -149,8 +149,8 @@ describe('the demo chat', () => {
   });
 });
 
-describe('the models of the web API', () => {
-  test('are shown with those that the plan has', async () => {
+describe('models of the web API', () => {
+  test("lists all models and marks those of the user's plan", async () => {
     const user = await platform.signUp('label');
     const { body } = await platform.web(user, 'GET', '/api/models');
     const allowed = body.models.filter((model: { allowed: boolean }) => model.allowed);
@@ -161,7 +161,7 @@ describe('the models of the web API', () => {
     expect((await platform.web(undefined, 'GET', '/api/models')).status).toBe(401);
   });
 
-  test('are shown without a plan, of which none is allowed', async () => {
+  test('lists all models to a user without a plan, and marks none', async () => {
     const { body } = await platform.web(await platform.signUp(), 'GET', '/api/models');
     expect(body.models.some((model: { allowed: boolean }) => model.allowed)).toBe(false);
   });

@@ -27,12 +27,12 @@ afterAll(() => platform?.close());
 
 const read = async (user = ada) => (await platform.web(user, 'GET', PATH)).body.heartbeat;
 const set = (body: unknown, user = ada) => platform.web(user, 'POST', PATH, { body });
-/** A worker looks now. */
+/** Creates the schedules for the current settings, as a worker does. */
 const follow = ({ db, temporal, log } = platform) =>
   scheduleHeartbeats({ database: db, schedules: new HeartbeatSchedules(temporal.client), log });
 const scheduleOf = (user = ada) =>
   platform.temporal.client.schedule.getHandle(heartbeatScheduleId(user.id));
-/** Every this many milliseconds, or none. */
+/** Returns the interval of the user's schedule in milliseconds, or undefined without one. */
 async function intervalOf(user = ada): Promise<number | undefined> {
   for await (const { scheduleId } of platform.temporal.client.schedule.list()) {
     if (scheduleId !== heartbeatScheduleId(user.id)) continue;
@@ -40,7 +40,7 @@ async function intervalOf(user = ada): Promise<number | undefined> {
       const { spec } = await scheduleOf(user).describe();
       return spec.intervals?.[0]?.every;
     } catch (error) {
-      // It is listed for a moment after its deletion.
+      // A deleted schedule stays in the list for a moment.
       if (!(error instanceof ScheduleNotFoundError)) throw error;
     }
   }
@@ -51,8 +51,8 @@ const becomesEvery = async (ms: number | undefined, user = ada) => {
   await until(async () => (await intervalOf(user)) === ms);
 };
 
-describe('the heartbeat of a user', () => {
-  test('is off, every three hours, until it is set', async () => {
+describe('heartbeat setting', () => {
+  test('the heartbeat is off by default, with an interval of three hours', async () => {
     const { status, body } = await platform.web(ada, 'GET', PATH);
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -62,7 +62,7 @@ describe('the heartbeat of a user', () => {
     expect(await intervalOf()).toBeUndefined();
   });
 
-  test('is set no oftener than the backend lets an address ask', async () => {
+  test("limits changes from one address to the backend's rate", async () => {
     const from = newAddress();
     const body = { frequency: '1h' };
     const setFrom = () => platform.web(ada, 'POST', PATH, { body, from });
@@ -75,7 +75,7 @@ describe('the heartbeat of a user', () => {
     expect([reset.status, reset.body.error]).toEqual([429, 'Too many requests, please slow down.']);
   });
 
-  test('once set comes in whole intervals after that, as its schedule has it', async () => {
+  test('an enabled heartbeat runs in whole intervals, and the answer agrees with the schedule', async () => {
     const { status, body } = await set({ frequency: '30m', enabled: true });
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -96,7 +96,7 @@ describe('the heartbeat of a user', () => {
     expect(next.toISOString()).toBe(body.nextHeartbeat);
   });
 
-  test('keeps what a change leaves out', async () => {
+  test('a change keeps the fields that it leaves out', async () => {
     await set({ frequency: '2d' });
     expect(await read()).toMatchObject({ frequency: '2d', enabled: false, nextHeartbeat: null });
     await set({ enabled: true });
@@ -113,7 +113,7 @@ describe('the heartbeat of a user', () => {
     expect(await read()).toMatchObject({ frequency: '5m', enabled: true });
   });
 
-  test('is set back by a deletion, and by another one', async () => {
+  test('deleting the setting restores the defaults and may be repeated', async () => {
     await set({ frequency: '1h', enabled: true });
     await becomesEvery(60 * MINUTE_MS);
     for (let time = 0; time < 2; time++) {
@@ -124,7 +124,7 @@ describe('the heartbeat of a user', () => {
     await becomesEvery(undefined);
   });
 
-  test("leaves another user's alone", async () => {
+  test("a change does not affect another user's heartbeat", async () => {
     const bob = await platform.signUp();
     await set({ frequency: '1h', enabled: true });
     const before = await read();
@@ -134,7 +134,7 @@ describe('the heartbeat of a user', () => {
     await becomesEvery(60 * MINUTE_MS);
   });
 
-  test('set by several at the same time is that of one of them, and so is its schedule', async () => {
+  test('one of several concurrent changes wins, and the schedule agrees with it', async () => {
     const changes = ['5m', '6m', '7m', '8m'].map((frequency) => set({ frequency, enabled: true }));
     const statuses = (await Promise.all(changes)).map(({ status }) => status);
     expect(statuses).toEqual([200, 200, 200, 200]);
@@ -153,13 +153,13 @@ describe('the heartbeat of a user', () => {
     [{ frequency: '' }, 'frequency must be like 30m, 3h or 1d, from 5m to 7d'],
     [{ frequency: 180 }, 'frequency must be text'],
     [{ enabled: 'yes' }, 'enabled must be true or false'],
-  ])('that makes no sense is refused (%#)', async (body, error) => {
+  ])('refuses an invalid setting (%#)', async (body, error) => {
     const refused = await set(body);
     expect([refused.status, refused.body.error]).toEqual([400, error]);
     expect(await read()).toMatchObject({ frequency: '3h', enabled: false });
   });
 
-  test('needs a session', async () => {
+  test('the heartbeat setting requires a session', async () => {
     for (const method of ['GET', 'POST', 'DELETE']) {
       const body = method === 'POST' ? {} : undefined;
       expect((await platform.web(undefined, method, PATH, { body })).status).toBe(401);
@@ -167,7 +167,7 @@ describe('the heartbeat of a user', () => {
   });
 });
 
-describe('a heartbeat', () => {
+describe('heartbeat run', () => {
   const messages = async (agentId: string) => {
     const path = `/api/chat?agentId=${agentId}&conversation=heartbeat`;
     return (await platform.web(ada, 'GET', path)).body.messages;
@@ -176,7 +176,7 @@ describe('a heartbeat', () => {
     let triggered = Date.now();
     return until(async () => {
       const { recentActions } = (await scheduleOf().describe()).info;
-      // A machine with much other work was seen to start nothing for a trigger.
+      // A busy machine may miss a trigger, so it is repeated.
       if (recentActions.length < done && Date.now() - triggered > 15_000) {
         triggered = Date.now();
         await scheduleOf().trigger();
@@ -188,7 +188,7 @@ describe('a heartbeat', () => {
     });
   };
 
-  test('asks each agent that runs, once, and keeps both sides', async () => {
+  test('sends one message to each running agent and stores both sides', async () => {
     const agentId = await platform.runningAgent(ada);
     const stopped = await platform.runningAgent(ada);
     await platform.backend(ada, 'POST', `/api/agents/${stopped}/stop?wait=60`);
@@ -206,7 +206,7 @@ describe('a heartbeat', () => {
     expect(Date.parse(lastHeartbeat)).toBeLessThanOrEqual(Date.parse(said[0].createdAt));
   });
 
-  test('whose answer does not come is not repeated', async () => {
+  test('does not repeat a heartbeat without an answer', async () => {
     const agentId = await platform.runningAgent(ada);
     const asked = platform.provider.requests.length;
     platform.provider.behave((_request, response) => sendJson(response, 500, {}));
@@ -221,7 +221,7 @@ describe('a heartbeat', () => {
     ]);
   });
 
-  test('of a schedule that is older than the setting asks nobody', async () => {
+  test('a schedule older than the setting sends no messages', async () => {
     const agentId = await platform.runningAgent(ada);
     await set({ enabled: true });
     await follow();
@@ -233,14 +233,14 @@ describe('a heartbeat', () => {
   });
 });
 
-describe('while Temporal is out of reach', () => {
+describe('while Temporal is unreachable', () => {
   let cutOff: TestPlatform;
   beforeAll(async () => {
     cutOff = await testPlatform({ workers: false, dead: ['temporal'] });
   });
   afterAll(() => cutOff?.close());
 
-  test('a setting is taken, and its schedule follows when it is back', async () => {
+  test('a setting is accepted, and its schedule follows when Temporal is back', async () => {
     const user = await cutOff.signUp();
     const body = { frequency: '1h', enabled: true };
     expect((await cutOff.web(user, 'POST', PATH, { body })).status).toBe(200);

@@ -31,7 +31,7 @@ const remove = (user: TestUser | undefined, id: string) =>
 
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 
-/** Every row of every table, as text. */
+/** Returns every row of every table as text. */
 async function wholeDatabase(): Promise<string> {
   const all: unknown[] = [];
   for (const { name } of TABLES) {
@@ -40,8 +40,8 @@ async function wholeDatabase(): Promise<string> {
   return JSON.stringify(all);
 }
 
-describe('a new key', () => {
-  test('is shown once, and begins with sk_', async () => {
+describe('new API key', () => {
+  test('shows a new key once, with the prefix sk_', async () => {
     const made = await create(ada, { name: '  CI  ' });
     expect(made.status).toBe(201);
     expect(made.body).toEqual({
@@ -64,7 +64,7 @@ describe('a new key', () => {
     expect(await list(ada)).toContainEqual(item);
   });
 
-  test('is stored as a bcrypt hash, and is nowhere in the database or the log', async () => {
+  test('stores a key as a bcrypt hash and nowhere in plain text', async () => {
     const options = { headers: { 'idempotency-key': randomUUID() } };
     const { id, key } = (await create(ada, { name: 'hidden' }, options)).body;
     const row = await platform.db.asUser(ada.id).transaction((db) => db.ApiKey.findByPk(id));
@@ -80,7 +80,7 @@ describe('a new key', () => {
     }
   });
 
-  test('is the same one when the request comes again with its Idempotency-Key', async () => {
+  test('a repeated Idempotency-Key returns the same key', async () => {
     const options = { headers: { 'idempotency-key': randomUUID() } };
     const before = await list(ada);
     const first = await create(ada, { name: 'once' }, options);
@@ -99,17 +99,17 @@ describe('a new key', () => {
     [{ name: '   ' }, 'name is required'],
     [{ name: 7 }, 'name must be text'],
     [{ name: 'x'.repeat(65) }, 'name must be at most 64 characters'],
-  ])('of %j is refused', async (body, error) => {
+  ])('refuses to create a key from %j', async (body, error) => {
     const refused = await create(ada, body);
     expect([refused.status, refused.body.error]).toEqual([400, error]);
   });
 
-  test('may have a name of 64 characters of any kind', async () => {
+  test('accepts a key name of 64 characters of any kind', async () => {
     const name = '😀'.repeat(32);
     expect((await create(ada, { name })).body.name).toBe(name);
   });
 
-  test('is limited by address', async () => {
+  test('limits key creation per address', async () => {
     const from = newAddress();
     const answers = [];
     for (let i = 0; i < 11; i++) answers.push((await create(ada, {}, { from })).status);
@@ -117,29 +117,33 @@ describe('a new key', () => {
   });
 });
 
-describe('a user', () => {
-  test('has at most 50 keys, also when two are made at once', { tags: 'attack' }, async () => {
-    const eve = await platform.signUp();
-    await platform.asOwner(`
+describe('keys of a user', () => {
+  test(
+    'a user has at most 50 keys, even with concurrent requests',
+    { tags: 'attack' },
+    async () => {
+      const eve = await platform.signUp();
+      await platform.asOwner(`
       INSERT INTO api_keys (id, user_id, name, key_preview, key_hash, lookup_hash, created_at)
         SELECT '${eve.id}/' || i, '${eve.id}', 'key ' || i, 'sk_', 'hash', '${eve.id}/' || i,
                now() + make_interval(secs => i) - interval '1 hour'
           FROM generate_series(1, ${MAX_API_KEYS - 1}) AS i`);
-    const both = await Promise.all(['a', 'b'].map((name) => create(eve, { name })));
-    expect(both.map(({ status }) => status).sort()).toEqual([201, 409]);
-    expect(both.find(({ status }) => status === 409)?.body).toMatchObject({
-      error: 'API key limit reached: delete one first',
-      current: 50,
-      limit: 50,
-    });
-    const keys = await list(eve);
-    expect(keys).toHaveLength(MAX_API_KEYS);
-    expect(keys[0].name).toBe('key 1');
-    await remove(eve, keys.at(-1).id);
-    expect((await create(eve, { name: 'again' })).status).toBe(201);
-  });
+      const both = await Promise.all(['a', 'b'].map((name) => create(eve, { name })));
+      expect(both.map(({ status }) => status).sort()).toEqual([201, 409]);
+      expect(both.find(({ status }) => status === 409)?.body).toMatchObject({
+        error: 'API key limit reached: delete one first',
+        current: 50,
+        limit: 50,
+      });
+      const keys = await list(eve);
+      expect(keys).toHaveLength(MAX_API_KEYS);
+      expect(keys[0].name).toBe('key 1');
+      await remove(eve, keys.at(-1).id);
+      expect((await create(eve, { name: 'again' })).status).toBe(201);
+    },
+  );
 
-  test("neither sees nor deletes another's", { tags: 'attack' }, async () => {
+  test("a user can neither see nor delete another user's key", { tags: 'attack' }, async () => {
     const { id } = (await create(ada, { name: 'of Ada' })).body;
     for (const refused of [await get(bob, id), await remove(bob, id)]) {
       expect([refused.status, refused.body.error]).toEqual([404, 'API key not found']);
@@ -154,19 +158,19 @@ const byKey = (key: string, headers = {}) => ({
   headers: { authorization: `Bearer ${key}`, ...headers },
 });
 
-describe('a key as bearer', { tags: 'attack' }, () => {
+describe('API key as bearer token', { tags: 'attack' }, () => {
   let key: string;
   beforeAll(async () => {
     key = (await create(ada, { name: 'bearer' })).body.key;
   });
 
-  test('does where a session does, for its owner alone, whatever cookie comes along', async () => {
+  test('a key replaces the session and authenticates its owner, whatever cookie is sent', async () => {
     await platform.web(ada, 'POST', '/api/heartbeat', { body: { frequency: '7h' } });
     const asked = await platform.web(bob, 'GET', '/api/heartbeat', byKey(key));
     expect([asked.status, asked.body.heartbeat.frequency]).toEqual([200, '7h']);
     const listed = await platform.web(undefined, 'GET', '/api/agents', byKey(key));
     expect([listed.status, listed.body.count]).toEqual([200, 0]);
-    // No browser sends it by itself.
+    // A browser never sends the header by itself, so cross-site requests are allowed.
     const elsewhere = { origin: 'https://elsewhere.example', 'sec-fetch-site': 'cross-site' };
     const changed = await platform.web(undefined, 'POST', '/api/heartbeat', {
       ...byKey(key, elsewhere),
@@ -176,7 +180,7 @@ describe('a key as bearer', { tags: 'attack' }, () => {
   });
 
   test.each(['GET /api/heartbeat', 'GET /api/agents', 'GET /api/keys'])(
-    'that is none is refused by %s, beside a good cookie as well',
+    'an invalid key is refused by %s, even with a valid cookie',
     async (name) => {
       const [method = '', path = ''] = name.split(' ');
       for (const wrong of [`sk_${'x'.repeat(43)}`, `${key}x`, platform.internalKey]) {
@@ -185,7 +189,7 @@ describe('a key as bearer', { tags: 'attack' }, () => {
     },
   );
 
-  test('reaches neither keys nor sessions nor the account, beside a cookie as well', async () => {
+  test('a key cannot reach keys, sessions or account settings, even with a valid cookie', async () => {
     const guarded = webEndpoints(platform.dependencies.web).filter(
       ({ path, auth }) =>
         /^\/api\/(keys|settings|auth\/(sessions|admin))\b/.test(path) && auth !== anonymous,
@@ -202,7 +206,7 @@ describe('a key as bearer', { tags: 'attack' }, () => {
     expect(await list(ada)).not.toEqual([]);
   });
 
-  test('is nobody who could be signed in, or out', async () => {
+  test('a key has no session and cannot sign one out', async () => {
     const shown = await platform.web(ada, 'GET', '/api/auth/session', byKey(key));
     expect([shown.status, shown.body]).toEqual([200, { user: null }]);
     const out = await platform.web(ada, 'POST', '/api/auth/signout', byKey(key));
@@ -211,14 +215,14 @@ describe('a key as bearer', { tags: 'attack' }, () => {
   });
 });
 
-describe('a key that somebody was shown', () => {
+describe('validation of an API key', () => {
   const validate = (apiKey: unknown, user: TestUser | undefined = bob) =>
     platform.web(user, 'POST', '/api/keys/validate', { body: { apiKey } });
   const stored = async (id: string) =>
     (await platform.db.asPlatform().transaction((db) => db.ApiKey.findByPk(id)))?.keyPrefix;
   const refused = { status: 401, body: { error: 'Invalid API key' } };
 
-  test('is told whose it is, and what it opens', async () => {
+  test("returns an API key's owner, plan and features", async () => {
     const owner = await platform.signUp('solo');
     const { key } = (await create(owner, { name: 'shown' })).body;
     const told = await validate(key);
@@ -239,12 +243,12 @@ describe('a key that somebody was shown', () => {
     expect((await validate(unpaid)).body).toMatchObject({ plan: null, subscriptionStatus: 'none' });
   });
 
-  test.each([undefined, null, 7, ['sk_']])('that is %j is missing', async (apiKey) => {
+  test.each([undefined, null, 7, ['sk_']])('treats the key %j as missing', async (apiKey) => {
     const answer = await validate(apiKey);
     expect([answer.status, answer.body.error]).toEqual([400, 'apiKey required']);
   });
 
-  test('is told to who is signed in alone', { tags: 'attack' }, async () => {
+  test('validating an API key requires a session', { tags: 'attack' }, async () => {
     const { key } = (await create(ada, { name: 'mine' })).body;
     const nobody = await platform.web(undefined, 'POST', '/api/keys/validate', {
       body: { apiKey: key },
@@ -253,7 +257,7 @@ describe('a key that somebody was shown', () => {
   });
 
   test(
-    'is none with another beginning, another end, or in its hash',
+    'refuses a key with a changed start or end, and stored hashes',
     { tags: 'attack' },
     async () => {
       const { id, key } = (await create(ada, { name: 'guessed' })).body;
@@ -269,26 +273,30 @@ describe('a key that somebody was shown', () => {
     },
   );
 
-  test('is compared by bcrypt, with each that begins alike', { tags: 'attack' }, async () => {
-    const [one, other] = [
-      (await create(ada, { name: 'one' })).body,
-      (await create(bob, { name: 'other' })).body,
-    ];
-    const set = (id: string, change: string) =>
-      platform.asOwner(`UPDATE api_keys SET ${change} WHERE id = '${id}'`);
-    await set(other.id, `key_prefix = '${one.key.slice(0, 10)}', lookup_hash = 'of no key'`);
-    expect((await validate(one.key)).body).toMatchObject({ userId: ada.id });
-    expect(await validate(other.key)).toMatchObject(refused);
-    await set(other.id, `key_prefix = '${other.key.slice(0, 10)}'`);
-    expect((await validate(other.key)).body).toMatchObject({ userId: bob.id });
-    // Also after it has matched.
-    await set(other.id, `key_hash = '${await bcrypt.hash('another key', 4)}'`);
-    expect(await validate(other.key)).toMatchObject(refused);
-    await remove(ada, one.id);
-    expect(await validate(one.key)).toMatchObject(refused);
-  });
+  test(
+    'compares the key by bcrypt with every key of the same prefix',
+    { tags: 'attack' },
+    async () => {
+      const [one, other] = [
+        (await create(ada, { name: 'one' })).body,
+        (await create(bob, { name: 'other' })).body,
+      ];
+      const set = (id: string, change: string) =>
+        platform.asOwner(`UPDATE api_keys SET ${change} WHERE id = '${id}'`);
+      await set(other.id, `key_prefix = '${one.key.slice(0, 10)}', lookup_hash = 'of no key'`);
+      expect((await validate(one.key)).body).toMatchObject({ userId: ada.id });
+      expect(await validate(other.key)).toMatchObject(refused);
+      await set(other.id, `key_prefix = '${other.key.slice(0, 10)}'`);
+      expect((await validate(other.key)).body).toMatchObject({ userId: bob.id });
+      // Refused also after an earlier match, which may be cached.
+      await set(other.id, `key_hash = '${await bcrypt.hash('another key', 4)}'`);
+      expect(await validate(other.key)).toMatchObject(refused);
+      await remove(ada, one.id);
+      expect(await validate(one.key)).toMatchObject(refused);
+    },
+  );
 
-  test('from before beginnings were stored is found by its hash, and gets one by its use', async () => {
+  test('a key stored without a prefix is found by its hash and gets its prefix when used', async () => {
     const { id, key } = (await create(ada, { name: 'old' })).body;
     const uses = [
       () => validate(key),
@@ -305,7 +313,7 @@ describe('a key that somebody was shown', () => {
   });
 });
 
-test('a deleted key is gone', async () => {
+test('a deleted key no longer exists', async () => {
   const { id } = (await create(ada, { name: 'short-lived' })).body;
   const deleted = await remove(ada, id);
   expect([deleted.status, deleted.body]).toEqual([200, { success: true }]);
@@ -313,7 +321,7 @@ test('a deleted key is gone', async () => {
   expect((await remove(ada, id)).status).toBe(404);
 });
 
-test('the audit log tells of what is made and deleted', async () => {
+test('the audit log records the creation and deletion of a key', async () => {
   const { id } = (await create(ada, { name: 'audited' })).body;
   await remove(ada, id);
   await remove(ada, id);

@@ -28,7 +28,7 @@ const SCRIPT = '"><script>alert(1)</script>';
 const get = (path: string, cookie?: string) =>
   call(web.url, 'GET', path, { headers: cookie ? { cookie } : {} });
 
-/** Registers somebody, and signs them in. @returns their cookie. */
+/** Registers a user and signs in. @returns the session cookie. */
 async function signUp(name: string, userAgent = 'a browser'): Promise<string> {
   const body = { email: `${randomUUID()}@example.com`, password: PASSWORD, name };
   await call(web.url, 'POST', '/api/register', { body });
@@ -40,7 +40,7 @@ async function signUp(name: string, userAgent = 'a browser'): Promise<string> {
 const PAGES = ['/login', '/reset-password', '/reset-password?token=x', '/verify-email?token=x'];
 
 test.each(PAGES)(
-  '%s loads and runs what is ours alone, and nothing that stands in it',
+  "%s loads only the platform's own scripts and styles, and none inline",
   async (path) => {
     const { headers, status, text } = await get(path);
     expect(status).toBe(200);
@@ -55,7 +55,7 @@ test.each(PAGES)(
   },
 );
 
-test.each(PAGES)('%s shows nothing of what its address says', async (path) => {
+test.each(PAGES)('%s does not repeat any query parameter', async (path) => {
   const plain = await get(path);
   const more = path.includes('?') ? '&' : '?';
   for (const name of ['done', 'linked', 'next', 'return']) {
@@ -69,21 +69,21 @@ test.each(PAGES)('%s shows nothing of what its address says', async (path) => {
   }
 });
 
-test('every password field is sent in a body, never in an address', async () => {
+test('every form with a password field uses POST', async () => {
   const { text } = await get('/login');
   const forms = [...text.matchAll(/<form[^>]*>/g)].map(([form]) => form);
   expect(forms.length).toBeGreaterThan(1);
   for (const form of forms) expect(form).toContain('method="post"');
 });
 
-describe('/login says in a sentence', () => {
+describe('errors on /login', () => {
   test.each(
     ['Idp', 'Codehost'].flatMap((provider) =>
       ['NotConfigured', 'AuthFailed', 'TokenFailed', 'NoEmail', 'AuthError', 'LinkRefused'].map(
         (value) => provider + value,
       ),
     ),
-  )('what %s means', async (error) => {
+  )('explains the error %s in a sentence', async (error) => {
     const { text } = await get(`/login?error=${error}`);
     const [, said = ''] = /role="alert">([^<]*)</.exec(text) ?? [];
     expect(said).toMatch(/^\w.*\.$/);
@@ -92,7 +92,7 @@ describe('/login says in a sentence', () => {
   });
 
   test.each(['constructor', '__proto__', 'Idp', 'x'.repeat(10_000), ''])(
-    'that something failed, for %s',
+    'shows a general message for the unknown error %s',
     async (error) => {
       const { text } = await get(`/login?error=${error}`);
       if (error.length <= 64) expect(text).toContain('Signing in failed. Try again.');
@@ -102,12 +102,12 @@ describe('/login says in a sentence', () => {
 });
 
 describe('/dashboard', () => {
-  test('leads who is not signed in to /login', async () => {
+  test('redirects to /login without a session', async () => {
     const { headers, status } = await get('/dashboard');
     expect([status, headers.get('location')]).toEqual([302, '/login']);
   });
 
-  test('shows names as they were typed in, and runs none of them', async () => {
+  test('shows names as entered and does not execute them', async () => {
     const cookie = await signUp(SCRIPT);
     await call(web.url, 'POST', '/api/keys', { body: { name: SCRIPT }, headers: { cookie } });
     const { status, text } = await get('/dashboard', cookie);
@@ -116,7 +116,7 @@ describe('/dashboard', () => {
     expect(text.split('&#60;script&#62;alert').length).toBeGreaterThan(2);
   });
 
-  test("shows a session's browser, however it calls itself, and runs none of it", async () => {
+  test('shows the user agent of a session without executing it', async () => {
     const cookie = await signUp('Ada');
     const { text: before } = await get('/dashboard', cookie);
     expect(before).toContain('This browser');

@@ -19,7 +19,7 @@ interface Shown {
   readonly current: boolean;
 }
 
-/** Another browser in which the user signs in. */
+/** Signs the user in from another browser. */
 async function browser(user: TestUser, headers = {}, from = newAddress()): Promise<TestUser> {
   const { email, password } = user;
   const options = { body: { email, password }, headers, from };
@@ -36,8 +36,8 @@ async function sessionsOf(user: TestUser): Promise<Shown[]> {
 const isSignedIn = async (user: TestUser) =>
   (await platform.web(user, 'GET', '/api/auth/session')).body.user !== null;
 
-describe('the list of sessions', () => {
-  test('tells where somebody is signed in, and which of them asks', async () => {
+describe('list of sessions', () => {
+  test("lists the user's sessions and marks the current one", async () => {
     const user = await platform.signUp();
     const from = newAddress();
     const phone = await browser(user, { 'user-agent': 'A phone' }, from);
@@ -59,7 +59,7 @@ describe('the list of sessions', () => {
     expect(JSON.stringify(body)).not.toContain(token);
   });
 
-  test('says when each was last seen, to the minute', async () => {
+  test('shows when each session was last seen, to the minute', async () => {
     const user = await platform.signUp();
     await platform.asOwner(
       `UPDATE sessions SET last_seen_at = now() - interval '1 hour' WHERE user_id = '${user.id}'`,
@@ -74,7 +74,7 @@ describe('the list of sessions', () => {
 });
 
 describe('ending sessions', () => {
-  test('ends one', async () => {
+  test('ends one session', async () => {
     const other = await browser(ada);
     const [shown] = (await sessionsOf(other)).filter(({ current }) => current);
     const path = `/api/auth/sessions/${shown?.id}`;
@@ -85,7 +85,7 @@ describe('ending sessions', () => {
     expect((await platform.web(ada, 'DELETE', path)).status).toBe(404);
   });
 
-  test('ends all others', async () => {
+  test('ends all other sessions', async () => {
     const user = await platform.signUp();
     const others = [await browser(user), await browser(user)];
     const ended = await platform.web(user, 'DELETE', '/api/auth/sessions');
@@ -101,7 +101,7 @@ describe('ending sessions', () => {
     expect(await isSignedIn(ada)).toBe(true);
   });
 
-  test("never ends another user's", attack, async () => {
+  test("never ends another user's session", attack, async () => {
     const stranger = await platform.signUp();
     for (const { id } of await sessionsOf(ada)) {
       const refused = await platform.web(stranger, 'DELETE', `/api/auth/sessions/${id}`);
@@ -116,7 +116,7 @@ describe('changing the password', () => {
   const change = (user: TestUser, body: unknown, from = newAddress()) =>
     platform.web(user, 'POST', '/api/settings/password', { body, from });
 
-  test('ends all other sessions, and goes on with a new cookie', async () => {
+  test('a password change ends all other sessions and replaces the session cookie', async () => {
     const user = await platform.signUp();
     const other = await browser(user);
     const newPassword = `new ${randomUUID()}`;
@@ -130,7 +130,7 @@ describe('changing the password', () => {
     expect(await isSignedIn(again)).toBe(true);
   });
 
-  test('needs the current one, and a new one that can be one', async () => {
+  test('a password change requires the current password and a valid new one', async () => {
     const user = await platform.signUp();
     const wrong = await change(user, { currentPassword: 'not it', newPassword: 'a new password' });
     expect([wrong.status, wrong.body.error]).toEqual([403, 'Current password is incorrect']);
@@ -143,14 +143,14 @@ describe('changing the password', () => {
     expect(await isSignedIn(user)).toBe(true);
   });
 
-  test('lets nobody guess who has somebody else’s session', attack, async () => {
+  test('limits password guesses with a stolen session', attack, async () => {
     const user = await platform.signUp();
     const from = newAddress();
     const body = { currentPassword: 'a guess', newPassword: 'a new password' };
     const guesses = Array.from({ length: 5 }, () => change(user, body, from));
     const statuses = (await Promise.all(guesses)).map(({ status }) => status);
     expect(statuses).toEqual([403, 403, 403, 403, 403]);
-    // The wait is a second by now: longer than that, on a busy machine, for the test.
+    // The block lasts one second by now: longer here, for busy machines.
     await platform.asOwner(
       `UPDATE sign_in_attempts SET blocked_until = blocked_until + interval '1 minute'`,
     );

@@ -33,7 +33,7 @@ afterAll(() => Promise.all([platform?.close(), chain?.close(), quickAuth?.close(
 const attack = { tags: 'attack' };
 const newWallet = () => privateKeyToAccount(generatePrivateKey());
 
-/** What a wallet shows, with a nonce of the API. */
+/** Signs a sign-in message with a nonce of the API. */
 async function shownBy(wallet: LocalAccount, said: Partial<SiweMessage> = {}) {
   const { nonce } = (await platform.web(undefined, 'GET', '/api/auth/nonce')).body;
   const { address } = wallet;
@@ -44,7 +44,7 @@ async function shownBy(wallet: LocalAccount, said: Partial<SiweMessage> = {}) {
 const walletAuth = (body: unknown, options: CallOptions = {}) =>
   platform.web(undefined, 'POST', '/api/wallet-auth', { body, ...options });
 
-/** A browser in which the wallet has signed in. */
+/** Signs in with the wallet. @returns the user id and session cookie. */
 async function signIn(wallet: LocalAccount): Promise<Pick<TestUser, 'id' | 'cookie'>> {
   const { body, headers, status } = await walletAuth(await shownBy(wallet));
   expect(status).toBe(200);
@@ -55,8 +55,8 @@ async function signIn(wallet: LocalAccount): Promise<Pick<TestUser, 'id' | 'cook
 const session = async (cookie: string) =>
   (await platform.web(undefined, 'GET', '/api/auth/session', { headers: { cookie } })).body;
 
-describe('a nonce', () => {
-  test.each(['GET', 'POST'])('is had by %s, of anybody', async (method) => {
+describe('nonce', () => {
+  test.each(['GET', 'POST'])('%s returns a nonce without a session', async (method) => {
     const { status, body, headers } = await platform.web(undefined, method, '/api/auth/nonce');
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -71,7 +71,7 @@ describe('a nonce', () => {
 });
 
 describe('sign-in by wallet', () => {
-  test('makes an account of the address, the first time, and a session', async () => {
+  test('a first sign-in creates an account for the address and a session', async () => {
     const wallet = newWallet();
     const shown = await shownBy(wallet);
     const { status, body, headers } = await walletAuth(shown);
@@ -89,7 +89,7 @@ describe('sign-in by wallet', () => {
     expect(listed.body.sessions).toMatchObject([{ method: 'wallet', current: true }]);
   });
 
-  test('finds the account again, in whatever case the address is written', async () => {
+  test('a later sign-in finds the account, whatever the case of the address', async () => {
     const wallet = newWallet();
     const first = await signIn(wallet);
     const shown = await shownBy(wallet);
@@ -97,7 +97,7 @@ describe('sign-in by wallet', () => {
     expect(again.body.user.id).toBe(first.id);
   });
 
-  test('of two at once for the first time makes one account', async () => {
+  test('concurrent first sign-ins create one account', async () => {
     const wallet = newWallet();
     const shown = [await shownBy(wallet), await shownBy(wallet), await shownBy(wallet)];
     const answers = await Promise.all(shown.map((each) => walletAuth(each)));
@@ -105,7 +105,7 @@ describe('sign-in by wallet', () => {
     expect(new Set(answers.map(({ body }) => body.user.id)).size).toBe(1);
   });
 
-  test('finds an account of the address that nothing else leads to', async () => {
+  test('finds a wallet account without an identity by its address', async () => {
     const wallet = newWallet();
     const email = `${wallet.address.toLowerCase()}@wallet.service`;
     await platform.asOwner(
@@ -115,14 +115,14 @@ describe('sign-in by wallet', () => {
     expect((await signIn(wallet)).id).toBe(email);
   });
 
-  test('ends the session that the browser came with', attack, async () => {
+  test("wallet sign-in ends the browser's previous session", attack, async () => {
     const { cookie } = await platform.signUp();
     const shown = await shownBy(newWallet());
     await walletAuth(shown, { headers: { cookie } });
     expect((await session(cookie)).user).toBeNull();
   });
 
-  test('with the same message again is refused', attack, async () => {
+  test('refuses a repeated sign-in message', attack, async () => {
     const shown = await shownBy(newWallet());
     const { status } = await walletAuth(shown);
     const again = await walletAuth(shown);
@@ -130,14 +130,14 @@ describe('sign-in by wallet', () => {
     expect(again.headers.get('set-cookie')).toBeNull();
   });
 
-  test('of 50 at once with one message lets one in', attack, async () => {
+  test('one of 50 concurrent sign-ins with the same message succeeds', attack, async () => {
     const shown = await shownBy(newWallet());
     const answers = await Promise.all(Array.from({ length: 50 }, () => walletAuth(shown)));
     const statuses = answers.map(({ status }) => status).sort();
     expect(statuses).toEqual([200, ...Array<number>(49).fill(401)]);
   });
 
-  test('is refused when it is for another service, or by another key', attack, async () => {
+  test('refuses a message for another service or signed by another key', attack, async () => {
     const wallet = newWallet();
     const elsewhere = await walletAuth(await shownBy(wallet, { domain: 'evil.example' }));
     const { address } = newWallet();
@@ -147,11 +147,11 @@ describe('sign-in by wallet', () => {
       message,
       signature: `${signature.slice(0, -2)}1b`,
     });
-    // Where the key is not that of the address, a contract might be meant.
+    // If the key does not match the address, the wallet might be a contract, which needs the chain.
     expect([elsewhere.status, another.status]).toEqual([401, 503]);
   });
 
-  test('by a contract, there or still to be made, is asked of the chain', async () => {
+  test('verifies a contract wallet, deployed or not, on the chain', async () => {
     const { web } = platform.dependencies;
     const { settings, wallets } = web;
     const parts = {
@@ -189,7 +189,7 @@ describe('sign-in by wallet', () => {
     }
   });
 
-  test('by a contract is a 503 while there is no chain', async () => {
+  test('a contract wallet returns 503 while the chain is unavailable', async () => {
     const wallet = newWallet();
     const refused = await walletAuth({ ...(await shownBy(wallet)), signature: '0xabcd' });
     const error = { error: 'Chain unavailable', retryAfter: 5 };
@@ -204,23 +204,29 @@ describe('sign-in by wallet', () => {
     [{ message: 'I am Ada' }, 'message must be a sign-in message (EIP-4361)'],
     [{ signature: 'signed' }, 'signature must be hex'],
     [{ address: `0x${'1'.repeat(40)}` }, 'message names another address'],
-  ])('with %j is a 400', async (change, error) => {
+  ])('wallet sign-in returns 400 for %j', async (change, error) => {
     const { status, body } = await walletAuth({ ...(await shownBy(newWallet())), ...change });
     expect([status, body.error]).toEqual([400, error]);
   });
 
-  test('is not made by registering its address, nor by a password', attack, async () => {
-    const wallet = newWallet();
-    const email = `${wallet.address.toLowerCase()}@wallet.service`;
-    const credentials = { email, password: 'long enough' };
-    const squatted = await platform.web(undefined, 'POST', '/api/register', { body: credentials });
-    expect(squatted.status).toBe(400);
-    await signIn(wallet);
-    const login = await platform.web(undefined, 'POST', '/api/auth/login', { body: credentials });
-    expect(login.status).toBe(401);
-  });
+  test(
+    'a wallet account cannot be registered or signed in to with a password',
+    attack,
+    async () => {
+      const wallet = newWallet();
+      const email = `${wallet.address.toLowerCase()}@wallet.service`;
+      const credentials = { email, password: 'long enough' };
+      const squatted = await platform.web(undefined, 'POST', '/api/register', {
+        body: credentials,
+      });
+      expect(squatted.status).toBe(400);
+      await signIn(wallet);
+      const login = await platform.web(undefined, 'POST', '/api/auth/login', { body: credentials });
+      expect(login.status).toBe(401);
+    },
+  );
 
-  test('finds the account no more that has given the wallet up', attack, async () => {
+  test('refuses a wallet that was removed from its account', attack, async () => {
     const wallet = newWallet();
     const { id } = await signIn(wallet);
     await platform.asOwner(
@@ -230,7 +236,7 @@ describe('sign-in by wallet', () => {
     expect((await walletAuth(await shownBy(wallet))).status).toBe(401);
   });
 
-  test('is refused while the identity is disabled', attack, async () => {
+  test('refuses a disabled wallet identity', attack, async () => {
     const wallet = newWallet();
     const { id } = await signIn(wallet);
     await platform.asOwner(`UPDATE identities SET disabled_at = now() WHERE user_id = '${id}'`);
@@ -243,7 +249,7 @@ describe('token gating', () => {
   const TERMS = { threshold: '2.5', token: PATH_USD, chainId: CHAIN_ID };
   const inLowerCase = ({ address }: LocalAccount) => address.toLowerCase();
 
-  /** By GET and by POST, which answer the same. */
+  /** Verifies by GET and by POST, which must agree. */
   async function gate(cookie: string | undefined, address?: string) {
     const headers = { ...(cookie !== undefined && { cookie }) };
     const query = address === undefined ? '' : `?address=${address}`;
@@ -253,7 +259,7 @@ describe('token gating', () => {
     return got;
   }
 
-  test('is passed by who has a linked wallet that holds enough', async () => {
+  test('token gating admits a user whose linked wallet holds enough', async () => {
     const holder = chain.account(3);
     const { cookie } = await signIn(holder);
     const { status, body } = await gate(cookie);
@@ -269,7 +275,7 @@ describe('token gating', () => {
     expect((await gate(cookie, holder.address)).body).toEqual(body);
   });
 
-  test('is not passed by a wallet that holds too little', async () => {
+  test('token gating refuses a wallet that holds too little', async () => {
     const wallet = newWallet();
     const { cookie } = await signIn(wallet);
     await chain.pay(wallet.address, 2_499_999n);
@@ -280,7 +286,7 @@ describe('token gating', () => {
     });
   });
 
-  test("is not passed with another's wallet", attack, async () => {
+  test("token gating refuses another user's wallet", attack, async () => {
     const holder = chain.account(4);
     const { cookie } = await signIn(newWallet());
     const told = { verified: false, holds: true, proven: false, address: inLowerCase(holder) };
@@ -291,7 +297,7 @@ describe('token gating', () => {
     }
   });
 
-  test('is not passed without a wallet', async () => {
+  test('token gating refuses a user without a wallet', async () => {
     const { cookie } = await platform.signUp();
     expect((await gate(cookie)).body).toEqual({
       ...{ verified: false, holds: false, proven: false, address: null, balance: '0' },
@@ -299,7 +305,7 @@ describe('token gating', () => {
     });
   });
 
-  test('has to be told of what, or of whom', async () => {
+  test('token gating requires a session or an address', async () => {
     expect((await gate(undefined)).status).toBe(400);
     expect((await gate(undefined, '0x12')).status).toBe(400);
   });
@@ -312,7 +318,7 @@ describe('linking a wallet', () => {
       headers: { cookie: user.cookie },
     });
 
-  test('lets its owner sign in to the account by it', async () => {
+  test('a linked wallet signs its owner in to the account', async () => {
     const user = await platform.signUp();
     const wallet = newWallet();
     const { status, body } = await link(user, await shownBy(wallet));
@@ -325,7 +331,7 @@ describe('linking a wallet', () => {
   });
 
   test(
-    'that belongs to an account already is a 409, also when that is its own',
+    "returns 409 for a wallet that is linked to any account, including the user's own",
     attack,
     async () => {
       const [ada, bob] = [await platform.signUp(), await platform.signUp()];
@@ -340,7 +346,7 @@ describe('linking a wallet', () => {
     },
   );
 
-  test('by two accounts at once gives it to one', attack, async () => {
+  test('links a wallet to only one of two accounts at once', attack, async () => {
     const users = [await platform.signUp(), await platform.signUp()];
     const wallet = newWallet();
     const shown = [await shownBy(wallet), await shownBy(wallet)];
@@ -348,7 +354,7 @@ describe('linking a wallet', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409]);
   });
 
-  test('is done for twenty identities of an account, also when two come at once', async () => {
+  test('limits an account to 20 identities, even with concurrent requests', async () => {
     const user = await platform.signUp();
     await platform.asOwner(
       `INSERT INTO identities (id, user_id, kind, issuer, subject, label, created_at)
@@ -362,14 +368,14 @@ describe('linking a wallet', () => {
     expect([refused?.status, refused?.body]).toMatchObject([409, { current: 20, limit: 20 }]);
   });
 
-  test('takes a message once, whatever it is for', attack, async () => {
+  test('a message is valid once, for sign-in or linking', attack, async () => {
     const user = await platform.signUp();
     const shown = await shownBy(newWallet());
     expect((await walletAuth(shown)).status).toBe(200);
     expect((await link(user, shown)).status).toBe(401);
   });
 
-  test('needs the wallet to have signed it', attack, async () => {
+  test("linking requires the wallet's signature", attack, async () => {
     const user = await platform.signUp();
     const shown = await shownBy(newWallet(), { domain: 'evil.example' });
     expect((await link(user, shown)).status).toBe(401);
@@ -377,7 +383,7 @@ describe('linking a wallet', () => {
     expect((await link({ cookie: '' }, await shownBy(newWallet()))).status).toBe(401);
   });
 
-  test('needs somebody who has signed in just now', attack, async () => {
+  test('linking requires a recent sign-in', attack, async () => {
     const user = await platform.signUp();
     await platform.asOwner(
       `UPDATE sessions SET created_at = now() - interval '11 minutes' WHERE user_id = '${user.id}'`,
@@ -386,7 +392,7 @@ describe('linking a wallet', () => {
     expect([status, body.code]).toEqual([403, 'REAUTHENTICATION_REQUIRED']);
   });
 
-  test('is not done for another site', attack, async () => {
+  test('refuses a cross-site request to link a wallet', attack, async () => {
     const user = await platform.signUp();
     const { status } = await platform.web(user, 'POST', '/api/settings/identities/wallet', {
       body: await shownBy(newWallet()),
@@ -400,7 +406,7 @@ describe('linking a Farcaster account', () => {
   const link = (user: TestUser, token: string) =>
     platform.web(user, 'POST', '/api/settings/identities/farcaster', { body: { token } });
 
-  test('takes a token of Quick Auth, or ours for it', async () => {
+  test("accepts a Quick Auth token or the platform's token for it", async () => {
     const user = await platform.signUp();
     const { status, body } = await link(user, await quickAuth.token(101));
     expect(status).toBe(201);
@@ -414,13 +420,17 @@ describe('linking a Farcaster account', () => {
     expect((await link(user, verified.body.token)).status).toBe(201);
   });
 
-  test('that belongs to an account already is a 409', attack, async () => {
-    const [ada, bob] = [await platform.signUp(), await platform.signUp()];
-    expect((await link(ada, await quickAuth.token(103))).status).toBe(201);
-    expect((await link(bob, await quickAuth.token(103))).status).toBe(409);
-  });
+  test(
+    'returns 409 for a Farcaster account that is linked to an account already',
+    attack,
+    async () => {
+      const [ada, bob] = [await platform.signUp(), await platform.signUp()];
+      expect((await link(ada, await quickAuth.token(103))).status).toBe(201);
+      expect((await link(bob, await quickAuth.token(103))).status).toBe(409);
+    },
+  );
 
-  test('needs a token that is good', attack, async () => {
+  test('requires a valid Farcaster token', attack, async () => {
     const user = await platform.signUp();
     const forged = await quickAuth.token(104, { claims: { aud: 'evil.example' } });
     expect((await link(user, forged)).status).toBe(401);

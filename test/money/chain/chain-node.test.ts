@@ -238,7 +238,7 @@ describe('chain node', () => {
       });
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo; // TCP: never a string
+    const { port } = server.address() as AddressInfo; // TCP: always an object
     try {
       const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
       await expect(stub.call({ to: PATH_USD, data: '0x' })).rejects.toThrow(expected);

@@ -34,17 +34,17 @@ const isKnown = async (hash: Hex | undefined) =>
 
 const ofToken = (data: Hex) => ({ to: PATH_USD, data, value: 0n });
 
-/** Lets somebody take so many base units. */
+/** Returns the call that approves a spender for this many base units. */
 const approve = (spender: Hex, amount: bigint) =>
   ofToken(encodeFunctionData({ abi: erc20Abi, functionName: 'approve', args: [spender, amount] }));
 
-/** Takes them, by who may. */
+/** Returns the call by which an approved spender transfers the amount. */
 const take = (from: Hex, to: Hex, amount: bigint) =>
   ofToken(
     encodeFunctionData({ abi: erc20Abi, functionName: 'transferFrom', args: [from, to, amount] }),
   );
 
-/** What was signed for a payment, oldest first. */
+/** Lists the transactions signed for a payment, oldest first. */
 const signedFor = (cause: string) =>
   lab.database.db.asPlatform().query<{
     hash: Hex;
@@ -62,10 +62,10 @@ const signedFor = (cause: string) =>
 
 async function payAll({ signer }: Pick<Payer, 'signer'>): Promise<void> {
   for (let n = 0; n < 50; n++) if (!(await signer.step())) return;
-  throw new Error('it is never done');
+  throw new Error('the signer never finishes');
 }
 
-/** Pays what is asked for, and sees that all of it was paid once. */
+/** Steps until all payments are done, and expects each to be paid once. */
 async function paysOnce(
   payer: Payer,
   asked: readonly { readonly cause: string; readonly to: Hex }[],
@@ -73,12 +73,12 @@ async function paysOnce(
   await payAll(payer);
   for (const { cause, to } of asked) {
     expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
-    // What was final, and is sent again, is mined a moment later.
+    // A resent final transaction is mined a moment later.
     await expect.poll(() => lab.balanceOf(to)).toBe(ONE);
   }
 }
 
-test('nothing is final before its confirmations', async () => {
+test('does not treat a payment as final before its confirmations', async () => {
   const payer = await lab.payer({ confirmations: 3 });
   await hold();
   const { cause } = await payer.ask();
@@ -93,7 +93,7 @@ test('nothing is final before its confirmations', async () => {
   expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
 });
 
-test('nor is it where the chain mines at once', async () => {
+test('does not treat a payment as final before its confirmations if the chain mines at once', async () => {
   const payer = await lab.payer({ confirmations: 3 });
   const { cause } = await payer.ask();
   await payer.signer.step();
@@ -103,7 +103,7 @@ test('nor is it where the chain mines at once', async () => {
   expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
 });
 
-test('what the node has dropped is sent again, the same bytes', async () => {
+test('resends a dropped transaction with the same bytes', async () => {
   const payer = await lab.payer();
   await hold();
   const asked = await payer.ask();
@@ -119,10 +119,10 @@ test('what the node has dropped is sent again, the same bytes', async () => {
 });
 
 test.each([
-  ['arrives, though nobody hears of it', 'deaf'],
+  ['arrives although its response is lost', 'deaf'],
   ['does not arrive', 'lost'],
   ['is answered with an error', -32_000],
-] as const)('a transaction that %s is paid once', async (_, fate) => {
+] as const)('pays once with a transaction that %s', async (_, fate) => {
   const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
   const asked = await payer.ask();
   let sent = 0;
@@ -134,7 +134,7 @@ test.each([
   expect(await signedFor(asked.cause)).toHaveLength(1);
 });
 
-test('while the node is away everything waits', async () => {
+test('signs nothing while the node is unavailable, and pays once it is back', async () => {
   const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
   const payer = await lab.payer({ node, feeBumpAfterMs: 0 });
   await hold();
@@ -153,7 +153,7 @@ test('while the node is away everything waits', async () => {
   await paysOnce(payer, [asked]);
 });
 
-test('what is stuck offers more, under the same nonce, and whichever is mined counts', async () => {
+test('raises the fee of a stuck transaction under the same nonce, and counts whichever is mined', async () => {
   const payer = await lab.payer({ feeBumpAfterMs: 0 });
   await hold();
   const asked = await payer.ask();
@@ -161,7 +161,7 @@ test('what is stuck offers more, under the same nonce, and whichever is mined co
   const signed = await signedFor(asked.cause);
   expect(signed.length).toBeGreaterThan(2);
   expect(new Set(signed.map(({ nonce }) => nonce)).size).toBe(1);
-  // An earlier one reaches a miner first.
+  // An earlier transaction reaches a miner first.
   for (const { hash } of signed) await lab.rpc('anvil_dropTransaction', hash);
   const [first] = signed;
   await lab.rpc('eth_sendRawTransaction', first?.raw);
@@ -170,17 +170,17 @@ test('what is stuck offers more, under the same nonce, and whichever is mined co
   expect(await stateOf(asked.cause)).toMatchObject({ hash: first?.hash });
 });
 
-test('what offers more pays the same: the last that was offered is mined, and all are kept', async () => {
+test('pays the same with each raised fee: the last transaction is mined, and all are stored', async () => {
   const payer = await lab.payer({ feeBumpAfterMs: 0 });
   await hold();
   const asked = await payer.ask();
-  // Each is signed in one, and sent in the next.
+  // Each transaction is signed in one step and sent in the next.
   for (let n = 0; n < 5; n++) await payer.signer.step();
   const signed = await signedFor(asked.cause);
   expect(signed.length).toBeGreaterThan(2);
   expect(new Set(signed.map(({ purpose }) => purpose))).toEqual(new Set(['pay']));
   for (const [n, after] of signed.slice(1).entries()) {
-    // Nodes ask for a tenth, in both, to have it in the place of the other.
+    // Nodes replace a transaction only if both fees rise by a tenth.
     for (const fee of ['maxFee', 'priorityFee'] as const) {
       const before = BigInt(signed[n]?.[fee] ?? 0);
       expect(BigInt(after[fee]) * 10n).toBeGreaterThanOrEqual(before * 11n);
@@ -192,7 +192,7 @@ test('what offers more pays the same: the last that was offered is mined, and al
   expect(await signedFor(asked.cause)).toEqual(signed);
 });
 
-test('what is reorganised away is sent again', async () => {
+test('resends a transaction that a reorganization removed', async () => {
   const payer = await lab.payer({ confirmations: 2 });
   await hold();
   const asked = await payer.ask();
@@ -212,7 +212,7 @@ test('what is reorganised away is sent again', async () => {
   expect(await signedFor(asked.cause)).toEqual([signed]);
 });
 
-test('a node that is back from an older state gets what was final again', async () => {
+test('resends final transactions to a node that was restored from an older state', async () => {
   const payer = await lab.payer();
   const older = await lab.rpc('evm_snapshot');
   const asked = [await payer.ask(), await payer.ask()];
@@ -224,7 +224,7 @@ test('a node that is back from an older state gets what was final again', async 
   await paysOnce(payer, asked);
 });
 
-test('so it does when the next payment finds that nonces are missing', async () => {
+test('resends final transactions when the next payment finds missing nonces', async () => {
   const payer = await lab.payer();
   const older = await lab.rpc('evm_snapshot');
   const asked = [await payer.ask()];
@@ -239,7 +239,7 @@ test('so it does when the next payment finds that nonces are missing', async () 
   ]);
 });
 
-test('operators are told of a gap once, however long it stays, and of the next one again', async () => {
+test('notifies operators once of a nonce gap, however long it remains, and again of the next gap', async () => {
   const payer = await lab.payer();
   const { chain, keys, ...parts } = payer.parts;
   const signers = new Signers({ ...parts, keys, chains: [chain] });
@@ -248,7 +248,7 @@ test('operators are told of a gap once, however long it stays, and of the next o
   await paysOnce(payer, asked);
   for (let gaps = 1; gaps <= 2; gaps++) {
     await lab.rpc('evm_revert', older);
-    older = await lab.rpc('evm_snapshot'); // each is good for once
+    older = await lab.rpc('evm_snapshot'); // a snapshot can be reverted to only once
     await hold();
     for (let n = 0; n < 3; n++) await signers.restore();
     expect(await lab.toldOf(payer.address)).toHaveLength(gaps);
@@ -259,7 +259,7 @@ test('operators are told of a gap once, however long it stays, and of the next o
   }
 });
 
-/** Somebody else uses the key. */
+/** Sends a transaction with the payer's key from outside the platform. */
 async function foreign({ address, privateKey }: Payer, nonce: bigint): Promise<void> {
   const price = { maxFee: 900_000_000_000n, priorityFee: 90_000_000_000n };
   const call = { ...transfer(address, 1n) };
@@ -273,7 +273,7 @@ async function foreign({ address, privateKey }: Payer, nonce: bigint): Promise<v
   await lab.rpc('eth_sendRawTransaction', raw);
 }
 
-test('a gap that nothing of ours was in is closed with nothing', async () => {
+test('fills a nonce gap left by a foreign transaction with an empty transaction', async () => {
   const payer = await lab.payer();
   const older = await lab.rpc('evm_snapshot');
   await foreign(payer, 0n);
@@ -283,7 +283,7 @@ test('a gap that nothing of ours was in is closed with nothing', async () => {
   await paysOnce(payer, [...asked, await payer.ask()]);
 });
 
-test("a nonce that is somebody else's for good is followed by another one", async () => {
+test('signs a payment again with a new nonce after a foreign transaction finally used the nonce', async () => {
   const payer = await lab.payer({ confirmations: 3 });
   await hold();
   const asked = await payer.ask();
@@ -291,7 +291,7 @@ test("a nonce that is somebody else's for good is followed by another one", asyn
   await foreign(payer, 0n);
   await mine();
   for (let n = 0; n < 3; n++) await payer.signer.step();
-  // It may still be reorganised away.
+  // The foreign transaction may still be removed by a reorganization.
   expect(await signedFor(asked.cause)).toHaveLength(1);
   await mine();
   await mine();
@@ -302,7 +302,7 @@ test("a nonce that is somebody else's for good is followed by another one", asyn
   await paysOnce(payer, [asked]);
 });
 
-test('where a chain has not as many blocks as make something final, no nonce is gone for good', async () => {
+test('gives up no nonce while the chain has fewer blocks than confirmations', async () => {
   const payer = await lab.payer({ confirmations: 1_000_000 });
   await hold();
   const asked = await payer.ask();
@@ -313,7 +313,7 @@ test('where a chain has not as many blocks as make something final, no nonce is 
   expect(await signedFor(asked.cause)).toHaveLength(1);
 });
 
-test('no more are on their way than may be, also where what closes a gap is among them', async () => {
+test('keeps the limit of payments in flight, including transactions that fill a gap', async () => {
   const payer = await lab.payer();
   const older = await lab.rpc('evm_snapshot');
   for (let nonce = 0n; nonce < 3n; nonce++) await foreign(payer, nonce);
@@ -331,7 +331,7 @@ test('no more are on their way than may be, also where what closes a gap is amon
   await paysOnce(payer, asked);
 });
 
-test('a nonce that anything was signed for is given to no other payment', async () => {
+test('gives a nonce that was signed for once to no other payment', async () => {
   const payer = await lab.payer();
   const store = new PaymentStore(lab.database.db, { chainId: CHAIN_ID, address: payer.address });
   const causes = [(await payer.ask()).cause, (await payer.ask()).cause];
@@ -354,11 +354,11 @@ test('a nonce that anything was signed for is given to no other payment', async 
   expect([...states.values()].map(({ state }) => state)).toEqual(['queued', 'queued']);
 });
 
-test('a nonce whose receipt the node does not show yet is no reason for another one', async () => {
+test('signs no second transaction while the node does not yet show the receipt of the nonce', async () => {
   const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
   const payer = await lab.payer({ node });
   const asked = await payer.ask();
-  // Its transactions are not indexed.
+  // A node that does not index its transactions yet.
   let hides = true;
   const receiptOf = node.receipt.bind(node);
   node.receipt = (hash) => (hides ? Promise.resolve(undefined) : receiptOf(hash));
@@ -368,7 +368,7 @@ test('a nonce whose receipt the node does not show yet is no reason for another 
   await paysOnce(payer, [asked]);
 });
 
-test('what is reverted on chain has failed, and is not tried again', async () => {
+test('marks a payment that is reverted on chain as failed and does not retry it', async () => {
   const [payer, drainer] = [await lab.payer(), lab.chain.account(2)];
   await payer.ask({ calls: [approve(drainer.address, 100n * ONE)] });
   await payAll(payer);
@@ -378,7 +378,7 @@ test('what is reverted on chain has failed, and is not tried again', async () =>
   const [signed] = await signedFor(cause);
   await lab.rpc('anvil_dropTransaction', signed?.hash);
   await lab.rpc('evm_setAutomine', true);
-  // Before it is mined, what it was to send is gone: there is enough for its fee.
+  // The amount is gone before the payment is mined; the rest covers only its fee.
   const rest = (await lab.balanceOf(payer.address)) - ONE / 2n;
   const gone = take(payer.address, drainer.address, rest);
   await lab.chain.send(drainer, [gone]);
@@ -388,7 +388,7 @@ test('what is reverted on chain has failed, and is not tried again', async () =>
   await payAll(payer);
   expect(await signedFor(cause)).toHaveLength(1);
   expect(await lab.balanceOf(to)).toBe(0n);
-  // It has cost what all others cost.
+  // Its fee is booked as for a successful payment.
   const [{ hash = '' } = {}] = await signedFor(cause);
   const booked = await lab.feeOf(hash);
   expect(booked).toBe(before - (await lab.balanceOf(payer.address)));
@@ -396,9 +396,9 @@ test('what is reverted on chain has failed, and is not tried again', async () =>
   expect(await lab.toldOf(cause)).toEqual([{ ...failed, cause }]);
 });
 
-test('what would take more gas than it may is refused, and costs nothing', async () => {
+test('refuses a payment that exceeds its gas limit, at no cost', async () => {
   const payer = await lab.payer();
-  // Enough to begin it.
+  // Enough gas to start the call, not to finish it.
   const { cause, to } = await payer.ask({ gas: 300_000n });
   await payAll(payer);
   expect(await stateOf(cause)).toMatchObject({ failure: 'refused', hash: undefined });
@@ -406,7 +406,7 @@ test('what would take more gas than it may is refused, and costs nothing', async
   expect(await lab.balanceOf(payer.address)).toBe(100n * ONE);
 });
 
-test('what no node will have gives its nonce up, and holds up no other', async () => {
+test('gives up the nonce of a transaction that every node rejects, without blocking other payments', async () => {
   const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
   const payer = await lab.payer({ node, feeBumpAfterMs: 0 });
   const bad = await payer.ask();
@@ -421,7 +421,7 @@ test('what no node will have gives its nonce up, and holds up no other', async (
   await paysOnce(payer, [good]);
 });
 
-test('what would be reverted holds up nobody, and has failed when what was on its way before it is final', async () => {
+test('passes over a payment that would be reverted, and fails it once the earlier payments are final', async () => {
   const payer = await lab.payer();
   await hold();
   const before = await payer.ask();
@@ -432,7 +432,7 @@ test('what would be reverted holds up nobody, and has failed when what was on it
   expect(await stateOf(bad.cause)).toMatchObject({ state: 'queued' });
   expect(await stateOf(behind.cause)).toMatchObject({ state: 'broadcast' });
   await mine();
-  // There is always something on its way.
+  // At least one payment stays in flight.
   const asked = [before, behind];
   for (let n = 0; n < 2; n++) {
     asked.push(await payer.ask());
@@ -447,7 +447,7 @@ test('what would be reverted holds up nobody, and has failed when what was on it
   await paysOnce(payer, asked);
 });
 
-test('what builds on what is on its way is made after it', async () => {
+test('makes a payment that depends on one in flight after it', async () => {
   const payer = await lab.payer();
   await hold();
   const to = newAddress();
@@ -461,7 +461,7 @@ test('what builds on what is on its way is made after it', async () => {
   await paysOnce(payer, [{ cause, to }]);
 });
 
-test('a signer without enough for fees waits, and offers no more, which operators are told once', async () => {
+test('waits without raising fees when the signer cannot pay them, and notifies operators once', async () => {
   const payer = await lab.payer({ feeBumpAfterMs: 0 });
   const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
   const chain = { ...payer.parts.chain, node };
@@ -470,7 +470,7 @@ test('a signer without enough for fees waits, and offers no more, which operator
   proxy.fate = (method) => (method === 'eth_sendRawTransaction' ? -32_003 : undefined);
   node.tokenBalance = () => Promise.resolve(0n);
   for (let n = 0; n < 12; n++) await signer.step();
-  // Whoever goes on after another one has ended tells nothing anew.
+  // A signer that resumes the work does not notify again.
   const another = new Signer({ ...payer.parts, chain }, payer.address);
   for (let n = 0; n < 3; n++) await another.step();
   for (const { cause } of asked) expect(await signedFor(cause)).toHaveLength(1);
@@ -480,7 +480,7 @@ test('a signer without enough for fees waits, and offers no more, which operator
   await paysOnce(payer, asked);
 });
 
-test("a wallet whose fees are the operator's waits when that one has not enough", async () => {
+test('waits when the operator cannot pay the fees of a wallet', async () => {
   const payer = await lab.payer({ feeBumpAfterMs: 0 });
   const [operator, address] = [generatePrivateKey(), payer.address];
   const poor = privateKeyToAddress(operator).toLowerCase() as Hex;
@@ -498,7 +498,7 @@ test("a wallet whose fees are the operator's waits when that one has not enough"
   await paysOnce({ ...payer, signer }, [asked]);
 });
 
-test('a payment that cannot be signed is set aside after a while', async () => {
+test('fails a payment after repeated unsuccessful attempts to sign it', async () => {
   const payer = await lab.payer();
   const { cause } = await payer.ask();
   const keys = {
@@ -513,7 +513,7 @@ test('a payment that cannot be signed is set aside after a while', async () => {
   expect(await lab.toldOf(cause)).toMatchObject([{ event: 'payment_failed', cause }]);
 });
 
-test('a node that tries out nothing for minutes has no payment given up', async () => {
+test('gives up no payment while a node refuses to simulate for minutes', async () => {
   const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
   const asked = await payer.ask();
   const signer = new Signer({ ...payer.parts, retryMs: 0 }, payer.address);
@@ -525,7 +525,7 @@ test('a node that tries out nothing for minutes has no payment given up', async 
 });
 
 test.each([-32_000, -32_005, -32_603])(
-  'a node that tries out all but one payment for minutes, and says %i of that, has it not given up',
+  'gives up no payment that alone fails to simulate with error %i for minutes',
   async (code) => {
     const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
     const asked = await payer.ask();
@@ -540,7 +540,7 @@ test.each([-32_000, -32_005, -32_603])(
 );
 
 test.each([-38_014, -32_602])(
-  'one of which a node says again and again that it can be no transaction, by %i, has failed',
+  'fails a payment that a node repeatedly rejects as an invalid transaction with error %i',
   async (code) => {
     const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
     const { cause, to } = await payer.ask();
@@ -552,18 +552,18 @@ test.each([-38_014, -32_602])(
   },
 );
 
-test('one that cannot be signed holds up none behind it, which are paid with the same look', async () => {
+test('signs the payments behind one that cannot be signed in the same step', async () => {
   const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
   const [first, second] = [await payer.ask(), await payer.ask()];
   proxy.fate = (method, body) =>
     method === 'eth_simulateV1' && body.includes(first.to.slice(2)) ? -32_000 : undefined;
   await payer.signer.step();
   expect(await stateOf(first.cause)).toMatchObject({ state: 'queued' });
-  // Whether its block is there at once is the node's.
+  // The node decides when the block is available.
   expect((await stateOf(second.cause))?.state).toMatch(/^(broadcast|confirmed)$/);
 });
 
-test('two processes that pay at the same time pay once', async () => {
+test('pays once if two processes pay at the same time', async () => {
   const payer = await lab.payer();
   const other = new Signer(payer.parts, payer.address);
   const asked = await Promise.all(Array.from({ length: 8 }, () => payer.ask()));

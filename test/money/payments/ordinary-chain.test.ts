@@ -12,9 +12,7 @@ import { keptLog } from '../../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { newAddress } from './support.js';
 
-/*
- * A chain that royalties are paid on, where fees are paid in coins of its own, by whoever signs.
- */
+/* An ordinary chain for royalties: the signer pays fees in the chain's own coins. */
 
 const CHAIN_ID = 84_532;
 const payer = anvilKey(3);
@@ -37,7 +35,7 @@ afterAll(async () => {
 const rpc = (method: string, ...params: unknown[]) => client.request({ method, params } as never);
 const stateOf = (cause: string) => payments.stateOf(cause);
 
-/** Who signs for an address, with the operator's key at hand, which is of no use here. */
+/** Returns the signer of an address. It also has the operator's key, which must not pay here. */
 function signerOf({ address, privateKey }: typeof payer, feeBumpAfterMs = 3_600_000): Signer {
   const node = new ChainNode({ chainId: CHAIN_ID, url: chain.rpcUrl });
   const parts: SignerParts = {
@@ -58,7 +56,7 @@ async function ask(call: PaymentRequest['calls'][number], signer: Hex = payer.ad
 
 async function payAll(signer: Signer): Promise<void> {
   for (let n = 0; n < 50; n++) if (!(await signer.step())) return;
-  throw new Error('it is never done');
+  throw new Error('the signer never finishes');
 }
 
 const signedFor = (cause: string) =>
@@ -68,7 +66,7 @@ const signedFor = (cause: string) =>
     { cause },
   );
 
-test('a call is made, and a value sent, by transactions of EIP-1559', async () => {
+test('makes calls and sends values by EIP-1559 transactions', async () => {
   const { deployed, deployer, data } = deploymentOf(anvilAccount(5));
   const to = newAddress();
   const called = await ask({ to: deployer, data, value: 0n });
@@ -82,11 +80,11 @@ test('a call is made, and a value sent, by transactions of EIP-1559', async () =
   expect(parseTransaction(signed?.raw ?? '0x')).toMatchObject({
     ...{ type: 'eip1559', chainId: CHAIN_ID, to, value: 5n },
   });
-  // No pathUSD: it is in no ledger.
+  // No fee in pathUSD, so the ledger has none.
   expect(signed?.fee).toBeNull();
 });
 
-test('what is stuck offers more, and whichever is mined counts', async () => {
+test('raises the fee of a stuck transaction on an ordinary chain, and counts whichever is mined', async () => {
   await rpc('evm_setAutomine', false);
   const to = newAddress();
   const cause = await ask({ to, data: '0x', value: 7n });
@@ -105,7 +103,7 @@ test('what is stuck offers more, and whichever is mined counts', async () => {
   expect(await client.getBalance({ address: to })).toBe(7n);
 });
 
-test('who signs pays the fee: without coins it waits, and operators are told of them', async () => {
+test('waits if the signer has no coins for the fee, and notifies operators', async () => {
   const privateKey = generatePrivateKey();
   const poor = { address: privateKeyToAddress(privateKey).toLowerCase() as Hex, privateKey };
   const to = newAddress();

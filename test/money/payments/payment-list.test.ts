@@ -29,7 +29,7 @@ const list = (query = '', headers = {}) =>
     headers: { authorization: `Bearer ${KEY}`, ...headers },
   });
 
-test('operators see what waits, is on its way and is done, with all hashes, page by page', async () => {
+test('lists queued, in-flight and done payments with all hashes to operators, page by page', async () => {
   const first = await payer.ask();
   for (let n = 0; n < 5; n++) await payer.signer.step();
   await lab.rpc('evm_setAutomine', false);
@@ -69,7 +69,7 @@ test('operators see what waits, is on its way and is done, with all hashes, page
   }
 });
 
-test('nobody else sees them', async () => {
+test('lists payments to operators only', async () => {
   const strangers = [{ authorization: 'Bearer another' }, { 'x-user-id': 'somebody' }];
   for (const headers of strangers) {
     expect([401, 403]).toContain((await list('', headers)).status);

@@ -30,7 +30,7 @@ afterAll(async () => {
   await lab?.close();
 });
 
-/** Those that make payments, as their processes run them. */
+/** Starts the payment workers as their processes run them. */
 async function startWorkers(): Promise<void> {
   const { client, connection, namespace } = temporal;
   const database = lab.database.db;
@@ -65,20 +65,20 @@ async function startWorkers(): Promise<void> {
 
 const stateOf = async (cause: string) => (await lab.payments.stateOf(cause))?.state;
 
-test('what is asked for is paid, with nobody being told of it', async () => {
+test('pays a requested payment without a notification', async () => {
   const { cause, to } = await payer.ask();
   await expect.poll(() => stateOf(cause)).toBe('confirmed');
   expect(await lab.balanceOf(to)).toBe(ONE);
 });
 
-test('what comes while others are paid is paid in the same run or the next', async () => {
+test('pays a payment requested during another one in the same run or the next', async () => {
   for (let n = 0; n < 3; n++) {
     const { cause } = await payer.ask();
     await expect.poll(() => stateOf(cause)).toBe('confirmed');
   }
 });
 
-test('workers that end in between leave nothing unpaid, and pay nothing twice', async () => {
+test('pays everything once if the workers stop in between', async () => {
   await lab.rpc('evm_setAutomine', false);
   const { cause, to } = await payer.ask();
   await expect.poll(() => stateOf(cause)).toBe('broadcast');
@@ -89,7 +89,7 @@ test('workers that end in between leave nothing unpaid, and pay nothing twice', 
   expect(await lab.balanceOf(to)).toBe(ONE);
 });
 
-test('no key is in any history or log', { tags: 'attack' }, async () => {
+test('writes no key to histories or logs', { tags: 'attack' }, async () => {
   const kept = async () =>
     [...(await textsOfHistories(temporal.client)).texts, ...lab.logged].join('\n');
   await expect.poll(kept).toContain('payAll');

@@ -18,7 +18,7 @@ afterAll(() => lab?.close());
 
 const owner = (sql: string) => queryRows<Record<string, unknown>>(lab.database.ownerUrl, sql);
 
-/** An agent's wallet, whose key is nowhere but here. */
+/** Creates an agent's wallet whose key only this test has. */
 async function wallet() {
   const payer = await lab.payer();
   const kept = (address: Hex) =>
@@ -30,10 +30,10 @@ async function wallet() {
 
 async function payAll({ signer }: Pick<Payer, 'signer'>): Promise<void> {
   for (let n = 0; n < 20; n++) if (!(await signer.step())) return;
-  throw new Error('it is never done');
+  throw new Error('the signer never finishes');
 }
 
-/** Brings back what the database had before anything was signed for a payment. */
+/** Restores payments to their state before anything was signed. */
 async function restoreQueued(...causes: readonly string[]): Promise<void> {
   for (const cause of causes) {
     await owner(
@@ -44,7 +44,7 @@ async function restoreQueued(...causes: readonly string[]): Promise<void> {
   }
 }
 
-test('what may have been paid by an older state of the database is not paid again, and operators are told', async () => {
+test('does not repeat a payment that an older state of the database may have paid, and notifies operators', async () => {
   const payer = await wallet();
   const asked = [await payer.ask(), await payer.ask()];
   await payAll(payer);
@@ -61,20 +61,20 @@ test('what may have been paid by an older state of the database is not paid agai
       { event: 'payment_failed', failure: 'unknown' },
     ]);
   }
-  // Nor is what was asked for before that was seen.
+  // A payment requested before the gap was found is not paid either.
   expect(await lab.balanceOf(lost.to)).toBe(0n);
-  // What is asked for from then on is paid.
+  // Later payments are paid.
   const later = await payer.ask();
   await payAll(payer);
   expect(await lab.balanceOf(later.to)).toBe(ONE);
 });
 
-test('a nonce of a kept wallet that another transaction has for good is of one that nobody knows', async () => {
+test("fails a stored wallet's payment as unknown if an unknown transaction finally used its nonce", async () => {
   const payer = await wallet();
   await lab.rpc('evm_setAutomine', false);
   const { cause, to } = await payer.ask();
   await payer.signer.step();
-  // The same with a higher fee, which the database that was restored does not know.
+  // The same payment with a higher fee, which the restored database does not know.
   const signed = await signTransaction(
     { signer: payer.privateKey, feePayer: undefined },
     {
@@ -93,7 +93,7 @@ test('a nonce of a kept wallet that another transaction has for good is of one t
   expect(await lab.payments.stateOf(next.cause)).toMatchObject({ state: 'confirmed' });
 });
 
-test("the platform's own signer goes on: its contract takes each call once", async () => {
+test("pays again with the platform's own signer after a restore, as its contract accepts each call once", async () => {
   const payer = await lab.payer();
   const { cause } = await payer.ask();
   await payAll(payer);
@@ -102,7 +102,7 @@ test("the platform's own signer goes on: its contract takes each call once", asy
   expect(await lab.payments.stateOf(cause)).toMatchObject({ state: 'confirmed' });
 });
 
-test('two processes that pay for a wallet at once take none of it for unknown', async () => {
+test('fails no payment as unknown if two processes pay for a wallet at once', async () => {
   const payer = await wallet();
   const keys = new SigningKeys({ address: operator.address, privateKey: operator.privateKey }, () =>
     Promise.resolve(payer.privateKey),

@@ -31,18 +31,18 @@ afterAll(() => lab?.close());
 
 const stateOf = async (cause: string) => lab.payments.stateOf(cause);
 
-/** Steps until nothing is left to be paid. */
+/** Steps until no payment is left. */
 async function payAll(signer: Signer = payer.signer): Promise<void> {
   for (let n = 0; n < 50; n++) if (!(await signer.step())) return;
-  throw new Error('it is never done');
+  throw new Error('the signer never finishes');
 }
 
-describe('a payment', () => {
-  test('that nobody has asked for is none', async () => {
+describe('payments of a signer', () => {
+  test('returns no state for an unknown payment', async () => {
     expect(await stateOf('nobody')).toBeUndefined();
   });
 
-  test('is made once, and says by which transaction and in which block', async () => {
+  test('makes a payment once, and reports its transaction and block', async () => {
     const { cause, to } = await payer.ask();
     expect(await stateOf(cause)).toMatchObject({ state: 'queued', hash: undefined });
     await payAll();
@@ -53,7 +53,7 @@ describe('a payment', () => {
     expect(await lab.balanceOf(to)).toBe(ONE);
   });
 
-  test('that is asked for again, also at once, is the same one', async () => {
+  test('makes a payment once for repeated and concurrent requests', async () => {
     const to = newAddress();
     const request = { cause: `test:${to}`, calls: [transfer(to, ONE)] };
     await Promise.all([1, 2, 3, 4].map(() => payer.ask(request)));
@@ -63,10 +63,10 @@ describe('a payment', () => {
     expect(await lab.balanceOf(to)).toBe(ONE);
   });
 
-  test('is final with one look where the chain mines at once and wants no more blocks', async () => {
+  test('finishes a payment in one step if the chain mines at once and one confirmation suffices', async () => {
     const node = new ChainNode({ chainId: CHAIN_ID, url: lab.chain.rpcUrl });
     const receiptOf = node.receipt.bind(node);
-    // At once, also on a machine that has much else to do.
+    // Waits for the receipt, so that a busy machine does not need a second step.
     node.receipt = (hash) => until(() => receiptOf(hash));
     const quick = await lab.payer({ node });
     const { cause } = await quick.ask();
@@ -74,13 +74,13 @@ describe('a payment', () => {
     expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
   });
 
-  test('with the cause of another one is refused', async () => {
+  test('rejects a payment with the cause of another payment', async () => {
     const { cause } = await payer.ask();
     await expect(payer.ask({ cause })).rejects.toBeInstanceOf(PaymentConflictError);
     await payAll();
   });
 
-  test('of which one call would be reverted is not made at all', async () => {
+  test('makes no call of a payment if one call would be reverted', async () => {
     const [first, second] = [newAddress(), newAddress()];
     const calls = [transfer(first, ONE), transfer(second, 1_000n * ONE)];
     const { cause } = await payer.ask({ calls });
@@ -93,7 +93,7 @@ describe('a payment', () => {
     expect(await lab.balanceOf(first)).toBe(0n);
   });
 
-  test('of several calls to new recipients is one transaction', async () => {
+  test('pays several new recipients in one transaction', async () => {
     const recipients = Array.from({ length: 20 }, newAddress);
     const { cause } = await payer.ask({ calls: recipients.map((to) => transfer(to, ONE)) });
     await payAll();
@@ -101,7 +101,7 @@ describe('a payment', () => {
     for (const to of recipients) expect(await lab.balanceOf(to)).toBe(ONE);
   });
 
-  test('from a wallet that is kept here is signed with its key', async () => {
+  test('signs a payment from a stored wallet with its key', async () => {
     const { cause, to } = await payer.ask();
     const secrets = testSecrets();
     const { db } = lab.database;
@@ -115,7 +115,7 @@ describe('a payment', () => {
     expect(await lab.balanceOf(to)).toBe(ONE);
   });
 
-  test('whose key nobody has fails, and nothing is signed', async () => {
+  test('fails a payment without a key and signs nothing', async () => {
     const { cause } = await payer.ask();
     const keyless = { ...payer.parts, keys: new SigningKeys(undefined, NO_KEYS) };
     await payAll(new Signer(keyless, payer.address));
@@ -123,11 +123,11 @@ describe('a payment', () => {
   });
 });
 
-describe('what a transaction has cost the operator', () => {
+describe('transaction costs of the operator', () => {
   const costs = async () => 100n * ONE - (await lab.balanceOf(payer.address));
   const hashOf = async (cause: string) => (await stateOf(cause))?.hash ?? '';
 
-  test('is in the ledger once it is final, once', async () => {
+  test('books the fee in the ledger once, when the transaction is final', async () => {
     const { cause } = await payer.ask();
     await lab.rpc('evm_setAutomine', false);
     await payer.signer.step();
@@ -140,7 +140,7 @@ describe('what a transaction has cost the operator', () => {
     expect(booked).toBeGreaterThan(0n);
   });
 
-  test('is there where another wallet pays, of which the operator pays the fee', async () => {
+  test('books the fee that the operator pays for another wallet', async () => {
     const wallet = await lab.payer();
     const { cause } = await wallet.ask();
     const kept = () => Promise.resolve(wallet.privateKey);
@@ -152,7 +152,7 @@ describe('what a transaction has cost the operator', () => {
     expect(booked).toBeGreaterThan(0n);
   });
 
-  test('is nothing where a wallet pays its own', async () => {
+  test('books no fee that a wallet pays itself', async () => {
     const { cause } = await payer.ask();
     const kept = () => Promise.resolve(payer.privateKey);
     const keys = new SigningKeys(undefined, kept);
@@ -161,7 +161,7 @@ describe('what a transaction has cost the operator', () => {
   });
 });
 
-test('many payments of one signer are each made once', async () => {
+test('makes each of many payments of one signer once', async () => {
   const asked = await Promise.all(Array.from({ length: 30 }, () => payer.ask()));
   await payAll();
   for (const { cause, to } of asked) {
@@ -170,7 +170,7 @@ test('many payments of one signer are each made once', async () => {
   }
 });
 
-test('what comes while others are in no block yet follows them, nonce by nonce', async () => {
+test('gives consecutive nonces to payments requested before the earlier ones are in a block', async () => {
   await lab.rpc('evm_setAutomine', false);
   const asked = [];
   try {

@@ -12,7 +12,7 @@ import { NO_KEYS } from './support.js';
 const OPERATOR: Hex = `0x${'1'.repeat(40)}`;
 const WALLET: Hex = `0x${'2'.repeat(40)}`;
 
-/** Those who sign on a chain that is away, and for whom it was asked. */
+/** Returns the signers of an unavailable chain, and the askers its node was used for. */
 function signersOn(chainId: number, database: Database) {
   const askers: NodeAsker[] = [];
   const node = new ChainNode({ chainId, url: undefined });
@@ -30,8 +30,8 @@ function signersOn(chainId: number, database: Database) {
   return { askers, signers };
 }
 
-test("a chain is asked for the owner of a wallet, and before others for the platform's own", () => {
-  const nowhere = new Database('postgres://127.0.0.1:1/none'); // nothing is asked of it
+test("uses the node on behalf of the wallet's owner, and with priority for the platform's own signer", () => {
+  const nowhere = new Database('postgres://127.0.0.1:1/none'); // not connected to
   const { askers, signers } = signersOn(1, nowhere);
   signers.of(`1-${WALLET}`, 'ada');
   signers.of(`1-${WALLET}`);
@@ -43,7 +43,7 @@ test("a chain is asked for the owner of a wallet, and before others for the plat
   ]);
 });
 
-test('all who have paid lately are looked after, however many, and on what is configured alone', async () => {
+test('restores all recent signers, however many, on configured chains only', async () => {
   const database = await testDatabase();
   try {
     const rows = await queryRows<{ signer: string }>(

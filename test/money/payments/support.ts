@@ -11,51 +11,51 @@ import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../../support/cha
 import { keptLog } from '../../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 
-/** One whole pathUSD in base units. */
+/** 1 pathUSD in base units. */
 export const ONE = 1_000_000n;
 
-/** An address that nobody has had before. */
+/** Returns a new address. */
 export const newAddress = (): Hex => privateKeyToAddress(generatePrivateKey()).toLowerCase() as Hex;
 
-/** The call that sends so many base units of pathUSD. */
+/** Returns the call that sends this many base units of pathUSD. */
 export const transfer = (to: Hex, amount: bigint) => ({
   to: PATH_USD,
   data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to, amount] }),
   value: 0n,
 });
 
-/** Somebody who pays, with money. */
+/** A payer with money. */
 export interface Payer {
   readonly address: Hex;
   readonly privateKey: Hex;
-  /** Of `signer`. */
+  /** Parts from which `signer` is built. */
   readonly parts: SignerParts;
   readonly signer: Signer;
-  /** Asks for a payment of one pathUSD to somebody new, or for what else is said. */
+  /** Requests a payment of 1 pathUSD to a new address, unless `request` says otherwise. */
   ask(request?: Partial<PaymentRequest>): Promise<{ readonly cause: string; readonly to: Hex }>;
 }
 
-/** A database and a chain on which payments are made. */
+/** A database and a chain for payments. */
 export interface PaymentLab {
   readonly database: TestDatabase;
   readonly chain: TestChain;
   readonly payments: ChainPayments;
-  /** What has been logged, a JSON object a line. */
+  /** Log lines so far, each a JSON object. */
   readonly logged: readonly string[];
-  /** What operators are to be told of what names this. */
+  /** Lists the pending operator notifications that contain this name. */
   toldOf(name: string): Promise<readonly NotifiedEvent[]>;
-  /** Asks the chain's program. */
+  /** Calls a JSON-RPC method of the chain's node. */
   rpc(method: string, ...params: unknown[]): Promise<unknown>;
-  /** Somebody new with 100 pathUSD. */
+  /** Creates a payer with 100 pathUSD. */
   payer(chain?: Partial<PaymentChain>): Promise<Payer>;
-  /** What the ledger has of a transaction's fee, in base units; undefined where nothing is booked. */
+  /** Returns the booked fee of a transaction in base units; undefined if none is booked. */
   feeOf(hash: string): Promise<bigint | undefined>;
-  /** The pathUSD of an address in base units. */
+  /** Returns the pathUSD balance of an address in base units. */
   balanceOf(address: Hex): Promise<bigint>;
   close(): Promise<void>;
 }
 
-/** Where no wallet is kept. */
+/** Key lookup without any stored wallet. */
 export const NO_KEYS = () => Promise.resolve(undefined);
 
 export async function paymentLab(): Promise<PaymentLab> {

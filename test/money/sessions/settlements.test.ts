@@ -289,7 +289,7 @@ test('queries the chain only while a failed settlement has no successor, and nev
   if (step.next !== 'payment') throw new Error('no payment was requested');
   await failPayment(step.cause);
   await here.settle(id, step.cause);
-  await expect(here.request(id)).rejects.toThrow('it is not to be asked');
+  await expect(here.request(id)).rejects.toThrow('the chain must not be queried');
   expect(await elsewhere.request(id)).toEqual({ next: 'nothing', state: 'active' });
   await lab.retryNow(id);
   await lab.deliver(id, 1n * ONE);

@@ -69,7 +69,7 @@ const wanted = ({ id: userId, agentId, wallet: fromAddress }: Payer) => ({
   ],
 });
 
-/** What the web API takes: the wallet is the agent's. */
+/** Returns a body for the web API, which pays from the agent's wallet. */
 function skillOf(payer: Payer) {
   const { agentId, totalAmount, recipients } = wanted(payer);
   return { agentId, totalAmount, recipients };
@@ -94,8 +94,8 @@ const countOf = async ({ id }: Payer) => {
   return (await queryRows<{ count: number }>(database.ownerUrl, sql))[0]?.count;
 };
 
-describe('a split', () => {
-  test('is queued, with payouts that are dealt when it is asked for', async () => {
+describe('splits on the backend', () => {
+  test('queues a split and deals its payouts at once', async () => {
     const body = wanted(ada);
     const id = idOf(await ask('POST', UNDERGROUND, body));
     const { status, body: shown } = await show(id);
@@ -110,7 +110,7 @@ describe('a split', () => {
     });
   });
 
-  test('deals what is left over by the largest remainders, of equal ones to the first', async () => {
+  test('deals the remainder by largest remainders, equal ones to the first', async () => {
     const recipients = [25, 25, 25, 25].map((share) => ({ address: newAddress(), share }));
     const body = { ...wanted(ada), totalAmount: '0.000002', recipients };
     const { body: shown } = await show(idOf(await ask('POST', UNDERGROUND, body)));
@@ -129,7 +129,7 @@ describe('a split', () => {
     ['0.0000005', '0.000001'],
     ['.5', '0.500000'],
     ['999999999999999.9999995', '1000000000000000.000000'],
-  ])('of %s is one of %s', async (totalAmount, shown) => {
+  ])('rounds the amount %s to %s', async (totalAmount, shown) => {
     const id = idOf(await ask('POST', UNDERGROUND, { ...wanted(ada), totalAmount }));
     expect((await show(id)).body.totalAmount).toBe(shown);
   });
@@ -174,19 +174,19 @@ describe('a split', () => {
     ['no address', { recipients: [{ address: '0x1', share: 100 }] }],
     ['the address of nobody', { recipients: [{ address: `0x${'0'.repeat(40)}`, share: 100 }] }],
     ['nothing', { totalAmount: '0' }],
-    ['what is rounded to nothing', { totalAmount: '0.0000004' }],
+    ['an amount that rounds to zero', { totalAmount: '0.0000004' }],
     ['a sign', { totalAmount: '-1' }],
     ['an exponent', { totalAmount: '1e3' }],
     ['a number', { totalAmount: 10 }],
     ['too many digits', { totalAmount: '1000000000000000' }],
     ['no name', { name: ' ' }],
-  ])('with %s is refused before anything is looked for', async (_, change) => {
+  ])('refuses a split with %s before any lookup', async (_, change) => {
     const body = { ...wanted(ada), agentId: 'nobody', ...change };
     expect((await ask('POST', UNDERGROUND, body)).status).toBe(400);
     expect(await countOf(ada)).toBe(0);
   });
 
-  test('is refused with the name of the share that is none', async () => {
+  test('names the invalid share in the refusal', async () => {
     const shares = (...each: readonly number[]) => ({
       ...wanted(ada),
       recipients: each.map((share) => ({ address: newAddress(), share })),
@@ -200,7 +200,7 @@ describe('a split', () => {
     }
   });
 
-  test('is paid from a wallet that is kept for the agent alone', async () => {
+  test('pays a split only from a stored wallet of the agent', async () => {
     const other = await makeAgent(database.db, ada.id);
     const { id: userId, wallet } = bob;
     const own = newAddress();
@@ -213,7 +213,7 @@ describe('a split', () => {
       { fromAddress: newAddress() },
       { fromAddress: wallet },
       { agentId: other },
-      // The agent has brought it: there is no key to sign with.
+      // The agent brought this wallet itself, so no key is stored to sign with.
       { agentId: other, fromAddress: own },
       { userId },
       { userId: 'nobody' },
@@ -225,12 +225,12 @@ describe('a split', () => {
     idOf(await ask('POST', UNDERGROUND, { ...wanted(ada), fromAddress: upper }));
   });
 
-  test('is one, however often it is asked for under one key', async () => {
+  test('creates one split for repeated requests with one idempotency key', async () => {
     const headers = { ...internal, 'idempotency-key': randomUUID() };
     const body = wanted(ada);
     const first = idOf(await ask('POST', UNDERGROUND, body, headers));
     expect(idOf(await ask('POST', UNDERGROUND, body, headers))).toBe(first);
-    // The answers are gone, as they are after a day, or where they were not kept.
+    // Stored answers are removed after a day, or may never have been stored.
     await queryRows(database.ownerUrl, 'DELETE FROM idempotency_keys');
     const answers = await Promise.all([1, 2, 3].map(() => ask('POST', UNDERGROUND, body, headers)));
     for (const { status, body } of answers) {
@@ -242,7 +242,7 @@ describe('a split', () => {
     expect(await countOf(ada)).toBe(1);
   });
 
-  test('is refused beyond as many as may be under way', async () => {
+  test('refuses a split beyond the limit of open splits', async () => {
     const id = idOf(await ask('POST', UNDERGROUND, wanted(ada)));
     await queryRows(
       database.ownerUrl,
@@ -259,7 +259,7 @@ describe('a split', () => {
     expect((await ask('POST', `${UNDERGROUND}/${id}/retry`)).status).toBe(429);
   });
 
-  test('is one of so many also when many are tried again at once', attack, async () => {
+  test('keeps the limit of open splits when many splits are retried at once', attack, async () => {
     const first = idOf(await ask('POST', UNDERGROUND, wanted(ada)));
     await set(first, "status = 'failed'");
     const rows = await queryRows<{ id: string; status: string }>(
@@ -280,7 +280,7 @@ describe('a split', () => {
     ]);
   });
 
-  test('cannot be asked for where no token is configured', async () => {
+  test('refuses a split if no token is configured', async () => {
     const without = await databaseAlone(database, undefined, { INTERNAL_API_KEY: KEY });
     const listening = await createBackend(without.dependencies).listen('127.0.0.1', 0);
     try {
@@ -292,7 +292,7 @@ describe('a split', () => {
     }
   });
 
-  test('is in the audit log, and so is that it is tried again', async () => {
+  test('writes a split and its retry to the audit log', async () => {
     const id = idOf(await ask('POST', UNDERGROUND, wanted(ada)));
     await set(id, "status = 'failed'");
     await ask('POST', `${UNDERGROUND}/${id}/retry`);
@@ -305,8 +305,8 @@ describe('a split', () => {
   });
 });
 
-describe('a retry', () => {
-  test('goes on with what was not paid', async () => {
+describe('split retries', () => {
+  test('retries only the unpaid payouts of a split', async () => {
     const id = idOf(await ask('POST', UNDERGROUND, wanted(ada)));
     await queryRows(
       database.ownerUrl,
@@ -328,20 +328,23 @@ describe('a retry', () => {
     });
   });
 
-  test.each(['queued', 'processing', 'completed'])('of one that is %s is a 409', async (status) => {
-    const id = idOf(await ask('POST', UNDERGROUND, wanted(ada)));
-    await set(id, `status = '${status}'`);
-    expect((await ask('POST', `${UNDERGROUND}/${id}/retry`)).status).toBe(409);
-  });
+  test.each(['queued', 'processing', 'completed'])(
+    'answers 409 to a retry of a split that is %s',
+    async (status) => {
+      const id = idOf(await ask('POST', UNDERGROUND, wanted(ada)));
+      await set(id, `status = '${status}'`);
+      expect((await ask('POST', `${UNDERGROUND}/${id}/retry`)).status).toBe(409);
+    },
+  );
 
-  test('of one that is not there is a 404', async () => {
+  test('answers 404 to a retry of a split that does not exist', async () => {
     expect((await ask('POST', `${UNDERGROUND}/999999999/retry`)).status).toBe(404);
     expect((await ask('POST', `${UNDERGROUND}/none/retry`)).status).toBe(400);
   });
 });
 
-describe('a list', () => {
-  test('is of one user, newest first, page by page', async () => {
+describe('split lists', () => {
+  test('lists the splits of one user, newest first, page by page', async () => {
     const ids: number[] = [];
     for (let n = 0; n < 3; n++) ids.unshift(idOf(await ask('POST', UNDERGROUND, wanted(ada))));
     idOf(await ask('POST', UNDERGROUND, wanted(bob)));
@@ -356,8 +359,8 @@ describe('a list', () => {
   });
 });
 
-describe('on the web API', () => {
-  test("a split pays from the agent's wallet, under the agent's name", async () => {
+describe('splits on the web API', () => {
+  test("pays a split from the agent's wallet, under the agent's name by default", async () => {
     const id = idOf(await asUser(ada, 'POST', INSTANT, skillOf(ada)));
     const { body } = await asUser(ada, 'GET', INSTANT);
     expect(body.splits).toMatchObject([
@@ -368,13 +371,13 @@ describe('on the web API', () => {
     expect((await show(second)).body.name).toBe('a song');
   });
 
-  test('an agent without a wallet that is kept here pays nothing', async () => {
+  test('refuses a split of an agent without a stored wallet', async () => {
     const agentId = await makeAgent(database.db, ada.id);
     const { status, body } = await asUser(ada, 'POST', INSTANT, { ...skillOf(ada), agentId });
     expect([status, body.error]).toEqual([404, 'Wallet not found']);
   });
 
-  test('a booking is settled once, and repeated it answers with the first', async () => {
+  test('settles a booking once, and answers a repeated request with the first split', async () => {
     const bookingId = `booking ${randomUUID()}`;
     const settle = (body: object) => asUser(ada, 'POST', SETTLEMENT, { ...body, bookingId });
     const answers = await Promise.all([1, 2, 3, 4].map(() => settle(skillOf(ada))));
@@ -392,7 +395,7 @@ describe('on the web API', () => {
     expect(await countOf(ada)).toBe(1);
   });
 
-  test('the same booking of somebody else is another one', attack, async () => {
+  test('treats the same booking id of another user as another booking', attack, async () => {
     const bookingId = `booking ${randomUUID()}`;
     const [first, second] = [
       await asUser(ada, 'POST', SETTLEMENT, { ...skillOf(ada), bookingId }),
@@ -402,8 +405,8 @@ describe('on the web API', () => {
   });
 });
 
-describe('nobody reaches what another splits', () => {
-  /** The ways in which a program of Bob's may come. */
+describe('splits of another user', () => {
+  /** Returns the headers of each way in which Bob's programs can authenticate. */
   async function ways(): Promise<Headers[]> {
     const place = { userId: bob.id, requestId: randomUUID() };
     const session = { name: 'ci', site: '192.0.2.0/24', sessionId: undefined };
@@ -411,7 +414,7 @@ describe('nobody reaches what another splits', () => {
     return [{ authorization: `Bearer ${key}` }, { ...internal, 'x-user-id': bob.id }];
   }
 
-  test('to pay from, to look at, to list, or to try again', attack, async () => {
+  test('refuses to pay, show, list or retry a split of another user', attack, async () => {
     const id = idOf(await ask('POST', UNDERGROUND, wanted(ada)));
     await set(id, "status = 'failed'");
     const before = await show(id);
@@ -424,7 +427,7 @@ describe('nobody reaches what another splits', () => {
         await ask('POST', `${UNDERGROUND}/${id}/retry`, undefined, headers),
       ];
       expect(statuses.map(({ status }) => status)).toEqual([404, 404, 404, 404, 404]);
-      // Their own they reach.
+      // Bob's own splits are accessible.
       const own = idOf(await ask('POST', UNDERGROUND, wanted(bob), headers));
       expect((await show(own, headers)).status).toBe(200);
     }

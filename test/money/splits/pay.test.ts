@@ -76,10 +76,10 @@ beforeEach(async () => {
   payer = await makePayer(lab.database.db, secrets);
 });
 
-/** A node of which not everything is heard. */
+/** A proxy before a node that loses some responses. */
 interface Node {
   readonly url: string;
-  /** Broadcasts that reach the chain, and whose answers are not heard. */
+  /** Number of next broadcasts that reach the chain but whose responses are lost. */
   unheard: number;
   close(): Promise<void>;
 }
@@ -115,8 +115,8 @@ async function nodeBefore(rpcUrl: string): Promise<Node> {
 }
 
 /**
- * Steps each of which is done once and not heard of, as when its worker is killed right after it: all
- * that is tested here holds nevertheless.
+ * Wraps steps so that each first call does its work and then fails, as if its worker was killed right
+ * after it.
  */
 function unheard(steps: SplitPayments): Pick<SplitPayments, 'request' | 'settle' | 'finish'> {
   const heard = new Set<string>();
@@ -124,7 +124,7 @@ function unheard(steps: SplitPayments): Pick<SplitPayments, 'request' | 'settle'
     const answer = await work();
     if (heard.has(step)) return answer;
     heard.add(step);
-    throw new Error('nobody hears of this');
+    throw new Error('the result of this step is lost');
   };
   return {
     request: (id) => once(`request ${id}`, () => steps.request(id)),
@@ -133,7 +133,7 @@ function unheard(steps: SplitPayments): Pick<SplitPayments, 'request' | 'settle'
   };
 }
 
-/** Those that pay splits, as their processes run them. */
+/** Starts the workers that pay splits, as their processes run them. */
 async function startWorkers(): Promise<void> {
   const { client, connection, namespace } = temporal;
   const database = lab.database.db;
@@ -177,11 +177,11 @@ async function create(wanted: NewSplit): Promise<string> {
 
 const show = (id: string) => getSplit(lab.database.db.asUser(payer.id), id);
 
-/** Waits until a split has ended, however it did. */
+/** Waits until a split has ended with any status. */
 const ended = (id: string) =>
   expect.poll(async () => (await show(id)).split.completedAt).not.toBeNull();
 
-/** Waits until a split has ended so, and its run with it. */
+/** Waits until a split has ended with this status, and its run has ended too. */
 async function ends(id: string, status: SplitStatus) {
   await ended(id);
   await temporal.client.workflow.getHandle(payRoyaltySplitId(id)).result();
@@ -190,11 +190,11 @@ async function ends(id: string, status: SplitStatus) {
   return found;
 }
 
-/** What each recipient has, in the order of the split. */
+/** Returns the balance of each recipient, in the order of the split. */
 const received = ({ recipients }: NewSplit) =>
   Promise.all(recipients.map(({ address }) => lab.balanceOf(address)));
 
-/** That everybody has what was dealt to them, and who has paid nothing else. */
+/** Expects the recipients to have their dealt amounts and the wallet to have paid nothing else. */
 async function isPaidOnce(id: string, wanted: NewSplit, left: bigint): Promise<void> {
   const { payouts } = await show(id);
   expect(await received(wanted)).toEqual(payouts.map(({ amount }) => BigInt(amount)));
@@ -204,7 +204,7 @@ async function isPaidOnce(id: string, wanted: NewSplit, left: bigint): Promise<v
   expect(balance).toBe(-wanted.totalAmount);
 }
 
-test('all of a wallet is paid to a hundred in one transaction, whose fee is the operator’s', async () => {
+test('pays a whole wallet to a hundred recipients in one transaction, with the fee on the operator', async () => {
   const wanted = splitOf(payer, 100, 10n * ONE + 7n);
   await lab.chain.pay(payer.wallet, wanted.totalAmount);
   const before = await lab.balanceOf(operator);
@@ -218,7 +218,7 @@ test('all of a wallet is paid to a hundred in one transaction, whose fee is the 
   expect(await lab.balanceOf(operator)).toBeLessThan(before);
 });
 
-test('what is not in the wallet is not paid, until it is there and tried again', async () => {
+test('fails a split that the wallet does not cover, and pays it on a retry once covered', async () => {
   const wanted = splitOf(payer, 3, ONE);
   await lab.chain.pay(payer.wallet, ONE - 1n);
   const id = await create(wanted);
@@ -231,7 +231,7 @@ test('what is not in the wallet is not paid, until it is there and tried again',
   await isPaidOnce(id, wanted, 0n);
 });
 
-test('a broadcast that arrives and is not heard of pays once', async () => {
+test('pays once if the response to a broadcast is lost', async () => {
   const wanted = splitOf(payer, 3, ONE);
   await lab.chain.pay(payer.wallet, 2n * ONE);
   node.unheard = 1;
@@ -241,7 +241,7 @@ test('a broadcast that arrives and is not heard of pays once', async () => {
   await isPaidOnce(id, wanted, ONE);
 });
 
-test('workers that end while it is on its way leave nothing unpaid, and pay nothing twice', async () => {
+test('pays everything once if the workers stop while a split is in flight', async () => {
   const wanted = splitOf(payer, 3, ONE);
   await lab.chain.pay(payer.wallet, 2n * ONE);
   await lab.rpc('evm_setAutomine', false);
@@ -249,7 +249,7 @@ test('workers that end while it is on its way leave nothing unpaid, and pay noth
   const statuses = async () => (await show(id)).payouts.map(({ status }) => status);
   await expect.poll(statuses).toEqual(['sent', 'sent', 'sent']);
   await stop();
-  // Nor does anybody know of its run any more.
+  // Its workflow run is lost as well.
   await temporal.client.workflow.getHandle(payRoyaltySplitId(id)).terminate();
   await lab.database.db.asPlatform().query('UPDATE royalty_splits SET due_at = now()');
   await lab.rpc('evm_setAutomine', true);
@@ -258,7 +258,7 @@ test('workers that end while it is on its way leave nothing unpaid, and pay noth
   await isPaidOnce(id, wanted, ONE);
 });
 
-test('two splits of one wallet are paid one after the other, the second as far as it is covered', async () => {
+test('pays two splits of one wallet one after another, the second only if it is covered', async () => {
   const [first, second] = [splitOf(payer, 2, ONE), splitOf(payer, 2, ONE)];
   await lab.chain.pay(payer.wallet, ONE);
   const ids = [await create(first), await create(second)];
@@ -271,7 +271,7 @@ test('two splits of one wallet are paid one after the other, the second as far a
 });
 
 test(
-  'no key is in any history, log or row, and nobody’s name in a history or log',
+  'writes no key to histories, logs or rows, and no name to histories or logs',
   { tags: 'attack' },
   async () => {
     const { texts } = await textsOfHistories(temporal.client);

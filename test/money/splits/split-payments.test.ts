@@ -16,7 +16,7 @@ import { makePayer, ONE, splitOf, type Payer } from './support.js';
 
 const TOKEN: Hex = '0x20c0000000000000000000000000000000000000';
 
-/** The platform's own chain, where one transaction pays a hundred, and one where it pays one. */
+/** The platform's own chain, with up to a hundred payouts per transaction, and a chain with one each. */
 const ATOMIC = 4217;
 const ONE_BY_ONE = 8453;
 
@@ -32,13 +32,13 @@ beforeEach(async () => {
 
 const owner = <Row extends object>(sql: string) => queryRows<Row>(database.ownerUrl, sql);
 
-/** A node that says of every wallet what is in it. */
+/** Returns a node that reports one balance for every wallet. */
 const nodeOf = (chainId: number, tokenBalance: () => Promise<bigint>) => ({
   chainId,
   askedFor: () => ({ tokenBalance }),
 });
 
-/** A split that is written down, on a chain that says what is in the wallet. */
+/** Creates a split on a chain that reports the balance of the wallet. */
 async function written(
   chainId: number,
   {
@@ -67,7 +67,7 @@ async function written(
     show: () => getSplit(by.tenant, id),
     payouts: async () => (await getSplit(by.tenant, id)).payouts.map(({ status }) => status),
     retry: () => splits.retry({ ...by, idempotencyId: randomUUID() }, id),
-    /** What was asked for in the split's name, as the chain is told. */
+    /** Returns the payments requested for the split, with their decoded transfers. */
     async paid() {
       const rows = await owner<{
         cause: string;
@@ -89,7 +89,7 @@ async function written(
   };
 }
 
-/** Has a payment end, as who signs it would. */
+/** Ends a payment as the signer would. */
 async function end(cause: string, failure?: 'reverted' | 'unsignable') {
   const hash = `0x${randomUUID().replaceAll('-', '').repeat(2)}`;
   const values = failure
@@ -104,8 +104,8 @@ const booked = async (split: string) =>
     `SELECT debit, amount::text FROM ledger_transfers WHERE cause LIKE 'payout:${split}:%' ORDER BY cause`,
   );
 
-describe('what is paid', () => {
-  test('is asked for in one payment where the chain takes it, from the wallet, as it was dealt', async () => {
+describe('payments of a split', () => {
+  test('requests one payment from the wallet with the dealt amounts if the chain allows it', async () => {
     const { id, paid, payouts, show, steps } = await written(ATOMIC);
     const causes = await steps.request(id);
     const dealt = (await show()).payouts.map(({ address, amount }) => [
@@ -116,18 +116,18 @@ describe('what is paid', () => {
     expect(await payouts()).toEqual(['sent', 'sent', 'sent']);
   });
 
-  test('is asked for one by one where it does not, and all before the first is waited for', async () => {
+  test('requests one payment per payout otherwise, all before waiting for the first', async () => {
     const { id, paid, steps } = await written(ONE_BY_ONE);
     expect(await steps.request(id)).toEqual((await paid()).map(({ cause }) => cause));
     expect((await paid()).map(({ transfers }) => transfers.length)).toEqual([1, 1, 1]);
   });
 
-  test('is a hundred payouts in one transaction', async () => {
+  test('pays a hundred payouts in one transaction', async () => {
     const { id, steps } = await written(ATOMIC, { recipients: 100 });
     expect(await steps.request(id)).toHaveLength(1);
   });
 
-  test('leaves out who gets nothing', async () => {
+  test('skips a recipient whose amount is zero', async () => {
     const { id, paid, payouts, steps } = await written(ATOMIC, { wanted: { totalAmount: 1n } });
     await steps.request(id);
     expect((await paid())[0]?.transfers).toHaveLength(1);
@@ -135,7 +135,7 @@ describe('what is paid', () => {
   });
 
   test.each([ATOMIC, ONE_BY_ONE])(
-    'is in the ledger, once, with its transaction, on the chain %d',
+    'books each payout once with its transaction, on the chain %d',
     async (chainId) => {
       const { id, show, steps } = await written(chainId);
       const hashes = new Map<string, string>();
@@ -161,21 +161,21 @@ describe('what is paid', () => {
   );
 });
 
-describe('a step that is repeated, or done by several at once', () => {
-  test('asks for nothing twice', async () => {
+describe('repeated or concurrent steps of a split', () => {
+  test('requests no payment twice', async () => {
     const { chain, id, paid, steps } = await written(ONE_BY_ONE);
     const all = await Promise.all([1, 2, 3, 4].map(() => steps.request(id)));
     const asked = await paid();
     for (const causes of all) expect(causes).toEqual(asked.map(({ cause }) => cause));
     expect(asked).toHaveLength(3);
-    // What is under way is not measured by what is left in the wallet.
+    // Payments in flight are not checked against the remaining balance.
     const looks = chain.asked;
     chain.balance = 0n;
     expect(await steps.request(id)).toEqual(all[0]);
     expect(chain.asked).toBe(looks);
   });
 
-  test('of which one finds the wallet empty after another has asked fails nothing', async () => {
+  test('fails no payout if a step finds the wallet empty after another step requested the payment', async () => {
     const { chain, id, payouts, steps } = await written(ATOMIC);
     let other: Promise<unknown> | undefined;
     const late = new SplitPayments({
@@ -191,7 +191,7 @@ describe('a step that is repeated, or done by several at once', () => {
     expect(chain.asked).toBe(1);
   });
 
-  test('of a split that has ended changes nothing', async () => {
+  test('changes nothing in a split that has ended', async () => {
     const { id, show, steps } = await written(ATOMIC);
     for (const cause of await steps.request(id)) {
       await end(cause);
@@ -206,7 +206,7 @@ describe('a step that is repeated, or done by several at once', () => {
   });
 
   test.each(['completed', 'partial', 'failed'])(
-    'of a split that is %s asks for nothing, whatever its payouts say',
+    'requests no payment for a split that is %s, even with pending payouts',
     async (status) => {
       const { chain, id, paid, payouts, show, steps } = await written(ATOMIC);
       await owner(
@@ -219,26 +219,29 @@ describe('a step that is repeated, or done by several at once', () => {
     },
   );
 
-  test('of a split that is no more does nothing', async () => {
+  test('does nothing for a split that no longer exists', async () => {
     const { steps } = await written(ATOMIC);
     expect(await steps.request('999999999')).toEqual([]);
     expect(await steps.finish('999999999')).toBeUndefined();
   });
 });
 
-describe('a wallet in which there is not enough', () => {
-  test.each([ATOMIC, ONE_BY_ONE])('sends nothing, on the chain %d', async (chainId) => {
-    const { id, paid, show, steps } = await written(chainId, { balance: ONE - 1n });
-    expect(await steps.request(id)).toEqual([]);
-    expect(await steps.finish(id)).toBe('failed');
-    const { payouts, split } = await show();
-    expect(split).toMatchObject({ status: 'failed', error: 'Not enough in the wallet' });
-    expect(payouts.map(({ status }) => status)).toEqual(['failed', 'failed', 'failed']);
-    expect(await paid()).toEqual([]);
-    expect(await booked(id)).toEqual([]);
-  });
+describe('a wallet with insufficient balance', () => {
+  test.each([ATOMIC, ONE_BY_ONE])(
+    'pays nothing from a wallet with insufficient balance, on the chain %d',
+    async (chainId) => {
+      const { id, paid, show, steps } = await written(chainId, { balance: ONE - 1n });
+      expect(await steps.request(id)).toEqual([]);
+      expect(await steps.finish(id)).toBe('failed');
+      const { payouts, split } = await show();
+      expect(split).toMatchObject({ status: 'failed', error: 'Not enough in the wallet' });
+      expect(payouts.map(({ status }) => status)).toEqual(['failed', 'failed', 'failed']);
+      expect(await paid()).toEqual([]);
+      expect(await booked(id)).toEqual([]);
+    },
+  );
 
-  test('pays when there is, and it is tried again', async () => {
+  test('pays a failed split on a retry once the wallet covers it', async () => {
     const { chain, id, payouts, retry, show, steps } = await written(ATOMIC, { balance: 0n });
     await steps.request(id);
     await steps.finish(id);
@@ -252,13 +255,13 @@ describe('a wallet in which there is not enough', () => {
     expect(await payouts()).toEqual(['confirmed', 'confirmed', 'confirmed']);
   });
 
-  test('pays one split after the other, so that none counts on what another takes', async () => {
+  test('pays the splits of a wallet one after another, so that each checks the real balance', async () => {
     const first = await written(ATOMIC, { balance: ONE });
     const second = await written(ATOMIC, { balance: ONE });
     const [cause = ''] = await first.steps.request(first.id);
     await expect(second.steps.request(second.id)).rejects.toBeInstanceOf(SplitWaitsError);
     expect(second.chain.asked).toBe(0);
-    // Another wallet does not wait.
+    // A split of another wallet does not wait.
     const waiting = payer;
     payer = await makePayer(database.db, testSecrets());
     const other = await written(ATOMIC);
@@ -274,8 +277,8 @@ describe('a wallet in which there is not enough', () => {
   });
 });
 
-describe('a payment that fails', () => {
-  test('fails all that it was to pay', async () => {
+describe('a failed payment of a split', () => {
+  test('fails all payouts of the failed payment', async () => {
     const { id, payouts, show, steps } = await written(ATOMIC);
     const [cause = ''] = await steps.request(id);
     await end(cause, 'reverted');
@@ -286,7 +289,7 @@ describe('a payment that fails', () => {
     expect(await booked(id)).toEqual([]);
   });
 
-  test('among others leaves a split partial, and tried again it alone is made anew', async () => {
+  test('leaves a split partial after one failed payment, and retries only that as a new payment', async () => {
     const { id, paid, payouts, retry, show, steps } = await written(ONE_BY_ONE);
     const causes = await steps.request(id);
     for (const [n, cause] of causes.entries()) {
@@ -313,7 +316,7 @@ describe('a payment that fails', () => {
   });
 });
 
-test('a split of a chain that is configured no more waits, and pays nothing', async () => {
+test('keeps a split waiting and unpaid while its chain is not configured', async () => {
   const { id, paid, show } = await written(ATOMIC);
   const elsewhere = new SplitPayments({
     database: database.db,

@@ -7,19 +7,23 @@ import type { NewSplit } from '../../../src/money/splits/royalty-splits.js';
 import { sealKey } from '../../../src/money/wallets/wallet-keys.js';
 import { makeAccount, type TestAccount } from '../../support/account.js';
 
-/** One whole USDC in base units. */
+/** 1 USDC in base units. */
 export const ONE = 1_000_000n;
 
-/** An address that nobody has had before, in lower case. */
+/** Returns a new address in lower case. */
 export const newAddress = (): Hex => privateKeyToAddress(generatePrivateKey()).toLowerCase() as Hex;
 
-/** Somebody with an agent, and a wallet that is kept for it. */
+/** A user with an agent and a stored wallet for the agent. */
 export interface Payer extends TestAccount {
   readonly agentId: string;
   readonly wallet: Hex;
 }
 
-/** @param secrets by which the wallet's key is sealed. */
+/**
+ * Creates a user with an agent and a stored wallet.
+ *
+ * @param secrets seals the wallet's key.
+ */
 export async function makePayer(database: Database, secrets: SecretBox): Promise<Payer> {
   const account = await makeAccount(database);
   const userId = account.id;
@@ -33,7 +37,7 @@ export async function makePayer(database: Database, secrets: SecretBox): Promise
   return { ...account, agentId, wallet };
 }
 
-/** An agent that nothing was made for. @returns its id. */
+/** Creates an agent without any resources. @returns its id. */
 export async function makeAgent(database: Database, userId: string): Promise<string> {
   const id = randomUUID();
   await database.asUser(userId).transaction((db) =>
@@ -45,7 +49,7 @@ export async function makeAgent(database: Database, userId: string): Promise<str
   return id;
 }
 
-/** What somebody is to pay to so many who never had anything, in equal shares. */
+/** Returns a split in equal shares for new recipients. */
 export function splitOf(
   { id: userId, agentId, wallet: fromAddress }: Payer,
   recipients: number,

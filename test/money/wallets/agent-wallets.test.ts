@@ -28,7 +28,7 @@ const PATH = '/api/underground/wallets';
 const provide = (body: object, as?: Pick<Person, 'id'>, options: CallOptions = {}) =>
   site.backend(as, 'POST', PATH, { body, ...options });
 
-/** The same by a user's program. */
+/** Requests a wallet with the API key of a user's program. */
 async function byProgram(user: Person, body: object) {
   const made = await site.web(user, 'POST', '/api/keys', { body: { name: 'program' } });
   const headers = { authorization: `Bearer ${made.body.key}` };
@@ -45,7 +45,7 @@ const open = (address: string) =>
 
 const newWallet = () => privateKeyToAccount(generatePrivateKey());
 
-/** What an agent shows that brings its wallet. */
+/** Returns the request of an agent that brings its own wallet. */
 async function brought(user: Pick<Person, 'id'>, agent: string, wallet = newWallet()) {
   const address = wallet.address.toLowerCase();
   const message = `agent-platform-wallet:v1\n${user.id}\n${agent}\n${address}`;
@@ -53,8 +53,8 @@ async function brought(user: Pick<Person, 'id'>, agent: string, wallet = newWall
   return { userId: user.id, agentId: agent, address: wallet.address, signature };
 }
 
-describe("an agent's wallet", () => {
-  test('is made once, and its key is kept for who signs', async () => {
+describe('agent wallet', () => {
+  test("creates an agent's wallet once and keeps its key for signing", async () => {
     const first = await provide({ userId: ada.id, agentId });
     expect(first.status).toBe(201);
     const { address } = first.body;
@@ -67,7 +67,7 @@ describe("an agent's wallet", () => {
     expect(await rowsOf(ada)).toHaveLength(1);
   });
 
-  test('is one, of however many requests at once', async () => {
+  test('concurrent requests create one wallet', async () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => provide({ userId: ada.id, agentId })),
     );
@@ -76,7 +76,7 @@ describe("an agent's wallet", () => {
     expect(await rowsOf(ada)).toHaveLength(1);
   });
 
-  test('is answered by the first answer to a key', async () => {
+  test('a repeated Idempotency-Key returns the first answer', async () => {
     const options = { headers: { 'idempotency-key': agentId } };
     const [first, again] = [
       await provide({ userId: ada.id, agentId }, undefined, options),
@@ -85,7 +85,7 @@ describe("an agent's wallet", () => {
     expect([again.status, again.body]).toEqual([201, first.body]);
   });
 
-  test('is for the operator, and its owner by internal key or API key', async () => {
+  test("the operator and the agent's owner, with internal key or API key, may request a wallet", async () => {
     const body = { userId: ada.id, agentId };
     const made = await byProgram(ada, body);
     expect(made.status).toBe(201);
@@ -103,24 +103,24 @@ describe("an agent's wallet", () => {
     ['an address alone', () => ({ userId: ada.id, agentId, address: newWallet().address })],
     ['what is no address', () => ({ userId: ada.id, agentId, address: '0x1', signature: '0x00' })],
     ['a number as user', () => ({ userId: 1, agentId })],
-  ])('is refused for %s', async (_name, body) => {
+  ])('refuses a wallet for %s', async (_name, body) => {
     expect((await provide(body())).status).toBe(400);
     expect(await rowsOf(ada)).toEqual([]);
   });
 
-  test('is not given to one that is being removed', async () => {
+  test('refuses a wallet for an agent that is being removed', async () => {
     await owner(`UPDATE agents SET desired = 'deleted' WHERE id = '${agentId}'`);
     expect((await provide({ userId: ada.id, agentId })).status).toBe(404);
   });
 
-  test('is kept when nothing is known of the agent any more', async () => {
+  test('keeps the wallet after its agent is removed', async () => {
     const { address } = (await provide({ userId: ada.id, agentId })).body;
     await owner(`DELETE FROM agents WHERE id = '${agentId}'`);
     expect(await rowsOf(ada)).toMatchObject([{ address, agent_id: null }]);
     expect(await open(address)).toMatch(/^0x[\da-f]{64}$/);
   });
 
-  test('is one of so many, of several at once, too', async () => {
+  test('limits the agent wallets of a user, also for concurrent requests', async () => {
     await owner(
       `INSERT INTO wallets (id, user_id, kind, address, sealed_key, created_at)
        SELECT gen_random_uuid(), '${ada.id}', 'agent', '0x' || lpad(to_hex(n), 40, '0'), 'x', now()
@@ -135,23 +135,27 @@ describe("an agent's wallet", () => {
     expect(refused?.body.limit).toBe(MAX_AGENT_WALLETS);
   });
 
-  test('has a key that opens as that of no other one of its owner', attack, async () => {
-    const { address } = (await provide({ userId: ada.id, agentId })).body;
-    const another = await provide({ userId: ada.id, agentId: await site.agentOf(ada) });
-    await owner(`UPDATE wallets SET sealed_key = (SELECT sealed_key FROM wallets
+  test(
+    'a sealed key cannot be opened as that of another wallet of the same owner',
+    attack,
+    async () => {
+      const { address } = (await provide({ userId: ada.id, agentId })).body;
+      const another = await provide({ userId: ada.id, agentId: await site.agentOf(ada) });
+      await owner(`UPDATE wallets SET sealed_key = (SELECT sealed_key FROM wallets
                                                    WHERE address = '${another.body.address}')
                   WHERE address = '${address}'`);
-    await expect(open(address)).rejects.toThrow('cannot be opened');
-  });
+      await expect(open(address)).rejects.toThrow('cannot be opened');
+    },
+  );
 
-  test("is not its owner's own", async () => {
+  test("an agent's wallet is not a wallet of its owner", async () => {
     const { address } = (await provide({ userId: ada.id, agentId })).body;
     expect(await isLinked(site.database.db.asPlatform(), ada.id, address)).toBe(false);
   });
 });
 
-describe('a wallet that an agent brings', () => {
-  test('is its own when it has signed for the agent, and nothing of it is kept', async () => {
+describe('wallet brought by an agent', () => {
+  test('a wallet with a valid signature is stored without a key', async () => {
     const body = await brought(ada, agentId);
     const { status, body: answer } = await provide(body);
     const address = body.address.toLowerCase();
@@ -160,28 +164,28 @@ describe('a wallet that an agent brings', () => {
     expect(await open(address)).toBeUndefined();
   });
 
-  test('is not changed by another one', async () => {
+  test('a second wallet does not replace the first', async () => {
     const first = await provide(await brought(ada, agentId));
     const second = await provide(await brought(ada, agentId));
     expect([second.status, second.body]).toEqual([200, first.body]);
   });
 
-  test('is refused when it has signed for another agent or user', attack, async () => {
+  test('refuses a wallet with a signature for another agent or user', attack, async () => {
     const another = await site.agentOf(ada);
     const ofBob = await site.agentOf(bob);
     for (const body of [
       { ...(await brought(ada, another)), agentId },
       { ...(await brought(bob, ofBob)), userId: ada.id, agentId },
     ]) {
-      // Somebody's contract could have signed: who has no chain to ask does not know better.
+      // A contract wallet could have signed: without a chain to check, the answer is 503.
       expect([401, 503]).toContain((await provide(body)).status);
     }
     expect(await rowsOf(ada)).toEqual([]);
   });
 });
 
-describe('of another user', () => {
-  test('no wallet is made, shown or brought', attack, async () => {
+describe('wallets of another user', () => {
+  test("a user cannot create, see or bring a wallet for another user's agent", attack, async () => {
     const { address } = (await provide({ userId: ada.id, agentId })).body;
     const bare = await site.agentOf(ada);
     for (const agent of [agentId, bare]) {
@@ -200,13 +204,13 @@ describe('of another user', () => {
     expect(await rowsOf(bob)).toEqual([]);
   });
 
-  test('no wallet is answered to the operator who names the wrong user', attack, async () => {
+  test('the operator gets no wallet if the request names the wrong user', attack, async () => {
     await provide({ userId: ada.id, agentId });
     const { status, body } = await provide({ userId: bob.id, agentId });
     expect([status, body]).toEqual([404, { error: 'Agent not found' }]);
   });
 
-  test('no key opens in another row', attack, async () => {
+  test("a sealed key cannot be opened in another user's row", attack, async () => {
     const { address } = (await provide({ userId: ada.id, agentId })).body;
     await owner(`UPDATE wallets SET user_id = '${bob.id}', agent_id = NULL
                   WHERE address = '${address}'`);
@@ -215,7 +219,7 @@ describe('of another user', () => {
 });
 
 test(
-  'no private key is in an answer, a log, an audit record or a kept answer',
+  'no private key appears in an answer, a log, an audit record or a stored answer',
   attack,
   async () => {
     const headers = { 'idempotency-key': agentId };

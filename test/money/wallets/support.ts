@@ -9,28 +9,28 @@ import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 
 export const INTERNAL_KEY = 'internal-key-of-wallets';
 
-/** Somebody who is signed in. */
+/** A signed-in user. */
 export interface Person extends TestAccount {
   readonly cookie: string;
 }
 
-/** Both listeners on a database, and nothing else that they could ask. */
+/** Both listeners on a database, without other services. */
 export interface WalletSite {
   readonly database: TestDatabase;
   readonly dependencies: Awaited<ReturnType<typeof databaseAlone>>['dependencies'];
-  /** All that the listeners have logged, a JSON object a line. */
+  /** All log lines of the listeners, one JSON object per line. */
   readonly logged: readonly string[];
   person(): Promise<Person>;
-  /** An agent that nobody runs. @returns its id. */
+  /** Creates an agent that no worker runs. @returns its id. */
   agentOf(user: { readonly id: string }): Promise<string>;
-  /** By the session of somebody, or as nobody. */
+  /** Calls the web listener with the session of a user, or without one. */
   web(
     user: Pick<Person, 'cookie'> | undefined,
     method: string,
     path: string,
     options?: CallOptions,
   ): Promise<Answer>;
-  /** With the internal key, in the name of somebody or the operator. */
+  /** Calls the backend with the internal key, for a user or as the operator. */
   backend(
     user: { readonly id: string } | undefined,
     method: string,
@@ -51,7 +51,7 @@ export async function walletSite(
       listener.listen('127.0.0.1', 0),
     ),
   );
-  if (!web || !backend) throw new Error('two listeners were started');
+  if (!web || !backend) throw new Error('both listeners must be started');
   return {
     database,
     dependencies: alone.dependencies,

@@ -11,7 +11,7 @@ import { sendJson, startProvider, type ProviderStub } from '../../support/provid
 import { walletSite, type Person, type WalletSite } from './support.js';
 
 let chain: TestChain;
-/** On a chain, where pathUSD stands for USDC, and without a wallet provider. */
+/** A site with a chain on which pathUSD stands for USDC, without a wallet provider. */
 let site: WalletSite;
 let ada: Person;
 let bob: Person;
@@ -41,8 +41,8 @@ const addressOf = (user?: Person) => site.web(user, 'GET', '/api/wallet/address'
 const platform = () => site.database.db.asPlatform();
 const addressOfKey = (key: `0x${string}`) => privateKeyToAddress(key).toLowerCase();
 
-describe("a user's wallet", () => {
-  test('is none until it is made', async () => {
+describe('user wallet', () => {
+  test('a user has no wallet until one is created', async () => {
     const { status, body } = await walletOf(ada);
     expect([status, body]).toEqual([
       200,
@@ -55,7 +55,7 @@ describe("a user's wallet", () => {
     expect((await addressOf(ada)).body).toEqual({ authenticated: true, address: null });
   });
 
-  test('is made, and shown with what it has', async () => {
+  test('creates a wallet and shows it with its balance', async () => {
     const made = await act(ada, 'create');
     const { address } = made.body;
     expect([made.status, made.body]).toEqual([
@@ -79,26 +79,26 @@ describe("a user's wallet", () => {
     expect(key && addressOfKey(key)).toBe(address);
   });
 
-  test('is one: of many creations at once one is 200', async () => {
+  test('many concurrent creations make one wallet, and only one returns 200', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => act(ada, 'create')));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(400)]);
     const again = await act(ada, 'create');
     expect([again.status, again.body]).toEqual([400, { error: 'A wallet already exists' }]);
   });
 
-  test('is answered by the first answer to a key', async () => {
+  test('a repeated Idempotency-Key returns the first answer', async () => {
     const options = { headers: { 'idempotency-key': 'k' } };
     const [first, again] = [await act(ada, 'create', options), await act(ada, 'create', options)];
     expect([again.status, again.body]).toEqual([200, first.body]);
   });
 
   test.each<[string, (options: CallOptions) => ReturnType<typeof act>]>([
-    ['of the one that is made here', (options) => act(ada, 'create', options)],
-    ['whose key is a new one', (options) => bring(ada, undefined, options)],
-  ])('%s is made once also where nobody has heard of it', async (_name, make) => {
+    ['a wallet created here', (options) => act(ada, 'create', options)],
+    ['a wallet with a new key', (options) => bring(ada, undefined, options)],
+  ])('%s is created once even if the first answer was lost', async (_name, make) => {
     const key = randomUUID();
     const first = await make({ headers: { 'idempotency-key': key } });
-    // As where the process dies before the answer is kept.
+    // Simulates a process that died before its answer was stored.
     await owner(
       `UPDATE idempotency_keys SET state = 'running', locked_until = now() - interval '1 s',
               status = NULL, body = NULL, headers = NULL WHERE key = '${key}'`,
@@ -110,20 +110,20 @@ describe("a user's wallet", () => {
     expect(made).toEqual([{ address: first.body.address }]);
   });
 
-  test('is exported to nobody, with or without one', async () => {
+  test('refuses to export the seed, with or without a wallet', async () => {
     expect((await act(ada, 'export_seed')).status).toBe(403);
     await act(ada, 'create');
     expect((await act(ada, 'export_seed')).status).toBe(403);
   });
 
   test.each([['delete'], [''], ['CREATE'], [1], [undefined]])(
-    'takes no action %j',
+    'refuses the action %j',
     async (action) => {
       expect((await act(ada, action)).status).toBe(400);
     },
   );
 
-  test('wants a session', async () => {
+  test('the wallet endpoints require a session', async () => {
     for (const answer of [await walletOf(), await act(undefined, 'create'), await bring(undefined)])
       expect([answer.status, answer.body]).toEqual([401, { error: 'Unauthorized' }]);
     expect((await addressOf()).body).toEqual({
@@ -132,8 +132,8 @@ describe("a user's wallet", () => {
   });
 });
 
-describe('a key that is brought', () => {
-  test('is kept, once, and its address is told', async () => {
+describe('imported key', () => {
+  test('stores an imported key once and returns its address', async () => {
     const key = generatePrivateKey();
     const address = addressOfKey(key);
     const answer = { success: true, address, network: 'base-sepolia' };
@@ -149,7 +149,7 @@ describe('a key that is brought', () => {
     expect(await ownWallets(platform(), ada.id)).toEqual([address]);
   });
 
-  test('is a new one where none is brought, without a body, too', async () => {
+  test('generates a new key if the request has none, or has no body', async () => {
     const first = await bring(ada);
     const second = await site.web(ada, 'POST', '/api/wallet/walletprov');
     expect([first.status, second.status]).toEqual([200, 200]);
@@ -166,24 +166,24 @@ describe('a key that is brought', () => {
     ['one byte too few', KEY.slice(0, -2)],
     ['one byte too many', `${KEY}00`],
     ['no 0x', KEY.slice(2)],
-    ['what is not hex', `${KEY.slice(0, -1)}g`],
+    ['a character that is not hexadecimal', `${KEY.slice(0, -1)}g`],
     ['a line after it', `${KEY}\n`],
     ['a number', 1],
     ['null', null],
-  ])('is refused for %s, and not said again', async (_name, key) => {
+  ])('refuses a key with %s, and does not repeat the key', async (_name, key) => {
     const answer = await bring(ada, key);
     expect(answer.status).toBe(400);
     expect(answer.text).not.toContain(String(key).slice(4, 40) || 'nothing');
     expect(await owner(`SELECT id FROM wallets WHERE user_id = '${ada.id}'`)).toEqual([]);
   });
 
-  test('is good at both ends of the range', async () => {
+  test('accepts the lowest and the highest valid key', async () => {
     const last = `0x${(BigInt(`0x${ORDER}`) - 1n).toString(16)}`;
     for (const key of [`0x${'1'.padStart(64, '0')}`, last])
       expect((await bring(ada, key)).status).toBe(200);
   });
 
-  test('is one of so many, of several at once, too', async () => {
+  test('limits the imported keys of a user, also for concurrent requests', async () => {
     await owner(
       `INSERT INTO wallets (id, user_id, kind, address, sealed_key, created_at)
        SELECT gen_random_uuid(), '${ada.id}', 'imported', '0x' || lpad(to_hex(n), 40, '0'), 'x', now()
@@ -193,7 +193,7 @@ describe('a key that is brought', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400]);
   });
 
-  test('may be of two users, who both have it', async () => {
+  test('two users may import the same key', async () => {
     const key = generatePrivateKey();
     expect((await bring(ada, key)).status).toBe(200);
     expect((await bring(bob, key)).status).toBe(200);
@@ -201,28 +201,32 @@ describe('a key that is brought', () => {
     expect(await openKey(platform(), site.dependencies.secrets, address)).toBe(key);
   });
 
-  test('is in no log, answer, audit record or kept answer', attack, async () => {
-    const [good, bad] = [generatePrivateKey(), `${generatePrivateKey()}00`];
-    const answers = [];
-    for (const [index, key] of [good, good, bad].entries()) {
-      const headers = { 'idempotency-key': `brought-${Math.min(index, 1)}` };
-      answers.push(await bring(ada, key, { headers }));
-    }
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 422]);
-    answers.push(await bring(ada, bad, { headers: { 'idempotency-key': 'bad' } }));
-    const stored = await owner<{ row: string }>(
-      `SELECT t::text AS row FROM idempotency_keys t UNION ALL SELECT t::text FROM audit_log t
+  test(
+    'no imported key appears in a log, an answer, an audit record or a stored answer',
+    attack,
+    async () => {
+      const [good, bad] = [generatePrivateKey(), `${generatePrivateKey()}00`];
+      const answers = [];
+      for (const [index, key] of [good, good, bad].entries()) {
+        const headers = { 'idempotency-key': `brought-${Math.min(index, 1)}` };
+        answers.push(await bring(ada, key, { headers }));
+      }
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 422]);
+      answers.push(await bring(ada, bad, { headers: { 'idempotency-key': 'bad' } }));
+      const stored = await owner<{ row: string }>(
+        `SELECT t::text AS row FROM idempotency_keys t UNION ALL SELECT t::text FROM audit_log t
         UNION ALL SELECT t::text FROM wallets t`,
-    );
-    const texts = [...answers.map(({ text }) => text), ...site.logged];
-    const all = [...texts, ...stored.map(({ row }) => row)].map((text) => text.toLowerCase());
-    for (const key of [good, bad]) {
-      expect(all.filter((text) => text.includes(key.slice(2, 66)))).toEqual([]);
-    }
-  });
+      );
+      const texts = [...answers.map(({ text }) => text), ...site.logged];
+      const all = [...texts, ...stored.map(({ row }) => row)].map((text) => text.toLowerCase());
+      for (const key of [good, bad]) {
+        expect(all.filter((text) => text.includes(key.slice(2, 66)))).toEqual([]);
+      }
+    },
+  );
 });
 
-test('the address of a user is that of the wallet made here, or of the one at the provider, or of the first key', async () => {
+test("a user's address is the wallet created here, else the provider's wallet, else the first imported key", async () => {
   const shown = async () => (await addressOf(ada)).body.address;
   const first = (await bring(ada, generatePrivateKey())).body.address;
   await bring(ada, generatePrivateKey());
@@ -237,7 +241,7 @@ test('the address of a user is that of the wallet made here, or of the one at th
   expect(await shown()).toBe(address);
 });
 
-test('a wallet that is unlinked is its owner’s no more; one of the provider never was', async () => {
+test("an unlinked wallet no longer belongs to the user, and a provider's wallet never does", async () => {
   const address = addressOfKey(generatePrivateKey());
   await owner(
     `INSERT INTO identities (id, user_id, kind, issuer, subject, label, created_at)
@@ -253,7 +257,7 @@ test('a wallet that is unlinked is its owner’s no more; one of the provider ne
   expect(await ownWallets(platform(), ada.id)).toEqual([]);
 });
 
-test('an account that is deleted leaves the keys alone that nobody else has, and gets no more', async () => {
+test('deleting an account keeps the keys that exist nowhere else, and refuses new ones', async () => {
   const { address } = (await act(ada, 'create')).body;
   const made = (await bring(ada)).body.address;
   const brought = (await bring(ada, generatePrivateKey())).body.address;
@@ -277,17 +281,17 @@ test('an account that is deleted leaves the keys alone that nobody else has, and
   expect(await openKey(platform(), secrets, brought)).toBeUndefined();
 });
 
-test('GET /api/wallet/walletprov tells what can be brought', async () => {
+test('GET /api/wallet/walletprov returns the supported chains', async () => {
   const { status, body } = await site.web(undefined, 'GET', '/api/wallet/walletprov');
   const supportedChains = ['base', 'base-sepolia'];
   expect([status, body]).toEqual([200, { status: 'ok', type: 'evm_wallet', supportedChains }]);
 });
 
-describe('what a wallet has', () => {
+describe('wallet balance', () => {
   const balance = (as: Person | undefined, address: string, query: string, options?: CallOptions) =>
     site.backend(as, 'GET', `/api/underground/wallets/${address}/balance${query}`, options);
 
-  test('is a number of USDC, for its owner and the operator', async () => {
+  test('the owner and the operator get the balance in USDC', async () => {
     const agentId = await site.agentOf(ada);
     const body = { userId: ada.id, agentId };
     const { address } = (await site.backend(ada, 'POST', '/api/underground/wallets', { body }))
@@ -304,7 +308,7 @@ describe('what a wallet has', () => {
     }
   });
 
-  test('wants to know whose it is', async () => {
+  test("the balance request must name the wallet's owner", async () => {
     const { address } = (await act(ada, 'create')).body;
     expect((await balance(ada, address, '')).status).toBe(400);
     expect((await balance(ada, '0x1', `?userId=${ada.id}`)).status).toBe(400);
@@ -319,7 +323,7 @@ describe('what a wallet has', () => {
     expect(status).toBe(401);
   });
 
-  test("is not told of another's", attack, async () => {
+  test('another user cannot read the balance', attack, async () => {
     const { address } = (await act(ada, 'create')).body;
     const key = (await site.web(bob, 'POST', '/api/keys', { body: { name: 'program' } })).body.key;
     const byKey = { headers: { authorization: `Bearer ${key}` } };
@@ -337,7 +341,7 @@ describe('what a wallet has', () => {
 });
 
 test(
-  'a wallet that is brought with a wrong signature is a 401 where the chain answers',
+  'an imported agent wallet with a wrong signature returns 401 if the chain is reachable',
   attack,
   async () => {
     const agentId = await site.agentOf(ada);
@@ -348,14 +352,14 @@ test(
   },
 );
 
-describe('where the chain is away', () => {
+describe('while the chain is unavailable', () => {
   let away: WalletSite;
   beforeAll(async () => {
     away = await walletSite({ WALLETPROV_API_KEY: 'a key without an address' });
   });
   afterAll(() => away?.close());
 
-  test('what a wallet has is a 500 that says so', async () => {
+  test('a balance request returns 500 with the reason', async () => {
     const user = await away.person();
     const { address } = (
       await away.web(user, 'POST', '/api/wallet', { body: { action: 'create' } })
@@ -369,7 +373,7 @@ describe('where the chain is away', () => {
     }
   });
 
-  test('and the provider is half configured, whoever asks for a wallet there is told', async () => {
+  test('a wallet request names the missing setting of a half-configured provider', async () => {
     const refused = {
       ...{ authenticated: false, needsAuth: true, error: expect.any(String) },
       setup: expect.stringContaining('WALLETPROV_API_URL'),
@@ -382,7 +386,7 @@ describe('where the chain is away', () => {
   });
 });
 
-describe('at the wallet provider', () => {
+describe('wallet provider', () => {
   let provider: ProviderStub;
   let far: WalletSite;
   beforeAll(async () => {
@@ -411,7 +415,7 @@ describe('at the wallet provider', () => {
   const ACCOUNT = '0x742d35Cc6634C0532925a3b844Bc454e4438f44e';
   const account = (userId: string) => ({ userId, evmAccountObjects: [{ address: ACCOUNT }] });
 
-  test('everybody is told how to have a wallet', async () => {
+  test('an anonymous request gets instructions for creating a wallet', async () => {
     const { status, body } = await far.web(undefined, 'GET', '/api/wallet');
     expect([status, body]).toEqual([
       200,
@@ -426,7 +430,7 @@ describe('at the wallet provider', () => {
     ]);
   });
 
-  test('a wallet is made once, and its address is answered', async () => {
+  test('creates a wallet at the provider once and returns its address', async () => {
     const user = await verified();
     const asked = provider.requests.length;
     provider.behave(({ body }, response) => sendJson(response, 201, account(body.userId)));
@@ -456,7 +460,7 @@ describe('at the wallet provider', () => {
     expect(address.body).toEqual({ authenticated: true, address: ACCOUNT.toLowerCase() });
   });
 
-  test('one that was made and not heard of is found', async () => {
+  test('finds a wallet whose creation response was lost', async () => {
     const user = await verified();
     provider.behave((_request, response) => void response.destroy());
     const lost = await create(user, user.email);
@@ -477,7 +481,7 @@ describe('at the wallet provider', () => {
     ['an error', 503, { errorMessage: 'down' }],
     ["somebody else's account", 201, account('another')],
     ['no address', 201, { userId: 'x', evmAccountObjects: [] }],
-  ])('%s is no wallet', async (_name, status, body) => {
+  ])('an answer with %s creates no wallet', async (_name, status, body) => {
     const user = await verified();
     provider.behave((_request, response) => sendJson(response, status, body));
     const answer = await create(user, user.email);
@@ -485,7 +489,7 @@ describe('at the wallet provider', () => {
     expect(answer.text + far.logged.join('')).not.toContain(provider.apiKey);
   });
 
-  test('no redirect is followed', attack, async () => {
+  test('follows no redirect of the provider', attack, async () => {
     const user = await verified();
     const asked = provider.requests.length;
     provider.behave((_request, response) => {
@@ -495,7 +499,7 @@ describe('at the wallet provider', () => {
     expect(provider.requests).toHaveLength(asked + 1);
   });
 
-  test("another's mailbox, or one that is not proven, is asked for nothing", attack, async () => {
+  test("sends no request for another user's email or an unverified one", attack, async () => {
     const [user, other] = [await verified(), await verified()];
     const unproven = await far.person();
     const asked = provider.requests.length;
@@ -506,7 +510,7 @@ describe('at the wallet provider', () => {
     expect(provider.requests).toHaveLength(asked);
   });
 
-  test('that is not configured, a wallet is a 500 that says how to', async () => {
+  test('returns 500 with setup instructions if no provider is configured', async () => {
     const without = (email?: string) =>
       site.web(ada, 'POST', '/api/wallet/create', { body: { email } });
     expect((await without()).status).toBe(400);

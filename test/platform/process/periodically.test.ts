@@ -7,7 +7,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test('a failure that goes on is logged once a minute, and again as soon as it comes back', async () => {
+test('logs a continuing failure once a minute, and a new failure after a success at once', async () => {
   const log = pino({ level: 'silent' });
   const warn = vi.spyOn(log, 'warn');
   let clock = 0;
@@ -27,7 +27,7 @@ test('a failure that goes on is logged once a minute, and again as soon as it co
   expect(warn).toHaveBeenCalledTimes(3);
 });
 
-test('what is heard, also while it is done, has it done at once', async () => {
+test('runs the work at once on a notification, even if it arrives during the work', async () => {
   const [log, changes, stop] = [
     pino({ enabled: false }),
     new TableChanges(),
@@ -36,7 +36,7 @@ test('what is heard, also while it is done, has it done at once', async () => {
   let times = 0;
   const work = () => {
     times++;
-    // Once before the wait begins, and once in it.
+    // First a change before the wait begins, then a change during the wait.
     if (times === 1) changes.notify();
     else if (times === 2) setImmediate(() => changes.notify());
     else stop.abort();
@@ -46,7 +46,7 @@ test('what is heard, also while it is done, has it done at once', async () => {
   expect(times).toBe(3);
 });
 
-test('what begins with others does not come with them for ever: its pauses are by chance', async () => {
+test('randomizes its pauses, so that processes started together drift apart', async () => {
   const chance = vi.spyOn(Math, 'random').mockReturnValue(1);
   const [log, changes] = [pino({ enabled: false }), new TableChanges()];
   const after = vi.spyOn(changes, 'after').mockResolvedValue();

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { builtProgram } from '../../../dev/root.js';
 
-/** A program that serves until it is told to end, and then does what is given. */
+/** Returns a program that serves until shutdown and then runs the given code. */
 const programOf = (last: string) => `
   import { onShutdown, reportNotice, reportReady, runProcess }
     from '${pathToFileURL(builtProgram('src', 'platform', 'process', 'process-lifecycle.js')).href}';
@@ -18,7 +18,7 @@ const programOf = (last: string) => `
 test.each([
   ['ends in order', '', 0],
   ['ends in order when it has something to say', `reportNotice('It is over.');`, 0],
-  ['tells its own failure alone', `throw new Error('It went wrong');`, 1],
+  ['reports only its own failure', `throw new Error('It went wrong');`, 1],
 ])('a process whose launcher is gone %s', async (_, last, code) => {
   const program = ['--input-type=module', '--eval', programOf(last)];
   const child = spawn(process.execPath, program, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });

@@ -5,33 +5,36 @@ import { SecretBox, SecretUnreadableError } from '../../../src/platform/secrets/
 
 const box = new SecretBox(ringOf(randomBytes(32)));
 
-describe('a sealed secret', { tags: 'attack' }, () => {
-  test.each(['', 'a token', 'ünïcödé 🔑', 'x'.repeat(100_000)])('opens again (%#)', (secret) => {
-    expect(box.open(box.seal(secret, 'agent:1'), 'agent:1')).toBe(secret);
-  });
+describe('sealed secrets', { tags: 'attack' }, () => {
+  test.each(['', 'a token', 'ünïcödé 🔑', 'x'.repeat(100_000)])(
+    'opens a sealed secret (%#)',
+    (secret) => {
+      expect(box.open(box.seal(secret, 'agent:1'), 'agent:1')).toBe(secret);
+    },
+  );
 
-  test('is sealed differently every time', () => {
+  test('seals the same secret differently every time', () => {
     expect(box.seal('a token', 'agent:1')).not.toBe(box.seal('a token', 'agent:1'));
   });
 
-  test('does not show the secret', () => {
+  test('hides the secret in its sealed form', () => {
     const sealed = box.seal('a token', 'agent:1');
     expect(sealed).not.toContain('a token');
     expect(Buffer.from(sealed.slice(5), 'base64url').includes('a token')).toBe(false);
   });
 
-  test('does not open in another context', () => {
+  test('does not open a sealed secret in another context', () => {
     const sealed = box.seal('a token', 'agent:1');
     expect(() => box.open(sealed, 'agent:2')).toThrow(SecretUnreadableError);
   });
 
-  test('does not open with another key', () => {
+  test('does not open a sealed secret with another key', () => {
     const sealed = box.seal('a token', 'agent:1');
     const other = new SecretBox(ringOf(randomBytes(32)));
     expect(() => other.open(sealed, 'agent:1')).toThrow(SecretUnreadableError);
   });
 
-  test('does not open when any byte of it was changed', () => {
+  test('does not open a sealed secret with any byte changed', () => {
     const bytes = Buffer.from(box.seal('a token', 'agent:1').slice(5), 'base64url');
     for (let index = 0; index < bytes.length; index += 1) {
       const changed = Buffer.from(bytes);
@@ -41,7 +44,7 @@ describe('a sealed secret', { tags: 'attack' }, () => {
     }
   });
 
-  test('does not open when it was cut short, lengthened, or is something else', () => {
+  test('does not open a value that was cut short or lengthened, or that is no sealed secret', () => {
     const sealed = box.seal('a token', 'agent:1');
     for (const wrong of [
       '',
@@ -57,11 +60,11 @@ describe('a sealed secret', { tags: 'attack' }, () => {
   });
 });
 
-test('a key that is not 32 bytes is refused', () => {
+test('rejects a key that is not 32 bytes long', () => {
   expect(() => new SecretBox(ringOf(randomBytes(16)))).toThrow(RangeError);
 });
 
-test('a digest tells the same text in the same context, under the same key alone', () => {
+test('returns equal digests only for the same text, context and key', () => {
   const digest = box.digest('1234', 'pin');
   expect(digest).toMatch(/^[0-9a-f]{64}$/);
   expect(box.digest('1234', 'pin')).toBe(digest);
@@ -70,7 +73,7 @@ test('a digest tells the same text in the same context, under the same key alone
   expect(new SecretBox(ringOf(randomBytes(32))).digest('1234', 'pin')).not.toBe(digest);
 });
 
-describe('a ring of keys', () => {
+describe('key ring', () => {
   const [old, present] = [
     { id: 'old', key: randomBytes(32) },
     { id: 'new', key: randomBytes(32) },
@@ -79,7 +82,7 @@ describe('a ring of keys', () => {
   const during = new SecretBox([present, old]);
   const after = new SecretBox([present]);
 
-  test('seals with its first and opens with all; what is sealed names its key', () => {
+  test('seals with the first key of a ring, names it in the sealed value, and opens with all keys', () => {
     const [sealed, resealed] = [before.seal('a token', 'a'), during.seal('a token', 'a')];
     expect(sealed).toMatch(/^v1\.old\./);
     expect(resealed.startsWith(after.prefix)).toBe(true);
@@ -88,18 +91,18 @@ describe('a ring of keys', () => {
     expect(() => after.open(sealed, 'a')).toThrow(SecretUnreadableError);
   });
 
-  test('has what it sealed before under its first key, for the same context alone', () => {
+  test('rewraps a value under the first key of the ring, in the same context only', () => {
     const rewrapped = during.rewrap(before.seal('a token', 'a'), 'a');
     expect(after.open(rewrapped, 'a')).toBe('a token');
     expect(() => after.open(rewrapped, 'b')).toThrow(SecretUnreadableError);
     expect(() => during.rewrap(before.seal('a token', 'a'), 'b')).toThrow(SecretUnreadableError);
   });
 
-  test('knows what was digested under each of its keys', () => {
+  test('returns the digest under each key of the ring', () => {
     expect(during.digests('1', 'a')).toEqual([after.digest('1', 'a'), before.digest('1', 'a')]);
   });
 
-  test('opens what was sealed before keys had names with the one that is named 1', () => {
+  test('opens a value sealed before keys had names with the key named 1', () => {
     const first = { id: '1', key: old.key };
     const nameless = new SecretBox([first]).seal('a token', 'a').replace('v1.1.', 'v1.');
     expect(new SecretBox([present, first]).open(nameless, 'a')).toBe('a token');

@@ -17,52 +17,52 @@ import { PATH_USD } from '../../../src/money/chain/tempo.js';
 import { until } from '../until.js';
 import { walletCode } from './test-wallet.js';
 
-/** The mainnet's id, which wallets sign for. */
+/** Chain id of the mainnet, which wallets sign for. */
 export const CHAIN_ID = 4217;
 
 export { PATH_USD };
 
-/** Makes contracts at addresses that are known before: salt and code are all that it takes. */
+/** Deployer whose contract addresses depend only on salt and code. */
 const CREATE2_DEPLOYER = '0x4e59b44847b379578588920ca78fbf26c0b4956c';
 const NO_SALT: Hex = `0x${'0'.repeat(64)}`;
 
 const CHAIN = { ...tempo, id: CHAIN_ID } as const;
 
-/** More than any transaction of tests needs: the node does not guess well for new addresses. */
+/** More gas than any test transaction needs: the node estimates badly for new addresses. */
 const GAS = 5_000_000n;
 
-/** For who asks until a transaction is in a block. */
+/** Returns undefined while a transaction is not in a block, for polling. */
 export const notYet = (error: unknown): undefined => {
   if (!(error instanceof TransactionReceiptNotFoundError)) throw error;
 };
 
 const STARTING_MS = 60_000;
 
-/** What a transaction does. */
+/** A call in a transaction. */
 export interface Call {
   readonly to: Hex;
   readonly data: Hex;
 }
 
-/** A chain of one test's own. */
+/** A chain for a single test. */
 export interface TestChain {
   readonly rpcUrl: string;
-  /** One of ten that hold pathUSD. */
+  /** Returns one of ten accounts that hold pathUSD. */
   account(index: number): LocalAccount;
-  /** Where the wallet of this owner is, or would be. */
+  /** Returns the address of the owner's smart wallet, deployed or not. */
   walletOf(owner: LocalAccount): Hex;
-  /** Makes it. */
+  /** Deploys the owner's smart wallet. */
   deployWallet(owner: LocalAccount): Promise<Hex>;
-  /** What the deployer is told to do that. */
+  /** Returns the call that deploys the owner's smart wallet. */
   deployment(owner: LocalAccount): { readonly address: Hex; readonly data: Hex };
-  /** Sends base units of pathUSD from the first account. @returns the hash. */
+  /** Sends base units of pathUSD from the first account. @returns the transaction hash. */
   pay(to: Hex, amount: bigint): Promise<Hex>;
-  /** Has an account send calls in one transaction, which may be reverted. @returns the hash. */
+  /** Sends calls of an account in one transaction, which may be reverted. @returns the hash. */
   send(from: LocalAccount, calls: readonly Call[]): Promise<Hex>;
   close(): Promise<void>;
 }
 
-/** Whom to tell what to have the wallet of an owner made, and where it is then. */
+/** Returns the deployer, the data that deploys an owner's wallet, and the wallet's address. */
 export const deploymentOf = (owner: LocalAccount) => {
   const place = {
     from: CREATE2_DEPLOYER,
@@ -76,12 +76,12 @@ export const deploymentOf = (owner: LocalAccount) => {
   } as const;
 };
 
-/** Starts a chain that mines a block for each transaction, on a port that it finds. */
+/** Starts a chain on a free port that mines a block for each transaction. */
 export async function testChain(): Promise<TestChain> {
   const { close, rpcUrl } = await startNode(CHAIN_ID, ['--network', 'tempo', '--hardfork', 't4']);
   const client = createPublicClient({ transport: http(rpcUrl), pollingInterval: 20 });
 
-  // Asked for until it is there: viem's own wait looks once a block, and there may be no other block.
+  // Polls the receipt: viem's own wait checks once a block, and no other block may follow.
   const mined = (hash: Hex) => until(() => client.getTransactionReceipt({ hash }).catch(notYet));
   const send = async (from: LocalAccount, calls: readonly Call[]) => {
     const wallet = createWalletClient({ account: from, chain: CHAIN, transport: http(rpcUrl) });
@@ -104,7 +104,7 @@ export async function testChain(): Promise<TestChain> {
   };
   const walletOf = (owner: LocalAccount) => deploymentOf(owner).deployed;
 
-  // The genesis block is of another time than the rest.
+  // The time of the genesis block differs from that of the other blocks.
   await client.request({ method: 'evm_mine', params: undefined } as never);
   return {
     rpcUrl,
@@ -125,7 +125,7 @@ export async function testChain(): Promise<TestChain> {
   };
 }
 
-/** A chain as most are, which has coins of its own for fees; it mines a block for each transaction. */
+/** Starts a chain with fees in its own coins that mines a block for each transaction. */
 export const ordinaryChain = (chainId: number): Promise<Pick<TestChain, 'rpcUrl' | 'close'>> =>
   startNode(chainId, []);
 
@@ -143,7 +143,7 @@ async function startNode(chainId: number, args: readonly string[]) {
   };
 }
 
-/** Reads on for ever, so that the program never waits for its own output. */
+/** Returns the node's address. Keeps reading, so that the node never blocks on its output. */
 function addressOf(output: NodeJS.ReadableStream): Promise<string> {
   return new Promise((resolve, reject) => {
     const late = setTimeout(() => reject(new Error('the chain did not start')), STARTING_MS);

@@ -4,13 +4,13 @@ import type { Statements } from '../../../src/platform/database/database.js';
 import type { SecretBox } from '../../../src/platform/secrets/secret-box.js';
 import { openKey } from '../../../src/money/wallets/open-key.js';
 
-/** Accounts with money, and after them the treasury and the operator of a chain of one's own. */
+/** Keys of the funded accounts, and of the treasury and the operator of a test chain. */
 const KEYS = Array.from({ length: FUNDED + 2 }, (_, index) => anvilKey(index).privateKey);
 
-/** The id of a payment session, which debits it. */
+/** Full id of a payment session; it suffices to debit the session. */
 const SESSION_ID = /ses_[\w-]{43}/g;
 
-/** How 32 bytes are written: in hex, and in both alphabets of base64, without what fills them up. */
+/** Returns the forms of a key: hex, base64 and base64url, without padding. */
 const formsOf = (key: Hex): string[] => {
   const bytes = Buffer.from(key.slice(2), 'hex');
   return [
@@ -21,9 +21,9 @@ const formsOf = (key: Hex): string[] => {
 };
 
 /**
- * Private keys, and ids of payment sessions, in texts that may have none.
+ * Finds private keys and payment session ids in texts that must not contain any.
  *
- * @param keys those beside the ones of a chain of one's own.
+ * @param keys private keys in addition to those of a test chain.
  */
 export function secretsOfMoneyIn(texts: readonly string[], keys: readonly Hex[] = []): string[] {
   const forms = [...KEYS, ...keys].flatMap(formsOf);
@@ -36,7 +36,7 @@ export function secretsOfMoneyIn(texts: readonly string[], keys: readonly Hex[] 
   });
 }
 
-/** The private keys of all wallets that are kept. */
+/** Returns the private keys of all stored wallets. */
 export async function keptKeysOf(platform: Statements, box: SecretBox): Promise<Hex[]> {
   const kept = await platform.query<{ address: Hex }>(
     'SELECT address FROM wallets WHERE sealed_key IS NOT NULL',

@@ -3,20 +3,20 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
 /**
- * What becomes of a question: `deaf` delivers it and hangs up, `lost` hangs up, a number is an error, and a result is
- * told in place of the node's.
+ * Fate of a request: `deaf` delivers it and drops the response, `lost` drops it, a number is an error
+ * code, and a result replaces the node's.
  */
 export type Fate = 'passed' | 'deaf' | 'lost' | number | { readonly result: unknown };
 
-/** Stands between us and a node, and does to questions what a network does. */
+/** A proxy before a node that fails requests as a network does. */
 export interface RpcProxy {
   readonly url: string;
-  /** Is asked for each question, with all of it in JSON; `passed` when it answers nothing. */
+  /** Decides the fate of each request from its method and JSON body; undefined means `passed`. */
   fate: (method: string, body: string) => Fate | undefined;
   close(): Promise<void>;
 }
 
-/** A proxy before the node at this address. */
+/** Starts a proxy before the node at this address. */
 export async function rpcProxy(nodeUrl: string): Promise<RpcProxy> {
   const proxy: Pick<RpcProxy, 'fate'> = { fate: () => undefined };
   const server = createServer((request, response) => {
@@ -26,7 +26,7 @@ export async function rpcProxy(nodeUrl: string): Promise<RpcProxy> {
       const fate = proxy.fate(method, body) ?? 'passed';
       if (fate === 'lost') return response.destroy();
       if (typeof fate === 'number') {
-        const error = { code: fate, message: 'as the test says' };
+        const error = { code: fate, message: 'error set by the test' };
         response.setHeader('content-type', 'application/json');
         return response.end(JSON.stringify({ jsonrpc: '2.0', id, error }));
       }

@@ -1,10 +1,10 @@
 import { createSiweMessage, type SiweMessage } from 'viem/siwe';
 import { CHAIN_ID } from './chain.js';
 
-/** `WEB_URL` of tests, unless they set another. */
+/** Default `WEB_URL` of tests. */
 export const WEB_URL = 'http://127.0.0.1:3000';
 
-/** A message as a wallet would sign it for us, with what a test wants otherwise. */
+/** Returns a sign-in message for the platform, with the fields that a test overrides. */
 export function siweMessage(
   said: Pick<SiweMessage, 'address' | 'nonce'> & Partial<SiweMessage>,
 ): string {

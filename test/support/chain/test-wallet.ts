@@ -1,6 +1,6 @@
 import type { Hex } from 'viem';
 
-/** `TestWallet.sol` as solc 0.8.37 makes it: optimized, for `paris`, without metadata. */
+/** Bytecode of `TestWallet.sol` by solc 0.8.37: optimized, for `paris`, without metadata. */
 const CODE = [
   '60a0604052348015600f57600080fd5b50604051610302380380610302833981016040819052602c91603c56',
   '5b6001600160a01b0316608052606a565b600060208284031215604d57600080fd5b81516001600160a01b03',
@@ -22,5 +22,5 @@ const CODE = [
   '5b634e487b7160e01b600052603260045260246000fd',
 ].join('');
 
-/** What makes the wallet of an owner. */
+/** Returns the code that deploys the wallet of an owner. */
 export const walletCode = (owner: Hex): Hex => `0x${CODE}${owner.slice(2).padStart(64, '0')}`;

@@ -5,7 +5,10 @@ const { isDone, send } = proxyActivities<ReminderActivities>({
   startToCloseTimeout: '10 seconds',
 });
 
-/** The version that takes them over. Runs that have passed the place go on as they began. */
+/**
+ * Sends a reminder unless it is done: the version after the change. Runs that passed the patch before the
+ * change continue without it.
+ */
 export async function remind(person: string): Promise<void> {
   await sleep('1 hour');
   if (patched('ask-first') && (await isDone(person))) return;

@@ -3,7 +3,7 @@ import type { ReminderActivities } from './activities.js';
 
 const { send } = proxyActivities<ReminderActivities>({ startToCloseTimeout: '10 seconds' });
 
-/** The version with which runs are in progress. */
+/** Sends a reminder: the version before the change. */
 export async function remind(person: string): Promise<void> {
   await sleep('1 hour');
   await send(person);

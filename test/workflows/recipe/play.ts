@@ -14,7 +14,7 @@ import type { remind } from './after.js';
 
 export type Version = 'before' | 'after';
 
-/** The workflow in one version, as a worker of that release has it. */
+/** Bundles one version of the workflow, as its release does. */
 export function bundleVersion(version: Version): Promise<WorkflowBundleWithSourceMap> {
   return bundleWorkflowCode({
     workflowsPath: path.join(projectRoot, 'test/workflows/recipe', `${version}.ts`),
@@ -22,7 +22,7 @@ export function bundleVersion(version: Version): Promise<WorkflowBundleWithSourc
   });
 }
 
-/** Runs the workflow in one version to its end, on a server that skips time. */
+/** Runs one version of the workflow to its end on a time-skipping server. */
 export async function play(
   environment: TestWorkflowEnvironment,
   version: Version,

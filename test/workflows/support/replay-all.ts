@@ -9,9 +9,9 @@ export interface Run {
 }
 
 /**
- * Replays these runs, their children's, and those that they continued as.
+ * Replays these runs, their child runs and the runs that they continued as.
  *
- * @throws when one of them takes another way than its history.
+ * @throws when a run deviates from its history.
  */
 export async function replayAll(
   client: Client,
@@ -30,7 +30,7 @@ async function* histories(client: Client, runs: readonly Run[]) {
   const waiting = [...runs];
   for (let run = waiting.pop(); run; run = waiting.pop()) {
     const { workflowId } = run;
-    // A server that skips time may have stopped for good, and would hold the test until its end.
+    // A time-skipping server may hang forever and would block the test until its timeout.
     const history = await client.withDeadline(Date.now() + HISTORY_TIMEOUT_MS, () =>
       client.workflow.getHandle(workflowId, run.runId).fetchHistory(),
     );

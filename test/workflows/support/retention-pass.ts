@@ -5,7 +5,7 @@ import type { RetentionActivities } from '../../../activities/retention.js';
 import type { RowsRemoved, enforceRetention } from '../../../workflows/enforce-retention.js';
 import { runAlone } from './run-alone.js';
 
-/** One pass over what is kept for a time only, with a worker of its own that does this. */
+/** Runs one retention pass with a worker of its own. */
 export async function retentionPass(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,

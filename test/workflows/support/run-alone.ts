@@ -3,24 +3,24 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import { IN_THIS_THREAD } from './in-this-thread.js';
 
-/** One workflow, and what it asks for. */
+/** One workflow with its activities. */
 export interface Alone {
-  /** Of the workflow, and of the task queue that it has to itself. */
+  /** Id of the workflow and of its own task queue. */
   readonly workflowId: string;
   readonly activities?: object;
-  /** What it asks for on another task queue. */
+  /** Activities that the workflow requests on another task queue. */
   readonly elsewhere?: { readonly taskQueue: string; readonly activities: object };
 }
 
-/** Where and as what a workflow is started that is run alone. */
+/** Start parameters of a workflow that runs alone. */
 interface Started {
   readonly workflowId: string;
   readonly taskQueue: string;
 }
 
 /**
- * Workers for one workflow alone, for as long as something is done with it. They keep nothing of it in
- * memory, so each step of it is also a replay.
+ * Runs workers for a single workflow until the callback ends. They cache no workflow, so that each step
+ * is also a replay.
  */
 export async function runAlone<Result>(
   environment: TestWorkflowEnvironment,

@@ -6,7 +6,7 @@ import type { applySecurityEvent } from '../../../workflows/apply-security-event
 import { applySecurityEventId } from '../../../workflows/ids.js';
 import { runAlone } from './run-alone.js';
 
-/** What one token told is applied, with a worker of its own that does this. */
+/** Applies one security event token with a worker of its own. */
 export async function securityEventPass(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,

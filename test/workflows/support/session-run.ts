@@ -11,11 +11,11 @@ import { PAYMENTS_TASK_QUEUE, settlePaymentSessionId } from '../../../workflows/
 import type { settlePaymentSession } from '../../../workflows/settle-payment-session.js';
 import { runAlone } from './run-alone.js';
 
-/** What the run of a session asks for where keys are opened. */
+/** Activities that the run of a session requests from the key-holding workers. */
 export type SessionPaymentActivities = SessionHoldActivities &
   Pick<PaymentActivities, 'awaitPayment'>;
 
-/** The run of one payment session, with workers of its own. */
+/** Runs one payment session with workers of its own. */
 export async function sessionRun(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,

@@ -1,7 +1,7 @@
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/common';
 
-// Stands in for workflows/retries.ts: a step that runs keeps skipped time from passing, so that its
-// timeouts have to be waited for. What waits for Docker's answer, and how often, is the same.
+// Stands in for workflows/retries.ts: a running step stops skipped time, so its timeouts pass in real
+// time. Steps that wait for Docker keep their timeouts and attempts.
 
 export { ASKED_FOR, mail } from '../../../workflows/retries.js';
 

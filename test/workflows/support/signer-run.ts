@@ -7,7 +7,7 @@ import type { chainSigner } from '../../../workflows/chain-signer.js';
 import { chainSignerId, PAYMENTS_TASK_QUEUE } from '../../../workflows/ids.js';
 import { runAlone } from './run-alone.js';
 
-/** The run of one signer, with workers of its own; begun as it is woken. */
+/** Runs one signer with workers of its own, started by its wake-up signal. */
 export async function signerRun(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,

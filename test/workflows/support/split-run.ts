@@ -8,10 +8,10 @@ import { payRoyaltySplitId, PAYMENTS_TASK_QUEUE } from '../../../workflows/ids.j
 import type { payRoyaltySplit } from '../../../workflows/pay-royalty-split.js';
 import { runAlone } from './run-alone.js';
 
-/** What the run of a split asks for, of the platform and of who makes payments. */
+/** Activities that the run of a split requests from the platform and the payment workers. */
 export type SplitRunActivities = SplitActivities & Pick<PaymentActivities, 'awaitPayment'>;
 
-/** The run of one split, with workers of its own. */
+/** Runs one split with workers of its own. */
 export async function splitRun(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,

@@ -5,7 +5,7 @@ import type { HousekeepingActivities } from '../../../activities/housekeeping.js
 import type { UsageRolledUp, rollUpUsage } from '../../../workflows/roll-up-usage.js';
 import { runAlone } from './run-alone.js';
 
-/** One pass over usage, with a worker of its own that does this. */
+/** Runs one usage pass with a worker of its own. */
 export async function usagePass(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,

@@ -2,7 +2,7 @@ import type { WatchdogMemory } from '../../../src/types/watchdog.js';
 import type { FakeAgent } from './fake-agent.js';
 import { RUNNING, type Supervised, type WorkflowLab } from './workflow-lab.js';
 
-/** A supervisor that watches an agent, one that runs unless said. */
+/** Starts a supervisor that watches an agent, which runs by default. */
 export async function watched(
   lab: WorkflowLab,
   agent: FakeAgent,
@@ -13,7 +13,7 @@ export async function watched(
   return supervisor;
 }
 
-/** The container ends, and lives again once it is started. */
+/** Ends the agent's container, which becomes healthy again at its next start. */
 export async function dies(agent: FakeAgent, supervisor: Supervised): Promise<void> {
   agent.health = 'stopped';
   agent.on('startContainer', () => {

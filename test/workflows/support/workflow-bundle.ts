@@ -8,18 +8,18 @@ import {
 } from '@temporalio/worker';
 import { projectRoot } from '../../../dev/root.js';
 
-/** The files in place of which a bundle has others, both from the project's folder. */
+/** Files that a bundle replaces, mapped to their replacements; both relative to the project. */
 export type Replacements = Readonly<Record<string, string>>;
 
 const CACHE = path.join(projectRoot, 'node_modules', '.cache', 'workflow-bundles');
-/** What a bundle is made of: names and values of `src` and `activities`, though few of them. */
+/** Folders that a bundle is built from; `src` and `activities` contribute only a few names and values. */
 const SOURCES = ['workflows', 'activities', 'src', 'test/workflows/support'];
 
 const made = new Map<string, Promise<WorkflowBundleWithSourceMap>>();
 
 /**
- * The workflows as they are in the source right now. Bundling takes seconds of all cores, and every
- * test file is a process: the bundle is kept for all of them, and for as long as no source changes.
+ * Returns the workflow bundle of the current sources. Bundling takes seconds of all cores, and every test
+ * file is a process of its own: the bundle is cached for all of them until a source changes.
  */
 export function workflowBundle(replaced: Replacements = {}): Promise<WorkflowBundleWithSourceMap> {
   const key = JSON.stringify(replaced);
@@ -36,7 +36,7 @@ async function keptBundle(
   const current = `${name}-${await digest()}.js`;
   const file = path.join(CACHE, current);
   try {
-    return { code: await readFile(file, 'utf8'), sourceMap: '' }; // the map is in the code
+    return { code: await readFile(file, 'utf8'), sourceMap: '' }; // the map is inside the code
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
@@ -46,13 +46,13 @@ async function keptBundle(
     const isOld = other.startsWith(name) && !other.startsWith(current);
     if (isOld) await rm(path.join(CACHE, other), { force: true });
   }
-  const fresh = `${file}.${randomUUID()}`; // whole at once: others may look for it just now
+  const fresh = `${file}.${randomUUID()}`; // written atomically: other processes may read the file at any moment
   await writeFile(fresh, bundle.code);
   await rename(fresh, file);
   return bundle;
 }
 
-/** Changes with every source, and with the SDK. */
+/** Returns a hash that changes with every source and with the SDK. */
 async function digest(): Promise<string> {
   const hash = createHash('sha256').update(
     await readFile(path.join(projectRoot, 'package-lock.json')),
@@ -76,7 +76,7 @@ function bundleNow(replaced: Replacements): Promise<WorkflowBundleWithSourceMap>
     logger: new DefaultLogger('ERROR'),
     webpackConfigHook: (config) => ({
       ...config,
-      // Each worker reads the map anew: half of it would be texts that the traces of tests do not show.
+      // Each worker parses the map; source texts, half of its size, do not appear in test traces.
       devtool: 'inline-nosources-source-map',
       resolve: { ...config.resolve, alias: { ...config.resolve?.alias, ...alias } },
     }),

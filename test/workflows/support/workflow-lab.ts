@@ -47,7 +47,7 @@ let installed: Runtime | undefined;
 
 export { SETTINGS };
 
-/** What the watchdog remembers of an agent with which nothing has happened. */
+/** The watchdog's memory of an agent without incidents. */
 export const RUNNING: WatchdogMemory = {
   version: 1,
   state: 'running',
@@ -58,30 +58,30 @@ export const RUNNING: WatchdogMemory = {
 };
 
 interface LabOptions {
-  /** A bundle in which activities time out within a second instead of minutes. */
+  /** True for a bundle whose activities time out within a second instead of minutes. */
   readonly shortTimeouts?: boolean;
   /**
-   * Workers keep no running workflow in memory, so that another one can go on at once: this server
-   * leaves what the ended one has kept to it.
+   * True for workers that cache no workflow, so that another worker can resume at once: this server waits
+   * for an ended worker's cached workflows.
    */
   readonly resumable?: boolean;
-  /** On the way of what workflows and activities say to each other. */
+  /** A codec for the payloads between workflows and activities. */
   readonly codec?: PayloadCodec;
-  /** What is written down, and where, instead of in the fakes. */
+  /** Record activities in place of the fakes. */
   readonly records?: RecordActivities & ReleaseRecordActivities;
-  /** `false` for one whose first workers the test starts. */
+  /** `false` if the test starts the first workers itself. */
   readonly workers?: false;
   /**
-   * The server; one that skips time when there is none. That one refuses the workflow task that cancels
-   * an activity whose end it has just heard of, and its workflow then stands still.
+   * The server; a time-skipping server by default. The time-skipping server rejects a workflow task that
+   * cancels an activity which has just ended, and the workflow then hangs.
    */
   readonly environment?: () => Promise<TestWorkflowEnvironment>;
 }
 
-// What has no stand-in would be undefined in a workflow.
+// A retry policy without a stand-in would be undefined in a workflow.
 shortRetries satisfies Record<keyof typeof retries, object>;
 
-/** The workflows as they are in the source right now. */
+/** Bundles the current workflow sources. */
 export function bundleWorkflows({
   shortTimeouts = false,
 }: LabOptions = {}): Promise<WorkflowBundleWithSourceMap> {
@@ -89,21 +89,21 @@ export function bundleWorkflows({
   return workflowBundle(shortTimeouts ? short : {});
 }
 
-/** How a supervisor begins. */
+/** Initial state of a supervisor. */
 type Beginning = Partial<supervision.SuperviseAgentInput> & {
-  /** The operation that provisions its agent; it is told with the start. */
+  /** The operation that provisions the agent, sent together with the start. */
   readonly provision?: string;
 };
 
-/** Temporal with workers that run our workflows, on agents that are fakes. */
+/** Temporal with workers that run the product's workflows on fake agents. */
 export class WorkflowLab {
   readonly #agents = new Map<string, FakeAgent>();
   #workers: Worker[] = [];
   #running: Promise<unknown> = Promise.resolve();
   readonly #supervised: Supervised[] = [];
-  /** Every workflow that was started here. */
+  /** All workflows started by this lab. */
   readonly #started: Run[] = [];
-  /** The watchdog's, for all agents. */
+  /** Watchdog settings for all agents. */
   settings = SETTINGS;
 
   readonly #bundle: WorkflowBundleWithSourceMap;
@@ -120,7 +120,7 @@ export class WorkflowLab {
 
   static async open(options: LabOptions = {}): Promise<WorkflowLab> {
     installed ??= Runtime.install({
-      logger: new DefaultLogger('ERROR', () => undefined), // failures are what is tested
+      logger: new DefaultLogger('ERROR', () => undefined), // the tests expect failures
       telemetryOptions: { logging: { filter: 'OFF', forward: {} } },
     });
     const bundle = await bundleWorkflows(options);
@@ -152,14 +152,14 @@ export class WorkflowLab {
     return handle;
   }
 
-  /** Starts the agent's supervisor; that of an agent that runs, unless told otherwise. */
+  /** Starts the agent's supervisor; the agent runs by default. */
   async supervise(agent: FakeAgent, { provision, ...input }: Beginning = {}): Promise<Supervised> {
     const { workflow } = this.environment.client;
     const workflowId = superviseAgentId(agent.ref.agentId);
     const { desired: state = 'running' } = input;
     const watchdog = input.provisioned === false ? undefined : { ...RUNNING, state };
     const begins = { desired: 'running', provisioned: true, watchdog, ...input } as const;
-    // As the supervisor has written it down before.
+    // As an earlier supervisor would have recorded it.
     agent.desired = begins.desired;
     agent.provisioned = begins.provisioned;
     agent.memory ??= begins.watchdog;
@@ -190,7 +190,7 @@ export class WorkflowLab {
     return supervised;
   }
 
-  /** Starts the agent's supervisor as of a moment when it was to run; with a signal that came late. */
+  /** Starts a supervisor for an agent that should already have one; optionally with a late signal. */
   async superviseAnew(agent: FakeAgent, late?: 'dockerReturned'): Promise<Supervised> {
     const { workflow } = this.environment.client;
     const workflowId = superviseAgentId(agent.ref.agentId);
@@ -208,23 +208,23 @@ export class WorkflowLab {
     return supervised;
   }
 
-  /** Tells that an agent is to be provisioned, as the API does and the worker that takes it up. */
+  /** Requests the provisioning of an agent, as the API and its worker do. */
   async provisionAgain({ ref }: FakeAgent, operationId: string): Promise<void> {
     const supervisors = new Supervisors(this.environment.client, undefined);
     const agent = { ...ref, name: 'agent', desired: 'running', provisioned: false } as const;
     await supervisors.provision(agent, operationId);
   }
 
-  /** Ends the supervisors of a test, so that they take no part in the next one's time. */
+  /** Ends the supervisors of a test, so that they do not affect the time of the next test. */
   async endSupervisors(): Promise<void> {
     for (const { handle } of this.#supervised.splice(0)) {
       await handle.terminate().catch((error: unknown) => {
-        if (!(error instanceof WorkflowNotFoundError)) throw error; // it has ended by itself
+        if (!(error instanceof WorkflowNotFoundError)) throw error; // it has already ended
       });
     }
   }
 
-  /** Lets this much time pass for the workflows, and next to none for the test. */
+  /** Skips this much workflow time, in almost no real time. */
   async pass(time: string): Promise<void> {
     await this.environment.sleep(time as '2 minutes');
   }
@@ -272,7 +272,7 @@ export class WorkflowLab {
     this.#workers = [];
   }
 
-  /** Ends it all. Every history of a test is then followed once more, as after the end of a worker. */
+  /** Ends all workers and replays every history of the test, as after the end of a worker. */
   async close(): Promise<void> {
     try {
       await this.stopWorkers();
@@ -288,19 +288,19 @@ export class WorkflowLab {
 
   #agentOf({ agentId }: AgentRef): FakeAgent {
     const agent = this.#agents.get(agentId);
-    if (!agent) throw new Error(`No test has made agent ${agentId}`);
+    if (!agent) throw new Error(`No test has created agent ${agentId}`);
     return agent;
   }
 }
 
-/** What a test does to a supervisor. */
+/** A supervisor as tests use it. */
 export class Supervised {
   constructor(
     readonly handle: WorkflowHandle<typeof superviseAgent>,
     readonly firstRunId: string,
   ) {}
 
-  /** Asks for an operation; returns the id of the one that is carried out. */
+  /** Requests an operation and returns the id of the operation that runs. */
   async request(kind: RequestedKind, operationId: string, updateId = operationId): Promise<string> {
     try {
       const answer = await this.handle.executeUpdate(supervision.operationUpdate(kind), {
@@ -338,23 +338,24 @@ export class Supervised {
     return historyLength;
   }
 
-  /** The run that is under way; another one once it was continued as new. */
+  /** Returns the id of the current run, which changes when it continues as new. */
   async runId(): Promise<string> {
     const { runId } = await this.handle.describe();
     return runId;
   }
 
-  /** Waits in real time until operators see this phase. */
+  /** Waits in real time until the search attribute shows this phase. */
   async inPhase(phase: string): Promise<void> {
     const shown = async () => (await this.handle.describe()).typedSearchAttributes.get(AGENT_PHASE);
     const reached = await poll(async () => (await shown()) === phase || undefined, {
       timeoutMs: 150_000,
       everyMs: 20,
     });
-    if (!reached) throw new Error(`Phase ${phase} is not reached, but ${await shown()}`);
+    if (!reached)
+      throw new Error(`Phase ${phase} was not reached; the current phase is ${await shown()}`);
   }
 
-  /** Waits until the supervisor ends, and skips the time until then. */
+  /** Waits until the supervisor ends, skipping the time until then. */
   async ended(): Promise<void> {
     await this.handle.result();
   }
@@ -362,13 +363,13 @@ export class Supervised {
 
 export const provisioningOf = (id: string): Beginning => ({ provisioned: false, provision: id });
 
-/** A server that skips the time in which nothing happens. */
+/** Starts a server that skips idle time. */
 export async function timeSkipping(): Promise<TestWorkflowEnvironment> {
   const server = await findTemporalTestServer(readSettings(process.env));
   const environment = await TestWorkflowEnvironment.createTimeSkipping({
     server: { executable: { type: 'existing-path', path: server } },
   });
-  // It cannot list what it has, which is what the worker would ask it first.
+  // This server cannot list search attributes, which the worker would request first.
   await environment.connection.operatorService.addSearchAttributes({
     namespace: environment.namespace ?? 'default',
     searchAttributes: Object.fromEntries(

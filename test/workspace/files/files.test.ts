@@ -24,8 +24,8 @@ afterEach(() => at.close());
 
 const MB = 1_048_576;
 
-describe('reading', () => {
-  test('tells text as it is, with bytes and time', async () => {
+describe('reading a file', () => {
+  test('returns text unchanged, with its size in bytes and its time', async () => {
     await at.put('notes/ünïcödé.md', 'größe\r\n');
     const { modified, ...read } = await at.workspace.read('notes/ünïcödé.md');
     expect(read).toEqual({ path: 'notes/ünïcödé.md', content: 'größe\r\n', size: 9 });
@@ -38,30 +38,30 @@ describe('reading', () => {
     ['bytes that are not UTF-8', Buffer.from([0xff, 0xd8, 0xff])],
     ['text with a NUL', Buffer.from('a\0b')],
     ['UTF-16', Buffer.from('\ufefftext', 'utf16le')],
-  ])('tells %s in base64', async (_, bytes) => {
+  ])('returns %s in base64', async (_, bytes) => {
     await at.put('picture', bytes);
     expect(await at.workspace.read('picture')).toMatchObject({
       ...{ content: bytes.toString('base64'), encoding: 'base64', size: bytes.length },
     });
   });
 
-  test('a byte order mark is content', async () => {
+  test('keeps a byte order mark as content', async () => {
     await at.put('bom', '\ufefftext');
     expect((await at.workspace.read('bom')).content).toBe('\ufefftext');
   });
 
-  test('takes a megabyte, and not a byte more', async () => {
+  test('reads a file of 1 MB and refuses a larger one', async () => {
     await at.put('most', Buffer.alloc(MB, 'a'));
     expect((await at.workspace.read('most')).size).toBe(MB);
     await at.put('more', Buffer.alloc(MB + 1, 'a'));
     await expect(at.workspace.read('more')).rejects.toMatchObject({ status: 400 });
   });
 
-  test('what grows while it is read is cut at a megabyte', async () => {
+  test('cuts a file at 1 MB that grows while it is read', async () => {
     const file = path.join(at.path, 'grows');
     await writeFile(file, 'a');
     const handle = await open(file);
-    const handles = Object.getPrototypeOf(handle) as Pick<FileHandle, 'stat'>; // of all of them
+    const handles = Object.getPrototypeOf(handle) as Pick<FileHandle, 'stat'>; // the prototype of all file handles
     await handle.close();
     const { stat: look } = handles;
     vi.spyOn(handles, 'stat').mockImplementationOnce(async function (this: FileHandle) {
@@ -73,7 +73,7 @@ describe('reading', () => {
     expect((await at.workspace.read('grows')).size).toBe(MB);
   });
 
-  test('an empty file is empty, and what is not there is 404', async () => {
+  test('returns an empty file as empty and a missing one as 404', async () => {
     await at.put('empty', '');
     expect(await at.workspace.read('empty')).toMatchObject({ content: '', size: 0 });
     await expect(at.workspace.read('missing')).rejects.toMatchObject({ status: 404 });
@@ -81,7 +81,7 @@ describe('reading', () => {
   });
 });
 
-test('a workspace that could not be opened is tried again by the next request', async () => {
+test('a workspace that could not be opened is opened by the next request', async () => {
   await at.put('a.txt', 'a');
   await rename(at.path, `${at.path}-away`);
   await writeFile(at.path, 'in its way');
@@ -91,8 +91,8 @@ test('a workspace that could not be opened is tried again by the next request', 
   expect((await at.workspace.read('a.txt')).content).toBe('a');
 });
 
-describe('writing', () => {
-  test('makes folders on the way, replaces what is there, and leaves nothing else', async () => {
+describe('writing a file', () => {
+  test('creates missing folders, replaces an existing file and leaves nothing else behind', async () => {
     expect(await at.workspace.write('a/b/c.txt', 'größe')).toEqual({ path: 'a/b/c.txt', size: 7 });
     await at.workspace.write('a/b/c.txt', 'short');
     expect(await readFile(path.join(at.path, 'a/b/c.txt'), 'utf8')).toBe('short');
@@ -100,26 +100,26 @@ describe('writing', () => {
     expect(await readdir(path.join(at.path, 'a/b'))).toEqual(['c.txt']);
   });
 
-  test('a new file is 0644, and one that is there keeps its mode', async () => {
+  test('creates a new file with mode 0644 and keeps the mode of an existing one', async () => {
     await at.workspace.write('new', '');
     const program = path.join(at.path, 'program');
     await writeFile(program, 'old');
-    await chmod(program, 0o777); // more than is left of what is made
+    await chmod(program, 0o777); // more bits than the umask would leave
     await at.workspace.write('program', 'new');
     const modes = [(await stat(path.join(at.path, 'new'))).mode, (await stat(program)).mode];
     expect(modes.map((mode) => mode & 0o7777)).toEqual([0o644, 0o777]);
   });
 
-  test('takes a megabyte, and not a byte more', async () => {
+  test('writes a file of 1 MB and refuses a larger one', async () => {
     expect(await at.workspace.write('most', 'é'.repeat(MB / 2))).toMatchObject({ size: MB });
     const more = at.workspace.write('more', 'é'.repeat(MB / 2 + 1));
     await expect(more).rejects.toMatchObject({ status: 400 });
     await expect(at.workspace.write('half', '\ud800')).rejects.toMatchObject({ status: 400 });
   });
 
-  test('is on the disk before it has its name', async () => {
+  test('flushes a file to disk before giving it its name', async () => {
     const handle = await open(at.path);
-    const handles = Object.getPrototypeOf(handle) as Pick<FileHandle, 'datasync'>; // of all of them
+    const handles = Object.getPrototypeOf(handle) as Pick<FileHandle, 'datasync'>; // the prototype of all file handles
     await handle.close();
     const there: (readonly string[])[] = [];
     vi.spyOn(handles, 'datasync').mockImplementation(async () => {
@@ -130,18 +130,18 @@ describe('writing', () => {
     expect(there).toEqual([['.agent-platform-tmp']]);
   });
 
-  test('many at a time each land whole', async () => {
+  test('keeps each of many concurrent writes complete', async () => {
     const texts = Array.from({ length: 40 }, (_, each) => String(each).repeat(20_000));
     await Promise.all(texts.map((text) => at.workspace.write('one.txt', text)));
     expect(texts).toContain((await at.workspace.read('one.txt')).content);
     expect(await readdir(at.path)).toEqual(['one.txt']);
   });
 
-  test('who is killed in the middle leaves the old file or the new one, and no piece after the next start', async () => {
+  test('a killed write leaves the old file or the new one, and no fragment after the next start', async () => {
     const [a, b] = ['a'.repeat(MB), 'b'.repeat(MB)];
     await at.put('file', a);
     const left = path.join(at.path, '.agent-platform-tmp');
-    // What a process that was killed between its steps has left.
+    // Leftovers of a process that was killed between two steps.
     await mkdir(left);
     await writeFile(path.join(left, '0123456789abcdef01234567'), b.slice(0, 1_000));
     await writeFile(path.join(left, 'of-somebody-else'), 'kept');
@@ -155,7 +155,7 @@ describe('the tree', () => {
   const names = (node: TreeNode | undefined) => node?.children?.map(({ name }) => name);
   const at2 = (node: TreeNode, name: string) => node.children?.find((each) => each.name === name);
 
-  test('has folders first, each kind by name, with paths from the workspace on', async () => {
+  test('the tree lists folders first, sorted by name, with paths relative to the workspace', async () => {
     for (const file of ['b.txt', 'A.txt', 'z/one', 'Y/two', 'é.txt', 'c/d/e/f/g']) {
       await at.put(file, '');
     }
@@ -170,7 +170,7 @@ describe('the tree', () => {
     expect(third).toEqual({ type: 'folder', name: 'e', path: 'c/d/e' });
   });
 
-  test('has four levels at most, and one at least', async () => {
+  test('the tree has at least one level and at most four', async () => {
     await at.put('1/2/3/4/5', '');
     const deepest = JSON.stringify(await at.workspace.tree(100));
     expect(deepest).toContain('"1/2/3/4"');
@@ -180,7 +180,7 @@ describe('the tree', () => {
     }
   });
 
-  test('leaves out folders of what is built and fetched, and no files of these names', async () => {
+  test('the tree omits folders of builds and dependencies, but not files with these names', async () => {
     const excluded = ['node_modules', '.git', '.next', 'dist', 'build', '.cache', '__pycache__'];
     for (const folder of [...excluded, '.agent-platform-tmp']) await at.put(`${folder}/x`, '');
     for (const file of excluded) await at.put(`files/${file}`, '');
@@ -189,7 +189,7 @@ describe('the tree', () => {
     expect(names(at2(tree, 'files'))?.sort()).toEqual([...excluded].sort());
   });
 
-  test('says where it was cut, deepest first', async () => {
+  test('the tree marks its cuts and cuts the deepest level first', async () => {
     await at.put('top.txt', '');
     await mkdir(path.join(at.path, 'many'));
     const all = Array.from({ length: 10_050 }, (_, each) => each);
@@ -205,10 +205,10 @@ describe('the tree', () => {
   });
 
   test(
-    'is cut where names make an answer of many megabytes of it',
+    'the tree is cut if long names would make an answer of many megabytes',
     { tags: 'attack' },
     async () => {
-      // A letter that JSON spells with six.
+      // A character that JSON escapes with six bytes.
       const long = '\u0001'.repeat(250);
       await mkdir(path.join(at.path, long));
       const all = Array.from({ length: 1_200 }, (_, each) => `${long}/${long}${each}`);
@@ -221,13 +221,13 @@ describe('the tree', () => {
     },
   );
 
-  test('ends when nobody waits for it', async () => {
+  test('the tree stops when its request is aborted', async () => {
     await at.put('a/b', '');
     await expect(at.workspace.tree(3, AbortSignal.abort())).rejects.toThrow();
   });
 });
 
-test('what is written for somebody who has given up changes nothing, and leaves nothing', async () => {
+test('an aborted write changes nothing and leaves nothing behind', async () => {
   await at.put('a.txt', 'newer');
   await expect(at.workspace.write('a.txt', 'older', AbortSignal.abort())).rejects.toThrow();
   expect((await at.workspace.read('a.txt')).content).toBe('newer');
