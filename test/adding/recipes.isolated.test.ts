@@ -9,7 +9,7 @@ import type * as scheduledPass from './support/scheduled-pass.js';
 
 /** The scheduled job's function, which the recipe leaves to the reader. */
 const PRUNE_MESSAGES = `
-import type { Database } from '../database/database.js';
+import type { Database } from '../../platform/database/database.js';
 
 /** @returns how many messages were removed. */
 export async function pruneMessages(database: Database): Promise<number> {

@@ -78,7 +78,7 @@ test('npm start reports resources of a deleted data folder, and clean removes th
     expect(refused.output).toMatch(/ {2}network agent-.*\n {2}volume agent-/);
     expect(refused).toMatchObject({
       code: 1,
-      output: expect.stringContaining('Nothing was removed'),
+      output: expect.stringContaining('No object was removed'),
     });
   }
   expect(await thingsOf(gone)).toEqual(['network', 'volume']);

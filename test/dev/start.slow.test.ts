@@ -51,7 +51,7 @@ describe('npm start', () => {
     await first.printed(RUNNING);
     expect(first.output).toContain(`http://127.0.0.1:${place.webPort}`);
     expect(first.output).toContain('export INTERNAL_API_KEY=');
-    expect(first.output).toContain('first admin   who registers first');
+    expect(first.output).toContain('first admin   the first person to register');
     const running = await place.processes();
     expect(running.map(({ name }) => name).sort()).toEqual([
       'agents-ai',
@@ -81,7 +81,7 @@ describe('npm start', () => {
     const bought = await goOnMoneyTour();
     expect(bought).toMatch(/^1000 bought, 0\.000000 pathUSD left$/m);
     expect(bought).toContain('"code": "SESSION_EXHAUSTED"');
-    expect(bought).toMatch(/^transaction 0x[\da-f]{64} has settled it$/m);
+    expect(bought).toMatch(/^transaction 0x[\da-f]{64} settled the session$/m);
     const { keys, rows } = await stored();
     expect(secretsOfMoneyIn([...rows, ...(await textsOfRuns())], keys)).toEqual([]);
 
@@ -255,7 +255,7 @@ describe('npm start', () => {
       for (const [record, name] of Object.entries(victims)) {
         const victim = (await shared.processes()).find((each) => each.name === record);
         process.kill(victim?.pid ?? 0, 'SIGKILL');
-        await launcher.printed(`${name} is back.`);
+        await launcher.printed(`${name} runs again.`);
       }
     });
   });

@@ -68,7 +68,7 @@ test.runIf(possible)(
 
     const { on: canKeepApart } = await chooseUserNamespaces(path.join(place.dataDir, 'docker'));
     const first = await start();
-    expect(first.output).toContain('Starting a Docker engine of our own');
+    expect(first.output).toContain('Starting a Docker engine: this is root on Linux');
     expect(first.output).toContain(`export DOCKER_HOST=${host}\n`);
     await docker.getImage(await ensureTestImage(docker)).tag(IMAGE);
     const { id } = await call('POST', '/api/agents', '{"name":"survivor"}');

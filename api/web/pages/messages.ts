@@ -40,7 +40,7 @@ const DONE = {
   'sessions-ended': 'All other sessions have ended.',
   deleting: 'Your account is being deleted, and you are signed out.',
   linked: 'It is linked to your account now, and signs you in.',
-  unlinked: 'Unlinked. Sessions that it opened stay active until you end them.',
+  unlinked: 'Unlinked: the sessions that it opened have ended.',
   'key-deleted': 'The key is deleted.',
 } as const;
 

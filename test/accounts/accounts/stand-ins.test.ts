@@ -73,7 +73,7 @@ test('an unreachable platform fails with a message that names its address', asyn
 test('a second start beside a running platform keeps the stored addresses', async () => {
   const unlock = await lockDataDir(place.dataDir, 'http://127.0.0.1:3000');
   const before = readKept(place.dataDir);
-  await expect(startStandIns(place, ANY_PORTS)).rejects.toThrow('It is already running here');
+  await expect(startStandIns(place, ANY_PORTS)).rejects.toThrow('The platform already runs here');
   expect(readKept(place.dataDir)).toEqual(before);
   unlock();
 });

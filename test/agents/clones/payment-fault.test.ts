@@ -57,6 +57,6 @@ test('a payment that a reorganisation mined again and reverted is not a payment'
   expect(await look({ ...paid, succeeded: false, logs: [] })).toBe('over');
   expect(asked).toEqual([
     ['paid', 'clone', 1_000_000n],
-    ['fail', 'clone', expect.stringContaining('taken its payment back')],
+    ['fail', 'clone', expect.stringContaining('reorganisation removed the payment')],
   ]);
 });

@@ -259,8 +259,8 @@ describe.skipIf(!hasBrowser)('web pages in a browser', () => {
     await sayWho(page, `${randomUUID()}@elsewhere.example`);
     await page.getByText('It is linked to your account now').waitFor();
     await linked.getByRole('button', { name: /^Unlink/ }).click();
-    await page.getByText('It is linked no more').waitFor();
-    await linked.getByText('Nothing is linked').waitFor();
+    await page.getByText('Unlinked: the sessions').waitFor();
+    await linked.getByText('No linked accounts yet').waitFor();
   });
 
   test('a sensitive action requires a recent sign-in and leads to the sign-in page', async () => {
