@@ -76,7 +76,7 @@ export const isOfRepair = (): boolean => Context.current().info.workflowType ===
 export const dockerActivity = <T>(work: () => Promise<T>): Promise<T> =>
   asApplicationFailure(() => heartbeating(work));
 
-/** Does work for an agent in a slot of its owner; steps of operations go first. */
+/** Runs work for an agent in a slot of its owner; steps of operations go first. */
 export function runForOwner<T>(
   limiter: FairLimiter,
   { userId: owner }: AgentRef,

@@ -7,7 +7,7 @@ const INTERVAL_MS = 5_000;
 
 const KINDS: readonly (keyof HostLimiters)[] = ['calls', 'starts', 'pulls', 'copies', 'heartbeats'];
 
-/** Tells Prometheus how much of a host's work goes on and waits, by kind, until the signal aborts. */
+/** Reports a host's running and waiting work to Prometheus, by kind, until the signal aborts. */
 export async function reportLimiters(
   limiters: HostLimiters,
   meter: MetricMeter,

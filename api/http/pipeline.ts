@@ -56,7 +56,7 @@ export interface PipelineOptions {
   readonly log: Logger;
 }
 
-/** Has a Koa application serve endpoints: the way of every request, from top to bottom. */
+/** Mounts the middlewares of every request on a Koa application, in their order. */
 export function usePipeline(app: Koa, options: PipelineOptions): void {
   const { limiter, limits, log } = options;
   app.use(arrival(options.addressOf));
@@ -71,7 +71,7 @@ export function usePipeline(app: Koa, options: PipelineOptions): void {
   app.use(noEndpoint());
 }
 
-/** Leads each request through the middlewares of its endpoint. */
+/** Routes each request to the middlewares of its endpoint. */
 function routes(options: PipelineOptions) {
   // Strict and case-sensitive, so that no second spelling of a path escapes its limits.
   const router = new Router<PresentedState>({ strict: true, sensitive: true });

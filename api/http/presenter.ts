@@ -25,7 +25,7 @@ export function jsonAnswer(status: number, body: unknown, headers?: ReplyHeaders
   return { status, headers, contentType: JSON_TYPE, body: JSON.stringify(body) };
 }
 
-/** @param form the endpoint's, where it has its own. */
+/** Returns the answer for an error, in the endpoint's own form if it has one. */
 export function errorJson(form: ErrorForm | undefined, error: ErrorAnswer): Answer {
   const body = form?.of(error) ?? error.body;
   return jsonAnswer(error.status, body, retryHeaders(error));

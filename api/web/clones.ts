@@ -4,7 +4,7 @@ import type { WebDependencies } from './dependencies.js';
 import { forwarder } from './forward.js';
 import { LIMITS } from './limits.js';
 
-/** `GET|POST /api/agents/clone` (spec 4.7): the backend checks who owns the parent. */
+/** Returns `GET|POST /api/agents/clone` (spec 4.7); the backend checks the parent's owner. */
 export function cloneEndpoints(dependencies: WebDependencies) {
   const limit = LIMITS.agents;
   const forward = forwarder(dependencies.backend, { limit, storesResponse: true });

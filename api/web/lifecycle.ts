@@ -6,7 +6,7 @@ import type { WebDependencies } from './dependencies.js';
 import { forwarder } from './forward.js';
 import { LIMITS } from './limits.js';
 
-/** The backend's endpoints about one agent, for its owner (decision 2). */
+/** Returns the backend's endpoints about one agent, for its owner (decision 2). */
 export function lifecycleEndpoints({ backend }: Pick<WebDependencies, 'backend'>) {
   const limit = LIMITS.agents;
   const forward = forwarder<{ readonly id: string }>(backend, {

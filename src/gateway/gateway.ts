@@ -56,6 +56,8 @@ export class Gateway {
   }
 
   /**
+   * Runs an action and has it paid for.
+   *
    * @param also extra work in the payment's transaction: both commit or neither does.
    * @returns a refusal if the purse has too little.
    * @throws BadRequestError if the action refuses its input; BadGatewayError if the action fails or takes

@@ -82,7 +82,7 @@ export class FairLimiter {
   }
 
   /**
-   * Does the work in a slot.
+   * Runs the work in a slot.
    *
    * @param work may release its slot before it ends.
    * @throws as `acquire` does, and what the work throws.
@@ -152,7 +152,7 @@ export class FairLimiter {
     });
   }
 
-  /** @throws the refusal when no other owner has more waiting than this one would have. */
+  /** Evicts a request of the owner with the most waiting. @throws the refusal if no owner has more waiting */
   #makeRoom(owner: Owner): void {
     if (!this.#queue) return;
     const { max = Infinity, perOwner = Infinity, refusal } = this.#queue;

@@ -9,7 +9,7 @@ const RESERVED = 1 / 4;
 const LITTLE = 1 / 64;
 
 export interface QuotaBounds {
-  /** Of all owners together; unbounded unless given. */
+  /** The bound for all owners together; unbounded unless given. */
   readonly total?: number;
   readonly perOwner: number;
   /** The error text of a refusal. */
@@ -34,14 +34,14 @@ export class QuotaLimiter {
     this.#message = message ?? 'Too many requests at a time, please wait.';
   }
 
-  /** @throws TooManyRequestsError when the owner, or all together, would hold too much. */
+  /** Takes an amount. @throws TooManyRequestsError if the owner, or all together, would hold too much */
   take(owner: string, amount = 1): Release {
     const release = this.tryTake(owner, amount);
     if (release) return release;
     throw new TooManyRequestsError(this.#message, undefined, { retryAfter: RETRY_AFTER_S });
   }
 
-  /** @returns undefined when the owner, or all together, would hold too much. */
+  /** Takes an amount; undefined if the owner, or all together, would hold too much. */
   tryTake(owner: string, amount = 1): Release | undefined {
     const own = (this.#held.get(owner) ?? 0) + amount;
     const sum = this.#sum + amount;

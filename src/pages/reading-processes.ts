@@ -41,6 +41,8 @@ export class ReadingProcesses {
   }
 
   /**
+   * Reads a page in a process of its own.
+   *
    * @param owner owner of the page; capacity is shared fairly between owners.
    * @throws TooComplexError; the signal's reason when it aborts.
    */

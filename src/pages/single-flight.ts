@@ -8,7 +8,7 @@ interface Flight<T> {
 export class SingleFlight<T> {
   readonly #flights = new Map<string, Flight<T>>();
 
-  /** @throws what the work throws; the signal's reason when it aborts. */
+  /** Returns the result of the run for this key, shared by all callers. @throws the signal's reason, or the work's error */
   async run(
     key: string,
     signal: AbortSignal,

@@ -12,7 +12,7 @@ interface DeadlineCaller {
 }
 
 /**
- * Does work in a slot and answers by the deadline. Work that ends later keeps its slot until then.
+ * Runs work in a slot and answers by the deadline. Work that ends later keeps its slot until then.
  *
  * @param work ends early when its signal aborts.
  * @throws UnavailableError without a slot by the deadline, ServiceError (500) without an end; the signal's reason

@@ -125,7 +125,7 @@ class Host {
     return new Host(server, port, await freePort());
   }
 
-  /** One attempt at a step, as the worker makes it. */
+  /** Runs one attempt at a step as the worker does. */
   run(step: keyof Host['activities'], agent: AgentRef, isAsked = false): Promise<unknown> {
     const priority = { priorityKey: isAsked ? 2 : 3 };
     const environment = new MockActivityEnvironment({ priority }, { logger: QUIET });
@@ -216,7 +216,7 @@ test.each(['startContainer', 'startExisting'] as const)(
   },
 );
 
-test('what somebody has asked for goes before what the platform does by itself', async () => {
+test('runs requested operations before work of the platform', async () => {
   for (let index = 0; index < 4; index++) {
     void host.run('startContainer', agentOf(`first-${index}`, `hanging-${index}`));
   }

@@ -84,6 +84,8 @@ export class Place {
   }
 
   /**
+   * Starts a launcher.
+   *
    * @param prefix a command prefix that runs the launcher, for example in another network.
    * @param clone the folder of the clone whose `npm start` runs.
    */

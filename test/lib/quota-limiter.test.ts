@@ -12,7 +12,7 @@ import { QuotaLimiter } from '../../src/lib/quota-limiter.js';
 
 const never = () => new AbortController().signal;
 
-test('what one owner has under way is bounded, and so is all together', () => {
+test('bounds the amount of one owner and of all together', () => {
   const quota = new QuotaLimiter({ total: 3, perOwner: 2, message: 'enough' });
   const first = quota.take('one');
   quota.take('one');
@@ -27,20 +27,16 @@ test('what one owner has under way is bounded, and so is all together', () => {
   expect(() => quota.take('one')).toThrow(TooManyRequestsError);
 });
 
-test(
-  'those who have as much as they may, together, keep nobody out who has little',
-  { tags: 'attack' },
-  () => {
-    const quota = new QuotaLimiter({ total: 256, perOwner: 64 });
-    for (let greedy = 0; greedy < 50; greedy++) {
-      while (quota.tryTake(`greedy ${greedy}`));
-    }
-    expect(quota.tryTake('other')).toBeDefined();
-    expect(quota.tryTake('other')).toBeUndefined();
-  },
-);
+test('keeps a reserve for owners that hold little', { tags: 'attack' }, () => {
+  const quota = new QuotaLimiter({ total: 256, perOwner: 64 });
+  for (let greedy = 0; greedy < 50; greedy++) {
+    while (quota.tryTake(`greedy ${greedy}`));
+  }
+  expect(quota.tryTake('other')).toBeDefined();
+  expect(quota.tryTake('other')).toBeUndefined();
+});
 
-test('what is taken may be more than one, and is given back as a whole', () => {
+test('takes amounts above one and gives them back whole', () => {
   const quota = new QuotaLimiter({ perOwner: 10 });
   const release = quota.take('one', 8);
   expect(quota.tryTake('one', 3)).toBeUndefined();
@@ -50,12 +46,12 @@ test('what is taken may be more than one, and is given back as a whole', () => {
   expect(quota.tryTake('one', 10)).toBeDefined();
 });
 
-describe('who has as much under way as one may', { tags: 'attack' }, () => {
+describe('a client at its quota', { tags: 'attack' }, () => {
   test.each([
     ['AI calls', AI_CALLS_AT_ONCE],
-    ['operations that are waited for', WAITS_AT_ONCE],
+    ['awaited operations', WAITS_AT_ONCE],
     ['files', FILES_AT_ONCE],
-  ])('of %s, by however many accounts, keeps nobody else from them', async (_what, limit) => {
+  ])('does not block others: %s', async (_what, limit) => {
     const inFlight = new RequestsInFlight();
     // As much of one as a call needs whose client has gone.
     const response = { destroyed: true } as ServerResponse;
@@ -77,7 +73,7 @@ describe('who has as much under way as one may', { tags: 'attack' }, () => {
     expect(begun).toBe(byThem + 1);
   });
 
-  test("of log streams keeps nobody else from following an agent's log", () => {
+  test('does not block others: log streams', () => {
     const live = new LiveLogs();
     const host = {
       async *logs() {
@@ -95,7 +91,7 @@ describe('who has as much under way as one may', { tags: 'attack' }, () => {
     follow('one');
   });
 
-  test('of questions keeps nobody else from asking an agent', async () => {
+  test('does not block others: chat messages', async () => {
     // As much of them as a question needs.
     const agentOf = (userId: string) => ({
       id: 'a',

@@ -195,9 +195,9 @@ describe('main content', () => {
       byline: 'Ada, Bob',
       language: 'en',
     });
-    const own = '<title>Its own</title><meta name=description content="What it is.">';
+    const own = '<title>Its own</title><meta name=description content="A description.">';
     expect(read('read', own + page)).toMatchObject({
-      ...{ title: 'Its own', description: 'What it is.' },
+      ...{ title: 'Its own', description: 'A description.' },
     });
   });
 

@@ -3,7 +3,7 @@ import { SingleFlight } from '../../src/pages/single-flight.js';
 
 const signal = new AbortController().signal;
 
-test('who comes when all others have left does not wait for what was ended with them', async () => {
+test('starts a new run once all earlier callers have left', async () => {
   const work = new SingleFlight<string>();
   const leaving = new AbortController();
   const ended = work.run('a', leaving.signal, () => new Promise(() => undefined));
@@ -12,7 +12,7 @@ test('who comes when all others have left does not wait for what was ended with 
   await expect(work.run('a', signal, () => Promise.resolve('anew'))).resolves.toBe('anew');
 });
 
-test('what failed for all who waited is begun anew for who comes then', async () => {
+test('starts a new run after a failed run', async () => {
   const work = new SingleFlight<string>();
   const fails = () => Promise.reject(new Error('broken'));
   const both = [work.run('a', signal, fails), work.run('a', signal, fails)];

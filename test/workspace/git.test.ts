@@ -119,18 +119,18 @@ test('sync commits every change, and plain git finds nothing left', async () => 
   await at.put('kept.txt', 'two\n');
   await at.put('sub/new.txt', 'new\n');
   await at.git('rm', '-q', 'gone.txt');
-  const synced = await at.workspace.gitSync('what\n\nwas done');
-  expect(synced).toMatchObject({ committed: true, pushed: false, message: 'what\n\nwas done' });
+  const synced = await at.workspace.gitSync('change\n\nof files');
+  expect(synced).toMatchObject({ committed: true, pushed: false, message: 'change\n\nof files' });
   expect(await at.git('status', '--porcelain')).toBe('');
   expect(await at.git('log', '-1', '--format=%H %an <%ae>%n%B')).toBe(
-    `${synced.hash} Agent Platform <agent-platform@localhost>\nwhat\n\nwas done\n`,
+    `${synced.hash} Agent Platform <agent-platform@localhost>\nchange\n\nof files\n`,
   );
   expect(await at.git('ls-tree', '-r', '--name-only', 'HEAD')).toBe(
     'kept.txt\nmoved.txt\nsub/new.txt\n',
   );
   expect(await at.git('fsck', '--strict')).toBe('');
   const [newest, first] = await at.workspace.gitLog(20);
-  expect(newest).toMatchObject({ hash: synced.hash, subject: 'what', author: 'Agent Platform' });
+  expect(newest).toMatchObject({ hash: synced.hash, subject: 'change', author: 'Agent Platform' });
   expect(first).toMatchObject({ subject: 'first', author: 'Ada' });
   expect(await at.workspace.gitSync()).toEqual({
     ...{ committed: false, pushed: false, hash: synced.hash, message: 'nothing to commit' },

@@ -4,7 +4,7 @@ import { runWithDeadline } from '../../src/workspace/run-with-deadline.js';
 
 const ADA = { owner: 'ada', signal: undefined };
 
-/** Work that is done when it is told to be, whoever waits for it. */
+/** Returns work that ends when the test ends it. */
 function work() {
   let end = () => {};
   let ending: AbortSignal | undefined;
@@ -21,7 +21,7 @@ function work() {
 const settled = () => new Promise((resolve) => void setImmediate(resolve));
 
 test(
-  'what has had no turn in time is told so, and is never begun',
+  'refuses work without a slot by the deadline and never starts it',
   { tags: 'attack' },
   async () => {
     const limiter = new FairLimiter({ atOnce: 2, perOwner: 1 });
@@ -44,7 +44,7 @@ test(
   },
 );
 
-test('what is not done in time is told so, and keeps its turn until it has ended', async () => {
+test('answers 500 at the deadline and keeps the slot until the work ends', async () => {
   const limiter = new FairLimiter({ atOnce: 1 });
   const long = work();
   await expect(
@@ -59,7 +59,7 @@ test('what is not done in time is told so, and keeps its turn until it has ended
   expect(limiter.state.running).toBe(0);
 });
 
-test('who leaves is told why, whether it has begun or not', async () => {
+test('rejects with the reason of the abort, before and after the work starts', async () => {
   const limiter = new FairLimiter({ atOnce: 1 });
   const leaving = new AbortController();
   const [long, next] = [work(), work()];
@@ -73,7 +73,7 @@ test('who leaves is told why, whether it has begun or not', async () => {
   long.end();
 });
 
-test('what fails fails as it does', async () => {
+test('passes on the error of the work', async () => {
   const failing = () => Promise.reject(new Error('broken'));
   await expect(runWithDeadline(new FairLimiter({ atOnce: 1 }), ADA, failing)).rejects.toThrow(
     'broken',

@@ -170,7 +170,7 @@ export class ChainNode {
     return new ChainNode(this.#place, this.#connections, asker);
   }
 
-  /** @throws NodeRefusalError, ChainAwayError. It may have happened all the same. */
+  /** Makes a request that may take effect even if it throws. @throws NodeRefusalError, ChainAwayError */
   async ask<T>(request: NodeRequest<T>): Promise<T> {
     try {
       return await request(this.#client);
@@ -204,7 +204,7 @@ export class ChainNode {
     }
   }
 
-  /** The base units of a token that an address has, as of the latest block. @throws ChainAwayError */
+  /** Returns an address's base units of a token, as of the latest block. @throws ChainAwayError */
   async tokenBalance(token: Hex, owner: Hex): Promise<bigint> {
     const call = { abi: erc20Abi, functionName: 'balanceOf', args: [owner] } as const;
     return this.read((client) => client.readContract({ ...call, address: token }));

@@ -279,7 +279,7 @@ export class Signer {
     await this.#store.replace(transaction, purpose, priced, signed);
   }
 
-  /** @param by.nonce the first free nonce. */
+  /** Sends queued payments in order, from the first free nonce on. */
   async #sendWaiting(
     waiting: readonly QueuedPayment[],
     { most, nonce, onTheWay }: { most: number; nonce: bigint; onTheWay: number },

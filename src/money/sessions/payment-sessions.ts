@@ -299,7 +299,7 @@ export class PaymentSessions {
     return (await readHold(this.#parts.node, terms.escrow, id)) !== undefined;
   }
 
-  /** @returns false if the authorization was used before. */
+  /** Marks an authorization as used; returns false if it was used before. */
   async #useUp(
     escrow: Escrow,
     address: Hex,

@@ -125,7 +125,11 @@ export class SessionSettlements {
     return this.#parts.database.asPlatform();
   }
 
-  /** @param onChain the amount that the treasury has received on chain, at least. */
+  /**
+   * Returns the next step.
+   *
+   * @param onChain the amount that the treasury has received on chain, at least.
+   */
   async #next(
     db: Statements,
     session: PaymentSessionRow,
@@ -165,7 +169,7 @@ export class SessionSettlements {
     return { next: 'payment', cause };
   }
 
-  /** @returns the cause of the payment. */
+  /** Requests the payment; returns its cause. */
   async #pay(
     db: Statements,
     { chainId, escrow, holdId, id }: PaymentSessionRow,

@@ -25,6 +25,8 @@ export class SessionWatch {
   }
 
   /**
+   * Waits until a session has left a state.
+   *
    * @param before work to do first, for requests that may wait.
    * @returns the session, still in the state to leave if the signal aborts or too many requests wait;
    *   undefined if it does not exist.

@@ -40,7 +40,7 @@ const MODELLED = {
   ...splits,
 } as const;
 
-/** Every table. Those without a model are used by SQL alone: set operations and money functions. */
+/** Every table. Tables without a model are used by SQL alone: set operations and money functions. */
 export const TABLES: readonly Table[] = [
   ...Object.values(MODELLED),
   ...Object.values(signIn),

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 
-/** Tables that tell of their rows (`migrations/016-row-changes.ts`). */
+/** Tables that notify of changed rows (`migrations/016-row-changes.ts`). */
 export type AnnouncedTable =
   | 'mails'
   | 'risc_events'

@@ -101,7 +101,7 @@ export class IdempotencyStore {
   }
 
   /**
-   * Does a request's work, unless the work was done before.
+   * Runs a request's work, unless the work was done before.
    *
    * @param keep returns the part of the answer to store; undefined lets a retry do the work again.
    * @returns the work's answer, or the stored answer of the first request.

@@ -176,7 +176,7 @@ describe('permanently lost host', () => {
   test('allows only removal of a lost agent', async () => {
     const started = await platform.backend(ada, 'POST', `/api/agents/${lost}/start`);
     expect(started.status).toBe(409);
-    expect(started.body.error).toContain('it can only be removed');
+    expect(started.body.error).toContain('its memory is lost: remove the agent');
     const removed = await platform.web(ada, 'DELETE', `/api/agents/${lost}`);
     expect(removed.status).toBeLessThan(300);
     expect((await platform.web(ada, 'GET', `/api/agents/${lost}`)).status).toBe(404);

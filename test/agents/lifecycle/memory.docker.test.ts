@@ -40,7 +40,7 @@ async function deleteWholly(id: string): Promise<void> {
 }
 
 describe('a missing memory', () => {
-  test('keeps its agent from starting, is told, and ends with reset-empty', async () => {
+  test('keeps its agent from starting, is reported, and ends with reset-empty', async () => {
     const id = await platform.runningAgent(ada);
     await remember(id, 'all that it knew');
     await lose(id);

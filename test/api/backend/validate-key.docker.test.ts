@@ -214,7 +214,9 @@ describe('last use of a key', () => {
     await until(
       () =>
         Promise.resolve(
-          platform.logged.some((line) => line.includes('storing the last use') && line.includes(id)),
+          platform.logged.some(
+            (line) => line.includes('storing the last use') && line.includes(id),
+          ),
         ),
       10_000,
     );

@@ -61,7 +61,7 @@ const whoAmI = (auth: Authentication) =>
   endpoint({
     method: 'GET',
     path: `/me/${auth.name}`,
-    summary: 'Who calls',
+    summary: 'Show the caller',
     tag: 'me',
     auth,
     responses: { 200: anything },

@@ -59,12 +59,12 @@ const receiptSent = {
   logs: [],
 };
 
-/** Of ERC-3668. */
+/** The error of ERC-3668 that has a client fetch URLs. */
 const offchainLookup = parseAbi([
   'error OffchainLookup(address sender, string[] urls, bytes data, bytes4 callback, bytes extra)',
 ]);
 
-/** A node that answers each method as it is given. */
+/** Starts a node that answers each method with the given result. */
 async function stubNode(answerTo: (method: string) => object) {
   const paths: (string | undefined)[] = [];
   const server = createServer((request, response) => {

@@ -124,7 +124,7 @@ const audited = ({ agentId }: AgentRef) =>
   );
 
 describe('a removal that is requested while another is open', { tags: 'attack' }, () => {
-  const away = () => Promise.reject(new UnavailableError('not heard'));
+  const away = () => Promise.reject(new UnavailableError('no answer'));
   const remove = (
     agent: AgentRef,
     idempotencyId: string,
@@ -415,7 +415,7 @@ describe('a request', () => {
     return operationsBy(request).run(by, agent.agentId, 'restart');
   }
 
-  const unheard = () => Promise.reject(new UnavailableError('not heard'));
+  const unheard = () => Promise.reject(new UnavailableError('no answer'));
 
   test('a request that cannot reach the supervisor is refused and leaves nothing', async () => {
     const agent = await newAgent();

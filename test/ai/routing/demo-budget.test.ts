@@ -19,7 +19,7 @@ test('a visitor who has used a day of demo tokens keeps nobody else from it', ()
   budget.hold(greedy, 10_000);
 });
 
-test('a day of demo tokens is as long when the clock is set back meanwhile', () => {
+test('a day of demo tokens is as long when the clock is set back', () => {
   const budget = new DemoBudget();
   const visitor = networksOf('192.0.2.1');
   budget.hold(visitor, 100_000);
