@@ -46,13 +46,13 @@ export async function compileEscrow(): Promise<string> {
   const { contracts, errors } = compiled.parse(JSON.parse(output));
   const contract = contracts[SOURCE]?.PaymentEscrow;
   if (!contract) throw new Error(errors.map((error) => error.formattedMessage).join('\n'));
-  const text = `// What npm run build:contracts makes of ${SOURCE}.
+  const text = `// Made by npm run build:contracts from ${SOURCE}.
 import type { Hex } from 'viem';
 
-/** What \`PaymentEscrow\` can be asked, and what it says. */
+/** The interface of \`PaymentEscrow\`. */
 export const escrowAbi = ${JSON.stringify(contract.abi)} as const;
 
-/** What makes it, to be followed by its constructor's arguments. */
+/** The creation code, to be followed by the constructor's arguments. */
 export const escrowCode: Hex = '0x${contract.evm.bytecode.object}';
 `;
   const { code } = await format(COMPILED, text, style.parse(JSON.parse(read('.oxfmtrc.json'))));
