@@ -38,7 +38,7 @@ export async function runWithDeadline<T>(
     signal?.throwIfAborted();
     if (!late.aborted) throw error;
     throw hasBegun
-      ? new ServiceError(500, 'The workspace was not done with it in time')
+      ? new ServiceError(500, 'The workspace did not finish the request in time: retry later')
       : new UnavailableError('Too much is asked of workspaces: come again in a minute');
   }
 }

@@ -392,7 +392,7 @@ describe('failed requests', () => {
       const failed = await buy(headers);
       expect([failed.status, failed.body.error]).toEqual([502, 'echo say failed']);
       const refused = await buy(headers, { ...ORDER, input: { text: 'refused' } });
-      expect([refused.status, refused.body.error]).toEqual([400, 'It is not said back']);
+      expect([refused.status, refused.body.error]).toEqual([400, 'Cannot echo this text']);
     }
     await expectUnpaid(session, user);
   });

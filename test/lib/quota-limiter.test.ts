@@ -100,7 +100,7 @@ describe('a client at its quota', { tags: 'attack' }, () => {
       status: 'active',
       port: 1,
     });
-    const directory = { of: () => Promise.resolve({ ask: () => undefined }) };
+    const directory = { accessTo: () => Promise.resolve({ ask: () => undefined }) };
     const settings = { ai: { provider: 'openai', providers: { openai: { apiKey: 'k' } } } };
     const chats = new Chats(
       ...([directory, settings] as unknown as ConstructorParameters<typeof Chats>),
