@@ -44,7 +44,7 @@ describe('parts of a worker', () => {
       },
     };
     await expect(runTogether([slow, fails], never)).rejects.toThrow(
-      'The worker ends, because its part "broken" failed: out of luck',
+      'The worker ends because its part "broken" has failed: out of luck',
     );
     expect(cleanly).toBe(true);
   });

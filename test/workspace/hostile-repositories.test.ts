@@ -436,7 +436,7 @@ describe('a repository that refers to files outside', () => {
     expect(await at.workspace.gitStatus()).toMatchObject({ isGitRepo: true });
     await rename(others, inGit('objects/info'));
     await expect(at.workspace.gitStatus()).rejects.toMatchObject({
-      message: 'The repository is not handled: it borrows objects from another repository',
+      message: 'The repository is not supported: it borrows objects from another repository',
     });
   });
 
