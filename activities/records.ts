@@ -14,7 +14,7 @@ export function createRecordActivities(records: SupervisorStore, settings: Watch
       asApplicationFailure(() => write(...args));
 
   return {
-    takeUp: record(records.loadSupervisedState.bind(records)),
+    loadSupervisedState: record(records.loadSupervisedState.bind(records)),
     reservePort: record(records.reservePort.bind(records)),
     releasePort: record(records.releasePort.bind(records)),
     recordRunning: record(records.recordRunning.bind(records)),

@@ -28,7 +28,7 @@ async function main(): Promise<void> {
       return;
     }
     process.exitCode = 1;
-    if (isChainAway) console.log('ledger: the chain could not be asked');
+    if (isChainAway) console.log('ledger: the chain cannot be queried');
     if (differences.length === 0) return;
     for (const difference of differences) console.log(difference);
     console.log(`ledger: NOT balanced, ${counted(differences.length, 'difference')} (${what})`);

@@ -59,7 +59,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
 
   /** Loads the agent's state from the database; returns false if the agent no longer exists. */
   async function restore(): Promise<boolean> {
-    const known = await record.takeUp(agent);
+    const known = await record.loadSupervisedState(agent);
     if (!known) return false;
     operations.restore(known);
     watchdog.restore(known);

@@ -52,7 +52,7 @@ class Steps implements AccountDeletionActivities {
 }
 
 const away = () => {
-  throw ApplicationFailure.retryable('1 agents are being removed', 'StillThereError');
+  throw ApplicationFailure.retryable('1 agents are being removed', 'CleanupPendingError');
 };
 
 describe('deletion of an account', () => {

@@ -108,7 +108,7 @@ describe('replacement of a container', () => {
       await supervisor.request(kind, 'op');
       expect(await agent.end('op')).toBe('succeeded');
       // The workflow reads the agent's state, because its supervisor did not receive it.
-      expect(summary(agent)).toEqual(['takeUp', ...steps]);
+      expect(summary(agent)).toEqual(['loadSupervisedState', ...steps]);
     },
   );
 

@@ -42,7 +42,7 @@ describe('a supervisor that is created again', () => {
     agent.health = 'stopped';
     await lab.superviseAnew(agent);
     await lab.pass('1 hour');
-    expect([agent.steps, agent.checks]).toEqual([['takeUp'], 0]);
+    expect([agent.steps, agent.checks]).toEqual([['loadSupervisedState'], 0]);
   });
 
   test('a new supervisor does not count a crash twice', async () => {
@@ -94,7 +94,7 @@ describe('a supervisor that is created again', () => {
     agent.isGone = true;
     const supervisor = await lab.superviseAnew(agent, 'dockerReturned');
     await supervisor.ended();
-    expect(agent.steps).toEqual(['takeUp']);
+    expect(agent.steps).toEqual(['loadSupervisedState']);
   });
 });
 
@@ -174,7 +174,7 @@ describe('a supervisor', () => {
     agent.desired = 'stopped';
     agent.health = 'stopped';
     await lab.pass('5 minutes');
-    await agent.reached('takeUp');
+    await agent.reached('loadSupervisedState');
     await lab.pass('1 hour');
     expect([agent.containerSteps, agent.states]).toEqual([[], []]);
   });

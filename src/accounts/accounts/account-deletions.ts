@@ -29,7 +29,7 @@ export interface AccountCleanup {
 export class CleanupPendingError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = 'StillThereError';
+    this.name = 'CleanupPendingError';
   }
 }
 

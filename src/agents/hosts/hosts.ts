@@ -30,7 +30,7 @@ export interface HostReport {
 export class HostNameTakenError extends Error {
   constructor(host: string, why: string) {
     super(`The host name "${host}" ${why}`);
-    this.name = 'HostTakenError';
+    this.name = 'HostNameTakenError';
   }
 }
 

@@ -11,7 +11,7 @@ const MAX_NOTICES = 10;
 
 /** An error: the answer, or the data before it, is longer than the call allows. */
 export class ResponseTooLargeError extends Error {
-  override readonly name = 'AnswerTooLongError';
+  override readonly name = 'ResponseTooLargeError';
 }
 
 export interface StrictCall {

@@ -293,7 +293,7 @@ describe('check-ledger program', () => {
     await owner(`UPDATE ledger_accounts SET balance = 11 WHERE name = '${account}'`);
     await expect(run()).rejects.toThrow(
       [
-        'ended with 1:',
+        'exited with 1:',
         `${account}: balance is 0.000011 pathusd, its transfers are 0.000010`,
         'pathusd: all accounts are 0.000001',
         'ledger: NOT balanced, 2 differences (3 accounts, 1 transfer, 1 open hold)',
@@ -307,7 +307,7 @@ test("fails when a booking's chain is unavailable", async () => {
   await transfer(db.asPlatform(), { debit, credit, amount: 1n, currency, cause: 'earned:2' });
   const program = path.join('dist-dev', 'scripts', 'check-ledger.js');
   await expect(runProgram([program], { DATABASE_URL: database.url })).rejects.toThrow(
-    'ended with 1:\nledger: the chain could not be asked',
+    'exited with 1:\nledger: the chain cannot be queried',
   );
 });
 

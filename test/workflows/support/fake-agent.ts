@@ -116,7 +116,7 @@ export class FakeAgent {
   /** Steps without retries and records; steps that begin together are sorted by name. */
   get containerSteps(): string[] {
     const steps = this.steps.filter(
-      (step) => !/#|^(record|begin|finish|watch|observe|takeUp)/.test(step),
+      (step) => !/#|^(record|begin|finish|watch|observe|loadSupervisedState)/.test(step),
     );
     for (let from = 0, to = 0; from < steps.length; from = to + 1) {
       for (to = from; CONCURRENT.includes(steps[to] ?? ''); to++);
@@ -302,8 +302,8 @@ export function fakeActivities(
       killGateway: container('killGateway'),
     },
     records: {
-      async takeUp(agent) {
-        await agentOf(agent).step('takeUp');
+      async loadSupervisedState(agent) {
+        await agentOf(agent).step('loadSupervisedState');
         const { desired, isGone, memory, provisioned } = agentOf(agent);
         return isGone ? null : { desired, provisioned, watchdog: memory ?? null };
       },
