@@ -43,13 +43,19 @@ export function createMoneyActivities({ chain, database, knownChains }: Parts) {
       if (differences > 0) {
         const id = `ledger-${pass}`;
         await requestNotification(platform, {
-          ...{ id, agent: NO_AGENT, event: 'ledger_unbalanced', differences },
+          id,
+          agent: NO_AGENT,
+          event: 'ledger_unbalanced',
+          differences,
         });
       }
       for (const forgotten of await forgottenChains(platform, knownChains)) {
         const id = `chain-unknown-${forgotten.chainId}-${pass}`;
         await requestNotification(platform, {
-          ...{ id, agent: NO_AGENT, event: 'chain_unknown', ...forgotten },
+          id,
+          agent: NO_AGENT,
+          event: 'chain_unknown',
+          ...forgotten,
         });
       }
       return { ...report, differences };

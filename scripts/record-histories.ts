@@ -238,7 +238,10 @@ async function recordPaymentSession(): Promise<void> {
       requestSessionHold: () => Promise.resolve('session-open:1'),
       awaitPayment: () =>
         Promise.resolve({
-          ...{ state: 'confirmed', hash: undefined, block: undefined, failure: undefined },
+          state: 'confirmed',
+          hash: undefined,
+          block: undefined,
+          failure: undefined,
         }),
     },
   });

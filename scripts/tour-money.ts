@@ -30,7 +30,9 @@ async function main(): Promise<void> {
   }
   const { backendUrl, internalApiKeys, webUrl } = http;
   await new MoneyTour({
-    ...{ webUrl, backendUrl, chain },
+    webUrl,
+    backendUrl,
+    chain,
     internalApiKey: internalApiKeys[0] ?? '',
     secretsFile: secretsFile(dataDir),
   }).go(parts);

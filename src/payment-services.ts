@@ -46,7 +46,9 @@ export function createPaymentServices({
     watch: new PaymentWatch(payments, changes),
     changes,
     sessionHolds: new SessionHolds({
-      ...{ database, payments, kept },
+      database,
+      payments,
+      kept,
       operator: settings.chain.operator?.address,
     }),
   };

@@ -184,7 +184,12 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const { host: here } = settings.agents;
   const { summarizerUrl, x402Url } = settings.http;
   const directory = new HostDirectory({
-    ...{ database, docker, secrets, here, log, helper },
+    database,
+    docker,
+    secrets,
+    here,
+    log,
+    helper,
     image: runtimeImages(settings.agents).usual,
     allow: settings.outbound.allow,
   });
@@ -237,7 +242,10 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     operations,
     payingSessions: new SessionLookup(database),
     paymentSessions: new PaymentSessions({
-      ...{ database, secrets, node: chain, log },
+      database,
+      secrets,
+      node: chain,
+      log,
       escrow: terms && new Escrow(chain, terms),
       payments: new ChainPayments(database),
       openings: new SessionWatch(database, 'opening'),

@@ -76,10 +76,19 @@ async function main(): Promise<void> {
     const supervisors = new Supervisors(client, settings.temporal.uiUrl);
     atHand.connected = { connection, namespace, supervisors };
     const worker: ConnectedWorker = {
-      ...{ connection, client, namespace, settings, services, supervisors, database, docker },
+      connection,
+      client,
+      namespace,
+      settings,
+      services,
+      supervisors,
+      database,
+      docker,
       accountDeletions: createAccountDeletions({ settings, database, docker, supervisors, log }),
       ...local.shared,
-      ...{ lease, hostEgress, log },
+      lease,
+      hostEgress,
+      log,
       code: builtWorkflows(),
       gate: new DatabaseGate(),
     };

@@ -100,7 +100,11 @@ export function hostParts(worker: ConnectedWorker): Part[] {
   const { database, docker, hostEgress, lease, log, services, settings, supervisors } = worker;
   const { host } = settings.agents;
   const following = {
-    ...{ database, supervisors, docker, log, host },
+    database,
+    supervisors,
+    docker,
+    log,
+    host,
     onConnected: () => hostEgress.dockerIsBack(),
   };
   const hostEvents = new HostEvents(following);

@@ -127,7 +127,9 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createHeartbeatRecordActivities(heartbeats),
         ...createHousekeepingActivities(database),
         ...createMoneyActivities({
-          ...{ database, chain: services.ledgerChain, knownChains: services.knownChains },
+          database,
+          chain: services.ledgerChain,
+          knownChains: services.knownChains,
         }),
         ...createAccountDeletionActivities(accountDeletions),
         ...createSupervisionActivities({

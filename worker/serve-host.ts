@@ -36,7 +36,11 @@ export async function serveHost(
   const id = settings.agents.host;
   const secrets = new SecretBox(settings.secrets.keys);
   const host = new LocalHost({
-    ...{ id, database, docker, secrets, helper },
+    id,
+    database,
+    docker,
+    secrets,
+    helper,
     image: runtimeImages(settings.agents).usual,
     allow: settings.outbound.allow,
   });

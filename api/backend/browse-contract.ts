@@ -18,7 +18,9 @@ export const BROWSE_MS = 45_000;
 export const FILES_AT_ONCE: ConcurrencyLimit = { name: 'files', perOwner: 8, total: 100 };
 
 const browse = area({
-  ...{ tag: 'Files', auth: bearer, atOnce: FILES_AT_ONCE },
+  tag: 'Files',
+  auth: bearer,
+  atOnce: FILES_AT_ONCE,
   errors: [403, 404, 409, 500, 502, 503],
 });
 

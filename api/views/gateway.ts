@@ -73,7 +73,9 @@ export const presentAction = ({
   plugin,
   price,
 }: GatewayAction): z.input<typeof gatewayOffer>['plugins'][number] => ({
-  ...{ plugin, action, description },
+  plugin,
+  action,
+  description,
   price: formatAmount(price),
   currency: PRICED_IN,
   input: z.toJSONSchema(input, { io: 'input' }),
@@ -107,7 +109,9 @@ export function presentServed(
   { remaining, result, voucher }: ServedOrder,
 ): z.input<typeof gatewayAnswer> {
   return {
-    ...{ plugin, action, result },
+    plugin,
+    action,
+    result,
     payment: {
       method,
       amount: formatAmount(price),

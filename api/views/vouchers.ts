@@ -32,7 +32,10 @@ export const presentVoucher = ({
   plugin,
   sequence,
 }: PresentedVoucher): z.input<typeof voucherAnswer> => ({
-  ...{ id, sequence, plugin, action },
+  id,
+  sequence,
+  plugin,
+  action,
   amount: formatAmount(amount),
   cumulative: formatAmount(cumulative),
   createdAt: createdAt.getTime(),

@@ -39,7 +39,16 @@ export function forwarder<P>(
     const { method, path, summary, tag, idempotent, atOnce } = declared;
     const { params, query, body, responses } = declared;
     return endpoint({
-      ...{ method, path, summary, tag, idempotent, atOnce, params, query, body, responses },
+      method,
+      path,
+      summary,
+      tag,
+      idempotent,
+      atOnce,
+      params,
+      query,
+      body,
+      responses,
       auth: person,
       limit,
       errors: [...errorsOf(declared), 404],

@@ -84,7 +84,10 @@ export class ProviderSignIn {
     const flow = this.#flows.begin(account);
     const from = networksOf(address);
     const asked: ProviderRequest = {
-      ...{ step: 'begin', flow, query: {}, from },
+      step: 'begin',
+      flow,
+      query: {},
+      from,
       origin: { address, requestId },
     };
     try {

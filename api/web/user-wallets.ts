@@ -115,7 +115,11 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
         if (!wallet) {
           const message = 'You have no wallet yet: POST /api/wallet {"action": "create"} makes one';
           return reply(200, {
-            ...{ address: null, balance: formatAmount(0n), network, hasWallet: false, message },
+            address: null,
+            balance: formatAmount(0n),
+            network,
+            hasWallet: false,
+            message,
           });
         }
         const balance = formatAmount(await reading(usdc.balanceOf(wallet.address)));

@@ -110,8 +110,12 @@ export class BareEscrow {
     const { hash, raw } = await signTransaction(
       { signer, feePayer: undefined },
       {
-        ...{ chainId: this.#chain.chainId, nonce, calls, gas: limit },
-        ...{ maxFee: fees.base * 2n + fees.priority, priorityFee: fees.priority },
+        chainId: this.#chain.chainId,
+        nonce,
+        calls,
+        gas: limit,
+        maxFee: fees.base * 2n + fees.priority,
+        priorityFee: fees.priority,
       },
     );
     await node.broadcast(raw);

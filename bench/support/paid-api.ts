@@ -50,15 +50,21 @@ export async function startPaidApi(
   const env = withLocalChain(
     {
       ...process.env,
-      ...{ DATA_DIR: folder, HOST: '127.0.0.1', WEB_PORT: String(web) },
-      ...{ BACKEND_PORT: '0', METRICS_PORT: '0', BACKEND_URL: 'http://127.0.0.1:1' },
-      ...{ DATABASE_URL: servingUrl, TEMPORAL_ADDRESS: '127.0.0.1:1' },
+      DATA_DIR: folder,
+      HOST: '127.0.0.1',
+      WEB_PORT: String(web),
+      BACKEND_PORT: '0',
+      METRICS_PORT: '0',
+      BACKEND_URL: 'http://127.0.0.1:1',
+      DATABASE_URL: servingUrl,
+      TEMPORAL_ADDRESS: '127.0.0.1:1',
       INTERNAL_API_KEY: randomBytes(32).toString('base64url'),
       ENCRYPTION_KEY: randomBytes(32).toString('base64'),
       // The benchmark's single client sends more requests than a limit for real clients allows.
       RATE_LIMIT_REQUESTS: '10000000',
       TRUSTED_PROXIES: '127.0.0.1/32',
-      ...{ MANAGE_DOCKER: 'never', AGENT_RUNTIME_IMAGE: 'none' },
+      MANAGE_DOCKER: 'never',
+      AGENT_RUNTIME_IMAGE: 'none',
     },
     chain,
   );

@@ -30,14 +30,26 @@ export async function openSessions(
       const [id, token, address] = [randomUUID(), newSessionToken(), hex(20)];
       await database.asPlatform().transaction(async (db) => {
         await insertRow(db, paymentSessions, {
-          ...{ id, ...storedOf(token), sealedToken: 'sealed', address, chainId: CHAIN_ID },
-          ...{ escrow: hex(20), holdId: hex(32), nonce: hex(32), deposit: String(DEPOSIT) },
-          ...{ authorizationDeadline: new Date(), state: 'active', openedAt: new Date() },
+          id,
+          ...storedOf(token),
+          sealedToken: 'sealed',
+          address,
+          chainId: CHAIN_ID,
+          escrow: hex(20),
+          holdId: hex(32),
+          nonce: hex(32),
+          deposit: String(DEPOSIT),
+          authorizationDeadline: new Date(),
+          state: 'active',
+          openedAt: new Date(),
           holdExpiresAt: new Date(Date.now() + 48 * 3_600_000),
         });
         await transfer(db, {
-          ...{ debit: 'external', credit: sessionAccount(id), amount: DEPOSIT },
-          ...{ currency: 'pathusd', cause: openingCause(id) },
+          debit: 'external',
+          credit: sessionAccount(id),
+          amount: DEPOSIT,
+          currency: 'pathusd',
+          cause: openingCause(id),
         });
       });
       opened.push({ 'x-session-id': token, 'x-wallet-address': address });

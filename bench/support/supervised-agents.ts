@@ -24,14 +24,12 @@ const SAMPLE = 100;
 const HOST = 'local';
 
 const WELL: WatchdogMemory = {
-  ...{
-    version: 1,
-    state: 'running',
-    since: Date.now(),
-    crashes: [],
-    repairAttempts: 0,
-    lastRepair: null,
-  },
+  version: 1,
+  state: 'running',
+  since: Date.now(),
+  crashes: [],
+  repairAttempts: 0,
+  lastRepair: null,
 };
 
 /** Agents recorded as running, with their supervisors. */
@@ -85,8 +83,13 @@ export class SupervisedAgents {
         taskQueue: PLATFORM_TASK_QUEUE,
         args: [
           {
-            ...{ agentId, userId, host: HOST, desired: 'running', provisioned: true },
-            ...{ observed: 'healthy', watchdog: WELL },
+            agentId,
+            userId,
+            host: HOST,
+            desired: 'running',
+            provisioned: true,
+            observed: 'healthy',
+            watchdog: WELL,
           },
         ],
         typedSearchAttributes: [

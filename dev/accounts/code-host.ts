@@ -128,7 +128,10 @@ export async function startCodeHost({ port: wanted = 0 } = {}): Promise<TestCode
   await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo; // TCP: never a string.
   const host: TestCodeHost = {
-    ...{ url: `http://127.0.0.1:${port}`, clientId, clientSecret, issued },
+    url: `http://127.0.0.1:${port}`,
+    clientId,
+    clientSecret,
+    issued,
     consent(authorizationUrl, user) {
       const { searchParams: asked } = new URL(authorizationUrl);
       const code = randomBytes(10).toString('hex');

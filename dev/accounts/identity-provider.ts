@@ -106,8 +106,12 @@ export async function startIdentityProvider(
     },
     // Set explicitly, because the provider warns about its defaults.
     ttl: {
-      ...{ AccessToken: 600, Grant: 600, IdToken: 600 },
-      ...{ Interaction: 600, RefreshToken: 600, Session: 600 },
+      AccessToken: 600,
+      Grant: 600,
+      IdToken: 600,
+      Interaction: 600,
+      RefreshToken: 600,
+      Session: 600,
     },
     interactions: { url: (_, { uid }) => `/interaction/${uid}` },
     findAccount: (_, sub) => ({
@@ -178,7 +182,13 @@ export async function startIdentityProvider(
   server.on('request', (request, response) => void answer(request, response));
 
   return {
-    ...{ issuerUrl, clientId, clientSecret, forging, asked, issued, revoked },
+    issuerUrl,
+    clientId,
+    clientSecret,
+    forging,
+    asked,
+    issued,
+    revoked,
     key: { kid: KID, privateKey, publicKey },
     async consent(authorizationUrl, subject, person) {
       people.set(subject, person);

@@ -125,7 +125,11 @@ export class MoneyTour {
       generation: 1,
       paymentProof: {
         transactionHash: hash,
-        ...{ amount: price, currency: 'pathUSD', chainId, from: this.#payer.address, to: treasury },
+        amount: price,
+        currency: 'pathUSD',
+        chainId,
+        from: this.#payer.address,
+        to: treasury,
         timestamp: block?.timestamp,
       },
     });
@@ -152,8 +156,12 @@ export class MoneyTour {
     }));
     const asked = await terminal.ask(
       this.#backend('POST', '/api/underground/splits', {
-        ...{ userId, agentId, fromAddress, name: 'A song' },
-        ...{ totalAmount: formatAmount(SPLIT), recipients },
+        userId,
+        agentId,
+        fromAddress,
+        name: 'A song',
+        totalAmount: formatAmount(SPLIT),
+        recipients,
       }),
     );
     const { splitId } = queued.parse(asked.body);

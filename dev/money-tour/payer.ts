@@ -55,8 +55,12 @@ export class Payer {
     const { raw, hash } = await signTransaction(
       { signer: this.#privateKey, feePayer: undefined },
       {
-        ...{ chainId: this.#chain.chainId, nonce, calls, gas },
-        ...{ maxFee: fees.base * 2n + fees.priority, priorityFee: fees.priority },
+        chainId: this.#chain.chainId,
+        nonce,
+        calls,
+        gas,
+        maxFee: fees.base * 2n + fees.priority,
+        priorityFee: fees.priority,
       },
     );
     const body = { jsonrpc: '2.0', id: 1, method: 'eth_sendRawTransaction', params: [raw] };

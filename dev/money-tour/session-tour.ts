@@ -80,7 +80,9 @@ export class SessionTour {
       {
         to: token,
         data: encodeFunctionData({
-          ...{ abi: erc20Abi, functionName: 'approve', args: [escrow, amount] },
+          abi: erc20Abi,
+          functionName: 'approve',
+          args: [escrow, amount],
         }),
         value: 0n,
       },

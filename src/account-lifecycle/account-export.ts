@@ -176,7 +176,8 @@ async function* vouchers(tenant: TenantDatabase, userId: string): AsyncGenerator
       );
       for await (const rows of delivered) {
         yield rows.map(({ amount, cumulative, ...voucher }) => ({
-          ...{ paymentSessionId, ...voucher },
+          paymentSessionId,
+          ...voucher,
           amount: formatAmount(BigInt(amount)),
           cumulative: formatAmount(BigInt(cumulative)),
         }));

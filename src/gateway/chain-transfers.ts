@@ -34,7 +34,10 @@ export const chainTransfers = (chain: Pick<ChainNode, 'receipt'>) =>
         succeeded: receipt.succeeded,
         blockNumber: receipt.blockNumber,
         transfers: transfersOf(receipt).map(({ token, from, to, amount, isFee }) => ({
-          ...{ token, from, to, isFee },
+          token,
+          from,
+          to,
+          isFee,
           amountRaw: String(amount),
           // The decimals of other tokens are defined by their contracts, so their amounts stay
           // unformatted.

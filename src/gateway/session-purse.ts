@@ -52,7 +52,10 @@ export function sessionPaymentSource(
   const { settleIntervalMs, settleThreshold } = settings;
   const paying = ({ action, id, plugin }: Debit) =>
     ({
-      ...{ session: sessionId, id, plugin, action },
+      session: sessionId,
+      id,
+      plugin,
+      action,
       threshold: String(settleThreshold),
       interval: settleIntervalMs / 1_000,
     }) satisfies Values;

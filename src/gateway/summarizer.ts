@@ -27,15 +27,21 @@ const refusal = z.object({ error: z.string(), code: z.string().optional() });
 const texts = z.array(z.string());
 
 const summary = z.object({
-  ...{ url: z.string(), title: z.string(), description: z.string() },
-  ...{ headings: texts, paragraphs: texts, wordCount: z.number(), fetchedAt: z.string() },
+  url: z.string(),
+  title: z.string(),
+  description: z.string(),
+  headings: texts,
+  paragraphs: texts,
+  wordCount: z.number(),
+  fetchedAt: z.string(),
 });
 
 const extract = z.object({
   url: z.string(),
   links: z.array(z.object({ href: z.string(), text: z.string() })),
   images: z.array(z.object({ src: z.string(), alt: z.string() })),
-  ...{ meta: z.record(z.string(), z.string()), fetchedAt: z.string() },
+  meta: z.record(z.string(), z.string()),
+  fetchedAt: z.string(),
 });
 
 /** Returns the actions `summarizer` `summarize` and `extract`, served by the summarizer at this address. */
@@ -56,7 +62,10 @@ const pageAction = (
   answer: z.ZodType<Json>,
 ): GatewayAction =>
   gatewayAction({
-    ...{ plugin: PLUGIN, action, description, price: PRICE },
+    plugin: PLUGIN,
+    action,
+    description,
+    price: PRICE,
     input: z.strictObject({
       url: z
         .string()

@@ -96,7 +96,8 @@ const endpointAction = (at: string, offered: z.output<typeof listed>): GatewayAc
         body,
         // The key makes a retried run idempotent for the seller.
         headers: { 'idempotency-key': idempotencyKey },
-        ...{ maxBytes: MAX_ANSWER_BYTES, signal },
+        maxBytes: MAX_ANSWER_BYTES,
+        signal,
       });
       if (status === 400 || status === 422)
         throw new BadRequestError('The seller refused the input');

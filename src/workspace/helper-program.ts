@@ -14,7 +14,9 @@ import type { WorkspaceRefusal } from './workspace-call.js';
 const task = JSON.parse(process.argv[1] ?? '') as HelperTask;
 const { allow, idleMs } = task;
 const workspace = new Workspace({
-  ...{ path: task.volume, within: task.within, views: task.views },
+  path: task.volume,
+  within: task.within,
+  views: task.views,
   ...(allow && { remotes: new OutboundClient({ allow: readAllowed(allow) }) }),
 });
 

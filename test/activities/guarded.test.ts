@@ -35,8 +35,13 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 const known = (past: readonly (typeof CHANGE)[] = []) =>
   journal.set({
-    ...{ agentId: 'one', userId: 'user', containerId: 'container', volumes: [] },
-    ...{ phase: 'running', memory: WELL, past },
+    agentId: 'one',
+    userId: 'user',
+    containerId: 'container',
+    volumes: [],
+    phase: 'running',
+    memory: WELL,
+    past,
   });
 
 /** Returns the watchdog's guarded activities, which observe by `look`. */

@@ -88,17 +88,15 @@ class Host {
     };
     const releases = { replacementOf: () => Promise.resolve({ volume: 'new', copyOf: 'old' }) };
     const dependencies = {
-      ...{
-        docker,
-        clones,
-        specs,
-        releases,
-        volumes,
-        memorySizes: { requireRoom: () => Promise.resolve() },
-        limiters: hostLimiters(4),
-        checkIntervalMs: 1,
-        degradedCheckIntervalMs: 1,
-      },
+      docker,
+      clones,
+      specs,
+      releases,
+      volumes,
+      memorySizes: { requireRoom: () => Promise.resolve() },
+      limiters: hostLimiters(4),
+      checkIntervalMs: 1,
+      degradedCheckIntervalMs: 1,
       progress: new StartProgress(docker.containers),
     } as unknown as Dependencies & Parameters<typeof createWatchdogActivities>[0];
     const sender = {

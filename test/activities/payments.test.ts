@@ -15,7 +15,10 @@ test('a long wait for a payment ends as a retryable failure, so that it does not
       signal.addEventListener('abort', () => reject(signal.reason as Error));
     });
   const { awaitPayment } = createPaymentActivities({
-    ...{ changes: new TableChanges(), signers: { of: nobody }, watch: { settled }, waitMs: 1 },
+    changes: new TableChanges(),
+    signers: { of: nobody },
+    watch: { settled },
+    waitMs: 1,
   });
   const waited = new MockActivityEnvironment().run(awaitPayment, 'cause');
   const failure: unknown = await waited.catch((error: unknown) => error);
@@ -30,7 +33,9 @@ test('a signer pays for the owner for whom its run was started', async () => {
     throw new Error('the arguments are recorded');
   };
   const { payAll } = createPaymentActivities({
-    ...{ changes: new TableChanges(), signers: { of }, watch: { settled: nobody } },
+    changes: new TableChanges(),
+    signers: { of },
+    watch: { settled: nobody },
   });
   for (const priority of [{ fairnessKey: 'ada' }, undefined]) {
     const paid = new MockActivityEnvironment({ priority }).run(payAll, '4217-0xa');

@@ -132,7 +132,8 @@ export class BoughtSession {
         const { hold, signature } = chain.sign(DEPOSIT);
         const { deadline, nonce } = hold;
         const { status, text } = await web.once('POST', SESSIONS, this.#key(), {
-          ...{ address: hold.payer, deposit: formatAmount(DEPOSIT) },
+          address: hold.payer,
+          deposit: formatAmount(DEPOSIT),
           authorization: { nonce, deadline: Number(deadline), signature: await signature },
         });
         told = `${status} ${text}`;

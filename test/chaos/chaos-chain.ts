@@ -223,13 +223,12 @@ export class ChaosChain {
           return await signTransaction(
             { signer: privateKey, feePayer: undefined },
             {
-              ...{
-                chainId: CHAIN_ID,
-                nonce,
-                calls,
-                gas: 2_000_000n + 300_000n * BigInt(calls.length),
-              },
-              ...{ maxFee: base * 3n + priority, priorityFee: priority },
+              chainId: CHAIN_ID,
+              nonce,
+              calls,
+              gas: 2_000_000n + 300_000n * BigInt(calls.length),
+              maxFee: base * 3n + priority,
+              priorityFee: priority,
             },
           );
         } catch {

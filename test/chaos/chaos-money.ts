@@ -89,7 +89,13 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
   const api = new CarefulClient(platform.backendUrl, platform.internalApiKey);
   const [parentId, otherId] = [await makeAgent(api, 'parent'), await makeAgent(api, 'other')];
   return {
-    ...{ run: RUN, api, web, chain, database, known, parentId },
+    run: RUN,
+    api,
+    web,
+    chain,
+    database,
+    known,
+    parentId,
     wallets: [await makeWallet(api, parentId), await makeWallet(api, otherId)],
     livingPidOf: (part: MoneyPart) =>
       part === 'chain' ? chain.livingPid() : platform.livingPidOf(part),

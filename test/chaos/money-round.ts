@@ -167,8 +167,11 @@ class MoneyRound {
       amount: amounts[n] ?? 0n,
     }));
     const body = {
-      ...{ userId: 'operator', agentId, fromAddress, name: `round ${this.#plan.seed}` },
-      ...{ totalAmount: formatAmount(ONE) },
+      userId: 'operator',
+      agentId,
+      fromAddress,
+      name: `round ${this.#plan.seed}`,
+      totalAmount: formatAmount(ONE),
       recipients: paid.map(({ address, share: percent }) => ({ address, share: percent })),
     };
     const path = '/api/underground/splits';
@@ -193,8 +196,13 @@ class MoneyRound {
       specialization: 'general',
       generation: 1,
       paymentProof: {
-        ...{ transactionHash, amount: formatAmount(CLONE_PRICE), currency: 'pathUSD', chainId },
-        ...{ from: chain.payer, to: treasury, timestamp },
+        transactionHash,
+        amount: formatAmount(CLONE_PRICE),
+        currency: 'pathUSD',
+        chainId,
+        from: chain.payer,
+        to: treasury,
+        timestamp,
       },
     };
     const id = await poll(() => this.#requestClone(request), {

@@ -44,7 +44,9 @@ afterAll(() => network?.close());
 
 const ask = (urls: readonly string[]) =>
   network.evaluate<Told>(path.join(projectRoot, 'test', 'e2e', 'ask-in-closed-network.mjs'), {
-    ...{ site: SITE, summarizer: `http://127.0.0.1:${SUMMARIZER}`, urls },
+    site: SITE,
+    summarizer: `http://127.0.0.1:${SUMMARIZER}`,
+    urls,
   });
 
 const inUrl = (address: string) => (address.includes(':') ? `[${address}]` : address);

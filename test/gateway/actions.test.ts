@@ -11,7 +11,9 @@ import { chainTransfers } from '../../src/gateway/chain-transfers.js';
 const run = async (action: GatewayAction, input: unknown): Promise<unknown> => {
   const { signal } = new AbortController();
   return action.run(action.input.parse(input), {
-    ...{ id: crypto.randomUUID(), idempotencyKey: crypto.randomUUID(), signal },
+    id: crypto.randomUUID(),
+    idempotencyKey: crypto.randomUUID(),
+    signal,
   });
 };
 
@@ -34,8 +36,12 @@ describe('chain transfers', () => {
       'transfers',
       expect.arrayContaining([
         {
-          ...{ token: PATH_USD, from, to, isFee: false },
-          ...{ amount: '1.500000', amountRaw: '1500000' },
+          token: PATH_USD,
+          from,
+          to,
+          isFee: false,
+          amount: '1.500000',
+          amountRaw: '1500000',
         },
       ]),
     );
@@ -78,7 +84,8 @@ describe('ai chat', () => {
 
   test('answers a chat with the small model and at most 1024 tokens', async () => {
     expect(await run(action, { messages })).toEqual({
-      ...{ model: 'openai/gpt-6-luna', content: 'said: hello' },
+      model: 'openai/gpt-6-luna',
+      content: 'said: hello',
       usage: { inputTokens: 3, outputTokens: 2 },
     });
     const [asked] = provider.requests;

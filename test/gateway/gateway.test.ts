@@ -57,7 +57,8 @@ beforeAll(async () => {
   const selling = (runMs: number) => {
     const gateway = new Gateway({
       catalogue: new GatewayCatalogue(testActions(behaviour)),
-      ...{ log, runMs },
+      log,
+      runMs,
     });
     return createWeb({ ...dependencies, gateway }).listen('127.0.0.1', 0);
   };
@@ -127,10 +128,16 @@ test('lists actions with their price and input, and the payment terms', async ()
     ['ai', 'chat', '0.010000', 'USD', ['messages', 'max_tokens']],
   ]);
   expect(body.payment).toEqual({
-    ...{ chainId: 4217, network: 'tempo', decimals: 6, escrow: ESCROW },
+    chainId: 4217,
+    network: 'tempo',
+    decimals: 6,
+    escrow: ESCROW,
     token: '0x20c0000000000000000000000000000000000000',
-    ...{ operator: null, treasury: null, holdSeconds: 172_800 },
-    ...{ minDeposit: '1.000000', maxDeposit: '100.000000' },
+    operator: null,
+    treasury: null,
+    holdSeconds: 172_800,
+    minDeposit: '1.000000',
+    maxDeposit: '100.000000',
   });
 });
 
@@ -148,12 +155,20 @@ describe('payment by a payment session', () => {
       expect([status, body]).toEqual([
         200,
         {
-          ...{ plugin: 'echo', action: 'say', result: { text: 'hello' } },
+          plugin: 'echo',
+          action: 'say',
+          result: { text: 'hello' },
           payment: {
-            ...{ method: 'session', amount: '0.001000', currency: 'pathUSD' },
+            method: 'session',
+            amount: '0.001000',
+            currency: 'pathUSD',
             voucher: {
-              ...{ id: vouchers[index]?.id, sequence: index + 1, plugin: 'echo', action: 'say' },
-              ...{ amount: '0.001000', cumulative: `0.00${index + 1}000` },
+              id: vouchers[index]?.id,
+              sequence: index + 1,
+              plugin: 'echo',
+              action: 'say',
+              amount: '0.001000',
+              cumulative: `0.00${index + 1}000`,
               createdAt: expect.any(Number),
             },
             remaining: `0.00${2 - index}000`,
@@ -163,8 +178,12 @@ describe('payment by a payment session', () => {
     });
     expect(answers.map(remainingOf)).toEqual(['0.002000', '0.001000']);
     expect(rest).toEqual({
-      ...{ delivered: 2n * PRICE, nextSequence: 3, settlementDueAt: expect.any(Date) },
-      ...{ left: PRICE, held: 0n, spent: 2n * PRICE },
+      delivered: 2n * PRICE,
+      nextSequence: 3,
+      settlementDueAt: expect.any(Date),
+      left: PRICE,
+      held: 0n,
+      spent: 2n * PRICE,
     });
   });
 
@@ -179,12 +198,16 @@ describe('payment by a payment session', () => {
       return { remaining, spent, vouchers: vouchers.map((each: typeof body) => each.cumulative) };
     };
     expect(await show()).toEqual({
-      ...{ spent: '0.002000', remaining: '0.001000' },
+      spent: '0.002000',
+      remaining: '0.001000',
       vouchers: ['0.001000', '0.002000'],
     });
     await transfer(database.db.asPlatform(), {
-      ...{ debit: `session:${session.id}:spent`, credit: 'treasury', currency: 'pathusd' },
-      ...{ amount: PRICE, cause: `settlement:${session.id}:${PRICE}` },
+      debit: `session:${session.id}:spent`,
+      credit: 'treasury',
+      currency: 'pathusd',
+      amount: PRICE,
+      cause: `settlement:${session.id}:${PRICE}`,
     });
     await owner(`UPDATE payment_sessions SET settled = ${PRICE} WHERE id = '${session.id}'`);
     expect((await show()).vouchers).toEqual(['0.002000']);
@@ -309,7 +332,9 @@ describe('unpaid requests', () => {
         {
           error: expect.any(String),
           code: 'PAYMENT_REQUIRED',
-          ...{ price: '0.001000', currency: 'USD', payment: offered.body.payment },
+          price: '0.001000',
+          currency: 'USD',
+          payment: offered.body.payment,
         },
       ]);
     }
@@ -355,7 +380,8 @@ describe('unpaid requests', () => {
       {
         error: expect.any(String),
         code: 'SESSION_EXHAUSTED',
-        ...{ price: '0.001000', remaining: '0.000001' },
+        price: '0.001000',
+        remaining: '0.000001',
       },
     ]);
     expect(remainingOf(answer)).toBe('0.000001');
@@ -370,7 +396,8 @@ describe('unpaid requests', () => {
       {
         error: expect.any(String),
         code: 'CREDITS_EXHAUSTED',
-        ...{ price: '0.001000', remaining: '0.000999' },
+        price: '0.001000',
+        remaining: '0.000999',
       },
     ]);
     expect(ran).toBe(0);
@@ -573,8 +600,11 @@ describe('concurrent debits', () => {
       vouchers.map(({ id }) => id).toSorted(),
     );
     expect(rest).toMatchObject({
-      ...{ delivered: sum, spent: sum, held: 0n },
-      ...{ left: deposit - sum, nextSequence: served.length + 1 },
+      delivered: sum,
+      spent: sum,
+      held: 0n,
+      left: deposit - sum,
+      nextSequence: served.length + 1,
     });
   }
 

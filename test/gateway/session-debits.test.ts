@@ -11,8 +11,10 @@ import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { booksOf, giveCredits, openSession, PRICE, setState, type TestSession } from './support.js';
 
 const SETTINGS = {
-  ...{ settleThreshold: 100_000_000n, settleIntervalMs: 3_600_000 },
-  ...{ maxAgeMs: 86_400_000, holdMs: 172_800_000 },
+  settleThreshold: 100_000_000n,
+  settleIntervalMs: 3_600_000,
+  maxAgeMs: 86_400_000,
+  holdMs: 172_800_000,
 };
 
 let database: TestDatabase;
@@ -23,7 +25,9 @@ afterAll(() => database?.close());
 afterEach(() => void vi.useRealTimers());
 
 const debit = (amount = PRICE): Debit => ({
-  ...{ id: randomUUID(), plugin: 'echo', action: 'say' },
+  id: randomUUID(),
+  plugin: 'echo',
+  action: 'say',
   amount,
 });
 
@@ -107,8 +111,12 @@ test('uses indexes even on tables without statistics', async () => {
         `SELECT outcome FROM run_debits($kinds, $sessions, $ids, $wanted, $until, $words, $words, 1,
            interval '1 h')`,
         {
-          ...{ kinds: same(kind), sessions: same(session.id), ids, words: same('a') },
-          ...{ wanted: same(String(PRICE)), until: same(until) },
+          kinds: same(kind),
+          sessions: same(session.id),
+          ids,
+          words: same('a'),
+          wanted: same(String(PRICE)),
+          until: same(until),
         },
       );
       expect(outcomes).toEqual(same({ outcome: kind === 'hold' ? 'open' : 'posted' }));

@@ -72,7 +72,10 @@ test('charges each successful summarizer run once', async () => {
   expect([summary.status, summary.body.result]).toEqual([
     200,
     {
-      ...{ url, title: 'Rivers', description: '', headings: ['Rivers'] },
+      url,
+      title: 'Rivers',
+      description: '',
+      headings: ['Rivers'],
       paragraphs: ['They flow to the sea.'],
       wordCount: expect.any(Number),
       fetchedAt: expect.any(String),

@@ -35,13 +35,25 @@ export async function openSession(database: Database, deposit: bigint): Promise<
   const id = randomUUID();
   await database.asPlatform().transaction(async (db) => {
     await insertRow(db, paymentSessions, {
-      ...{ id, ...storedOf(token), sealedToken: 'sealed', address, chainId: '4217' },
-      ...{ escrow: hex(20), holdId: hex(32), nonce: hex(32), authorizationDeadline: new Date() },
-      ...{ deposit: String(deposit), state: 'active', openedAt: new Date() },
+      id,
+      ...storedOf(token),
+      sealedToken: 'sealed',
+      address,
+      chainId: '4217',
+      escrow: hex(20),
+      holdId: hex(32),
+      nonce: hex(32),
+      authorizationDeadline: new Date(),
+      deposit: String(deposit),
+      state: 'active',
+      openedAt: new Date(),
       holdExpiresAt: new Date(Date.now() + 3_600_000),
     });
     await transfer(db, {
-      ...{ debit: 'external', credit: `session:${id}`, amount: deposit, currency: 'pathusd' },
+      debit: 'external',
+      credit: `session:${id}`,
+      amount: deposit,
+      currency: 'pathusd',
       cause: `session-open:${id}`,
     });
   });
@@ -51,7 +63,10 @@ export async function openSession(database: Database, deposit: bigint): Promise<
 /** Gives a user credits, in base units. */
 export const giveCredits = (database: Database, userId: string, amount: bigint) =>
   transfer(database.asPlatform(), {
-    ...{ debit: 'referrals', credit: creditsOf(userId), amount, currency: 'usd' },
+    debit: 'referrals',
+    credit: creditsOf(userId),
+    amount,
+    currency: 'usd',
     cause: `referral:${randomUUID()}`,
   });
 

@@ -37,7 +37,9 @@ const LISTED = [
     7,
   ].map((slug) => ({ slug, description: '', price: '1' })),
   ...['0', '-1', 'free', '0.0000001', '100.01', 1, undefined].map((price, index) => ({
-    ...{ slug: `odd-${index}`, description: '', price },
+    slug: `odd-${index}`,
+    description: '',
+    price,
   })),
   'nothing',
 ];
@@ -145,7 +147,9 @@ test('charges a successful run once and sends the seller its input and an idempo
   expect(asked[0]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
   expect(JSON.stringify(asked[0])).not.toContain(session.token);
   expect(await booksOf(database.db, session)).toMatchObject({
-    ...{ delivered: PRICE, held: 0n, vouchers: [{ amount: PRICE }] },
+    delivered: PRICE,
+    held: 0n,
+    vouchers: [{ amount: PRICE }],
   });
 });
 
@@ -200,7 +204,8 @@ test('sends the seller no request for unpaid runs or unlisted actions', async ()
   const unknown = await buy(session, { action: 'pay' });
   expect([unknown.status, unknown.body]).toEqual([404, { error: 'Unknown action' }]);
   expect((await buy({ headers: {} })).body).toMatchObject({
-    ...{ code: 'PAYMENT_REQUIRED', price: '0.050000' },
+    code: 'PAYMENT_REQUIRED',
+    price: '0.050000',
   });
   expect(asked).toEqual([]);
 });

@@ -61,13 +61,11 @@ function endWith(stop: AbortController): never {
 /** Creates a local repair that repairs nothing because supervisors are available. */
 function localRepair(events: DockerHost['events'], look: () => void) {
   return new LocalRepair({
-    ...{
-      docker: { events },
-      reach: { awayForMs: 0 },
-      times: { away: 1 },
-      mayAct: () => false,
-      log,
-    },
+    docker: { events },
+    reach: { awayForMs: 0 },
+    times: { away: 1 },
+    mayAct: () => false,
+    log,
     journal: {
       entries() {
         look();
@@ -132,7 +130,8 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
         recordSeen: () => setImmediate(() => attempt.cancel()),
       },
       limiters: hostLimiters(1),
-      ...{ checkIntervalMs: PERIOD_MS, degradedCheckIntervalMs: PERIOD_MS },
+      checkIntervalMs: PERIOD_MS,
+      degradedCheckIntervalMs: PERIOD_MS,
     } as unknown as Parameters<typeof createWatchdogActivities>[0]); // only the parts used here
     return attempt.run(() => watchDegraded(AGENT, 'stopped')).catch(() => undefined); // cancelled
   },

@@ -76,7 +76,8 @@ test('caches up to 64 MB of answers', { timeout: 120_000 }, async () => {
   // A letter counts for two bytes.
   const read = (bytes: number) =>
     pages.read('read', `http://page.test:${port}/${bytes / 2}`, {
-      ...{ client: '203.0.113.1', signal: NEVER },
+      client: '203.0.113.1',
+      signal: NEVER,
     });
   const sizes = [31 * MB, 32 * MB];
   for (const size of [...sizes, ...sizes]) await read(size);

@@ -197,7 +197,8 @@ describe('main content', () => {
     });
     const own = '<title>Its own</title><meta name=description content="A description.">';
     expect(read('read', own + page)).toMatchObject({
-      ...{ title: 'Its own', description: 'A description.' },
+      title: 'Its own',
+      description: 'A description.',
     });
   });
 

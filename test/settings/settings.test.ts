@@ -273,7 +273,9 @@ describe('settings from the environment', () => {
   test('closes payment sessions before their wallets can reclaim the hold', () => {
     expect(loadSettings(NEEDED).paymentSessions).toEqual({
       settleThreshold: 10_000_000n,
-      ...{ settleIntervalMs: 3_600_000, maxAgeMs: 86_400_000, holdMs: 172_800_000 },
+      settleIntervalMs: 3_600_000,
+      maxAgeMs: 86_400_000,
+      holdMs: 172_800_000,
     });
     expect(problemsOf({ ...NEEDED, SESSION_MAX_AGE: '48h' })).toEqual([
       'SESSION_MAX_AGE must be less than SESSION_HOLD',

@@ -28,7 +28,11 @@ export async function makeAccount(
   const id = randomUUID();
   await database.asPlatform().transaction((db) =>
     db.User.create({
-      ...{ id, email, name: email, isAdmin, passwordHash },
+      id,
+      email,
+      name: email,
+      isAdmin,
+      passwordHash,
       referralCode: randomUUID().slice(0, 12).toUpperCase(),
     }),
   );

@@ -166,8 +166,17 @@ export async function accountsSite(): Promise<AccountsSite> {
     for (const each of writers.splice(0).reverse()) await each();
   };
   return {
-    ...{ folder, settings, webUrl, ownerUrl, database, temporal: client },
-    ...{ mailbox, idp, codeHost, quickAuth, signer },
+    folder,
+    settings,
+    webUrl,
+    ownerUrl,
+    database,
+    temporal: client,
+    mailbox,
+    idp,
+    codeHost,
+    quickAuth,
+    signer,
     secrets: [
       ...Object.values(secrets),
       ...[idp.clientSecret, codeHost.clientSecret],

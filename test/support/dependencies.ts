@@ -33,7 +33,11 @@ export async function databaseAlone(
   const backend = new BackendClient('http://127.0.0.1:1', 'nobody');
   const dependencies: WebDependencies & BackendDependencies & { readonly docker: DockerHost } = {
     ...services,
-    ...{ settings, database, docker, log, backend },
+    settings,
+    database,
+    docker,
+    log,
+    backend,
   };
   return {
     dependencies,

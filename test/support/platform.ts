@@ -279,7 +279,11 @@ async function build(
       settings: onAgentsPort,
       services,
       accountDeletions: createAccountDeletions({
-        ...{ settings: onAgentsPort, database: db, docker, supervisors, log },
+        settings: onAgentsPort,
+        database: db,
+        docker,
+        supervisors,
+        log,
       }),
       supervisors,
       database: db,

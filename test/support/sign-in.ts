@@ -93,7 +93,14 @@ export async function signInPlatform(
     pathOf(await idp.consent(await locationOf(from, begin), subject, person));
 
   return {
-    ...{ database, idp, codeHost, urls, logged: lines, dependencies, browser, asOwner },
+    database,
+    idp,
+    codeHost,
+    urls,
+    logged: lines,
+    dependencies,
+    browser,
+    asOwner,
     async registered({ email = `${randomUUID()}@example.com`, verified = false } = {}) {
       const theirs = browser();
       const id = randomUUID();

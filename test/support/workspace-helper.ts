@@ -8,8 +8,13 @@ let built: Promise<string> | undefined;
 export function workspaceHelper(): Promise<string> {
   built ??= build({
     entryPoints: [path.join(projectRoot, 'src/workspace/helper-program.ts')],
-    ...{ write: false, bundle: true, minify: true, keepNames: true },
-    ...{ platform: 'node', format: 'cjs', target: 'node20' },
+    write: false,
+    bundle: true,
+    minify: true,
+    keepNames: true,
+    platform: 'node',
+    format: 'cjs',
+    target: 'node20',
   }).then(({ outputFiles: [program] }) => program?.text ?? '');
   return built;
 }

@@ -85,7 +85,10 @@ function newAgent(userId: string, host: string): FakeAgent {
 }
 
 const supervised = (agent: FakeAgent) => ({
-  ...{ ...agent.ref, name: 'an agent', desired: 'running' as const, provisioned: true },
+  ...agent.ref,
+  name: 'an agent',
+  desired: 'running' as const,
+  provisioned: true,
 });
 
 test("steps of an operation have priority over background checks, and both carry the owner's fairness key", async () => {
@@ -203,7 +206,8 @@ test('40 splits of one owner do not delay 8 of another owner', async () => {
 test("a run that continues as new keeps its owner's fairness key", async () => {
   const { client } = temporal;
   const handle = await client.workflow.start('sendHeartbeats', {
-    ...{ workflowId: randomUUID(), taskQueue: PLATFORM_TASK_QUEUE },
+    workflowId: randomUUID(),
+    taskQueue: PLATFORM_TASK_QUEUE,
     args: [{ userId: 'ada' }],
     priority: { fairnessKey: 'ada' },
   });

@@ -42,7 +42,10 @@ test('a worker takes no workflow task while its database is unreachable', async 
   expect(new GatedSlots(gate, 1).tryReserveSlot()).toBeNull();
 
   const worker = await Worker.create({
-    ...{ connection, namespace, taskQueue: TASK_QUEUE, tuner: gatedTuner(gate) },
+    connection,
+    namespace,
+    taskQueue: TASK_QUEUE,
+    tuner: gatedTuner(gate),
     ...(await workflowCode()),
     activities: { rollUpUsage: () => 7 },
   });

@@ -108,7 +108,10 @@ const KINDS: readonly Kind[] = [
     handed: (start) => paymentSessions(database.db, { start }),
     written: () =>
       newPaymentSession({
-        ...{ state: 'active', opened_at: PAST, hold_expires_at: PAST, settlement_due_at: PAST },
+        state: 'active',
+        opened_at: PAST,
+        hold_expires_at: PAST,
+        settlement_due_at: PAST,
       }),
     againSeconds: 20,
   },
@@ -146,7 +149,9 @@ async function newPaymentSession(values: Readonly<Record<string, string>>): Prom
 
 const askForPayment = (signer: Hex) =>
   new ChainPayments(database.db).request(database.db.asPlatform(), {
-    ...{ cause: randomUUID(), chainId: 4_217, signer },
+    cause: randomUUID(),
+    chainId: 4_217,
+    signer,
     calls: [{ to: signer, data: '0x', value: 0n }],
   });
 
@@ -303,8 +308,12 @@ describe('owner of a run', () => {
     const user = await newUser(database);
     await owner(
       insertSql('wallets', {
-        ...{ id: randomUUID(), user_id: user, kind: 'imported', address: signer },
-        ...{ sealed_key: 'sealed', created_at: PAST },
+        id: randomUUID(),
+        user_id: user,
+        kind: 'imported',
+        address: signer,
+        sealed_key: 'sealed',
+        created_at: PAST,
       }),
     );
     await owner('UPDATE payments SET due_at = now()');

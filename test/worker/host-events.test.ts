@@ -90,9 +90,17 @@ class Follower {
     const { host } = this;
     await database.db.asUser(USER).transaction((db) =>
       db.Agent.create({
-        ...{ id, userId: USER, name: id, subdomain: id, host },
-        ...{ plan: 'solo', model: 'provider/model', aiProvider: 'provider' },
-        ...{ desired: 'running', status: 'active', startedAt: new Date() },
+        id,
+        userId: USER,
+        name: id,
+        subdomain: id,
+        host,
+        plan: 'solo',
+        model: 'provider/model',
+        aiProvider: 'provider',
+        desired: 'running',
+        status: 'active',
+        startedAt: new Date(),
         watchdog: watchdog ?? null,
       }),
     );
@@ -114,7 +122,12 @@ class Follower {
 
   ends(agentId: string): void {
     this.hears({
-      ...{ kind: 'death', agentId, userId: USER, containerId: 'c', cause: 'kill', exitCode: 137 },
+      kind: 'death',
+      agentId,
+      userId: USER,
+      containerId: 'c',
+      cause: 'kill',
+      exitCode: 137,
       at: Date.now(),
     });
   }
@@ -145,7 +158,12 @@ class Follower {
 }
 
 const crashLoop = (since: number): WatchdogMemory => ({
-  ...{ state: 'crash_loop', since, crashes: [], repairAttempts: 0, lastRepair: null, version: 1 },
+  state: 'crash_loop',
+  since,
+  crashes: [],
+  repairAttempts: 0,
+  lastRepair: null,
+  version: 1,
 });
 
 /** Exceeds the period in which a limited number of retries would have been used up. */

@@ -19,8 +19,12 @@ beforeAll(async () => {
 afterAll(() => lab?.close());
 
 const agent: Supervised = {
-  ...{ agentId: 'a', userId: 'u', host: 'local', name: 'clone' },
-  ...{ desired: 'running', provisioned: false },
+  agentId: 'a',
+  userId: 'u',
+  host: 'local',
+  name: 'clone',
+  desired: 'running',
+  provisioned: false,
 };
 
 /** Creates activities whose payment checks return these states in order; the last state repeats. */

@@ -96,8 +96,14 @@ class Subject {
     const runs = { desired: 'running', status: 'active', startedAt: new Date() } as const;
     await this.#tenant.transaction((db) =>
       db.Agent.create({
-        ...{ id: this.id, userId: 'user', name: this.id, subdomain: this.id, host: 'lab' },
-        ...{ ...model, ...runs, watchdog: RUNNING },
+        id: this.id,
+        userId: 'user',
+        name: this.id,
+        subdomain: this.id,
+        host: 'lab',
+        ...model,
+        ...runs,
+        watchdog: RUNNING,
       }),
     );
     this.#supervisor = await lab.supervise(this.#fake);

@@ -53,7 +53,9 @@ function session({ finish, hasNoDebits, request, state = 'active', steps = [] }:
     awaitPayment: (cause: string) =>
       note(`await ${cause}`, {
         state: 'confirmed' as const,
-        ...{ hash: undefined, block: undefined, failure: undefined },
+        hash: undefined,
+        block: undefined,
+        failure: undefined,
       }),
   };
   const run = (id?: string) => sessionRun(lab.environment, bundle, { platform, payments }, id);
@@ -129,7 +131,9 @@ test.each(['closed', 'failed'] as const)(
     const isOpened = state !== 'failed';
     const request = () => Promise.resolve(undefined);
     const { asked, note, run } = session({
-      ...{ request, state, finish: () => note('finish', isOpened) },
+      request,
+      state,
+      finish: () => note('finish', isOpened),
       // A session that was never opened settles nothing, even if its rows list payments.
       steps: isOpened ? [] : [{ next: 'payment', cause: 'of nothing' }],
     });

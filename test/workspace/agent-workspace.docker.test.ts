@@ -93,7 +93,10 @@ test('changes by the agent appear in the status, are committed and appear in the
   const run = `require('child_process').execFileSync`;
   await inAgent(`${run}('git', ['init', '-q', '-b', 'main'], { cwd: '${FOLDER}' })`);
   expect((await ask('git-status')).body).toMatchObject({
-    ...{ isGitRepo: true, branch: 'main', remote: null, hasChanges: true },
+    isGitRepo: true,
+    branch: 'main',
+    remote: null,
+    hasChanges: true,
     changes: [
       { status: '??', path: 'answer.txt' },
       { status: '??', path: 'notes/größe.md' },
@@ -101,7 +104,9 @@ test('changes by the agent appear in the status, are committed and appear in the
   });
   const synced = await send('git-sync', { message: 'all of it' });
   expect(synced.body).toMatchObject({
-    ...{ ok: true, committed: true, pushed: false },
+    ok: true,
+    committed: true,
+    pushed: false,
     pushError: 'The repository has no origin',
   });
   await send('write', { path: 'answer.txt', content: 'by Ada' });

@@ -41,7 +41,9 @@ beforeAll(async () => {
   around = await mkdtemp(path.join(tmpdir(), 'aps-remote-'));
   remote = await gitRemote(around);
   alone = await databaseAlone(database, log, {
-    ...{ TRUSTED_PROXIES: '127.0.0.1', INTERNAL_API_KEY: KEY, WORKSPACE_ROOT: folder },
+    TRUSTED_PROXIES: '127.0.0.1',
+    INTERNAL_API_KEY: KEY,
+    WORKSPACE_ROOT: folder,
     OUTBOUND_ALLOW: `127.0.0.1:${remote.port}`,
   });
   backend = await createBackend(alone.dependencies).listen('127.0.0.1', 0);
@@ -175,11 +177,12 @@ test('the operator writes, reads, lists, commits and pushes files, and finds the
   await plainGit(folder, 'config', 'remote.origin.url', `http://ada:${PASSWORD}@${at}`);
   const status = await ask('GET', 'git-status');
   expect(status.body).toMatchObject({
-    ...{ ok: true, isGitRepo: true, branch: 'main', remote: `http://${at}` },
-    ...{
-      hasChanges: true,
-      changes: [{ status: '??', path: 'notes/a.md' }, { path: 'secret.txt' }],
-    },
+    ok: true,
+    isGitRepo: true,
+    branch: 'main',
+    remote: `http://${at}`,
+    hasChanges: true,
+    changes: [{ status: '??', path: 'notes/a.md' }, { path: 'secret.txt' }],
   });
   const synced = await ask('POST', 'git-sync', { body: { message: 'all of it' } });
   expect(synced.body).toMatchObject({ ok: true, committed: true, pushed: true });

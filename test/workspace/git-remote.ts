@@ -58,9 +58,15 @@ function byGit(folder: string, request: IncomingMessage, response: ServerRespons
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://remote.test');
   const child = spawn('git', ['http-backend'], {
     env: {
-      ...{ PATH: process.env.PATH, HOME: '/nonexistent', GIT_CONFIG_NOSYSTEM: '1', LC_ALL: 'C' },
-      ...{ GIT_PROJECT_ROOT: folder, GIT_HTTP_EXPORT_ALL: '1', REMOTE_USER: 'somebody' },
-      ...{ PATH_INFO: pathname, QUERY_STRING: searchParams.toString() },
+      PATH: process.env.PATH,
+      HOME: '/nonexistent',
+      GIT_CONFIG_NOSYSTEM: '1',
+      LC_ALL: 'C',
+      GIT_PROJECT_ROOT: folder,
+      GIT_HTTP_EXPORT_ALL: '1',
+      REMOTE_USER: 'somebody',
+      PATH_INFO: pathname,
+      QUERY_STRING: searchParams.toString(),
       REQUEST_METHOD: request.method,
       CONTENT_TYPE: request.headers['content-type'],
       HTTP_CONTENT_ENCODING: request.headers['content-encoding'],

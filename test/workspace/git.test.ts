@@ -133,7 +133,10 @@ test('sync commits every change, and plain git finds nothing left', async () => 
   expect(newest).toMatchObject({ hash: synced.hash, subject: 'change', author: 'Agent Platform' });
   expect(first).toMatchObject({ subject: 'first', author: 'Ada' });
   expect(await at.workspace.gitSync()).toEqual({
-    ...{ committed: false, pushed: false, hash: synced.hash, message: 'nothing to commit' },
+    committed: false,
+    pushed: false,
+    hash: synced.hash,
+    message: 'nothing to commit',
   });
 });
 
@@ -214,7 +217,8 @@ test.each<[string, () => Promise<unknown>]>([
   await breaks();
   const before = [await at.git('rev-parse', 'HEAD'), await at.git('status', '--porcelain')];
   await expect(at.workspace.gitSync()).rejects.toMatchObject({
-    ...{ status: 500, message: expect.stringMatching(/^git [a-z-]+ failed$/) },
+    status: 500,
+    message: expect.stringMatching(/^git [a-z-]+ failed$/),
   });
   expect([await at.git('rev-parse', 'HEAD'), await at.git('status', '--porcelain')]).toEqual(
     before,
@@ -254,7 +258,8 @@ test.each(['CHERRY_PICK_HEAD', 'REVERT_HEAD', 'rebase-merge/', 'rebase-apply/'])
     await at.put(`.git/${name}${name.endsWith('/') ? 'head-name' : ''}`, before);
     await at.put('kept.txt', 'two\n');
     await expect(at.workspace.gitSync()).rejects.toMatchObject({
-      ...{ status: 500, message: expect.stringContaining('merge or rebase') },
+      status: 500,
+      message: expect.stringContaining('merge or rebase'),
     });
     expect(await at.git('rev-parse', 'HEAD')).toBe(before);
     expect(await at.git('diff', '--name-only')).toBe('kept.txt\n');

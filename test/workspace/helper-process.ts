@@ -17,8 +17,11 @@ export interface StartedHelper {
 export async function startHelper(at: TestWorkspace): Promise<StartedHelper> {
   const socket = path.join(at.around, 'helper.sock');
   const task: HelperTask = {
-    ...{ volume: at.around, within: ['work'], views: at.views },
-    ...{ idleMs: 600_000, socket },
+    volume: at.around,
+    within: ['work'],
+    views: at.views,
+    idleMs: 600_000,
+    socket,
   };
   const program = ['-e', await workspaceHelper(), JSON.stringify(task)];
   const helper = spawn(process.execPath, program, { stdio: 'inherit' });

@@ -22,7 +22,11 @@ beforeAll(async () => {
   program = path.join(around.around, 'explorer.mjs');
   await build({
     entryPoints: [path.join(projectRoot, 'test/workspace/explorer-process.ts')],
-    ...{ outfile: program, bundle: true, platform: 'node', format: 'esm', target: 'node20' },
+    outfile: program,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
   });
 });
 afterAll(() => around?.close());

@@ -339,7 +339,8 @@ describe('a remote whose answer never ends', { timeout: 60_000 }, () => {
     const { path: folder, views } = at;
     const brief = new Workspace({ path: folder, views, remotes, pushMs: 300 });
     expect(await brief.gitSync()).toMatchObject({
-      ...{ committed: true, pushed: false },
+      committed: true,
+      pushed: false,
       pushError: 'The remote was not done in time: it may have the commit',
     });
     expect(await readdir(views)).toEqual([]);

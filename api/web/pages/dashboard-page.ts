@@ -119,8 +119,10 @@ const emailChange = () =>
 
 function passwordChange({ email, hasPassword }: Profile): Html {
   const current: Field = {
-    ...{ label: 'Current password', name: 'currentPassword' },
-    ...{ type: 'password', autocomplete: 'current-password' },
+    label: 'Current password',
+    name: 'currentPassword',
+    type: 'password',
+    autocomplete: 'current-password',
   };
   const hint = 'At least 8 characters. All other sessions end.';
   return form(
@@ -149,7 +151,9 @@ function leaving({ email }: Profile): Html {
     successLocation: successLocation('/login', 'deleting'),
     fields: [
       {
-        ...{ label: 'Your email', name: 'confirm', autocomplete: 'off' },
+        label: 'Your email',
+        name: 'confirm',
+        autocomplete: 'off',
         hint: `To permanently delete your account and all of your agents, enter ${email}`,
       },
     ],

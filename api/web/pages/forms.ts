@@ -54,14 +54,15 @@ export function form(given: Form, extra?: HtmlPart): Html {
   const { about, button, dangerous, fields = [], id, endpoint: sends } = given;
   const [method, action] = sends;
   const how = {
-    ...{
-      'data-then': given.successLocation,
-      'data-said': given.successText,
-      'data-shows': given.shows,
-    },
-    ...{ 'data-follows': given.follows, 'data-saves': given.saves },
-    ...{ 'data-token': given.token, 'data-signs-in': given.signsIn },
-    ...{ 'data-chain-id': given.chainId, hidden: given.chainId !== undefined },
+    'data-then': given.successLocation,
+    'data-said': given.successText,
+    'data-shows': given.shows,
+    'data-follows': given.follows,
+    'data-saves': given.saves,
+    'data-token': given.token,
+    'data-signs-in': given.signsIn,
+    'data-chain-id': given.chainId,
+    hidden: given.chainId !== undefined,
   };
   return html`<form ${attributes({ id, method: 'post', action, 'data-sends': method, ...how })}>
     ${extra} ${fields.map((each) => field(id, each))}
@@ -75,8 +76,14 @@ function field(formId: string, given: Field): Html {
   const id = `${formId}-${name}`;
   const hintId = hint === undefined ? undefined : `${id}-hint`;
   const input = {
-    ...{ id, name, type: type ?? 'text', autocomplete, value },
-    ...{ minlength: minLength, maxlength: maxLength, 'aria-describedby': hintId },
+    id,
+    name,
+    type: type ?? 'text',
+    autocomplete,
+    value,
+    minlength: minLength,
+    maxlength: maxLength,
+    'aria-describedby': hintId,
     required: !optional,
   };
   return html`<p>
@@ -92,6 +99,11 @@ function field(formId: string, given: Field): Html {
  * @param name the endpoint's name for the field.
  */
 export const newPassword = (name: string, hint = 'At least 8 characters.'): Field => ({
-  ...{ label: 'New password', name, type: 'password', autocomplete: 'new-password' },
-  ...{ minLength: 8, maxLength: 1024, hint },
+  label: 'New password',
+  name,
+  type: 'password',
+  autocomplete: 'new-password',
+  minLength: 8,
+  maxLength: 1024,
+  hint,
 });

@@ -70,7 +70,12 @@ export function recordKeyUse(
   const plan = activePlan(found);
   const judged = { email, emailVerified: found.email_verified, isAdmin: found.is_admin };
   return {
-    ...{ keyId, userId, name, email, plan, lastUsed },
+    keyId,
+    userId,
+    name,
+    email,
+    plan,
+    lastUsed,
     isAdmin: isAdmin(judged, rules),
     subscription: found.plan === null ? 'none' : plan ? 'active' : 'ended',
   };

@@ -73,8 +73,11 @@ export class CloneStore {
       );
       if (paid.length === 0) return;
       await transfer(db, {
-        ...{ debit: 'external', credit: 'treasury', currency: 'pathusd' },
-        ...{ amount: received, cause: `clone:${id}` },
+        debit: 'external',
+        credit: 'treasury',
+        currency: 'pathusd',
+        amount: received,
+        cause: `clone:${id}`,
       });
     });
   }

@@ -186,17 +186,33 @@ export class Clones {
       await db.PaymentClaim.create({ ...paid, cloneId: id, userId });
       await lockAgentsOf(db, userId);
       const agent = await insertAgent(db, secrets, {
-        ...{ id, userId, name: asked.name, plan, model, aiProvider, config, image, parentAgentId },
-        ...{ generation: asked.generation + 1, on: parent.host, notOn, requestId },
+        id,
+        userId,
+        name: asked.name,
+        plan,
+        model,
+        aiProvider,
+        config,
+        image,
+        parentAgentId,
+        generation: asked.generation + 1,
+        on: parent.host,
+        notOn,
+        requestId,
         actor: by.actor,
         limit: this.#limitOf(parent),
       });
       const clone = await db.Clone.create({
-        ...{ id, userId, parentAgentId, specialization: asked.specialization, ...paid },
+        id,
+        userId,
+        parentAgentId,
+        specialization: asked.specialization,
+        ...paid,
         payer: hexOf(asked.paymentProof.from),
         amount: String(asked.paymentProof.amount),
         block: String(receipt.blockNumber),
-        ...{ requestedBy: by.actor, requestId },
+        requestedBy: by.actor,
+        requestId,
       });
       return { agent, clone };
     };

@@ -88,7 +88,11 @@ export async function insertAgent(
   await createAgentSecrets(db, box, row);
   const { id: subject, userId, name, plan, parentAgentId } = row;
   await recordAudit(db, {
-    ...{ actor: actor ?? userId, userId, action: 'agent.create', subject, requestId },
+    actor: actor ?? userId,
+    userId,
+    action: 'agent.create',
+    subject,
+    requestId,
     detail: { name, plan, ...(parentAgentId !== null && { parentAgentId }) },
   });
   return row;
@@ -101,7 +105,12 @@ export const requestProvisioning = (
   { actor, requestId }: Pick<Requester, 'actor' | 'requestId'>,
 ): Promise<OperationRow> =>
   db.Operation.create({
-    ...{ id: randomUUID(), agentId, userId, kind: 'provision', requestedBy: actor, requestId },
+    id: randomUUID(),
+    agentId,
+    userId,
+    kind: 'provision',
+    requestedBy: actor,
+    requestId,
   });
 
 /**

@@ -131,7 +131,10 @@ export class SupervisorStore {
            (SELECT FROM agents WHERE agents.host = $host AND agents.port = candidate.port)
          ORDER BY port LIMIT 1`,
         {
-          ...{ first: host.firstPort, last: host.lastPort, above, host: agent.host },
+          first: host.firstPort,
+          last: host.lastPort,
+          above,
+          host: agent.host,
           taken: `{${taken.map(({ first, last }) => `[${first},${last}]`).join()}}`,
         },
       );

@@ -65,7 +65,13 @@ export async function recordPast(
 ): Promise<void> {
   await db.WatchdogTransition.bulkCreate(
     past.map(({ id, from, cause, reason, memory, crash }) => ({
-      ...{ id, agentId, userId, fromState: from, toState: memory.state, cause, reason },
+      id,
+      agentId,
+      userId,
+      fromState: from,
+      toState: memory.state,
+      cause,
+      reason,
       at: new Date(memory.since),
       // The last log lines are left out: redacting them needs the agent's secrets.
       crash: crash ? { ...crash, lastLines: [] } : null,

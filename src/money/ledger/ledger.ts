@@ -174,7 +174,10 @@ function throwRefused<Outcome extends string>(outcome: Outcome | Refusal, cause:
 }
 
 const valuesOf = ({ cause, debit, credit, currency, amount }: TransferRequest) => ({
-  ...{ cause, debit, credit, currency },
+  cause,
+  debit,
+  credit,
+  currency,
   amount: amount.toString(),
 });
 

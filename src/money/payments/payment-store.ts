@@ -275,15 +275,21 @@ export class PaymentStore {
                   fee = $fee, fee_payer = $payer, fee_block = $feeBlock
             WHERE hash = $hash AND final_at IS NULL`,
           {
-            ...{ hash, block: String(block), fee: fee === undefined ? null : String(fee.amount) },
-            ...{ payer: fee?.payer ?? null, feeBlock: fee?.block ?? null },
+            hash,
+            block: String(block),
+            fee: fee === undefined ? null : String(fee.amount),
+            payer: fee?.payer ?? null,
+            feeBlock: fee?.block ?? null,
           },
         ),
         // Fees of transactions that became final in an older version are booked now.
         fee &&
           transfer(db, {
-            ...{ debit: 'fees', credit: 'external', amount: fee.amount },
-            ...{ currency: 'pathusd', cause: feeCause(hash) },
+            debit: 'fees',
+            credit: 'external',
+            amount: fee.amount,
+            currency: 'pathusd',
+            cause: feeCause(hash),
           }),
         db.query<{ cause: string }>(
           `UPDATE payments SET state = $state, failure = $failure, hash = $hash,
@@ -432,8 +438,13 @@ export class PaymentStore {
 }
 
 const valuesOf = ({ paymentId, purpose, signed, unsigned }: NewTransaction) => ({
-  ...{ ...signed, paymentId, purpose, nonce: String(unsigned.nonce), gas: String(unsigned.gas) },
-  ...{ maxFee: String(unsigned.maxFee), priorityFee: String(unsigned.priorityFee) },
+  ...signed,
+  paymentId,
+  purpose,
+  nonce: String(unsigned.nonce),
+  gas: String(unsigned.gas),
+  maxFee: String(unsigned.maxFee),
+  priorityFee: String(unsigned.priorityFee),
 });
 
 /** Notifies of a failed payment in the transaction that ends it, so only once. */
@@ -442,7 +453,9 @@ const tellFailed = (
   failed: Omit<Extract<PlatformEvent, { event: 'payment_failed' }>, 'event'>,
 ): Promise<void> =>
   requestNotification(db, {
-    ...{ id: `payment-failed-${failed.paymentId}`, agent: NO_AGENT, event: 'payment_failed' },
+    id: `payment-failed-${failed.paymentId}`,
+    agent: NO_AGENT,
+    event: 'payment_failed',
     ...failed,
   });
 

@@ -44,7 +44,10 @@ export async function signTransaction(
     ? await account.signTransaction(
         {
           ...common,
-          ...{ type: 'tempo', calls: [...calls], feeToken: PATH_USD, nonceKey: 0n },
+          type: 'tempo',
+          calls: [...calls],
+          feeToken: PATH_USD,
+          nonceKey: 0n,
           ...(feePayer && { feePayer: privateKeyToAccount(feePayer) }),
         },
         { serializer: Transaction.serialize },

@@ -105,7 +105,8 @@ export class Signer {
     const mayBePaid = used > next && waiting.length > 0 && this.#isKept;
     if (mayBePaid && (await this.#store.failUnknown(used))) return true;
     await this.#sendWaiting(waiting, {
-      ...{ most: free, onTheWay: onTheWay.size },
+      most: free,
+      onTheWay: onTheWay.size,
       nonce: next > used ? next : used,
     });
     return true;

@@ -393,7 +393,11 @@ export class PaymentSessions {
     const id = randomUUID();
     const { deadline, nonce } = signed ?? { nonce: newNonce(), deadline: latestDeadline() };
     const row = {
-      ...{ id, ...storedOf(token), address, nonce, escrow: escrow.terms.escrow },
+      id,
+      ...storedOf(token),
+      address,
+      nonce,
+      escrow: escrow.terms.escrow,
       userId: signed ? null : (userId ?? null),
       sealedToken: secrets.seal(token, sessionTokenContext(id)),
       chainId: String(escrow.chainId),
@@ -410,7 +414,11 @@ export class PaymentSessions {
           signed && requestHold(db, payments, escrow.terms.operator, row, signed.signature),
           userId !== undefined &&
             recordAudit(db, {
-              ...{ actor: userId, userId, requestId, action: 'payment-session.open', subject: id },
+              actor: userId,
+              userId,
+              requestId,
+              action: 'payment-session.open',
+              subject: id,
               detail: { address, deposit: String(deposit) },
             }),
         ]);
@@ -456,7 +464,9 @@ function requireCover(
     {
       available: formatAmount(available),
       required: formatAmount(deposit),
-      ...{ escrow, token: PATH_USD, chainId },
+      escrow,
+      token: PATH_USD,
+      chainId,
     },
   );
 }

@@ -197,7 +197,10 @@ export class SessionSettlements {
       ),
       setDue(db, id, null),
       payments.request(db, {
-        ...{ cause: payment, chainId: Number(chainId), signer: operator, gas: ESCROW_GAS },
+        cause: payment,
+        chainId: Number(chainId),
+        signer: operator,
+        gas: ESCROW_GAS,
         calls: [{ to: escrow as Hex, data, value: 0n }], // checked when written
       }),
     ]);
@@ -244,8 +247,11 @@ export class SessionSettlements {
     if (attempts !== NOTIFY_AFTER_ATTEMPTS) return;
     const { id: sessionId } = session;
     await requestNotification(db, {
-      ...{ id: `settlement-given-up-${sessionId}-${kind}-${session.settled}`, agent: NO_AGENT },
-      ...{ event: 'settlement_given_up', sessionId, attempts },
+      id: `settlement-given-up-${sessionId}-${kind}-${session.settled}`,
+      agent: NO_AGENT,
+      event: 'settlement_given_up',
+      sessionId,
+      attempts,
     });
   }
 
@@ -350,12 +356,16 @@ async function close(db: Statements, session: PaymentSessionRow, settled: bigint
   // The statements are sent in this order.
   await Promise.all([
     move(db, {
-      ...{ debit: sessionAccount(id), credit: 'external' },
-      ...{ amount: BigInt(deposit) - BigInt(delivered), cause: refundCause(id) },
+      debit: sessionAccount(id),
+      credit: 'external',
+      amount: BigInt(deposit) - BigInt(delivered),
+      cause: refundCause(id),
     }),
     move(db, {
-      ...{ debit: spentAccount(id), credit: 'external' },
-      ...{ amount: unpaid, cause: unpaidCause(id) },
+      debit: spentAccount(id),
+      credit: 'external',
+      amount: unpaid,
+      cause: unpaidCause(id),
     }),
     book(db, session, settled),
     db.query(
@@ -366,8 +376,11 @@ async function close(db: Statements, session: PaymentSessionRow, settled: bigint
   ]);
   if (unpaid === 0n) return;
   await requestNotification(db, {
-    ...{ id: `session-unpaid-${id}`, agent: NO_AGENT },
-    ...{ event: 'session_unpaid', sessionId: id, amount: String(unpaid) },
+    id: `session-unpaid-${id}`,
+    agent: NO_AGENT,
+    event: 'session_unpaid',
+    sessionId: id,
+    amount: String(unpaid),
   });
 }
 

@@ -120,7 +120,12 @@ export class RoyaltySplits {
     }
     await refuseTooMany(db, userId);
     const made = await db.RoyaltySplit.create({
-      ...{ userId, agentId, requestKey, bookingId, fromAddress, name },
+      userId,
+      agentId,
+      requestKey,
+      bookingId,
+      fromAddress,
+      name,
       chainId: String(chainId),
       tokenAddress,
       totalAmount: String(totalAmount),
@@ -135,13 +140,22 @@ export class RoyaltySplits {
         const amount = amounts[position] ?? 0n;
         const status = amount === 0n ? 'skipped' : 'pending';
         return {
-          ...{ splitId: id, position, userId, address, status },
-          ...{ share: Number(share), amount: String(amount) },
+          splitId: id,
+          position,
+          userId,
+          address,
+          status,
+          share: Number(share),
+          amount: String(amount),
         };
       }),
     );
     await recordAudit(db, {
-      ...{ actor, userId, requestId, action: 'split.create', subject: id },
+      actor,
+      userId,
+      requestId,
+      action: 'split.create',
+      subject: id,
       detail: {
         agentId,
         from: fromAddress,
@@ -184,7 +198,11 @@ export class RoyaltySplits {
         { where: { splitId: id, status: 'failed' } },
       );
       await recordAudit(db, {
-        ...{ actor, userId, requestId, action: 'split.retry', subject: id },
+        actor,
+        userId,
+        requestId,
+        action: 'split.retry',
+        subject: id,
         detail: { attempt },
       });
       return { id, status: 'queued' };

@@ -90,7 +90,11 @@ export class AgentWallets {
       await db.Wallet.create({ id: randomUUID(), ...owner, kind: 'agent', ...made });
       const { actor, requestId } = by;
       await recordAudit(db, {
-        ...{ actor, userId, requestId, action: 'wallet.create', subject: made.address },
+        actor,
+        userId,
+        requestId,
+        action: 'wallet.create',
+        subject: made.address,
         detail: { agentId, kind: 'agent', kept: !brought },
       });
       return { address: made.address, isNew: true };

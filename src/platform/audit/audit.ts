@@ -26,7 +26,11 @@ export const ofUser = (
   action: string,
   { address, requestId }: RequestOrigin,
 ): AuditRecord => ({
-  ...{ actor: userId, userId, action, subject: userId, requestId },
+  actor: userId,
+  userId,
+  action,
+  subject: userId,
+  requestId,
   detail: { address },
 });
 

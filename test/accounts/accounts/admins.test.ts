@@ -25,7 +25,8 @@ let nobody: TestAccount;
 beforeAll(async () => {
   database = await testDatabase();
   const env = {
-    ...{ INTERNAL_API_KEY: INTERNAL, TRUSTED_PROXIES: '127.0.0.1' },
+    INTERNAL_API_KEY: INTERNAL,
+    TRUSTED_PROXIES: '127.0.0.1',
     ADMIN_EMAILS: [BOSS, SQUATTED].join(),
   };
   alone = await databaseAlone(database, undefined, env);

@@ -290,8 +290,13 @@ describe('deletion of an account', () => {
     const id = randomUUID();
     await database.db.asUser(ada.id).transaction((db) =>
       db.Identity.create({
-        ...{ id, userId: ada.id, kind: 'google', issuer: 'https://idp.example', subject: id },
-        ...{ label: ada.email, refreshToken: secrets.seal('of hers', refreshTokenContext(id)) },
+        id,
+        userId: ada.id,
+        kind: 'google',
+        issuer: 'https://idp.example',
+        subject: id,
+        label: ada.email,
+        refreshToken: secrets.seal('of hers', refreshTokenContext(id)),
       }),
     );
   }
@@ -531,9 +536,14 @@ describe('the export of an account', () => {
       const [session] = body.paymentSessions;
       expect(body.vouchers).toEqual(
         Array.from({ length: 401 }, (_, n) => ({
-          ...{ paymentSessionId: session.id, id: `${ada.id}-${n + 1}`, sequence: n + 1 },
-          ...{ amount: '0.001000', cumulative: formatAmount(1_000n * BigInt(n + 1)) },
-          ...{ plugin: 'chain', action: 'transfers', createdAt: expect.any(String) },
+          paymentSessionId: session.id,
+          id: `${ada.id}-${n + 1}`,
+          sequence: n + 1,
+          amount: '0.001000',
+          cumulative: formatAmount(1_000n * BigInt(n + 1)),
+          plugin: 'chain',
+          action: 'transfers',
+          createdAt: expect.any(String),
         })),
       );
     },

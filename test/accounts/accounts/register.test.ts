@@ -130,8 +130,11 @@ describe('a referral code', () => {
     const referralCode = referral_code.toLowerCase();
     const bob = await register({ email: 'bob@example.test', referralCode });
     const entry = (of: string, other: string) => ({
-      ...{ user_id: of, amount: '1000000', debit: 'referrals' },
-      ...{ credit: `user:${of}:credits`, cause: `referral:${of}:${other}` },
+      user_id: of,
+      amount: '1000000',
+      debit: 'referrals',
+      credit: `user:${of}:credits`,
+      cause: `referral:${of}:${other}`,
     });
     expect(await credits()).toEqual([entry(ann.id, bob.id), entry(bob.id, ann.id)]);
     expect(await getProfile(database.db.asUser(ann.id), ann.id)).toMatchObject({ credits: 100 });

@@ -20,8 +20,11 @@ let ann: SignedInUser;
 beforeAll(async () => {
   database = await testDatabase();
   const registration = {
-    ...{ email: 'ann@example.test', password: PASSWORD, name: 'Ann' },
-    ...{ from: HERE, origin: ORIGIN },
+    email: 'ann@example.test',
+    password: PASSWORD,
+    name: 'Ann',
+    from: HERE,
+    origin: ORIGIN,
   };
   ann = await registerAccount(database.db, registration, RULES);
 });
@@ -47,8 +50,10 @@ describe('sign-in with a password', () => {
 
   test('signing in under an unverified address of ADMIN_EMAILS makes no admin', async () => {
     const registration = {
-      ...{ email: 'Boss@Example.Test', password: PASSWORD },
-      ...{ from: HERE, origin: ORIGIN },
+      email: 'Boss@Example.Test',
+      password: PASSWORD,
+      from: HERE,
+      origin: ORIGIN,
     };
     await registerAccount(database.db, registration, { ...RULES, adminEmails: [] });
     expect(await verify('boss@example.test', PASSWORD)).toMatchObject({ user: { isAdmin: false } });

@@ -42,7 +42,10 @@ async function ask(
 const eventOf = (email: string, type: 'sessions-revoked' | 'verification') =>
   site.signer.sign(
     eventClaims({
-      ...{ issuer: site.idp.issuerUrl, audience: site.idp.clientId, type, subject: { email } },
+      issuer: site.idp.issuerUrl,
+      audience: site.idp.clientId,
+      type,
+      subject: { email },
     }),
   );
 
@@ -127,7 +130,8 @@ async function playedSecrets(): Promise<Map<string, string>> {
 
   // API keys.
   const key = await ask(ada, 201, 'POST', '/api/keys', {
-    ...{ body: { name: 'of a program' }, headers: idempotent() },
+    body: { name: 'of a program' },
+    headers: idempotent(),
   });
   const apiKey = seeIn(key, 'key');
   await ask(ada, 200, 'POST', '/api/keys/validate', { body: { apiKey } });

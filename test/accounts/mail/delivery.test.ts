@@ -66,7 +66,10 @@ describe('mail delivery by a worker', () => {
     await register(email);
     await web.close();
     stopWorkers = await startAccountWorkers({
-      ...{ settings: alone.dependencies.settings, database: database.db, temporal, log },
+      settings: alone.dependencies.settings,
+      database: database.db,
+      temporal,
+      log,
     });
     web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
     const link = await mailbox.mailTo(email);

@@ -52,16 +52,24 @@ describe('clone', () => {
       body: {
         success: true,
         clone: {
-          ...{ name: body.name, parentAgentId: body.parentAgentId, status: 'pending' },
-          ...{ generation: 3, specialization: 'booking' },
+          name: body.name,
+          parentAgentId: body.parentAgentId,
+          status: 'pending',
+          generation: 3,
+          specialization: 'booking',
         },
       },
     });
     const { id } = answer.body.clone;
     const agent = await agentOf(id);
     expect(agent).toMatchObject({
-      ...{ user_id: user.id, parent_agent_id: body.parentAgentId, generation: 3, verified: false },
-      ...{ config: { skills: [], note: 'kept' }, image: 'image-of-parent', started_at: null },
+      user_id: user.id,
+      parent_agent_id: body.parentAgentId,
+      generation: 3,
+      verified: false,
+      config: { skills: [], note: 'kept' },
+      image: 'image-of-parent',
+      started_at: null,
     });
     const { transactionHash: hash } = body.paymentProof;
     expect(
@@ -95,8 +103,13 @@ describe('clone', () => {
 
   test('the price of a clone is public, even while the chain is unavailable', async () => {
     const terms = {
-      ...{ status: 'ok', chainId: 4217, currency: 'pathUSD', decimals: 6, price: '1.000000' },
-      ...{ treasury: TREASURY, confirmations: CONFIRMATIONS },
+      status: 'ok',
+      chainId: 4217,
+      currency: 'pathUSD',
+      decimals: 6,
+      price: '1.000000',
+      treasury: TREASURY,
+      confirmations: CONFIRMATIONS,
     };
     for (const url of [desk.urls.backend, desk.urls.web]) {
       const answer = await call(url, 'GET', '/api/agents/clone');
@@ -353,7 +366,8 @@ describe('clone that waits for its payment', () => {
     const { id } = (await desk.clone(user, await request())).body.clone;
     const chainId = 42_431;
     const elsewhere = {
-      ...{ chainId, receipt: () => Promise.resolve(undefined) },
+      chainId,
+      receipt: () => Promise.resolve(undefined),
       blockNumber: () => Promise.resolve(1_000_000),
     };
     const chain = { treasury: TREASURY, confirmations: CONFIRMATIONS };
@@ -412,7 +426,9 @@ describe('repeated request', () => {
     // A later request finds the retried clone counted again, and the agent limit is checked first.
     const late = { status: 402, code: 'AGENT_LIMIT_REACHED' };
     const answers = again.map(({ body, status }) => ({
-      ...{ status, code: body.code, id: body.clone?.id ?? body.cloneId },
+      status,
+      code: body.code,
+      id: body.clone?.id ?? body.cloneId,
     }));
     const one = [
       { status: 202, code: undefined, id },

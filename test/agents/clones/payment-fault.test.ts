@@ -10,7 +10,10 @@ const [treasury, payer] = [`0x${'a1'.repeat(20)}`, `0x${'b2'.repeat(20)}`] as co
 
 /** A transaction that transferred one pathUSD. */
 const moved = (from: Hex, to: Hex) => ({
-  ...{ hash: pad('0x1'), succeeded: true, blockHash: pad('0x2'), blockNumber: 1 },
+  hash: pad('0x1'),
+  succeeded: true,
+  blockHash: pad('0x2'),
+  blockNumber: 1,
   logs: [
     {
       address: PATH_USD,
@@ -37,8 +40,14 @@ test('a payment that a reorganisation mined again and reverted is not a payment'
     };
   const paid = moved(payer, treasury);
   const clone = {
-    ...{ id: 'clone', hash: paid.hash, chainId: '4217', payer, amount: '1000000', block: '1' },
-    ...{ paidAt: null, hasParent: true },
+    id: 'clone',
+    hash: paid.hash,
+    chainId: '4217',
+    payer,
+    amount: '1000000',
+    block: '1',
+    paidAt: null,
+    hasParent: true,
   };
   const look = (receipt: ReturnType<typeof moved>) =>
     new ClonePayments({
@@ -48,7 +57,8 @@ test('a payment that a reorganisation mined again and reverted is not a payment'
         recordPaid: note('paid'),
       },
       node: {
-        ...{ chainId: 4217, blockNumber: () => Promise.resolve(9) },
+        chainId: 4217,
+        blockNumber: () => Promise.resolve(9),
         receipt: () => Promise.resolve(receipt),
       },
       chain: { treasury, confirmations: 3 },

@@ -58,9 +58,14 @@ export async function cloneDesk() {
   const nodeAt = (url: string | undefined) => new ChainNode({ chainId: CHAIN_ID, url });
   const deskOf = async (payerProof: CloneSettings['payerProof'], url?: string) => {
     const clones = new Clones({
-      ...{ database: db, secrets, enabled: true, accounts: settings.accounts },
+      database: db,
+      secrets,
+      enabled: true,
+      accounts: settings.accounts,
       engines: { unavailableLocalHost: () => Promise.resolve(undefined) },
-      ...{ node: nodeAt(url), chain: settings.chain, settings: { payerProof } },
+      node: nodeAt(url),
+      chain: settings.chain,
+      settings: { payerProof },
     });
     const backend = await createBackend({ ...dependencies, clones }).listen('127.0.0.1', 0);
     const client = new BackendClient(backend.url, internalKey);
@@ -130,8 +135,13 @@ export async function cloneDesk() {
     async parentOf({ id: userId }: Pick<TestAccount, 'id'>) {
       const tenant = db.asUser(userId);
       const { agent } = await createAgent(tenant, secrets, {
-        ...{ id: randomUUID(), userId, name: `parent ${randomUUID()}`, plan: 'network' },
-        ...{ model: 'claude-opus-4-6', aiProvider: 'openai', config: { skills: [], note: 'kept' } },
+        id: randomUUID(),
+        userId,
+        name: `parent ${randomUUID()}`,
+        plan: 'network',
+        model: 'claude-opus-4-6',
+        aiProvider: 'openai',
+        config: { skills: [], note: 'kept' },
         limit: () => Promise.resolve(100),
         requestId: 'test',
       });
@@ -148,7 +158,11 @@ export async function cloneDesk() {
       const subject = address.toLowerCase();
       await db.asUser(userId).transaction((tx) =>
         tx.Identity.create({
-          ...{ id: randomUUID(), userId, kind: 'wallet', issuer: WALLET_ISSUER, subject },
+          id: randomUUID(),
+          userId,
+          kind: 'wallet',
+          issuer: WALLET_ISSUER,
+          subject,
           label: subject,
         }),
       );

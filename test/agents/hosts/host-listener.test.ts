@@ -33,7 +33,11 @@ const acting = (parts: Partial<HostAccess>): HostAccess => {
     throw new TypeError('not used by this test');
   };
   return {
-    ...{ ask: unused, logs: unused, stats: unused, instances: unused, browse: unused },
+    ask: unused,
+    logs: unused,
+    stats: unused,
+    instances: unused,
+    browse: unused,
     ...parts,
   };
 };
@@ -41,14 +45,12 @@ const acting = (parts: Partial<HostAccess>): HostAccess => {
 async function serve(parts: Partial<HostAccess>, given: Partial<HostListenerParts> = {}) {
   const host = acting(parts);
   const listener = new HostListener({
-    ...{
-      id: 'far',
-      host,
-      secrets,
-      names: new Set(LOOPBACK_NAMES),
-      agentsNetwork: '10.231.0.0/16',
-      log,
-    },
+    id: 'far',
+    host,
+    secrets,
+    names: new Set(LOOPBACK_NAMES),
+    agentsNetwork: '10.231.0.0/16',
+    log,
     ...given,
   });
   listeners.push(listener);
@@ -419,8 +421,12 @@ describe('remote host', () => {
     await expect(remote(url).stats('a')).rejects.toThrow(HostUnreachableError);
     // Repeats the check on a listener for all addresses, where IPv4 peers have IPv6-mapped addresses.
     const mapped = new HostListener({
-      ...{ id: 'far', host: acting({ stats: () => Promise.resolve(null) }), secrets, log },
-      ...{ names: new Set(LOOPBACK_NAMES), agentsNetwork: '127.0.0.0/8' },
+      id: 'far',
+      host: acting({ stats: () => Promise.resolve(null) }),
+      secrets,
+      log,
+      names: new Set(LOOPBACK_NAMES),
+      agentsNetwork: '127.0.0.0/8',
     });
     listeners.push(mapped);
     const port = await mapped.listen('::', 0);

@@ -35,7 +35,10 @@ afterAll(async () => {
 function hostWith(containers: readonly { readonly agentId: string; readonly userId: string }[]) {
   const list = () => Promise.resolve(containers.map((each) => ({ ...each, status: 'exited' })));
   return new LocalHost({
-    ...{ id: 'here', database: database.db, image: 'image', allow: NO_EXCEPTIONS },
+    id: 'here',
+    database: database.db,
+    image: 'image',
+    allow: NO_EXCEPTIONS,
     secrets: new SecretBox(ringOf(randomBytes(32))),
     helper: () => Promise.reject(new TypeError('not used by this test')),
     // Only the parts that LocalHost uses.
@@ -52,7 +55,7 @@ describe('stale agent port', { tags: 'attack' }, () => {
     const kind = { plan: 'network', model: 'gpt-4', aiProvider: 'openai' } as const;
     await database.db
       .asUser(USER)
-      .transaction((db) => db.Agent.create({ ...names, ...kind, ...{ port }, ...values }));
+      .transaction((db) => db.Agent.create({ ...names, ...kind, port, ...values }));
     return { agentId, userId: USER, host: 'here' };
   }
 

@@ -32,10 +32,15 @@ async function cloneOf(parentAgentId: string, given: Readonly<Record<string, unk
   const transactionHash = await chain.pay(TREASURY, 1_000_000n);
   const answer = await platform.web(ada, 'POST', '/api/agents/clone', {
     body: {
-      ...{ parentAgentId, name: `clone ${randomUUID()}` },
+      parentAgentId,
+      name: `clone ${randomUUID()}`,
       paymentProof: {
-        ...{ transactionHash, amount: '1.0', currency: 'pathUSD', chainId: CHAIN_ID },
-        ...{ from: chain.account(0).address, to: TREASURY },
+        transactionHash,
+        amount: '1.0',
+        currency: 'pathUSD',
+        chainId: CHAIN_ID,
+        from: chain.account(0).address,
+        to: TREASURY,
         timestamp: Math.floor(Date.now() / 1_000),
       },
       ...given,
@@ -56,7 +61,10 @@ test("a clone starts with its running parent's memory but without the parent's s
 
   const clone = await cloneOf(parent, { specialization: 'promo', generation: 4 });
   expect(clone).toMatchObject({
-    ...{ parentAgentId: parent, generation: 5, specialization: 'promo', status: 'pending' },
+    parentAgentId: parent,
+    generation: 5,
+    specialization: 'promo',
+    status: 'pending',
   });
   await platform.becomes(clone.id, 'active');
 

@@ -23,7 +23,10 @@ test("notifies the supervisor of its container's end and the cause", async () =>
   await on.docker.getContainer(containerName(killed)).kill();
   await on.tellAgent(exited, { exit: 3 });
   expect(await firstTold(killed, 'containerEnded')).toEqual({
-    ...{ containerId: before?.id, cause: 'kill', exitCode: 137, at: expect.any(Number) },
+    containerId: before?.id,
+    cause: 'kill',
+    exitCode: 137,
+    at: expect.any(Number),
   });
   expect(await firstTold(exited, 'containerEnded')).toMatchObject({ cause: 'exit', exitCode: 3 });
 });

@@ -122,12 +122,24 @@ async function splitOfAda(): Promise<string> {
   const userId = ada.id;
   return platform.db.asUser(userId).transaction(async (db) => {
     const { id } = await db.RoyaltySplit.create({
-      ...{ userId, agentId, requestKey: 'one', name: SECRET_SPLIT, status: 'partial' },
-      ...{ fromAddress: ADDRESS, chainId: '4217', tokenAddress: ADDRESS, totalAmount: '1' },
+      userId,
+      agentId,
+      requestKey: 'one',
+      name: SECRET_SPLIT,
+      status: 'partial',
+      fromAddress: ADDRESS,
+      chainId: '4217',
+      tokenAddress: ADDRESS,
+      totalAmount: '1',
     });
     await db.RoyaltyPayout.create({
-      ...{ splitId: id, position: 0, userId, address: ADDRESS },
-      ...{ share: 1_000_000, amount: '1', status: 'failed' },
+      splitId: id,
+      position: 0,
+      userId,
+      address: ADDRESS,
+      share: 1_000_000,
+      amount: '1',
+      status: 'failed',
     });
     return id;
   });
@@ -139,16 +151,26 @@ const unpaid = { nobody: 401, bob: 402, anotherKey: 401 };
 const question = () => ({ user: ada.id, messages: [{ role: 'user', content: 'hello' }] });
 const config = () => ({ config: { taken: 'over' } });
 const payment = () => ({
-  ...{ userId: ada.id, agentId, fromAddress: ADDRESS, name: 'of bob', totalAmount: '1' },
-  ...{ recipients: [{ address: ADDRESS, share: 100 }], bookingId: 'of bob' },
+  userId: ada.id,
+  agentId,
+  fromAddress: ADDRESS,
+  name: 'of bob',
+  totalAmount: '1',
+  recipients: [{ address: ADDRESS, share: 100 }],
+  bookingId: 'of bob',
 });
 const newAgent = () => ({ name: randomUUID(), model: 'gpt-4' });
 const clone = () => ({
   parentAgentId: agentId,
   name: randomUUID(),
   paymentProof: {
-    ...{ transactionHash: `0x${'a'.repeat(64)}`, amount: '1.0', currency: 'pathUSD', timestamp: 0 },
-    ...{ chainId: 4217, from: `0x${'b'.repeat(40)}`, to: `0x${'c'.repeat(40)}` },
+    transactionHash: `0x${'a'.repeat(64)}`,
+    amount: '1.0',
+    currency: 'pathUSD',
+    timestamp: 0,
+    chainId: 4217,
+    from: `0x${'b'.repeat(40)}`,
+    to: `0x${'c'.repeat(40)}`,
   },
 });
 
@@ -385,7 +407,8 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   },
   'POST /api/underground/splits': { ...missing, anotherKey: 401, body: payment },
   'GET /api/underground/splits': {
-    ...{ ...missing, anotherKey: 401 },
+    ...missing,
+    anotherKey: 401,
     query: () => `?userId=${ada.id}`,
   },
   'GET /api/underground/splits/:id': { ...missing, anotherKey: 401 },
@@ -469,9 +492,19 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
 const TABLES = {
   agents: ['observed_at', 'updated_at'],
   sessions: ['last_seen_at'],
-  ...{ operations: [], agent_archives: [], messages: [], heartbeats: [], wallets: [] },
-  ...{ royalty_splits: [], royalty_payouts: [], api_keys: [], agent_secrets: [] },
-  ...{ agent_credentials: [], subscriptions: [], users: [], identities: [] },
+  operations: [],
+  agent_archives: [],
+  messages: [],
+  heartbeats: [],
+  wallets: [],
+  royalty_splits: [],
+  royalty_payouts: [],
+  api_keys: [],
+  agent_secrets: [],
+  agent_credentials: [],
+  subscriptions: [],
+  users: [],
+  identities: [],
 };
 
 /** Returns all of Ada's data without observation times. */

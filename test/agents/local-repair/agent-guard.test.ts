@@ -71,8 +71,13 @@ describe('journal', () => {
   test('lists agents that should run for the next process, and no removed agents', async () => {
     await watched();
     expect(await onDisk()).toEqual({
-      ...{ agentId: 'one', userId: 'user', containerId: 'container', volumes: ['memory'] },
-      ...{ phase: 'running', memory: MEMORY, past: [] },
+      agentId: 'one',
+      userId: 'user',
+      containerId: 'container',
+      volumes: ['memory'],
+      phase: 'running',
+      memory: MEMORY,
+      past: [],
     });
     await guard.forget('one');
     expect(await readdir(folder)).toEqual([]);
@@ -145,7 +150,7 @@ describe('journal', () => {
   test('keeps entries in memory when the disk is not writable', async () => {
     await writeFile(path.join(folder, 'file'), '');
     const elsewhere = await HostJournal.open(path.join(folder, 'file', 'journal'), log);
-    const entry = { ...AGENT, ...{ containerId: 'c', volumes: [], past: [], memory: MEMORY } };
+    const entry = { ...AGENT, containerId: 'c', volumes: [], past: [], memory: MEMORY };
     await elsewhere.set({ ...entry, phase: 'running' });
     expect(elsewhere.get('one')).toMatchObject({ phase: 'running' });
   });
@@ -164,8 +169,13 @@ test('does not block an operation forever on a hanging disk', async () => {
 
 describe('restart of an ended container', () => {
   const entry: JournalEntry = {
-    ...{ agentId: 'one', userId: 'user', containerId: 'container', volumes: [], past: [] },
-    ...{ phase: 'running', memory: { ...MEMORY, since: 10 } },
+    agentId: 'one',
+    userId: 'user',
+    containerId: 'container',
+    volumes: [],
+    past: [],
+    phase: 'running',
+    memory: { ...MEMORY, since: 10 },
   };
   const inState = (state: WatchdogMemory['state']) => ({
     ...entry,

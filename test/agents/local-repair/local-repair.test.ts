@@ -57,7 +57,11 @@ afterEach(async () => {
 function known(entry: Partial<JournalEntry> = {}): Promise<void> {
   const agent = { agentId: 'one', userId: 'user', containerId: 'container' };
   return journal.set({
-    ...{ ...agent, volumes: [], phase: 'running', memory: WELL, past: [] },
+    ...agent,
+    volumes: [],
+    phase: 'running',
+    memory: WELL,
+    past: [],
     ...entry,
   });
 }
@@ -78,7 +82,10 @@ function begin(guard = new AgentGuard(journal)): void {
   const repair = new LocalRepair({
     // Only the parts that LocalRepair uses.
     docker: { containers, events: told } as unknown as LocalRepairDependencies['docker'],
-    ...{ journal, log, guard, limiters: hostLimiters(1) },
+    journal,
+    log,
+    guard,
+    limiters: hostLimiters(1),
     reach: {
       get awayForMs() {
         return awayForMs;
@@ -91,9 +98,13 @@ function begin(guard = new AgentGuard(journal)): void {
     } as unknown as LocalRepairDependencies['progress'],
     times: { ...LOCAL_REPAIR_TIMES, again: 0, pause: 10, grace: 10, tell: FOR_EVER_MS },
     settings: {
-      ...{ autoRepair: true, maxRepairAttempts: 3, checkIntervalMs: FOR_EVER_MS },
-      ...{ degradedCheckIntervalMs: 10, startupFailureThreshold: 3 },
-      ...{ crashLoopWindowMs: 300_000, crashLoopThreshold: 3 },
+      autoRepair: true,
+      maxRepairAttempts: 3,
+      checkIntervalMs: FOR_EVER_MS,
+      degradedCheckIntervalMs: 10,
+      startupFailureThreshold: 3,
+      crashLoopWindowMs: 300_000,
+      crashLoopThreshold: 3,
     },
   });
   running = repair.run(stop.signal);

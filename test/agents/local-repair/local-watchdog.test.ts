@@ -23,8 +23,12 @@ import { ScriptedContainer, ScriptedGateway } from './scripted-container.js';
 import { WELL } from './well.js';
 
 const SETTINGS = {
-  ...{ autoRepair: true, maxRepairAttempts: 2, degradedCheckIntervalMs: 5 },
-  ...{ startupFailureThreshold: 3, crashLoopWindowMs: 300_000, crashLoopThreshold: 3 },
+  autoRepair: true,
+  maxRepairAttempts: 2,
+  degradedCheckIntervalMs: 5,
+  startupFailureThreshold: 3,
+  crashLoopWindowMs: 300_000,
+  crashLoopThreshold: 3,
 };
 const TIMES = { pause: 50, grace: 100 };
 const { log } = keptLog();
@@ -62,14 +66,23 @@ async function attend(
   }: Scene = {},
 ) {
   const known: JournalEntry = {
-    ...{ agentId: 'one', userId: 'user', containerId: 'container', volumes: [] },
-    ...{ phase: 'running', memory: WELL, past: [] },
+    agentId: 'one',
+    userId: 'user',
+    containerId: 'container',
+    volumes: [],
+    phase: 'running',
+    memory: WELL,
+    past: [],
     ...entry,
   };
   await journal.set(known);
   const dependencies = {
     docker: { containers: container, volumes: { exists: () => Promise.resolve(true) } },
-    ...{ journal, log, settings: SETTINGS, times: TIMES, limiters: hostLimiters(1) },
+    journal,
+    log,
+    settings: SETTINGS,
+    times: TIMES,
+    limiters: hostLimiters(1),
     progress: { isStarting: () => Promise.resolve(false) },
     ...given,
   } as unknown as LocalWatchdogDependencies;

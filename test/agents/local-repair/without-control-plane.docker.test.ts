@@ -246,7 +246,8 @@ describe('unresponsive agent in a running container', () => {
     // The previous worker died during the repair.
     const left = await knownAgent({ phase: 'killed', memory: repairing });
     const recovered = await knownAgent({
-      ...{ phase: 'killed', memory: repairing },
+      phase: 'killed',
+      memory: repairing,
       past: [{ id: '1', from: 'degraded', cause: 'unhealthy', reason: null, memory: repairing }],
     });
     await begin({ docker: longRunning() });

@@ -128,7 +128,9 @@ describe('the start of a container', () => {
 
   const agentId = 'agent';
   const gatewayAt = (port: number) => ({
-    ...{ port, gatewayToken: 'token', signal: new AbortController().signal },
+    port,
+    gatewayToken: 'token',
+    signal: new AbortController().signal,
   });
   async function listen(port: number): Promise<void> {
     server = createServer((_, response) =>

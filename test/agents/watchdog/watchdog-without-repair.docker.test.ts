@@ -38,12 +38,15 @@ describe.concurrent('with automatic repair off', () => {
     await on.tellAgent(id, { mode: 'unhealthy' });
     const change = await shown.change(id, ({ to }) => to === 'degraded');
     expect(change).toMatchObject({
-      ...{ from: 'running', cause: 'unhealthy', crash: null },
+      from: 'running',
+      cause: 'unhealthy',
+      crash: null,
       reason: 'The gateway answers its health check with 503',
     });
     await lookedAt(id, 4);
     expect(await agentOf(id)).toMatchObject({
-      ...{ status: 'error', statusReason: change.reason },
+      status: 'error',
+      statusReason: change.reason,
       watchdog: { state: 'degraded', crashesInWindow: 0 },
     });
     await phaseBecomes(on, id, 'degraded');
@@ -60,7 +63,9 @@ describe.concurrent('with automatic repair off', () => {
     const id = await on.runningAgent(user);
     await on.tellAgent(id, { mode: 'hang' });
     expect(await shown.change(id, ({ to }) => to === 'degraded')).toMatchObject({
-      ...{ from: 'running', cause: 'unhealthy', crash: null },
+      from: 'running',
+      cause: 'unhealthy',
+      crash: null,
       reason: expect.stringMatching(/^The gateway does not answer its health check: /),
     });
     const restart = await on.web(user, 'POST', `/api/agents/${id}/restart?wait=60`);
@@ -81,7 +86,9 @@ describe.concurrent('with automatic repair off', () => {
     await lookedAt(id, 4);
     expect((await on.containers.inspect(id))?.status).toBe('exited');
     expect(await agentOf(id)).toMatchObject({
-      ...{ status: 'error', desired: 'running', statusReason: crash.reason },
+      status: 'error',
+      desired: 'running',
+      statusReason: crash.reason,
       watchdog: { state: 'degraded', crashesInWindow: 1, repairAttempts: 0, lastRepair: null },
     });
     await container.start();

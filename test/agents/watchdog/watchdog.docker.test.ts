@@ -104,7 +104,8 @@ describe.concurrent('a supervised container', () => {
     }
     await shown.becomes(id, 'crash_loop');
     expect((await on.web(user, 'GET', `/api/agents/${id}`)).body.agent).toMatchObject({
-      ...{ status: 'error', desired: 'running' },
+      status: 'error',
+      desired: 'running',
       watchdog: { state: 'crash_loop', crashesInWindow: 3 },
     });
     await phaseBecomes(on, id, 'crash_loop');
@@ -192,7 +193,10 @@ describe.concurrent('a supervised container', () => {
       // The crash is recorded at once; its last log lines are added later.
       const crash = await shown.change(id, ({ crash }) => (crash?.lastLines.length ?? 0) > 0);
       expect(crash).toMatchObject({
-        ...{ from: 'running', to: 'degraded', cause: each.cause, reason: each.reason },
+        from: 'running',
+        to: 'degraded',
+        cause: each.cause,
+        reason: each.reason,
         crash: each.crash,
       });
       expect(Date.parse(crash.at)).toBeGreaterThanOrEqual(before);
@@ -215,8 +219,11 @@ describe.concurrent('a supervised container', () => {
       expect(body).toMatchObject({
         status: 'active',
         watchdog: {
-          ...{ state: 'running', since: expect.any(String), crashesInWindow: 1 },
-          ...{ repairAttempts: 1, lastRepair: expect.any(String) },
+          state: 'running',
+          since: expect.any(String),
+          crashesInWindow: 1,
+          repairAttempts: 1,
+          lastRepair: expect.any(String),
         },
       });
       expect(Date.parse(body.watchdog.since)).toBeGreaterThan(Date.parse(crash.at));

@@ -63,7 +63,10 @@ beforeAll(async () => {
     secrets,
   });
   const listener = new HostListener({
-    ...{ id: 'local', host, secrets, log },
+    id: 'local',
+    host,
+    secrets,
+    log,
     names: http.ownNames,
     agentsNetwork: settings.agents.subnetPool,
   });

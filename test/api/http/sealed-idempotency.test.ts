@@ -100,7 +100,11 @@ test('seals stored answers and request digests of all idempotent endpoints', asy
   // The endpoints as declared, except for authentication, input and handler.
   const answering = declared.map(({ method, path, idempotent }, index) =>
     endpoint({
-      ...{ method, idempotent, summary: '', tag: 'any', auth: anonymous },
+      method,
+      idempotent,
+      summary: '',
+      tag: 'any',
+      auth: anonymous,
       path: `/${index}${path.replaceAll(':', '')}`,
       body: z.unknown(),
       responses: { 200: z.unknown() },

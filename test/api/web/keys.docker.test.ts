@@ -229,8 +229,12 @@ describe('validation of an API key', () => {
     expect([told.status, told.body]).toEqual([
       200,
       {
-        ...{ valid: true, userId: owner.id, email: owner.email, plan: 'solo' },
-        ...{ subscriptionStatus: 'active', features: ['agents', 'chat', 'ai'] },
+        valid: true,
+        userId: owner.id,
+        email: owner.email,
+        plan: 'solo',
+        subscriptionStatus: 'active',
+        features: ['agents', 'chat', 'ai'],
       },
     ]);
     expect(told.headers.get('cache-control')).toBe('no-store');

@@ -280,8 +280,11 @@ describe('token gating', () => {
     const { cookie } = await signIn(wallet);
     await chain.pay(wallet.address, 2_499_999n);
     expect((await gate(cookie)).body).toEqual({
-      ...{ verified: false, holds: false, proven: true },
-      ...{ address: inLowerCase(wallet), balance: '2.499999' },
+      verified: false,
+      holds: false,
+      proven: true,
+      address: inLowerCase(wallet),
+      balance: '2.499999',
       ...TERMS,
     });
   });
@@ -300,7 +303,11 @@ describe('token gating', () => {
   test('token gating refuses a user without a wallet', async () => {
     const { cookie } = await platform.signUp();
     expect((await gate(cookie)).body).toEqual({
-      ...{ verified: false, holds: false, proven: false, address: null, balance: '0' },
+      verified: false,
+      holds: false,
+      proven: false,
+      address: null,
+      balance: '0',
       ...TERMS,
     });
   });
@@ -324,8 +331,11 @@ describe('linking a wallet', () => {
     const { status, body } = await link(user, await shownBy(wallet));
     expect(status).toBe(201);
     expect(body).toEqual({
-      ...{ id: expect.any(String), kind: 'wallet', label: wallet.address.toLowerCase() },
-      ...{ createdAt: expect.any(String), lastUsedAt: null },
+      id: expect.any(String),
+      kind: 'wallet',
+      label: wallet.address.toLowerCase(),
+      createdAt: expect.any(String),
+      lastUsedAt: null,
     });
     expect((await signIn(wallet)).id).toBe(user.id);
   });
@@ -411,8 +421,11 @@ describe('linking a Farcaster account', () => {
     const { status, body } = await link(user, await quickAuth.token(101));
     expect(status).toBe(201);
     expect(body).toEqual({
-      ...{ id: expect.any(String), kind: 'farcaster', label: '101' },
-      ...{ createdAt: expect.any(String), lastUsedAt: null },
+      id: expect.any(String),
+      kind: 'farcaster',
+      label: '101',
+      createdAt: expect.any(String),
+      lastUsedAt: null,
     });
     const verified = await platform.web(undefined, 'POST', '/api/auth/farcaster/verify', {
       body: { token: await quickAuth.token(102) },

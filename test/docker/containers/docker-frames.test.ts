@@ -23,7 +23,10 @@ describe("Docker's frames of a container", () => {
     const begun = frame(2, 'a long line').subarray(0, 10);
     const [part] = new DockerFrames().read(begun);
     expect(part).toEqual({
-      ...{ stream: 'stderr', bytes: Buffer.from('a '), frameBytes: 11, isLast: false },
+      stream: 'stderr',
+      bytes: Buffer.from('a '),
+      frameBytes: 11,
+      isLast: false,
     });
   });
 });

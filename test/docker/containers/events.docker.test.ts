@@ -104,8 +104,13 @@ it('distinguishes how containers end', async () => {
   ] as const) {
     const death = await deathOf(agentId);
     expect(death).toEqual({
-      ...{ kind: 'death', agentId, userId: 'user-1', containerId: container.id },
-      ...{ cause, exitCode, at: expect.any(Number) },
+      kind: 'death',
+      agentId,
+      userId: 'user-1',
+      containerId: container.id,
+      cause,
+      exitCode,
+      at: expect.any(Number),
     });
     expect(Math.abs(death.at - Date.now())).toBeLessThan(60_000);
   }

@@ -111,7 +111,8 @@ it('starts a clone of a running agent with its files and without its identity', 
   await writeMemory(docker, spec.agentId, NOTES, 'what it knows');
   const clone: AgentContainerSpec = {
     ...(await fixture.spec({ image })),
-    ...{ env: spec.env, files: spec.files },
+    env: spec.env,
+    files: spec.files,
     secrets: openClawSecrets(tokensOfClone),
   };
   const parent = { agentId: spec.agentId, userId: spec.userId, volume: volumeName(spec) };

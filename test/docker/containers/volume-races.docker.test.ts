@@ -126,7 +126,9 @@ test("one more memory may use only the free space above the disk's floor", async
   const { installation, labels } = fixture;
   const limits = { floor: free - 1024 * MIB, volume: 2 ** 50 };
   const near = new DockerHost({
-    ...{ dockerHost: process.env.DOCKER_HOST, installation, labels },
+    dockerHost: process.env.DOCKER_HOST,
+    installation,
+    labels,
     disk: limits,
   });
   // Other processes write to the disk at the same time.

@@ -88,9 +88,15 @@ test('a helper has the volume and nothing else, and no network', { tags: 'attack
   ]);
   expect(Object.keys(NetworkSettings.Networks)).toEqual(['none']);
   expect(HostConfig).toMatchObject({
-    ...{ NetworkMode: 'none', ReadonlyRootfs: true, CapDrop: ['ALL'], Privileged: false },
-    ...{ SecurityOpt: ['no-new-privileges'], PidsLimit: 64, AutoRemove: true },
-    ...{ Memory: 256 * 1024 * 1024, MemorySwap: 256 * 1024 * 1024 },
+    NetworkMode: 'none',
+    ReadonlyRootfs: true,
+    CapDrop: ['ALL'],
+    Privileged: false,
+    SecurityOpt: ['no-new-privileges'],
+    PidsLimit: 64,
+    AutoRemove: true,
+    Memory: 256 * 1024 * 1024,
+    MemorySwap: 256 * 1024 * 1024,
   });
   expect([Config.User, Config.Healthcheck]).toEqual(['1000:1000', { Test: ['NONE'] }]);
   // Listings of the agent's containers do not include the helper.
@@ -309,7 +315,8 @@ test("a foreign container under a helper's name is not touched", { tags: 'attack
     const spec = await newAgent();
     const named = { [LABEL.files]: spec.agentId, [LABEL.installation]: 'another' };
     const { id } = await docker.createContainer({
-      ...{ name: spareNames(spec.agentId).files, Image: image },
+      name: spareNames(spec.agentId).files,
+      Image: image,
       Labels: { ...labels, ...(ofAnother && named) },
     });
     await expect(ask(spec, read)).rejects.toThrow(ForeignContainerError);
@@ -325,7 +332,10 @@ test('a helper that was created and never started is removed once it is old enou
   expect(await helpersOf(spec)).toHaveLength(1);
   await containerOf(spec).remove({ force: true });
   await docker.createContainer({
-    ...{ name: spareNames(spec.agentId).files, Image: image, Labels: Config.Labels, HostConfig },
+    name: spareNames(spec.agentId).files,
+    Image: image,
+    Labels: Config.Labels,
+    HostConfig,
   });
   await host.workspaces.removeDead();
   // Another process may be about to start it.

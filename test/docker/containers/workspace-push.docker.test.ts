@@ -141,9 +141,14 @@ test('a commit is pushed from the agent’s network by a container that accepts 
     [STATE_DIRECTORY, spec.volume, false],
   ]);
   expect(HostConfig).toMatchObject({
-    ...{ ReadonlyRootfs: true, CapDrop: ['ALL'], Privileged: false, AutoRemove: true },
-    ...{ SecurityOpt: ['no-new-privileges'], PidsLimit: 64 },
-    ...{ Memory: 256 * 1024 * 1024, MemorySwap: 256 * 1024 * 1024 },
+    ReadonlyRootfs: true,
+    CapDrop: ['ALL'],
+    Privileged: false,
+    AutoRemove: true,
+    SecurityOpt: ['no-new-privileges'],
+    PidsLimit: 64,
+    Memory: 256 * 1024 * 1024,
+    MemorySwap: 256 * 1024 * 1024,
   });
   const own = containerName(spec.agentId);
   expect(Object.keys(NetworkSettings.Networks)).toEqual([own]);
@@ -266,7 +271,10 @@ async function withoutTransport(image: string): Promise<string> {
     const folder = require('child_process').execFileSync('git', ['--exec-path']).toString().trim();
     for (const end of ['', 's']) require('fs').rmSync(folder + '/git-remote-http' + end, { force: true });`;
   const container = await docker.createContainer({
-    ...{ Image: image, User: '0:0', Cmd: ['node', '-e', script], Labels: { ...labels } },
+    Image: image,
+    User: '0:0',
+    Cmd: ['node', '-e', script],
+    Labels: { ...labels },
   });
   await container.start();
   await container.wait();

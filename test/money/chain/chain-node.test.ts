@@ -79,7 +79,9 @@ async function stubNode(answerTo: (method: string) => object) {
   const { port } = server.address() as AddressInfo; // TCP: always an object
   const url = `http://127.0.0.1:${port}`;
   return {
-    ...{ url, paths, node: new ChainNode({ chainId: CHAIN_ID, url }) },
+    url,
+    paths,
+    node: new ChainNode({ chainId: CHAIN_ID, url }),
     close: () => server.close(),
   };
 }

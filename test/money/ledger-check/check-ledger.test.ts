@@ -79,7 +79,9 @@ describe('ledger check', () => {
          FROM generate_series(1, 225) AS n, unnest(ARRAY['usd', 'pathusd']) AS c`,
     );
     expect(await check()).toEqual({
-      ...{ accounts: 455, transfers: 6, openHolds: 3 },
+      accounts: 455,
+      transfers: 6,
+      openHolds: 3,
       differences: [],
     });
   });
@@ -134,7 +136,10 @@ describe('payments in the ledger', () => {
   const wallet = `0x${'a'.repeat(40)}`;
   const book = (cause: string, debit: Account, credit: Account, amount = 5n) =>
     transfer(db.asPlatform(), {
-      ...{ cause, debit, credit, amount },
+      cause,
+      debit,
+      credit,
+      amount,
       currency: credit === 'treasury' ? 'pathusd' : 'usdc:4217',
     });
   const found = async () => (await check()).differences;
@@ -230,7 +235,10 @@ describe('payments in the ledger', () => {
     expect(await found()).toHaveLength(2);
     const move = (debit: Account, credit: Account, amount: bigint) =>
       transfer(db.asPlatform(), {
-        ...{ debit, credit, amount, currency: 'pathusd' },
+        debit,
+        credit,
+        amount,
+        currency: 'pathusd',
         cause: `test:${randomUUID()}`,
       });
     await move(`session:${session.id}`, spent, 4n);
@@ -387,8 +395,11 @@ describe('notifications of operators', () => {
     const userId = await newUser(database);
     for (const [n, chainId] of [42_431, KNOWN.own, KNOWN.royalties].entries()) {
       const given = {
-        ...{ payments: {}, payment_sessions: {}, royalty_splits: { status: 'queued' } },
-        ...{ agents: {}, clones: { state: 'waiting' } },
+        payments: {},
+        payment_sessions: {},
+        royalty_splits: { status: 'queued' },
+        agents: {},
+        clones: { state: 'waiting' },
       };
       for (const [table, state] of Object.entries(given)) {
         const row = ROWS[table]?.(userId, n + 1) ?? {};
@@ -423,8 +434,11 @@ describe('notifications of operators', () => {
   test('notifies nobody of a balanced ledger', async () => {
     await funded(10n);
     expect(await pass()).toEqual({
-      ...{ accounts: 2, transfers: 1, openHolds: 0 },
-      ...{ differences: 0, isChainAway: false },
+      accounts: 2,
+      transfers: 1,
+      openHolds: 0,
+      differences: 0,
+      isChainAway: false,
     });
     expect(await told()).toEqual([]);
   });

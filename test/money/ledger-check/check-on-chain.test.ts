@@ -42,8 +42,11 @@ async function settleOnChain(
   const data = encodeFunctionData({ ...call, args: [session?.hold_id as Hex, cumulative] });
   await lab.site.database.db.asPlatform().transaction((db) =>
     lab.payments.request(db, {
-      ...{ cause, chainId: CHAIN_ID, signer: opening?.signer as Hex },
-      ...{ calls: [{ to: lab.escrow, data, value: 0n }], gas: 1_000_000n },
+      cause,
+      chainId: CHAIN_ID,
+      signer: opening?.signer as Hex,
+      calls: [{ to: lab.escrow, data, value: 0n }],
+      gas: 1_000_000n,
     }),
   );
   await until(async () => {

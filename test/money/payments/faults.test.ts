@@ -233,8 +233,11 @@ test('resends final transactions when the next payment finds missing nonces', as
   await paysOnce(payer, [...asked, await payer.ask()]);
   expect(await lab.toldOf(payer.address)).toEqual([
     {
-      ...{ event: 'nonces_missing', chainId: CHAIN_ID, signer: payer.address },
-      ...{ from: '0', until: '1' },
+      event: 'nonces_missing',
+      chainId: CHAIN_ID,
+      signer: payer.address,
+      from: '0',
+      until: '1',
     },
   ]);
 });
@@ -266,7 +269,10 @@ async function foreign({ address, privateKey }: Payer, nonce: bigint): Promise<v
   const { raw } = await signTransaction(
     { signer: privateKey, feePayer: undefined },
     {
-      ...{ chainId: CHAIN_ID, nonce, calls: [call], gas: 1_000_000n },
+      chainId: CHAIN_ID,
+      nonce,
+      calls: [call],
+      gas: 1_000_000n,
       ...price,
     },
   );

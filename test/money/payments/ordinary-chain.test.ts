@@ -39,7 +39,9 @@ const stateOf = (cause: string) => payments.stateOf(cause);
 function signerOf({ address, privateKey }: typeof payer, feeBumpAfterMs = 3_600_000): Signer {
   const node = new ChainNode({ chainId: CHAIN_ID, url: chain.rpcUrl });
   const parts: SignerParts = {
-    ...{ database: database.db, gaps: new Set(), log: keptLog().log },
+    database: database.db,
+    gaps: new Set(),
+    log: keptLog().log,
     chain: { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs },
     keys: new SigningKeys(anvilKey(4), () => Promise.resolve(privateKey)),
   };
@@ -78,7 +80,10 @@ test('makes calls and sends values by EIP-1559 transactions', async () => {
   expect(await client.getCode({ address: deployed })).toMatch(/^0x[\da-f]+$/);
   const [signed] = await signedFor(sent);
   expect(parseTransaction(signed?.raw ?? '0x')).toMatchObject({
-    ...{ type: 'eip1559', chainId: CHAIN_ID, to, value: 5n },
+    type: 'eip1559',
+    chainId: CHAIN_ID,
+    to,
+    value: 5n,
   });
   // No fee in pathUSD, so the ledger has none.
   expect(signed?.fee).toBeNull();

@@ -78,8 +78,12 @@ test("fails a stored wallet's payment as unknown if an unknown transaction final
   const signed = await signTransaction(
     { signer: payer.privateKey, feePayer: undefined },
     {
-      ...{ chainId: CHAIN_ID, nonce: 0n, calls: [transfer(to, ONE)], gas: 1_000_000n },
-      ...{ maxFee: 900_000_000_000n, priorityFee: 90_000_000_000n },
+      chainId: CHAIN_ID,
+      nonce: 0n,
+      calls: [transfer(to, ONE)],
+      gas: 1_000_000n,
+      maxFee: 900_000_000_000n,
+      priorityFee: 90_000_000_000n,
     },
   );
   await lab.rpc('eth_sendRawTransaction', signed.raw);

@@ -92,7 +92,10 @@ export async function paymentLab(): Promise<PaymentLab> {
       const usual = { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: 3_600_000 };
       const keys = new SigningKeys({ address, privateKey }, NO_KEYS);
       const parts = {
-        ...{ database: database.db, chain: { ...usual, ...over }, keys, log },
+        database: database.db,
+        chain: { ...usual, ...over },
+        keys,
+        log,
         gaps: new Set<string>(),
       };
       return {

@@ -40,8 +40,14 @@ beforeAll(async () => {
   const { chain: node, log, secrets, settings } = dependencies;
   const terms = escrowTerms(settings.chain, settings.paymentSessions);
   const paymentSessions = new PaymentSessions({
-    ...{ database: database.db, secrets, node, log, payments: lab.payments },
-    ...{ escrow: terms && new Escrow(node, terms), openingMs: 200, closingMs: 200 },
+    database: database.db,
+    secrets,
+    node,
+    log,
+    payments: lab.payments,
+    escrow: terms && new Escrow(node, terms),
+    openingMs: 200,
+    closingMs: 200,
     openings: new SessionWatch(database.db, 'opening'),
     closings: new SessionWatch(database.db, 'settling'),
     haste: { open: () => Promise.resolve(), close: () => Promise.resolve() },
@@ -93,7 +99,10 @@ async function keptWallet(
   const sealed = sealKey(lab.site.dependencies.secrets, user.id, privateKey);
   await lab.site.database.db.asUser(user.id).transaction((db) =>
     db.Wallet.create({
-      ...{ id: randomUUID(), userId: user.id, kind, ...sealed },
+      id: randomUUID(),
+      userId: user.id,
+      kind,
+      ...sealed,
       brought: kind === 'imported',
     }),
   );
@@ -107,8 +116,10 @@ async function deliver(wallet: Wallet, amount: bigint): Promise<void> {
   const [row] = await rowsOf(wallet);
   const { db } = lab.site.database;
   const settings = {
-    ...{ settleThreshold: 100n * ONE, settleIntervalMs: 3_600_000 },
-    ...{ maxAgeMs: 86_400_000, holdMs: 172_800_000 },
+    settleThreshold: 100n * ONE,
+    settleIntervalMs: 3_600_000,
+    maxAgeMs: 86_400_000,
+    holdMs: 172_800_000,
   };
   const purse = sessionPaymentSource(db, row?.id ?? '', settings, new SessionDebits(db, settings));
   const debit = { id: randomUUID(), plugin: 'test', action: 'deliver', amount };
@@ -127,9 +138,13 @@ describe('payment sessions', () => {
         session: {
           id: expect.stringMatching(FULL),
           userAddress: wallet.lower,
-          ...{ deposit: '5.000000', spent: '0.000000', remaining: '5.000000' },
-          ...{ vouchers: [], status: 'active' },
-          ...{ createdAt: expect.any(Number), lastSettledAt: null },
+          deposit: '5.000000',
+          spent: '0.000000',
+          remaining: '5.000000',
+          vouchers: [],
+          status: 'active',
+          createdAt: expect.any(Number),
+          lastSettledAt: null,
         },
       },
     ]);
@@ -188,9 +203,13 @@ describe('payment sessions', () => {
     expect([answer.status, answer.body]).toEqual([
       402,
       {
-        ...{ error: expect.any(String), code: 'ESCROW_INSUFFICIENT' },
-        ...{ available: '1.000000', required: '5.000000', escrow: lab.escrow },
-        ...{ token: expect.stringMatching(/^0x20c0/), chainId: 4217 },
+        error: expect.any(String),
+        code: 'ESCROW_INSUFFICIENT',
+        available: '1.000000',
+        required: '5.000000',
+        escrow: lab.escrow,
+        token: expect.stringMatching(/^0x20c0/),
+        chainId: 4217,
       },
     ]);
     expect(await rowsOf(wallet)).toMatchObject([{ state: 'failed' }]);
@@ -238,8 +257,10 @@ describe('payment sessions', () => {
   test('does not open a session while the chain is unavailable, and answers with Retry-After', async () => {
     const { chain } = lab.site.dependencies.settings;
     const away = await walletSite({
-      ...{ CHAIN_RPC_URL: 'http://127.0.0.1:9', ESCROW_ADDRESS: lab.escrow },
-      ...{ OPERATOR_ADDRESS: chain.operator?.address, TREASURY_ADDRESS: chain.treasury },
+      CHAIN_RPC_URL: 'http://127.0.0.1:9',
+      ESCROW_ADDRESS: lab.escrow,
+      OPERATOR_ADDRESS: chain.operator?.address,
+      TREASURY_ADDRESS: chain.treasury,
     });
     try {
       const wallet = await lab.wallet(0n);
@@ -266,7 +287,8 @@ describe('payment sessions', () => {
     expect(await rowsOf(wallet)).toMatchObject([{ state: 'active', userId: null }]);
     await deliver(wallet, ONE);
     expect(await close(id)).toMatchObject({
-      ...{ status: 200, body: { settled: '2.000000', refunded: '1.000000' } },
+      status: 200,
+      body: { settled: '2.000000', refunded: '1.000000' },
     });
     expect(await tracesOf(db, { id: ada.id, email: 'no mail', name: 'no name' })).toEqual([]);
   });
@@ -343,12 +365,19 @@ test('opens no session if the contract differs from the settings', async () => {
     const escrow = new Escrow(node, { ...terms, [name]: value });
     await expect(escrow.available(wallet.lower)).rejects.toMatchObject({ differing: [name] });
     const sessions = new PaymentSessions({
-      ...{ database: lab.site.database.db, secrets, node, log, escrow, payments: lab.payments },
-      ...{ openings: { ended: waiting }, closings: { ended: waiting } },
+      database: lab.site.database.db,
+      secrets,
+      node,
+      log,
+      escrow,
+      payments: lab.payments,
+      openings: { ended: waiting },
+      closings: { ended: waiting },
       haste: { open: waiting, close: waiting },
     });
     const wanted = {
-      ...{ address: wallet.lower, deposit: ONE },
+      address: wallet.lower,
+      deposit: ONE,
       authorization: { ...authorization, deadline: BigInt(authorization.deadline) },
     };
     const opening = sessions.open(
@@ -393,11 +422,18 @@ describe('closing a session', () => {
         200,
         {
           session: {
-            ...{ id, userAddress: wallet.lower, status: 'closed', vouchers: [] },
-            ...{ deposit: '5.000000', spent: '2.000000', remaining: '3.000000' },
-            ...{ createdAt: expect.any(Number), lastSettledAt: expect.any(Number) },
+            id,
+            userAddress: wallet.lower,
+            status: 'closed',
+            vouchers: [],
+            deposit: '5.000000',
+            spent: '2.000000',
+            remaining: '3.000000',
+            createdAt: expect.any(Number),
+            lastSettledAt: expect.any(Number),
           },
-          ...{ settled: '2.000000', refunded: '3.000000' },
+          settled: '2.000000',
+          refunded: '3.000000',
           transactions: [expect.stringMatching(/^0x[\da-f]{64}$/)],
         },
       ]);
@@ -425,7 +461,8 @@ describe('closing a session', () => {
     await expect(deliver(wallet, 1n * ONE)).rejects.toThrow();
     run();
     expect(await close(id)).toMatchObject({
-      ...{ status: 200, body: { settled: '1.000000', refunded: '4.000000' } },
+      status: 200,
+      body: { settled: '1.000000', refunded: '4.000000' },
     });
   });
 
@@ -487,7 +524,8 @@ describe('closing a session', () => {
   test('refuses to close a session that does not exist', async () => {
     expect((await close('')).status).toBe(400);
     expect(await close(`ses_${'A'.repeat(43)}`)).toMatchObject({
-      ...{ status: 404, body: { error: 'Session not found' } },
+      status: 404,
+      body: { error: 'Session not found' },
     });
   });
 });

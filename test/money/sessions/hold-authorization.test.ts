@@ -19,7 +19,9 @@ const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141
 const wallet = privateKeyToAccount(generatePrivateKey());
 const hold: Hold = {
   payer: wallet.address.toLowerCase() as Hex, // an address is a Hex
-  ...{ amount: 5_000_000n, nonce: newNonce(), deadline: latestDeadline() },
+  amount: 5_000_000n,
+  nonce: newNonce(),
+  deadline: latestDeadline(),
 };
 const sign = () => wallet.signTypedData(holdTypedData(DOMAIN, hold));
 

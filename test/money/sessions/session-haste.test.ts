@@ -4,7 +4,10 @@ import { SessionFastPath } from '../../../src/money/sessions/session-fast-path.j
 import type { SettledPayment } from '../../../src/money/payments/payment-watch.js';
 
 const PAID: SettledPayment = {
-  ...{ state: 'confirmed', hash: '0x1', block: 1, failure: undefined },
+  state: 'confirmed',
+  hash: '0x1',
+  block: 1,
+  failure: undefined,
 };
 
 /** Records the steps done for sessions; their payments are final once the test calls `end`. */

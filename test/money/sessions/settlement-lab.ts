@@ -44,8 +44,10 @@ export async function settlementLab() {
   const signerParts = { database: db, keys, log };
   const signer = new Signer({ ...signerParts, chain, gaps: new Set<string>() }, operator);
   const settings = {
-    ...{ settleIntervalMs: AN_HOUR_MS, settleThreshold: 10n * ONE },
-    ...{ maxAgeMs: 24 * AN_HOUR_MS, holdMs: 48 * AN_HOUR_MS },
+    settleIntervalMs: AN_HOUR_MS,
+    settleThreshold: 10n * ONE,
+    maxAgeMs: 24 * AN_HOUR_MS,
+    holdMs: 48 * AN_HOUR_MS,
   };
   const parts = { database: db, payments, node, confirmations: 1, operator, settings };
   const settlements = new SessionSettlements(parts);
@@ -65,7 +67,17 @@ export async function settlementLab() {
   }
 
   return {
-    ...{ database, db, owner, escrow, node, payments, parts, settlements, signer, operator, paid },
+    database,
+    db,
+    owner,
+    escrow,
+    node,
+    payments,
+    parts,
+    settlements,
+    signer,
+    operator,
+    paid,
     session,
 
     /** Creates a signer whose payments are final after this many blocks. */
@@ -94,12 +106,21 @@ export async function settlementLab() {
       const holdId = await escrow.idOf(address, nonce);
       await db.asPlatform().transaction(async (tx) => {
         await insertRow(tx, paymentSessions, {
-          ...{ id, ...storedOf(newSessionToken()), sealedToken: 'sealed', address },
-          ...{ chainId: String(CHAIN_ID), escrow: contractAddress.toLowerCase(), holdId, nonce },
-          ...{ authorizationDeadline: new Date(Number(FAR) * 1_000), deposit: String(deposit) },
+          id,
+          ...storedOf(newSessionToken()),
+          sealedToken: 'sealed',
+          address,
+          chainId: String(CHAIN_ID),
+          escrow: contractAddress.toLowerCase(),
+          holdId,
+          nonce,
+          authorizationDeadline: new Date(Number(FAR) * 1_000),
+          deposit: String(deposit),
         });
         await payments.request(tx, {
-          ...{ cause: `session-open:${id}`, chainId: CHAIN_ID, signer: operator },
+          cause: `session-open:${id}`,
+          chainId: CHAIN_ID,
+          signer: operator,
           ...openCall(contractAddress, { ...signed, signature }),
         });
       });
@@ -113,8 +134,12 @@ export async function settlementLab() {
     async hold(id: string, amount: bigint): Promise<string> {
       const voucher = randomUUID();
       await hold(db.asPlatform(), {
-        ...{ debit: sessionAccount(id), credit: spentAccount(id), amount, currency: 'pathusd' },
-        ...{ cause: voucherCause(voucher), forMs: AN_HOUR_MS },
+        debit: sessionAccount(id),
+        credit: spentAccount(id),
+        amount,
+        currency: 'pathusd',
+        cause: voucherCause(voucher),
+        forMs: AN_HOUR_MS,
       });
       return voucher;
     },

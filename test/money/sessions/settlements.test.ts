@@ -64,11 +64,15 @@ test('settles delivered amounts as a cumulative sum without closing the session,
   );
   expect(sent).toEqual([
     ...['2000000', '3000000'].map((cumulative) => ({
-      ...{ cumulative, kind: 'settle', state: 'confirmed' },
+      cumulative,
+      kind: 'settle',
+      state: 'confirmed',
       payment: `settlement:${id}:${cumulative}`,
     })),
     {
-      ...{ cumulative: '4000000', kind: 'close', state: 'confirmed' },
+      cumulative: '4000000',
+      kind: 'close',
+      state: 'confirmed',
       payment: `settlement:${id}:4000000:close`,
     },
   ]);
@@ -249,7 +253,9 @@ test('ends a session whose hold is closed on chain after its last debit, and rep
   const ended = { delivered: '3000000', settled: '1000000' };
   expect(await lab.session(id)).toMatchObject(ended);
   expect(await lab.toldOf(id)).toContainEqual({
-    ...{ event: 'session_unpaid', sessionId: id, amount: '2000000' },
+    event: 'session_unpaid',
+    sessionId: id,
+    amount: '2000000',
   });
 });
 

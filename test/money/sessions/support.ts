@@ -69,8 +69,11 @@ export async function sessionLab(
   const place = { rpcUrl: chain.rpcUrl, chainId: CHAIN_ID, dataDir };
   const { escrow, operator, treasury } = await furnish(place, parties, { holdMs: 172_800_000 });
   const site = await walletSite({
-    ...{ CHAIN_RPC_URL: chain.rpcUrl, CHAIN_CONFIRMATIONS: '1' },
-    ...{ ESCROW_ADDRESS: escrow, OPERATOR_ADDRESS: operator, TREASURY_ADDRESS: treasury },
+    CHAIN_RPC_URL: chain.rpcUrl,
+    CHAIN_CONFIRMATIONS: '1',
+    ESCROW_ADDRESS: escrow,
+    OPERATOR_ADDRESS: operator,
+    TREASURY_ADDRESS: treasury,
     ...env,
   });
   const database = site.database.db;
@@ -82,11 +85,18 @@ export async function sessionLab(
   const openings = new SessionOpenings({ database, payments, node });
   const settings = site.dependencies.settings.paymentSessions;
   const settlements = new SessionSettlements({
-    ...{ database, payments, node, confirmations: 1, operator, settings },
+    database,
+    payments,
+    node,
+    confirmations: 1,
+    operator,
+    settings,
   });
   const signer = new Signer(
     {
-      ...{ database, gaps: new Set(), log: keptLog().log },
+      database,
+      gaps: new Set(),
+      log: keptLog().log,
       chain: { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: 3_600_000 },
       keys: new SigningKeys(parties.operator, kept),
     },
@@ -130,7 +140,12 @@ export async function sessionLab(
   };
 
   return {
-    ...{ chain, site, escrow, openings, holds, payments },
+    chain,
+    site,
+    escrow,
+    openings,
+    holds,
+    payments,
     async wallet(deposited, privateKey = generatePrivateKey()) {
       const account = privateKeyToAccount(privateKey);
       const lower = account.address.toLowerCase() as Hex;
@@ -148,7 +163,9 @@ export async function sessionLab(
     async sign(wallet, amount, over = {}) {
       const message = {
         payer: wallet.address,
-        ...{ amount, nonce: newNonce(), deadline: latestDeadline() },
+        amount,
+        nonce: newNonce(),
+        deadline: latestDeadline(),
         ...over,
       };
       const signature = await wallet.signTypedData(holdTypedData(domain, message));

@@ -63,7 +63,8 @@ const refusal = {
   status: 401,
   body: {
     error: expect.stringContaining('The wallet has code'),
-    ...{ code: 'AUTHORIZATION_REQUIRED', typedData: { primaryType: 'Hold' } },
+    code: 'AUTHORIZATION_REQUIRED',
+    typedData: { primaryType: 'Hold' },
   },
 };
 

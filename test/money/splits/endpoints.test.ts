@@ -61,7 +61,11 @@ async function asUser(user: Payer, method: string, path: string, body?: unknown)
 }
 
 const wanted = ({ id: userId, agentId, wallet: fromAddress }: Payer) => ({
-  ...{ userId, agentId, fromAddress, name: 'a song', totalAmount: '10' },
+  userId,
+  agentId,
+  fromAddress,
+  name: 'a song',
+  totalAmount: '10',
   recipients: [
     { address: newAddress(), share: 33.3333 },
     { address: newAddress(), share: 33.3333 },
@@ -101,11 +105,18 @@ describe('splits on the backend', () => {
     const { status, body: shown } = await show(id);
     expect(status).toBe(200);
     expect(shown).toEqual({
-      ...{ splitId: id, name: 'a song', status: 'queued', totalAmount: '10.000000' },
-      ...{ fromAddress: ada.wallet, createdAt: expect.any(String), completedAt: null },
+      splitId: id,
+      name: 'a song',
+      status: 'queued',
+      totalAmount: '10.000000',
+      fromAddress: ada.wallet,
+      createdAt: expect.any(String),
+      completedAt: null,
       payouts: ['3.333330', '3.333330', '3.333340'].map((amount, n) => ({
         ...body.recipients[n],
-        ...{ amount, status: 'pending', transaction: null },
+        amount,
+        status: 'pending',
+        transaction: null,
       })),
     });
   });
@@ -321,7 +332,9 @@ describe('split retries', () => {
     expect([status, body]).toEqual([202, { success: true, splitId: id, status: 'queued' }]);
     const { error: _, ...rest } = before;
     expect((await show(id)).body).toEqual({
-      ...{ ...rest, status: 'queued', completedAt: null },
+      ...rest,
+      status: 'queued',
+      completedAt: null,
       payouts: before.payouts.map((payout: object, n: number) =>
         n === 0 ? payout : { ...payout, status: 'pending', transaction: null },
       ),

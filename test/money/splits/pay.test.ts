@@ -57,9 +57,13 @@ beforeAll(async () => {
   await lab.chain.pay(operator, 1_000n * ONE);
   settings = loadPaymentSettings(
     testEnvironment({
-      ...{ DATABASE_URL: lab.database.url, INTERNAL_API_KEY: 'key' },
-      ...{ CHAIN_RPC_URL: node.url, CHAIN_CONFIRMATIONS: '1', USDC_CONFIRMATIONS: '1' },
-      ...{ USDC_ADDRESS: PATH_USD, OPERATOR_PRIVATE_KEY: privateKey },
+      DATABASE_URL: lab.database.url,
+      INTERNAL_API_KEY: 'key',
+      CHAIN_RPC_URL: node.url,
+      CHAIN_CONFIRMATIONS: '1',
+      USDC_CONFIRMATIONS: '1',
+      USDC_ADDRESS: PATH_USD,
+      OPERATOR_PRIVATE_KEY: privateKey,
     }),
   );
   secrets = new SecretBox(settings.secrets.keys);
@@ -146,7 +150,10 @@ async function startWorkers(): Promise<void> {
     runWorkers(
       async () => [
         await Worker.create({
-          ...{ connection, namespace, ...code, taskQueue: PLATFORM_TASK_QUEUE },
+          connection,
+          namespace,
+          ...code,
+          taskQueue: PLATFORM_TASK_QUEUE,
           activities: createSplitActivities(unheard(worker.splits)),
         }),
         await createPaymentWorker({ connection, namespace, services }),
@@ -167,8 +174,10 @@ async function startWorkers(): Promise<void> {
 }
 
 const by = () => ({
-  ...{ tenant: lab.database.db.asUser(payer.id), actor: payer.id },
-  ...{ requestId: 'a-request', idempotencyId: randomUUID() },
+  tenant: lab.database.db.asUser(payer.id),
+  actor: payer.id,
+  requestId: 'a-request',
+  idempotencyId: randomUUID(),
 });
 
 async function create(wanted: NewSplit): Promise<string> {

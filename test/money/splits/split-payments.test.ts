@@ -48,8 +48,10 @@ async function written(
   }: { balance?: bigint; recipients?: number; wanted?: Partial<NewSplit> } = {},
 ) {
   const by = {
-    ...{ tenant: database.db.asUser(payer.id), actor: payer.id },
-    ...{ requestId: 'a-request', idempotencyId: randomUUID() },
+    tenant: database.db.asUser(payer.id),
+    actor: payer.id,
+    requestId: 'a-request',
+    idempotencyId: randomUUID(),
   };
   const splits = new RoyaltySplits({ chainId, address: TOKEN });
   const { id } = await splits.create(by, { ...splitOf(payer, recipients), ...wanted });
@@ -63,7 +65,9 @@ async function written(
     }),
   });
   return {
-    ...{ id, steps, chain },
+    id,
+    steps,
+    chain,
     show: () => getSplit(by.tenant, id),
     payouts: async () => (await getSplit(by.tenant, id)).payouts.map(({ status }) => status),
     retry: () => splits.retry({ ...by, idempotencyId: randomUUID() }, id),

@@ -31,7 +31,12 @@ export async function makePayer(database: Database, secrets: SecretBox): Promise
   const { address: wallet, sealedKey } = sealKey(secrets, userId);
   await database.asUser(userId).transaction((db) =>
     db.Wallet.create({
-      ...{ id: randomUUID(), userId, agentId, kind: 'agent', address: wallet, sealedKey },
+      id: randomUUID(),
+      userId,
+      agentId,
+      kind: 'agent',
+      address: wallet,
+      sealedKey,
     }),
   );
   return { ...account, agentId, wallet };
@@ -42,8 +47,15 @@ export async function makeAgent(database: Database, userId: string): Promise<str
   const id = randomUUID();
   await database.asUser(userId).transaction((db) =>
     db.Agent.create({
-      ...{ id, userId, name: `agent ${id}`, plan: 'solo', host: 'local', subdomain: id },
-      ...{ model: 'gpt-4', aiProvider: 'openai', config: {} },
+      id,
+      userId,
+      name: `agent ${id}`,
+      plan: 'solo',
+      host: 'local',
+      subdomain: id,
+      model: 'gpt-4',
+      aiProvider: 'openai',
+      config: {},
     }),
   );
   return id;
@@ -58,7 +70,11 @@ export function splitOf(
   const share = 1_000_000n / BigInt(recipients);
   const first = 1_000_000n - share * BigInt(recipients - 1);
   return {
-    ...{ userId, agentId, fromAddress, totalAmount, name: 'a song' },
+    userId,
+    agentId,
+    fromAddress,
+    totalAmount,
+    name: 'a song',
     recipients: Array.from({ length: recipients }, (_, position) => ({
       address: newAddress(),
       share: position === 0 ? first : share,

@@ -47,7 +47,10 @@ describe('user wallet', () => {
     expect([status, body]).toEqual([
       200,
       {
-        ...{ address: null, balance: '0.000000', network: 'tempo', hasWallet: false },
+        address: null,
+        balance: '0.000000',
+        network: 'tempo',
+        hasWallet: false,
         message: expect.any(String),
       },
     ]);
@@ -66,7 +69,11 @@ describe('user wallet', () => {
     const { body } = await walletOf(ada);
     const createdAt = expect.stringMatching(/^\d{4}-.*Z$/);
     expect(body).toEqual({
-      ...{ address, balance: '1.234567', network: 'tempo', hasWallet: true, createdAt },
+      address,
+      balance: '1.234567',
+      network: 'tempo',
+      hasWallet: true,
+      createdAt,
     });
     const seed = await act(ada, 'get_seed');
     expect([seed.status, seed.body]).toEqual([
@@ -127,7 +134,9 @@ describe('user wallet', () => {
     for (const answer of [await walletOf(), await act(undefined, 'create'), await bring(undefined)])
       expect([answer.status, answer.body]).toEqual([401, { error: 'Unauthorized' }]);
     expect((await addressOf()).body).toEqual({
-      ...{ authenticated: false, needsAuth: true, message: expect.any(String) },
+      authenticated: false,
+      needsAuth: true,
+      message: expect.any(String),
     });
   });
 });
@@ -375,7 +384,9 @@ describe('while the chain is unavailable', () => {
 
   test('a wallet request names the missing setting of a half-configured provider', async () => {
     const refused = {
-      ...{ authenticated: false, needsAuth: true, error: expect.any(String) },
+      authenticated: false,
+      needsAuth: true,
+      error: expect.any(String),
       setup: expect.stringContaining('WALLETPROV_API_URL'),
     };
     const path = '/api/wallet/address';

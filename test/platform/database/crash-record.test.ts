@@ -10,9 +10,17 @@ import { testSecrets } from '../../support/secrets.js';
 
 const USER = 'operator';
 const ENDED: ContainerState = {
-  ...{ id: 'container', status: 'exited', image: 'image', exitCode: 137, oomKilled: true },
-  ...{ startedAt: undefined, finishedAt: undefined, health: undefined },
-  ...{ runtimeVersion: undefined, port: undefined, volumes: [] },
+  id: 'container',
+  status: 'exited',
+  image: 'image',
+  exitCode: 137,
+  oomKilled: true,
+  startedAt: undefined,
+  finishedAt: undefined,
+  health: undefined,
+  runtimeVersion: undefined,
+  port: undefined,
+  volumes: [],
 };
 
 let database: TestDatabase;
@@ -32,7 +40,10 @@ async function crashWith(lines: () => Iterable<string>) {
   const agent = { agentId: id, userId: USER, host: 'local' };
   const remembered = { version: 1, since: 0, crashes: [0], repairAttempts: 0, lastRepair: null };
   await new SupervisorStore(database.db, testSecrets()).recordTransition(agent, {
-    ...{ id, from: 'running', cause: 'oom', reason: null },
+    id,
+    from: 'running',
+    cause: 'oom',
+    reason: null,
     memory: { ...remembered, state: 'degraded' },
   });
   const scene: CrashScene = {

@@ -329,7 +329,8 @@ describe('the serving role', () => {
       ].map((proname) => ({
         proname,
         proconfig: [path, ...(proname === 'run_debits' ? ofPlans : [])],
-        ...{ serving: true, everybody: false },
+        serving: true,
+        everybody: false,
       })),
     );
   });

@@ -67,11 +67,14 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   royalty_payouts: (user, n) => ({ split_id: numberOf(user, n), status: 'pending' }),
   // Only the user id identifies the owner.
   payment_sessions: (user, n) => ({
-    ...{ id: uuidOf(user, n), token_end: 'end' },
-    ...{ token_hash: `hash-${uuidOf(user, n)}`, sealed_token: `sealed-${uuidOf(user, n)}` },
+    id: uuidOf(user, n),
+    token_end: 'end',
+    token_hash: `hash-${uuidOf(user, n)}`,
+    sealed_token: `sealed-${uuidOf(user, n)}`,
     address: `0x${uuidOf(user, n)}${'0'.repeat(8)}`,
     escrow: `0x${'e'.repeat(40)}`,
-    ...{ hold_id: `0x${uuidOf(user, n).repeat(2)}`, nonce: `0x${uuidOf(user, n).repeat(2)}` },
+    hold_id: `0x${uuidOf(user, n).repeat(2)}`,
+    nonce: `0x${uuidOf(user, n).repeat(2)}`,
   }),
   payment_vouchers: (user, n) => ({
     id: n === 1 ? user : `${user}-${n}`,
@@ -81,13 +84,13 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   payments: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, signer: `0x${'a'.repeat(40)}` }),
   transactions: (user, n) => ({ hash: n === 1 ? user : `${user}-${n}`, purpose: 'fill' }),
   payment_settlements: (user, n) => ({
-    ...{
-      session_id: uuidOf(user, n),
-      cumulative: n,
-      kind: 'settle',
-      payment: n === 1 ? user : `${user}-${n}`,
-    },
-    ...{ state: 'failed', retry_at: now, ended_at: now },
+    session_id: uuidOf(user, n),
+    cumulative: n,
+    kind: 'settle',
+    payment: n === 1 ? user : `${user}-${n}`,
+    state: 'failed',
+    retry_at: now,
+    ended_at: now,
   }),
 };
 

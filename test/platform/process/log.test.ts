@@ -27,8 +27,13 @@ const failing: [string, () => Promise<unknown>][] = [
     () =>
       database.db.asUser('ada').transaction((db) =>
         db.ApiKey.create({
-          ...{ id: '1', userId: 'bob', name: SECRET, keyPreview: SECRET },
-          ...{ keyHash: SECRET, lookupHash: SECRET, lastUsed: null },
+          id: '1',
+          userId: 'bob',
+          name: SECRET,
+          keyPreview: SECRET,
+          keyHash: SECRET,
+          lookupHash: SECRET,
+          lastUsed: null,
         }),
       ),
   ],

@@ -16,14 +16,12 @@ export function deletionWorker(
 ): Promise<Worker> {
   const { nativeConnection: connection, namespace = 'default' } = environment;
   return Worker.create({
-    ...{
-      connection,
-      namespace,
-      taskQueue: PLATFORM_TASK_QUEUE,
-      workflowBundle,
-      activities,
-      ...IN_THIS_THREAD,
-    },
+    connection,
+    namespace,
+    taskQueue: PLATFORM_TASK_QUEUE,
+    workflowBundle,
+    activities,
+    ...IN_THIS_THREAD,
     maxCachedWorkflows: 0,
     maxHeartbeatThrottleInterval: '100 milliseconds',
     shutdownGraceTime: 0,

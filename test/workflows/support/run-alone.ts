@@ -33,8 +33,12 @@ export async function runAlone<Result>(
   const started = { workflowId, taskQueue: workflowId };
   const [runs, others] = await Promise.all([
     Worker.create({
-      ...{ ...common, ...IN_THIS_THREAD, workflowBundle, maxCachedWorkflows: 0 },
-      ...{ taskQueue: workflowId, ...(activities && { activities }) },
+      ...common,
+      ...IN_THIS_THREAD,
+      workflowBundle,
+      maxCachedWorkflows: 0,
+      taskQueue: workflowId,
+      ...(activities && { activities }),
     }),
     elsewhere && Worker.create({ ...common, ...elsewhere }),
   ]);

@@ -41,7 +41,9 @@ describe('reading a file', () => {
   ])('returns %s in base64', async (_, bytes) => {
     await at.put('picture', bytes);
     expect(await at.workspace.read('picture')).toMatchObject({
-      ...{ content: bytes.toString('base64'), encoding: 'base64', size: bytes.length },
+      content: bytes.toString('base64'),
+      encoding: 'base64',
+      size: bytes.length,
     });
   });
 
@@ -163,7 +165,9 @@ describe('the tree', () => {
     expect(tree).toMatchObject({ type: 'folder', name: 'workspace', path: '' });
     expect(names(tree)).toEqual(['c', 'Y', 'z', 'A.txt', 'b.txt', 'é.txt']);
     expect(at2(tree, 'z')).toEqual({
-      ...{ type: 'folder', name: 'z', path: 'z' },
+      type: 'folder',
+      name: 'z',
+      path: 'z',
       children: [{ type: 'file', name: 'one', path: 'z/one' }],
     });
     const third = at2(at2(at2(tree, 'c')!, 'd')!, 'e');

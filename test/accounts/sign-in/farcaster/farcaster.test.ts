@@ -101,7 +101,9 @@ describe('verify', () => {
     const token = await server.token(fid, { claims: { address } });
     const verified = await post('verify', { token, gate: true });
     expect(verified.body.tokenGating).toMatchObject({
-      ...{ verified: true, holds: true, proven: true },
+      verified: true,
+      holds: true,
+      proven: true,
       address: address.toLowerCase(),
     });
     const refreshed = await post('refresh', { token: verified.body.token, gate: true });
