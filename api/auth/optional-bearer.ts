@@ -33,12 +33,12 @@ export const optionalBearer = configurableAuthentication<
   schemes: bearer.schemes,
   optional: true,
   errors: bearer.errors,
-  prepare({ trustsLoopback: believesLoopback }, configs) {
+  prepare({ trustsLoopback }, configs) {
     const byKey = bearer.prepare(configs);
     return async (presented) => {
       const { request } = presented;
       if (bearerOf(request) !== undefined) return byKey(presented);
-      if (!isDirectLoopback(request) || !(await believesLoopback())) {
+      if (!isDirectLoopback(request) || !(await trustsLoopback())) {
         return anonymousIdentity(presented);
       }
       const claimed = readIdentityHeaders(request);

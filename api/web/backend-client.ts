@@ -99,9 +99,9 @@ export class BackendClient {
       storesResponse,
       query,
       signal,
-      timeoutMs: takesMs = CALL_TIMEOUT_MS + waitMs(query),
+      timeoutMs = CALL_TIMEOUT_MS + waitMs(query),
     } = sent;
-    const late = AbortSignal.timeout(takesMs);
+    const late = AbortSignal.timeout(timeoutMs);
     const { user } = on.caller;
     const request = new Request(`${this.#url}${addressOf(endpoint, sent)}`, {
       method,

@@ -15,7 +15,7 @@ export function browseEndpoints({ backend }: WebDependencies) {
   return BROWSE.map(
     forwarder(backend, {
       limit: LIMITS.agents,
-      takesMs: BROWSE_MS,
+      timeoutMs: BROWSE_MS,
       check({ body, caller, query }) {
         // The backend receives the person and not the key, so an operator's key is refused here.
         if (caller.kind === 'api-key' && !withAgent.safeParse(query ?? body).success) {

@@ -24,7 +24,7 @@ interface ForwardOptions<P> {
   readonly check?: (request: EndpointRequest<CallerOf<typeof person>, P>) => unknown;
   /** As of `BackendClient.forward`. */
   readonly storesResponse?: boolean;
-  readonly takesMs?: number;
+  readonly timeoutMs?: number;
 }
 
 /**
@@ -33,7 +33,7 @@ interface ForwardOptions<P> {
  */
 export function forwarder<P>(
   backend: BackendClient,
-  { check, storesResponse, limit, takesMs }: ForwardOptions<P>,
+  { check, storesResponse, limit, timeoutMs }: ForwardOptions<P>,
 ): (declared: Forwarded<P>) => Endpoint {
   return (declared) => {
     const { method, path, summary, tag, idempotent, atOnce } = declared;
@@ -61,7 +61,7 @@ export function forwarder<P>(
           body: body && z.encode(body, request.body),
           // A caller that leaves does not cancel a call whose answer is kept.
           ...(storesResponse ? { storesResponse } : { signal: request.signal }),
-          ...(takesMs !== undefined && { timeoutMs: takesMs }),
+          ...(timeoutMs !== undefined && { timeoutMs }),
         });
         return reply(successOf(declared).status, answer);
       },

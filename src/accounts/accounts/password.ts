@@ -75,7 +75,7 @@ export async function comparePassword(
     const actual = await derive(password, Buffer.from(salt, 'base64url'), expected.length, cost);
     const matches = timingSafeEqual(actual, expected);
     if (sparedLanes <= 0) return { matches };
-    if (matches) return { matches, renewed: await newHash(password) };
+    if (matches) return { matches, rehashed: await newHash(password) };
     await derive(password, Buffer.alloc(SALT_BYTES), HASH_BYTES, {
       ...PASSWORD_COST,
       p: sparedLanes,

@@ -91,11 +91,11 @@ export async function verifyPassword(
   const attempt = { email: address, from, known: found?.known === true };
   const account = await new SignInLimits(database).attempt(attempt, async () => {
     const stored = found?.password_hash ?? DUMMY_HASH;
-    const { matches, rehashed: renewed } = await comparePassword(password, stored, from.site);
+    const { matches, rehashed } = await comparePassword(password, stored, from.site);
     if (!matches || !found?.password_hash) return undefined;
-    if (renewed === undefined) return { ...found, password_hash: stored };
-    const current = await renewHash(database, { id: found.id, stored, renewed });
-    if (current === renewed) return { ...found, password_hash: renewed };
+    if (rehashed === undefined) return { ...found, password_hash: stored };
+    const current = await renewHash(database, { id: found.id, stored, rehashed });
+    if (current === rehashed) return { ...found, password_hash: rehashed };
     // Another request replaced the hash first: a concurrent sign-in or a password change.
     const again = await comparePassword(password, current ?? DUMMY_HASH, from.site);
     return again.matches && current !== null ? { ...found, password_hash: current } : undefined;
@@ -114,14 +114,14 @@ export async function verifyPassword(
 /** Replaces an older hash of the same password. @returns the hash now stored. */
 async function renewHash(
   database: Database,
-  { id, stored, renewed }: { id: string; stored: string; renewed: string },
+  { id, stored, rehashed }: { id: string; stored: string; rehashed: string },
 ): Promise<string | null> {
   return database.asPlatform().transaction(async (db) => {
     const count = await db.User.update(
-      { passwordHash: renewed },
+      { passwordHash: rehashed },
       { where: { id, passwordHash: stored } },
     );
-    if (count > 0) return renewed;
+    if (count > 0) return rehashed;
     const user = await db.User.findByPk(id, { attributes: ['passwordHash'] });
     return user?.passwordHash ?? null;
   });
