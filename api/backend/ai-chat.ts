@@ -93,7 +93,7 @@ async function* chatEvents(
   } catch (error) {
     // The status is already sent, so an error can only be reported as an event.
     if (!(error instanceof ProviderError)) throw error;
-    yield { event: 'error', data: { error: 'The answer broke off' } };
+    yield { event: 'error', data: { error: 'The answer was interrupted: retry' } };
   }
 }
 

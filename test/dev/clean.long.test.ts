@@ -67,7 +67,7 @@ test('npm start reports resources of a deleted data folder, and clean removes th
 
   const launcher = place.start({ DOCKER_HOST: dockerHost });
   await launcher.printed('Ctrl-C stops everything.');
-  expect(launcher.output).toContain('Docker has 2 things of an installation that is gone');
+  expect(launcher.output).toContain('Docker has 2 objects of a deleted installation');
   launcher.kill('SIGINT');
   await launcher.ended;
   const alive = installationOf(place.encryptionKey);

@@ -114,7 +114,7 @@ describe('a clone on a limited disk', () => {
   const unwritable = () =>
     `${folder}/ cannot be written: make it writable for this user, or clone elsewhere.`;
   const little = (megabytes: number) =>
-    new RegExp(`has only \\d+ MB left: free ${megabytes} MB, then try again\\.$`);
+    new RegExp(`has only \\d+ MB left: free ${megabytes} MB and retry\\.$`);
 
   test('does not install a clone on a read-only disk, and says why', async (context) => {
     const disk = required(await onReadOnlyDisk(folder), context);

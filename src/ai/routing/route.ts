@@ -187,7 +187,7 @@ export class Router {
     const [entry] = serving ?? [];
     if (serving === undefined || entry === undefined) {
       const [family = ''] = families;
-      if (hasQuota(plan)) throw new NotFoundError('No model is available for this');
+      if (hasQuota(plan)) throw new NotFoundError('No model is available for this task');
       return [this.#unknown(aiProvider, family)];
     }
     if (alone) return unique(serving.map(toAttempt));
@@ -203,7 +203,7 @@ export class Router {
   #served(entries: readonly ModelEntry[], plan: Plan): Route {
     requireProvider(this.#providers, this.#preferred);
     const serving = entries.filter((entry) => this.available(entry) && allows(plan, entry));
-    if (serving.length === 0) throw new NotFoundError('No model is available for this');
+    if (serving.length === 0) throw new NotFoundError('No model is available for this task');
     return unique(serving.map(toAttempt));
   }
 

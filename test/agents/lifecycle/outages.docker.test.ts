@@ -238,7 +238,10 @@ describe('agents without Temporal', () => {
       on.web(user, 'PUT', `/api/agents/${id}`, { body: { plan: 'solo' } }),
     ]);
     for (const { status, body } of refused) {
-      expect([status, body.error]).toEqual([503, 'The workflow engine is unreachable; try again']);
+      expect([status, body.error]).toEqual([
+        503,
+        'The workflow engine cannot be reached; try again',
+      ]);
     }
     const { body } = await on.backend(user, 'GET', `/api/agents/${id}/operations`);
     expect(body.operations.map((each: { operation: string }) => each.operation)).toEqual([

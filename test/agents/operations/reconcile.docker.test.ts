@@ -168,9 +168,9 @@ test('removes leftovers of removed agents in the second pass, and nothing else',
     expect(await on.resourcesOf(unknown)).toHaveLength(3);
     expect(await on.resourcesOf(running)).toHaveLength(3);
     const warnings = workerLog.filter((line) => line.includes(unknown));
-    expect(warnings[0]).toContain('not known');
+    expect(warnings[0]).toContain('unknown agents');
     const volumes = workerLog.filter((line) => line.includes(newer.volume));
-    expect(volumes[0]).toContain('not known');
+    expect(volumes[0]).toContain('unknown agents');
 
     await handle.trigger();
     expect((await passes(3)).at(-1)?.orphans).toEqual([removed]);

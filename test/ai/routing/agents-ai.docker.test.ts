@@ -248,9 +248,9 @@ describe("the agents' AI listener", () => {
   test.each([
     [429, 429, 'The AI provider openai limits its requests'],
     [400, 400, 'The AI provider openai does not take this request'],
-    [401, 502, 'The AI provider openai does not answer: retry later (bad_key)'],
-    [500, 502, 'The AI provider openai does not answer: retry later (overloaded)'],
-    [503, 502, 'The AI provider openai does not answer: retry later (overloaded)'],
+    [401, 502, 'The AI provider openai does not answer (bad_key)'],
+    [500, 502, 'The AI provider openai does not answer (overloaded)'],
+    [503, 502, 'The AI provider openai does not answer (overloaded)'],
   ])(
     "answers the provider's %d for every model with %d and hides the provider's message",
     async (theirs, ours, said) => {

@@ -285,7 +285,7 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client for %s
     const failed = await errorOf(client.chat.completions.create({ model, messages }));
     expect(failed).toMatchObject({
       status: 502,
-      message: '502 The AI provider openai does not answer: retry later (overloaded)',
+      message: '502 The AI provider openai does not answer (overloaded)',
       type: 'server_error',
     });
   });

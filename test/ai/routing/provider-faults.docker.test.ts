@@ -167,7 +167,7 @@ describe('a faulty answer of a provider', () => {
           500,
           expect.stringMatching(
             new RegExp(
-              `^The AI provider openai does not answer: retry later \\((${failure}|garbage|unreachable)\\)$`,
+              `^The AI provider openai does not answer \\((${failure}|garbage|unreachable)\\)$`,
             ),
           ),
         ]);
@@ -199,7 +199,7 @@ describe('a faulty answer of a provider', () => {
       );
       expect([answer.status, answer.body.error]).toEqual([
         500,
-        `The AI provider ${name} does not answer: retry later (overloaded)`,
+        `The AI provider ${name} does not answer (overloaded)`,
       ]);
       await expectNothing(user, answer);
       await running.close();

@@ -299,7 +299,9 @@ describe('provider that keeps failing', () => {
       setImmediate(() => response.destroy());
     });
     for (let n = 0; n < 3; n++) {
-      expect((await backend.chat(ADMIN, { ...body, stream: true })).text).toContain('broke off');
+      expect((await backend.chat(ADMIN, { ...body, stream: true })).text).toContain(
+        'The answer was interrupted: retry',
+      );
     }
     providers.asked();
     const answer = await backend.chat(ADMIN, body);
