@@ -20,6 +20,9 @@ async function repository(): Promise<void> {
   await at.git('commit', '-m', 'first');
 }
 
+/** The contract's message of a sync without changes. */
+const UNCHANGED = 'nothing to commit';
+
 test('a folder without a repository has no status, no diff and no log, and cannot be synced', async () => {
   expect(await at.workspace.gitStatus()).toEqual({ isGitRepo: false });
   await expect(at.workspace.gitDiff()).rejects.toMatchObject({ status: 400 });
@@ -136,7 +139,7 @@ test('sync commits every change, and plain git finds nothing left', async () => 
     committed: false,
     pushed: false,
     hash: synced.hash,
-    message: 'nothing to commit',
+    message: UNCHANGED,
   });
 });
 
