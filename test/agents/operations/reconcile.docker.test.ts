@@ -170,7 +170,7 @@ test('removes leftovers of removed agents in the second pass, and nothing else',
     const warnings = workerLog.filter((line) => line.includes(unknown));
     expect(warnings[0]).toContain('unknown agents');
     const volumes = workerLog.filter((line) => line.includes(newer.volume));
-    expect(volumes[0]).toContain('unknown agents');
+    expect(volumes[0]).toContain('unknown volumes are kept');
 
     await handle.trigger();
     expect((await passes(3)).at(-1)?.orphans).toEqual([removed]);
