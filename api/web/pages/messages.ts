@@ -9,9 +9,9 @@ const REFUSALS: Readonly<Record<string, (provider: string) => string>> = {
   TokenFailed: (provider) => `The answer from ${provider} could not be verified. Try again.`,
   NoEmail: (provider) =>
     `Your account at ${provider} has no verified email address. Verify one there, or sign in another way.`,
-  AuthError: (provider) => `Signing in by ${provider} failed on our side. Try again in a while.`,
+  AuthError: (provider) => `Signing in by ${provider} failed on our side. Try again later.`,
   LinkRefused: (provider) =>
-    `Your account at ${provider} was not linked. It belongs to an account here already, or there is one with its address: sign in to that as you did before, and link ${provider} on its dashboard.`,
+    `Your account at ${provider} was not linked. It belongs to another account here, or an account here has its address: sign in to that account as before, and link ${provider} on its dashboard.`,
   SignInDisabled: (provider) =>
     `Signing in by ${provider} is switched off for this account, because its owner may have lost control of it. Sign in another way.`,
 };
@@ -30,7 +30,7 @@ export function signInProblem(error: string | undefined): string | undefined {
 
 /** Success messages, by the value of `?done=`. */
 const DONE = {
-  registered: 'Your account is there. Sign in to it.',
+  registered: 'Your account is ready. Sign in.',
   'password-reset': 'Your new password is set, and all sessions have ended. Sign in with it.',
   'address-confirmed': 'Your address is confirmed.',
   'profile-changed': 'Your profile is changed.',
@@ -39,7 +39,7 @@ const DONE = {
   'session-ended': 'The session has ended.',
   'sessions-ended': 'All other sessions have ended.',
   deleting: 'Your account is being deleted, and you are signed out.',
-  linked: 'It is linked to your account now, and signs you in.',
+  linked: 'The account is now linked, and signs you in.',
   unlinked: 'Unlinked: the sessions that it opened have ended.',
   'key-deleted': 'The key is deleted.',
 } as const;

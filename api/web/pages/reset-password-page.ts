@@ -32,8 +32,8 @@ const section = (content: ReturnType<typeof html>) =>
 
 const passwordOf = (mail: boolean) =>
   html`<p>
-      It takes the place of the old one, and all sessions end.
-      ${mail && html`If the link does not work any more, <a href="/reset-password">get another</a>.`}
+      The new password replaces the old one, and all sessions end.
+      ${mail && html`If the link has expired, <a href="/reset-password">get another</a>.`}
     </p>
     ${form({
       id: 'reset',

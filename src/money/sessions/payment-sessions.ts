@@ -347,7 +347,7 @@ export class PaymentSessions {
   ): Promise<void> {
     if (!(await signed?.word.isValidForContract())) {
       const message =
-        'The wallet has code: the escrow asks that, not its key, for its word (ERC-1271)';
+        'The wallet has code, so the escrow verifies the signature by that code, not by its key (ERC-1271)';
       throw this.#unauthorized(escrow, wanted, message);
     }
     const [reverted] = await this.#platform.query<{ own: number; all: number }>(

@@ -24,7 +24,7 @@ const FAILURES: Readonly<Record<PaymentFailure, string>> = {
   refused: 'The payment would have been reverted on chain',
   unsignable: 'The wallet cannot sign',
   cancelled: 'No node took the payment',
-  unknown: 'The payment may have been made: look at the wallet before this is tried again',
+  unknown: 'The payment may have been made: check the wallet before a retry',
 };
 
 /** A step must wait, for example for another split of the same wallet. */

@@ -72,7 +72,7 @@ async function register(page: Page): Promise<string> {
   await registration.getByLabel('Password').fill(PASSWORD);
   await registration.getByLabel('Name').fill('Ada');
   await registration.getByRole('button').click();
-  await page.getByText('Your account is there.').waitFor();
+  await page.getByText('Your account is ready.').waitFor();
   return email;
 }
 
@@ -257,7 +257,7 @@ describe.skipIf(!hasBrowser)('web pages in a browser', () => {
     const linked = page.getByRole('region', { name: 'Linked accounts' });
     await linked.locator('#link-google button').click();
     await sayWho(page, `${randomUUID()}@elsewhere.example`);
-    await page.getByText('It is linked to your account now').waitFor();
+    await page.getByText('The account is now linked').waitFor();
     await linked.getByRole('button', { name: /^Unlink/ }).click();
     await page.getByText('Unlinked: the sessions').waitFor();
     await linked.getByText('No linked accounts yet').waitFor();
