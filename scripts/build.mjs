@@ -42,6 +42,7 @@ const DEV = [
   'test/support/chain/rpc-proxy.ts',
   'test/support/agent-places.ts',
   'test/support/docker-remains.ts',
+  'test/support/insert-row.ts',
   'test/support/random.ts',
   'test/support/run-in-container.ts',
   'test/support/tcp-proxy.ts',

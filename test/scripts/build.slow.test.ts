@@ -40,7 +40,9 @@ test('npm run build builds exactly the production code, without tests, benchmark
   );
   await expect(started, 'which is one bundle, and says where in the sources').rejects.toMatchObject(
     {
-      stderr: expect.stringMatching(/DATABASE_URL is missing[^]*src\/platform\/environment\/read\.ts:\d+/),
+      stderr: expect.stringMatching(
+        /DATABASE_URL is missing[^]*src\/platform\/environment\/read\.ts:\d+/,
+      ),
     },
   );
 });
