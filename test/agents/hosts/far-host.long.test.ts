@@ -83,7 +83,7 @@ test.each([
   for (const answer of answers) {
     expect([answer.status, answer.body.error]).toEqual([
       503,
-      "The agent's host is unreachable from here: retry later",
+      "The agent's host cannot be reached from here: retry later",
     ]);
   }
   const instances = await backend('/api/runtime/instances');
