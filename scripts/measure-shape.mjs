@@ -1,6 +1,5 @@
-// Prints lines and files of product, workshop and tests, the lengths of files and functions, the circles
-// of imports between files and between folders of `src/` (imports of types included), and the share of
-// comment sentences that begin with an empty word:
+// Prints lines and files of product, workshop and tests, the lengths of files and functions, and the
+// circles of imports between files and between folders of `src/` (imports of types included):
 //
 //     npm run shape [folder]
 //

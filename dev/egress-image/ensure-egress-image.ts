@@ -26,6 +26,11 @@ const EXTENSIONS = ['standard', 'conntrack', 'addrtype', 'tcp', 'udp'].map(
 );
 const EXTENSIONS_TARGET = '/usr/lib/xtables';
 
+const INSTRUCTIONS = [
+  `ENV PATH=/usr/local/bin:/usr/bin:/usr/sbin XTABLES_LIBDIR=${EXTENSIONS_TARGET}`,
+  'CMD ["node"]',
+];
+
 /** The label by which an image that is out of date is recognized. */
 const INPUTS_LABEL = 'agent-platform.egress-helper.inputs';
 
@@ -45,7 +50,11 @@ export async function ensureEgressImage(docker: Docker, name: string): Promise<v
   const own = await ownPrograms(docker);
   const dockerfile = await readFile(path.join(projectRoot, 'dev/egress-image/Dockerfile'), 'utf8');
   const inputs = createHash('sha256')
-    .update(own ? `${process.version} ${own.fingerprint}` : dockerfile)
+    .update(
+      own
+        ? JSON.stringify([process.version, own.fingerprint, EXTENSIONS, INSTRUCTIONS])
+        : dockerfile,
+    )
     .digest('hex');
   const [found] = await docker.listImages({ filters: { reference: [name] } });
   if (found?.Labels?.[INPUTS_LABEL] === inputs) return;
@@ -98,11 +107,8 @@ async function importOwnPrograms(
     }
     const archive = path.join(folder, 'rootfs.tar');
     await rootfs.writeTo(createWriteStream(archive));
-    await importImage(docker, archive, name, [
-      `ENV PATH=/usr/local/bin:/usr/bin:/usr/sbin XTABLES_LIBDIR=${EXTENSIONS_TARGET}`,
-      `LABEL ${INPUTS_LABEL}=${inputs}`,
-      'CMD ["node"]',
-    ]);
+    const label = `LABEL ${INPUTS_LABEL}=${inputs}`;
+    await importImage(docker, archive, name, [...INSTRUCTIONS, label]);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
