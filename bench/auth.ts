@@ -3,7 +3,8 @@
 import { randomBytes, randomUUID, scrypt } from 'node:crypto';
 import { parseArgs, promisify } from 'node:util';
 import { createApiKey } from '../src/accounts/accounts/api-keys.js';
-import { hashPassword, PASSWORD_COST } from '../src/accounts/accounts/password.js';
+import { hashPassword } from '../src/accounts/accounts/password.js';
+import { PASSWORD_COST } from '../src/accounts/accounts/password-cost.js';
 import { Database } from '../src/platform/database/database.js';
 import { makeMailToken } from '../src/accounts/mail/mail-tokens.js';
 import { forkUntilMessage } from './support/child.js';

@@ -10,7 +10,7 @@ import { connectDocker } from '../../src/docker/containers/docker-client.js';
 import { LABEL } from '../../src/docker/containers/container-spec.js';
 import { installationOf } from '../../src/platform/secrets/key-ring.js';
 import { freeSubnet } from '../support/docker.js';
-import { Place } from './launcher.js';
+import { Place, RUNNING } from './launcher.js';
 
 const dockerHost = process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock';
 const docker = connectDocker(dockerHost);
@@ -66,7 +66,7 @@ test('npm start reports resources of a deleted data folder, and clean removes th
   for (const each of [gone, unknown]) await makeThings(each);
 
   const launcher = place.start({ DOCKER_HOST: dockerHost });
-  await launcher.printed('Ctrl-C stops everything.');
+  await launcher.printed(RUNNING);
   expect(launcher.output).toContain('Docker has 2 objects of a deleted installation');
   launcher.kill('SIGINT');
   await launcher.ended;

@@ -10,6 +10,9 @@ import { freePort } from '../../dev/ports.js';
 import { projectRoot } from '../../dev/root.js';
 import { loadSecrets } from '../../dev/secrets.js';
 
+/** The last line that `npm start` prints once everything runs. */
+export const RUNNING = 'Ctrl-C stops everything.';
+
 /** One run of the real `npm start`, as seen at the terminal. */
 export class Launcher {
   readonly #child: ChildProcess;

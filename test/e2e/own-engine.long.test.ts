@@ -12,9 +12,8 @@ import { findProgram } from '../../dev/processes/find-program.js';
 import { containerName, STATE_DIRECTORY } from '../../src/docker/containers/container-spec.js';
 import { connectDocker } from '../../src/docker/containers/docker-client.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
-import { Place, survivors } from '../dev/launcher.js';
+import { Place, RUNNING, survivors } from '../dev/launcher.js';
 import { runInContainer } from '../support/run-in-container.js';
-import { RUNNING } from './platform.js';
 import { until } from '../support/until.js';
 
 const run = promisify(execFile);

@@ -4,12 +4,9 @@ import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { connectDocker } from '../../src/docker/containers/docker-client.js';
-import { Place, type Launcher } from '../dev/launcher.js';
+import { Place, RUNNING, type Launcher } from '../dev/launcher.js';
 import { agentPlaces } from '../support/agent-places.js';
 import { remainsOf, removeRemains, type Remains } from '../support/docker-remains.js';
-
-/** The last line that `npm start` prints. */
-export const RUNNING = 'Ctrl-C stops everything.';
 
 /** A platform as `npm start` runs it: an installation of its own on the shared Docker engine. */
 export class RealPlatform {

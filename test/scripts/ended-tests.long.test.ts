@@ -7,7 +7,9 @@ import { projectRoot } from '../../dev/root.js';
 import { until } from '../support/until.js';
 
 /** A test file that starts a PostgreSQL, a Temporal and an API of its own. */
-const TESTS = 'test/accounts/accounts/theft.test.ts';
+const TESTS = 'test/accounts/accounts/theft.long.test.ts';
+/** Milliseconds until `npm test` has built the product and the file has started its servers. */
+const STARTED_MS = 120_000;
 
 test('tests ended by SIGTERM leave no process and no file behind', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-ended-'));
@@ -15,7 +17,7 @@ test('tests ended by SIGTERM leave no process and no file behind', async () => {
   await chmod(folder, 0o711); // as root, PostgreSQL runs as another user that must traverse the folder
   const npmTest = spawn(
     process.execPath,
-    [path.join(projectRoot, 'scripts', 'test.mjs'), '--fast', TESTS],
+    [path.join(projectRoot, 'scripts', 'test.mjs'), '--long', TESTS],
     { cwd: projectRoot, env: { ...process.env, TMPDIR: folder }, stdio: 'ignore' },
   );
   onTestFinished(() => void npmTest.kill('SIGKILL'));
@@ -23,7 +25,7 @@ test('tests ended by SIGTERM leave no process and no file behind', async () => {
   await until(async () => {
     const commands = await commandsOf(folder);
     return commands.some((each) => each.includes('temporal.db')) && commands.some(isApi);
-  });
+  }, STARTED_MS);
 
   npmTest.kill('SIGTERM');
   await ended;

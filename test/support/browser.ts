@@ -1,13 +1,11 @@
 import { existsSync } from 'node:fs';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import { HANGS_MS } from './until.js';
 
 const CHROMIUM = process.env.TEST_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
 
 /** True if a browser is installed; `npm test` installs one if possible (Debian's chromium-headless-shell). */
 export const hasBrowser = existsSync(CHROMIUM);
-
-/** Longer than any step takes on the busiest machine, as for all waits in tests. */
-const PATIENCE_MS = 150_000;
 
 /** Fixed address of the web API in the browser, for settings that are read before its port is known. */
 export const SITE = 'http://platform.localhost';
@@ -30,7 +28,7 @@ export function startBrowser(webUrl: string): Promise<Browser> {
   return chromium.launch({
     executablePath: CHROMIUM,
     args: [`--host-resolver-rules=${rule}`],
-    timeout: PATIENCE_MS,
+    timeout: HANGS_MS,
   });
 }
 
@@ -41,7 +39,7 @@ export async function newVisitor(browser: Browser): Promise<Visitor> {
     viewport: { width: 375, height: 700 },
     userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
   });
-  context.setDefaultTimeout(PATIENCE_MS);
+  context.setDefaultTimeout(HANGS_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('console', (message) => {

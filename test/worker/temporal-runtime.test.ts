@@ -14,6 +14,7 @@ import { PLATFORM_TASK_QUEUE, containersTaskQueue } from '../../workflows/ids.js
 import { keptLog } from '../support/platform-environment.js';
 import { testTemporal, workflowCode } from '../support/temporal.js';
 import { ALL_MOVE } from '../workflows/support/reconcile-pass.js';
+import { HANGS_MS } from '../support/until.js';
 
 /** Metrics documented in docs/operations.md, each with a label used in queries. */
 const DOCUMENTED = [
@@ -72,9 +73,9 @@ test("a worker exports Temporal's latency, slot and failure metrics, and logs th
     await vi.waitFor(async () => {
       const text = await scrape();
       expect(DOCUMENTED.filter((each) => !isIn(text, each))).toEqual([]);
-    }, 150_000);
+    }, HANGS_MS);
     // The SDK's native side logs a failed task.
-    await vi.waitFor(() => expect(lines.join()).toContain('"sdkComponent":"core"'), 150_000);
+    await vi.waitFor(() => expect(lines.join()).toContain('"sdkComponent":"core"'), HANGS_MS);
     const page = await readFile(path.join(projectRoot, 'docs', 'operations.md'), 'utf8');
     expect(DOCUMENTED.filter(([name]) => !page.includes(name.replace('_bucket', '')))).toEqual([]);
   } finally {

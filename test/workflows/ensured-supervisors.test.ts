@@ -5,6 +5,7 @@ import { PLATFORM_TASK_QUEUE, repairAgentId, superviseAgentId } from '../../work
 import type { FakeAgent } from './support/fake-agent.js';
 import { realServer } from './support/real-server.js';
 import { RUNNING, WorkflowLab } from './support/workflow-lab.js';
+import { HANGS_MS } from '../support/until.js';
 
 // Uses a real server, which reports a run without progress.
 let lab: WorkflowLab;
@@ -80,7 +81,7 @@ test('a supervisor whose code fails at every step is terminated and started agai
   expect(await ensure(agent)).toBe('moves');
   const isStuck = async () =>
     (await ensure(agent, { attempts: 3, ms: 0 })) === 'stuck' || undefined;
-  expect(await poll(isStuck, { timeoutMs: 150_000, everyMs: 100 })).toBe(true);
+  expect(await poll(isStuck, { timeoutMs: HANGS_MS, everyMs: 100 })).toBe(true);
   expect(await runOf(agent)).not.toBe(stuckRun);
   await agent.reached('watchHealth');
   await handleOf(agent).terminate();

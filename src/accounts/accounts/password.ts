@@ -2,12 +2,8 @@ import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:c
 import { BadRequestError } from '../../lib/errors.js';
 import { isCommonPassword } from './common-passwords.js';
 import { passwordHashing } from './hashing-limiters.js';
+import { PASSWORD_COST } from './password-cost.js';
 
-/**
- * Work factors of new hashes: the 32 MiB option among those that OWASP considers equivalent, some 240 ms
- * each. The three lanes are filled sequentially in the same memory. Old hashes keep their own factors.
- */
-export const PASSWORD_COST = { N: 2 ** 15, r: 8, p: 3 } as const;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 

@@ -18,6 +18,7 @@ import type {
   WatchdogTransition,
 } from '../../../src/types/watchdog.js';
 import { poll } from '../../../dev/poll.js';
+import { HANGS_MS } from '../../support/until.js';
 
 type DockerActivities = ContainerActivities & StartActivities & ReleaseActivities & GuardedWatchdog;
 
@@ -54,8 +55,6 @@ export const SETTINGS: WatchdogSettings = {
 };
 
 const FIRST_PORT = 40_000;
-/** Milliseconds before a hanging wait fails. */
-const DEADLINE_MS = 150_000;
 
 /**
  * The container and records of one agent, without Docker and a database. It records every step that
@@ -138,7 +137,7 @@ export class FakeAgent {
   }
 
   /** Waits in real time; workflow time stands still unless a test moves it. */
-  async until(what: string, holds: () => boolean, timeoutMs = DEADLINE_MS): Promise<void> {
+  async until(what: string, holds: () => boolean, timeoutMs = HANGS_MS): Promise<void> {
     const held = await poll(() => Promise.resolve(holds() || undefined), {
       timeoutMs,
       everyMs: 10,

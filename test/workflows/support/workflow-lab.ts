@@ -40,6 +40,7 @@ import { Supervisors, operationUnderWay } from '../../../temporal/supervisors.js
 import { workflowBundle } from './workflow-bundle.js';
 import { FakeAgent, SETTINGS, fakeActivities } from './fake-agent.js';
 import { IN_THIS_THREAD } from './in-this-thread.js';
+import { HANGS_MS } from '../../support/until.js';
 
 const HOST = 'lab';
 
@@ -348,7 +349,7 @@ export class Supervised {
   async inPhase(phase: string): Promise<void> {
     const shown = async () => (await this.handle.describe()).typedSearchAttributes.get(AGENT_PHASE);
     const reached = await poll(async () => (await shown()) === phase || undefined, {
-      timeoutMs: 150_000,
+      timeoutMs: HANGS_MS,
       everyMs: 20,
     });
     if (!reached)

@@ -11,6 +11,7 @@ import { Gate } from './support/gate.js';
 import { refuse } from './support/misbehaviours.js';
 import { realServer } from './support/real-server.js';
 import { WorkflowLab } from './support/workflow-lab.js';
+import { HANGS_MS } from '../support/until.js';
 
 /** Ports in use, one less than are tried: they make the operation too long for one run. */
 const TAKEN_PORTS = 19;
@@ -58,7 +59,7 @@ async function hasRequest(agent: FakeAgent, updateId: string): Promise<void> {
       throw error;
     }
   };
-  expect(await poll(known, { timeoutMs: 150_000, everyMs: 5 })).toBe(true);
+  expect(await poll(known, { timeoutMs: HANGS_MS, everyMs: 5 })).toBe(true);
 }
 
 const times = (agent: FakeAgent, step: string): number =>

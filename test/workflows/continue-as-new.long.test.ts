@@ -5,6 +5,7 @@ import type { FakeAgent } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
 import { refuse, untilCancelled } from './support/misbehaviours.js';
 import { WorkflowLab, type Supervised } from './support/workflow-lab.js';
+import { HANGS_MS } from '../support/until.js';
 
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
 /** Ports in use, one less than are tried: they make the operation too long for one run. */
@@ -30,7 +31,7 @@ function agentOfLongStart(): FakeAgent {
 async function inNewRun(supervisor: Supervised): Promise<void> {
   const first = supervisor.firstRunId;
   const isNew = async () => (await supervisor.runId()) !== first || undefined;
-  expect(await poll(isNew, { timeoutMs: 150_000 })).toBe(true);
+  expect(await poll(isNew, { timeoutMs: HANGS_MS })).toBe(true);
 }
 
 const removals = (agent: FakeAgent): string[] =>

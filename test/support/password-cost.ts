@@ -1,0 +1,2 @@
+/** Work factors that replace the product's in most tests (`vitest.config.ts`): a hash takes 8 ms. */
+export const PASSWORD_COST = { N: 2 ** 10, r: 8, p: 3 } as const;
