@@ -237,6 +237,20 @@ describe('remote host', () => {
     await expect(asked).rejects.toMatchObject({ status: 502 });
   });
 
+  test.each(['{"item":5}', '{"item":"cut'])(
+    "answers 502 when a host's answer holds the malformed line %s",
+    async (line) => {
+      const asked = saying(
+        (_, response) => response.writeHead(200, isAnswer).end(`${line}\n{"end":true}\n`),
+        (url) => all(remote(url).ask(agent, question, never)),
+      );
+      await expect(asked).rejects.toMatchObject({
+        status: 502,
+        message: expect.stringContaining('an invalid answer'),
+      });
+    },
+  );
+
   test('disconnects from a host whose line never ends', { tags: 'attack' }, async () => {
     let isLeft = false;
     const asked = saying(
