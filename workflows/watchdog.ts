@@ -103,9 +103,9 @@ export class Watchdog {
 
   /** Returns the state for the next run: memory, observed health and pending signals. */
   get state(): Pick<WatchdogInput, 'observed' | 'watchdog' | 'wakeups'> {
-    const { hasSignal: isWoken, state: wakeups } = this.#wakeups;
+    const { hasSignal, state: wakeups } = this.#wakeups;
     const observed = this.#observed && { observed: this.#observed };
-    return { watchdog: this.memory, ...observed, ...(isWoken && { wakeups }) };
+    return { watchdog: this.memory, ...observed, ...(hasSignal && { wakeups }) };
   }
 
   /** Reports whether the state must be reloaded from the database before the next step. */
