@@ -344,7 +344,7 @@ export class Watchdog {
     }
   }
 
-  /** Restarts the agent after Docker's outage; its end then was no crash. */
+  /** Restarts an agent that an outage of Docker ended, without counting a crash. */
   async #comeBack(back: DockerReturn): Promise<void> {
     this.#wakeups.dismiss();
     this.#observed = undefined;

@@ -76,7 +76,10 @@ export class Terminal {
       const answer = await send(asked);
       const isOver = answer.status >= 300 || performance.now() > deadline;
       if (isOver || isThere(answer.body)) this.#show(answer);
-      if (isOver) throw new StartFailure('The tour ends here: the request did not finish in time.');
+      if (isOver) {
+        const reason = answer.status >= 300 ? 'the answer is an error' : 'the answer came too late';
+        throw new StartFailure(`The tour ends here: ${reason}.`);
+      }
       if (isThere(answer.body)) return answer;
       await delay(POLL_MS);
     }

@@ -379,7 +379,10 @@ export class PaymentStore {
    * @param isAuthentic true if only the platform can have signed it: it may be the payment, lost from a
    *   restored database. The payment then fails as `unknown`.
    */
-  async requeueUnknown({ nonce, paymentId }: StoredTransaction, isAuthentic: boolean): Promise<void> {
+  async requeueUnknown(
+    { nonce, paymentId }: StoredTransaction,
+    isAuthentic: boolean,
+  ): Promise<void> {
     await this.#locked(async (db) => {
       await db.query(
         `UPDATE transactions SET active = false WHERE ${OF_SIGNER} AND nonce = $nonce::bigint`,

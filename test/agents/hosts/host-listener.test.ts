@@ -74,7 +74,7 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe('host token', { tags: 'attack' }, () => {
-  test('is valid for one host and 60 s, and only with the same key', () => {
+  test('accepts a host token for one host and 60 s, and only with the same key', () => {
     const token = hostToken(secrets, 'far', 1_000_000);
     expect(isHostToken(secrets, 'far', token, 1_000_000)).toBe(true);
     expect(isHostToken(secrets, 'far', token, 1_059_999)).toBe(true);
