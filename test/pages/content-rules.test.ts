@@ -404,7 +404,7 @@ describe('content', () => {
     ],
     ['a last line with a number', `${CONTENT}<p>Written on the 12th of the month</p>`, 'CONTENT'],
   ];
-  test.each(without)('leaves out of the content %s', (_what, html, text) => {
+  test.each(without)('omits from the content: %s', (_what, html, text) => {
     expect(read(`<div>${html}</div>`).text).toBe(texts(...text.split('\n\n')));
   });
 
