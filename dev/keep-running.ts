@@ -17,7 +17,7 @@ export interface Running {
 /**
  * Starts a service, and restarts it whenever it ends, with growing pauses.
  *
- * @returns the result of the first start; its `stop` ends the run that is current then.
+ * @returns the result of the first start; its `stop` ends the run that is then in progress.
  */
 export async function keepRunning<T extends Running>(
   name: string,

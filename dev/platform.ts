@@ -3,13 +3,13 @@ import { isFirstAdminPending } from '../src/accounts/accounts/register.js';
 import { LABEL } from '../src/docker/containers/container-spec.js';
 import { Database } from '../src/platform/database/database.js';
 import { ensureRolesAndDatabase } from '../src/platform/database/roles.js';
-import { obtainAgentImage, obtainEgressImage } from './agent-image/obtain-image.js';
 import { startAnvil } from './chain/anvil.js';
 import { anvilProgram } from './chain/anvil-program.js';
 import { forgetLocalChain, furnish, partiesOf, withLocalChain } from './chain/local-chain.js';
 import { findLabelled } from './docker/labelled.js';
 import { obtainDocker, type Docker } from './docker/obtain-docker.js';
 import { startDockerDaemon } from './docker/docker-daemon.js';
+import { AGENT_IMAGE, EGRESS_IMAGE, obtainImage } from './images/obtain-image.js';
 import { startPostgres } from './postgres/postgres.js';
 import { findTemporalCli } from './temporal/temporal-binary.js';
 import { startTemporal } from './temporal/temporal.js';
@@ -97,13 +97,14 @@ export class Platform {
 
   /** Finds or makes the images of the agents and of the egress helpers on the Docker host. */
   async obtainImages(): Promise<void> {
+    const { runDir } = this.#settings;
     const { egress, egressImage } = this.#settings.agents;
     const isGiven = isSet(this.env, 'AGENT_EGRESS_IMAGE');
     if (egress === 'guarded' && !isGiven) {
-      await obtainEgressImage(this.env, this.#settings.runDir, egressImage);
+      await obtainImage(EGRESS_IMAGE, this.env, runDir, [egressImage]);
     }
     if (isSet(this.env, 'AGENT_RUNTIME_IMAGE')) return;
-    const image = await obtainAgentImage(this.env, this.#settings.runDir);
+    const image = await obtainImage(AGENT_IMAGE, this.env, runDir);
     if (image !== undefined) this.env.AGENT_RUNTIME_IMAGE = image;
   }
 

@@ -1,5 +1,5 @@
 /** Words that no sentence begins with: free relatives, bare prepositions and empty subjects. */
-const EMPTY_START =
+export const EMPTY_START =
   /^(What|Whatever|Who|Whom|Whoever|Whose|Where|Wherever|Whichever|Of|That|Those|Nobody|Nothing|Whether)\b/;
 
 /** Everyday words for which the field has terms of its own. */

@@ -103,9 +103,9 @@ export class Watchdog {
 
   /** Returns the state for the next run: memory, observed health and pending signals. */
   get state(): Pick<WatchdogInput, 'observed' | 'watchdog' | 'wakeups'> {
-    const { hasSignal: isWoken, state: wakeups } = this.#wakeups;
+    const { hasSignal, state: wakeups } = this.#wakeups;
     const observed = this.#observed && { observed: this.#observed };
-    return { watchdog: this.memory, ...observed, ...(isWoken && { wakeups }) };
+    return { watchdog: this.memory, ...observed, ...(hasSignal && { wakeups }) };
   }
 
   /** Reports whether the state must be reloaded from the database before the next step. */
@@ -344,7 +344,7 @@ export class Watchdog {
     }
   }
 
-  /** Restarts the agent after Docker's outage; its end then was no crash. */
+  /** Restarts an agent that an outage of Docker ended, without counting a crash. */
   async #comeBack(back: DockerReturn): Promise<void> {
     this.#wakeups.dismiss();
     this.#observed = undefined;

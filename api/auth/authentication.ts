@@ -82,7 +82,7 @@ export class AuthenticationConfigs {
   readonly #configs: ReadonlyMap<Authentication, unknown>;
 
   constructor(configs: readonly AuthenticationConfig[]) {
-    this.#configs = new Map(configs.map(({ method: way, config }) => [way, config]));
+    this.#configs = new Map(configs.map(({ method, config }) => [method, config]));
   }
 
   /**
@@ -90,27 +90,29 @@ export class AuthenticationConfigs {
    *
    * @throws TypeError if the listener does not configure the method: its endpoints could not work.
    */
-  of<Config>(way: ConfigurableAuthentication<Config, Caller>): Config {
-    if (!this.#configs.has(way))
-      throw new TypeError(`the listener does not authenticate by ${way.name}`);
+  of<Config>(method: ConfigurableAuthentication<Config, Caller>): Config {
+    if (!this.#configs.has(method))
+      throw new TypeError(`the listener does not authenticate by ${method.name}`);
     // Safe cast: only the method's own `with` stores its configuration.
-    return this.#configs.get(way) as Config;
+    return this.#configs.get(method) as Config;
   }
 }
 
 /** Declares an authentication method that needs a listener's configuration. */
 export function configurableAuthentication<Config, C extends Caller>(
-  way: Description & { prepare(config: Config, configs: AuthenticationConfigs): Authenticate<C> },
+  method: Description & {
+    prepare(config: Config, configs: AuthenticationConfigs): Authenticate<C>;
+  },
 ): ConfigurableAuthentication<Config, C> {
   const configurable: ConfigurableAuthentication<Config, C> = {
-    ...way,
-    prepare: (configs) => way.prepare(configs.of(configurable), configs),
+    ...method,
+    prepare: (configs) => method.prepare(configs.of(configurable), configs),
     with: (config) => ({ method: configurable, config }),
   };
   return configurable;
 }
 
 /** Declares an authentication method that needs no configuration of its own. */
-export function authentication<C extends Caller>(way: Authentication<C>): Authentication<C> {
-  return way;
+export function authentication<C extends Caller>(method: Authentication<C>): Authentication<C> {
+  return method;
 }

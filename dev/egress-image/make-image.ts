@@ -6,7 +6,7 @@ const [name = ''] = process.argv.slice(2);
 const report = (message: object) => process.send?.(message);
 try {
   await ensureEgressImage(connectDocker(process.env.DOCKER_HOST), name);
-  report({ done: true });
+  report({ image: name });
 } catch (error) {
   if (!(error instanceof EgressImageError)) throw error;
   report({ problem: error.message });

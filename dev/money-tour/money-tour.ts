@@ -8,7 +8,7 @@ import { StartFailure } from '../failure.js';
 import { say } from '../report.js';
 import { Payer, transfer } from './payer.js';
 import { SessionTour } from './session-tour.js';
-import { Terminal, type Asked } from './terminal.js';
+import { Terminal, type TourRequest } from './terminal.js';
 
 /** The platform's address, chain and keys for the tour. */
 export interface MoneyTourFacts {
@@ -84,7 +84,7 @@ export class MoneyTour {
 
   async #signIn(): Promise<string> {
     const terminal = this.#terminal;
-    terminal.heading('An account, a session in $COOKIE, and a plan for three agents');
+    terminal.heading('Register, sign in (session in $COOKIE) and get a plan for three agents');
     const email = `ada-${randomBytes(4).toString('hex')}@example.com`;
     const password = 'correct horse battery';
     await terminal.ask(this.#web('POST', '/api/register', { name: 'Ada', email, password }));
@@ -103,7 +103,7 @@ export class MoneyTour {
   }
 
   async #provision(): Promise<string> {
-    this.#terminal.heading('An agent, that another one will be a clone of');
+    this.#terminal.heading('Create the agent to clone');
     const asked = this.#web('POST', '/api/agents/provision', { name: 'parent' });
     const { id } = provisioned.parse((await this.#terminal.ask(asked)).body).agent;
     await this.#untilRunning(id);
@@ -113,7 +113,7 @@ export class MoneyTour {
   async #clone(parentAgentId: string): Promise<string> {
     const terminal = this.#terminal;
     const { chainId } = this.#facts.chain;
-    terminal.heading('The price of a clone, its payment, and the clone');
+    terminal.heading('Read the price of a clone, pay it and create the clone');
     const offer = await terminal.ask(this.#web('GET', '/api/agents/clone'));
     const { price, token, treasury } = terms.parse(offer.body);
     const { blockNumber, hash } = await this.#payer.send([transfer(token, treasury, ONE)]);
@@ -141,7 +141,9 @@ export class MoneyTour {
   async #paySplit(userId: string, agentId: string): Promise<void> {
     const terminal = this.#terminal;
     const { usdc } = this.#facts.chain;
-    terminal.heading('A wallet for the agent, with USDC in it, of which two get their part');
+    terminal.heading(
+      'Create a wallet for the agent, fund it with USDC and split the USDC between two recipients',
+    );
     const made = await terminal.ask(
       this.#backend('POST', '/api/underground/wallets', { userId, agentId }),
     );
@@ -182,7 +184,7 @@ export class MoneyTour {
   }
 
   async #remove(agentIds: readonly string[]): Promise<void> {
-    this.#terminal.heading('Both agents are taken away; the wallet stays');
+    this.#terminal.heading('Delete both agents; the wallet stays');
     for (const id of agentIds) await this.#terminal.ask(this.#web('DELETE', `/api/agents/${id}`));
   }
 
@@ -196,12 +198,12 @@ export class MoneyTour {
     throw new StartFailure(`The tour ends here: the agent does not run. ${statusReason ?? ''}`);
   }
 
-  #web(method: Asked['method'], path: string, body?: unknown): Asked {
+  #web(method: TourRequest['method'], path: string, body?: unknown): TourRequest {
     const headers = { ...(this.#cookie !== '' && { cookie: this.#cookie }) };
     return { method, url: `${this.#facts.webUrl}${path}`, headers, body };
   }
 
-  #backend(method: Asked['method'], path: string, body?: unknown): Asked {
+  #backend(method: TourRequest['method'], path: string, body?: unknown): TourRequest {
     const { backendUrl, internalApiKey } = this.#facts;
     const headers = { authorization: `Bearer ${internalApiKey}` };
     return { method, url: `${backendUrl}${path}`, headers, body };

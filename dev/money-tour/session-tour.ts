@@ -6,7 +6,7 @@ import { parseAmount } from '../../src/types/money.js';
 import { StartFailure } from '../failure.js';
 import { say } from '../report.js';
 import type { Payer } from './payer.js';
-import { send, type Asked, type Terminal, type Told } from './terminal.js';
+import { send, type TourRequest, type Terminal, type Answer } from './terminal.js';
 
 const SESSIONS = '/api/wallet/sessions';
 const GATEWAY = '/api/v1/gateway';
@@ -71,7 +71,7 @@ export class SessionTour {
 
   /** Deposits the minimum in the escrow, and returns the amount and the transaction. */
   async #deposit(): Promise<{ deposit: string; deposited: Hex }> {
-    this.#terminal.heading('The offer, the way to pay, and a deposit in the escrow');
+    this.#terminal.heading('Read the price and deposit money in the escrow');
     const { body } = await this.#terminal.ask(this.#request('GET', GATEWAY));
     const { escrow, minDeposit, token } = offer.parse(body).payment;
     const amount = parseAmount(minDeposit);
@@ -99,7 +99,7 @@ export class SessionTour {
   async #open(deposit: string): Promise<string> {
     const terminal = this.#terminal;
     terminal.heading(
-      'A payment session: the wallet gets a message to sign, signs it, and sends the request again',
+      'Open a payment session: the wallet signs the message and repeats the request',
     );
     const wanted = { address: this.#payer.address, deposit };
     const { body } = await this.#ask(wanted);
@@ -113,11 +113,11 @@ export class SessionTour {
    * Sends the wallet's signature with the request; signs again if opening takes longer than a request
    * waits.
    */
-  async #ask(wanted: { readonly address: Hex; readonly deposit: string }): Promise<Told> {
+  async #ask(wanted: { readonly address: Hex; readonly deposit: string }): Promise<Answer> {
     const terminal = this.#terminal;
     for (let tries = 1; ; tries += 1) {
-      const told = await terminal.askAnyway(this.#request('POST', SESSIONS, wanted));
-      const asked = unsigned.safeParse(told.body);
+      const offered = await terminal.askAnyway(this.#request('POST', SESSIONS, wanted));
+      const asked = unsigned.safeParse(offered.body);
       if (!asked.success) {
         throw new StartFailure('The tour ends here: the answer has no message to sign.');
       }
@@ -142,9 +142,7 @@ export class SessionTour {
   /** Buys until the session's deposit is spent. */
   async #spend(sessionId: string, hash: Hex): Promise<void> {
     const terminal = this.#terminal;
-    terminal.heading(
-      'The transfers of the deposit, bought again and again until the session is empty',
-    );
+    terminal.heading('Buy the list of transfers of the deposit until the session is empty');
     const order = { plugin: 'chain', action: 'transfers', input: { hash } };
     const headers = { 'x-session-id': sessionId, 'x-wallet-address': this.#payer.address };
     const purchase = { ...this.#request('POST', GATEWAY, order), headers };
@@ -153,21 +151,21 @@ export class SessionTour {
     let failed = 0;
     for (;;) {
       const from = clients[0];
-      const asked: Asked = { ...purchase, ...(from !== undefined && { from }) };
-      const told = bought < SHOWN ? await terminal.askAnyway(asked) : await send(asked);
-      if (told.status === 200) {
+      const asked: TourRequest = { ...purchase, ...(from !== undefined && { from }) };
+      const answer = bought < SHOWN ? await terminal.askAnyway(asked) : await send(asked);
+      if (answer.status === 200) {
         bought += 1;
         if (bought === SHOWN) say('\nmore purchases follow; only the last answer is shown');
-        if (bought % PROGRESS === 0) say(`${bought} bought, ${leftOf(told)} pathUSD left`);
-      } else if (told.status === 429) {
-        await this.#becomeAnother(clients, told);
-      } else if (told.status >= 500 && failed < MOST_FAILED) {
+        if (bought % PROGRESS === 0) say(`${bought} bought, ${leftOf(answer)} pathUSD left`);
+      } else if (answer.status === 429) {
+        await this.#switchClient(clients, answer);
+      } else if (answer.status >= 500 && failed < MOST_FAILED) {
         failed += 1;
         say('the purchase failed and costs nothing: retrying');
         await delay(FAILED_MS);
       } else {
-        if (bought >= SHOWN) terminal.show(asked, told);
-        if (told.status === 402) return;
+        if (bought >= SHOWN) terminal.show(asked, answer);
+        if (answer.status === 402) return;
         throw new StartFailure('The tour ends here: the purchase was rejected.');
       }
     }
@@ -177,13 +175,13 @@ export class SessionTour {
    * Switches to another client address, since a rate limited one must pause for a minute; waits if none
    * is left.
    */
-  async #becomeAnother(clients: (string | undefined)[], told: Told): Promise<void> {
+  async #switchClient(clients: (string | undefined)[], answer: Answer): Promise<void> {
     if (clients.length > 1) {
       clients.shift();
       say(`rate limit of 100 a minute reached: continuing as ${clients[0]}`);
       return;
     }
-    const seconds = secondsOf(told, FULL_S);
+    const seconds = secondsOf(answer, FULL_S);
     say(`rate limit of 100 a minute reached: continuing in ${seconds} s`);
     await delay(seconds * 1_000);
   }
@@ -198,7 +196,7 @@ export class SessionTour {
 
   async #close(sessionId: string): Promise<void> {
     const terminal = this.#terminal;
-    terminal.heading('The session is closed: the treasury has what was bought');
+    terminal.heading('Close the session: the treasury receives the price of the purchases');
     const { body } = await terminal.until(
       this.#request('DELETE', `${SESSIONS}?sessionId=${sessionId}`),
       (found) => closed.parse(found).session.status === 'closed',
@@ -208,13 +206,13 @@ export class SessionTour {
   }
 
   /** Builds a request without a cookie: none is needed. */
-  #request(method: Asked['method'], path: string, body?: unknown): Asked {
+  #request(method: TourRequest['method'], path: string, body?: unknown): TourRequest {
     return { method, url: `${this.#webUrl}${path}`, body };
   }
 }
 
 /** Seconds to wait before a retry. */
-const secondsOf = ({ headers }: Told, unlessSaid: number): number =>
-  Number(headers['retry-after']) || unlessSaid;
+const secondsOf = ({ headers }: Answer, byDefault: number): number =>
+  Number(headers['retry-after']) || byDefault;
 
-const leftOf = ({ headers }: Told): string => String(headers['x-session-remaining']);
+const leftOf = ({ headers }: Answer): string => String(headers['x-session-remaining']);

@@ -8,11 +8,11 @@ import { say } from '../report.js';
 const TIMEOUT_MS = 60_000;
 
 /** Milliseconds between two polls, and of polling in total. */
-const LOOK_MS = 1_000;
-const LOOKED_MS = 5 * 60_000;
+const POLL_MS = 1_000;
+const POLLED_MS = 5 * 60_000;
 
 /** An HTTP request. */
-export interface Asked {
+export interface TourRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -22,7 +22,7 @@ export interface Asked {
 }
 
 /** The answer to a request. */
-export interface Told {
+export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The parsed body; undefined if it is not JSON. */
@@ -44,24 +44,24 @@ export class Terminal {
   }
 
   /** Shows a request, sends it, and shows the answer. @throws StartFailure unless the answer is a success. */
-  async ask(asked: Asked): Promise<Told> {
-    const told = await this.askAnyway(asked);
-    if (told.status < 300) return told;
+  async ask(asked: TourRequest): Promise<Answer> {
+    const answer = await this.askAnyway(asked);
+    if (answer.status < 300) return answer;
     throw new StartFailure('The tour ends here: the answer is an error.');
   }
 
   /** Works like `ask`, but accepts every answer. */
-  async askAnyway(asked: Asked): Promise<Told> {
+  async askAnyway(asked: TourRequest): Promise<Answer> {
     say(`\n${this.#curlOf(asked)}`);
-    const told = await send(asked);
-    this.#show(told);
-    return told;
+    const answer = await send(asked);
+    this.#show(answer);
+    return answer;
   }
 
   /** Shows an earlier request with its answer. */
-  show(asked: Asked, told: Told): void {
+  show(asked: TourRequest, answer: Answer): void {
     say(`\n${this.#curlOf(asked)}`);
-    this.#show(told);
+    this.#show(answer);
   }
 
   /**
@@ -69,24 +69,27 @@ export class Terminal {
    *
    * @param isThere throws if the expected answer can no longer come.
    */
-  async until(asked: Asked, isThere: (body: unknown) => boolean): Promise<Told> {
+  async until(asked: TourRequest, isThere: (body: unknown) => boolean): Promise<Answer> {
     say(`\n${this.#curlOf(asked)}   # until it is done`);
-    const deadline = performance.now() + LOOKED_MS;
+    const deadline = performance.now() + POLLED_MS;
     for (;;) {
-      const told = await send(asked);
-      const isOver = told.status >= 300 || performance.now() > deadline;
-      if (isOver || isThere(told.body)) this.#show(told);
-      if (isOver) throw new StartFailure('The tour ends here: the request did not finish in time.');
-      if (isThere(told.body)) return told;
-      await delay(LOOK_MS);
+      const answer = await send(asked);
+      const isOver = answer.status >= 300 || performance.now() > deadline;
+      if (isOver || isThere(answer.body)) this.#show(answer);
+      if (isOver) {
+        const reason = answer.status >= 300 ? 'the answer is an error' : 'the answer came too late';
+        throw new StartFailure(`The tour ends here: ${reason}.`);
+      }
+      if (isThere(answer.body)) return answer;
+      await delay(POLL_MS);
     }
   }
 
-  #show({ body, status }: Told): void {
+  #show({ body, status }: Answer): void {
     say(`${status} ${this.#hidden(JSON.stringify(body, undefined, 2) ?? '')}`);
   }
 
-  #curlOf({ body, from, headers = {}, method, url }: Asked): string {
+  #curlOf({ body, from, headers = {}, method, url }: TourRequest): string {
     const words = Object.entries(headers).map(
       ([name, value]) => `-H ${quoted(`${name}: ${value}`)}`,
     );
@@ -113,7 +116,7 @@ export class Terminal {
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /** Sends a request, and shows nothing. */
-export async function send({ body, from, headers, method, url }: Asked): Promise<Told> {
+export async function send({ body, from, headers, method, url }: TourRequest): Promise<Answer> {
   const sent = httpRequest(url, {
     method,
     headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },

@@ -106,8 +106,8 @@ export const OPERATIONS = {
   },
   'reset-empty': {
     ...ORDINARY,
-    summary: 'Give an agent with a missing memory an empty one',
-    phase: 'beginning anew',
+    summary: 'Replace the missing memory of an agent with an empty one',
+    phase: 'replacing missing memory',
   },
   delete: {
     summary: 'Remove an agent and all its data',

@@ -7,7 +7,7 @@ import { bench, rowOf } from './run-benchmark.js';
 beforeAll(buildPrograms);
 
 describe('each benchmark runs separately and prints its ratio beside the target', () => {
-  test('provision', async () => {
+  test('runs the provision benchmark', async () => {
     const output = await bench('provision', [
       '--image=small',
       '--runs=1',
@@ -21,7 +21,7 @@ describe('each benchmark runs separately and prints its ratio beside the target'
     expect(rowOf(output, 'startContainer')).toHaveLength(5);
   });
 
-  test('debit', async () => {
+  test('runs the debit benchmark', async () => {
     const sizes = ['--rounds=1', '--seconds=0.2', '--warmup=0.1', '--sessions=2'];
     const output = await bench('debit', [...sizes, '--connections=4']);
     for (const name of ['debits of one session', 'debits of 2 sessions']) {
@@ -32,7 +32,7 @@ describe('each benchmark runs separately and prints its ratio beside the target'
     expect(aim).toBe('0.7');
   });
 
-  test('files', async () => {
+  test('runs the files benchmark', async () => {
     const sizes = ['--listed=200', '--tracked=100', '--colds=1'];
     const output = await bench('files', ['--runs=3', '--statuses=1', ...sizes]);
     const [host = '', volume = ''] = output.split(/^(?=in a volume)/m);
@@ -48,7 +48,7 @@ describe('each benchmark runs separately and prints its ratio beside the target'
     expect(Number(rowOf(volume, 'read, 10 kB, cold')[1])).toBeGreaterThan(0);
   });
 
-  test('pages, own pages only and no comparison', async () => {
+  test('runs the pages benchmark on its own pages without other readers', async () => {
     const rates = ['--seconds=0.5', '--steady=20'];
     const output = await bench('pages', ['--labels=own', '--against=', ...rates]);
     for (const kind of ['blog', 'docs', 'forum', 'front', 'list', 'product', 'recipe']) {
@@ -60,7 +60,7 @@ describe('each benchmark runs separately and prints its ratio beside the target'
     expect(Number(rowOf(output, 'after 20 pages')[1])).toBeGreaterThan(0);
   });
 
-  test('usage', async () => {
+  test('runs the usage benchmark', async () => {
     const output = await bench('usage', [
       '--rows=1000',
       '--batches=2',
@@ -78,7 +78,7 @@ describe('each benchmark runs separately and prints its ratio beside the target'
     expect(aim).toBe('5000');
   });
 
-  test('ai, without the other gateways', async () => {
+  test('runs the ai benchmark without other gateways', async () => {
     const output = await bench('ai', ['--rounds=1', '--seconds=0.5', '--warmup=0.5', '--against=']);
     const [over, streamedOver, fastest] = output
       .split('| way')
@@ -90,14 +90,14 @@ describe('each benchmark runs separately and prints its ratio beside the target'
     expect(output).toMatch(/(\d+) calls answered by this product, \1 usage records/);
   });
 
-  test('footprint', async () => {
+  test('runs the footprint benchmark', async () => {
     const output = await bench('footprint', ['--agents=1', '--seconds=1', '--settle=0']);
     const [, megabytes, withAgents, cpu] = rowOf(output, 'all');
     for (const value of [megabytes, withAgents, cpu]) expect(Number(value)).not.toBeNaN();
     expect(rowOf(output, 'aim')).toEqual(['aim, at most', '600', '600', '2', '2']);
   });
 
-  test('supervise', async () => {
+  test('runs the supervise benchmark', async () => {
     const output = await bench('supervise', [
       '--agents=20',
       '--interval=2',
@@ -123,7 +123,7 @@ describe('benchmarks that run one after another on one platform', () => {
     for (const cleanup of cleanups.reverse()) await cleanup();
   });
 
-  test('http', async () => {
+  test('runs the http benchmark', async () => {
     const output = await bench(
       'http',
       ['--rounds=1', '--seconds=0.5', '--warmup=0.5'],
@@ -136,7 +136,7 @@ describe('benchmarks that run one after another on one platform', () => {
     }
   });
 
-  test('session', async () => {
+  test('runs the session benchmark', async () => {
     const output = await bench('session', ['--sessions=1'], platform.shared);
     for (const way of ['opening', 'closing']) {
       const [, platform, bare, over, aim] = rowOf(output, way);
@@ -145,7 +145,7 @@ describe('benchmarks that run one after another on one platform', () => {
     }
   });
 
-  test('auth', async () => {
+  test('runs the auth benchmark', async () => {
     const output = await bench(
       'auth',
       ['--answers=2', '--signins=2', '--rounds=1', '--seconds=0.5', '--warmup=0.5'],

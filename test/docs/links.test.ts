@@ -34,7 +34,7 @@ describe.each(PAGES)('%s', (page) => {
     expect(dead.map(([link]) => link)).toEqual([]);
   });
 
-  test('is linked to from the README', () => {
+  test('the README links to the page', () => {
     if (page !== 'README.md') expect(read('README.md')).toContain(`(${page}`);
   });
 

@@ -2,10 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { projectRoot } from '../../dev/root.js';
-
-/** The words of rule `own/plain-comments` (scripts/lint-rules.mjs). */
-const EMPTY_START =
-  /^(What|Whatever|Who|Whom|Whoever|Whose|Where|Wherever|Whichever|Of|That|Those|Nobody|Nothing|Whether)\b/;
+import { EMPTY_START } from '../../scripts/lint-rules.mjs';
 
 const PAGES = [
   'README.md',

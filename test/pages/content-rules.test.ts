@@ -241,7 +241,7 @@ describe('content region', () => {
       'CONTENT',
     ],
   ];
-  test.each(apart)('leaves out of the content region %s', (_what, html, text) => {
+  test.each(apart)('omits from the content region: %s', (_what, html, text) => {
     expect(read(`<div>${html}</div>`).text).toBe(texts(text));
   });
 
@@ -404,7 +404,7 @@ describe('content', () => {
     ],
     ['a last line with a number', `${CONTENT}<p>Written on the 12th of the month</p>`, 'CONTENT'],
   ];
-  test.each(without)('leaves out of the content %s', (_what, html, text) => {
+  test.each(without)('omits from the content: %s', (_what, html, text) => {
     expect(read(`<div>${html}</div>`).text).toBe(texts(...text.split('\n\n')));
   });
 
@@ -574,7 +574,7 @@ describe('posts', () => {
       'beside each, and called a cell as well',
       posts(3, (index) => `<div class=cell>Posts of Ada: ${index}</div>${body}`),
     ],
-  ])('leaves out of posts the text %s', (_what, html) => {
+  ])('omits from posts the text %s', (_what, html) => {
     expect(read(`<div>${html}</div>`).text).toBe(texts(SAID, SAID, SAID));
   });
 
@@ -668,7 +668,7 @@ describe('posts', () => {
       `${signed('')}<div class=reply>${OTHER}</div>${signed('')}<div class=reply>${OTHER}</div>`,
       texts(SAID, SAID, SAID, OTHER, SAID, SAID, SAID, OTHER),
     ],
-  ])('keeps in posts %s', (_what, html, text) => {
+  ])('keeps in posts: %s', (_what, html, text) => {
     expect(read(`<div><p>${SHORT}</p>${html}</div>`).text).toBe(texts(SHORT, text));
   });
 
@@ -679,7 +679,7 @@ describe('posts', () => {
     ],
     ['the author of a quote, on a line', '<div>Ada 1 wrote:</div>'],
     ['the author of a quote, by the name alone', '<div>Says <b>Ada 1</b></div>'],
-  ])('leaves out of posts %s', (_what, html) => {
+  ])('omits from posts: %s', (_what, html) => {
     expect(read(`<div>${signed(html)}</div>`).text).toBe(texts(SAID, SAID, SAID));
   });
 

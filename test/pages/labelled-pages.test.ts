@@ -41,7 +41,7 @@ test('covers every kind and difficult language with at least 40 seen pages, and 
   expect([...of(1)]).toEqual(expect.arrayContaining(['ar', 'ja', 'ko', 'th', 'zh']));
 });
 
-test('has no page in two sets', async () => {
+test('no labelled page belongs to two sets', async () => {
   const folder = path.join(projectRoot, 'bench', 'support', 'pages');
   const names = await Promise.all(
     ['seen', 'unseen', 'unseen-3'].map((set) => readdir(path.join(folder, set))),

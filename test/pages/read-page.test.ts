@@ -106,7 +106,7 @@ describe('main content', () => {
       `CONTENT<form><p>Your name, please.<input></p><p>Your mail, please.<input></p><p>Say it.<textarea></textarea></p></form><p>${SENTENCE}</p>`,
       `CONTENT\n\n${SENTENCE.trim()}`,
     ],
-  ])('leaves out of the main content %s', (_what, page, text) => {
+  ])('omits from the main content: %s', (_what, page, text) => {
     const { text: found } = read(
       'read',
       `<div><div>${page.replace('CONTENT', `<p>${article}</p>`)}</div></div>`,

@@ -22,7 +22,7 @@ export interface Dashboard {
   readonly plan: Plan | undefined;
   /** True if mail can be sent. */
   readonly mail: boolean;
-  readonly waysIn: SignInMethods;
+  readonly methods: SignInMethods;
   readonly identities: readonly ListedIdentity[];
   readonly sessions: readonly ListedSession[];
   /** Id of the current session. */
@@ -39,7 +39,7 @@ export function dashboardPage(shown: Dashboard): HtmlReply<200> {
     notice: doneNotice(done),
     content: html`
       ${section('Profile', profileSection(shown))} ${section('Password', passwordChange(profile))}
-      ${section('Linked accounts', linkedAccounts(shown.identities, shown.waysIn))}
+      ${section('Linked accounts', linkedAccounts(shown.identities, shown.methods))}
       ${section('Sessions', sessionList(sessions, current))} ${section('API keys', keyList(keys))}
       ${section(
         'Sign out',

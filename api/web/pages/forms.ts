@@ -51,8 +51,8 @@ export interface Field {
  * @param extra HTML before the fields.
  */
 export function form(given: Form, extra?: HtmlPart): Html {
-  const { about, button, dangerous, fields = [], id, endpoint: sends } = given;
-  const [method, action] = sends;
+  const { about, button, dangerous, fields = [], id } = given;
+  const [method, action] = given.endpoint;
   const how = {
     'data-then': given.successLocation,
     'data-said': given.successText,

@@ -11,11 +11,11 @@ export function loginPage(given: {
   readonly email: string | undefined;
   readonly error?: string | undefined;
   readonly done?: string | undefined;
-  readonly waysIn: SignInMethods;
+  readonly methods: SignInMethods;
   /** True if mail can be sent. */
   readonly mail: boolean;
 }): HtmlReply<200> {
-  const { done, email, error, mail, waysIn } = given;
+  const { done, email, error, mail, methods } = given;
   return page({
     title: 'Sign in',
     problem: signInProblem(error),
@@ -33,7 +33,7 @@ export function loginPage(given: {
         ${passwordForm('/dashboard')}
         ${mail && html`<p><a href="/reset-password">Forgot your password?</a></p>`}
       </section>
-      ${otherSignInMethods(waysIn)}
+      ${otherSignInMethods(methods)}
       <section aria-labelledby="new-account">
         <h2 id="new-account">New here?</h2>
         ${registration()}

@@ -26,7 +26,7 @@ const word = z.string().max(64).optional().catch(undefined);
 /** Creates the pages for browsers, which are the targets of redirects and of links in mails. */
 export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
   const mail = dependencies.settings.mail.available;
-  const waysIn = signInMethods(dependencies);
+  const methods = signInMethods(dependencies);
   return [
     pages({
       method: 'GET',
@@ -35,7 +35,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       query: z.object({ error: word, done: word }),
       responses: { 200: 'html' },
       handler({ caller, query }) {
-        return loginPage({ ...query, email: emailOf(caller), mail, waysIn });
+        return loginPage({ ...query, email: emailOf(caller), mail, methods });
       },
     }),
     pages({
@@ -56,7 +56,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
         ]);
         const done = query.linked === undefined ? query.done : 'linked';
         const lists = { identities, sessions, keys };
-        return dashboardPage({ profile, isAdmin, plan, mail, waysIn, ...lists, current, done });
+        return dashboardPage({ profile, isAdmin, plan, mail, methods, ...lists, current, done });
       },
     }),
     pages({

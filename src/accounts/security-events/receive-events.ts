@@ -3,7 +3,7 @@ import { UnavailableError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { verifyEventToken, type EventTrust } from './event-tokens.js';
 
-/** How an event's account is found: by the subject's id first, or by its address alone. */
+/** The key to an event's account: the subject's id and then its address, or its address alone. */
 export type EventMatching = 'subject' | 'email';
 
 /** Receives security events from the identity provider. */

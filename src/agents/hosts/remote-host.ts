@@ -27,6 +27,7 @@ const ADMISSION_MS = 10_000;
 const SILENCE_MS = 3 * PULSE_MS;
 
 const BROKEN_OFF = "The agent's host broke off its answer";
+const INVALID = "The agent's host sent an invalid answer";
 
 /** 503: the worker of the agent's host does not answer or is unknown. */
 export class HostUnreachableError extends UnavailableError {
@@ -99,10 +100,14 @@ export class RemoteHost implements HostAccess {
         // The timeout pauses while the local reader is busy.
         patience.pause();
         const read = answerLine.safeParse(tryParseJson(line)).data;
-        if (!read) throw new BadGatewayError("The agent's host sent an invalid answer");
+        if (!read) throw new BadGatewayError(INVALID);
         if ('end' in read) return;
         if ('failure' in read) throw errorOf(read.failure, 'agentId' in call ? call.agentId : '');
-        if ('item' in read) yield schema.parse(read.item);
+        if ('item' in read) {
+          const item = schema.safeParse(read.item);
+          if (!item.success) throw new BadGatewayError(INVALID, { cause: item.error });
+          yield item.data;
+        }
         patience.reset(SILENCE_MS);
       }
       throw new BadGatewayError(BROKEN_OFF);

@@ -65,11 +65,14 @@ export class HostOperations {
     const limiter = new FairLimiter({ atOnce: DRAINED_AT_ONCE, perOwner: DRAINED_AT_ONCE });
     const began: Drained['began'][number][] = [];
     const refused: Drained['refused'][number][] = [];
-    let isOut = false;
+    let outage: UnavailableError | undefined;
     const stop = async ({ id: agentId, userId }: (typeof agents)[number]) => {
       // While Temporal or another dependency is unavailable, every further stop would only wait for the
       // same timeout.
-      if (isOut) return;
+      if (outage) {
+        refused.push({ agentId, error: outage.message });
+        return;
+      }
       const tenant = this.#database.asUser(userId);
       const request = { ...by, tenant, idempotencyId: randomUUID() };
       try {
@@ -78,7 +81,7 @@ export class HostOperations {
       } catch (error) {
         if (error instanceof NotFoundError) return; // removed since the query
         if (!(error instanceof ServiceError)) throw error;
-        isOut ||= error instanceof UnavailableError;
+        if (error instanceof UnavailableError) outage ??= error;
         refused.push({ agentId, error: error.message });
       }
     };

@@ -104,7 +104,7 @@ export class SupervisorStore {
 
   /**
    * Reserves the lowest free port of the agent's host above `above`, or returns the present port if that
-   * is higher. The range comes from the host's row, because any host's worker may run this.
+   * is higher and not taken. The range comes from the host's row, because any host's worker may run this.
    *
    * @param taken ranges that are unusable on the host
    * @throws NoPortFreeError
@@ -121,7 +121,11 @@ export class SupervisorStore {
       await db.lock(`agent-ports:${agent.host}`);
       const row = await presentAgent(db, agent.agentId);
       if (!row) throw new AgentGoneError(agent.agentId);
-      if (row.port !== null && row.port > above) return row.port;
+      const { port } = row;
+      const isTaken = taken.some(
+        ({ first, last }) => port !== null && port >= first && port <= last,
+      );
+      if (port !== null && port > above && !isTaken) return port;
       const host = await db.Host.findByPk(agent.host);
       if (!host)
         throw new NotFoundError(`No worker of host ${agent.host} has registered yet: start one`);

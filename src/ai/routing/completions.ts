@@ -284,7 +284,7 @@ export class Completions {
           break;
         }
         used.countPiece();
-        bytes += next.value.length;
+        bytes += Buffer.byteLength(next.value);
       }
     } catch (error) {
       // Only the circuit breaker uses this error; no client waits for it.

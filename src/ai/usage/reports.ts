@@ -83,5 +83,5 @@ export function report<Row extends object>(
   bind: Readonly<Record<string, string | number>>,
 ): Promise<Row[]> {
   const { userId } = tenant;
-  return tenant.query(sql, { ...bind, ...(userId !== undefined && { userId }) }, { plan: 'anew' });
+  return tenant.query(sql, { ...bind, ...(userId !== undefined && { userId }) }, { plan: 'fresh' });
 }

@@ -108,7 +108,7 @@ export class HostEgress {
     }
     for (let failures = 0; !signal.aborted;) {
       this.#wake = new AbortController();
-      failures = (await this.#look()) ? 0 : failures + 1;
+      failures = (await this.#inspect()) ? 0 : failures + 1;
       const { check, firstPause, lastPause } = this.#times;
       const longest =
         failures === 0 ? check : Math.min(firstPause * 2 ** (failures - 1), lastPause);
@@ -118,8 +118,8 @@ export class HostEgress {
     await this.#release();
   }
 
-  /** Checks the rules. @returns true if they are set and work. */
-  async #look(): Promise<boolean> {
+  /** Sets and checks the rules. @returns true if they are set and work. */
+  async #inspect(): Promise<boolean> {
     const { egress } = this.#parts;
     try {
       const probe = await egress.hold(!this.#isProven);
@@ -136,9 +136,11 @@ export class HostEgress {
       return this.#isProven;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
+      // The rules may have been set again before the failure, and are unproven then.
+      this.#isProven = false;
       this.#parts.log.debug({ err: error }, "rules of agents' networks could not be set");
       // Rules stay set while the engine is down or too busy for a check.
-      if (this.#state.status === 'guarded') this.#become('guarded', `not looked at: ${reason}`);
+      if (this.#state.status === 'guarded') this.#become('guarded', `not checked: ${reason}`);
       else if (error instanceof DockerUnavailableError) this.#become('unknown', reason);
       else this.#become('open', reason);
       return false;
@@ -159,7 +161,7 @@ export class HostEgress {
 
   async #release(): Promise<void> {
     try {
-      if (this.#isProven) await this.#parts.egress.release();
+      if (this.#state.status === 'guarded') await this.#parts.egress.release();
     } catch (error) {
       this.#parts.log.warn({ err: error }, "the rules of agents' networks could not be removed");
     }

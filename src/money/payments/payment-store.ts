@@ -379,13 +379,16 @@ export class PaymentStore {
    * @param isAuthentic true if only the platform can have signed it: it may be the payment, lost from a
    *   restored database. The payment then fails as `unknown`.
    */
-  async startAnew({ nonce, paymentId }: StoredTransaction, isOurs: boolean): Promise<void> {
+  async requeueUnknown(
+    { nonce, paymentId }: StoredTransaction,
+    isAuthentic: boolean,
+  ): Promise<void> {
     await this.#locked(async (db) => {
       await db.query(
         `UPDATE transactions SET active = false WHERE ${OF_SIGNER} AND nonce = $nonce::bigint`,
         this.#values({ nonce: String(nonce) }),
       );
-      if (isOurs && paymentId !== null) {
+      if (isAuthentic && paymentId !== null) {
         const [failed] = await db.query<{ cause: string }>(
           `UPDATE payments SET state = 'failed', failure = 'unknown', settled_at = now()
             WHERE id = $paymentId AND state = 'broadcast' AND nonce = $nonce::bigint RETURNING cause`,

@@ -253,7 +253,7 @@ export class Signer {
     const hashes = await this.#hashesWhereUsed(transaction.nonce, deepest);
     const ours = (await this.#store.unsettled()).get(transaction.nonce) ?? [];
     if (!hashes || ours.some(({ hash }) => hashes.includes(hash))) return;
-    await this.#store.startAnew(transaction, this.#isKept);
+    await this.#store.requeueUnknown(transaction, this.#isKept);
   }
 
   /** Finds the block, not later than `latest`, in which the signer used a nonce; returns its transactions. */

@@ -46,13 +46,13 @@ export type TransactionStatements = Statements & Pick<TenantTransaction, 'lock'>
 /** The database as seen by one tenant or the platform. */
 export interface TenantDatabase extends Statements {
   /**
-   * Runs one statement in one round trip and returns its rows. Any `plan` but the default plans the
-   * statement again at each call, for a slow one whose best plan depends on the values.
+   * Runs one statement in one round trip and returns its rows. `plan: 'fresh'` plans the statement
+   * at each call, for a slow statement whose best plan depends on the values.
    */
   query<Row extends object>(
     sql: string,
     values?: Values,
-    options?: { readonly plan?: 'kept' | 'anew' },
+    options?: { readonly plan?: 'cached' | 'fresh' },
   ): Promise<Row[]>;
 
   /**
@@ -165,9 +165,12 @@ export class Database {
           return work(this.#within(transaction, userId));
         }),
       statements: (work) => this.#statements(userId, work),
-      query: (sql, values = {}, { plan = 'kept' } = {}) => {
+      query: (sql, values = {}, { plan = 'cached' } = {}) => {
         const statement = this.#namedValues.statement(sql, values);
-        return this.#query(userId, plan === 'kept' ? statement : { ...statement, name: undefined });
+        return this.#query(
+          userId,
+          plan === 'cached' ? statement : { ...statement, name: undefined },
+        );
       },
     };
   }

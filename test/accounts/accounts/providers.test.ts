@@ -282,7 +282,7 @@ describe('concurrent callbacks', attack, () => {
   });
 });
 
-test('a sign-in ends the session of its browser', attack, async () => {
+test('a sign-in ends the earlier session of its browser', attack, async () => {
   const { browser, id } = await platform.registered();
   const before = browser.copy();
   await platform.google(browser, randomUUID(), verified(newEmail()));

@@ -56,11 +56,11 @@ describe('token gate', () => {
       'the contract is not a token',
       () => ({ address: `0x4e59b44847b379578588920ca78fbf26c0b4956c` }),
     ],
-  ])('is closed while %s', async (_, changes) => {
+  ])('the token gate is closed while %s', async (_, changes) => {
     await expect(gateOf(changes()).holdingsOf([newAddress()])).rejects.toThrow(ChainAwayError);
   });
 
-  test('is not available if no token is configured', async () => {
+  test('the token gate is not available if no token is configured', async () => {
     const gate = new TokenGate({ platformToken: undefined });
     await expect(gate.holdingsOf([newAddress()])).rejects.toThrow(NoTokenError);
   });

@@ -74,7 +74,7 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe('host token', { tags: 'attack' }, () => {
-  test('is valid for one host and 60 s, and only with the same key', () => {
+  test('accepts a host token for one host and 60 s, and only with the same key', () => {
     const token = hostToken(secrets, 'far', 1_000_000);
     expect(isHostToken(secrets, 'far', token, 1_000_000)).toBe(true);
     expect(isHostToken(secrets, 'far', token, 1_059_999)).toBe(true);
@@ -236,6 +236,20 @@ describe('remote host', () => {
     );
     await expect(asked).rejects.toMatchObject({ status: 502 });
   });
+
+  test.each(['{"item":5}', '{"item":"cut'])(
+    "answers 502 when a host's answer holds the malformed line %s",
+    async (line) => {
+      const asked = saying(
+        (_, response) => response.writeHead(200, isAnswer).end(`${line}\n{"end":true}\n`),
+        (url) => all(remote(url).ask(agent, question, never)),
+      );
+      await expect(asked).rejects.toMatchObject({
+        status: 502,
+        message: expect.stringContaining('an invalid answer'),
+      });
+    },
+  );
 
   test('disconnects from a host whose line never ends', { tags: 'attack' }, async () => {
     let isLeft = false;

@@ -203,6 +203,17 @@ test('ends an endless stream after its client has disconnected', async () => {
   expect(row?.outputTokens).toBeGreaterThanOrEqual((1_000_000 + PIECE.length) / 4);
 });
 
+test("counts a left stream's bytes, not its characters", async () => {
+  const user = randomUUID();
+  await start(stream, { bytes: 1_000_000 });
+  await askAndLeave(user, { stream: true });
+  // Each event has 40,000 characters of three bytes.
+  const event = `data: ${JSON.stringify(chunk('stub', { content: '語'.repeat(40_000) }).data)}\n\n`;
+  for (let sent = 0; sent < 12; sent++) open[0]?.write(event);
+  await expect.poll(() => closed, { timeout: 20_000 }).toBe(1);
+  await expect.poll(() => recorded(user)).toHaveLength(1);
+});
+
 test('a call that fails after its client has disconnected costs nothing and is not retried elsewhere', async () => {
   const user = randomUUID();
   await start(whole);

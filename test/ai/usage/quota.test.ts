@@ -305,7 +305,7 @@ describe('tokens reserved ahead', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('returns the tokens if calls fail together with a request for more', async () => {
+  test('returns all tokens after a shared reservation of several calls has failed', async () => {
     await callOften(10);
     let answer = () => {};
     const slow = new Promise<void>((resolve) => (answer = resolve));

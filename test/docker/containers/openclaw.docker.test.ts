@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import * as z from 'zod';
 import { ensureAgentImage } from '../../../dev/agent-image/build-openclaw.js';
 import {
   containerName,
@@ -20,6 +21,7 @@ import {
   SECRETS_FILE,
 } from '../../../src/docker/containers/openclaw-config.js';
 import { AGENT_RUNTIME_VERSION } from '../../../src/agents/lifecycle/settings.js';
+import { tryParseJson } from '../../../src/lib/json.js';
 import { readSettings } from '../../../dev/settings.js';
 import { testDocker } from '../../support/docker.js';
 import { until } from '../../support/until.js';
@@ -167,7 +169,10 @@ const fingerprintOf = (agentId: string): Promise<string> =>
     `process.stdout.write(require('fs').readFileSync('${STATE_DIRECTORY}/${FINGERPRINT}', 'latin1'))`,
   );
 
-/** Returns those of the texts that occur in any file of an agent's memory. */
+/**
+ * Returns those of the texts that occur in any file of an agent's memory. The running gateway may replace
+ * a file between listing and reading, which ends the script with an error: the search is then repeated.
+ */
 async function foundIn(agentId: string, texts: readonly string[]): Promise<string[]> {
   const search = `
     const fs = require('fs'), wanted = ${JSON.stringify(texts)};
@@ -175,7 +180,10 @@ async function foundIn(agentId: string, texts: readonly string[]): Promise<strin
     const all = files.filter((each) => each.isFile()).map(({ name, parentPath }) =>
       fs.readFileSync(parentPath + '/' + name, 'latin1'));
     console.log(JSON.stringify(wanted.filter((each) => all.some((text) => text.includes(each)))))`;
-  return JSON.parse(await runInContainer(docker, containerName(agentId), search)) as string[];
+  return until(async () => {
+    const output = await runInContainer(docker, containerName(agentId), search);
+    return z.array(z.string()).safeParse(tryParseJson(output)).data;
+  });
 }
 
 async function buildImage(): Promise<string> {

@@ -209,7 +209,7 @@ it('runs agents with the requested runtime, or not at all', async () => {
   expect((await host.engine())?.runtimes).toContain('runc');
 });
 
-it('has a health check that the image can run', async () => {
+it('gives the container a health check that the image can run', async () => {
   const spec = await runningAgent();
   const container = docker.getContainer(containerName(spec.agentId));
   const { Config } = await container.inspect();

@@ -184,7 +184,7 @@ describe('a helper that records its calls and is killed by each sync', () => {
   const asked = (spec: WorkspaceSpec, call: WorkspaceCall, by = helpers) =>
     ask(spec, call, by, undefined, noting);
 
-  test('is replaced by a helper that cleans up after the killed sync at once', async () => {
+  test('replaces a killed helper by one that cleans up after its sync at once', async () => {
     const spec = await newAgent();
     await asked(spec, read);
     // The killed sync may have committed, so it is not retried.

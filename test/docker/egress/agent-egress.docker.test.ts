@@ -236,7 +236,7 @@ describe('the helper image', () => {
     );
   });
 
-  test('is made once, and again when its inputs have changed', async () => {
+  test('makes the helper image once, and again when its inputs have changed', async () => {
     const { docker } = fixture;
     const name = `agent-platform-egress-helper:test-${randomInt(1_000_000)}`;
     const idOf = async () => (await docker.getImage(name).inspect()).Id;

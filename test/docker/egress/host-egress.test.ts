@@ -105,13 +105,26 @@ test('starts on a host of unknown state share one wait', async () => {
   await expect(strict.mayStart()).rejects.toThrow(NetworkOpenError);
 });
 
-test('a guarded network stays guarded while the engine is unavailable, and is verified when it returns', async () => {
+test('a guarded network stays guarded while the engine is unavailable', async () => {
   const { host, proofs } = hostThat([WELL, undefined, new DockerUnavailableError('away')]);
-  await vi.waitUntil(() => host.state.reason === 'not looked at: away', 20_000);
+  await vi.waitUntil(() => host.state.reason === 'not checked: away', 20_000);
   expect(host.state).toMatchObject({ status: 'guarded', refuses: false });
   expect(proofs.slice(0, 3)).toEqual([true, false, false]);
+});
+
+test('a guarded network is verified again when the engine returns', async () => {
+  const { host, proofs } = hostThat([WELL, undefined]);
+  await vi.waitUntil(() => proofs.length > 1, 20_000);
+  expect(proofs.includes(true, 1)).toBe(false);
   host.dockerIsBack();
   await vi.waitUntil(() => proofs.includes(true, 1), 20_000);
+});
+
+test('a check that fails is followed by a verification, because it may have set the rules again', async () => {
+  const fault = { ...WELL, reached: ['10.0.0.4'] };
+  const { host, proofs } = hostThat([WELL, new HelperFailedError('probe failed'), fault]);
+  await vi.waitUntil(() => host.state.status === 'open', 20_000);
+  expect(proofs.slice(0, 3)).toEqual([true, false, true]);
 });
 
 test('an operator who guards the networks by other means is trusted', async () => {

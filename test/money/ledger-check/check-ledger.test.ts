@@ -62,11 +62,11 @@ async function held(account: Account, forMs: number): Promise<string> {
 const AN_HOUR_MS = 3_600_000;
 
 describe('ledger check', () => {
-  test('balances an empty ledger', async () => {
+  test('finds no difference in an empty ledger', async () => {
     expect(await check()).toEqual({ accounts: 0, transfers: 0, openHolds: 0, differences: [] });
   });
 
-  test('balances after transfers and holds over several pages', async () => {
+  test('finds no difference after transfers and holds over several pages', async () => {
     for (let n = 0; n < 3; n += 1) {
       const account = await funded(10n);
       await held(account, AN_HOUR_MS);
@@ -111,7 +111,7 @@ describe('ledger check', () => {
     expect((await check()).differences).toHaveLength(100);
   });
 
-  test('balances at every moment during concurrent transfers', async () => {
+  test('finds no difference at any moment during concurrent transfers', async () => {
     const account = await funded(1_000n);
     const movement = {
       debit: account,

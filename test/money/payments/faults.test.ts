@@ -354,7 +354,7 @@ test('gives a nonce that was signed for once to no other payment', async () => {
     false,
   );
   const [[, [replaced] = []] = []] = await store.unsettled();
-  if (replaced) await store.startAnew(replaced, false);
+  if (replaced) await store.requeueUnknown(replaced, false);
   expect(await store.storeFirst(second?.id ?? '', given, transaction())).toBe(false);
   const states = await lab.payments.statesOf(causes);
   expect([...states.values()].map(({ state }) => state)).toEqual(['queued', 'queued']);

@@ -29,7 +29,7 @@ test('a statement is prepared once, unless its plan depends on its values', asyn
       expect(await database.asPlatform().query(sql, { number })).toEqual([{ number }]);
     }
     const report = 'SELECT $number::text AS number';
-    await database.asPlatform().query(report, { number: '3' }, { plan: 'anew' });
+    await database.asPlatform().query(report, { number: '3' }, { plan: 'fresh' });
     const prepared = await database
       .asPlatform()
       .query(`SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%AS number'`);

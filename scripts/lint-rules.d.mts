@@ -1,0 +1,2 @@
+/** Words that no sentence begins with. */
+export const EMPTY_START: RegExp;
