@@ -43,6 +43,9 @@ const hard: Readonly<Record<string, string>> = {
   SPACES: '  kept  ',
   AFTER: '# comment',
 };
+/** Milliseconds until OpenClaw is ready: 7 s alone, and several times as long beside other tests. */
+const READY_MS = 120_000;
+const SLOW = { timeout: 2 * READY_MS };
 const SAID = 'Say hello to the platform.';
 const NOTES = '.openclaw/workspace/notes.md';
 const FINGERPRINT = '.openclaw/config-journal-fingerprint.key';
@@ -66,50 +69,54 @@ afterAll(async () => {
   provider.close();
 });
 
-it('runs real OpenClaw in the hardened profile and answers through the platform', async () => {
-  const { port: aiPort } = provider.address() as AddressInfo;
-  const config = openClawConfig({
-    aiBaseUrl: `http://host.docker.internal:${aiPort}/v1`,
-    model: 'auto',
-    userConfig: { gateway: { auth: { mode: 'none' } }, models: { mode: 'merge' } },
-  });
-  spec = await fixture.spec({
-    image,
-    env: openClawEnvironment(),
-    secrets: { ...hard, ...openClawSecrets(tokens) },
-    files: { [CONFIG_FILE]: config },
-  });
-  await host.networks.ensure(spec);
-  await host.volumes.ensure(spec, 'test');
-  await comeUp(spec);
+it(
+  'runs real OpenClaw in the hardened profile and answers through the platform',
+  SLOW,
+  async () => {
+    const { port: aiPort } = provider.address() as AddressInfo;
+    const config = openClawConfig({
+      aiBaseUrl: `http://host.docker.internal:${aiPort}/v1`,
+      model: 'auto',
+      userConfig: { gateway: { auth: { mode: 'none' } }, models: { mode: 'merge' } },
+    });
+    spec = await fixture.spec({
+      image,
+      env: openClawEnvironment(),
+      secrets: { ...hard, ...openClawSecrets(tokens) },
+      files: { [CONFIG_FILE]: config },
+    });
+    await host.networks.ensure(spec);
+    await host.volumes.ensure(spec, 'test');
+    await comeUp(spec);
 
-  const { gatewayToken: token } = tokens;
-  expect(await gatewayHealth(spec.port, { timeoutMs: 30_000 })).toMatchObject({
-    healthy: true,
-    body: { ok: true, status: 'live' },
-  });
-  expect(await gatewayReady(spec.port, { timeoutMs: 30_000, token })).toMatchObject({
-    body: { ready: true, failing: [] },
-  });
-  expect(await containers.inspect(spec.agentId)).toMatchObject({
-    runtimeVersion: AGENT_RUNTIME_VERSION,
-  });
+    const { gatewayToken: token } = tokens;
+    expect(await gatewayHealth(spec.port, { timeoutMs: 30_000 })).toMatchObject({
+      healthy: true,
+      body: { ok: true, status: 'live' },
+    });
+    expect(await gatewayReady(spec.port, { timeoutMs: 30_000, token })).toMatchObject({
+      body: { ready: true, failing: [] },
+    });
+    expect(await containers.inspect(spec.agentId)).toMatchObject({
+      runtimeVersion: AGENT_RUNTIME_VERSION,
+    });
 
-  expect((await ask(spec.port, 'wrong')).status).toBe(401);
-  const answer = await ask(spec.port, token);
-  expect(answer.status).toBe(200);
-  expect(await answer.json()).toMatchObject({
-    choices: [{ message: { role: 'assistant', content: 'Hello from the stub.' } }],
-  });
-  expect(asked[0]?.authorization).toBe(`Bearer ${tokens.aiToken}`);
-  expect(JSON.parse(asked[0]?.body ?? '')).toMatchObject({ model: 'auto', stream: true });
+    expect((await ask(spec.port, 'wrong')).status).toBe(401);
+    const answer = await ask(spec.port, token);
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toMatchObject({
+      choices: [{ message: { role: 'assistant', content: 'Hello from the stub.' } }],
+    });
+    expect(asked[0]?.authorization).toBe(`Bearer ${tokens.aiToken}`);
+    expect(JSON.parse(asked[0]?.body ?? '')).toMatchObject({ model: 'auto', stream: true });
 
-  const whole = JSON.stringify(await docker.getContainer(containerName(spec.agentId)).inspect());
-  for (const secret of Object.values(tokens)) expect(whole).not.toContain(secret);
-  expect(await readByItself(spec.agentId)).toMatchObject(hard);
-});
+    const whole = JSON.stringify(await docker.getContainer(containerName(spec.agentId)).inspect());
+    for (const secret of Object.values(tokens)) expect(whole).not.toContain(secret);
+    expect(await readByItself(spec.agentId)).toMatchObject(hard);
+  },
+);
 
-it('starts a clone of a running agent with its files and without its identity', async () => {
+it('starts a clone of a running agent with its files and without its identity', SLOW, async () => {
   await writeMemory(docker, spec.agentId, NOTES, 'what it knows');
   const clone: AgentContainerSpec = {
     ...(await fixture.spec({ image })),
@@ -134,7 +141,7 @@ it('starts a clone of a running agent with its files and without its identity', 
   expect((await gatewayReady(spec.port, { timeoutMs: 30_000 })).ready).toBe(true);
 });
 
-it('starts a new container on the memory of a killed one', async () => {
+it('starts a new container on the memory of a killed one', SLOW, async () => {
   const killed = docker.getContainer(containerName(spec.agentId));
   await killed.kill({ signal: 'SIGKILL' });
   await killed.remove({ force: true });
@@ -145,7 +152,7 @@ async function comeUp(spec: AgentContainerSpec): Promise<void> {
   await containers.ensure(spec);
   await containers.start(spec.agentId);
   try {
-    await until(async () => (await gatewayReady(spec.port, { timeoutMs: 1_000 })).ready);
+    await until(async () => (await gatewayReady(spec.port, { timeoutMs: 1_000 })).ready, READY_MS);
   } catch (error) {
     for await (const { line } of containers.logs(spec.agentId, { tail: 40 })) console.error(line);
     throw error;
