@@ -2,7 +2,6 @@ import { Strategy } from 'passport-local';
 import type { PasswordSignIn, SignInProof } from '../../src/accounts/accounts/sign-in.js';
 import type { SignInRequest } from './sign-in.js';
 
-/** Creates the strategy for sign-in by email and password. */
 export function passwordStrategy(
   verify: (shown: PasswordSignIn) => Promise<SignInProof | undefined>,
 ): Strategy {

@@ -11,7 +11,6 @@ export interface SignInRequest {
   readonly query: Readonly<Record<string, unknown>>;
 }
 
-/** The result of running a strategy on a request. */
 export type SignInOutcome =
   | { readonly kind: 'proven'; readonly proof: SignInProof }
   | { readonly kind: 'refused'; readonly why: unknown }
@@ -33,11 +32,7 @@ export class SignIn {
     for (const strategy of strategies) this.#passport.use(strategy);
   }
 
-  /**
-   * Signs in by a strategy that does not redirect.
-   *
-   * @returns undefined if the strategy rejects the request.
-   */
+  /** Signs in by a strategy that does not redirect; undefined if the strategy rejects the request. */
   async by(strategy: string, request: SignInRequest): Promise<SignInProof | undefined> {
     const outcome = await this.attempt(strategy, request);
     return outcome.kind === 'proven' ? outcome.proof : undefined;

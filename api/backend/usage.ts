@@ -32,10 +32,7 @@ const agentId = storable.min(1).max(255);
 /** Cursor of the summary: the last row of a page. */
 const summaryPosition = z.tuple([z.iso.date(), storable, storable, storable]);
 
-/**
- * Creates the `GET /api/usage/*` endpoints (spec 4.13), for the user that the caller speaks for or for
- * all. Exact at the time of the request: calls not yet added to their day are included.
- */
+/** Creates `GET /api/usage/*` (spec 4.13); includes calls that are not yet added to their day. */
 export function usageEndpoints() {
   return [
     usage({

@@ -10,7 +10,6 @@ import type {
   TypedDeclaration,
 } from './endpoint.js';
 
-/** The properties that all endpoints of an area share. */
 interface Shared<C extends Caller, P extends z.ZodType> extends Pick<
   Declaration,
   'tag' | 'errors' | 'limit' | 'limitOfCaller' | 'atOnce' | 'errorForm'
@@ -60,7 +59,6 @@ export interface Declared<
 }
 
 interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
-  /** Declares an endpoint of the area. */
   <
     const R extends Responses,
     C extends Caller = AreaCaller,
@@ -86,10 +84,7 @@ interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
 
 type AnyOwn = Omit<Declaration, 'tag' | 'auth'> & Partial<Pick<Declaration, 'auth'>>;
 
-/**
- * Creates an area: endpoints that share a tag, an authentication method and so on only declare the
- * differences.
- */
+/** Creates an area of endpoints, which declare only their differences to it. */
 export function area<C extends Caller, P extends z.ZodType = None>(
   shared: Shared<C, P>,
 ): Area<C, P> {

@@ -14,12 +14,7 @@ export class BodyMemory {
     });
   }
 
-  /**
-   * Reserves memory for the incoming body of a request, until the request is answered.
-   *
-   * @returns a function that reserves more bytes, or throws TooManyRequestsError over the owner's or the
-   *   total limit.
-   */
+  /** Reserves memory until the response ends; returns a function for more. @throws TooManyRequestsError */
   roomFor(owner: string, response: ServerResponse): (bytes: number) => void {
     const taken: Release[] = [];
     return (bytes) => {

@@ -54,7 +54,6 @@ export class HandlerRequest implements EndpointRequest {
     return (this.#signal ??= goneSignal(this.#parts.response));
   }
 
-  /** Returns the raw header. */
   get idempotencyKey(): string | string[] | undefined {
     return this.#parts.incoming.headers['idempotency-key'];
   }

@@ -23,7 +23,6 @@ interface Form {
 
 /**
  * Declares a multipart form with files, each sent once.
- *
  * @param form.files the accepted content types of each file, by field name.
  * @param form.maxBytes maximum size of the whole body.
  * @param form.maxParts maximum number of fields and files together.

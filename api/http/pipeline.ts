@@ -95,10 +95,7 @@ interface Shared extends PipelineOptions {
   readonly inFlight: RequestsInFlight;
 }
 
-/**
- * Composes the middlewares of an endpoint from its declaration. A refused request costs nothing of the
- * middlewares after the one that refuses it.
- */
+/** Composes an endpoint's middlewares. A refused request costs nothing of the ones after the refusal. */
 function endpointPipeline(endpoint: Endpoint, shared: Shared) {
   const { atOnce, auth, errorForm, idempotent: takesKey, limitOfCaller } = endpoint;
   const { bodies, configs, database, idempotency, limiter, log, server, inFlight } = shared;

@@ -8,10 +8,7 @@ import { whenClosed } from './when-closed.js';
 export interface Listening {
   readonly url: string;
   readonly port: number;
-  /**
-   * Stops accepting, lets requests in flight finish (at most 10 s; streams 2 s), then destroys the
-   * remaining connections.
-   */
+  /** Stops accepting, waits for requests in flight (10 s; streams 2 s), then destroys the rest. */
   close(): Promise<void>;
 }
 
@@ -162,10 +159,7 @@ export class Server {
     };
   }
 
-  /**
-   * Admits a connection within the limit of its address. At the overall limit, the oldest idle connection
-   * is dropped.
-   */
+  /** Admits a connection within its address's limit; at the overall limit the oldest idle one is dropped. */
   #admit(socket: Socket): void {
     const address = plainAddress(socket.remoteAddress ?? '');
     if (inNetworks(this.#refused, address)) return void socket.destroy();
@@ -195,10 +189,7 @@ export class Server {
     return false;
   }
 
-  /**
-   * Discards the rest of a body after its answer, so that the sender can read the answer; disconnects a
-   * sender that exceeds the limits.
-   */
+  /** Discards a body's rest, so that its sender can read the answer; disconnects senders over the limits. */
   #discard(request: http.IncomingMessage): void {
     if (request.complete) return;
     const { socket } = request;

@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { formatAmount, formattedAmount } from '../../src/types/money.js';
 
-/** A debit of a payment session, as shown to its wallet. */
 export const voucherAnswer = z.strictObject({
   id: z.string(),
   sequence: z.number().int(),

@@ -11,7 +11,6 @@ import { LIMITS } from './limits.js';
 
 const leaving = area({ tag: 'Accounts', auth: freshSession });
 
-/** Creates the endpoints for exporting and deleting an account. */
 export function accountExitEndpoints({ settings, database }: WebDependencies) {
   const secure = settings.accounts.sessionCookieSecure;
   return [

@@ -31,10 +31,7 @@ const ofAgent = area({
   limit,
 });
 
-/**
- * Creates the web API's `/api/agents` endpoints (spec 4.7) for the caller's own agents: reads here,
- * changes through the backend.
- */
+/** Creates the web API's `/api/agents` endpoints (spec 4.7): reads here, changes through the backend. */
 export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
   return [
     agents({

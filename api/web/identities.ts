@@ -16,7 +16,6 @@ const PATH = '/api/settings/identities';
 
 const identities = area({ tag: 'Accounts', auth: session });
 
-/** An identity as shown in answers. */
 export const identityItem = z.strictObject({
   id: z.string(),
   kind: z.enum(IDENTITY_KINDS),
@@ -25,7 +24,6 @@ export const identityItem = z.strictObject({
   lastUsedAt: z.iso.datetime().nullable(),
 });
 
-/** Creates the endpoints for an account's linked identities. */
 export function identityEndpoints({ log, providers, secrets }: WebDependencies) {
   return [
     identities({
@@ -61,7 +59,6 @@ export function identityEndpoints({ log, providers, secrets }: WebDependencies) 
   ];
 }
 
-/** Returns an identity as shown in answers. */
 export function presentIdentity({ createdAt, id, kind, label, lastUsedAt }: ListedIdentity) {
   return {
     id,

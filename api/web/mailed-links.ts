@@ -15,16 +15,11 @@ const links = area({ tag: 'Accounts', auth: anonymous });
 /** Upper bound for the length of all tokens. */
 const token = z.string().min(1).max(64);
 
-/**
- * Checks that mail can be sent.
- *
- * @throws UnavailableError in production without a mail server.
- */
+/** Checks that mail can be sent. @throws UnavailableError in production without a mail server. */
 export function requireMail({ available }: Pick<MailSettings, 'available'>): void {
   if (!available) throw new UnavailableError('Mail is not configured');
 }
 
-/** Creates the endpoints that send mails with links, and the endpoints behind those links. */
 export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
   return [
     links({

@@ -27,7 +27,6 @@ const MAX_CODE_LENGTH = 4096;
 /** An invalid value counts as absent: the browser must always be redirected. */
 const shortText = z.string().max(MAX_CODE_LENGTH).optional().catch(undefined);
 
-/** The query with which a provider sends a browser back. */
 export const answerQuery = z.object({
   code: shortText,
   state: shortText,
@@ -43,7 +42,6 @@ interface Asking {
   readonly requestId: string;
 }
 
-/** A request of a browser that returns from a provider. */
 interface Answering extends Asking {
   readonly caller: SessionCaller | AnonymousCaller;
   readonly headers: z.output<typeof signInHeaders>;
@@ -58,7 +56,6 @@ export class ProviderSignIn {
   readonly #flows: ProviderFlows;
   readonly #signIn: SignIn;
 
-  /** @param prefix the prefix of the error codes shown to people. */
   constructor(
     kind: ProviderKind,
     prefix: string,
@@ -73,12 +70,7 @@ export class ProviderSignIn {
     this.#signIn = new SignIn([providerStrategy(provider, outcomesOf(kind, dependencies))]);
   }
 
-  /**
-   * Begins a flow.
-   *
-   * @param account the account to link; without it, the flow signs in.
-   * @returns the redirect and its cookies; undefined if the provider is unavailable.
-   */
+  /** Begins a flow that signs in, or links to `account`; undefined if the provider is unavailable. */
   async begin(request: Asking, account?: Parameters<ProviderFlows['begin']>[0]) {
     const { clientAddress: address, headers, requestId } = request;
     const flow = this.#flows.begin(account);
@@ -132,8 +124,7 @@ export class ProviderSignIn {
         if (cause !== undefined) log.warn({ err: cause, kind, failure }, 'sign-in refused');
         return failed(failure);
       }
-      // The session id derives from the state, so that a flow opens only one session even if its answer
-      // is replayed.
+      // The session id derives from the state, so that a replayed answer opens no second session.
       const place = { ...signInPlace(request), sessionId: sessionIdOf(state) };
       const made = await createSession(database, outcome.proof, place);
       if (made === undefined) return failed('AuthFailed');
@@ -146,7 +137,6 @@ export class ProviderSignIn {
   }
 }
 
-/** Returns the handlers for a proven identity. */
 function outcomesOf(
   kind: ProviderKind,
   { database, secrets, settings }: Dependencies,
@@ -168,7 +158,6 @@ function outcomesOf(
   };
 }
 
-/** A redirect to the sign-in page, which shows the error. */
 export const toLogin = (
   prefix: string,
   failure: string,

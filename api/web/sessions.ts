@@ -46,7 +46,6 @@ function presentSession(row: ListedSession, current: string) {
   };
 }
 
-/** Creates the endpoints for a user's own sessions and password. */
 export function sessionEndpoints({ settings, database }: WebDependencies) {
   const secure = settings.accounts.sessionCookieSecure;
   return [

@@ -2,7 +2,6 @@ import * as z from 'zod';
 import type { SignInOrigin } from '../../src/accounts/accounts/sessions.js';
 import { readSessionCookie } from '../auth/session-cookie.js';
 
-/** The headers that endpoints for signing in read. */
 export const signInHeaders = z.object({
   cookie: z.string().optional(),
   'user-agent': z.string().optional(),

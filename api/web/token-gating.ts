@@ -16,7 +16,6 @@ const asked = z.object({
   address: chainAddress.optional(),
 });
 
-/** The result of a check for the platform's token. */
 export const gateAnswer = z.strictObject({
   verified: z.boolean().describe('True if both `holds` and `proven` are true'),
   holds: z.boolean(),

@@ -79,10 +79,7 @@ export function userWalletEndpoints(parts: Parts) {
   ];
 }
 
-/**
- * Creates the endpoints for a wallet whose key the platform holds, and for the details of a user's wallet
- * of any sort.
- */
+/** Creates the endpoints for wallets with a key here, and for the details of any of a user's wallets. */
 function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider }: Parts) {
   return [
     wallets({
@@ -192,7 +189,6 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
   ];
 }
 
-/** Creates the endpoints for wallets at the wallet provider. */
 function providerWalletEndpoints({ userWallets, walletProvider }: Parts) {
   return [
     wallets({
@@ -227,7 +223,6 @@ function providerWalletEndpoints({ userWallets, walletProvider }: Parts) {
   ];
 }
 
-/** Creates the endpoints for imported wallets. */
 function importedWalletEndpoints({ userWallets }: Parts) {
   return [
     wallets({

@@ -17,7 +17,6 @@ const wallets = area({ tag: 'Accounts', auth: anonymous });
 
 export const NOT_SIGNED_BY_WALLET = 'The wallet has not signed this';
 
-/** A wallet's proof, the input of `WalletProofs`. */
 export const walletProof = z.object({
   address: z.string().max(64),
   message: z.string().max(4_096).describe('EIP-4361 message with a nonce from `/api/auth/nonce`'),

@@ -27,9 +27,8 @@ interface Sums {
 type Parts = Readonly<Record<string, object | null | AsyncIterable<readonly object[]>>>;
 
 /**
- * Exports all data of an account as JSON, piece by piece: holds at most one page in memory and no
- * database connection between pages. Contains no secret, hashed or not.
- *
+ * Exports all data of an account as JSON, piece by piece: holds at most one page in memory and no database
+ * connection between pages. Contains no secret, hashed or not.
  * @throws UnauthorizedError when the account no longer exists.
  */
 export async function exportAccount(
@@ -215,11 +214,7 @@ async function* credits(tenant: TenantDatabase, userId: string): AsyncGenerator<
   }
 }
 
-/**
- * Yields the rows of a query page by page.
- *
- * @param sql a query for rows with a `position` after `$after`.
- */
+/** Yields the rows of a query page by page. @param sql a query for rows with a `position` after `$after`. */
 async function* paged<Row extends object>(
   tenant: TenantDatabase,
   sql: string,

@@ -23,7 +23,6 @@ export const workspaceCall = z.discriminatedUnion('what', [
 export type WorkspaceCall = z.infer<typeof workspaceCall>;
 export type WorkspaceOperation = WorkspaceCall['what'];
 
-/** The answer to each call. */
 export interface WorkspaceAnswers {
   readonly tree: TreeNode;
   readonly read: ReadFile;
@@ -106,6 +105,5 @@ export function readAnswer<W extends WorkspaceOperation>(
   return ANSWERS[what].safeParse(found?.value).data;
 }
 
-/** Parses a helper's answer to a push; returns undefined if it is invalid. */
 export const readPushed = (answer: unknown): Pushed | undefined =>
   pushAnswer.safeParse(answer).data?.value;

@@ -5,7 +5,6 @@ import { refuseUnstorable } from '../storable.js';
 import { validator } from '../validation.js';
 import type { Middleware, ValidatedState } from './context.js';
 
-/** Checks path, query, headers and body against the endpoint's schemas. */
 export function validate(
   { params, query, headers }: Pick<Declaration, 'params' | 'query' | 'headers'>,
   format: BodyFormat | undefined,

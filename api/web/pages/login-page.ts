@@ -42,11 +42,7 @@ export function loginPage(given: {
   });
 }
 
-/**
- * Renders the form for signing in by password.
- *
- * @param then the page to open after signing in.
- */
+/** Renders the form for signing in by password. @param then the page to open after signing in. */
 export function passwordForm(then: string) {
   return form({
     id: 'sign-in',

@@ -40,7 +40,6 @@ export class ApiKeyValidator {
 
   /**
    * Finds the valid key and its owner; undefined when no such key exists.
-   *
    * @param site client network under which a comparison is queued.
    * @throws TooManyRequestsError when the hashing queue is full.
    */

@@ -19,10 +19,9 @@ export const walletIdentity = (address: string) =>
 /**
  * Signs in by a wallet that was just proven: to the account it is linked to, or to the account of its own
  * address, which is created if missing.
- *
  * @param address in lower case.
  * @throws IdentityRefusedError when the wallet is disabled, or was unlinked from the account of its own
- *   address.
+ * address.
  */
 export async function signInByWallet(
   store: IdentityStore,
@@ -38,10 +37,7 @@ export async function signInByWallet(
   );
 }
 
-/**
- * Returns the account of a wallet's own address, creating it if missing. Refuses an account with another
- * way in: the wallet was unlinked from it.
- */
+/** Returns the account of a wallet's own address, or creates it. Refuses one from which it was unlinked. */
 async function accountOf(
   db: TenantTransaction,
   address: string,

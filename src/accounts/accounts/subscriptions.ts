@@ -5,11 +5,7 @@ import type { Database, Statements } from '../../platform/database/database.js';
 import { NotFoundError } from '../../lib/errors.js';
 import type { Plan } from '../../types/plans.js';
 
-/**
- * Gives a user a plan immediately, replacing the previous one, and records who granted it.
- *
- * @throws NotFoundError when no such user exists.
- */
+/** Grants a plan immediately, and records who granted it. @throws NotFoundError without such a user */
 export async function grantPlan(
   database: Database,
   userId: string,

@@ -6,7 +6,6 @@ import { requestMail } from '../mail/request-mail.js';
 import { isMailbox } from './email.js';
 import { invalidToken } from './reset-password.js';
 
-/** The addresses of an account. */
 interface Addresses {
   readonly email: string;
   readonly pendingEmail: string | null;
@@ -27,12 +26,11 @@ export async function lockAddresses(
 }
 
 /**
- * Confirms an address by a mail token. Needs a session of the mail's account, so reading the mailbox is
- * not enough. A pending address becomes the account's.
- *
+ * Confirms an address by a mail token. Needs a session of the mail's account, so reading the mailbox is not
+ * enough. A pending address becomes the account's.
  * @returns the account's address.
- * @throws BadRequestError for a token that is invalid or another account's, or when another account uses
- *   the address.
+ * @throws BadRequestError for a token that is invalid or another account's, or when another account uses the
+ * address.
  */
 export async function verifyEmail(
   database: Database,

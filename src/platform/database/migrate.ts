@@ -34,7 +34,6 @@ export class DevelopmentDatabaseError extends MigrationRefusedError {
 /**
  * Brings the schema up to date, as its owner, in one transaction. Two processes may do this at once: one
  * waits for the other.
- *
  * @param servingRole the role of `DATABASE_URL`, which gets the GRANTs.
  * @returns the names of the migrations that ran.
  */

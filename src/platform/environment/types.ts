@@ -1,10 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import * as z from 'zod';
 
-/**
- * Makes a schema that parses a variable's text. `what` describes the accepted text in docs and problems;
- * `read` returns undefined for any other text.
- */
+/** Makes a schema for a text that `what` describes in docs; `read` returns undefined for any other. */
 export function textAs<T>(what: string, read: (text: string) => T | undefined) {
   return z
     .string()
@@ -95,7 +92,6 @@ export const label = textMatching(
   '1 to 63 lower-case letters, digits and dashes, and not begin with a dash',
 );
 
-/** Accepts text that matches the pattern, unchanged. */
 export function textMatching(pattern: RegExp, what: string) {
   return textAs(what, (value) => (pattern.test(value) ? value : undefined));
 }
@@ -123,7 +119,6 @@ export const hostNames = textAs(
   },
 );
 
-/** Splits a list at its commas and drops empty entries. */
 export function entriesOf(value: string): string[] {
   return value
     .split(',')

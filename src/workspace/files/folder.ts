@@ -93,10 +93,7 @@ export class Folder {
     throw new NotPlainError('path leads through something that is not a folder');
   }
 
-  /**
-   * Opens the folder at these names, calls `use` with it, and closes it. @param makes true to create
-   * missing folders.
-   */
+  /** Calls `use` with the opened folder at these names, made on the way if `makes`, and closes it. */
   async within<T>(
     names: readonly string[],
     use: (folder: Folder) => Promise<T>,
@@ -117,7 +114,6 @@ export class Folder {
     }
   }
 
-  /** Returns the status of this open folder. */
   self(): Promise<Stats> {
     return this.#handle.stat();
   }
@@ -134,7 +130,6 @@ export class Folder {
 
   /**
    * Reads a file.
-   *
    * @throws NotFoundError
    * @throws NotPlainError at once for a link, folder or pipe
    * @throws TooLargeError for a file over `maxBytes`; a file that grows during the read is cut there.
@@ -160,7 +155,6 @@ export class Folder {
     }
   }
 
-  /** Reads a file, or returns undefined if it is missing. */
   async readIfThere(name: string, maxBytes: number): Promise<FileContent | undefined> {
     try {
       return await this.read(name, maxBytes);
@@ -182,11 +176,7 @@ export class Folder {
     }
   }
 
-  /**
-   * Reports whether the folder has only files and folders, with any names.
-   *
-   * @throws the signal's reason
-   */
+  /** Reports whether the folder has only files and folders, with any names. @throws the signal's reason */
   async isPlain(signal: AbortSignal): Promise<boolean> {
     // Large enough to read most folders in one call: repositories have hundreds of small ones.
     const folder = await opendir(this.#path, { bufferSize: 256 });
@@ -247,7 +237,6 @@ export class Folder {
     }
   }
 
-  /** Removes a folder if it exists and is empty. */
   async removeEmpty(name: string): Promise<void> {
     try {
       await rmdir(this.#at(name));
@@ -281,10 +270,9 @@ export class Folder {
 /**
  * Replaces a file atomically: writes it in the workspace's scratch folder and moves it. If the process is
  * killed, the old file stays, and `clearScratch` removes the partial one.
- *
  * @param root of the workspace, on the target's file system.
  * @throws NotPlainError for a folder, link or special file at the target; the signal's reason, with the
- *   target unchanged
+ * target unchanged
  */
 export async function replaceFile(
   root: Folder,
@@ -306,12 +294,7 @@ export async function replaceFile(
   });
 }
 
-/**
- * Creates a file that must not exist, atomically: after a kill or a power failure it is missing or
- * complete.
- *
- * @throws ConflictError
- */
+/** Creates a new file atomically, so that a kill leaves it missing or complete. @throws ConflictError */
 export async function createFile(
   root: Folder,
   target: { readonly folder: Folder; readonly name: string },

@@ -85,7 +85,6 @@ export interface Table<Of extends Columns = Columns> {
   readonly name: string;
   readonly columns: Of;
   readonly indexes: readonly IndexesOptions[];
-  /** Policy that decides who sees which rows. */
   readonly policy: Policy;
 }
 
@@ -119,7 +118,6 @@ export function table<Of extends Columns>(
 
 export type ModelOf<T extends Table> = ModelStatic<Model<RowOf<T>, NewRowOf<T>>>;
 
-/** Defines the model of a table on one Sequelize instance. */
 export function defineTable<T extends Table>(
   sequelize: Sequelize,
   name: string,

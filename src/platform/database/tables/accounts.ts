@@ -173,7 +173,6 @@ export const AccountDeletion = table(
   'account_deletions',
   {
     userId: key(text()),
-    /** Id of the deletion request. */
     requestId: text(),
     requestedAt: withDefault(timestamp(), literal('now()')),
     /** When a worker next checks that the deletion is in progress. */

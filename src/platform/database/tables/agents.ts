@@ -67,7 +67,6 @@ export const Agent = table(
     volume: nullable(text()),
     /** Set during a replacement. */
     previousRelease: nullable(json<PreviousRelease>()),
-    /** Image of the last failed update. */
     failedImage: nullable(text()),
     /** Null until the agent's first run. */
     watchdog: nullable(json<WatchdogMemory>()),
@@ -147,10 +146,7 @@ export const AgentCredential = table(
     name: text(),
     /** Value sealed by `SecretBox`; null for a version that removes the credential. */
     sealed: nullable(text()),
-    /**
-     * `requested` until the operation begins, then `present`; the replaced version is `previous` until
-     * the operation has ended.
-     */
+    /** `present` once the operation has begun, which makes the replaced version `previous` until its end. */
     state: text<'requested' | 'present' | 'previous'>(),
     updatedAt: timestamp(),
   },
@@ -198,17 +194,13 @@ export const Operation = table(
     input: nullable(json<OperationInput>()),
     error: nullable(text()),
     runId: nullable(text()),
-    /** The requester, and the id of the request. */
     requestedBy: nullable(text()),
     requestId: nullable(text()),
     /** Times of operations are compared, so all come from the database's clock. */
     requestedAt: withDefault(timestamp(), Sequelize.literal('now()')),
     /** When a worker last checked that the operation is in progress. */
     lookedAt: withDefault(timestamp(), Sequelize.literal('now()')),
-    /**
-     * When the supervisor admitted the operation, just before its client was answered. It cannot be
-     * withdrawn afterwards.
-     */
+    /** When the supervisor admitted the operation, which cannot be withdrawn afterwards. */
     admittedAt: nullable(timestamp()),
     finishedAt: nullable(timestamp()),
   },
@@ -285,7 +277,6 @@ export interface CrashRecord {
   readonly lastLines: readonly string[];
 }
 
-/** All transitions of agents' watchdog states. */
 export const WatchdogTransition = table(
   'watchdog_transitions',
   {

@@ -3,10 +3,7 @@ import type { Specialization } from '../../../types/clone-terms.js';
 import { ownedThrough } from '../schema/policies.js';
 import { bigint, key, nullable, table, text, timestamp, withDefault } from '../schema/table.js';
 
-/**
- * Transactions that have paid for a clone: each pays for one only, even after the clone or its owner's
- * account is deleted.
- */
+/** Transactions that have paid for a clone, each for one only, even after the clone is deleted. */
 export const PaymentClaim = table(
   'payment_claims',
   {

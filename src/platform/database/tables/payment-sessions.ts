@@ -33,7 +33,6 @@ export const paymentSessions = table(
     chainId: bigint(),
     /** Contract that holds the deposit, in lower case; later sessions may use a different contract. */
     escrow: text(),
-    /** Id of the hold in the contract. */
     holdId: text(),
     /** Nonce of the wallet's authorization, which is valid once. */
     nonce: text(),
@@ -41,7 +40,6 @@ export const paymentSessions = table(
     authorizationDeadline: timestamp(),
     deposit: decimal(24, 0),
     state: withDefault(text<PaymentSessionState>(), 'opening'),
-    /** Sequence number of the next voucher. */
     nextSequence: withDefault(bigint(), literal('1')),
     /** Sum of the session's vouchers. */
     delivered: withDefault(decimal(24, 0), literal('0')),

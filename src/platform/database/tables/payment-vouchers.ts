@@ -7,7 +7,6 @@ export const paymentVouchers = table(
   'payment_vouchers',
   {
     id: key(text()),
-    /** Id of the session's row. */
     sessionId: text(),
     sequence: bigint(),
     amount: decimal(24, 0),

@@ -24,7 +24,6 @@ export const idempotencyKeys = table(
     requestHash: text(),
     state: text<'running' | 'done'>(),
     status: nullable(integer()),
-    /** Body of the response: any JSON. */
     body: nullable(json<unknown>()),
     headers: nullable(json<Record<string, string>>()),
     /** When a `running` entry counts as abandoned. */
