@@ -93,11 +93,7 @@ export const browseGitStatus = browse.declare({
         branch: z.string(),
         remote: z.string().nullable(),
         changes: z.array(
-          z.strictObject({
-            status: z.string(),
-            path: z.string(),
-            from: z.string().optional(),
-          }),
+          z.strictObject({ status: z.string(), path: z.string(), from: z.string().optional() }),
         ),
         truncated: ok.optional(),
         hasChanges: z.boolean(),

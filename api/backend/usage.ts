@@ -39,17 +39,11 @@ export function usageEndpoints() {
       method: 'GET',
       path: `${PATH}/summary`,
       summary: 'Usage by day, agent and model, newest day first',
-      query: z.object({
-        days: days(30),
-        ...pageQuery(summaryPosition, MAX_ROWS),
-      }),
+      query: z.object({ days: days(30), ...pageQuery(summaryPosition, MAX_ROWS) }),
       responses: { 200: z.array(summaryRow) },
       async handler({ query, tenant }) {
         const { cursor, limit } = query;
-        const page = {
-          limit: limit + 1,
-          after: cursor && placeOf(cursor),
-        };
+        const page = { limit: limit + 1, after: cursor && placeOf(cursor) };
         // One extra row shows whether there is a next page.
         const found = await usageSummary(tenant, lastDays(query.days, new Date()), page);
         const rows = found.slice(0, limit);

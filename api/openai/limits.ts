@@ -3,11 +3,7 @@ import type { RateLimit } from '../http/rate-limit.js';
 import type { ConcurrencyLimit } from '../http/in-flight.js';
 
 /** A user's AI calls in flight; the total leaves connections for calls whose clients have disconnected. */
-export const AI_CALLS_AT_ONCE: ConcurrencyLimit = {
-  name: 'ai-calls',
-  perOwner: 200,
-  total: 900,
-};
+export const AI_CALLS_AT_ONCE: ConcurrencyLimit = { name: 'ai-calls', perOwner: 200, total: 900 };
 
 /** Rate limit of AI calls by key, agent or user. */
 export const aiCallLimit = ({ aiCallsPerMinute: max }: HttpSettings): RateLimit => ({

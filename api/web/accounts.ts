@@ -64,9 +64,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
           .describe('Honeypot: leave empty; hidden from people'),
       }),
       limit: LIMITS.register,
-      responses: {
-        200: z.strictObject({ id: z.string(), email: z.string(), name: z.string() }),
-      },
+      responses: { 200: z.strictObject({ id: z.string(), email: z.string(), name: z.string() }) },
       errors: [403, 409],
       async handler({ body, headers, clientAddress, requestId }) {
         if (settings.accounts.botDetection && looksAutomated(headers['user-agent'], body.website)) {

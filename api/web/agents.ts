@@ -76,9 +76,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
         "Change an agent's plan, AI provider or configuration; a running agent restarts with the change",
       idempotent: true,
       body: updateAgent.body,
-      responses: {
-        200: updateAgent.responses[200].extend({ status: agentItem.shape.status }),
-      },
+      responses: { 200: updateAgent.responses[200].extend({ status: agentItem.shape.status }) },
       errors: [...errorsOf(updateAgent), 403],
       async handler(request) {
         const { body, caller, params, tenant } = request;

@@ -63,9 +63,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
       method: 'DELETE',
       path: PATH,
       summary: 'End all of your other sessions',
-      responses: {
-        200: z.strictObject({ success: z.literal(true), ended: z.number().int() }),
-      },
+      responses: { 200: z.strictObject({ success: z.literal(true), ended: z.number().int() }) },
       async handler({ caller, clientAddress: address, requestId, tenant }) {
         const origin = { address, requestId };
         const ended = await endOtherSessions(tenant, caller.user.id, caller.sessionId, origin);
@@ -110,12 +108,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
         }
         const { token } = await changePassword(
           database,
-          {
-            ...body,
-            user: caller.user,
-            sessionId: caller.sessionId,
-            place: signInPlace(request),
-          },
+          { ...body, user: caller.user, sessionId: caller.sessionId, place: signInPlace(request) },
           settings.accounts,
         );
         return reply(

@@ -12,9 +12,7 @@ const gating = area({ tag: 'Accounts', auth: optionalPerson });
 
 const PATH = '/api/auth/token-gating/verify';
 
-const asked = z.object({
-  address: chainAddress.optional(),
-});
+const asked = z.object({ address: chainAddress.optional() });
 
 export const gateAnswer = z.strictObject({
   verified: z.boolean().describe('True if both `holds` and `proven` are true'),

@@ -249,11 +249,7 @@ function importedWalletEndpoints({ userWallets }: Parts) {
         .object({ privateKey: z.string().optional().describe('0x and 64 hex digits') })
         .optional(),
       responses: {
-        200: z.strictObject({
-          success: z.literal(true),
-          address: z.string(),
-          network: z.string(),
-        }),
+        200: z.strictObject({ success: z.literal(true), address: z.string(), network: z.string() }),
       },
       async handler(request) {
         const address = await userWallets.import(ownerOf(request), request.body?.privateKey);

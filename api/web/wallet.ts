@@ -48,9 +48,7 @@ export function walletEndpoints({
       path: '/api/auth/nonce',
       summary: 'Get a nonce for a wallet to sign; valid once, for 10 minutes',
       limit: LIMITS.nonce,
-      responses: {
-        200: z.strictObject({ nonce: z.string(), expiresAt: z.iso.datetime() }),
-      },
+      responses: { 200: z.strictObject({ nonce: z.string(), expiresAt: z.iso.datetime() }) },
       handler() {
         const { nonce, expiresAt } = proofs.nonces.issue();
         const headers = { 'Cache-Control': 'no-store' };

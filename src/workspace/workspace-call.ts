@@ -68,18 +68,9 @@ const ANSWERS: { readonly [W in WorkspaceOperation]: z.ZodType<WorkspaceAnswers[
       hasChanges: z.boolean(),
     }),
   ]),
-  diff: z.object({
-    unstaged: text.nullable(),
-    staged: text.nullable(),
-    truncated: yes.optional(),
-  }),
+  diff: z.object({ unstaged: text.nullable(), staged: text.nullable(), truncated: yes.optional() }),
   log: z.array(z.object({ hash: text, shortHash: text, subject: text, author: text, date: text })),
-  sync: z.object({
-    committed: z.boolean(),
-    ...pushed,
-    hash: text.nullable(),
-    message: text,
-  }),
+  sync: z.object({ committed: z.boolean(), ...pushed, hash: text.nullable(), message: text }),
 };
 const pushAnswer = z.object({ value: z.object(pushed) });
 

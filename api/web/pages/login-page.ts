@@ -51,12 +51,7 @@ export function passwordForm(then: string) {
     successLocation: then,
     fields: [
       { label: 'Email', name: 'email', type: 'email', autocomplete: 'username' },
-      {
-        label: 'Password',
-        name: 'password',
-        type: 'password',
-        autocomplete: 'current-password',
-      },
+      { label: 'Password', name: 'password', type: 'password', autocomplete: 'current-password' },
     ],
     button: 'Sign in',
   });

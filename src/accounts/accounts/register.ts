@@ -66,12 +66,7 @@ export async function registerAccount(
         await requestMail(db, { kind: 'verify-email', address: email, userId: user.id });
       }
       await recordAudit(db, ofUser(user.id, 'account.register', registration.origin));
-      return {
-        id: user.id,
-        email,
-        name,
-        isAdmin: isAdminUser(user, settings),
-      };
+      return { id: user.id, email, name, isAdmin: isAdminUser(user, settings) };
     });
   } catch (error) {
     if (violates(error, 'users_email_key')) throw new ConflictError('Email already registered');

@@ -31,8 +31,6 @@ export async function setResetMailBlocks(
   if (!told.stopped) return;
   await db.query(
     `DELETE FROM mail_tokens WHERE kind = 'reset-password' AND email = ANY ($emails)`,
-    {
-      emails: emails.map(normalizeEmail),
-    },
+    { emails: emails.map(normalizeEmail) },
   );
 }

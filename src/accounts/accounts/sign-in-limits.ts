@@ -32,10 +32,7 @@ export interface SignInAttempt {
   readonly known: boolean;
 }
 
-const COUNT = {
-  name: 'count_sign_in',
-  text: 'SELECT count_sign_in($1, $2, $3) AS wait',
-};
+const COUNT = { name: 'count_sign_in', text: 'SELECT count_sign_in($1, $2, $3) AS wait' };
 
 /**
  * Limits password guesses in the database, so over all API processes and restarts. Attempts are counted

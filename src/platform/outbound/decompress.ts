@@ -83,9 +83,7 @@ async function* through(body: AsyncIterable<Buffer>, name: string): AsyncGenerat
     throw new OutboundError(
       'BAD_ENCODING',
       "The page's content does not match its content encoding",
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   } finally {
     decoder.destroy();

@@ -19,11 +19,6 @@ export function createLogger(
 ): Logger {
   return pino(
     { name, level: logLevel, serializers: LOG_SERIALIZERS },
-    destination({
-      dest: 1,
-      sync: false,
-      minLength: WRITE_BYTES,
-      periodicFlush: WRITE_EVERY_MS,
-    }),
+    destination({ dest: 1, sync: false, minLength: WRITE_BYTES, periodicFlush: WRITE_EVERY_MS }),
   );
 }

@@ -104,9 +104,7 @@ export async function withView<T>(
         `git did not finish within ${GIT_MS / 1_000} s`,
         undefined,
         undefined,
-        {
-          cause: error,
-        },
+        { cause: error },
       );
     }
     throw error;

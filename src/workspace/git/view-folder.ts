@@ -170,10 +170,7 @@ async function fill(
   // Git compares the index's age with a file's to detect changes.
   if (index) await utimes(path.join(folder, 'index'), index.modified, index.modified);
   const bytes = index?.bytes ?? Buffer.alloc(0);
-  return {
-    indexed: createHash('sha256').update(bytes).digest('base64'),
-    indexBytes: bytes.length,
-  };
+  return { indexed: createHash('sha256').update(bytes).digest('base64'), indexBytes: bytes.length };
 }
 
 /** Calls `use` with the folder `info` of the repository, if it exists. */

@@ -110,11 +110,7 @@ export const Agent = table(
       fields: ['id'],
       where: { desired: 'deleted', deleted_at: null },
     },
-    {
-      name: 'agents_deleted',
-      fields: ['deleted_at'],
-      where: { deleted_at: { [Op.ne]: null } },
-    },
+    { name: 'agents_deleted', fields: ['deleted_at'], where: { deleted_at: { [Op.ne]: null } } },
   ],
   ownedThrough('user_id'),
 );
@@ -293,10 +289,7 @@ export const WatchdogTransition = table(
     at: timestamp(),
   },
   [
-    {
-      name: 'watchdog_transitions_agent_at',
-      fields: ['agent_id', { name: 'at', order: 'DESC' }],
-    },
+    { name: 'watchdog_transitions_agent_at', fields: ['agent_id', { name: 'at', order: 'DESC' }] },
     { name: 'watchdog_transitions_at', fields: ['at'] },
   ],
   ownedThrough('user_id'),
@@ -317,10 +310,7 @@ export const Message = table(
     createdAt: created(),
   },
   [
-    {
-      name: 'messages_conversation_position',
-      fields: ['agent_id', 'conversation', 'position'],
-    },
+    { name: 'messages_conversation_position', fields: ['agent_id', 'conversation', 'position'] },
     { name: 'messages_created', fields: ['created_at'] },
   ],
   ownedThrough('user_id'),

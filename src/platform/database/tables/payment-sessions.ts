@@ -79,21 +79,9 @@ export const paymentSessions = table(
       fields: ['due_at'],
       where: { state: { [Op.in]: MOVING_STATES } },
     },
-    {
-      name: 'payment_sessions_aging',
-      fields: ['opened_at'],
-      where: { state: 'active' },
-    },
-    {
-      name: 'payment_sessions_reverted',
-      fields: ['created_at'],
-      where: { failure: 'reverted' },
-    },
-    {
-      name: 'payment_sessions_expiring',
-      fields: ['hold_expires_at'],
-      where: { state: 'active' },
-    },
+    { name: 'payment_sessions_aging', fields: ['opened_at'], where: { state: 'active' } },
+    { name: 'payment_sessions_reverted', fields: ['created_at'], where: { failure: 'reverted' } },
+    { name: 'payment_sessions_expiring', fields: ['hold_expires_at'], where: { state: 'active' } },
     {
       name: 'payment_sessions_settlement_due',
       fields: ['settlement_due_at'],

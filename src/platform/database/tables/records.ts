@@ -50,11 +50,7 @@ export const auditLog = table(
   },
   [
     { name: 'audit_log_user', fields: ['user_id', 'id'] },
-    {
-      name: 'audit_log_failed_sign_ins',
-      fields: ['subject'],
-      where: { action: 'sign-in.failed' },
-    },
+    { name: 'audit_log_failed_sign_ins', fields: ['subject'], where: { action: 'sign-in.failed' } },
   ],
   ownedThrough('user_id'),
 );

@@ -28,12 +28,7 @@ export const Wallet = table(
     createdAt: created(),
   },
   [
-    {
-      name: 'wallets_user_key',
-      unique: true,
-      fields: ['user_id'],
-      where: { kind: 'user' },
-    },
+    { name: 'wallets_user_key', unique: true, fields: ['user_id'], where: { kind: 'user' } },
     {
       name: 'wallets_provider_key',
       unique: true,
