@@ -1,12 +1,10 @@
 import passport, { type Strategy } from 'passport';
 import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { SignInProof } from '../../src/accounts/accounts/sign-in.js';
-import type { ClientNetworks } from '../../src/platform/http/client-networks.js';
 
 /** The request properties that strategies read; passport's own types require an Express request. */
 export interface SignInRequest {
   readonly body?: unknown;
-  readonly from: ClientNetworks;
   readonly origin: RequestOrigin;
   readonly query: Readonly<Record<string, unknown>>;
 }

@@ -19,32 +19,16 @@ interface Shared<C extends Caller, P extends z.ZodType> extends Pick<
 }
 
 /** The properties of a single endpoint; its errors are added to the area's. */
-interface Own<
+type Own<
   C extends Caller,
   R extends Responses,
   P extends z.ZodType,
   Q extends z.ZodType,
   H extends z.ZodType,
   B extends BodySchema,
-> extends Pick<
-  Declaration,
-  | 'method'
-  | 'path'
-  | 'summary'
-  | 'idempotent'
-  | 'errors'
-  | 'limit'
-  | 'limitOfCaller'
-  | 'atOnce'
-  | 'errorForm'
-> {
+> = Omit<TypedDeclaration<C, R, P, Q, H, B>, 'tag' | 'auth'> & {
   readonly auth?: Authentication<C>;
-  readonly params?: P;
-  readonly query?: Q;
-  readonly headers?: H;
-  readonly body?: B;
-  readonly responses: R;
-}
+};
 
 /** A declaration without a handler, which can also be used to call the endpoint. */
 export interface Declared<
@@ -84,7 +68,7 @@ interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
 
 type AnyOwn = Omit<Declaration, 'tag' | 'auth'> & Partial<Pick<Declaration, 'auth'>>;
 
-/** Creates an area of endpoints, which declare only their differences to it. */
+/** Creates an area of endpoints, which declare only their differences from it. */
 export function area<C extends Caller, P extends z.ZodType = None>(
   shared: Shared<C, P>,
 ): Area<C, P> {

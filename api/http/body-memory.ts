@@ -14,7 +14,7 @@ export class BodyMemory {
     });
   }
 
-  /** Reserves memory until the response ends; returns a function for more. @throws TooManyRequestsError */
+  /** Returns a function that reserves bytes until the response ends. @throws TooManyRequestsError */
   roomFor(owner: string, response: ServerResponse): (bytes: number) => void {
     const taken: Release[] = [];
     return (bytes) => {

@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { Statements, TenantDatabase } from '../../src/platform/database/database.js';
 import type { Authentication, Caller } from '../auth/authentication.js';
 import type { ErrorAnswer } from './error-answer.js';
@@ -67,9 +68,11 @@ export interface EndpointRequest<
   readonly requestId: string;
   /** The client's address, with trusted proxies resolved. */
   readonly clientAddress: string;
+  /** The request id and the client's address, for the audit log. */
+  readonly origin: RequestOrigin;
   /** Aborts if the client disconnects before the answer. */
   readonly signal: AbortSignal;
-  /** A UUID, the same for repetitions with an `Idempotency-Key`, which so find the first attempt's rows. */
+  /** A UUID, equal for all requests with an `Idempotency-Key`: a repetition finds the first attempt's rows. */
   readonly idempotencyId: string;
   /**
    * Stores the answer for the `Idempotency-Key` within a platform transaction, atomic with its changes;

@@ -1,7 +1,9 @@
 import http from 'node:http';
-import { BlockList, isIPv6, type AddressInfo, type Socket } from 'node:net';
+import { BlockList, type AddressInfo, type Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
+import { addNetwork } from '../../src/lib/add-network.js';
+import { inUrl } from '../../src/platform/http/own-hosts.js';
 import { inNetworks, plainAddress } from './client-address.js';
 import { whenClosed } from './when-closed.js';
 
@@ -101,11 +103,7 @@ export class Server {
   constructor(options: Options) {
     this.#options = options;
     this.bounds = { ...BOUNDS, ...options.bounds };
-    for (const network of options.refuseFrom) {
-      const [address = '', bits] = network.split('/');
-      const family = isIPv6(address) ? 'ipv6' : 'ipv4';
-      this.#refused.addSubnet(address, Number(bits ?? (family === 'ipv6' ? 128 : 32)), family);
-    }
+    for (const network of options.refuseFrom) addNetwork(this.#refused, network);
   }
 
   /** Reports whether close was called; answers then request their connections to end. */
@@ -236,6 +234,5 @@ function addressOf(server: http.Server): AddressInfo {
 /** Returns a host that clients can connect to: loopback in place of an all-interfaces address. */
 function hostInUrl(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
-  if (host === '::') return '[::1]';
-  return isIPv6(host) ? `[${host}]` : host;
+  return inUrl(host === '::' ? '::1' : host);
 }

@@ -6,7 +6,7 @@ const waiting = new WeakMap<ServerResponse, (() => void)[]>();
 /** Close callbacks of a connection's open responses. */
 const open = new WeakMap<Socket, Set<() => void>>();
 
-/** Calls `then` when an open answer is sent or its client leaves. Shares one listener: Node warns of many. */
+/** Calls `then` when an open answer is sent or its client leaves, by one listener: Node warns of many. */
 export function whenClosed(response: ServerResponse, then: () => void): void {
   const known = waiting.get(response);
   if (known) return void known.push(then);

@@ -66,17 +66,13 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       limit: LIMITS.register,
       responses: { 200: z.strictObject({ id: z.string(), email: z.string(), name: z.string() }) },
       errors: [403, 409],
-      async handler({ body, headers, clientAddress, requestId }) {
+      async handler({ body, headers, clientAddress, origin }) {
         if (settings.accounts.botDetection && looksAutomated(headers['user-agent'], body.website)) {
           throw new ForbiddenError('Automated requests are not allowed');
         }
         const { id, email, name } = await registerAccount(
           database,
-          {
-            ...body,
-            from: networksOf(clientAddress),
-            origin: { address: clientAddress, requestId },
-          },
+          { ...body, from: networksOf(clientAddress), origin },
           settings.accounts,
           settings.mail,
         );
@@ -98,10 +94,8 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       },
       errors: [401],
       async handler(request) {
-        const { body, clientAddress: address, requestId } = request;
-        const origin = { address, requestId };
-        const from = networksOf(address);
-        const proof = await signIn.by('local', { body, query: {}, from, origin });
+        const { body, clientAddress: address, origin } = request;
+        const proof = await signIn.by('local', { body, query: {}, origin });
         const made = proof && (await createSession(database, proof, signInPlace(request)));
         if (!made) {
           const email = normalizeEmail(body.email);
@@ -127,9 +121,8 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
         200: z.strictObject({ user: signedInUser.nullable(), csrfToken: z.string().optional() }),
       },
       handler({ caller }) {
-        const headers = { 'Cache-Control': 'no-store' };
-        if (caller.kind !== 'session') return reply(200, { user: null }, headers);
-        return reply(200, { user: caller.user, csrfToken: caller.csrfToken }, headers);
+        if (caller.kind !== 'session') return reply(200, { user: null });
+        return reply(200, { user: caller.user, csrfToken: caller.csrfToken });
       },
     }),
     accounts({
@@ -141,9 +134,9 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       limit: LIMITS.signIn,
       responses: { 200: z.strictObject({ isAdmin: z.literal(true) }) },
       errors: [404],
-      async handler({ caller, clientAddress: address, query, requestId }) {
-        await useAdminLink(database, caller.user, query.token, { address, requestId });
-        return reply(200, { isAdmin: true }, { 'Cache-Control': 'no-store' });
+      async handler({ caller, origin, query }) {
+        await useAdminLink(database, caller.user, query.token, origin);
+        return reply(200, { isAdmin: true });
       },
     }),
     accounts({
@@ -153,9 +146,9 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       auth: optionalSession,
       headers: z.object({ cookie: z.string().optional() }),
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },
-      async handler({ caller, clientAddress: address, headers, requestId }) {
+      async handler({ caller, headers, origin }) {
         const token = caller.kind === 'session' ? readSessionCookie(headers.cookie) : undefined;
-        if (token !== undefined) await deleteSession(database, token, { address, requestId });
+        if (token !== undefined) await deleteSession(database, token, origin);
         return reply(200, { ok: true }, { 'Set-Cookie': clearSessionCookie(secure) });
       },
     }),

@@ -45,8 +45,7 @@ export function identityEndpoints({ log, providers, secrets }: WebDependencies) 
       params: z.object({ id: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404, 409],
-      async handler({ caller, clientAddress: address, params, requestId, tenant }) {
-        const origin = { address, requestId };
+      async handler({ caller, origin, params, tenant }) {
         const by = { userId: caller.user.id, sessionId: caller.sessionId };
         const unlinked = await unlinkIdentity(tenant, by, params.id, origin);
         // If revoking fails, the token stays valid at the provider, but our copy is deleted.

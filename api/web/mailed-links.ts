@@ -44,8 +44,8 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
       body: z.object({ token, password: z.string().min(8).max(1024) }),
       limit: LIMITS.resetPassword,
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },
-      async handler({ body, clientAddress: address, requestId }) {
-        await resetPassword(database, { ...body, origin: { address, requestId } });
+      async handler({ body, origin }) {
+        await resetPassword(database, { ...body, origin });
         return reply(200, { ok: true });
       },
     }),
@@ -57,8 +57,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
       body: z.object({ token }),
       limit: LIMITS.signIn,
       responses: { 200: z.strictObject({ ok: z.literal(true), email: z.string() }) },
-      async handler({ body, caller, clientAddress: address, requestId }) {
-        const origin = { address, requestId };
+      async handler({ body, caller, origin }) {
         const email = await verifyEmail(database, caller.user.id, body.token, origin);
         return reply(200, { ok: true, email });
       },

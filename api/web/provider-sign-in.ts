@@ -5,7 +5,7 @@ import { createSession } from '../../src/accounts/accounts/sessions.js';
 import type { SignInProvider } from '../../src/accounts/accounts/sign-in-provider.js';
 import type { ProviderKind } from '../../src/types/sign-in-methods.js';
 import { ConflictError, UnauthorizedError } from '../../src/lib/errors.js';
-import { networksOf } from '../../src/platform/http/client-networks.js';
+import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import { tokenHash } from '../../src/platform/secrets/token-hash.js';
 import type { AnonymousCaller } from '../auth/anonymous.js';
 import { ProviderFlows } from '../auth/provider-flows.js';
@@ -37,9 +37,8 @@ export const answerQuery = z.object({
 type Dependencies = Pick<WebDependencies, 'settings' | 'database' | 'log' | 'refusals' | 'secrets'>;
 
 interface Asking {
-  readonly clientAddress: string;
+  readonly origin: RequestOrigin;
   readonly headers: { readonly cookie?: string | undefined };
-  readonly requestId: string;
 }
 
 interface Answering extends Asking {
@@ -72,20 +71,15 @@ export class ProviderSignIn {
 
   /** Begins a flow that signs in, or links to `account`; undefined if the provider is unavailable. */
   async begin(request: Asking, account?: Parameters<ProviderFlows['begin']>[0]) {
-    const { clientAddress: address, headers, requestId } = request;
     const flow = this.#flows.begin(account);
-    const from = networksOf(address);
-    const asked: ProviderRequest = {
-      step: 'begin',
-      flow,
-      query: {},
-      from,
-      origin: { address, requestId },
-    };
+    const asked: ProviderRequest = { step: 'begin', flow, query: {}, origin: request.origin };
     try {
       const outcome = await this.#signIn.attempt(this.#kind, asked);
       if (outcome.kind !== 'redirect') return undefined;
-      return { location: outcome.location, cookies: this.#flows.store(flow, headers.cookie) };
+      return {
+        location: outcome.location,
+        cookies: this.#flows.store(flow, request.headers.cookie),
+      };
     } catch (error) {
       const { log } = this.#dependencies;
       log.error({ err: error, kind: this.#kind }, 'beginning a sign-in at a provider failed');
@@ -95,14 +89,14 @@ export class ProviderSignIn {
 
   /** Completes a flow: signs in or links. Always redirects the browser. */
   async end(request: Answering): Promise<RedirectReply<302>> {
-    const { caller, clientAddress: address, headers, query, requestId } = request;
+    const { caller, headers, origin, query } = request;
     const { database, log, refusals, settings } = this.#dependencies;
     const kind = this.#kind;
     const { state = '' } = query;
     const flow = this.#flows.find(state, headers.cookie);
     const ended = flow === undefined ? [] : [this.#flows.end(state)];
     const failed = (failure: string) => {
-      refusals.note({ action: 'sign-in.failed', subject: kind, address });
+      refusals.note({ action: 'sign-in.failed', subject: kind, address: origin.address });
       return toLogin(this.#prefix, failure, ended);
     };
     try {
@@ -110,8 +104,7 @@ export class ProviderSignIn {
         step: 'answer',
         flow,
         query,
-        from: networksOf(address),
-        origin: { address, requestId },
+        origin,
         sessionId: caller.kind === 'session' ? caller.sessionId : undefined,
       };
       const outcome = await this.#signIn.attempt(kind, asked);

@@ -64,8 +64,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
       path: PATH,
       summary: 'End all of your other sessions',
       responses: { 200: z.strictObject({ success: z.literal(true), ended: z.number().int() }) },
-      async handler({ caller, clientAddress: address, requestId, tenant }) {
-        const origin = { address, requestId };
+      async handler({ caller, origin, tenant }) {
         const ended = await endOtherSessions(tenant, caller.user.id, caller.sessionId, origin);
         return reply(200, { success: true, ended });
       },
@@ -77,8 +76,8 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
       params: z.object({ id: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404],
-      async handler({ caller, clientAddress: address, params, requestId, tenant }) {
-        await endSession(tenant, caller.user.id, params.id, { address, requestId });
+      async handler({ caller, origin, params, tenant }) {
+        await endSession(tenant, caller.user.id, params.id, origin);
         return reply(200, { success: true });
       },
     }),
@@ -111,11 +110,8 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
           { ...body, user: caller.user, sessionId: caller.sessionId, place: signInPlace(request) },
           settings.accounts,
         );
-        return reply(
-          200,
-          { success: true },
-          { 'Set-Cookie': serializeSessionCookie(token, secure), 'Cache-Control': 'no-store' },
-        );
+        const headers = { 'Set-Cookie': serializeSessionCookie(token, secure) };
+        return reply(200, { success: true }, headers);
       },
     }),
   ];

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { SignInOrigin } from '../../src/accounts/accounts/sessions.js';
+import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import { readSessionCookie } from '../auth/session-cookie.js';
 
 export const signInHeaders = z.object({
@@ -9,17 +10,14 @@ export const signInHeaders = z.object({
 
 /** Returns the place that a request signs in from, and the session that it carries. */
 export function signInPlace({
-  clientAddress,
   headers,
-  requestId,
+  origin,
 }: {
-  readonly clientAddress: string;
   readonly headers: z.infer<typeof signInHeaders>;
-  readonly requestId: string;
+  readonly origin: RequestOrigin;
 }): SignInOrigin {
   return {
-    address: clientAddress,
-    requestId,
+    ...origin,
     userAgent: headers['user-agent'],
     replaces: readSessionCookie(headers.cookie),
   };

@@ -97,7 +97,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
     }),
   ];
 
-  /** Requests a split. @throws NotFoundError unless the agent is the caller's and its wallet has a key here */
+  /** Requests a split. @throws NotFoundError for another user's agent, or without a platform-held wallet */
   async function pay(request: Asking, body: Wanted): Promise<QueuedSplit> {
     const { caller, idempotencyId, requestId, tenant } = request;
     const { agentId, name, ...parts } = body;

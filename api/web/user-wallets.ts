@@ -79,7 +79,7 @@ export function userWalletEndpoints(parts: Parts) {
   ];
 }
 
-/** Creates the endpoints for wallets with a key here, and for the details of any of a user's wallets. */
+/** Creates the endpoints for wallets whose keys the platform holds, and for the details of any wallet. */
 function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider }: Parts) {
   return [
     wallets({

@@ -2,7 +2,6 @@ import * as z from 'zod';
 import { createSession } from '../../src/accounts/accounts/sessions.js';
 import { signInByWallet } from '../../src/accounts/accounts/sign-in-by-wallet.js';
 import { UnauthorizedError } from '../../src/lib/errors.js';
-import { networksOf } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { serializeSessionCookie } from '../auth/session-cookie.js';
 import { SignIn } from '../auth/sign-in.js';
@@ -51,8 +50,7 @@ export function walletEndpoints({
       responses: { 200: z.strictObject({ nonce: z.string(), expiresAt: z.iso.datetime() }) },
       handler() {
         const { nonce, expiresAt } = proofs.nonces.issue();
-        const headers = { 'Cache-Control': 'no-store' };
-        return reply(200, { nonce, expiresAt: expiresAt.toISOString() }, headers);
+        return reply(200, { nonce, expiresAt: expiresAt.toISOString() });
       },
     });
   return [
@@ -73,10 +71,8 @@ export function walletEndpoints({
       },
       errors: [401, 503],
       async handler(request) {
-        const { body, clientAddress: address, requestId } = request;
-        const origin = { address, requestId };
-        const from = networksOf(address);
-        const proof = await signIn.by('wallet', { body, query: {}, from, origin });
+        const { body, clientAddress: address, origin } = request;
+        const proof = await signIn.by('wallet', { body, query: {}, origin });
         const made = proof && (await createSession(database, proof, signInPlace(request)));
         if (!made) {
           const subject = body.address.toLowerCase();

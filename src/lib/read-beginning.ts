@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** Reads a body, or a little more than `most` bytes and closes. @throws when the connection breaks */
+/** Reads a body, or a little more than `most` bytes and then closes it. @throws when the connection breaks */
 export function readPrefix(body: Readable, most: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];

@@ -132,11 +132,8 @@ async function dueAtOf(
 }
 
 /**
- * Shares turns fairly between owners: a notification of an owner with fewer waiting ones takes the next turn
- * of the owner with the most, whose notification gets the free turn instead. So one owner's agents cannot
- * delay another owner's notifications.
- * @param free the turn without sharing.
- * @returns the assigned turn.
+ * Returns the turn of a notification, given the `free` one: an owner with fewer waiting notifications gets the
+ * next turn of the owner with the most, who gets the free one. So no owner can delay the others.
  */
 async function exchangeTurn(
   db: TenantTransaction,

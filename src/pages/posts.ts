@@ -38,9 +38,8 @@ interface Place {
 }
 
 /**
- * Removes authors, dates and actions of posts, and the blocks between posts. Posts are similar sibling
- * elements that hold most of a page's text. Their body is at one place; a block elsewhere in a post that is
- * never a sentence is a label.
+ * Removes authors, dates and actions of posts: blocks outside the one place of their bodies that are never a
+ * sentence. Posts are similar siblings with most of a page's text.
  * @param leftOut blocks already excluded from the content: an author may be named there.
  */
 export function withoutPostLabels(

@@ -48,11 +48,8 @@ export function formatAmount(units: bigint): string {
 export const WHOLE_SHARE = 1_000_000n;
 
 /**
- * Divides a total by shares without loss: the units left by rounding down go to the largest remainders, and
- * among equals to the first.
- * @param total base units, not negative.
- * @param shares not negative, with the sum `WHOLE_SHARE`.
- * @returns base units in the order of the shares; their sum is the total.
+ * Divides a total (not negative) by shares that sum to `WHOLE_SHARE`, without loss: units left by rounding down
+ * go to the largest remainders, and among equals to the first.
  */
 export function allocateByShares(total: bigint, shares: readonly bigint[]): bigint[] {
   const sum = shares.reduce((all, share) => all + share, 0n);

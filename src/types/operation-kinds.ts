@@ -160,7 +160,7 @@ export type OperationEndStatus = Exclude<OperationStatus, 'requested' | 'running
 /** Outcomes of a request while another operation may be running. */
 export type Admission = 'run' | 'join' | 'preempt' | 'conflict';
 
-/** Decides on a request: one runs at a time, the same kind joins it, and a deletion ends it. */
+/** Decides on a request: one operation runs at a time, requests for its kind join, a deletion ends it. */
 export function admit(requested: OperationKind, running: OperationKind | undefined): Admission {
   if (running === undefined) return 'run';
   if (running === requested) return 'join';

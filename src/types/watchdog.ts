@@ -136,10 +136,8 @@ export function countCrashes(
 }
 
 /**
- * Merges the host's own transitions into the supervisor's memory. Crashes that the supervisor counted in the
- * same period are the same crashes.
- * @param past oldest first.
- * @returns undefined when the supervisor's memory is newer than all of them.
+ * Merges the host's own transitions, oldest first, into the supervisor's memory; undefined if that is newer.
+ * Crashes that the supervisor counted in the same period are the same crashes.
  */
 export function memoryAfter(
   own: WatchdogMemory,

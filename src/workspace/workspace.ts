@@ -110,10 +110,9 @@ export class Workspace {
   }
 
   /**
-   * Commits all changes, and pushes the commit to origin if remotes are reachable from here. A failed push
-   * keeps the commit.
-   * @throws ServiceError (500) if there is no repository, or the commit fails
-   * @throws ConflictError while another sync of this workspace is in flight
+   * Commits all changes and, if remotes are reachable from here, pushes; a failed push keeps the commit.
+   * @throws ServiceError (500) if there is no repository, or the commit fails, ConflictError while another sync
+   * of this workspace is in flight
    */
   async gitSync(message = DEFAULT_MESSAGE, signal?: AbortSignal): Promise<Synced> {
     if (message.includes('\0') || /\p{Surrogate}/u.test(message)) {

@@ -21,19 +21,8 @@ export interface AuthenticatedState extends ArrivedState {
   identity: Identity;
 }
 
-export interface Input {
-  readonly params: unknown;
-  readonly query: unknown;
-  readonly headers: unknown;
-  readonly body: unknown;
-}
-
-export interface ValidatedState extends AuthenticatedState {
-  input: Input;
-}
-
 /** `ctx.state` with the request that the handler gets. */
-export interface AdmittedState extends ValidatedState {
+export interface AdmittedState extends AuthenticatedState {
   request: HandlerRequest;
 }
 

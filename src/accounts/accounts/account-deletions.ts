@@ -37,9 +37,8 @@ export async function isBeingDeleted(db: TenantTransaction, userId: string): Pro
 }
 
 /**
- * Closes an account immediately and permanently: ends its sessions and API keys and blocks sign-in. The
- * stored request is carried out even if this process ends. Idempotent.
- * @param confirmed the account's own address, case-insensitive.
+ * Closes an account immediately and permanently, idempotently: ends its sessions and API keys and blocks
+ * sign-in. `confirmed` is its own address, in any case. The request outlasts this process.
  * @throws BadRequestError for another address.
  */
 export async function requestAccountDeletion(
@@ -83,10 +82,8 @@ export class AccountDeletions {
   }
 
   /**
-   * Removes the account's data from one area. Does nothing for an erased account or one whose deletion was
-   * not requested.
-   * @throws CleanupPendingError while some of the data remains.
-   * @throws NotFoundError when no such area exists.
+   * Removes a requested account's data from one area.
+   * @throws CleanupPendingError while some of the data remains, NotFoundError for an unknown area.
    */
   async leave(name: string, userId: string): Promise<void> {
     const area = this.#areas.get(name);

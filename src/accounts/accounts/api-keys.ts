@@ -46,8 +46,7 @@ export const prefixOf = (key: string): string => key.slice(0, PREFIX_LENGTH);
 const SHOWN = ['id', 'name', 'keyPreview', 'createdAt', 'lastUsed'] as const;
 
 /**
- * Creates a key: `sk_` and 256 random bits in base64url. Stores only hashes. If the response is lost, the key
- * remains unusable; its owner finds it in the list as never used.
+ * Creates a key: `sk_` and 256 random bits in base64url, of which only hashes are stored.
  * @throws UnauthorizedError when the session has ended, ConflictError with `current` and `limit` at the key
  * limit, TooManyRequestsError when the hashing queue is full.
  */
@@ -91,10 +90,7 @@ export async function listApiKeys(tenant: TenantDatabase, userId: string): Promi
     db.ApiKey.findAll({
       attributes: SHOWN,
       where: { userId },
-      order: [
-        ['createdAt', 'ASC'],
-        ['id', 'ASC'],
-      ],
+      order: ['createdAt', 'id'],
       limit: MAX_API_KEYS,
     }),
   );

@@ -49,8 +49,7 @@ export interface IdentityStore {
 
 /**
  * Proves that the caller is the user the identity is linked to. An unlinked identity is linked to the account
- * of its address if both sides have verified the address, or else to a new account. Idempotent, also for
- * concurrent calls.
+ * of its address if both sides have verified the address, or else to a new account. Idempotent.
  * @throws IdentityRefusedError for a disabled identity, or when its address is not sufficient proof.
  */
 export async function signInByIdentity(
@@ -180,7 +179,7 @@ async function addIdentity(
   store: Pick<IdentityStore, 'secrets'>,
   userId: string,
   identity: ProvenIdentity,
-  { address, requestId }: RequestOrigin,
+  origin: RequestOrigin,
 ): Promise<string> {
   const current = await db.Identity.count({ where: { userId } });
   if (current >= MAX_IDENTITIES) {
@@ -191,9 +190,8 @@ async function addIdentity(
   const { issuer, kind, subject } = identity;
   const said = identityColumns(store, id, identity);
   await db.Identity.create({ id, userId, kind, issuer, subject, ...said });
-  const detail = { address, kind };
-  const audit = { actor: userId, userId, action: 'identity.link', subject: id };
-  await recordAudit(db, { ...audit, detail, requestId });
+  const linked = { subject: id, detail: { kind } };
+  await recordAudit(db, ofUser(userId, 'identity.link', origin, linked));
   return id;
 }
 
@@ -243,19 +241,14 @@ export async function listIdentities(
     db.Identity.findAll({
       attributes: ['id', 'kind', 'label', 'createdAt', 'lastUsedAt'] as const,
       where: { userId },
-      order: [
-        ['createdAt', 'ASC'],
-        ['id', 'ASC'],
-      ],
+      order: ['createdAt', 'id'],
       limit: MAX_IDENTITIES,
     }),
   );
 }
 
 /**
- * Unlinks an identity: prevents further sign-ins by it and ends the sessions of its kind, except the
- * requesting one. (Sessions record only the kind of an identity.)
- * @returns the identity whose token is still to be revoked at the provider.
+ * Unlinks an identity and ends the other sessions of its kind; its token is still to be revoked.
  * @throws NotFoundError also when the identity is another user's, ConflictError when it is the last way to
  * sign in, UnauthorizedError when the session has ended.
  */
@@ -263,7 +256,7 @@ export async function unlinkIdentity(
   tenant: TenantDatabase,
   { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
   id: string,
-  { address, requestId }: RequestOrigin,
+  origin: RequestOrigin,
 ): Promise<UnlinkedIdentity> {
   return tenant.transaction(async (db) => {
     // The lock serializes concurrent unlinks, so that the last way to sign in always remains.
@@ -285,8 +278,8 @@ export async function unlinkIdentity(
       'DELETE FROM sessions WHERE user_id = $userId AND method = $kind AND id <> $sessionId',
       { userId, kind, sessionId },
     );
-    const audit = { actor: userId, userId, action: 'identity.unlink', subject: id };
-    await recordAudit(db, { ...audit, detail: { address, kind }, requestId });
+    const lost = { subject: id, detail: { kind } };
+    await recordAudit(db, ofUser(userId, 'identity.unlink', origin, lost));
     return { id, kind, refreshToken };
   });
 }

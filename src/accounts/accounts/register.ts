@@ -32,8 +32,7 @@ export interface Registration {
 }
 
 /**
- * Creates an account and requests the verification of its address if mail is configured; does not sign the
- * user in.
+ * Creates an account and, with mail, requests the verification of its address; does not sign the user in.
  * @throws BadRequestError for an unusable email or password or an unknown referral code, ConflictError when
  * the email has an account, TooManyRequestsError when the hashing queue is full.
  */

@@ -30,10 +30,9 @@ export interface PasswordReset {
 }
 
 /**
- * Sets a password by a mail token, which proves the mailbox, and ends all sessions. If the address was
- * unverified, the account may be an impostor's, so everything that lets an earlier holder in is removed.
- * @throws BadRequestError for an unacceptable password, which keeps the token, or for an invalid token;
- * TooManyRequestsError when the hashing queue is full.
+ * Sets a password by a mail token, and ends all sessions. If the address was unverified, the account may be an
+ * impostor's, so everything that lets an earlier holder in is removed.
+ * @throws BadRequestError for a bad password, which keeps the token, or a bad token; TooManyRequestsError
  */
 export async function resetPassword(
   database: Database,

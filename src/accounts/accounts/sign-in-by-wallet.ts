@@ -17,11 +17,9 @@ export const walletIdentity = (address: string) =>
   }) as const satisfies ProvenIdentity;
 
 /**
- * Signs in by a wallet that was just proven: to the account it is linked to, or to the account of its own
- * address, which is created if missing.
- * @param address in lower case.
- * @throws IdentityRefusedError when the wallet is disabled, or was unlinked from the account of its own
- * address.
+ * Signs in by a wallet that was just proven: to its linked account, or to that of its own (lower-case) address,
+ * which is created if missing.
+ * @throws IdentityRefusedError when the wallet is disabled, or was unlinked from the latter account.
  */
 export async function signInByWallet(
   store: IdentityStore,

@@ -44,11 +44,9 @@ export class WalletProofs {
   }
 
   /**
-   * Verifies a signed message, and uses up its nonce only if all other checks succeed: while the chain is
-   * unavailable, the message can be sent again.
-   * @returns the wallet's address in lower case, or undefined if not proven.
-   * @throws BadRequestError for an invalid or mismatching address, message or signature; ChainAwayError when
-   * an unavailable chain is needed to check a contract's signature.
+   * Verifies a signed message and returns the wallet; uses up its nonce only if all other checks succeed, so that
+   * the message can be sent again while the chain is unavailable. Undefined if not proven.
+   * @throws BadRequestError for invalid or mismatching input; ChainAwayError while a contract's chain is unavailable.
    */
   async verify(shown: WalletClaim, now = Date.now()): Promise<Hex | undefined> {
     const address = hexOf(ADDRESS, shown.address, 'address must be 0x and 40 hex digits');

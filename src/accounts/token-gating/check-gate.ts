@@ -26,10 +26,8 @@ export async function checkProvenAddress(gate: TokenGate, address: Hex): Promise
 }
 
 /**
- * Checks if a user holds enough of the platform's token.
- * @param tenant the user's database; undefined without a sign-in.
- * @param address in lower case; by default the linked wallet with the highest balance.
- * @throws NoTokenError, ChainAwayError
+ * Checks if a user holds enough of the platform's token: at this address (lower case), or at the linked wallet
+ * with the highest balance. @throws NoTokenError, ChainAwayError
  */
 export async function checkGate(
   gate: TokenGate,

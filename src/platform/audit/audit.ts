@@ -17,17 +17,19 @@ export interface RequestOrigin {
   readonly requestId: string;
 }
 
+/** Builds the record of a user's action on their own account, or on another `subject` of theirs. */
 export const ofUser = (
   userId: string,
   action: string,
   { address, requestId }: RequestOrigin,
+  { subject = userId, detail = {} }: Partial<Pick<AuditRecord, 'subject' | 'detail'>> = {},
 ): AuditRecord => ({
   actor: userId,
   userId,
   action,
-  subject: userId,
+  subject,
   requestId,
-  detail: { address },
+  detail: { address, ...detail },
 });
 
 /** Adds a record in the given transaction or its own. A user's may only record about that user. */

@@ -27,10 +27,8 @@ export class RowWatch<State> {
   }
 
   /**
-   * Waits until a row reaches a state.
-   * @param isOver receives the row's state; undefined if the row does not exist.
-   * @returns the first state for which `isOver` is true, or the last one before the signal aborted.
-   * @throws errors of the poll and of `isOver`.
+   * Returns the first state for which `isOver` is true, or the last one before the signal aborted; undefined is
+   * a missing row. @throws errors of the poll and of `isOver`.
    */
   async until(
     key: string,

@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import * as z from 'zod';
+import { addNetwork } from '../../lib/add-network.js';
 
 /** Makes a schema for a text that `what` describes in docs; `read` returns undefined for any other. */
 export function textAs<T>(what: string, read: (text: string) => T | undefined) {
@@ -99,11 +100,7 @@ export function textMatching(pattern: RegExp, what: string) {
 export const networks = textAs('addresses or networks, separated by commas', (value) => {
   const found = new BlockList();
   try {
-    for (const entry of entriesOf(value)) {
-      const [address = '', prefix] = entry.split('/');
-      const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
-      found.addSubnet(address, Number(prefix ?? (family === 'ipv6' ? 128 : 32)), family);
-    }
+    for (const entry of entriesOf(value)) addNetwork(found, entry);
   } catch {
     return undefined; // not an address, or not a prefix length
   }

@@ -94,11 +94,9 @@ export class IdempotencyStore {
   }
 
   /**
-   * Runs a request's work, unless the work was done before.
-   * @param keep returns the part of the answer to store; undefined lets a retry do the work again.
-   * @returns the work's answer, or the stored answer of the first request.
-   * @throws UnprocessableError if the key was used with a different request.
-   * @throws StillRunningError while the first request has no answer yet.
+   * Runs a request's work, or returns the stored answer of its first run; without a kept part of its answer, the
+   * work can be retried. @throws UnprocessableError if the key was used with a different request,
+   * StillRunningError while the first request has no answer yet.
    */
   async once<A>(
     identity: RequestIdentity,

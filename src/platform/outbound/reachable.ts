@@ -1,4 +1,5 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import { addNetwork } from '../../lib/add-network.js';
 import { NOT_PUBLIC } from './not-public.js';
 
 /** Azure's metadata server, whose address is registered as public. */
@@ -57,12 +58,6 @@ function listOf(networks: readonly string[]): BlockList {
   const list = new BlockList();
   for (const network of networks) addNetwork(list, network);
   return list;
-}
-
-function addNetwork(list: BlockList, network: string): void {
-  const [address = '', bits] = network.split('/');
-  const family = isIPv6(address) ? 'ipv6' : 'ipv4';
-  list.addSubnet(address, Number(bits ?? (family === 'ipv6' ? 128 : 32)), family);
 }
 
 /** Places that may be reached although they are not public. */

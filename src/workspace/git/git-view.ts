@@ -63,11 +63,10 @@ interface CheckedIndex {
 }
 
 /**
- * Runs git on a view, a temporary folder in place of the repository's own: our configuration, HEAD's commit,
- * and copies of the index, ignore list and shallow list. Git only reads objects from the repository, so no
- * hook, filter, driver, helper or address configured there takes effect.
+ * Runs git on a view, a folder in place of the repository's own: our configuration, HEAD's commit, and copies
+ * of the index, ignore list and shallow list. Git only reads objects from the repository, so no hook, filter,
+ * driver, helper or address configured there takes effect.
  * @param use runs beside the slowest checks; its result counts once they pass.
- * @param lend provides the folder; `use` may write only to a folder of its own.
  * @throws UnsupportedRepositoryError, GitFailedError; ServiceError after 30 s
  */
 export async function withView<T>(

@@ -57,10 +57,8 @@ export function originOf({ branch, remote }: Partial<Origin>): Origin | string {
 }
 
 /**
- * Pushes only this commit, to its branch at origin. Git connects to the checked address, follows no redirect
- * and prompts for no password: the only login is in the remote's address.
- * @returns why the push failed, without details of the remote; undefined on success.
- * @throws the signal's reason
+ * Pushes only this commit, to its branch at the checked address of origin, without redirects or prompts.
+ * Returns why the push failed, without details of the remote. @throws the signal's reason
  */
 export async function pushCommit(
   place: WorkspacePlace,

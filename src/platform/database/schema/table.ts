@@ -116,6 +116,20 @@ export function table<Of extends Columns>(
   return { name, columns, indexes, policy };
 }
 
+type Fields = NonNullable<IndexesOptions['fields']>;
+
+/** Declares an index; with `where`, over the matching rows only. */
+export const index = (
+  name: string,
+  fields: Fields,
+  where?: IndexesOptions['where'],
+): IndexesOptions => ({ name, fields, ...(where && { where }) });
+
+export const unique = (...parameters: Parameters<typeof index>): IndexesOptions => ({
+  ...index(...parameters),
+  unique: true,
+});
+
 export type ModelOf<T extends Table> = ModelStatic<Model<RowOf<T>, NewRowOf<T>>>;
 
 export function defineTable<T extends Table>(

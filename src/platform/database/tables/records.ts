@@ -2,6 +2,7 @@ import { literal } from 'sequelize';
 import { ownedThrough, PLATFORM } from '../schema/policies.js';
 import {
   created,
+  index,
   integer,
   json,
   key,
@@ -30,7 +31,7 @@ export const idempotencyKeys = table(
     lockedUntil: timestamp(),
     createdAt: created(),
   },
-  [{ name: 'idempotency_keys_created', fields: ['created_at'] }],
+  [index('idempotency_keys_created', ['created_at'])],
   PLATFORM,
 );
 
@@ -49,8 +50,8 @@ export const auditLog = table(
     requestId: nullable(text()),
   },
   [
-    { name: 'audit_log_user', fields: ['user_id', 'id'] },
-    { name: 'audit_log_failed_sign_ins', fields: ['subject'], where: { action: 'sign-in.failed' } },
+    index('audit_log_user', ['user_id', 'id']),
+    index('audit_log_failed_sign_ins', ['subject'], { action: 'sign-in.failed' }),
   ],
   ownedThrough('user_id'),
 );
