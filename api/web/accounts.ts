@@ -11,14 +11,10 @@ import { optionalSession } from '../auth/optional-session.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
-import {
-  clearSessionCookie,
-  readSessionCookie,
-  serializeSessionCookie,
-} from '../auth/session-cookie.js';
+import { clearSessionCookie, readSessionCookie } from '../auth/session-cookie.js';
 import { passwordStrategy } from '../auth/password-strategy.js';
 import { SignIn } from '../auth/sign-in.js';
-import { signInHeaders, signInPlace } from './sign-in-place.js';
+import { replySignedIn, signedIn, signInHeaders, signInPlace } from './sign-in-place.js';
 import { looksAutomated } from './bot-detection.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
@@ -86,12 +82,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       headers: signInHeaders,
       body: z.object({ email: z.string().min(1).max(254), password: z.string().min(1).max(1024) }),
       limit: LIMITS.signIn,
-      responses: {
-        200: z.strictObject({
-          ok: z.literal(true),
-          user: z.strictObject({ id: z.string(), name: z.string() }),
-        }),
-      },
+      responses: { 200: signedIn },
       errors: [401],
       async handler(request) {
         const { body, clientAddress: address, origin } = request;
@@ -104,12 +95,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
           refusals.note({ action: 'sign-in.failed', subject, address });
           throw new UnauthorizedError('Invalid email or password');
         }
-        const { id, name } = proof.user;
-        return reply(
-          200,
-          { ok: true, user: { id, name } },
-          { 'Set-Cookie': serializeSessionCookie(made.token, secure) },
-        );
+        return replySignedIn(proof.user, made, secure);
       },
     }),
     accounts({

@@ -1,7 +1,9 @@
 import * as z from 'zod';
-import type { SignInOrigin } from '../../src/accounts/accounts/sessions.js';
+import type { NewSession, SignInOrigin } from '../../src/accounts/accounts/sessions.js';
+import type { SignedInUser } from '../../src/accounts/accounts/sign-in.js';
 import type { RequestOrigin } from '../../src/platform/audit/audit.js';
-import { readSessionCookie } from '../auth/session-cookie.js';
+import { readSessionCookie, serializeSessionCookie } from '../auth/session-cookie.js';
+import { reply } from '../http/reply.js';
 
 export const signInHeaders = z.object({
   cookie: z.string().optional(),
@@ -22,3 +24,16 @@ export function signInPlace({
     replaces: readSessionCookie(headers.cookie),
   };
 }
+
+export const signedIn = z.strictObject({
+  ok: z.literal(true),
+  user: z.strictObject({ id: z.string(), name: z.string() }),
+});
+
+/** Answers a sign-in with the cookie of its session. @param secure false only for plain HTTP. */
+export const replySignedIn = ({ id, name }: SignedInUser, { token }: NewSession, secure: boolean) =>
+  reply(
+    200,
+    { ok: true, user: { id, name } },
+    { 'Set-Cookie': serializeSessionCookie(token, secure) },
+  );

@@ -3,14 +3,13 @@ import { createSession } from '../../src/accounts/accounts/sessions.js';
 import { signInByWallet } from '../../src/accounts/accounts/sign-in-by-wallet.js';
 import { UnauthorizedError } from '../../src/lib/errors.js';
 import { anonymous } from '../auth/anonymous.js';
-import { serializeSessionCookie } from '../auth/session-cookie.js';
 import { SignIn } from '../auth/sign-in.js';
 import { WalletStrategy } from '../auth/wallet-strategy.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
-import { signInHeaders, signInPlace } from './sign-in-place.js';
+import { replySignedIn, signedIn, signInHeaders, signInPlace } from './sign-in-place.js';
 
 const wallets = area({ tag: 'Accounts', auth: anonymous });
 
@@ -63,12 +62,7 @@ export function walletEndpoints({
       headers: signInHeaders,
       body: walletProof,
       limit: LIMITS.walletSignIn,
-      responses: {
-        200: z.strictObject({
-          ok: z.literal(true),
-          user: z.strictObject({ id: z.string(), name: z.string() }),
-        }),
-      },
+      responses: { 200: signedIn },
       errors: [401, 503],
       async handler(request) {
         const { body, clientAddress: address, origin } = request;
@@ -79,12 +73,7 @@ export function walletEndpoints({
           refusals.note({ action: 'sign-in.failed', subject, address });
           throw new UnauthorizedError(NOT_SIGNED_BY_WALLET);
         }
-        const { id, name } = proof.user;
-        return reply(
-          200,
-          { ok: true, user: { id, name } },
-          { 'Set-Cookie': serializeSessionCookie(made.token, secure) },
-        );
+        return replySignedIn(proof.user, made, secure);
       },
     }),
   ];
