@@ -30,18 +30,6 @@ type Own<
   readonly auth?: Authentication<C>;
 };
 
-/** A declaration without a handler, which can also be used to call the endpoint. */
-export interface Declared<
-  C extends Caller,
-  R extends Responses,
-  P extends z.ZodType,
-  Q extends z.ZodType,
-  H extends z.ZodType,
-  B extends BodySchema,
-> extends TypedDeclaration<C, R, P, Q, H, B> {
-  handledBy(handler: Handler<C, R, P, Q, H, B>): Endpoint;
-}
-
 interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
   <
     const R extends Responses,
@@ -53,7 +41,7 @@ interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
   >(
     own: Own<C, R, P, Q, H, B> & { readonly handler: Handler<C, R, P, Q, H, B> },
   ): Endpoint;
-  /** Declares an endpoint without its handler. */
+  /** Declares an endpoint without its handler, which can also be used to call the endpoint. */
   declare<
     const R extends Responses,
     C extends Caller = AreaCaller,
@@ -63,7 +51,9 @@ interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
     B extends BodySchema = None,
   >(
     own: Own<C, R, P, Q, H, B>,
-  ): Declared<C, R, P, Q, H, B>;
+  ): TypedDeclaration<C, R, P, Q, H, B> & {
+    handledBy(handler: Handler<C, R, P, Q, H, B>): Endpoint;
+  };
 }
 
 type AnyOwn = Omit<Declaration, 'tag' | 'auth'> & Partial<Pick<Declaration, 'auth'>>;

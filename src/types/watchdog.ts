@@ -136,7 +136,7 @@ export function countCrashes(
 }
 
 /**
- * Merges the host's own transitions, oldest first, into the supervisor's memory; undefined if that is newer.
+ * Merges the host's own transitions, oldest first, into the supervisor's memory; undefined if none is newer.
  * Crashes that the supervisor counted in the same period are the same crashes.
  */
 export function memoryAfter(

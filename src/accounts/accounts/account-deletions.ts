@@ -82,7 +82,7 @@ export class AccountDeletions {
   }
 
   /**
-   * Removes a requested account's data from one area.
+   * Removes an account's data from one area, if its deletion is requested.
    * @throws CleanupPendingError while some of the data remains, NotFoundError for an unknown area.
    */
   async leave(name: string, userId: string): Promise<void> {

@@ -94,9 +94,9 @@ export class IdempotencyStore {
   }
 
   /**
-   * Runs a request's work, or returns the stored answer of its first run; without a kept part of its answer, the
-   * work can be retried. @throws UnprocessableError if the key was used with a different request,
-   * StillRunningError while the first request has no answer yet.
+   * Runs a request's work, or returns the stored answer of its first run. If `keep` returns undefined, nothing
+   * is stored, and a retry runs the work again. @throws UnprocessableError if the key was used with a different
+   * request, StillRunningError while the first request has no answer yet.
    */
   async once<A>(
     identity: RequestIdentity,
