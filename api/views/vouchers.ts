@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import type { Voucher } from '../../src/gateway/debits.js';
+import type { GatewayAction } from '../../src/gateway/gateway-action.js';
 import { formatAmount, formattedAmount } from '../../src/types/money.js';
 
 export const voucherAnswer = z.strictObject({
@@ -11,17 +13,6 @@ export const voucherAnswer = z.strictObject({
   createdAt: z.number().describe('Unix milliseconds'),
 });
 
-export interface PresentedVoucher {
-  readonly id: string;
-  readonly sequence: number;
-  /** Amounts in base units. */
-  readonly amount: bigint;
-  readonly cumulative: bigint;
-  readonly plugin: string;
-  readonly action: string;
-  readonly createdAt: Date;
-}
-
 export const presentVoucher = ({
   action,
   amount,
@@ -30,7 +21,7 @@ export const presentVoucher = ({
   id,
   plugin,
   sequence,
-}: PresentedVoucher): z.input<typeof voucherAnswer> => ({
+}: Voucher & Pick<GatewayAction, 'plugin' | 'action'>): z.input<typeof voucherAnswer> => ({
   id,
   sequence,
   plugin,
