@@ -7,16 +7,12 @@ import type { InternalCaller } from './internal-key.js';
 
 /** Lookups that decide who is an administrator. */
 export interface Admins {
-  /** Reports whether the account belongs to an administrator. */
   readonly isAdmin: (userId: string) => Promise<boolean>;
   /** Reports whether the address, vouched for by a trusted caller, belongs to an administrator. */
   readonly isAdminEmail: (email: string) => boolean;
 }
 
-/**
- * Administrator (spec 5.5): an admin's API key, or the internal key. The internal key alone means the
- * operator; with a user id, that account decides; with only an address, ADMIN_EMAILS decides.
- */
+/** An admin's API key, or the internal key: with a user id its account decides, with an email ADMIN_EMAILS. */
 export const admin = configurableAuthentication<Admins, InternalCaller | ApiKeyCaller>({
   name: 'admin',
   schemes: bearer.schemes,

@@ -13,7 +13,6 @@ export function anonymousIdentity({
   return { caller: ANONYMOUS, tenant: 'none', scope: `anonymous:${clientAddress}` };
 }
 
-/** No authentication required. */
 export const anonymous = authentication<AnonymousCaller>({
   name: 'none',
   schemes: [],

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 
-/** The caller as a handler sees it. */
 export interface Caller {
   readonly kind: string;
 }
@@ -14,14 +13,10 @@ export interface Identity<C extends Caller = Caller> {
   readonly tenant: TenantOfCaller;
   /** Namespace of `Idempotency-Key`: the same key in two scopes never collides. */
   readonly scope: string;
-  /**
-   * True if the caller stores the first answer to an `Idempotency-Key` itself; no answer is stored here
-   * then.
-   */
+  /** True if the caller stores the first answer to an `Idempotency-Key` itself, so this listener does not. */
   readonly storesResponse?: boolean;
 }
 
-/** The parts of a request that authentication reads. */
 export interface AuthenticationRequest {
   readonly request: IncomingMessage;
   readonly clientAddress: string;
@@ -36,7 +31,6 @@ export type Authenticate<C extends Caller> = (
   request: AuthenticationRequest,
 ) => Found<C> | Promise<Found<C>>;
 
-/** An OpenAPI security scheme. */
 export type SecurityScheme = Readonly<Record<string, string>>;
 
 interface Description {
@@ -49,10 +43,7 @@ interface Description {
   readonly errors: readonly number[];
   /** Error statuses that it adds to endpoints that change something. */
   readonly errorsOfChanges?: readonly number[] | undefined;
-  /**
-   * The part of the request that holds the proof; default `headers`. With `headers`, the body is read
-   * only after authentication.
-   */
+  /** Place of the proof; default `headers`, for which the body is read only after authentication. */
   readonly proof?: 'headers' | 'body';
 }
 
@@ -67,11 +58,9 @@ export type CallerOf<A> = A extends Authentication<infer C> ? C : never;
 
 /** An authentication method that the listener configures, with a key or with a lookup of callers. */
 export interface ConfigurableAuthentication<Config, C extends Caller> extends Authentication<C> {
-  /** Returns the configured method, for the listener's `authenticate` list. */
   with(config: Config): AuthenticationConfig;
 }
 
-/** An authentication method with a listener's configuration for it. */
 export interface AuthenticationConfig {
   readonly method: Authentication;
   readonly config: unknown;
@@ -85,11 +74,7 @@ export class AuthenticationConfigs {
     this.#configs = new Map(configs.map(({ method, config }) => [method, config]));
   }
 
-  /**
-   * Returns the listener's configuration of an authentication method.
-   *
-   * @throws TypeError if the listener does not configure the method: its endpoints could not work.
-   */
+  /** Returns a method's configuration. @throws TypeError without one: its endpoints could not work. */
   of<Config>(method: ConfigurableAuthentication<Config, Caller>): Config {
     if (!this.#configs.has(method))
       throw new TypeError(`the listener does not authenticate by ${method.name}`);
@@ -98,7 +83,6 @@ export class AuthenticationConfigs {
   }
 }
 
-/** Declares an authentication method that needs a listener's configuration. */
 export function configurableAuthentication<Config, C extends Caller>(
   method: Description & {
     prepare(config: Config, configs: AuthenticationConfigs): Authenticate<C>;

@@ -3,7 +3,6 @@ import { authentication } from './authentication.js';
 import { bearerOf, keyMatcher } from './bearer-token.js';
 import { internalIdentity, internalKey, type InternalCaller } from './internal-key.js';
 
-/** The internal key or a user's API key. */
 export const bearer = authentication<InternalCaller | ApiKeyCaller>({
   name: 'bearer',
   schemes: [...internalKey.schemes, ...apiKey.schemes],

@@ -4,12 +4,7 @@ import { sameSecret } from './bearer-token.js';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/**
- * Guards browser sessions against cross-site requests: these need the session's CSRF token, which only
- * our site can read.
- *
- * @param publicUrl the listener's public URL, if a proxy hides it from `Host`.
- */
+/** Requires the session's CSRF token, which other sites cannot read; `publicUrl` is for use behind a proxy. */
 export function csrfGuard(publicUrl: string | undefined) {
   const publicHost = publicUrl === undefined ? undefined : new URL(publicUrl).host;
 
@@ -21,10 +16,7 @@ export function csrfGuard(publicUrl: string | undefined) {
   };
 }
 
-/**
- * Reports whether another site sent the request. Sibling subdomains (`same-site`) count as other sites:
- * agents are served on them.
- */
+/** Reports whether another site sent the request; sibling subdomains count, because they serve agents. */
 function isFromElsewhere(request: IncomingMessage, publicHost: string | undefined): boolean {
   const site = request.headers['sec-fetch-site'];
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return true;

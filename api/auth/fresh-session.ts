@@ -2,25 +2,17 @@ import { ForbiddenError } from '../../src/lib/errors.js';
 import { configurableAuthentication } from './authentication.js';
 import { session, type SessionCaller } from './session.js';
 
-/** How long a session stays fresh after signing in. */
 export interface Freshness {
   readonly maxAgeMs: number;
 }
 
-/**
- * Checks that the session is fresh.
- *
- * @throws ForbiddenError with `REAUTHENTICATION_REQUIRED` if the sign-in is older than `maxAgeMs`.
- */
+/** Checks the age of a sign-in. @throws ForbiddenError `REAUTHENTICATION_REQUIRED` above `maxAgeMs`. */
 export function requireFresh({ signedInAt }: SessionCaller, { maxAgeMs }: Freshness): void {
   if (Date.now() - signedInAt.getTime() <= maxAgeMs) return;
   throw new ForbiddenError('Please sign in again first', 'REAUTHENTICATION_REQUIRED');
 }
 
-/**
- * A session of a recent sign-in, for actions that a stolen session must not reach. Signing in again by
- * any method makes a fresh session.
- */
+/** A session of a recent sign-in by any method, for actions that a stolen session must not reach. */
 export const freshSession = configurableAuthentication<Freshness, SessionCaller>({
   name: 'fresh-session',
   schemes: session.schemes,

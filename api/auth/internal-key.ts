@@ -12,10 +12,7 @@ export interface InternalCaller extends ClaimedIdentity {
 /** Header by which the web API says which side stores the answer to an `Idempotency-Key`. */
 export const RESPONSE_STORED_BY_HEADER = 'x-answer-kept-by';
 
-/**
- * The operator's key (`requireAuth` of spec 5.3), or two keys during a rotation. Its holder sees all
- * rows, or only those of the user that it names.
- */
+/** The operator's key, or two keys during a rotation (spec 5.3): sees all rows, or those of a named user. */
 export const internalKey = configurableAuthentication<readonly string[], InternalCaller>({
   name: 'internal',
   schemes: [{ internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' } }],
@@ -32,7 +29,6 @@ export const internalKey = configurableAuthentication<readonly string[], Interna
   },
 });
 
-/** Returns the identity of a request that carries the internal key. */
 export function internalIdentity(request: IncomingMessage): Identity<InternalCaller> {
   const claimed = readIdentityHeaders(request);
   const { user } = claimed;

@@ -18,10 +18,7 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/**
- * The internal key or a user's API key. Without a key: the identity in the headers if those are trusted,
- * else anonymous. A claimed identity sees no rows.
- */
+/** The internal key, a user's API key, or else trusted identity headers, which give access to no rows. */
 export const optionalBearer = configurableAuthentication<
   {
     /** Reports whether the identity headers of a keyless caller on this machine are trusted. */

@@ -3,10 +3,7 @@ import { authentication } from './authentication.js';
 import { bearerOf } from './bearer-token.js';
 import { session, type SessionCaller } from './session.js';
 
-/**
- * A session, or anonymous without a session. A bearer token makes the caller anonymous: no key is a
- * session.
- */
+/** A session, or anonymous without a session or with a bearer token: no key is a session. */
 export const optionalSession = authentication<SessionCaller | AnonymousCaller>({
   name: 'optional-session',
   schemes: session.schemes,

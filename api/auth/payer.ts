@@ -14,14 +14,12 @@ export interface PaymentSessionCaller {
   readonly session: PayingSession;
 }
 
-/** A caller without any means of payment. */
 export interface NoPayer {
   readonly kind: 'anonymous';
   /** True if the request carried an invalid payment session. */
   readonly hasSessionHeaders: boolean;
 }
 
-/** The payment session credentials of a request. */
 export interface PaymentSessionCredentials {
   readonly token: string;
   /** In any letter case. */

@@ -20,10 +20,7 @@ export interface ProviderFlow extends SignInSecrets {
   readonly link?: { readonly userId: string; readonly sessionId: string };
 }
 
-/**
- * Sign-ins in progress at one provider. Each has its own sealed cookie: parallel tabs work, nothing is
- * stored for visitors, and only the browser that began a flow can complete it.
- */
+/** Sign-ins in progress, each in a sealed cookie of its own: parallel tabs work, and nothing is stored. */
 export class ProviderFlows {
   readonly #context: string;
   readonly #prefix: string;

@@ -19,17 +19,11 @@ export interface ProviderRequest extends SignInRequest {
   readonly origin: RequestOrigin;
 }
 
-/** Handlers for a proven identity. */
 export interface ProviderOutcomes {
-  /**
-   * Signs in by a proven identity.
-   *
-   * @throws IdentityRefusedError
-   */
+  /** Signs in by a proven identity. @throws IdentityRefusedError */
   signIn(applicant: Applicant, origin: RequestOrigin): Promise<SignInProof>;
   /**
    * Links a proven identity to an account.
-   *
    * @returns the location to redirect to.
    * @throws IdentityRefusedError
    */

@@ -3,16 +3,11 @@ export const SESSION_SECONDS = 30 * 24 * 60 * 60;
 
 const MAX_TOKEN_LENGTH = 256;
 
-/**
- * Returns the `Set-Cookie` value that signs a browser in.
- *
- * @param secure false only for plain HTTP.
- */
+/** Returns the `Set-Cookie` value that signs a browser in. @param secure false only for plain HTTP. */
 export function serializeSessionCookie(token: string, secure: boolean): string {
   return cookie(token, SESSION_SECONDS, secure);
 }
 
-/** Returns the `Set-Cookie` value that signs a browser out. */
 export function clearSessionCookie(secure: boolean): string {
   return cookie('', 0, secure);
 }
@@ -23,10 +18,7 @@ function cookie(value: string, maxAge: number, secure: boolean): string {
   return `${SESSION_COOKIE}=${value}; ${attributes}${secure ? '; Secure' : ''}`;
 }
 
-/**
- * Returns the session token of a `Cookie` header. Two session cookies count as none: another party, such
- * as a sibling host, set one of them.
- */
+/** Returns a header's session token. Two count as none: another party, such as a sibling host, set one. */
 export function readSessionCookie(header: string | undefined): string | undefined {
   if (header === undefined) return undefined;
   let found: string | undefined;

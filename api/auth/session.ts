@@ -7,19 +7,15 @@ import { bearerOf } from './bearer-token.js';
 import { csrfGuard } from './csrf.js';
 import { readSessionCookie, SESSION_COOKIE } from './session-cookie.js';
 
-/** A caller that is a person. */
 export interface Person {
   readonly user: SignedInUser;
-  /** The user's plan, if any. */
   readonly plan: Plan | undefined;
 }
 
-/** A signed-in person. */
 export interface SessionCaller extends Person {
   readonly kind: 'session';
   /** The session's id; not a credential. */
   readonly sessionId: string;
-  /** Time of the sign-in. */
   readonly signedInAt: Date;
   /** The value that `x-csrf-token` must have on a state-changing request from another site. */
   readonly csrfToken: string;

@@ -1,17 +1,14 @@
 import passport, { type Strategy } from 'passport';
 import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { SignInProof } from '../../src/accounts/accounts/sign-in.js';
-import type { ClientNetworks } from '../../src/platform/http/client-networks.js';
 
 /** The request properties that strategies read; passport's own types require an Express request. */
 export interface SignInRequest {
   readonly body?: unknown;
-  readonly from: ClientNetworks;
   readonly origin: RequestOrigin;
   readonly query: Readonly<Record<string, unknown>>;
 }
 
-/** The result of running a strategy on a request. */
 export type SignInOutcome =
   | { readonly kind: 'proven'; readonly proof: SignInProof }
   | { readonly kind: 'refused'; readonly why: unknown }
@@ -33,11 +30,7 @@ export class SignIn {
     for (const strategy of strategies) this.#passport.use(strategy);
   }
 
-  /**
-   * Signs in by a strategy that does not redirect.
-   *
-   * @returns undefined if the strategy rejects the request.
-   */
+  /** Signs in by a strategy that does not redirect; undefined if the strategy rejects the request. */
   async by(strategy: string, request: SignInRequest): Promise<SignInProof | undefined> {
     const outcome = await this.attempt(strategy, request);
     return outcome.kind === 'proven' ? outcome.proof : undefined;

@@ -8,7 +8,6 @@ import type { SignInRequest } from './sign-in.js';
 
 /**
  * Verifies a wallet's proof.
- *
  * @returns undefined if the proof is invalid.
  * @throws IdentityRefusedError if the wallet may not sign in.
  */
@@ -16,7 +15,6 @@ type Verify = (shown: WalletClaim, origin: RequestOrigin) => Promise<SignInProof
 
 const shownWallet = z.object({ address: z.string(), message: z.string(), signature: z.string() });
 
-/** Sign-in by a message signed by a wallet. */
 export class WalletStrategy extends Strategy {
   override readonly name = 'wallet';
   // No #private: passport calls methods on an object that inherits from this instance.

@@ -4,10 +4,7 @@ import { reply } from '../http/reply.js';
 import { answerHistory, presentArchive } from '../views/operations.js';
 import { agentArchives, agentOperations } from './contract.js';
 
-/**
- * Reads of one agent that both listeners answer from the database. Row-level security decides by
- * `tenant`; `caller` differs between the listeners, so no handler here may use it.
- */
+/** Reads of an agent for both listeners: row-level security decides by `tenant`, so `caller` is not used. */
 export const AGENT_READS = [
   agentArchives.handledBy(async ({ params, tenant }) => {
     const agent = await getAgent(tenant, params.id);

@@ -59,7 +59,7 @@ export function agentViewEndpoints({ settings, directory, secrets }: BackendDepe
         const agent = await getAgent(request.tenant, request.params.id);
         const token = await discloseGatewayToken(requestedBy(request), secrets, agent);
         const { websocketUrl } = addressOf(agent, settings.agents.domain);
-        return reply(200, { id: agent.id, token, websocketUrl }, { 'Cache-Control': 'no-store' });
+        return reply(200, { id: agent.id, token, websocketUrl });
       },
     }),
   ];

@@ -12,7 +12,6 @@ type AiCaller = CallerOf<typeof optionalBearer>;
 
 /**
  * Returns the entitlement of a caller of the AI API; the plan needs an active subscription.
- *
  * @throws PaymentRequiredError `PLAN_REQUIRED` or `SUBSCRIPTION_REQUIRED`.
  */
 export function aiEntitlement(caller: AiCaller, adminEmails: readonly string[]): Entitlement {
@@ -27,7 +26,6 @@ export function aiEntitlement(caller: AiCaller, adminEmails: readonly string[]):
 /**
  * Returns the entitlement by plan of a caller of the AI API. An API key counts with its owner's own
  * subscription; callers that may speak for others count with the headers they send.
- *
  * @throws PaymentRequiredError `PLAN_REQUIRED`, or `SUBSCRIPTION_REQUIRED` if the subscription has ended.
  */
 export function planEntitlement(caller: AiCaller, adminEmails: readonly string[]): Entitlement {

@@ -20,12 +20,7 @@ export const chatBody = z.object({
 
 /** Included for administrators only. */
 const attempts = z.array(
-  z.strictObject({
-    provider: z.string(),
-    model: z.string(),
-    outcome: z.string(),
-    ms: z.number(),
-  }),
+  z.strictObject({ provider: z.string(), model: z.string(), outcome: z.string(), ms: z.number() }),
 );
 
 export const chatAnswer = z.strictObject({

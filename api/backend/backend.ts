@@ -28,7 +28,6 @@ import { undergroundWalletEndpoints } from './underground-wallets.js';
 import { splitEndpoints } from './splits.js';
 import { usageEndpoints } from './usage.js';
 
-/** Creates all endpoints of the backend API. */
 export function backendEndpoints(dependencies: BackendDependencies) {
   return [
     ...agentEndpoints(dependencies),
@@ -53,10 +52,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
   ];
 }
 
-/**
- * Creates the backend API: authenticated by the internal key, or by a user's API key on endpoints that
- * accept one.
- */
+/** Creates the backend API, for the internal key and, where an endpoint accepts them, users' API keys. */
 export function createBackend(dependencies: BackendDependencies): Listener {
   const { apiKeys, isGuarded, settings, database, log, refusals, secrets } = dependencies;
   const isInternal = keyMatcher(settings.http.internalApiKeys);

@@ -6,10 +6,7 @@ import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 import type { ConcurrencyLimit } from '../http/in-flight.js';
 
-/*
- * File explorer endpoints (spec 4.14), declared without handlers because the web API serves them under
- * the same paths.
- */
+/** File explorer endpoints (spec 4.14), without handlers: the web API serves them under the same paths. */
 
 /** Timeout of the slowest endpoint, in milliseconds. */
 export const BROWSE_MS = 45_000;
@@ -96,11 +93,7 @@ export const browseGitStatus = browse.declare({
         branch: z.string(),
         remote: z.string().nullable(),
         changes: z.array(
-          z.strictObject({
-            status: z.string(),
-            path: z.string(),
-            from: z.string().optional(),
-          }),
+          z.strictObject({ status: z.string(), path: z.string(), from: z.string().optional() }),
         ),
         truncated: ok.optional(),
         hasChanges: z.boolean(),
@@ -163,7 +156,6 @@ export const browseGitSync = browse.declare({
   },
 });
 
-/** All endpoints of the file explorer. */
 export const BROWSE = [
   browseTree,
   browseRead,

@@ -34,7 +34,6 @@ export function browseEndpoints({ database, directory, settings, workspace }: Ba
 
   /**
    * Returns the workspace of the agent, or the operators' folder without an agent.
-   *
    * @throws BadRequestError, NotFoundError
    */
   const workspaceOf = async (asked: Asked, agentId: string | undefined): Promise<Files> => {

@@ -30,10 +30,7 @@ import {
 } from '../views/operations.js';
 import { DEPLOYMENT_LIMIT } from './limits.js';
 
-/*
- * Backend endpoints that the web API calls, declared without handlers so that both sides share the
- * declaration.
- */
+/** Backend endpoints that the web API calls, without handlers: both sides share the declaration. */
 
 export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).declare({
   method: 'POST',

@@ -14,7 +14,7 @@ export function keyEndpoints() {
       tag: 'API keys',
       auth: apiKey,
       responses: { 200: z.strictObject(validKey) },
-      handler: ({ caller }) => reply(200, presentValidKey(caller), { 'Cache-Control': 'no-store' }),
+      handler: ({ caller }) => reply(200, presentValidKey(caller)),
     }),
   ];
 }

@@ -20,7 +20,6 @@ export const AI_LIMIT: WideLimit = {
   below: '/api/ai/',
 };
 
-/** Rate limit of one user's splits. */
 export const SPLITS_LIMIT: RateLimit = {
   name: 'splits-of-user',
   max: 60,

@@ -64,11 +64,7 @@ export function logEndpoints({ directory, liveLogs, secrets }: BackendDependenci
         const host = await directory.withDocker(agent.host);
         const redact = await secretsToRedact(tenant, secrets, agent.id);
         const page = await refusingCursor(() =>
-          logHistory(host, agent.id, {
-            limit: query.limit,
-            cursor: query.cursor,
-            redact,
-          }),
+          logHistory(host, agent.id, { limit: query.limit, cursor: query.cursor, redact }),
         );
         const lines = page.lines.map(({ timestamp, stream, line }) => ({
           timestamp,

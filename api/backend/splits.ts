@@ -93,11 +93,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
     }),
   ];
 
-  /**
-   * Returns the requester of a user's split; a caller that speaks for a user only reaches that user.
-   *
-   * @throws NotFoundError for another user.
-   */
+  /** Returns the requester of a user's split. @throws NotFoundError if the caller speaks for another user. */
   function requestedFor(request: Asking, userId: string): Requester {
     const { tenant } = request;
     if (tenant.userId !== undefined && tenant.userId !== userId) {

@@ -61,9 +61,7 @@ export function undergroundWalletEndpoints({
       summary: "USDC balance of a wallet of a user or of one of the user's agents",
       params: z.object({ address: chainAddress }),
       query: z.object({ userId: z.string().min(1).max(256) }),
-      responses: {
-        200: z.strictObject({ address: z.string(), balance_usdc: z.number() }),
-      },
+      responses: { 200: z.strictObject({ address: z.string(), balance_usdc: z.number() }) },
       errors: [404],
       async handler({ params, query, tenant }) {
         const { address } = params;

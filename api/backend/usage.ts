@@ -32,27 +32,18 @@ const agentId = storable.min(1).max(255);
 /** Cursor of the summary: the last row of a page. */
 const summaryPosition = z.tuple([z.iso.date(), storable, storable, storable]);
 
-/**
- * Creates the `GET /api/usage/*` endpoints (spec 4.13), for the user that the caller speaks for or for
- * all. Exact at the time of the request: calls not yet added to their day are included.
- */
+/** Creates `GET /api/usage/*` (spec 4.13); includes calls that are not yet added to their day. */
 export function usageEndpoints() {
   return [
     usage({
       method: 'GET',
       path: `${PATH}/summary`,
       summary: 'Usage by day, agent and model, newest day first',
-      query: z.object({
-        days: days(30),
-        ...pageQuery(summaryPosition, MAX_ROWS),
-      }),
+      query: z.object({ days: days(30), ...pageQuery(summaryPosition, MAX_ROWS) }),
       responses: { 200: z.array(summaryRow) },
       async handler({ query, tenant }) {
         const { cursor, limit } = query;
-        const page = {
-          limit: limit + 1,
-          after: cursor && placeOf(cursor),
-        };
+        const page = { limit: limit + 1, after: cursor && placeOf(cursor) };
         // One extra row shows whether there is a next page.
         const found = await usageSummary(tenant, lastDays(query.days, new Date()), page);
         const rows = found.slice(0, limit);

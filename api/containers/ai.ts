@@ -20,10 +20,7 @@ const PATH = '/v1/chat/completions';
 
 const agentAi = area({ tag: 'AI', auth: agentToken, errorForm: OPENAI_ERRORS });
 
-/**
- * Creates the OpenAI-compatible endpoints for agents (decision 22), which hold no provider key. Usage
- * counts for the agent's owner.
- */
+/** Creates the OpenAI-compatible endpoints for agents (decision 22); usage counts for the agent's owner. */
 export function agentAiEndpoints({
   ai,
   settings,

@@ -9,7 +9,6 @@ import { agentToken } from '../auth/agent-token.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { agentAiEndpoints } from './ai.js';
 
-/** Dependencies of the listener for agents. */
 export interface ContainersDependencies {
   readonly settings: Settings;
   readonly database: Database;

@@ -20,9 +20,7 @@ export class AgentsNotServedError extends Error {
 }
 
 /**
- * Serves agents on Docker's bridge. The bridge needs a running Docker: until then, retries in the
- * background.
- *
+ * Serves agents on Docker's bridge. The bridge needs a running Docker: until then, retries in the background.
  * @throws AgentsNotServedError if the address is in use.
  */
 export async function serveAgents(

@@ -7,10 +7,7 @@ const WINDOW_MS = 60_000;
 /** Maximum number of tracked addresses; beyond it, the least recently active address is evicted. */
 const MAX_ADDRESSES = 200_000;
 
-/**
- * Limits all requests of one address to a listener. Counted in this process's memory and not shared, so
- * that each request costs one map lookup. All windows end together.
- */
+/** Limits an address's requests to a listener, by one map lookup each. All windows end together. */
 export class AddressGuard {
   readonly #limit: RateLimit;
   readonly #now: () => number;
@@ -28,11 +25,7 @@ export class AddressGuard {
     this.#now = now;
   }
 
-  /**
-   * Counts a request of the address.
-   *
-   * @returns undefined if the request is within the limit.
-   */
+  /** Counts a request of the address. @returns undefined if the request is within the limit. */
   refuse(address: string): Taken | undefined {
     const now = this.#now();
     if (now >= this.#endsAt) {

@@ -10,7 +10,6 @@ import type {
   TypedDeclaration,
 } from './endpoint.js';
 
-/** The properties that all endpoints of an area share. */
 interface Shared<C extends Caller, P extends z.ZodType> extends Pick<
   Declaration,
   'tag' | 'errors' | 'limit' | 'limitOfCaller' | 'atOnce' | 'errorForm'
@@ -20,47 +19,18 @@ interface Shared<C extends Caller, P extends z.ZodType> extends Pick<
 }
 
 /** The properties of a single endpoint; its errors are added to the area's. */
-interface Own<
+type Own<
   C extends Caller,
   R extends Responses,
   P extends z.ZodType,
   Q extends z.ZodType,
   H extends z.ZodType,
   B extends BodySchema,
-> extends Pick<
-  Declaration,
-  | 'method'
-  | 'path'
-  | 'summary'
-  | 'idempotent'
-  | 'errors'
-  | 'limit'
-  | 'limitOfCaller'
-  | 'atOnce'
-  | 'errorForm'
-> {
+> = Omit<TypedDeclaration<C, R, P, Q, H, B>, 'tag' | 'auth'> & {
   readonly auth?: Authentication<C>;
-  readonly params?: P;
-  readonly query?: Q;
-  readonly headers?: H;
-  readonly body?: B;
-  readonly responses: R;
-}
-
-/** A declaration without a handler, which can also be used to call the endpoint. */
-export interface Declared<
-  C extends Caller,
-  R extends Responses,
-  P extends z.ZodType,
-  Q extends z.ZodType,
-  H extends z.ZodType,
-  B extends BodySchema,
-> extends TypedDeclaration<C, R, P, Q, H, B> {
-  handledBy(handler: Handler<C, R, P, Q, H, B>): Endpoint;
-}
+};
 
 interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
-  /** Declares an endpoint of the area. */
   <
     const R extends Responses,
     C extends Caller = AreaCaller,
@@ -71,7 +41,7 @@ interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
   >(
     own: Own<C, R, P, Q, H, B> & { readonly handler: Handler<C, R, P, Q, H, B> },
   ): Endpoint;
-  /** Declares an endpoint without its handler. */
+  /** Declares an endpoint without its handler, which can also be used to call the endpoint. */
   declare<
     const R extends Responses,
     C extends Caller = AreaCaller,
@@ -81,15 +51,14 @@ interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
     B extends BodySchema = None,
   >(
     own: Own<C, R, P, Q, H, B>,
-  ): Declared<C, R, P, Q, H, B>;
+  ): TypedDeclaration<C, R, P, Q, H, B> & {
+    handledBy(handler: Handler<C, R, P, Q, H, B>): Endpoint;
+  };
 }
 
 type AnyOwn = Omit<Declaration, 'tag' | 'auth'> & Partial<Pick<Declaration, 'auth'>>;
 
-/**
- * Creates an area: endpoints that share a tag, an authentication method and so on only declare the
- * differences.
- */
+/** Creates an area of endpoints, which declare only their differences from it. */
 export function area<C extends Caller, P extends z.ZodType = None>(
   shared: Shared<C, P>,
 ): Area<C, P> {

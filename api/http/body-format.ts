@@ -23,11 +23,9 @@ export interface BodyFormat<Output = unknown> {
   readonly maxBytes: number;
   /** `maxBytes` for unauthenticated callers, if different. */
   readonly maxAnonymousBytes?: number;
-  /** Schema for the OpenAPI document. */
   readonly schema: z.ZodType;
   /**
    * Parses a body.
-   *
    * @param bytes undefined if the request has no body.
    * @throws BadRequestError with a sentence that names the fault.
    */
@@ -47,7 +45,6 @@ export function formatOf(body: z.ZodType | BodyFormat): BodyFormat {
 
 /**
  * Declares a JSON body.
- *
  * @param maxAnonymousBytes for endpoints that accept larger bodies from unauthenticated callers.
  */
 export function jsonBody<S extends z.ZodType>(

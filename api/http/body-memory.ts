@@ -14,12 +14,7 @@ export class BodyMemory {
     });
   }
 
-  /**
-   * Reserves memory for the incoming body of a request, until the request is answered.
-   *
-   * @returns a function that reserves more bytes, or throws TooManyRequestsError over the owner's or the
-   *   total limit.
-   */
+  /** Returns a function that reserves bytes until the response ends. @throws TooManyRequestsError */
   roomFor(owner: string, response: ServerResponse): (bytes: number) => void {
     const taken: Release[] = [];
     return (bytes) => {

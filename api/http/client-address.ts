@@ -4,10 +4,7 @@ import { isIPv4, isIPv6, type BlockList } from 'node:net';
 /** Reads the address of the client behind a request, as plain IPv4 or IPv6. */
 export type AddressReader = (request: IncomingMessage) => string;
 
-/**
- * Creates the reader of client addresses. `X-Forwarded-For` is read from its right end, as long as the
- * sender is a trusted proxy or is trusted by the listener.
- */
+/** Creates a reader of client addresses, which follows `X-Forwarded-For` from the right while trusted. */
 export function addressReader(
   trustedProxies: BlockList,
   believes: (request: IncomingMessage) => boolean = () => false,

@@ -1,9 +1,6 @@
 import type { Declaration } from './endpoint.js';
 
-/**
- * Returns the error statuses of an endpoint that calls other endpoints: theirs, plus 502 if they are
- * unreachable. Their rejection of our own key is no fault of the caller's.
- */
+/** Returns the errors of an endpoint that calls others: theirs, except for rejections of our key, and 502. */
 export function errorsOf(...asked: readonly Declaration[]): readonly number[] {
   const theirs = asked.flatMap((declared) => [...errorStatuses(declared)]);
   return [...theirs.filter((status) => status !== 401 && status !== 403), 502];

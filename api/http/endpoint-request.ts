@@ -1,23 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { Database, TenantDatabase } from '../../src/platform/database/database.js';
 import { deterministicUuid } from '../../src/lib/uuid-of.js';
 import type { Caller, Identity, TenantOfCaller } from '../auth/authentication.js';
 import type { Endpoint, EndpointRequest } from './endpoint.js';
 import { whenClosed } from './when-closed.js';
 
-export interface RequestParts {
+interface RequestParts extends Pick<
+  EndpointRequest,
+  'params' | 'query' | 'headers' | 'body' | 'requestId' | 'clientAddress'
+> {
   readonly endpoint: Endpoint;
   readonly incoming: IncomingMessage;
   readonly response: ServerResponse;
   readonly database: Database | undefined;
-  readonly params: unknown;
-  readonly query: unknown;
-  readonly headers: unknown;
-  readonly body: unknown;
   readonly identity: Identity;
-  readonly requestId: string;
-  readonly clientAddress: string;
 }
 
 /** The request as handlers see it; rarely used properties are computed lazily. */
@@ -50,11 +48,14 @@ export class HandlerRequest implements EndpointRequest {
     return (this.#tenant ??= tenantOf(this.#parts.identity.tenant, this.#parts.database));
   }
 
+  get origin(): RequestOrigin {
+    return { address: this.clientAddress, requestId: this.requestId };
+  }
+
   get signal(): AbortSignal {
     return (this.#signal ??= goneSignal(this.#parts.response));
   }
 
-  /** Returns the raw header. */
   get idempotencyKey(): string | string[] | undefined {
     return this.#parts.incoming.headers['idempotency-key'];
   }

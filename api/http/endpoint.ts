@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { Statements, TenantDatabase } from '../../src/platform/database/database.js';
 import type { Authentication, Caller } from '../auth/authentication.js';
 import type { ErrorAnswer } from './error-answer.js';
@@ -67,12 +68,11 @@ export interface EndpointRequest<
   readonly requestId: string;
   /** The client's address, with trusted proxies resolved. */
   readonly clientAddress: string;
+  /** The request id and the client's address, for the audit log. */
+  readonly origin: RequestOrigin;
   /** Aborts if the client disconnects before the answer. */
   readonly signal: AbortSignal;
-  /**
-   * A UUID that is stable for repetitions with the same `Idempotency-Key`, and random without a key. Ids
-   * derived from it let a repetition find the rows of the first attempt.
-   */
+  /** A UUID, equal for all requests with an `Idempotency-Key`: a repetition finds the first attempt's rows. */
   readonly idempotencyId: string;
   /**
    * Stores the answer for the `Idempotency-Key` within a platform transaction, atomic with its changes;
@@ -83,23 +83,19 @@ export interface EndpointRequest<
 
 type KeepReply = (db: Statements, reply: ReplyTo<Responses>) => Promise<boolean>;
 
-/** The format of an endpoint's errors. */
 export interface ErrorForm {
   readonly schema: z.ZodType;
   /** @returns the body in this format, given the default one. */
   of(error: ErrorAnswer): unknown;
 }
 
-/** The declaration of an endpoint. */
 export interface Declaration {
   readonly method: Method;
   /** Literal segments and `:name` parameters, for example `/api/agents/:id`. */
   readonly path: string;
   readonly summary: string;
-  /** The group of the endpoint on the reference page. */
   readonly tag: string;
   readonly auth: Authentication;
-  /** True if the endpoint accepts `Idempotency-Key`. */
   readonly idempotent?: boolean | undefined;
   readonly params?: z.ZodType | undefined;
   readonly query?: z.ZodType | undefined;
@@ -147,7 +143,6 @@ export interface TypedDeclaration<
   readonly responses: R;
 }
 
-/** Answers a request that passed all declared checks. */
 export type Handler<
   C extends Caller,
   R extends Responses,
@@ -159,10 +154,7 @@ export type Handler<
   request: EndpointRequest<C, z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>>,
 ) => ReplyTo<R> | Promise<ReplyTo<R>>;
 
-/**
- * Declares an endpoint. Validation, authentication, limits, the response check and the OpenAPI document
- * all derive from the declaration.
- */
+/** Declares an endpoint: everything else, the OpenAPI document included, derives from the declaration. */
 export function endpoint<
   C extends Caller,
   const R extends Responses,
@@ -172,8 +164,7 @@ export function endpoint<
   B extends BodySchema = None,
 >(
   declared: TypedDeclaration<C, R, P, Q, H, B> & {
-    // Method syntax, so that the handler's request may be narrower: the listener only passes values
-    // produced by the declaration's own schemas and authentication.
+    // Method syntax, so that the handler's request may be narrower than `Asking`.
     handler(
       ...request: Parameters<Handler<C, R, P, Q, H, B>>
     ): ReturnType<Handler<C, R, P, Q, H, B>>;

@@ -9,10 +9,7 @@ import type {
 } from '../../src/platform/idempotency/idempotency-store.js';
 import { CLIENT_LEFT, JSON_TYPE, type Answer } from './presenter.js';
 
-/**
- * Stores an answer in a platform transaction. False if another run has claimed the key, or if the answer
- * is of a kind that is not stored.
- */
+/** Stores an answer in a transaction; false if another run has the key, or the kind is not stored. */
 export type KeepAnswer = (db: Statements, answer: Answer) => Promise<boolean>;
 
 /** Runs `work` once per identity, and returns its answer for every repetition. */
@@ -65,10 +62,7 @@ export function idempotency(answers: IdempotencyStore): OncePerKey {
   };
 }
 
-/**
- * Returns the storable part of an answer: only text can be replayed. Failures, passing conflicts, unpaid,
- * rate-limited and abandoned requests are not stored, so that they can be retried.
- */
+/** Returns the storable part of an answer: only text can be replayed, and failures stay retryable. */
 function whatIsKept({ body, contentType, headers, status }: Answer): StoredResponse | undefined {
   const isPassing = PASSING.has(status) || status >= 500;
   if (isPassing || headers?.['Retry-After'] !== undefined) return undefined;

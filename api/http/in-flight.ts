@@ -16,9 +16,8 @@ export class RequestsInFlight {
   readonly #limiters = new Map<string, QuotaLimiter>();
 
   /**
-   * Counts work for a user until it is done and its response is sent or closed: neither a client
-   * that leaves nor a handler that hands over a stream ends it alone.
-   *
+   * Counts work for a user until it is done and its response is sent or closed: neither a client that leaves
+   * nor a handler that hands over a stream ends it alone.
    * @throws TooManyRequestsError at the user's bound.
    */
   async run<T>(

@@ -14,18 +14,9 @@ export interface Verdict {
 }
 
 export interface Limiter {
-  /**
-   * Applies the overall limit of one address.
-   *
-   * @returns undefined if the request is within the limit.
-   */
+  /** Applies the overall limit of one address. @returns undefined if the request is within the limit. */
   guard(address: string): Verdict | undefined;
-  /**
-   * Counts a request in the limits.
-   *
-   * @param client an address, or the authenticated caller.
-   * @returns undefined without limits.
-   */
+  /** Counts a request of an address or an authenticated caller in the limits; undefined without limits. */
   check(
     limits: readonly RateLimit[],
     client: string,

@@ -21,14 +21,11 @@ import { Server, type Bounds, type Listening } from './server.js';
 export interface ListenerOptions {
   /** Identifies the listener in logs and rate limit keys: `web`, `backend`. */
   readonly name: string;
-  /** The title of the OpenAPI document. */
   readonly title: string;
   readonly endpoints: readonly Endpoint[];
   /** True to omit the documentation pages, for listeners that outside programs call. */
   readonly undocumented?: boolean;
-  /** Rate limits in addition to those of the endpoints. */
   readonly limits: readonly WideLimit[];
-  /** The configured authentication methods that the endpoints name. */
   readonly authenticate: readonly AuthenticationConfig[];
   /** Reports whether to trust the peer's `X-Forwarded-For`, in addition to trusted proxies. */
   readonly trustsForwarded?: (request: IncomingMessage) => boolean;
@@ -53,11 +50,7 @@ export interface ListenerOptions {
 
 export interface Listener {
   readonly app: Koa;
-  /**
-   * Starts to serve; port 0 picks a free port.
-   *
-   * @throws ListenError with a one-sentence reason, for example if the port is in use.
-   */
+  /** Starts to serve; port 0 picks a free port. @throws ListenError, for example if the port is in use. */
   listen(host: string, port: number): Promise<Listening>;
 }
 

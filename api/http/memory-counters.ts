@@ -1,3 +1,4 @@
+import { setBounded } from '../../src/lib/bounded-map.js';
 import type { ClientNetworks } from '../../src/platform/http/client-networks.js';
 import { countedClient, type Counters, type RateLimit, type Taken } from './rate-limit.js';
 
@@ -37,7 +38,8 @@ export class MemoryCounters implements Counters {
     const counts = current.map(({ limit, windows, client, window }) => {
       if (!refused) {
         window.count++;
-        if (window.count === 1) this.#add(windows, client, window);
+        // At capacity, the window that ends first is evicted, to bound memory.
+        if (window.count === 1) setBounded(windows, client, window, MAX_CLIENTS_PER_LIMIT);
       }
       return { limit, remaining: limit.max - window.count, resetMs: window.endsAt - now };
     });
@@ -65,16 +67,5 @@ export class MemoryCounters implements Counters {
         windows.delete(client);
       }
     }
-  }
-
-  /** Adds a window. At capacity, evicts the window that ends first, to bound memory. */
-  #add(windows: Windows, client: string, window: { count: number; endsAt: number }): void {
-    if (windows.size >= MAX_CLIENTS_PER_LIMIT) {
-      for (const oldest of windows.keys()) {
-        windows.delete(oldest);
-        break;
-      }
-    }
-    windows.set(client, window);
   }
 }

@@ -22,11 +22,8 @@ interface Form {
 }
 
 /**
- * Declares a multipart form with files, each sent once.
- *
+ * Declares a multipart form of at most `maxBytes` and `maxParts` (fields and files), with files sent once.
  * @param form.files the accepted content types of each file, by field name.
- * @param form.maxBytes maximum size of the whole body.
- * @param form.maxParts maximum number of fields and files together.
  */
 export function multipartBody<S extends z.ZodObject, const F extends string>(form: {
   readonly fields: S;

@@ -85,10 +85,7 @@ function operationOf(endpoint: Endpoint, limits: readonly WideLimit[]): Json {
   };
 }
 
-/**
- * Converts a schema to JSON Schema by its input types: request bodies as sent, answers as returned by
- * handlers, before defaults.
- */
+/** Converts a schema to JSON Schema by its input types: bodies as sent, answers before defaults. */
 function jsonSchemaOf(schema: z.ZodType): Json {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
     io: 'input',

@@ -25,10 +25,7 @@ export function wholeNumber(
 /** The usual sort order of lists: time, then id. */
 const TIME_AND_ID = z.tuple([z.iso.datetime(), z.string()]);
 
-/**
- * Returns `limit` and `cursor`, to be spread into a list's query schema. Handlers get the cursor decoded
- * to a position; a malformed cursor is rejected.
- */
+/** Returns `limit` and `cursor` for a list's query schema; handlers get a cursor's decoded position. */
 export function pageQuery<P extends z.ZodType<Position>>(position: P, max = MAX_PAGE, usual = max) {
   return {
     limit: wholeNumber('limit', { most: max, usual }),
@@ -46,12 +43,10 @@ export function pageQuery<P extends z.ZodType<Position>>(position: P, max = MAX_
   };
 }
 
-/** The paging parameters of an ordinary list. */
 export const page = pageQuery(TIME_AND_ID, MAX_PAGE, DEFAULT_PAGE);
 
 /**
  * Returns the `Link` header for the next page, or no header on the last page.
- *
  * @param query the list's query; the link repeats it with a new cursor.
  * @param next the position at the end of this page; undefined on the last page.
  */

@@ -32,7 +32,6 @@ import {
 } from './middleware/rate-limit.js';
 import { respond } from './middleware/respond.js';
 import { securityHeaders } from './middleware/security-headers.js';
-import { withTenant } from './middleware/tenant.js';
 import { validate } from './middleware/validate.js';
 import { presenter } from './presenter.js';
 import { limitsOf, type WideLimit } from './rate-limit.js';
@@ -95,10 +94,7 @@ interface Shared extends PipelineOptions {
   readonly inFlight: RequestsInFlight;
 }
 
-/**
- * Composes the middlewares of an endpoint from its declaration. A refused request costs nothing of the
- * middlewares after the one that refuses it.
- */
+/** Composes an endpoint's middlewares. A refused request never reaches the later ones. */
 function endpointPipeline(endpoint: Endpoint, shared: Shared) {
   const { atOnce, auth, errorForm, idempotent: takesKey, limitOfCaller } = endpoint;
   const { bodies, configs, database, idempotency, limiter, log, server, inFlight } = shared;
@@ -121,8 +117,7 @@ function endpointPipeline(endpoint: Endpoint, shared: Shared) {
     authenticate(auth.prepare(configs), shared.onKeyRefused),
     when(limitOfCaller, (limit) => limitCallerRate(limiter, [limit])),
     isProof ? [] : body,
-    validate(endpoint, format),
-    withTenant(endpoint, database),
+    validate(endpoint, format, database),
     when(atOnce, (limit) => limitConcurrency(limit, inFlight)),
     when(takesKey && idempotency, (once) => idempotent(routeOf(endpoint), once, answers)),
     present(answers, log),

@@ -5,12 +5,10 @@ import type { Endpoint, ErrorForm, ReplyTo, ResponseBody, Responses } from './en
 import type { ErrorAnswer } from './error-answer.js';
 import type { AnyReply, ReplyHeaders } from './reply.js';
 
-/** The answer as sent to the client. */
 export interface Answer {
   readonly status: number;
   readonly headers: ReplyHeaders | undefined;
   readonly contentType: string | undefined;
-  /** The file name for a download. */
   readonly attachment?: string | undefined;
   readonly body: string | Buffer | Readable | undefined;
 }
@@ -25,7 +23,6 @@ export function jsonAnswer(status: number, body: unknown, headers?: ReplyHeaders
   return { status, headers, contentType: JSON_TYPE, body: JSON.stringify(body) };
 }
 
-/** Returns the answer for an error, in the endpoint's own form if it has one. */
 export function errorJson(form: ErrorForm | undefined, error: ErrorAnswer): Answer {
   const body = form?.of(error) ?? error.body;
   return jsonAnswer(error.status, body, retryHeaders(error));
@@ -50,11 +47,7 @@ export interface Presenter {
   presentError(error: ErrorAnswer): Answer;
 }
 
-/**
- * Converts handlers' results and errors to answers, and checks them against the declaration.
- *
- * @param errors the error statuses that the endpoint may answer with.
- */
+/** Converts results and errors to answers, and checks them; `errors` are the declared error statuses. */
 export function presenter(
   endpoint: Endpoint,
   errors: ReadonlySet<number>,

@@ -8,7 +8,6 @@ export interface RateLimit {
   readonly by?: 'site';
   readonly max: number;
   readonly windowMs: number;
-  /** The error text for rejected requests. */
   readonly message: string;
 }
 
@@ -17,10 +16,8 @@ export interface WideLimit extends RateLimit {
   readonly below: string;
 }
 
-/** One limit, or several that all apply. */
 export type Limits = RateLimit | readonly RateLimit[];
 
-/** Returns the limits that count an endpoint's requests. */
 export function limitsOf(
   { limit = [], path }: { readonly limit?: Limits | undefined; readonly path: string },
   wide: readonly WideLimit[],
@@ -28,10 +25,8 @@ export function limitsOf(
   return [...wide.filter(({ below }) => path.startsWith(below)), ...[limit].flat()];
 }
 
-/** The count of one limit after a request. */
 export interface Count {
   readonly limit: RateLimit;
-  /** Requests left in the window. */
   readonly remaining: number;
   /** Milliseconds until the window ends. */
   readonly resetMs: number;

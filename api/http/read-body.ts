@@ -2,26 +2,17 @@ import type { IncomingMessage } from 'node:http';
 import { BadRequestError, ServiceError } from '../../src/lib/errors.js';
 import { MAX_ANONYMOUS_BYTES, MAX_BODY_BYTES, type BodyFormat } from './body-format.js';
 
-/** The bounds for reading a body. */
 export interface BodyBounds {
   /** True if the sender is not authenticated. */
   readonly isAnonymous: boolean;
   /** Minimum pace: `paceBytes` must arrive within `paceMs`. */
   readonly paceBytes: number;
   readonly paceMs: number;
-  /**
-   * Reserves memory for received bytes.
-   *
-   * @throws ServiceError if the memory is exhausted.
-   */
+  /** Reserves memory for received bytes. @throws ServiceError if the memory is exhausted. */
   readonly makeRoom: (bytes: number) => void;
 }
 
-/**
- * Reads the bytes of a body, or `undefined` if the request has none.
- *
- * @param format undefined if the endpoint takes no body: the size is still checked, the content is not.
- */
+/** Reads the bytes of a body; without a `format` the endpoint takes none, and only the size is checked. */
 export async function readBody(
   request: IncomingMessage,
   format: BodyFormat | undefined,
@@ -62,10 +53,7 @@ function tooLarge(maxBytes: number): ServiceError {
   return new ServiceError(413, `Request body is too large (at most ${most})`);
 }
 
-/**
- * Reads the whole body. If the client disconnects, the error just ends the request: no answer can reach
- * the client.
- */
+/** Reads the whole body; an error after a disconnect just ends the request. */
 function readAll(
   request: IncomingMessage,
   maxBytes: number,

@@ -4,9 +4,8 @@ import type { ClientNetworks } from '../../src/platform/http/client-networks.js'
 import { countedClient, type Counters, type RateLimit, type Taken } from './rate-limit.js';
 
 /**
- * Checks all limits of a request, then counts in all or none: one atomic round trip, so that all
- * processes together admit exactly `max`. Returns 1 if rejected, then count and milliseconds left per
- * limit.
+ * Checks all limits of a request, then counts in all or none: one atomic round trip, so that all processes
+ * together admit exactly `max`. Returns 1 if rejected, then count and milliseconds left per limit.
  */
 const TAKE = `
 local counts, refused = {}, false
@@ -37,10 +36,7 @@ interface Options {
   readonly log: Logger;
 }
 
-/**
- * Counts in Redis. While Redis is unavailable, each process counts alone: a client then gets up to one
- * more limit per process, which beats rejecting everybody.
- */
+/** Counts in Redis; while Redis is unavailable, each process counts alone, which beats rejecting everybody. */
 export class RedisCounters implements Counters {
   readonly #options: Options;
   readonly #redis: Redis;

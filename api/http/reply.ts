@@ -13,7 +13,6 @@ export interface Reply<Status extends number = number, Body = unknown> extends H
   readonly body: Body;
 }
 
-/** An answer with a streamed body. */
 export interface StreamReply<Status extends number = number> extends Head<Status> {
   readonly kind: 'stream';
   /** A string is the complete body and is sent unchanged. */
@@ -21,7 +20,6 @@ export interface StreamReply<Status extends number = number> extends Head<Status
   readonly contentType: string;
 }
 
-/** An answer with a file. */
 export interface FileReply<Status extends number = number> extends Head<Status> {
   readonly kind: 'file';
   readonly content: Readable | Buffer;
@@ -30,13 +28,11 @@ export interface FileReply<Status extends number = number> extends Head<Status> 
   readonly name: string | undefined;
 }
 
-/** An answer with an HTML page. */
 export interface HtmlReply<Status extends number = number> extends Head<Status> {
   readonly kind: 'html';
   readonly html: string;
 }
 
-/** An answer that redirects the browser. */
 export interface RedirectReply<Status extends number = number> extends Head<Status> {
   readonly kind: 'redirect';
   readonly location: string;
@@ -64,11 +60,7 @@ export function streamReply<const Status extends number>(
   return { kind: 'stream', status, source, contentType, headers };
 }
 
-/**
- * Answers with a file.
- *
- * @param file.name the name to save it under.
- */
+/** Answers with a file. @param file.name the name to save it under. */
 export function fileReply<const Status extends number>(
   status: Status,
   file: {
@@ -82,11 +74,7 @@ export function fileReply<const Status extends number>(
   return { kind: 'file', status, content, contentType, name, headers };
 }
 
-/**
- * Answers with an HTML page.
- *
- * @param html a page in which all inserted values are already escaped.
- */
+/** Answers with an HTML page. @param html a page in which all inserted values are already escaped. */
 export function htmlReply<const Status extends number>(
   status: Status,
   html: string,
@@ -95,11 +83,7 @@ export function htmlReply<const Status extends number>(
   return { kind: 'html', status, html, headers };
 }
 
-/**
- * Redirects the browser.
- *
- * @param location a URL, or a path on this listener.
- */
+/** Redirects the browser. @param location a URL, or a path on this listener. */
 export function redirect<const Status extends 301 | 302 | 303 | 307 | 308>(
   status: Status,
   location: string,

@@ -1,17 +1,16 @@
 import http from 'node:http';
-import { BlockList, isIPv6, type AddressInfo, type Socket } from 'node:net';
+import { BlockList, type AddressInfo, type Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
+import { addNetwork } from '../../src/lib/add-network.js';
+import { inUrl } from '../../src/platform/http/own-hosts.js';
 import { inNetworks, plainAddress } from './client-address.js';
 import { whenClosed } from './when-closed.js';
 
 export interface Listening {
   readonly url: string;
   readonly port: number;
-  /**
-   * Stops accepting, lets requests in flight finish (at most 10 s; streams 2 s), then destroys the
-   * remaining connections.
-   */
+  /** Stops accepting, waits for requests in flight (10 s; streams 2 s), then destroys the rest. */
   close(): Promise<void>;
 }
 
@@ -104,11 +103,7 @@ export class Server {
   constructor(options: Options) {
     this.#options = options;
     this.bounds = { ...BOUNDS, ...options.bounds };
-    for (const network of options.refuseFrom) {
-      const [address = '', bits] = network.split('/');
-      const family = isIPv6(address) ? 'ipv6' : 'ipv4';
-      this.#refused.addSubnet(address, Number(bits ?? (family === 'ipv6' ? 128 : 32)), family);
-    }
+    for (const network of options.refuseFrom) addNetwork(this.#refused, network);
   }
 
   /** Reports whether close was called; answers then request their connections to end. */
@@ -162,10 +157,7 @@ export class Server {
     };
   }
 
-  /**
-   * Admits a connection within the limit of its address. At the overall limit, the oldest idle connection
-   * is dropped.
-   */
+  /** Admits a connection within its address's limit; at the overall limit the oldest idle one is dropped. */
   #admit(socket: Socket): void {
     const address = plainAddress(socket.remoteAddress ?? '');
     if (inNetworks(this.#refused, address)) return void socket.destroy();
@@ -195,10 +187,7 @@ export class Server {
     return false;
   }
 
-  /**
-   * Discards the rest of a body after its answer, so that the sender can read the answer; disconnects a
-   * sender that exceeds the limits.
-   */
+  /** Discards a body's rest, so that its sender can read the answer; disconnects senders over the limits. */
   #discard(request: http.IncomingMessage): void {
     if (request.complete) return;
     const { socket } = request;
@@ -245,6 +234,5 @@ function addressOf(server: http.Server): AddressInfo {
 /** Returns a host that clients can connect to: loopback in place of an all-interfaces address. */
 function hostInUrl(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
-  if (host === '::') return '[::1]';
-  return isIPv6(host) ? `[${host}]` : host;
+  return inUrl(host === '::' ? '::1' : host);
 }

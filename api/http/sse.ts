@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import { jittered } from '../../src/lib/jitter.js';
 import { streamReply, type StreamReply } from './reply.js';
 
-/** A server-sent event. */
 export interface ServerEvent {
   readonly id?: string;
   readonly event?: string;
@@ -10,7 +9,6 @@ export interface ServerEvent {
   readonly data?: unknown;
 }
 
-/** Reports whether the `Accept` header requests the answer as events. */
 export function wantsEvents({ accept }: { readonly accept?: string | undefined }): boolean {
   return accept?.includes('text/event-stream') === true;
 }
@@ -19,10 +17,8 @@ const HEARTBEAT_MS = 15_000;
 const HEARTBEAT = ': heartbeat\n\n';
 
 /**
- * Answers 200 with events at the client's pace, plus a comment every 15 s to keep idle connections open.
- * The source ends when the client disconnects; a source that waits should also watch the request's
- * signal.
- *
+ * Answers 200 with events at the client's pace, plus a comment every 15 s to keep idle connections open. The
+ * source ends when the client disconnects; a source that waits should also watch the request's signal.
  * @param heartbeatMs for tests.
  */
 export function eventStream(
@@ -68,11 +64,7 @@ export function eventStream(
   });
 }
 
-/**
- * Encodes an event.
- *
- * @throws TypeError for a multi-line id or event name, which could forge events.
- */
+/** Encodes an event. @throws TypeError for a multi-line id or event name, which could forge events. */
 export function encodeEvent({ id, event, data }: ServerEvent): string {
   let frame = '';
   if (id !== undefined) frame += `id: ${oneLine(id)}\n`;

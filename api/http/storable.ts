@@ -2,10 +2,7 @@ import { BadRequestError } from '../../src/lib/errors.js';
 
 const MAX_DEPTH = 100;
 
-/**
- * Rejects input that cannot be stored: PostgreSQL takes neither NUL nor lone surrogates, and deep nesting
- * overflows the stack of later code. Checked once here for all endpoints.
- */
+/** Rejects text that PostgreSQL cannot store, and nesting that overflows the stack of later code. */
 export function refuseUnstorable(input: unknown, part: string): void {
   let level: unknown[] = [input];
   for (let depth = 0; level.length > 0; depth++) {

@@ -8,9 +8,8 @@ type Issue = Parameters<z.core.$ZodErrorMap>[0];
 export type Validator<Output = unknown> = (input: unknown) => Output;
 
 /**
- * Creates the validator of a request part. A schema's own `error` text takes precedence over the
- * generated sentences: the contract fixes some texts.
- *
+ * Creates the validator of a request part. A schema's own `error` text takes precedence over the generated
+ * sentences: the contract fixes some texts.
  * @param part the name for faults outside any single field: `body`, `query`, ...
  */
 export function validator<S extends z.ZodType>(schema: S, part: string): Validator<z.output<S>> {

@@ -5,9 +5,8 @@ const OPEN_BRACKET = 0x5b;
 const OPEN_BRACE = 0x7b;
 
 /**
- * Reports whether JSON holds more than `most` values, without parsing it; an empty list counts as two.
- * The cost of parsing depends on their number: 1 MB of empty lists costs fifty times as much as 1 MB of
- * text.
+ * Reports whether JSON holds more than `most` values, without parsing it; an empty list counts as two. The
+ * cost of parsing depends on their number: 1 MB of empty lists costs fifty times as much as 1 MB of text.
  */
 export function hasMoreValues(json: Buffer, most: number): boolean {
   let values = 1;

@@ -1,16 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Callbacks, by response. */
 const waiting = new WeakMap<ServerResponse, (() => void)[]>();
 
 /** Close callbacks of a connection's open responses. */
 const open = new WeakMap<Socket, Set<() => void>>();
 
-/**
- * Calls `then` when an answer is sent or its client disconnects; never for a closed response. All
- * callbacks share one listener: separate ones would exceed Node's limit and log a leak warning.
- */
+/** Calls `then` when an open answer is sent or its client leaves, by one listener: Node warns of many. */
 export function whenClosed(response: ServerResponse, then: () => void): void {
   const known = waiting.get(response);
   if (known) return void known.push(then);
@@ -25,10 +21,7 @@ export function whenClosed(response: ServerResponse, then: () => void): void {
   response.once('close', close);
 }
 
-/**
- * Tracks a connection's responses, because Node does not notify a pipelined response when its connection
- * closes.
- */
+/** Tracks a connection's responses: Node does not notify a pipelined response of the connection's end. */
 function openOn(socket: Socket): Set<() => void> {
   const known = open.get(socket);
   if (known) return known;

@@ -10,7 +10,6 @@ import { streamReply, type StreamReply } from '../http/reply.js';
 import { eventStream, type ServerEvent } from '../http/sse.js';
 import type { CompletionBody } from './completion-schemas.js';
 
-/** A completion to run: the request, and the account that pays. */
 export interface CompletionRequest {
   readonly entitlement: Entitlement;
   readonly agentId: string | null;
@@ -25,11 +24,7 @@ export function callOf({ entitlement, ...order }: CompletionRequest): Call {
   return { ...order, callId: randomUUID(), userId, plan: isAdmin ? undefined : plan };
 }
 
-/**
- * Returns the provider request for a body; it only holds supported parameters.
- *
- * @throws UnsupportedError for any other parameter.
- */
+/** Returns the provider request for a body. @throws UnsupportedError for an unsupported parameter. */
 export function requestOf({ model: _model, stream, ...rest }: CompletionBody): ChatBody {
   // A null parameter means that it is unset.
   const { max_tokens: most, max_completion_tokens: mostCompletion, ...others } = rest;
@@ -42,11 +37,7 @@ export function requestOf({ model: _model, stream, ...rest }: CompletionBody): C
   };
 }
 
-/**
- * Answers like OpenAI's API: with the provider's answer unchanged, or with its chunks as a stream.
- *
- * @throws ServiceError if no provider answers.
- */
+/** Answers with the provider's answer unchanged, or its chunks as a stream. @throws ServiceError */
 export async function complete(
   completions: Completions,
   order: CompletionRequest,

@@ -28,10 +28,8 @@ export const completionBody = z.looseObject({
 
 export type CompletionBody = z.output<typeof completionBody>;
 
-/** OpenAI's non-streamed answer, as sent by the provider. */
 export const completionAnswer = z.looseObject({ choices: z.array(z.looseObject({})) });
 
-/** OpenAI's list of models. */
 export const modelList = z.strictObject({
   object: z.literal('list'),
   data: z.array(

@@ -15,7 +15,6 @@ import { reply } from '../http/reply.js';
 const VERSION = '1.0';
 const SERVICE = 'web-summarizer';
 
-/** Dependencies of the summarizer. */
 export interface SummarizerDependencies {
   readonly pages: Pages;
   readonly http: HttpSettings;

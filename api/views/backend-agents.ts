@@ -73,11 +73,7 @@ export function presentListItem(agent: ListedAgent, settings: AgentSettings) {
   };
 }
 
-/**
- * Returns an agent's details.
- *
- * @param model the model in actual use.
- */
+/** Returns an agent's details. @param model the model in actual use. */
 export function presentDetail(agent: AgentRow, model: string, settings: AgentSettings) {
   return {
     id: agent.id,

@@ -18,7 +18,6 @@ const CURRENCIES = { session: 'pathUSD', credits: 'USD' } as const satisfies Rec
   string
 >;
 
-/** The terms that a wallet needs to pay by a session. */
 const paymentTerms = z.strictObject({
   chainId: z.number(),
   network: z.string(),
@@ -51,7 +50,6 @@ export const presentPaymentTerms = (
   maxDeposit: formatAmount(MAX_DEPOSIT),
 });
 
-/** The actions on offer, and how to pay for them. */
 export const gatewayOffer = z.strictObject({
   plugins: z.array(
     z.strictObject({
@@ -155,7 +153,6 @@ export function presentRefusal(
   return { ...refused, price: formatAmount(price), remaining: formatAmount(remaining) };
 }
 
-/** The refusal for callers without any means of payment. */
 export const presentUnpaid = (
   { price }: GatewayAction,
   payment: z.input<typeof paymentTerms>,

@@ -2,7 +2,6 @@ import * as z from 'zod';
 import { FREQUENCY_FORMAT, isFrequency } from '../../src/agents/heartbeat/frequency.js';
 import { nextHeartbeat, type Heartbeat } from '../../src/agents/heartbeat/heartbeats.js';
 
-/** The heartbeat settings that a caller can change, for both listeners. */
 export const heartbeatChange = z.object({
   frequency: z
     .string()
@@ -13,7 +12,6 @@ export const heartbeatChange = z.object({
 
 const time = z.iso.datetime().nullable();
 
-/** A heartbeat as shown to users. */
 export const heartbeatView = z.strictObject({
   frequency: z.string(),
   enabled: z.boolean(),
@@ -21,7 +19,6 @@ export const heartbeatView = z.strictObject({
   nextHeartbeat: time,
 });
 
-/** A heartbeat after a change. */
 export const heartbeatSet = heartbeatView.extend({ lastUpdated: z.iso.datetime() });
 
 export function presentHeartbeat(heartbeat: Heartbeat): z.infer<typeof heartbeatView> {

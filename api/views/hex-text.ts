@@ -2,12 +2,7 @@ import type { Hex } from 'viem';
 import * as z from 'zod';
 import { fieldMessage } from '../../src/lib/field-name.js';
 
-/**
- * Hexadecimal bytes; handlers get them in lower case.
- *
- * @param form pattern from `0x` to the end.
- * @param error the error text that follows the field's name.
- */
+/** Hexadecimal bytes in lower case, matching `form` after `0x`; `error` follows the field's name. */
 export const hexText = (form: RegExp, error: string) =>
   z
     .string()

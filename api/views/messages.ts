@@ -2,7 +2,6 @@ import * as z from 'zod';
 import type { MessageRow } from '../../src/platform/database/models.js';
 import { page } from '../http/pagination.js';
 
-/** A message of a conversation, for both listeners. */
 export const messageItem = z.strictObject({
   id: z.string(),
   conversation: z.string(),

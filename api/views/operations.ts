@@ -28,7 +28,6 @@ export const WAITS_AT_ONCE: ConcurrencyLimit = {
   counts: (query) => isObject(query) && Number(query.wait) > 0,
 };
 
-/** The answer of a lifecycle call, for both listeners. */
 export const operationAnswer = z.strictObject({
   id: z.string(),
   operation: z.string(),
@@ -39,7 +38,6 @@ export const operationAnswer = z.strictObject({
 
 export const historyQuery = z.object(page);
 
-/** An agent's operations and watchdog changes, for both listeners. */
 export const operationList = z.strictObject({
   operations: z.array(
     z.strictObject({
@@ -85,7 +83,6 @@ function presentOperation(operation: OperationRow) {
   };
 }
 
-/** The body of an update, for both listeners. */
 export const updateBody = z.object({
   version: z
     .string()
@@ -94,10 +91,8 @@ export const updateBody = z.object({
     .describe('One of the versions that the operator allows; default: the version of new agents'),
 });
 
-/** The body of a restore, for both listeners. */
 export const restoreBody = z.object({ archiveId: z.string().max(64) });
 
-/** An agent's archived memories, on both listeners. */
 export const archiveList = z.strictObject({
   archives: z.array(
     z.strictObject({

@@ -27,7 +27,6 @@ export const paymentSessionItem = z.strictObject({
 
 /**
  * Returns the view of a payment session.
- *
  * @param token in full, if the caller may see it.
  * @param details details of this session, possibly among those of other sessions.
  */

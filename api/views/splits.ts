@@ -69,7 +69,6 @@ export const splitIdParams = z.object({
 /** Smaller pages than elsewhere: each split has up to 100 payouts. */
 export const splitPage = pageQuery(z.tuple([splitIdParams.shape.id]), 50);
 
-/** The answer to the request for a split. */
 export const splitQueued = z.strictObject({
   success: z.literal(true),
   splitId: z.number(),

@@ -1,7 +1,8 @@
 import * as z from 'zod';
+import type { Voucher } from '../../src/gateway/debits.js';
+import type { GatewayAction } from '../../src/gateway/gateway-action.js';
 import { formatAmount, formattedAmount } from '../../src/types/money.js';
 
-/** A debit of a payment session, as shown to its wallet. */
 export const voucherAnswer = z.strictObject({
   id: z.string(),
   sequence: z.number().int(),
@@ -12,17 +13,6 @@ export const voucherAnswer = z.strictObject({
   createdAt: z.number().describe('Unix milliseconds'),
 });
 
-export interface PresentedVoucher {
-  readonly id: string;
-  readonly sequence: number;
-  /** Amounts in base units. */
-  readonly amount: bigint;
-  readonly cumulative: bigint;
-  readonly plugin: string;
-  readonly action: string;
-  readonly createdAt: Date;
-}
-
 export const presentVoucher = ({
   action,
   amount,
@@ -31,7 +21,7 @@ export const presentVoucher = ({
   id,
   plugin,
   sequence,
-}: PresentedVoucher): z.input<typeof voucherAnswer> => ({
+}: Voucher & Pick<GatewayAction, 'plugin' | 'action'>): z.input<typeof voucherAnswer> => ({
   id,
   sequence,
   plugin,

@@ -12,7 +12,6 @@ export const watchdogView = z.strictObject({
   lastRepair: z.iso.datetime().nullable().describe('Time at which the last repair attempt began'),
 });
 
-/** A state change of the watchdog, for both listeners. */
 export const watchdogTransition = z.strictObject({
   id: z.string(),
   from: z.enum(WATCHDOG_STATES),

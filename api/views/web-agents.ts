@@ -40,14 +40,9 @@ const STATUS: Readonly<Record<AgentStatus, z.infer<typeof agentStatus>>> = {
   error: 'error',
 };
 
-/** The web API's word for a status of the backend. */
 export const webStatus = (status: AgentStatus) => STATUS[status];
 
-/**
- * Returns an agent as a list item.
- *
- * @param model the model in actual use.
- */
+/** Returns an agent as a list item. @param model the model in actual use. */
 export function presentItem(
   agent: Pick<ListedAgent, PresentedField>,
   model: string,
@@ -66,11 +61,7 @@ export function presentItem(
 
 type PresentedField = 'id' | 'name' | 'status' | 'subdomain' | 'port' | 'createdAt' | 'updatedAt';
 
-/**
- * Returns an agent's details.
- *
- * @param model the model in actual use.
- */
+/** Returns an agent's details. @param model the model in actual use. */
 export function presentDetail(
   agent: AgentRow,
   model: string,

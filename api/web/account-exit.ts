@@ -11,7 +11,6 @@ import { LIMITS } from './limits.js';
 
 const leaving = area({ tag: 'Accounts', auth: freshSession });
 
-/** Creates the endpoints for exporting and deleting an account. */
 export function accountExitEndpoints({ settings, database }: WebDependencies) {
   const secure = settings.accounts.sessionCookieSecure;
   return [
@@ -24,15 +23,11 @@ export function accountExitEndpoints({ settings, database }: WebDependencies) {
       responses: { 200: 'file' },
       async handler({ caller, tenant }) {
         const pieces = await exportAccount(tenant, caller.user.id);
-        return fileReply(
-          200,
-          {
-            content: Readable.from(pieces),
-            contentType: 'application/json; charset=utf-8',
-            name: 'account.json',
-          },
-          { 'Cache-Control': 'no-store' },
-        );
+        return fileReply(200, {
+          content: Readable.from(pieces),
+          contentType: 'application/json; charset=utf-8',
+          name: 'account.json',
+        });
       },
     }),
     leaving({
@@ -42,8 +37,7 @@ export function accountExitEndpoints({ settings, database }: WebDependencies) {
       body: z.object({ confirm: z.string().min(1).max(254) }),
       limit: LIMITS.signIn,
       responses: { 202: z.strictObject({ status: z.literal('deleting') }) },
-      async handler({ body, caller, clientAddress: address, requestId }) {
-        const origin = { address, requestId };
+      async handler({ body, caller, origin }) {
         await requestAccountDeletion(database, caller.user.id, body.confirm, origin);
         return reply(202, { status: 'deleting' }, { 'Set-Cookie': clearSessionCookie(secure) });
       },

@@ -11,14 +11,10 @@ import { optionalSession } from '../auth/optional-session.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
-import {
-  clearSessionCookie,
-  readSessionCookie,
-  serializeSessionCookie,
-} from '../auth/session-cookie.js';
+import { clearSessionCookie, readSessionCookie } from '../auth/session-cookie.js';
 import { passwordStrategy } from '../auth/password-strategy.js';
 import { SignIn } from '../auth/sign-in.js';
-import { signInHeaders, signInPlace } from './sign-in-place.js';
+import { replySignedIn, signedIn, signInHeaders, signInPlace } from './sign-in-place.js';
 import { looksAutomated } from './bot-detection.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
@@ -64,21 +60,15 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
           .describe('Honeypot: leave empty; hidden from people'),
       }),
       limit: LIMITS.register,
-      responses: {
-        200: z.strictObject({ id: z.string(), email: z.string(), name: z.string() }),
-      },
+      responses: { 200: z.strictObject({ id: z.string(), email: z.string(), name: z.string() }) },
       errors: [403, 409],
-      async handler({ body, headers, clientAddress, requestId }) {
+      async handler({ body, headers, clientAddress, origin }) {
         if (settings.accounts.botDetection && looksAutomated(headers['user-agent'], body.website)) {
           throw new ForbiddenError('Automated requests are not allowed');
         }
         const { id, email, name } = await registerAccount(
           database,
-          {
-            ...body,
-            from: networksOf(clientAddress),
-            origin: { address: clientAddress, requestId },
-          },
+          { ...body, from: networksOf(clientAddress), origin },
           settings.accounts,
           settings.mail,
         );
@@ -92,18 +82,11 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       headers: signInHeaders,
       body: z.object({ email: z.string().min(1).max(254), password: z.string().min(1).max(1024) }),
       limit: LIMITS.signIn,
-      responses: {
-        200: z.strictObject({
-          ok: z.literal(true),
-          user: z.strictObject({ id: z.string(), name: z.string() }),
-        }),
-      },
+      responses: { 200: signedIn },
       errors: [401],
       async handler(request) {
-        const { body, clientAddress: address, requestId } = request;
-        const origin = { address, requestId };
-        const from = networksOf(address);
-        const proof = await signIn.by('local', { body, query: {}, from, origin });
+        const { body, clientAddress: address, origin } = request;
+        const proof = await signIn.by('local', { body, query: {}, origin });
         const made = proof && (await createSession(database, proof, signInPlace(request)));
         if (!made) {
           const email = normalizeEmail(body.email);
@@ -112,12 +95,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
           refusals.note({ action: 'sign-in.failed', subject, address });
           throw new UnauthorizedError('Invalid email or password');
         }
-        const { id, name } = proof.user;
-        return reply(
-          200,
-          { ok: true, user: { id, name } },
-          { 'Set-Cookie': serializeSessionCookie(made.token, secure) },
-        );
+        return replySignedIn(proof.user, made, secure);
       },
     }),
     accounts({
@@ -129,9 +107,8 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
         200: z.strictObject({ user: signedInUser.nullable(), csrfToken: z.string().optional() }),
       },
       handler({ caller }) {
-        const headers = { 'Cache-Control': 'no-store' };
-        if (caller.kind !== 'session') return reply(200, { user: null }, headers);
-        return reply(200, { user: caller.user, csrfToken: caller.csrfToken }, headers);
+        if (caller.kind !== 'session') return reply(200, { user: null });
+        return reply(200, { user: caller.user, csrfToken: caller.csrfToken });
       },
     }),
     accounts({
@@ -143,9 +120,9 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       limit: LIMITS.signIn,
       responses: { 200: z.strictObject({ isAdmin: z.literal(true) }) },
       errors: [404],
-      async handler({ caller, clientAddress: address, query, requestId }) {
-        await useAdminLink(database, caller.user, query.token, { address, requestId });
-        return reply(200, { isAdmin: true }, { 'Cache-Control': 'no-store' });
+      async handler({ caller, origin, query }) {
+        await useAdminLink(database, caller.user, query.token, origin);
+        return reply(200, { isAdmin: true });
       },
     }),
     accounts({
@@ -155,9 +132,9 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       auth: optionalSession,
       headers: z.object({ cookie: z.string().optional() }),
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },
-      async handler({ caller, clientAddress: address, headers, requestId }) {
+      async handler({ caller, headers, origin }) {
         const token = caller.kind === 'session' ? readSessionCookie(headers.cookie) : undefined;
-        if (token !== undefined) await deleteSession(database, token, { address, requestId });
+        if (token !== undefined) await deleteSession(database, token, origin);
         return reply(200, { ok: true }, { 'Set-Cookie': clearSessionCookie(secure) });
       },
     }),

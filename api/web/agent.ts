@@ -31,12 +31,7 @@ const action = z.discriminatedUnion(
     z.object({ action: z.literal('chat'), ...chatQuestion }),
     z.object({ action: z.literal('create-session'), agentId }),
     z
-      .object({
-        action: z.literal('update-skill'),
-        agentId,
-        skill: skillName,
-        ...skillSettings,
-      })
+      .object({ action: z.literal('update-skill'), agentId, skill: skillName, ...skillSettings })
       .refine(changesSkill, NO_SKILL_CHANGE),
     z.object({
       action: z.literal('set-credential'),

@@ -31,10 +31,7 @@ const ofAgent = area({
   limit,
 });
 
-/**
- * Creates the web API's `/api/agents` endpoints (spec 4.7) for the caller's own agents: reads here,
- * changes through the backend.
- */
+/** Creates the web API's `/api/agents` endpoints (spec 4.7): reads here, changes through the backend. */
 export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
   return [
     agents({
@@ -79,9 +76,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
         "Change an agent's plan, AI provider or configuration; a running agent restarts with the change",
       idempotent: true,
       body: updateAgent.body,
-      responses: {
-        200: updateAgent.responses[200].extend({ status: agentItem.shape.status }),
-      },
+      responses: { 200: updateAgent.responses[200].extend({ status: agentItem.shape.status }) },
       errors: [...errorsOf(updateAgent), 403],
       async handler(request) {
         const { body, caller, params, tenant } = request;

@@ -18,7 +18,6 @@ const LIMIT_HEADERS = [
   'Retry-After',
 ] as const;
 
-/** The user on whose behalf the backend is called, and the user's address. */
 export interface CallContext {
   readonly caller: Person;
   readonly clientAddress: string;
@@ -30,7 +29,6 @@ type Part<Name extends string, S extends z.ZodType> = S extends None
   ? unknown
   : { readonly [N in Name]: z.input<S> };
 
-/** The parts of a request to an endpoint. */
 type Sent<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = Part<'params', P> &
   Part<'body', B> & { readonly query?: z.output<Q> } & Keeping;
 
@@ -41,18 +39,13 @@ interface AnySent extends Keeping {
 }
 
 interface Keeping {
-  /**
-   * True if our own endpoint stores the answer and the backend must not. Only for calls that the backend
-   * may run twice under the same id, even concurrently.
-   */
+  /** True if our endpoint stores the answer instead of the backend, which may run the call twice. */
   readonly storesResponse?: boolean;
   /** Timeout in milliseconds, if the usual one is too short. */
   readonly timeoutMs?: number;
-  /** Aborts the call, in addition to the timeout. */
   readonly signal?: AbortSignal;
 }
 
-/** The body of an endpoint's successful answer. */
 type Success<R extends Responses> = {
   [Status in keyof R & (200 | 201 | 202)]: R[Status] extends z.ZodType
     ? z.output<R[Status]>
@@ -71,9 +64,8 @@ export class BackendClient {
 
   /**
    * Calls a backend endpoint for a signed-in user.
-   *
-   * @throws ServiceError with the backend's status, text and details if it rejects the call;
-   *   BadGatewayError if it is unreachable or its answer is invalid. Any other error is our own defect.
+   * @throws ServiceError with the backend's status, text and details if it rejects the call; BadGatewayError
+   * if it is unreachable or its answer is invalid. Any other error is our own defect.
    */
   call<
     C extends Caller,
@@ -136,7 +128,6 @@ export class BackendClient {
 /**
  * Sends a complete request, so that only the connection to the backend can fail here: failing to build a
  * request is our own defect.
- *
  * @throws BadGatewayError if the backend is unreachable, disconnects, or is too slow.
  */
 async function exchange(request: Request): Promise<{ response: Response; text: string }> {

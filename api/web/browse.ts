@@ -7,10 +7,7 @@ import { LIMITS } from './limits.js';
 
 const withAgent = z.object({ agentId: z.string() });
 
-/**
- * Creates the backend's `/api/browse/*` endpoints (spec 4.14) for signed-in users; the backend decides on
- * access.
- */
+/** Creates the backend's `/api/browse/*` endpoints (spec 4.14) for sessions; the backend decides on access. */
 export function browseEndpoints({ backend }: WebDependencies) {
   return BROWSE.map(
     forwarder(backend, {

@@ -12,7 +12,6 @@ import type { WebDependencies } from './dependencies.js';
 
 const MAX_MESSAGE_LENGTH = 100_000;
 
-/** A message to an agent, to be spread into a body's schema. */
 export const chatQuestion = {
   agentId: z.string().max(64),
   message: z.string().min(1).max(MAX_MESSAGE_LENGTH),
@@ -40,11 +39,7 @@ interface Asked {
   readonly tenant: TenantDatabase;
 }
 
-/**
- * Sends a message to an agent, and answers at once or, on request, as server-sent events.
- *
- * @throws PaymentRequiredError for a user without a plan, and any error of the chat.
- */
+/** Answers a message at once or as server-sent events. @throws PaymentRequiredError without a plan */
 export async function answerChat(
   { chats }: Pick<WebDependencies, 'chats'>,
   { caller: { plan, user }, headers, idempotencyId, signal, tenant }: Asked,

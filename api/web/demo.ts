@@ -124,8 +124,7 @@ export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
             done: true,
           });
         } catch (error) {
-          // A failed call used nothing, unless the client disconnected: the answer may have been
-          // generated then.
+          // A failed call used nothing, unless the client disconnected during it.
           if (!signal.aborted) settle(0);
           if (error instanceof TooManyRequestsError) throw tooMany();
           if (!(error instanceof NoAnswerError)) throw error;

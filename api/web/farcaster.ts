@@ -107,9 +107,5 @@ function answer(
   tokenGating: z.infer<typeof proven>['tokenGating'],
 ) {
   const shown = { success: true, fid, token, expiresAt: expiresAt.toISOString() } as const;
-  return reply(
-    200,
-    { ...shown, ...(tokenGating !== undefined && { tokenGating }) },
-    { 'Cache-Control': 'no-store' },
-  );
+  return reply(200, { ...shown, ...(tokenGating !== undefined && { tokenGating }) });
 }

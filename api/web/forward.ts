@@ -27,10 +27,7 @@ interface ForwardOptions<P> {
   readonly timeoutMs?: number;
 }
 
-/**
- * Derives the web API's endpoints from the backend's endpoints of the same method and path: a signed-in
- * user's requests are forwarded there, and the answers returned.
- */
+/** Derives endpoints that forward a signed-in user's requests to the backend's of the same method and path. */
 export function forwarder<P>(
   backend: BackendClient,
   { check, storesResponse, limit, timeoutMs }: ForwardOptions<P>,

@@ -48,9 +48,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
       responses: { 200: z.strictObject({ success: z.literal(true), message: z.string() }) },
       errors: errorsOf(setHeartbeat),
       async handler(request) {
-        const set = await backend.call(request, setHeartbeat, {
-          body: DEFAULT_HEARTBEAT,
-        });
+        const set = await backend.call(request, setHeartbeat, { body: DEFAULT_HEARTBEAT });
         return reply(200, { success: true, message: inWords(set) });
       },
     }),

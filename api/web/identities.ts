@@ -16,7 +16,6 @@ const PATH = '/api/settings/identities';
 
 const identities = area({ tag: 'Accounts', auth: session });
 
-/** An identity as shown in answers. */
 export const identityItem = z.strictObject({
   id: z.string(),
   kind: z.enum(IDENTITY_KINDS),
@@ -25,7 +24,6 @@ export const identityItem = z.strictObject({
   lastUsedAt: z.iso.datetime().nullable(),
 });
 
-/** Creates the endpoints for an account's linked identities. */
 export function identityEndpoints({ log, providers, secrets }: WebDependencies) {
   return [
     identities({
@@ -47,8 +45,7 @@ export function identityEndpoints({ log, providers, secrets }: WebDependencies) 
       params: z.object({ id: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404, 409],
-      async handler({ caller, clientAddress: address, params, requestId, tenant }) {
-        const origin = { address, requestId };
+      async handler({ caller, origin, params, tenant }) {
         const by = { userId: caller.user.id, sessionId: caller.sessionId };
         const unlinked = await unlinkIdentity(tenant, by, params.id, origin);
         // If revoking fails, the token stays valid at the provider, but our copy is deleted.
@@ -61,7 +58,6 @@ export function identityEndpoints({ log, providers, secrets }: WebDependencies) 
   ];
 }
 
-/** Returns an identity as shown in answers. */
 export function presentIdentity({ createdAt, id, kind, label, lastUsedAt }: ListedIdentity) {
   return {
     id,

@@ -67,11 +67,7 @@ export function keyEndpoints({ apiKeyValidator, refusals }: WebDependencies) {
           throw new UnauthorizedError('Invalid API key');
         }
         const { email, subscription: subscriptionStatus } = holder;
-        return reply(
-          200,
-          { ...presentValidKey(holder), email, subscriptionStatus },
-          { 'Cache-Control': 'no-store' },
-        );
+        return reply(200, { ...presentValidKey(holder), email, subscriptionStatus });
       },
     }),
     keys({
@@ -113,11 +109,7 @@ export function keyEndpoints({ apiKeyValidator, refusals }: WebDependencies) {
         const { site } = networksOf(clientAddress);
         const asked = { ...body, site, sessionId: caller.sessionId };
         const { createdAt, ...made } = await createApiKey(tenant, owner, asked);
-        return reply(
-          201,
-          { ...made, createdAt: createdAt.toISOString() },
-          { 'Cache-Control': 'no-store' },
-        );
+        return reply(201, { ...made, createdAt: createdAt.toISOString() });
       },
     }),
     ofKey({

@@ -1,4 +1,4 @@
-import type { Limits, RateLimit } from '../http/rate-limit.js';
+import type { RateLimit } from '../http/rate-limit.js';
 
 /** Requests per client and minute if the contract (spec 8) states no number. */
 const UNSTATED = 10;
@@ -21,40 +21,17 @@ export const LIMITS = {
   /** Limit per user: each change may send two mails. */
   settingsOfUser: { ...perMinute('settings-of-user', 30), windowMs: HOUR_MS },
   /** Limit for all attempts; `SignInLimits` limits the failed ones. */
-  signIn: [
-    perMinute('sign-in', 60),
-    { ...perMinute('sign-in-site', 120), by: 'site' },
-  ] satisfies Limits,
-  nonce: [perMinute('nonce', 60), { ...perMinute('nonce-site', 120), by: 'site' }] satisfies Limits,
-  wallets: [
-    perMinute('wallets', 60),
-    { ...perMinute('wallets-site', 120), by: 'site' },
-  ] satisfies Limits,
+  signIn: perHostAndSite('sign-in', 60),
+  nonce: perHostAndSite('nonce', 60),
+  wallets: perHostAndSite('wallets', 60),
   /** Opening a session costs the operator a transaction, and holds the request for seconds. */
-  paymentSessions: [
-    perMinute('payment-sessions', 100),
-    { ...perMinute('payment-sessions-site', 200), by: 'site' },
-  ] satisfies Limits,
+  paymentSessions: perHostAndSite('payment-sessions', 100),
   /** Separate from sign-in, so that linking wallets does not use up the limit for signing in. */
-  walletLink: [
-    perMinute('wallet-link', 20),
-    { ...perMinute('wallet-link-site', 40), by: 'site' },
-  ] satisfies Limits,
-  farcaster: [
-    perMinute('farcaster', 30),
-    { ...perMinute('farcaster-site', 60), by: 'site' },
-  ] satisfies Limits,
-  tokenGating: [
-    perMinute('token-gating', 30),
-    { ...perMinute('token-gating-site', 60), by: 'site' },
-  ] satisfies Limits,
+  walletLink: perHostAndSite('wallet-link', 20),
+  farcaster: perHostAndSite('farcaster', 30),
+  tokenGating: perHostAndSite('token-gating', 30),
   /** With a daily limit, because wallets are free to create and each sign-in creates an account. */
-  walletSignIn: [
-    perMinute('wallet-sign-in', 60),
-    { ...perMinute('wallet-sign-in-site', 120), by: 'site' },
-    { ...perMinute('wallet-sign-in-day', 500), windowMs: DAY_MS },
-    { ...perMinute('wallet-sign-in-site-day', 1_000), windowMs: DAY_MS, by: 'site' },
-  ] satisfies Limits,
+  walletSignIn: [...perHostAndSite('wallet-sign-in', 60), ...perDay('wallet-sign-in', 500)],
   /** Limit for the identity provider, which has few addresses and many events on a bad day. */
   securityEvents: perMinute('security-events', 600),
   export: perMinute('export', UNSTATED),
@@ -71,12 +48,19 @@ function perMinute(name: string, max: number): RateLimit {
   return { name, max, windowMs: 60_000, message: 'Too many requests, please slow down.' };
 }
 
-/** Creates the limits of endpoints by which anonymous clients make us store or send data. */
-function unstated(name: string): Limits {
+/** Creates the limit of a host, and twice as much for its site. */
+function perHostAndSite(name: string, max: number): readonly RateLimit[] {
+  return [perMinute(name, max), { ...perMinute(`${name}-site`, 2 * max), by: 'site' }];
+}
+
+function perDay(name: string, max: number): readonly RateLimit[] {
   return [
-    perMinute(name, UNSTATED),
-    { ...perMinute(`${name}-site`, 2 * UNSTATED), by: 'site' },
-    { ...perMinute(`${name}-day`, 200), windowMs: DAY_MS },
-    { ...perMinute(`${name}-site-day`, 400), windowMs: DAY_MS, by: 'site' },
+    { ...perMinute(`${name}-day`, max), windowMs: DAY_MS },
+    { ...perMinute(`${name}-site-day`, 2 * max), windowMs: DAY_MS, by: 'site' },
   ];
+}
+
+/** Creates the limits of endpoints by which anonymous clients make us store or send data. */
+function unstated(name: string): readonly RateLimit[] {
+  return [...perHostAndSite(name, UNSTATED), ...perDay(name, 200)];
 }

@@ -4,7 +4,9 @@ import type { ProvenIdentity } from '../../src/accounts/accounts/proven-identity
 import { walletIdentity } from '../../src/accounts/accounts/sign-in-by-wallet.js';
 import { UnauthorizedError } from '../../src/lib/errors.js';
 import { freshSession } from '../auth/fresh-session.js';
+import type { SessionCaller } from '../auth/session.js';
 import { area } from '../http/area.js';
+import type { EndpointRequest } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 import { INVALID_FARCASTER_TOKEN } from './farcaster.js';
@@ -18,12 +20,8 @@ const links = area({ tag: 'Accounts', auth: freshSession, errors: [409, 503] });
 export function linkEndpoints(dependencies: WebDependencies) {
   const { farcaster, settings, wallets } = dependencies;
 
-  async function link(
-    { caller, clientAddress: address, requestId }: Linking,
-    identity: ProvenIdentity,
-  ) {
+  async function link({ caller, origin }: Linking, identity: ProvenIdentity) {
     const owner = { userId: caller.user.id, sessionId: caller.sessionId };
-    const origin = { address, requestId };
     const linked = await linkIdentity(dependencies, owner, identity, origin);
     return reply(201, presentIdentity(linked));
   }
@@ -63,8 +61,4 @@ export function linkEndpoints(dependencies: WebDependencies) {
   ];
 }
 
-interface Linking {
-  readonly caller: { readonly user: { readonly id: string }; readonly sessionId: string };
-  readonly clientAddress: string;
-  readonly requestId: string;
-}
+type Linking = Pick<EndpointRequest<SessionCaller>, 'caller' | 'origin'>;

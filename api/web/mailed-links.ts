@@ -15,16 +15,11 @@ const links = area({ tag: 'Accounts', auth: anonymous });
 /** Upper bound for the length of all tokens. */
 const token = z.string().min(1).max(64);
 
-/**
- * Checks that mail can be sent.
- *
- * @throws UnavailableError in production without a mail server.
- */
+/** Checks that mail can be sent. @throws UnavailableError in production without a mail server. */
 export function requireMail({ available }: Pick<MailSettings, 'available'>): void {
   if (!available) throw new UnavailableError('Mail is not configured');
 }
 
-/** Creates the endpoints that send mails with links, and the endpoints behind those links. */
 export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
   return [
     links({
@@ -49,8 +44,8 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
       body: z.object({ token, password: z.string().min(8).max(1024) }),
       limit: LIMITS.resetPassword,
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },
-      async handler({ body, clientAddress: address, requestId }) {
-        await resetPassword(database, { ...body, origin: { address, requestId } });
+      async handler({ body, origin }) {
+        await resetPassword(database, { ...body, origin });
         return reply(200, { ok: true });
       },
     }),
@@ -62,8 +57,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
       body: z.object({ token }),
       limit: LIMITS.signIn,
       responses: { 200: z.strictObject({ ok: z.literal(true), email: z.string() }) },
-      async handler({ body, caller, clientAddress: address, requestId }) {
-        const origin = { address, requestId };
+      async handler({ body, caller, origin }) {
         const email = await verifyEmail(database, caller.user.id, body.token, origin);
         return reply(200, { ok: true, email });
       },

@@ -46,8 +46,6 @@ const closedSession = z.strictObject({
   transactions: z.array(z.string()).describe('Hashes of the settling transactions, oldest first'),
 });
 
-const noStore = { 'Cache-Control': 'no-store' };
-
 /** Creates the endpoints for payment sessions: deposits that wallets hold for purchases (spec 4.9). */
 export function paymentSessionEndpoints({
   database,
@@ -93,9 +91,9 @@ export function paymentSessionEndpoints({
           token,
           await details([opened.session]),
         );
-        if (isNew) return reply(201, { session }, noStore);
+        if (isNew) return reply(201, { session });
         const note = token === undefined ? MASKED_NOTE : NOTE;
-        return reply(200, { session, note }, noStore);
+        return reply(200, { session, note });
       },
     }),
     paymentSessions({
@@ -123,11 +121,11 @@ export function paymentSessionEndpoints({
           const items = found.map((each) =>
             presentPaymentSession(each, isOwner ? sessions.tokenOf(each) : undefined, all),
           );
-          return reply(200, { sessions: items }, noStore);
+          return reply(200, { sessions: items });
         }
         const session = await find(token ?? '');
         const item = presentPaymentSession(session, token, await details([session]));
-        return reply(200, { session: item }, noStore);
+        return reply(200, { session: item });
       },
     }),
     paymentSessions({
@@ -148,7 +146,7 @@ export function paymentSessionEndpoints({
           refunded: formatAmount(isClosed ? BigInt(deposit) - BigInt(settled) : 0n),
           transactions: [...transactions],
         };
-        return isClosed ? reply(200, body, noStore) : reply(202, body, noStore);
+        return isClosed ? reply(200, body) : reply(202, body);
       },
     }),
   ];

@@ -73,9 +73,7 @@ export function profileEndpoints({ database, settings }: WebDependencies) {
       summary: 'Your profile',
       responses: { 200: profileItem },
       async handler({ caller, tenant }) {
-        return reply(200, present(await getProfile(tenant, caller.user.id), caller), {
-          'Cache-Control': 'no-store',
-        });
+        return reply(200, present(await getProfile(tenant, caller.user.id), caller));
       },
     }),
     ...(['POST', 'PATCH'] as const).map((method) =>
@@ -88,8 +86,8 @@ export function profileEndpoints({ database, settings }: WebDependencies) {
         limitOfCaller: LIMITS.settingsOfUser,
         responses: { 200: profileItem },
         errors: [503],
-        async handler({ body, caller, clientAddress: address, requestId }) {
-          return reply(200, await changed(caller, body, { address, requestId }));
+        async handler({ body, caller, origin }) {
+          return reply(200, await changed(caller, body, origin));
         },
       }),
     ),

@@ -5,7 +5,7 @@ import { createSession } from '../../src/accounts/accounts/sessions.js';
 import type { SignInProvider } from '../../src/accounts/accounts/sign-in-provider.js';
 import type { ProviderKind } from '../../src/types/sign-in-methods.js';
 import { ConflictError, UnauthorizedError } from '../../src/lib/errors.js';
-import { networksOf } from '../../src/platform/http/client-networks.js';
+import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import { tokenHash } from '../../src/platform/secrets/token-hash.js';
 import type { AnonymousCaller } from '../auth/anonymous.js';
 import { ProviderFlows } from '../auth/provider-flows.js';
@@ -27,7 +27,6 @@ const MAX_CODE_LENGTH = 4096;
 /** An invalid value counts as absent: the browser must always be redirected. */
 const shortText = z.string().max(MAX_CODE_LENGTH).optional().catch(undefined);
 
-/** The query with which a provider sends a browser back. */
 export const answerQuery = z.object({
   code: shortText,
   state: shortText,
@@ -38,12 +37,10 @@ export const answerQuery = z.object({
 type Dependencies = Pick<WebDependencies, 'settings' | 'database' | 'log' | 'refusals' | 'secrets'>;
 
 interface Asking {
-  readonly clientAddress: string;
+  readonly origin: RequestOrigin;
   readonly headers: { readonly cookie?: string | undefined };
-  readonly requestId: string;
 }
 
-/** A request of a browser that returns from a provider. */
 interface Answering extends Asking {
   readonly caller: SessionCaller | AnonymousCaller;
   readonly headers: z.output<typeof signInHeaders>;
@@ -58,7 +55,6 @@ export class ProviderSignIn {
   readonly #flows: ProviderFlows;
   readonly #signIn: SignIn;
 
-  /** @param prefix the prefix of the error codes shown to people. */
   constructor(
     kind: ProviderKind,
     prefix: string,
@@ -73,27 +69,17 @@ export class ProviderSignIn {
     this.#signIn = new SignIn([providerStrategy(provider, outcomesOf(kind, dependencies))]);
   }
 
-  /**
-   * Begins a flow.
-   *
-   * @param account the account to link; without it, the flow signs in.
-   * @returns the redirect and its cookies; undefined if the provider is unavailable.
-   */
+  /** Begins a flow that signs in, or links to `account`; undefined if the provider is unavailable. */
   async begin(request: Asking, account?: Parameters<ProviderFlows['begin']>[0]) {
-    const { clientAddress: address, headers, requestId } = request;
     const flow = this.#flows.begin(account);
-    const from = networksOf(address);
-    const asked: ProviderRequest = {
-      step: 'begin',
-      flow,
-      query: {},
-      from,
-      origin: { address, requestId },
-    };
+    const asked: ProviderRequest = { step: 'begin', flow, query: {}, origin: request.origin };
     try {
       const outcome = await this.#signIn.attempt(this.#kind, asked);
       if (outcome.kind !== 'redirect') return undefined;
-      return { location: outcome.location, cookies: this.#flows.store(flow, headers.cookie) };
+      return {
+        location: outcome.location,
+        cookies: this.#flows.store(flow, request.headers.cookie),
+      };
     } catch (error) {
       const { log } = this.#dependencies;
       log.error({ err: error, kind: this.#kind }, 'beginning a sign-in at a provider failed');
@@ -103,14 +89,14 @@ export class ProviderSignIn {
 
   /** Completes a flow: signs in or links. Always redirects the browser. */
   async end(request: Answering): Promise<RedirectReply<302>> {
-    const { caller, clientAddress: address, headers, query, requestId } = request;
+    const { caller, headers, origin, query } = request;
     const { database, log, refusals, settings } = this.#dependencies;
     const kind = this.#kind;
     const { state = '' } = query;
     const flow = this.#flows.find(state, headers.cookie);
     const ended = flow === undefined ? [] : [this.#flows.end(state)];
     const failed = (failure: string) => {
-      refusals.note({ action: 'sign-in.failed', subject: kind, address });
+      refusals.note({ action: 'sign-in.failed', subject: kind, address: origin.address });
       return toLogin(this.#prefix, failure, ended);
     };
     try {
@@ -118,8 +104,7 @@ export class ProviderSignIn {
         step: 'answer',
         flow,
         query,
-        from: networksOf(address),
-        origin: { address, requestId },
+        origin,
         sessionId: caller.kind === 'session' ? caller.sessionId : undefined,
       };
       const outcome = await this.#signIn.attempt(kind, asked);
@@ -132,8 +117,7 @@ export class ProviderSignIn {
         if (cause !== undefined) log.warn({ err: cause, kind, failure }, 'sign-in refused');
         return failed(failure);
       }
-      // The session id derives from the state, so that a flow opens only one session even if its answer
-      // is replayed.
+      // The session id derives from the state, so that a replayed answer opens no second session.
       const place = { ...signInPlace(request), sessionId: sessionIdOf(state) };
       const made = await createSession(database, outcome.proof, place);
       if (made === undefined) return failed('AuthFailed');
@@ -146,7 +130,6 @@ export class ProviderSignIn {
   }
 }
 
-/** Returns the handlers for a proven identity. */
 function outcomesOf(
   kind: ProviderKind,
   { database, secrets, settings }: Dependencies,
@@ -168,7 +151,6 @@ function outcomesOf(
   };
 }
 
-/** A redirect to the sign-in page, which shows the error. */
 export const toLogin = (
   prefix: string,
   failure: string,

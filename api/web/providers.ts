@@ -16,10 +16,7 @@ const accounts = area({ tag: 'Accounts', auth: anonymous, limit: LIMITS.signIn }
 
 const flowHeaders = z.object({ cookie: z.string().optional() });
 
-/**
- * Creates the endpoints for sign-in at the identity provider and the code host, and for linking to them
- * (spec 4.1).
- */
+/** Creates the endpoints for sign-in at providers, and for linking to them (spec 4.1). */
 export function providerEndpoints(dependencies: WebDependencies) {
   const { providers } = dependencies;
   return [
@@ -28,11 +25,7 @@ export function providerEndpoints(dependencies: WebDependencies) {
   ];
 }
 
-/**
- * Creates the endpoints of one provider.
- *
- * @param prefix the prefix of the error codes shown to people.
- */
+/** Creates the endpoints of one provider. @param prefix the prefix of the error codes shown to people. */
 function endpointsOf(
   kind: ProviderKind,
   prefix: 'Idp' | 'Codehost',

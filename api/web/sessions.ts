@@ -46,7 +46,6 @@ function presentSession(row: ListedSession, current: string) {
   };
 }
 
-/** Creates the endpoints for a user's own sessions and password. */
 export function sessionEndpoints({ settings, database }: WebDependencies) {
   const secure = settings.accounts.sessionCookieSecure;
   return [
@@ -64,11 +63,8 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
       method: 'DELETE',
       path: PATH,
       summary: 'End all of your other sessions',
-      responses: {
-        200: z.strictObject({ success: z.literal(true), ended: z.number().int() }),
-      },
-      async handler({ caller, clientAddress: address, requestId, tenant }) {
-        const origin = { address, requestId };
+      responses: { 200: z.strictObject({ success: z.literal(true), ended: z.number().int() }) },
+      async handler({ caller, origin, tenant }) {
         const ended = await endOtherSessions(tenant, caller.user.id, caller.sessionId, origin);
         return reply(200, { success: true, ended });
       },
@@ -80,8 +76,8 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
       params: z.object({ id: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404],
-      async handler({ caller, clientAddress: address, params, requestId, tenant }) {
-        await endSession(tenant, caller.user.id, params.id, { address, requestId });
+      async handler({ caller, origin, params, tenant }) {
+        await endSession(tenant, caller.user.id, params.id, origin);
         return reply(200, { success: true });
       },
     }),
@@ -111,19 +107,11 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
         }
         const { token } = await changePassword(
           database,
-          {
-            ...body,
-            user: caller.user,
-            sessionId: caller.sessionId,
-            place: signInPlace(request),
-          },
+          { ...body, user: caller.user, sessionId: caller.sessionId, place: signInPlace(request) },
           settings.accounts,
         );
-        return reply(
-          200,
-          { success: true },
-          { 'Set-Cookie': serializeSessionCookie(token, secure), 'Cache-Control': 'no-store' },
-        );
+        const headers = { 'Set-Cookie': serializeSessionCookie(token, secure) };
+        return reply(200, { success: true }, headers);
       },
     }),
   ];

@@ -1,8 +1,10 @@
 import * as z from 'zod';
-import type { SignInOrigin } from '../../src/accounts/accounts/sessions.js';
-import { readSessionCookie } from '../auth/session-cookie.js';
+import type { NewSession, SignInOrigin } from '../../src/accounts/accounts/sessions.js';
+import type { SignedInUser } from '../../src/accounts/accounts/sign-in.js';
+import type { RequestOrigin } from '../../src/platform/audit/audit.js';
+import { readSessionCookie, serializeSessionCookie } from '../auth/session-cookie.js';
+import { reply } from '../http/reply.js';
 
-/** The headers that endpoints for signing in read. */
 export const signInHeaders = z.object({
   cookie: z.string().optional(),
   'user-agent': z.string().optional(),
@@ -10,18 +12,28 @@ export const signInHeaders = z.object({
 
 /** Returns the place that a request signs in from, and the session that it carries. */
 export function signInPlace({
-  clientAddress,
   headers,
-  requestId,
+  origin,
 }: {
-  readonly clientAddress: string;
   readonly headers: z.infer<typeof signInHeaders>;
-  readonly requestId: string;
+  readonly origin: RequestOrigin;
 }): SignInOrigin {
   return {
-    address: clientAddress,
-    requestId,
+    ...origin,
     userAgent: headers['user-agent'],
     replaces: readSessionCookie(headers.cookie),
   };
 }
+
+export const signedIn = z.strictObject({
+  ok: z.literal(true),
+  user: z.strictObject({ id: z.string(), name: z.string() }),
+});
+
+/** Answers a sign-in with the cookie of its session. @param secure false only for plain HTTP. */
+export const replySignedIn = ({ id, name }: SignedInUser, { token }: NewSession, secure: boolean) =>
+  reply(
+    200,
+    { ok: true, user: { id, name } },
+    { 'Set-Cookie': serializeSessionCookie(token, secure) },
+  );

@@ -97,12 +97,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
     }),
   ];
 
-  /**
-   * Requests a split from an agent's wallet.
-   *
-   * @throws NotFoundError if the agent is not the caller's, or has no wallet whose key the platform
-   *   holds.
-   */
+  /** Requests a split. @throws NotFoundError for another user's agent, or without a platform-held wallet */
   async function pay(request: Asking, body: Wanted): Promise<QueuedSplit> {
     const { caller, idempotencyId, requestId, tenant } = request;
     const { agentId, name, ...parts } = body;

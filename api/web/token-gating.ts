@@ -12,11 +12,8 @@ const gating = area({ tag: 'Accounts', auth: optionalPerson });
 
 const PATH = '/api/auth/token-gating/verify';
 
-const asked = z.object({
-  address: chainAddress.optional(),
-});
+const asked = z.object({ address: chainAddress.optional() });
 
-/** The result of a check for the platform's token. */
 export const gateAnswer = z.strictObject({
   verified: z.boolean().describe('True if both `holds` and `proven` are true'),
   holds: z.boolean(),

@@ -79,10 +79,7 @@ export function userWalletEndpoints(parts: Parts) {
   ];
 }
 
-/**
- * Creates the endpoints for a wallet whose key the platform holds, and for the details of a user's wallet
- * of any sort.
- */
+/** Creates the endpoints for wallets whose keys the platform holds, and for the details of any wallet. */
 function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider }: Parts) {
   return [
     wallets({
@@ -192,7 +189,6 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
   ];
 }
 
-/** Creates the endpoints for wallets at the wallet provider. */
 function providerWalletEndpoints({ userWallets, walletProvider }: Parts) {
   return [
     wallets({
@@ -227,7 +223,6 @@ function providerWalletEndpoints({ userWallets, walletProvider }: Parts) {
   ];
 }
 
-/** Creates the endpoints for imported wallets. */
 function importedWalletEndpoints({ userWallets }: Parts) {
   return [
     wallets({
@@ -254,11 +249,7 @@ function importedWalletEndpoints({ userWallets }: Parts) {
         .object({ privateKey: z.string().optional().describe('0x and 64 hex digits') })
         .optional(),
       responses: {
-        200: z.strictObject({
-          success: z.literal(true),
-          address: z.string(),
-          network: z.string(),
-        }),
+        200: z.strictObject({ success: z.literal(true), address: z.string(), network: z.string() }),
       },
       async handler(request) {
         const address = await userWallets.import(ownerOf(request), request.body?.privateKey);

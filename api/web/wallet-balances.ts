@@ -23,11 +23,7 @@ export const balancesAnswer = z.strictObject({
   pathUsd: balanceOfToken,
 });
 
-/**
- * Returns the public balances of a wallet.
- *
- * @throws ChainUnreadableError
- */
+/** Returns the public balances of a wallet. @throws ChainUnreadableError */
 export async function balancesOf(
   node: ChainNode,
   { chainId, testnet }: Pick<ChainSettings, 'chainId' | 'testnet'>,

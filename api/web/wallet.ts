@@ -2,22 +2,19 @@ import * as z from 'zod';
 import { createSession } from '../../src/accounts/accounts/sessions.js';
 import { signInByWallet } from '../../src/accounts/accounts/sign-in-by-wallet.js';
 import { UnauthorizedError } from '../../src/lib/errors.js';
-import { networksOf } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
-import { serializeSessionCookie } from '../auth/session-cookie.js';
 import { SignIn } from '../auth/sign-in.js';
 import { WalletStrategy } from '../auth/wallet-strategy.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
-import { signInHeaders, signInPlace } from './sign-in-place.js';
+import { replySignedIn, signedIn, signInHeaders, signInPlace } from './sign-in-place.js';
 
 const wallets = area({ tag: 'Accounts', auth: anonymous });
 
 export const NOT_SIGNED_BY_WALLET = 'The wallet has not signed this';
 
-/** A wallet's proof, the input of `WalletProofs`. */
 export const walletProof = z.object({
   address: z.string().max(64),
   message: z.string().max(4_096).describe('EIP-4361 message with a nonce from `/api/auth/nonce`'),
@@ -49,13 +46,10 @@ export function walletEndpoints({
       path: '/api/auth/nonce',
       summary: 'Get a nonce for a wallet to sign; valid once, for 10 minutes',
       limit: LIMITS.nonce,
-      responses: {
-        200: z.strictObject({ nonce: z.string(), expiresAt: z.iso.datetime() }),
-      },
+      responses: { 200: z.strictObject({ nonce: z.string(), expiresAt: z.iso.datetime() }) },
       handler() {
         const { nonce, expiresAt } = proofs.nonces.issue();
-        const headers = { 'Cache-Control': 'no-store' };
-        return reply(200, { nonce, expiresAt: expiresAt.toISOString() }, headers);
+        return reply(200, { nonce, expiresAt: expiresAt.toISOString() });
       },
     });
   return [
@@ -68,30 +62,18 @@ export function walletEndpoints({
       headers: signInHeaders,
       body: walletProof,
       limit: LIMITS.walletSignIn,
-      responses: {
-        200: z.strictObject({
-          ok: z.literal(true),
-          user: z.strictObject({ id: z.string(), name: z.string() }),
-        }),
-      },
+      responses: { 200: signedIn },
       errors: [401, 503],
       async handler(request) {
-        const { body, clientAddress: address, requestId } = request;
-        const origin = { address, requestId };
-        const from = networksOf(address);
-        const proof = await signIn.by('wallet', { body, query: {}, from, origin });
+        const { body, clientAddress: address, origin } = request;
+        const proof = await signIn.by('wallet', { body, query: {}, origin });
         const made = proof && (await createSession(database, proof, signInPlace(request)));
         if (!made) {
           const subject = body.address.toLowerCase();
           refusals.note({ action: 'sign-in.failed', subject, address });
           throw new UnauthorizedError(NOT_SIGNED_BY_WALLET);
         }
-        const { id, name } = proof.user;
-        return reply(
-          200,
-          { ok: true, user: { id, name } },
-          { 'Set-Cookie': serializeSessionCookie(made.token, secure) },
-        );
+        return replySignedIn(proof.user, made, secure);
       },
     }),
   ];

@@ -37,7 +37,6 @@ import { tokenGatingEndpoints } from './token-gating.js';
 import { userWalletEndpoints } from './user-wallets.js';
 import { walletEndpoints } from './wallet.js';
 
-/** Creates all endpoints of the web API. */
 export function webEndpoints(dependencies: WebDependencies) {
   return [
     ...accountEndpoints(dependencies),

@@ -27,9 +27,8 @@ interface Sums {
 type Parts = Readonly<Record<string, object | null | AsyncIterable<readonly object[]>>>;
 
 /**
- * Exports all data of an account as JSON, piece by piece: holds at most one page in memory and no
- * database connection between pages. Contains no secret, hashed or not.
- *
+ * Exports all data of an account as JSON, piece by piece: holds at most one page in memory and no database
+ * connection between pages. Contains no secret, hashed or not.
  * @throws UnauthorizedError when the account no longer exists.
  */
 export async function exportAccount(
@@ -85,27 +84,22 @@ const withoutSecrets = ({ passwordHash, ...user }: UserRow): object => ({
 });
 
 /** Yields the user's agents, including removed ones whose rows still exist. */
-async function* agents(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
-  for (let after = ''; ;) {
-    // `runtime` may contain tokens for the agent's programs, so it is left out; the agent returns it.
-    const rows = await tenant.query<{ id: string }>(
-      `SELECT id, name, subdomain, plan, model, ai_provider AS "aiProvider",
-              config - 'runtime' AS config, desired, status, created_at AS "createdAt",
-              updated_at AS "updatedAt", deleted_at AS "deletedAt"
-         FROM agents WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
-      { userId, after },
-    );
-    yield rows;
-    const last = rows.at(-1);
-    if (!last || rows.length < PAGE) return;
-    after = last.id;
-  }
-}
+const agents = (tenant: TenantDatabase, userId: string) =>
+  // `runtime` may contain tokens for the agent's programs, so it is left out; the agent returns it.
+  paged<{ id: string }>(
+    tenant,
+    `SELECT id AS position, id, name, subdomain, plan, model, ai_provider AS "aiProvider",
+            config - 'runtime' AS config, desired, status, created_at AS "createdAt",
+            updated_at AS "updatedAt", deleted_at AS "deletedAt"
+       FROM agents WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
+    { userId },
+    '',
+  );
 
 /** Yields the messages agent by agent, each conversation from its beginning. */
 async function* messages(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
   for await (const page of agents(tenant, userId)) {
-    for (const { id: agentId } of page as { id: string }[]) {
+    for (const { id: agentId } of page) {
       for (let after = { conversation: '', position: '0' }; ;) {
         const rows = await tenant.query<typeof after>(
           `SELECT m.id, m.agent_id AS "agentId", m.conversation, m.position::text, m.role, m.content,
@@ -142,23 +136,22 @@ async function* paymentSessions(
   tenant: TenantDatabase,
   userId: string,
 ): AsyncGenerator<{ readonly id: string }[]> {
-  for (let after = ''; ;) {
-    const rows = await tenant.query<Sums & { id: string }>(
-      `SELECT id, address, chain_id AS "chainId", escrow, state AS status, deposit,
-              delivered AS spent, settled, created_at AS "createdAt", opened_at AS "openedAt",
-              closed_at AS "closedAt"
-         FROM payment_sessions WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
-      { userId, after },
-    );
+  const sessions = paged<Sums & { id: string }>(
+    tenant,
+    `SELECT id AS position, id, address, chain_id AS "chainId", escrow, state AS status, deposit,
+            delivered AS spent, settled, created_at AS "createdAt", opened_at AS "openedAt",
+            closed_at AS "closedAt"
+       FROM payment_sessions WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
+    { userId },
+    '',
+  );
+  for await (const rows of sessions) {
     yield rows.map(({ deposit, settled, spent, ...session }) => ({
       ...session,
       deposit: formatAmount(BigInt(deposit)),
       spent: formatAmount(BigInt(spent)),
       settled: formatAmount(BigInt(settled)),
     }));
-    const last = rows.at(-1);
-    if (!last || rows.length < PAGE) return;
-    after = last.id;
   }
 }
 
@@ -215,17 +208,14 @@ async function* credits(tenant: TenantDatabase, userId: string): AsyncGenerator<
   }
 }
 
-/**
- * Yields the rows of a query page by page.
- *
- * @param sql a query for rows with a `position` after `$after`.
- */
+/** Yields the rows of a query page by page. @param sql a query for rows with a `position` after `$after`. */
 async function* paged<Row extends object>(
   tenant: TenantDatabase,
   sql: string,
   values: Readonly<Record<string, string>>,
+  first = '0',
 ): AsyncGenerator<Omit<Row & { position: string }, 'position'>[]> {
-  for (let after = '0'; ;) {
+  for (let after = first; ;) {
     const rows = await tenant.query<Row & { position: string }>(sql, { ...values, after });
     yield rows.map(({ position, ...row }) => row);
     const last = rows.at(-1);

@@ -9,10 +9,7 @@ interface Waiting<Item, Result> {
   readonly reject: (error: unknown) => void;
 }
 
-/**
- * Batches single items: while a batch is in flight, the next batch collects. An item never waits for a
- * batch to fill.
- */
+/** Batches items: while a batch is in flight, the next one collects; none waits to fill. */
 export class Batcher<Item, Result> {
   #waiting: Waiting<Item, Result>[] = [];
   #running = false;
@@ -20,20 +17,13 @@ export class Batcher<Item, Result> {
   readonly #run: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly #maxItems: number;
 
-  /**
-   * @param run executes a batch; its results are in the order of the items.
-   * @param maxItems most items in a batch.
-   */
+  /** @param run executes a batch, with results in the order of its items. */
   constructor(run: (items: readonly Item[]) => Promise<readonly Result[]>, maxItems: number) {
     this.#run = run;
     this.#maxItems = maxItems;
   }
 
-  /**
-   * Adds an item to the next batch.
-   *
-   * @throws UnavailableError if too many items wait; otherwise the batch's error.
-   */
+  /** Adds an item to the next batch. @throws UnavailableError if too many wait; the batch's error */
   add(item: Item): Promise<Result> {
     if (this.#waiting.length >= MAX_WAITING) {
       return Promise.reject(

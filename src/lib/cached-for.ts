@@ -1,7 +1,4 @@
-/**
- * Caches a call's result for `keepMs`, and shares the call in flight with all callers. A failure reaches
- * only the callers that waited for that call; the next caller retries.
- */
+/** Caches a result for `keepMs` and shares the call in flight; a failure is not cached. */
 export function cachedFor<T>(
   keepMs: number,
   ask: () => Promise<T>,

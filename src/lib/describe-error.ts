@@ -3,10 +3,7 @@ const MAX_CAUSES = 5;
 /** PostgreSQL's error class whose messages quote the invalid value. */
 const DATA_EXCEPTION = /^22[0-9A-Z]{3}$/;
 
-/**
- * Returns the fields of an error that are logged. No others: libraries attach queries with their values
- * and whole requests to errors, which may hold secrets.
- */
+/** Returns an error's safe fields: libraries attach queries' values and whole requests to errors. */
 export function describeError(error: unknown, depth = 0): Readonly<Record<string, unknown>> {
   if (!(error instanceof Error)) return { thrown: typeof error };
   const code = codeOf(error);

@@ -16,10 +16,7 @@ export class ServiceError extends Error {
   }
 }
 
-/**
- * 500: an outside resource failed, such as a page that cannot be fetched. The caller sees the reason;
- * this service is not at fault.
- */
+/** 500: an outside resource failed, such as a page; the caller sees the reason. */
 export class ExternalFaultError extends ServiceError {
   constructor(message: string, code: string, options?: ErrorOptions) {
     super(500, message, code, {}, options);

@@ -1,6 +1,5 @@
 import { setBounded } from './bounded-map.js';
 
-/** The caller of a limiter. */
 export interface Caller {
   /** The key between which slots are shared fairly: a user, an address, a host. */
   readonly owner: string;
@@ -55,17 +54,13 @@ const asError = (reason: unknown): Error =>
 
 const waitingOf = ({ other, urgent }: Owner): number => urgent.size + other.size;
 
-/**
- * Bounds how much runs at a time, and queues the rest. Urgent callers go first; among equals the owner with
- * the fewest slots, and then the owner whose last start is longest ago.
- */
+/** Bounds what runs at a time, and queues the rest: urgent callers, then owners with the fewest slots. */
 export class FairLimiter {
   readonly #atOnce: number;
   readonly #perOwner: number;
   readonly #queue: QueueBounds | undefined;
   /** Owners that run or wait. */
   readonly #owners = new Map<string, Owner>();
-  /** The number of each owner's last start. */
   readonly #lastStart = new Map<string, number>();
   #running = 0;
   #waiting = 0;
@@ -81,12 +76,7 @@ export class FairLimiter {
     return { running: this.#running, waiting: this.#waiting };
   }
 
-  /**
-   * Runs the work in a slot.
-   *
-   * @param work may release its slot before it ends.
-   * @throws as `acquire` does, and what the work throws.
-   */
+  /** Runs the work in a slot, which it may release before it ends. @throws as `acquire`, and as the work */
   async run<T>(caller: Caller, work: (release: Release) => Promise<T>): Promise<T> {
     const release = await this.acquire(caller);
     try {

@@ -1,8 +1,4 @@
-/**
- * Returns a field's name, such as `config.plan` or `recipients[0].share`.
- *
- * @param whole the name for an empty path.
- */
+/** Returns a field's name, such as `recipients[0].share`; `whole` for an empty path. */
 export function fieldName(path: readonly PropertyKey[], whole: string): string {
   let name = '';
   for (const key of path) {

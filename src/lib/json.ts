@@ -5,10 +5,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/**
- * Parses JSON and returns undefined for invalid text. The parser's error is dropped, because its message
- * quotes the text.
- */
+/** Parses JSON; undefined if invalid. The parser's error is dropped: it quotes the text. */
 export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,10 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/**
- * Reads the bytes of a body: all, or a little more than `most`, and then closes the connection.
- *
- * @throws the error that breaks the connection.
- */
+/** Reads a body, or a little more than `most` bytes and then closes it. @throws when the connection breaks */
 export function readPrefix(body: Readable, most: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];

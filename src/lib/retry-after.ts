@@ -1,11 +1,7 @@
 /** Longest wait that a header can impose: 10 minutes. */
 const MAX_MS = 600_000;
 
-/**
- * Parses the `retry-after` header of an answer: a number of seconds or an HTTP date.
- *
- * @returns milliseconds, between 0 and 10 minutes; undefined without a valid header.
- */
+/** Parses `retry-after`, seconds or a date, to ms up to 10 minutes; undefined if invalid. */
 export function retryAfterMs(headers: Headers, now: number = Date.now()): number | undefined {
   const value = headers.get('retry-after')?.trim();
   if (value === undefined || value === '') return undefined;

@@ -1,7 +1,4 @@
-/**
- * Characters that are invisible or reorder the text around them: controls, direction marks, joiners,
- * fillers. U+200D and U+FE0F are allowed within emoji.
- */
+/** Characters that are invisible or reorder the text around them, except U+200D and U+FE0F in emoji. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 const WITHIN_EMOJI = /(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])[\u200d\ufe0f]/gu;
 

@@ -1,7 +1,4 @@
-/**
- * Replaces lone surrogates and NUL characters, which PostgreSQL's JSON does not accept; the output of
- * programs may contain them.
- */
+/** Replaces lone surrogates and NUL, which PostgreSQL's JSON rejects and programs may print. */
 export function sanitizeForJsonb(text: string): string {
   return Buffer.from(text).toString().replaceAll('\0', '\uFFFD');
 }

@@ -1,7 +1,4 @@
-/**
- * Works like `Promise.all`, but rejects only after all have settled, because the caller may then release
- * what they use.
- */
+/** Works like `Promise.all`, but rejects only after all have settled, as they may share resources. */
 export async function allSettledOrThrow<const T extends readonly unknown[]>(
   all: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {

@@ -3,11 +3,7 @@ import type { NotificationChannelName } from '../platform/database/models.js';
 /** A service that delivers messages to operators. */
 export interface NotificationChannel {
   readonly name: NotificationChannelName;
-  /**
-   * Sends one message, truncated to the service's limit.
-   *
-   * @throws ChannelError
-   */
+  /** Sends one message, truncated to the service's limit. @throws ChannelError */
   send(text: string): Promise<void>;
 }
 
@@ -32,10 +28,7 @@ export function unavailable(channel: NotificationChannelName, what: string): Cha
   return new ChannelError(channel, what, UNAVAILABLE_MS);
 }
 
-/**
- * Makes an error from an unsuccessful status: a rate limit, a fault of the service, or a refusal of the
- * message, the key or the recipient.
- */
+/** Makes an error from a status: a rate limit, a fault of the service, or a refusal. */
 export function refusal(
   channel: NotificationChannelName,
   status: number,

@@ -18,9 +18,7 @@ const DEFAULT_RETRY_AFTER_MS = 5_000;
 const limited = z.object({ retry_after: z.number().min(0) });
 
 /**
- * Makes a channel for a Discord webhook. Waits until the message is stored, so that a 2xx confirms
- * delivery.
- *
+ * Makes a channel for a Discord webhook. Waits until the message is stored, so that a 2xx confirms delivery.
  * @param webhookUrl a secret: anyone with this URL can post.
  * @param timeoutMs for tests.
  */
@@ -47,10 +45,7 @@ export function discordChannel(
   };
 }
 
-/**
- * Returns the wait in milliseconds. The body is exact to the millisecond; a proxy in front of Discord
- * sends only the header.
- */
+/** Returns the wait in milliseconds: exact in Discord's body, missing there behind a proxy. */
 function waitOf(headers: Headers, body: unknown): number {
   const { data } = limited.safeParse(body);
   return data ? data.retry_after * 1_000 : (retryAfterMs(headers) ?? DEFAULT_RETRY_AFTER_MS);

@@ -6,11 +6,7 @@ import type { AgentEvent, PlatformEvent } from '../types/notification.js';
 /** Most characters of a reason in a message; the API has the whole text. */
 const MAX_REASON_LENGTH = 500;
 
-/**
- * Returns the message for operators as plain text.
- *
- * @param missed earlier notifications that this channel did not deliver.
- */
+/** Returns the message for operators; `missed` earlier notifications did not reach this channel. */
 export function messageOf(
   notification: AgentEvent,
   agent: Pick<AgentRow, 'id' | 'userId' | 'name' | 'host' | 'statusReason'>,
@@ -24,7 +20,6 @@ export function messageOf(
   return [...lines, ...missedLines(missed)].join('\n');
 }
 
-/** Returns the message for an event of the platform. */
 export function platformMessageOf(event: PlatformEvent, missed: number): string {
   return [describePlatform(event), ...missedLines(missed)].join('\n');
 }
@@ -107,10 +102,7 @@ function describe(notification: AgentEvent): string {
 
 const utc = (ms: number): string => new Date(ms).toISOString();
 
-/**
- * Joins lines and removes control characters, so that user-provided names and reasons cannot forge lines
- * of a message.
- */
+/** Joins lines and removes control characters, so that users' texts cannot forge lines. */
 function oneLine(text: string): string {
   return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }

@@ -67,7 +67,6 @@ export class NotificationLog {
     });
   }
 
-  /** Records the final status: sent or dropped. */
   async settle(id: string, channel: NotificationChannelName, status: 'sent' | 'dropped') {
     await this.#database
       .asPlatform()
@@ -109,10 +108,7 @@ export class NotificationLog {
   }
 }
 
-/**
- * Returns the current time if the channel has room; otherwise a minute after the notification
- * MAX_PER_MINUTE places ahead.
- */
+/** Returns now if the channel has room, else a minute after the one MAX_PER_MINUTE places ahead. */
 async function dueAtOf(
   db: TenantTransaction,
   row: Pending,
@@ -136,12 +132,8 @@ async function dueAtOf(
 }
 
 /**
- * Shares turns fairly between owners: a notification of an owner with fewer waiting ones takes the next
- * turn of the owner with the most, whose notification gets the free turn instead. So one owner's agents
- * cannot delay another owner's notifications.
- *
- * @param free the turn without sharing.
- * @returns the assigned turn.
+ * Returns the turn of a notification, given the `free` one: an owner with fewer waiting notifications gets the
+ * next turn of the owner with the most, who gets the free one. So no owner can delay the others.
  */
 async function exchangeTurn(
   db: TenantTransaction,
@@ -169,10 +161,7 @@ async function exchangeTurn(
 const isTooLate = ({ createdAt }: Pick<Pending, 'createdAt'>, dueAt: Date): boolean =>
   dueAt.getTime() - createdAt.getTime() > MAX_WAIT_MS;
 
-/**
- * Reports whether the event repeats a recent one. An unstable agent is reported once a minute; a crash
- * loop is always reported.
- */
+/** Reports whether the event repeats one of the last minute; a crash loop never does. */
 async function isRepeated(db: TenantTransaction, row: Pending): Promise<boolean> {
   if (row.event === 'crash_loop') return false;
   const told = await db.Notification.count({

@@ -6,7 +6,6 @@ import { messageOf, platformMessageOf } from './message.js';
 import { isPlatformEvent, type Notification } from '../types/notification.js';
 import { NotificationLog, type Claim } from './notification-log.js';
 
-/** The state of a notification in one channel. */
 export type Delivery = { readonly channel: NotificationChannelName } & (
   | { readonly outcome: 'sent' | 'repeated' }
   /** Call again after the delay. */
@@ -14,7 +13,6 @@ export type Delivery = { readonly channel: NotificationChannelName } & (
   | { readonly outcome: 'dropped'; readonly reason: string }
 );
 
-/** A function that builds the message from the number of missed notifications. */
 type Message = (missed: number) => string;
 
 /** A notifier of operators that sends events of agents and of the platform through all configured channels. */
@@ -32,10 +30,7 @@ export class Notifier {
     this.#log = new NotificationLog(database);
   }
 
-  /**
-   * Sends the notification through every channel that has not delivered it, now or in its turn. A failing
-   * channel does not affect the rest. Events of removed agents are skipped.
-   */
+  /** Sends the notification by each channel in its turn, independently; skips removed agents' events. */
   async notify(notification: Notification): Promise<Delivery[]> {
     if (this.#channels.length === 0) return [];
     const message = await this.#messageOf(notification);

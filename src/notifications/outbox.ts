@@ -11,10 +11,7 @@ export const NO_AGENT = { agentId: '', userId: OPERATOR_USER_ID } as const;
 /** Most notifications claimed at a time. */
 const MAX_TOGETHER = 10;
 
-/**
- * Seconds until a claimed notification can be claimed again, longer than sending takes: the first claimer
- * must have died.
- */
+/** Seconds until another process may claim a notification, longer than sending takes. */
 const ABANDONED_S = 120;
 
 /** Claims due notifications for this process, one of each owner before the next. */
@@ -34,10 +31,7 @@ const PUT_OFF = `
   UPDATE pending_notifications SET due_at = now() + $delayMs * interval '1 millisecond'
   WHERE id = $id`;
 
-/**
- * Stores a notification in the caller's transaction; it is sent after the commit. A repeated id is stored
- * once.
- */
+/** Stores a notification, once for each id, to be sent after the commit. */
 export async function requestNotification(
   db: Statements,
   { id, agent: { agentId, userId }, ...event }: Notification,
@@ -56,12 +50,7 @@ export interface OutboxParts {
   readonly log: Logger;
 }
 
-/**
- * Sends the notifications that are due. Processes may run this concurrently; notifications claimed by a
- * crashed process are sent by another.
- *
- * @returns the number of claimed notifications.
- */
+/** Sends due notifications, those that crashed processes had claimed as well; returns how many. */
 export async function sendDue(parts: OutboxParts): Promise<number> {
   const due = await parts.database.asPlatform().query<ClaimedNotification>(TAKE);
   await Promise.all(due.map((pending) => send(parts, pending)));

@@ -4,7 +4,6 @@ import { tryParseJson } from '../lib/json.js';
 import { readTextUpTo } from '../lib/read-beginning.js';
 import { unavailable } from './channel.js';
 
-/** Most bytes of an answer. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 export interface JsonAnswer {
@@ -14,11 +13,7 @@ export interface JsonAnswer {
   readonly body: unknown;
 }
 
-/**
- * Posts JSON to a secret address.
- *
- * @throws ChannelError without a cause, because `fetch` errors may quote the address.
- */
+/** Posts JSON to a secret address. @throws ChannelError without a cause: `fetch` errors may quote it */
 export async function postJson(
   channel: NotificationChannelName,
   address: string,

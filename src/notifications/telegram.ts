@@ -21,12 +21,7 @@ const answer = z.union([
   }),
 ]);
 
-/**
- * Makes a channel for a chat of a Telegram bot. The text is sent as one preformatted block, because
- * Telegram would turn user-provided names and addresses into links.
- *
- * @param timeoutMs for tests.
- */
+/** Makes a Telegram channel. One preformatted block keeps users' texts from becoming links. */
 export function telegramChannel(
   { apiUrl, botToken, chatId }: NonNullable<NotificationSettings['telegram']>,
   timeoutMs = SEND_TIMEOUT_MS,

@@ -16,22 +16,16 @@ export const isHome = (block: Block): boolean =>
 
 const HOME = /^(?:https?:\/\/[^/]*\/?|\/)(?:index\.\w{1,5})?$/;
 
-/** Reports whether the block consists mostly of links. */
 export const isLinks = (block: Block | undefined): boolean =>
   block !== undefined && block.linkDensity >= 0.6;
 
-/** Reports whether the block is running text. */
 export const isText = (block: Block): boolean =>
   block.kind !== 'heading' && !isLinks(block) && !isShort(block);
 
-/** Reports whether the block is a short line without a sentence's end. */
 export const isShort = ({ kind, text }: Block): boolean =>
   kind === 'paragraph' && weightOf(text) < LONG && !SENTENCE_END.test(text);
 
-/**
- * Reports whether the block is a label: a short line with a number or a link, or of a few words, without
- * a sentence's end.
- */
+/** Reports whether the block is a label: short, with a number, a link or few words, and no full stop. */
 export function isLabel(block: Block | undefined): boolean {
   if (block === undefined || SENTENCE_END.test(block.text)) return false;
   const weight = weightOf(block.text);
@@ -50,6 +44,5 @@ export const isOffer = (block: Block | undefined): boolean =>
   isPrice(block) &&
   !SENTENCE_END.test(block.text);
 
-/** Returns the number of letters in the blocks, weighted by script. */
 export const sumOf = (blocks: readonly Block[]): number =>
   blocks.reduce((sum, { text }) => sum + weightOf(text), 0);

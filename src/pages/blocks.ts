@@ -21,7 +21,6 @@ export interface Run {
   readonly style: 'plain' | 'strong' | 'emphasis' | 'code';
 }
 
-/** A block-level element and its content. */
 export interface Region {
   readonly element: Element | undefined;
   readonly parent: Region | undefined;
@@ -66,7 +65,6 @@ const STYLES: Readonly<Record<string, Run['style']>> = {
   tt: 'code',
 };
 
-/** Splits a page into its text blocks, in document order. */
 export function blocksOf(document: Document): Block[] {
   // Some pages have their text only in `noscript` until their scripts run.
   const scripted = weighText(document);
@@ -197,7 +195,6 @@ function inlineContext({ attribs, name }: Element, context: Context): Context {
   return { ...context, style, href };
 }
 
-/** Returns the context inside a block-level element. */
 function blockContext(element: Element, context: Context): Context {
   const { name } = element;
   const heading = HEADINGS[name];

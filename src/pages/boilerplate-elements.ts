@@ -49,7 +49,6 @@ const PLAIN_WORDS = setOf(
 const REVIEWS = setOf('review reviews');
 const DISCUSSION = new Set([...REVIEWS, 'comment', 'comments', 'replies', 'respond']);
 
-/** Properties of a product: its price and its reviews. */
 const PROPERTIES = setOf('offers review reviews aggregaterating comment');
 
 /** Words for parts that a reader expands. */
@@ -61,10 +60,7 @@ const CONTENT_WORDS = setOf('article content post entry main story body text');
 /** The BEM modifier after two dashes: it says how a part looks, not what it is. */
 const VARIANT = /--[^\s]*/g;
 
-/**
- * Class names that hide a part only at times: in a state (`quick-add-hidden`), on some screens
- * (`md:hidden`), or when too long (`overflow-hidden`). Does not match `visually-hidden`.
- */
+/** Class names that hide only at times, such as `md:hidden` and `overflow-hidden`, not `visually-hidden`. */
 const STATE =
   /(?:-[^\s-]{1,30}-|[^\s]{0,30}:|overflow-(?:[xy]-)?|backface-)hidden(?!\S)|(?<!\S)hidden-[^\s]*/g;
 
@@ -73,10 +69,7 @@ const WORD_ENDS = /[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])/;
 /** Most words of an id; longer ids are generated from texts. */
 const ID_WORDS = 4;
 
-/**
- * Returns class names and id as words in lower case, from the first 500 characters: a class name can be a
- * page long.
- */
+/** Returns class names and id as words in lower case, from 500 characters: some are a page long. */
 export function wordsOf({ attribs }: Element): readonly string[] {
   const { class: classes = '', id = '' } = attribs;
   const named = `${classes} ${id.split('-', ID_WORDS + 1).length > ID_WORDS ? '' : id}`.slice(
@@ -97,11 +90,7 @@ const MOST = 0.4;
 /** Share of a page's text from which a hidden part is content that a script reveals. */
 const MOSTLY = 0.5;
 
-/**
- * Reports whether the page's markup names an element as something other than content.
- *
- * @param letters of its text outside of links.
- */
+/** Reports whether the markup names an element as no content; `letters` counts text outside links. */
 export function isBoilerplate(element: Element, letters: number, marks: Marks): boolean {
   const { attribs, name } = element;
   const share = letters / marks.letters;

@@ -12,10 +12,7 @@ import type { Block, Region } from './blocks.js';
 import { weightOf } from './plain-text.js';
 import { SENTENCE_END } from './posts.js';
 
-/**
- * Removes content that is not the page's text: link lists, teasers, labels and buttons. On a shop's page,
- * teasers are kept, because they are its content.
- */
+/** Removes link lists, teasers, labels and buttons; teasers stay on a shop's page as its content. */
 export function withoutBoilerplate(blocks: readonly Block[], isShop: boolean): readonly Block[] {
   const said = fromHeadline(withoutLists(blocks)).filter(isWorded);
   return trimmed(withoutButtons(withoutTeaserLabels(isShop ? said : withoutTeasers(said))));
@@ -24,10 +21,7 @@ export function withoutBoilerplate(blocks: readonly Block[], isShop: boolean): r
 /** Reports whether the block has letters; a number alone is a counter of votes or replies. */
 const isWorded = ({ kind, text }: Block): boolean => kind !== 'paragraph' || /\p{L}/u.test(text);
 
-/**
- * Removes link lists with their headings, and headings without content below. One or two links between
- * text are kept.
- */
+/** Removes link lists, and headings without content below. One or two links between text stay. */
 function withoutLists(blocks: readonly Block[]): readonly Block[] {
   // On an overview page, teasers are the content even without text below them.
   const areTeasers = isOfTeasers(blocks, teasersIn(blocks));
@@ -70,10 +64,7 @@ const TEASER = 400;
 /** The limit for three or more teasers at the end of a page. */
 const LAST_TEASER = 800;
 
-/**
- * Removes teasers: linked headings with the few lines below each. Keeps them if they are half of the
- * page, because it is then an overview page.
- */
+/** Removes linked headings with the few lines below; half a page of them stays, as an overview page. */
 function withoutTeasers(blocks: readonly Block[]): readonly Block[] {
   const teasers = teasersIn(blocks);
   if (isOfTeasers(blocks, teasers)) return blocks;
@@ -111,10 +102,7 @@ export function isBelowText(
 /** Least number of teasers with equal labels. */
 const ALIKE = 3;
 
-/**
- * Removes labels repeated at each teaser: authors, dates, counters. Each teaser has such a label in one
- * place, so two of them are never adjacent.
- */
+/** Removes authors, dates and counters repeated at each teaser, in one place, so never two in a row. */
 function withoutTeaserLabels(blocks: readonly Block[]): readonly Block[] {
   const areTeasers = blocks.filter(isTeaserHead).length >= ALIKE;
   const groups = new Map<string, Block[]>();
@@ -144,7 +132,6 @@ const isTeaserHead = ({ kind, links }: Block): boolean => kind === 'heading' && 
 /** Most letters of a label. */
 const LABEL = 40;
 
-/** Returns the names and classes of the block's element and its parent. */
 function placeOf({ region: { element, parent } }: Block): string {
   const nameOf = (each: Region['element']) => `${each?.name} ${each?.attribs.class}`;
   return `${nameOf(parent?.element)} > ${nameOf(element)}`;
@@ -170,10 +157,7 @@ const isTab = ({ kind, links, text }: Block): boolean =>
 /** Most labels; more lines without a sentence are verse or another kind of list. */
 const MAX_LABELS = 6;
 
-/**
- * Removes dates, authors, counters, tags and buttons around the headline, up to the first long text, and
- * after the last sentence.
- */
+/** Removes short blocks around the headline, up to the first long text, and after the last sentence. */
 function trimmed(blocks: readonly Block[]): readonly Block[] {
   const labels = new Set<Block>();
   let heads = 0;
@@ -197,7 +181,6 @@ const isTail = (block: Block | undefined): boolean =>
     weightOf(block.text) < LONG &&
     (isLinks(block) || /[:：]$/.test(block.text)));
 
-/** Reports whether the block is a picture credit. */
 const isCredit = ({ kind, text }: Block): boolean =>
   kind === 'paragraph' && text.includes('©') && weightOf(text) < LONG;
 
@@ -213,7 +196,6 @@ function endOfLinks(blocks: readonly Block[], start: number): number {
   return end;
 }
 
-/** Reports whether the run is a list of links. */
 function isList(run: readonly Block[]): boolean {
   const links = run.filter((block) => block.links.size > 0);
   if (run.length > FEW_LINKS && links.length * 3 >= run.length) return true;

@@ -3,10 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 /** Longest caching time in milliseconds, whatever a page allows. */
 const MAX_MS = 5 * 60_000;
 
-/**
- * Returns the milliseconds for which an answer may be cached by its headers: 0 without `Cache-Control`
- * and for private answers.
- */
+/** Returns an answer's lifetime in ms by its headers: 0 without `Cache-Control` or if private. */
 export function cacheTime({ age, 'cache-control': control, vary }: IncomingHttpHeaders): number {
   if (control === undefined || vary?.trim() === '*') return 0;
   const said = new Map(

@@ -10,10 +10,7 @@ const USUAL = 'windows-1252';
 /** A declared encoding, in a `<meta>` or a header. */
 const CHARSET = /charset\s{0,9}=\s{0,9}["']?\s{0,9}([^\s"'/>;]{1,40})/i;
 
-/**
- * Decodes a page by byte order mark, then header, then `<meta>` (encoding standard), then as UTF-8 if
- * valid, then as windows-1252. Unknown encoding names are ignored.
- */
+/** Decodes a page by byte order mark, header, `<meta>`, as UTF-8 if valid, or as windows-1252. */
 export function decodeText(bytes: Uint8Array, contentType: string | undefined): string {
   const decoder =
     byMark(bytes) ?? byName(charsetOf(contentType ?? '')) ?? byMeta(bytes) ?? byContent(bytes);
@@ -29,7 +26,6 @@ function decodeWestern(bytes: Uint8Array): string {
   return text.replace(/[\u0080-\u009f]/g, (sign) => WESTERN.charAt(sign.charCodeAt(0) - 0x80));
 }
 
-/** Returns the charset of a `Content-Type`. */
 const charsetOf = (contentType: string): string | undefined => CHARSET.exec(contentType)?.[1];
 
 function byMark(bytes: Uint8Array): TextDecoder | undefined {
@@ -49,10 +45,7 @@ function byName(label: string | undefined): TextDecoder | undefined {
   }
 }
 
-/**
- * Returns the decoder declared by `<meta>`. A page with a readable `<meta` in its bytes is not UTF-16,
- * even if declared.
- */
+/** Returns the decoder declared by `<meta>`; a page whose bytes show `<meta` is not UTF-16. */
 function byMeta(bytes: Uint8Array): TextDecoder | undefined {
   const decoder = byName(metaCharset(bytes));
   return decoder?.encoding.startsWith('utf-16') ? new TextDecoder('utf-8') : decoder;

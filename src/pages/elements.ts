@@ -92,11 +92,7 @@ export const isUnread = ({ name }: Element): boolean => UNREAD.has(name);
 /** Letters of text outside links, for each block-level element and for the document. */
 export type Weights = ReadonlyMap<Element | Document, number>;
 
-/**
- * Counts the letters of text outside links.
- *
- * @param unread matches elements whose content does not count.
- */
+/** Counts the letters of text outside links. @param unread matches elements whose content does not count. */
 export function weighText(
   root: Document,
   unread: (element: Element) => boolean = isUnread,
@@ -116,9 +112,6 @@ export function weighText(
   return weights;
 }
 
-/**
- * Reports whether an element's content is invisible when scripts are disabled, so `noscript` counts as
- * visible.
- */
+/** Reports whether an element's content is invisible without scripts, which `noscript` is not. */
 export const isUnreadAtAll = ({ name }: Element): boolean =>
   name !== 'noscript' && UNREAD.has(name);

@@ -1,7 +1,6 @@
 import type { Block, Region } from './blocks.js';
 import { weightOf } from './plain-text.js';
 
-/** An amount of money. */
 const AMOUNT = /\p{Sc}\s?\p{Nd}|\p{Nd}\s?(?:\p{Sc}|[円元원])/u;
 
 /** Least number of goods on a shop's page; fewer may be suggestions beside another product. */
@@ -14,7 +13,6 @@ const NEAR = 12;
 const NAME = 120;
 const PRICE = 80;
 
-/** Reports whether the block is a price in a few words. */
 export const isPrice = ({ text }: Block): boolean =>
   text.length < PRICE && AMOUNT.test(text) && weightOf(text) < PRICE;
 
@@ -24,7 +22,6 @@ const DEEP = 4;
 /**
  * Returns the product names on a page that sells many, such as a shop's front page: links with a price
  * nearby. Returns an empty set if the page's own headline has a price, because the rest are suggestions.
- *
  * @param blocks all blocks of the page, including those removed from its content.
  */
 export function productNamesOn(blocks: readonly Block[]): ReadonlySet<Block> {
@@ -55,10 +52,7 @@ export function productNamesOn(blocks: readonly Block[]): ReadonlySet<Block> {
 
 const lettersOf = (block: Block | undefined): number => block?.text.length ?? 0;
 
-/**
- * Reports whether the page's own headline has a price. @param level deepest heading level that counts as
- * the headline.
- */
+/** Reports whether the headline, of level `level` at most, has a price. */
 export const isOfOne = (blocks: readonly Block[], level = 1): boolean =>
   blocks.some(
     (block, index) =>
@@ -67,7 +61,6 @@ export const isOfOne = (blocks: readonly Block[], level = 1): boolean =>
       isPriced(blocks.slice(index + 1, index + 1 + NEAR)),
   );
 
-/** Reports whether the heading is not a link. */
 const isOwnHeading = ({ kind, linkDensity }: Block): boolean =>
   kind === 'heading' && linkDensity < 0.5;
 
@@ -89,10 +82,7 @@ const isName = ({ linkDensity, links, region, text }: Block): boolean =>
 /** Most letters of a section's heading. */
 const HEAD = 60;
 
-/**
- * Headings of sections that a shop repeats for all goods: delivery, return, warranty, payment. Matches
- * the beginnings of words; the page's structure does not distinguish such sections.
- */
+/** Headings that a shop repeats for all goods; the structure does not distinguish their sections. */
 const TERMS = new RegExp(
   `
     shipping deliver dispatch return refund warrant guarantee payment
@@ -112,9 +102,8 @@ const TERMS = new RegExp(
 );
 
 /**
- * Removes the shop's general terms from a product page. Keeps them if they are half of the content,
- * because they are then the page's purpose.
- *
+ * Removes the shop's general terms from a product page. Keeps them if they are half of the content, because
+ * they are then the page's purpose.
  * @param all all blocks of the page, including those removed from its content.
  */
 export function withoutTerms(blocks: readonly Block[], all: readonly Block[]): readonly Block[] {

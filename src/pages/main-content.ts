@@ -52,10 +52,7 @@ export function mainContent(blocks: readonly Block[]): readonly Block[] {
   return readable.length > 0 ? readable : blocks;
 }
 
-/**
- * Returns only the main content, also of a page with little text. If the best region is a small part of
- * the page, as on a front page, returns all content blocks.
- */
+/** Returns only the main content, or all content if the best region is small, as on a front page. */
 export function mainContentAlone(blocks: readonly Block[]): readonly Block[] {
   const { content, goods, isOfShelves, leftOut, readable } = contentOf(blocks);
   if (isOfShelves || sumOf(content) >= ENOUGH) return content;
@@ -158,7 +155,6 @@ function bestRegion(blocks: readonly Block[]): Region | undefined {
   return best;
 }
 
-/** Returns the value that a block adds to its region. */
 function valueOf({ kind, linkDensity, text }: Block): number {
   const weight = weightOf(text);
   if (kind === 'heading') return 0;
@@ -171,10 +167,7 @@ function valueOf({ kind, linkDensity, text }: Block): number {
   return kind === 'item' ? said * 0.3 : -NOISE;
 }
 
-/**
- * Treats cards (texts with a heading that form one link) as content on a page made of cards. Drops their
- * short texts as labels.
- */
+/** Treats cards (linked texts with a heading) as content, and drops their short texts as labels. */
 function withCards(blocks: readonly Block[], goods: ReadonlySet<Block>): readonly Block[] {
   const cards = new Map<Block, boolean>();
   for (let index = 0; index < blocks.length;) {
@@ -202,10 +195,7 @@ function withCards(blocks: readonly Block[], goods: ReadonlySet<Block>): readonl
     });
 }
 
-/**
- * Finds sentences that are one link each, on a page without cards: a company's offers. A single one is a
- * call to action; those below an article lead to other articles.
- */
+/** Finds sentences that are one link each, as a company's offers; not a single one, nor below an article. */
 function linkedTexts(blocks: readonly Block[]): ReadonlySet<Block> {
   const texts = new Set(
     blocks.filter(

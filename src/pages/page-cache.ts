@@ -25,11 +25,7 @@ export class PageCache<T> {
     return undefined;
   }
 
-  /**
-   * Stores an answer, except one with no lifetime or larger than the whole cache.
-   *
-   * @param ms lifetime in milliseconds.
-   */
+  /** Stores an answer for `ms`, unless that is 0 or the answer is larger than the whole cache. */
   set(key: string, value: T, ms: number): void {
     this.#remove(key);
     if (ms <= 0) return;

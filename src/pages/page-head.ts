@@ -51,7 +51,6 @@ export function metaValues(document: Document): MetaValues {
   return values;
 }
 
-/** Selects the `<meta>` values for `/api/extract`. */
 export function publicMeta(values: MetaValues): Record<string, string> {
   const chosen = [...values]
     .filter(([name]) => /^(?:og:|twitter:|description$)/.test(name))
@@ -122,5 +121,4 @@ function isAuthor({ attribs: { class: classes, itemprop, rel }, name }: Element)
 
 const isDate = (text: string): boolean => text.length < 100 && !Number.isNaN(Date.parse(text));
 
-/** Collapses spaces and cuts a text to the length of an answer. */
 export const shown = (text: string): string => cut(collapsed(text), MAX_TEXT);

@@ -34,7 +34,6 @@ export interface PageBounds {
 
 const BOUNDS: PageBounds = { fetchMs: 10_000, atOnce: 32, waiting: 200, perHost: 4 };
 
-/** The client that requests a page. */
 export interface PageAsker {
   /** Client address; the queue shares capacity fairly between clients. */
   readonly client: string;
@@ -42,7 +41,6 @@ export interface PageAsker {
   readonly signal: AbortSignal;
 }
 
-/** A page that was read. */
 export interface PageAnswer<R extends Reading> {
   readonly value: PageReadings[R];
   readonly finalUrl: string;
@@ -99,7 +97,6 @@ export class Pages {
 
   /**
    * Reads a page, or returns a recent reading from the cache if the page allows caching.
-   *
    * @throws OutboundError, TooComplexError, QueueFullError; the signal's reason when it aborts.
    */
   async read<R extends Reading>(

@@ -12,7 +12,6 @@ const MAX_NODES = 500_000;
 
 /**
  * Parses a page into a tree at most 512 deep, so that recursion over it is safe.
- *
  * @throws TooComplexError for more than 500,000 nodes, or 10,000 elements that are open at a time.
  */
 export function parseHtml(text: string): Document {

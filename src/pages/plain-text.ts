@@ -8,7 +8,6 @@ const LETTER = /[\p{L}\p{N}]/u;
 /** The lowest code unit of a script written without spaces. */
 const FIRST_UNSPACED = 0x0e00;
 
-/** Replaces each run of spaces by one space and trims the ends. */
 export const collapsed = (text: string): string => text.replace(SPACES, ' ').trim();
 
 /** Counts words: runs between spaces, or characters in scripts written without spaces. */

@@ -38,10 +38,8 @@ interface Place {
 }
 
 /**
- * Removes authors, dates and actions of posts, and the blocks between posts. Posts are similar sibling
- * elements that hold most of a page's text. Their body is at one place; a block elsewhere in a post that
- * is never a sentence is a label.
- *
+ * Removes authors, dates and actions of posts: blocks outside the one place of their bodies that are never a
+ * sentence. Posts are similar siblings with most of a page's text.
  * @param leftOut blocks already excluded from the content: an author may be named there.
  */
 export function withoutPostLabels(
@@ -84,10 +82,7 @@ export function withoutPostLabels(
   return withoutFirstLines(withoutLinesAbout(people, withoutTitles(kept, posts), posts), posts);
 }
 
-/**
- * Removes blocks between posts that are no sentence, all blocks after the last post, and headings above
- * the posts.
- */
+/** Removes non-sentences between posts, all blocks after the last post, and headings above. */
 function withoutSurroundings(blocks: readonly Block[], posts: Posts): readonly Block[] {
   const last = blocks.findLastIndex((block) => isInPost(block, posts));
   const title = blocks.findIndex(({ kind }) => kind === 'heading');
@@ -106,10 +101,7 @@ function withoutSurroundings(blocks: readonly Block[], posts: Posts): readonly B
 
 const isInPost = (block: Block, posts: Posts): boolean => postOf(block, posts) !== undefined;
 
-/**
- * Reports whether a block is in a sibling of the posts with the same tag: it may be a post with another
- * class.
- */
+/** Reports whether a block is in a sibling of the posts, which may be a post with another class. */
 function isBeside({ region }: Block, { saying }: Posts): boolean {
   const [post] = saying;
   for (let each: Region | undefined = region; each; each = each.parent) {
@@ -160,7 +152,6 @@ function withoutLinesAbout(
   });
 }
 
-/** Splits runs into lines, each with its line break. */
 function linesOf(runs: Block['runs']): Block['runs'][number][][] {
   const lines: Block['runs'][number][][] = [[]];
   for (const run of runs) {
@@ -367,7 +358,6 @@ const isSaid = (block: Block): boolean => {
   return weight >= LONG || (weight >= SHORT && SENTENCE_END.test(block.text));
 };
 
-/** Returns the post that a block is in. */
 function postOf({ region }: Block, { within }: Posts): Region | undefined {
   const path: Region[] = [];
   let each: Region | undefined = region;

@@ -22,7 +22,6 @@ import { structuredData } from './structured-data.js';
 
 const MAX_PARAGRAPHS = 10;
 
-/** A page as it was fetched. */
 export interface FetchedPage {
   readonly bytes: Uint8Array;
   readonly contentType: string | undefined;
@@ -53,7 +52,6 @@ export interface PageReadings {
   };
 }
 
-/** The kind of reading. */
 export type Reading = keyof PageReadings;
 
 /** @throws TooComplexError */

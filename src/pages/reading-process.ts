@@ -1,18 +1,13 @@
 import { TooComplexError } from './page-error.js';
 import { readPage, type FetchedPage, type PageReadings, type Reading } from './read-page.js';
 
-/*
- * The program of a reading process: it reads pages one after another and isolates their effects. It ends
- * when its parent ends or kills it.
- */
+/** The program of a reading process, which reads page after page until its parent ends or kills it. */
 
-/** A task for a reading process. */
 export interface ReadingTask {
   readonly page: FetchedPage;
   readonly reading: Reading;
 }
 
-/** The result of a task. */
 export type ReadingResult =
   | { readonly value: PageReadings[Reading] }
   | { readonly isTooComplex: boolean; readonly failure: string };

@@ -22,10 +22,7 @@ export interface ReadingBounds {
 
 const BOUNDS: ReadingBounds = { processorMs: 5_000, memoryMb: 512, processes: 2 };
 
-/**
- * Reads pages in child processes, each killed when a page exceeds its limits. Worker threads are not
- * enough: running out of memory within a single operation ends the whole process.
- */
+/** Reads pages in child processes, killed at a limit: running out of memory would end this process. */
 export class ReadingProcesses {
   readonly #program: URL;
   readonly #bounds: ReadingBounds;
@@ -40,12 +37,7 @@ export class ReadingProcesses {
     this.#limiter = new FairLimiter({ atOnce: this.#bounds.processes });
   }
 
-  /**
-   * Reads a page in a process of its own.
-   *
-   * @param owner owner of the page; capacity is shared fairly between owners.
-   * @throws TooComplexError; the signal's reason when it aborts.
-   */
+  /** Reads a page; owners share capacity fairly. @throws TooComplexError; the signal's reason */
   read<R extends Reading>(
     page: FetchedPage,
     reading: R,

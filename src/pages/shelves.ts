@@ -11,7 +11,6 @@ const MOST = 0.7;
 /** Most elements between a price or link and the element of its product. */
 const DEEP = 12;
 
-/** The products in a page's product lists. */
 export interface ProductLists {
   readonly things: ReadonlySet<Region>;
   /** The blocks that describe the products. */
@@ -19,9 +18,8 @@ export interface ProductLists {
 }
 
 /**
- * Finds the product lists of a page: eight or more similar siblings, each with a link and most with a
- * price. Returns undefined if the page's own headline has a price, as on a product page.
- *
+ * Finds the product lists of a page: eight or more similar siblings, each with a link and most with a price.
+ * Returns undefined if the page's own headline has a price, as on a product page.
  * @param blocks all blocks of the page, since content blocks exclude prices.
  */
 export function shelvesOn(blocks: readonly Block[]): ProductLists | undefined {

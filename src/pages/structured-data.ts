@@ -10,7 +10,6 @@ const MAX_SCRIPTS = 20;
 /** Most items in the scripts that are examined. */
 const MAX_THINGS = 500;
 
-/** Facts that a page states in JSON-LD. */
 export interface StructuredData {
   readonly headline: string | undefined;
   readonly description: string | undefined;

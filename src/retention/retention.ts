@@ -7,10 +7,7 @@ const BATCH = 1_000;
 
 const AGE = 'make_interval(days => $days)';
 
-/**
- * Old operations, except those in use: an agent's creation, its volume, archive, credential or previous
- * release, and any that has not ended.
- */
+/** Old operations, except unfinished ones and those that an agent's rows refer to. */
 const OLD_OPERATIONS = `
   SELECT o.id FROM operations o JOIN agents a ON a.id = o.agent_id
    WHERE o.finished_at < now() - ${AGE} AND o.kind <> 'provision'

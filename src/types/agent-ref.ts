@@ -1,7 +1,4 @@
-/**
- * The data of an agent in workflows. Activities read everything else, above all secrets, from the
- * database, so that it never enters a workflow's history.
- */
+/** An agent in workflows; all else stays in the database, so that no secret enters a history. */
 export interface AgentRef {
   readonly agentId: string;
   /** The owner: the tenant as which activities read and write. */

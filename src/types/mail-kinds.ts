@@ -13,5 +13,4 @@ export type MailKind =
   /** A notice to the account's address: its password was reset. */
   | 'password-was-reset';
 
-/** The purpose of a token in a mail. */
 export type MailTokenKind = 'verify-email' | 'reset-password';

@@ -21,20 +21,12 @@ const WHOLE = `\\d{0,${MOST_DIGITS}}`;
 const UNROUNDED = new RegExp(`^(?=\\.?\\d)${WHOLE}(?:\\.\\d*)?$`);
 const EXACT = new RegExp(`^(?=\\.?\\d)${WHOLE}(?:\\.\\d{0,${DECIMALS}})?$`);
 
-/**
- * Parses an amount exactly, for example one that is compared.
- *
- * @returns base units; undefined if the text is malformed or has more than six decimals.
- */
+/** Parses an amount exactly, to base units; undefined if malformed or beyond six decimals. */
 export function parseAmount(text: string): bigint | undefined {
   return EXACT.test(text) ? unitsOf(text) : undefined;
 }
 
-/**
- * Parses an amount to send, rounded half up to six decimals; the result may be zero.
- *
- * @returns base units; undefined if the text is malformed.
- */
+/** Parses an amount, rounded half up to base units, possibly to zero; undefined if malformed. */
 export function parseRounded(text: string): bigint | undefined {
   return UNROUNDED.test(text) ? unitsOf(text) : undefined;
 }
@@ -56,12 +48,8 @@ export function formatAmount(units: bigint): string {
 export const WHOLE_SHARE = 1_000_000n;
 
 /**
- * Divides a total by shares without loss: the units left by rounding down go to the largest remainders,
- * and among equals to the first.
- *
- * @param total base units, not negative.
- * @param shares not negative, with the sum `WHOLE_SHARE`.
- * @returns base units in the order of the shares; their sum is the total.
+ * Divides a total (not negative) by shares that sum to `WHOLE_SHARE`, without loss: units left by rounding down
+ * go to the largest remainders, and among equals to the first.
  */
 export function allocateByShares(total: bigint, shares: readonly bigint[]): bigint[] {
   const sum = shares.reduce((all, share) => all + share, 0n);
@@ -99,5 +87,4 @@ export const roundedAmountText = z
   .regex(UNROUNDED, fieldMessage('must be digits with at most one point'))
   .transform(unitsOf);
 
-/** An amount in an answer, in the format of `formatAmount`. */
 export const formattedAmount = z.string().regex(new RegExp(`^-?\\d+\\.\\d{${DECIMALS}}$`));

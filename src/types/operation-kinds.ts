@@ -10,10 +10,7 @@ interface WatchdogEffect {
 interface OperationRules {
   /** Text for users, in the API's description and beside the Update in the Temporal UI. */
   readonly summary: string;
-  /**
-   * The way to request the operation: by `POST /api/agents/:id/<kind>` without input, by an endpoint of
-   * its own, or by creating the agent.
-   */
+  /** Requested by `POST /api/agents/:id/<kind>` without input, an endpoint of its own, or the creation. */
   readonly requestedBy: 'plainly' | 'by-own-endpoint' | 'at-creation';
   /** The phase shown to operators while the operation runs. */
   readonly phase: string;
@@ -51,7 +48,6 @@ const ORDINARY = {
   watchdog: STARTS,
 } satisfies Partial<OperationRules>;
 
-/** Rules for operations that leave the agent running. */
 const BRINGS_UP = { ...ORDINARY, desired: 'running' } satisfies Partial<OperationRules>;
 
 /** The operations on agents. Their steps are in `workflows/operation-steps.ts`. */
@@ -164,10 +160,7 @@ export type OperationEndStatus = Exclude<OperationStatus, 'requested' | 'running
 /** Outcomes of a request while another operation may be running. */
 export type Admission = 'run' | 'join' | 'preempt' | 'conflict';
 
-/**
- * Decides on a request: one operation runs at a time, a request for the running kind joins it, and a
- * deletion is always admitted and ends what runs.
- */
+/** Decides on a request: one operation runs at a time, requests for its kind join, a deletion ends it. */
 export function admit(requested: OperationKind, running: OperationKind | undefined): Admission {
   if (running === undefined) return 'run';
   if (running === requested) return 'join';

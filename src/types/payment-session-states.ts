@@ -15,10 +15,7 @@ export const OPEN_STATES = [
 /** States in which a session has work to do without any request. */
 export const MOVING_STATES = ['opening', 'settling'] as const satisfies PaymentSessionState[];
 
-/**
- * `settle` pays the delivered amount to the treasury; `close` does so for the last time and refunds the
- * rest.
- */
+/** `settle` pays the delivered amount to the treasury; `close` also refunds the rest. */
 export type SettlementKind = 'settle' | 'close';
 
 /** `failed`: the payment moved no funds. */

@@ -8,10 +8,7 @@ export type PaymentState = 'queued' | 'broadcast' | 'confirmed' | 'failed';
 
 export const PAYMENT_STATES = ['queued', 'broadcast', 'confirmed', 'failed'] as const;
 
-/**
- * Purpose of a transaction: `cancel` uses the nonce of a payment that every node rejects, `fill` closes a
- * nonce gap.
- */
+/** Purpose of a transaction: `cancel` uses a rejected payment's nonce, `fill` closes a nonce gap. */
 export type TransactionPurpose = 'pay' | 'cancel' | 'fill';
 
 /**
@@ -33,7 +30,6 @@ export const PAYMENT_FAILURES = [
 
 export type PaymentFailure = (typeof PAYMENT_FAILURES)[number];
 
-/** A contract call. */
 export interface PaymentCall {
   readonly to: Hex;
   readonly data: Hex;
@@ -41,14 +37,12 @@ export interface PaymentCall {
   readonly value: bigint;
 }
 
-/** A contract call as it is stored. */
 export interface StoredCall {
   readonly to: Hex;
   readonly data: Hex;
   readonly value: string;
 }
 
-/** The state of a payment. */
 export interface PaymentStatus {
   readonly state: PaymentState;
   /** Hash of the mined transaction, or else of the newest; undefined until one is signed. */

@@ -8,15 +8,12 @@ export type Plan = (typeof PLANS)[number];
 /** The deprecated name for having no plan. */
 export const FREE_PLAN = 'free';
 
-/** The limits of a plan. */
 export interface PlanLimits {
   /** Pounds sterling a month. */
   readonly monthlyPriceGbp: number;
   /** Agents that exist at one time, as the backend's plan check counts them. */
   readonly agents: number;
-  /** Skills of each agent. */
   readonly skills: number;
-  /** Messages between agents per day. */
   readonly agentMessagesPerDay: number;
   /** Tokens per calendar month. */
   readonly monthlyTokens: number;
@@ -91,20 +88,13 @@ export function isTier(value: string | null | undefined): value is Tier {
   return value !== null && value !== undefined && Object.hasOwn(PLAN_OF_TIER, value);
 }
 
-/**
- * Returns the plan for a plan's or tier's name; undefined for the deprecated `free` and for any other
- * name.
- */
+/** Returns the plan of a plan's or tier's name; undefined for `free` (deprecated) and others. */
 export function parsePlan(name: string | null | undefined): Plan | undefined {
   if (isPlan(name)) return name;
   return isTier(name) ? PLAN_OF_TIER[name] : undefined;
 }
 
-/**
- * Returns the plan for a plan's or tier's name.
- *
- * @throws PaymentRequiredError for `free`, BadRequestError for an unknown name.
- */
+/** Returns a named plan. @throws PaymentRequiredError for `free`, BadRequestError if unknown */
 export function requirePlan(name: string): Plan {
   const plan = parsePlan(name);
   if (!plan) throw noPlan(name);

@@ -10,10 +10,7 @@ export interface ReportedEvent {
   readonly token?: { readonly by: string; readonly value: string };
 }
 
-/**
- * Outcome of an event. `unknown`: no account here matches. `superseded`: a later event contradicts it.
- * `ignored`: the type is not supported.
- */
+/** Outcome of an event; `unknown` without an account, `superseded` by a later event, `ignored` type. */
 export type EventEffect =
   | 'signed-out'
   | 'disabled'

@@ -3,10 +3,7 @@ export const SPLIT_STATUSES = ['queued', 'processing', 'completed', 'partial', '
 
 export type SplitStatus = (typeof SPLIT_STATUSES)[number];
 
-/**
- * States of a payout. `sent`: its payment was requested and may be made at any time. `skipped`: its
- * amount is zero.
- */
+/** States of a payout. `sent` may be paid at any time; `skipped` has no amount. */
 export const PAYOUT_STATUSES = ['pending', 'sent', 'confirmed', 'failed', 'skipped'] as const;
 
 export type PayoutStatus = (typeof PAYOUT_STATUSES)[number];
@@ -14,14 +11,9 @@ export type PayoutStatus = (typeof PAYOUT_STATUSES)[number];
 /** States that a workflow has yet to end. */
 export const OPEN_STATUSES = ['queued', 'processing'] as const satisfies readonly SplitStatus[];
 
-/** States from which a split can be retried. */
 export const RETRIED_STATUSES = ['partial', 'failed'] as const satisfies readonly SplitStatus[];
 
-/**
- * Returns the state of a split, given its payouts.
- *
- * @returns `processing` while a payout is pending or in flight.
- */
+/** Returns the state of a split by its payouts: `processing` while any is pending or in flight. */
 export function splitStatusOf(payouts: readonly PayoutStatus[]): SplitStatus {
   if (payouts.some((status) => status === 'pending' || status === 'sent')) return 'processing';
   if (!payouts.includes('failed')) return 'completed';

@@ -10,7 +10,6 @@ export const WATCHDOG_STATES = [
 
 export type WatchdogState = (typeof WATCHDOG_STATES)[number];
 
-/** Causes of a transition. */
 export const WATCHDOG_CAUSES = [
   /** The container exited with its own exit code. */
   'exit',
@@ -28,7 +27,6 @@ export const WATCHDOG_CAUSES = [
   'healthy',
   /** A repair was verified as successful. */
   'repaired',
-  /** All repair attempts failed. */
   'repair_failed',
   /** The agent was started but did not become ready. */
   'start_failed',
@@ -40,7 +38,6 @@ export const WATCHDOG_CAUSES = [
   'stop_refused',
   /** Docker has stopped an agent after refusing to. */
   'stopped',
-  /** A requested operation. */
   'operation',
 ] as const;
 
@@ -58,7 +55,6 @@ export interface WatchdogMemory {
   readonly since: number;
   /** Times of crashes in Unix milliseconds, oldest first; at most the threshold. */
   readonly crashes: readonly number[];
-  /** Attempts made in the last repair. */
   readonly repairAttempts: number;
   /** Start of the last repair attempt, in Unix milliseconds. */
   readonly lastRepair: number | null;
@@ -98,9 +94,8 @@ export interface WatchdogSettings {
 
 /**
  * Reports whether an agent is left to an operator because of its own crashes.
- *
- * @param awayFrom Unix milliseconds since when Docker was unavailable, 0 if unknown: a later crash loop
- *   was caused by that and does not count.
+ * @param awayFrom Unix milliseconds since when Docker was unavailable, 0 if unknown: a later crash loop was
+ * caused by that and does not count.
  */
 export function isCrashLoop(
   { state, since }: Pick<WatchdogMemory, 'state' | 'since'>,
@@ -109,10 +104,7 @@ export function isCrashLoop(
   return state === 'crash_loop' && (awayFrom === 0 || since < awayFrom);
 }
 
-/**
- * Returns the crashes that still count at `now`: exactly as old as the window at most or, after the clock
- * was set back, as far in the future.
- */
+/** Returns the crashes within the window, around `now` in case the clock was set back. */
 export function crashesWithin(
   crashes: readonly number[],
   now: number,
@@ -144,11 +136,8 @@ export function countCrashes(
 }
 
 /**
- * Merges the host's own transitions into the supervisor's memory. Crashes that the supervisor counted in
- * the same period are the same crashes.
- *
- * @param past oldest first.
- * @returns undefined when the supervisor's memory is newer than all of them.
+ * Merges the host's own transitions, oldest first, into the supervisor's memory; undefined if none is newer.
+ * Crashes that the supervisor counted in the same period are the same crashes.
  */
 export function memoryAfter(
   own: WatchdogMemory,

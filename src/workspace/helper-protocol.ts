@@ -19,7 +19,6 @@ export interface PushCall {
 
 export type HelperCall = WorkspaceCall | PushCall;
 
-/** Settings of a helper at its start. */
 export interface HelperTask {
   /** Path of the volume, and the folder names from there to the workspace. */
   readonly volume: string;

@@ -12,10 +12,8 @@ interface DeadlineCaller {
 }
 
 /**
- * Runs work in a slot and answers by the deadline. Work that ends later keeps its slot until then.
- *
- * @param work ends early when its signal aborts.
- * @throws UnavailableError without a slot by the deadline, ServiceError (500) without an end; the signal's reason
+ * Runs work in a slot, which it keeps until its end, and answers by the deadline; its signal should end it.
+ * @throws UnavailableError without a slot in time, ServiceError (500) without an end; the signal's reason
  */
 export async function runWithDeadline<T>(
   limiter: FairLimiter,

@@ -1,4 +1,4 @@
-import { area, variable, type SettingsOf } from '../platform/environment/area.js';
+import { area, variable } from '../platform/environment/area.js';
 import { text } from '../platform/environment/types.js';
 
 export const workspaceSettings = area('File explorer', () => ({
@@ -9,5 +9,3 @@ export const workspaceSettings = area('File explorer', () => ({
     { whenUnset: '`workspace` in `DATA_DIR`' },
   ),
 }));
-
-export type WorkspaceSettings = SettingsOf<typeof workspaceSettings>;

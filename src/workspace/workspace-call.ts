@@ -23,7 +23,6 @@ export const workspaceCall = z.discriminatedUnion('what', [
 export type WorkspaceCall = z.infer<typeof workspaceCall>;
 export type WorkspaceOperation = WorkspaceCall['what'];
 
-/** The answer to each call. */
 export interface WorkspaceAnswers {
   readonly tree: TreeNode;
   readonly read: ReadFile;
@@ -69,18 +68,9 @@ const ANSWERS: { readonly [W in WorkspaceOperation]: z.ZodType<WorkspaceAnswers[
       hasChanges: z.boolean(),
     }),
   ]),
-  diff: z.object({
-    unstaged: text.nullable(),
-    staged: text.nullable(),
-    truncated: yes.optional(),
-  }),
+  diff: z.object({ unstaged: text.nullable(), staged: text.nullable(), truncated: yes.optional() }),
   log: z.array(z.object({ hash: text, shortHash: text, subject: text, author: text, date: text })),
-  sync: z.object({
-    committed: z.boolean(),
-    ...pushed,
-    hash: text.nullable(),
-    message: text,
-  }),
+  sync: z.object({ committed: z.boolean(), ...pushed, hash: text.nullable(), message: text }),
 };
 const pushAnswer = z.object({ value: z.object(pushed) });
 
@@ -106,6 +96,5 @@ export function readAnswer<W extends WorkspaceOperation>(
   return ANSWERS[what].safeParse(found?.value).data;
 }
 
-/** Parses a helper's answer to a push; returns undefined if it is invalid. */
 export const readPushed = (answer: unknown): Pushed | undefined =>
   pushAnswer.safeParse(answer).data?.value;

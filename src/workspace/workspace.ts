@@ -30,7 +30,6 @@ export const SYNCING = 'Another sync of this workspace is under way';
 
 const MOVED = 'The branch was moved by another program: sync again';
 
-/** Result of a push to origin. */
 export interface Pushed {
   readonly pushed: boolean;
   /** Reason of a failed push. If missing, origin exists but is unreachable from where the commit was made. */
@@ -111,11 +110,9 @@ export class Workspace {
   }
 
   /**
-   * Commits all changes, and pushes the commit to origin if remotes are reachable from here. A failed
-   * push keeps the commit.
-   *
-   * @throws ServiceError (500) if there is no repository, or the commit fails
-   * @throws ConflictError while another sync of this workspace is in flight
+   * Commits all changes and, if remotes are reachable from here, pushes; a failed push keeps the commit.
+   * @throws ServiceError (500) if there is no repository, or the commit fails, ConflictError while another sync
+   * of this workspace is in flight
    */
   async gitSync(message = DEFAULT_MESSAGE, signal?: AbortSignal): Promise<Synced> {
     if (message.includes('\0') || /\p{Surrogate}/u.test(message)) {
@@ -141,10 +138,7 @@ export class Workspace {
     }
   }
 
-  /**
-   * Pushes the checked-out branch to origin if it is at a sync's commit. Writes nothing to the workspace,
-   * where others may be at work.
-   */
+  /** Pushes the branch to origin if it is at a sync's commit; writes nothing to the workspace. */
   async gitPush(hash: string, signal?: AbortSignal): Promise<Pushed> {
     const late = AbortSignal.timeout(this.#parts.pushMs ?? GIT_MS);
     const ending = signal ? AbortSignal.any([late, signal]) : late;

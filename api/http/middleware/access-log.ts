@@ -2,10 +2,7 @@ import type { Logger } from 'pino';
 import { whenClosed } from '../when-closed.js';
 import type { Middleware } from './context.js';
 
-/**
- * Logs one line when the answer is out or the client is gone. The line names the declared path, never
- * the requested one, because ids, queries, headers and bodies do not belong into a log.
- */
+/** Logs a line for each answer, with the declared path: ids, queries, headers and bodies may hold secrets. */
 export function accessLog(log: Logger): Middleware {
   return (ctx, next) => {
     const { req, res, state } = ctx;

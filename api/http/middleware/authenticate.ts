@@ -3,11 +3,7 @@ import type { Authenticate, Caller } from '../../auth/authentication.js';
 import { bearerOf } from '../../auth/bearer-token.js';
 import type { Middleware } from './context.js';
 
-/**
- * Finds out who calls.
- *
- * @param onKeyRefused is called for each key that opens nothing.
- */
+/** Finds out who calls. @param onKeyRefused is called for each key that opens nothing. */
 export function authenticate(
   way: Authenticate<Caller>,
   onKeyRefused: (address: string) => void,

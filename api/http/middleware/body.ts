@@ -5,11 +5,7 @@ import { readBody } from '../read-body.js';
 import type { Bounds } from '../server.js';
 import type { Middleware } from './context.js';
 
-/**
- * Reads the bytes of the body.
- *
- * @param format undefined when the endpoint takes no body.
- */
+/** Reads the bytes of the body. @param format undefined when the endpoint takes no body. */
 export function receiveBody(
   format: BodyFormat | undefined,
   memory: BodyMemory,

@@ -11,48 +11,29 @@ export interface ArrivedState {
   clientAddress: string;
   /** Set where the endpoint has its own form of errors. */
   errorForm?: ErrorForm;
-  /** The verdict of the limits that count the address. */
   addressVerdict?: Verdict;
-  /** The bytes of the body, once they are read. */
   bytes?: Buffer | undefined;
   identity?: Identity;
   answer?: Answer;
 }
 
-/** `ctx.state` after authentication. */
 export interface AuthenticatedState extends ArrivedState {
   identity: Identity;
 }
 
-/** The parts of a request that its endpoint's schemas have checked. */
-export interface Input {
-  readonly params: unknown;
-  readonly query: unknown;
-  readonly headers: unknown;
-  readonly body: unknown;
-}
-
-/** `ctx.state` after validation. */
-export interface ValidatedState extends AuthenticatedState {
-  input: Input;
-}
-
 /** `ctx.state` with the request that the handler gets. */
-export interface AdmittedState extends ValidatedState {
+export interface AdmittedState extends AuthenticatedState {
   request: HandlerRequest;
 }
 
-/** `ctx.state` after the handler. */
 export interface HandledState extends AdmittedState {
   reply: ReplyTo<Responses>;
 }
 
-/** `ctx.state` after presentation. */
 export interface PresentedState extends HandledState {
   answer: Answer;
 }
 
-/** The facts that the router leaves in the context. */
 interface Routed {
   readonly params: Readonly<Record<string, string>>;
   /** The endpoints with this path, whatever their methods. */
@@ -66,7 +47,6 @@ export type Context<State extends ArrivedState = ArrivedState> = Koa.Parameteriz
   Routed
 >;
 
-/** A Koa middleware that reads this state. */
 export type Middleware<State extends ArrivedState = ArrivedState> = (
   ctx: Context<State>,
   next: () => Promise<void>,

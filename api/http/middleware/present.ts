@@ -4,10 +4,7 @@ import { loggedErrorAnswer } from '../error-answer.js';
 import { CLIENT_LEFT, errorJson, jsonAnswer, type Answer, type Presenter } from '../presenter.js';
 import type { HandledState, Middleware } from './context.js';
 
-/**
- * Makes the answer of what the handler returns or throws, and checks it against the declaration. Always
- * ends in an answer: idempotency, which keeps the answer, relies on that.
- */
+/** Makes and checks the answer of what the handler returns or throws; never throws itself. */
 export function present(presenter: Presenter, log: Logger): Middleware<HandledState> {
   return async (ctx, next) => {
     const { state } = ctx;

@@ -3,7 +3,6 @@ import { tighterOf, type Limiter, type Verdict } from '../limiter.js';
 import { limitsOf, type RateLimit, type WideLimit } from '../rate-limit.js';
 import type { AuthenticatedState, Context, Middleware } from './context.js';
 
-/** Limits how often one address may call the listener in all. */
 export function limitAddress(limiter: Limiter): Middleware {
   return (ctx, next) => {
     const refused = limiter.guard(ctx.state.clientAddress);
@@ -25,7 +24,6 @@ export function limitRate(limiter: Limiter, limits: readonly RateLimit[]): Middl
   };
 }
 
-/** Limits how often one address may call paths that no endpoint has. */
 export function limitUnknownPaths(limiter: Limiter, limits: readonly WideLimit[]): Middleware {
   return (ctx, next) => limitRate(limiter, limitsOf({ path: ctx.path }, limits))(ctx, next);
 }

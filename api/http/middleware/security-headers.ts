@@ -7,10 +7,7 @@ import type { Middleware } from './context.js';
 /** API answers are data: their content must not run, load or be framed. */
 const API_POLICY = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] };
 
-/**
- * Computes helmet's headers. They are equal for all requests, so helmet runs once against a response that
- * is never sent.
- */
+/** Computes helmet's headers once, against a response that is never sent: all requests get the same. */
 async function helmetHeaders(): Promise<ReadonlyArray<readonly [string, string]>> {
   const request = new IncomingMessage(new Socket());
   const response = new ServerResponse(request);

@@ -1,28 +1,40 @@
+import type { Database } from '../../../src/platform/database/database.js';
 import type { BodyFormat } from '../body-format.js';
-import type { Declaration } from '../endpoint.js';
+import type { Endpoint } from '../endpoint.js';
+import { HandlerRequest } from '../endpoint-request.js';
 import { byName, type NamedValues } from '../named-values.js';
 import { refuseUnstorable } from '../storable.js';
 import { validator } from '../validation.js';
-import type { Middleware, ValidatedState } from './context.js';
+import type { AdmittedState, Middleware } from './context.js';
 
-/** Checks path, query, headers and body against the endpoint's schemas. */
+/** Makes the handler's request of the checked parts, and of the database as its caller may see it. */
 export function validate(
-  { params, query, headers }: Pick<Declaration, 'params' | 'query' | 'headers'>,
+  endpoint: Endpoint,
   format: BodyFormat | undefined,
-): Middleware<ValidatedState> {
+  database: Database | undefined,
+): Middleware<AdmittedState> {
+  const { params, query, headers } = endpoint;
   const checkParams = params && validator(params, 'path');
   const checkQuery = query && validator(query, 'query');
   const checkHeaders = headers && validator(headers, 'headers');
 
   return async (ctx, next) => {
-    const { req, state } = ctx;
+    const { req, res, state } = ctx;
+    const { clientAddress, identity, requestId } = state;
     const type = req.headers['content-type'] ?? '';
-    state.input = {
+    state.request = new HandlerRequest({
+      endpoint,
+      incoming: req,
+      response: res,
+      database,
+      identity,
+      requestId,
+      clientAddress,
       params: checkParams?.(storable(ctx.params)),
       query: checkQuery?.(parseQuery(ctx.querystring)),
       headers: checkHeaders?.(req.headers),
       body: format && (await format.read(state.bytes, type)),
-    };
+    });
     await next();
   };
 }

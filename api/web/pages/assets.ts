@@ -3,7 +3,6 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** A file that pages load. */
 export interface Asset {
   readonly path: string;
   /** URL with a content hash, so that browsers do not use an outdated copy. */

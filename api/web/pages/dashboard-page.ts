@@ -15,7 +15,6 @@ import { linkedAccounts, type SignInMethods } from './sign-in-methods.js';
 
 const SETTINGS = '/api/settings';
 
-/** The content of a user's dashboard. */
 export interface Dashboard {
   readonly profile: Profile;
   readonly isAdmin: boolean;
@@ -25,7 +24,6 @@ export interface Dashboard {
   readonly methods: SignInMethods;
   readonly identities: readonly ListedIdentity[];
   readonly sessions: readonly ListedSession[];
-  /** Id of the current session. */
   readonly current: string;
   readonly keys: readonly ApiKey[];
   readonly done?: string | undefined;
@@ -162,7 +160,6 @@ function leaving({ email }: Profile): Html {
   })}`;
 }
 
-/** Sign-in methods in words. */
 const METHODS: Readonly<Record<ListedSession['method'], string>> = {
   password: 'password',
   google: 'Google',

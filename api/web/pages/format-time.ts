@@ -10,6 +10,5 @@ const DAY_AND_TIME = new Intl.DateTimeFormat('en-GB', {
   timeZoneName: 'short',
 });
 
-/** A time in readable form, accurate to the minute. */
 export const formatTime = (date: Date): Html =>
   html`<time datetime="${date.toISOString()}">${DAY_AND_TIME.format(date)}</time>`;

@@ -35,7 +35,6 @@ export interface Field {
   /** The endpoint's name for the field. */
   readonly name: string;
   readonly type?: 'email' | 'password';
-  /** The `autocomplete` value for browsers and password managers. */
   readonly autocomplete: string;
   readonly value?: string;
   readonly hint?: string;
@@ -44,12 +43,7 @@ export interface Field {
   readonly maxLength?: number;
 }
 
-/**
- * Renders a form. `method="post"` keeps passwords out of the URL if the script does not run; the page's
- * policy blocks native submission.
- *
- * @param extra HTML before the fields.
- */
+/** Renders a form. `method="post"` keeps passwords out of the URL if the script does not run. */
 export function form(given: Form, extra?: HtmlPart): Html {
   const { about, button, dangerous, fields = [], id } = given;
   const [method, action] = given.endpoint;
@@ -93,11 +87,7 @@ function field(formId: string, given: Field): Html {
   </p>`;
 }
 
-/**
- * The field for choosing a new password.
- *
- * @param name the endpoint's name for the field.
- */
+/** The field for choosing a new password. @param name the endpoint's name for the field. */
 export const newPassword = (name: string, hint = 'At least 8 characters.'): Field => ({
   label: 'New password',
   name,

@@ -23,7 +23,6 @@ export interface Page {
   readonly content: HtmlPart;
 }
 
-/** Renders a page in the shared layout. */
 export function page({ content, notice, problem, title }: Page): HtmlReply<200> {
   const text = html`<!doctype html>
     <html lang="en">

@@ -42,11 +42,7 @@ export function loginPage(given: {
   });
 }
 
-/**
- * Renders the form for signing in by password.
- *
- * @param then the page to open after signing in.
- */
+/** Renders the form for signing in by password. @param then the page to open after signing in. */
 export function passwordForm(then: string) {
   return form({
     id: 'sign-in',
@@ -55,12 +51,7 @@ export function passwordForm(then: string) {
     successLocation: then,
     fields: [
       { label: 'Email', name: 'email', type: 'email', autocomplete: 'username' },
-      {
-        label: 'Password',
-        name: 'password',
-        type: 'password',
-        autocomplete: 'current-password',
-      },
+      { label: 'Password', name: 'password', type: 'password', autocomplete: 'current-password' },
     ],
     button: 'Sign in',
   });

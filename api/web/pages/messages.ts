@@ -48,11 +48,7 @@ export type Done = keyof typeof DONE;
 
 const isDone = (value: string): value is Done => Object.hasOwn(DONE, value);
 
-/**
- * Returns the message for a value of `?done=`.
- *
- * @returns undefined for an unknown value.
- */
+/** Returns the message for a value of `?done=`. @returns undefined for an unknown value. */
 export function doneNotice(value: string | undefined): string | undefined {
   return value !== undefined && isDone(value) ? DONE[value] : undefined;
 }

@@ -4,10 +4,7 @@ import { form, newPassword } from './forms.js';
 import { page } from './layout.js';
 import { successLocation } from './messages.js';
 
-/**
- * Renders `/reset-password`: requests a link by mail, or sets the new password with the link's token.
- * Opening the page does not use up the token.
- */
+/** Renders `/reset-password`, which requests a link or sets the password; opening it uses up no token. */
 export function resetPasswordPage(given: {
   readonly hasToken: boolean;
   /** True if mail can be sent. */

@@ -6,11 +6,9 @@ import { form } from './forms.js';
 import { successLocation } from './messages.js';
 import { formatTime } from './format-time.js';
 
-/** The configured ways to sign in, besides passwords. */
 export interface SignInMethods {
   /** Providers that the browser is redirected to. */
   readonly providers: readonly { readonly kind: 'google' | 'github'; readonly name: string }[];
-  /** The chain of wallet signatures. */
   readonly chainId: number;
 }
 
@@ -53,7 +51,6 @@ export const otherSignInMethods = ({ chainId, providers }: SignInMethods): Html 
 
 const IDENTITIES = '/api/settings/identities';
 
-/** Names of the kinds of identities. */
 const KINDS: Readonly<Record<IdentityKind, string>> = {
   google: 'Google',
   github: 'GitHub',

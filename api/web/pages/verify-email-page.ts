@@ -5,12 +5,7 @@ import { page } from './layout.js';
 import { passwordForm } from './login-page.js';
 import { successLocation } from './messages.js';
 
-/**
- * Renders `/verify-email`, opened by the link of a mail, also by link scanners: only the button uses up
- * the token.
- *
- * @param given.email email of the signed-in user.
- */
+/** Renders `/verify-email`. Only the button uses up the token: link scanners open the page as well. */
 export function verifyEmailPage(given: {
   readonly email: string | undefined;
   readonly hasToken: boolean;

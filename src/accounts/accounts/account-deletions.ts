@@ -10,18 +10,12 @@ import { normalizeEmail } from './email.js';
 /** Rows deleted in one transaction. */
 const BATCH = 1_000;
 
-/** An account whose owner has requested its deletion. */
 export type DeletedAccount = Pick<AccountDeletionRow, 'userId' | 'requestId' | 'requestedAt'>;
 
 /** A part of the product that holds account data outside rows referring to the account. */
 export interface AccountCleanup {
   readonly name: string;
-  /**
-   * Removes the area's data or starts its removal. Called again until the data is gone, and once more
-   * after that.
-   *
-   * @throws CleanupPendingError while the removal is in flight.
-   */
+  /** Removes the area's data; called until done, and once more. @throws CleanupPendingError while in flight */
   release(account: DeletedAccount): Promise<void>;
 }
 
@@ -36,20 +30,15 @@ export class CleanupPendingError extends Error {
 /** Reports whether the database refused a write because its account is being deleted. */
 export const isOfDeletedAccount = (error: unknown): boolean => violates(error, 'account_is_there');
 
-/**
- * Reports whether the account's owner has requested its deletion. The answer stays true only while the
- * caller holds a lock on the user's row.
- */
+/** Reports whether an account's deletion is requested; stable only under a lock on the user's row. */
 export async function isBeingDeleted(db: TenantTransaction, userId: string): Promise<boolean> {
   const sql = 'SELECT FROM account_deletions WHERE user_id = $userId';
   return (await db.query(sql, { userId })).length > 0;
 }
 
 /**
- * Closes an account immediately and permanently: ends its sessions and API keys and blocks sign-in. The
- * stored request is carried out even if this process ends. Idempotent.
- *
- * @param confirmed the account's own address, case-insensitive.
+ * Closes an account immediately and permanently, idempotently: ends its sessions and API keys and blocks
+ * sign-in. `confirmed` is its own address, in any case. The request outlasts this process.
  * @throws BadRequestError for another address.
  */
 export async function requestAccountDeletion(
@@ -93,11 +82,8 @@ export class AccountDeletions {
   }
 
   /**
-   * Removes the account's data from one area. Does nothing for an erased account or one whose deletion
-   * was not requested.
-   *
-   * @throws CleanupPendingError while some of the data remains.
-   * @throws NotFoundError when no such area exists.
+   * Removes an account's data from one area, if its deletion is requested.
+   * @throws CleanupPendingError while some of the data remains, NotFoundError for an unknown area.
    */
   async leave(name: string, userId: string): Promise<void> {
     const area = this.#areas.get(name);

@@ -5,12 +5,10 @@ import { NotFoundError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import type { SignedInUser } from './sign-in.js';
 
-/** Minutes for which a link is valid. */
 export const ADMIN_LINK_MINUTES = 60;
 
 const TOKEN_BYTES = 32;
 
-/** The path of the web API that a link opens. */
 export const ADMIN_LINK_PATH = '/api/auth/admin';
 
 /** An address to be made an admin's, and the token that proves its ownership. */
@@ -19,10 +17,7 @@ export interface AdminLink {
   readonly token: string;
 }
 
-/**
- * Creates a link for each of the addresses that is not yet an admin's and invalidates earlier links.
- * Stores only hashes.
- */
+/** Creates a link for each address that is no admin's, and invalidates earlier ones. Stores only hashes. */
 export async function makeAdminLinks(
   database: Database,
   emails: readonly string[],
@@ -52,9 +47,8 @@ export async function makeAdminLinks(
 }
 
 /**
- * Makes a signed-in user an admin by the link for their address, and uses the link up. Registering under
- * the address without the link is not enough, and the link works for no other address.
- *
+ * Makes a signed-in user an admin by the link for their address, and uses the link up. Registering under the
+ * address without the link is not enough, and the link works for no other address.
  * @throws NotFoundError for any other token.
  */
 export async function useAdminLink(

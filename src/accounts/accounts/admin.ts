@@ -1,10 +1,8 @@
 import type { UserRow } from '../../platform/database/models.js';
 import type { AccountSettings } from './settings.js';
 
-/** The settings that decide who may be an admin. */
 export type AdminRules = Pick<AccountSettings, 'adminEmails'>;
 
-/** The fields of a user that decide admin rights. */
 export interface AdminAttributes {
   readonly email: string;
   /** True if the user has proven ownership of the address. */
@@ -29,7 +27,6 @@ export function isAdmin(
   return stored && (rules.adminEmails.length === 0 || email === OPERATOR_EMAIL);
 }
 
-/** Reports whether a stored user is an admin. */
 export const isAdminUser = (
   { emailVerifiedAt, ...user }: Pick<UserRow, 'email' | 'emailVerifiedAt' | 'isAdmin'>,
   rules: AdminRules,

@@ -39,7 +39,6 @@ export interface FoundKey extends FoundSubscription {
 
 const FIND = { name: 'find_key_holders', text: 'SELECT * FROM find_key_holders($1)' };
 
-/** Looks up API keys and records their use. */
 export class ApiKeyLookup {
   readonly #tokens: TokenLookup<FoundKey>;
   readonly #uses: LastUses;
@@ -51,9 +50,7 @@ export class ApiKeyLookup {
     this.#uses = new LastUses('API key', database, log);
   }
 
-  /**
-   * Finds the valid key for this token, with its owner's current plan; undefined when no such key exists.
-   */
+  /** Finds the valid key for this token, with its owner's current plan; undefined when no such key exists. */
   async find(token: string): Promise<ApiKeyHolder | undefined> {
     const found = await this.#tokens.find(token);
     return found && recordKeyUse(found, { token, uses: this.#uses, rules: this.#rules });

@@ -1,6 +1,7 @@
 import bcrypt from 'bcrypt';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.js';
+import { setBounded } from '../../lib/bounded-map.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import type { AdminRules } from './admin.js';
 import { recordKeyUse, type ApiKeyHolder, type FoundKey } from './api-key-lookup.js';
@@ -40,7 +41,6 @@ export class ApiKeyValidator {
 
   /**
    * Finds the valid key and its owner; undefined when no such key exists.
-   *
    * @param site client network under which a comparison is queued.
    * @throws TooManyRequestsError when the hashing queue is full.
    */
@@ -58,9 +58,7 @@ export class ApiKeyValidator {
   async #matches(key: string, hash: string, keyHash: string, site: string): Promise<boolean> {
     if (this.#matched.get(hash) === keyHash) return true;
     if (!(await keyHashing.run({ owner: site }, () => bcrypt.compare(key, keyHash)))) return false;
-    const [oldest] = this.#matched.keys();
-    if (oldest !== undefined && this.#matched.size >= MAX_REMEMBERED) this.#matched.delete(oldest);
-    this.#matched.set(hash, keyHash);
+    setBounded(this.#matched, hash, keyHash, MAX_REMEMBERED);
     return true;
   }
 }

@@ -8,7 +8,6 @@ import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { keyHashing } from './hashing-limiters.js';
 import { requireOpenSession } from './sessions.js';
 
-/** Maximum length of a key's name, in characters. */
 export const MAX_API_KEY_NAME = 64;
 
 /** Maximum number of keys per user: all of them fit into one list. */
@@ -24,19 +23,16 @@ const BCRYPT_COST = 10;
 /** Characters of the random part shown at each end of the preview. Both ends reveal 48 of 256 bits. */
 const SHOWN_AT_EACH_END = 4;
 
-/** A key as its owner sees it. */
 export type ApiKey = Pick<ApiKeyRow, 'id' | 'name' | 'keyPreview' | 'createdAt' | 'lastUsed'>;
 
 /** A new key, whose text is shown only once. */
 export type NewApiKey = Pick<ApiKeyRow, 'id' | 'name' | 'createdAt'> & { readonly key: string };
 
-/** The user who changes their own keys, with the request. */
 export interface ApiKeyOwner {
   readonly userId: string;
   readonly requestId: string;
 }
 
-/** A key to create. */
 export interface ApiKeyRequest {
   readonly name: string;
   /** Client network under which the hashing is queued. */
@@ -45,17 +41,14 @@ export interface ApiKeyRequest {
   readonly sessionId?: string;
 }
 
-/** Returns the stored prefix of a key. */
 export const prefixOf = (key: string): string => key.slice(0, PREFIX_LENGTH);
 
 const SHOWN = ['id', 'name', 'keyPreview', 'createdAt', 'lastUsed'] as const;
 
 /**
- * Creates a key: `sk_` and 256 random bits in base64url. Stores only hashes. If the response is lost, the
- * key remains unusable; its owner finds it in the list as never used.
- *
- * @throws UnauthorizedError when the session has ended, ConflictError with `current` and `limit` at the
- *   key limit, TooManyRequestsError when the hashing queue is full.
+ * Creates a key: `sk_` and 256 random bits in base64url, of which only hashes are stored.
+ * @throws UnauthorizedError when the session has ended, ConflictError with `current` and `limit` at the key
+ * limit, TooManyRequestsError when the hashing queue is full.
  */
 export async function createApiKey(
   tenant: TenantDatabase,
@@ -97,31 +90,20 @@ export async function listApiKeys(tenant: TenantDatabase, userId: string): Promi
     db.ApiKey.findAll({
       attributes: SHOWN,
       where: { userId },
-      order: [
-        ['createdAt', 'ASC'],
-        ['id', 'ASC'],
-      ],
+      order: ['createdAt', 'id'],
       limit: MAX_API_KEYS,
     }),
   );
 }
 
-/**
- * Returns a key of the user.
- *
- * @throws NotFoundError also when the key is another user's.
- */
+/** Returns a key of the user. @throws NotFoundError also when the key is another user's. */
 export async function getApiKey(tenant: TenantDatabase, id: string): Promise<ApiKey> {
   const key = await tenant.transaction((db) => db.ApiKey.findByPk(id, { attributes: SHOWN }));
   if (!key) throw new NotFoundError('API key not found');
   return key;
 }
 
-/**
- * Deletes a key; it is invalid from then on.
- *
- * @throws NotFoundError also when the key is another user's.
- */
+/** Deletes a key; it is invalid from then on. @throws NotFoundError also when the key is another user's. */
 export async function deleteApiKey(
   tenant: TenantDatabase,
   { userId, requestId }: ApiKeyOwner,

@@ -7,7 +7,6 @@ import { checkPassword, hashPassword } from './password.js';
 import { addSession, requireOpenSession, type NewSession, type SignInOrigin } from './sessions.js';
 import { verifyPassword, type SignedInUser } from './sign-in.js';
 
-/** A user's request to change their password. */
 export interface PasswordChange {
   readonly user: Pick<SignedInUser, 'id' | 'email'>;
   /** Omitted for an account without a password; that needs a fresh session. */
@@ -19,13 +18,9 @@ export interface PasswordChange {
 }
 
 /**
- * Changes a password or sets an account's first. Ends all sessions, including those being opened with the
- * old password.
- *
- * @returns a new session for the caller.
- * @throws ForbiddenError for a wrong current password, BadRequestError for an unacceptable new or a
- *   missing current password, TooManyRequestsError at the sign-in limits, UnauthorizedError when the
- *   account has no password and the session has ended.
+ * Changes a password or sets an account's first, ends all sessions, even those being opened, and opens one.
+ * @throws ForbiddenError for a wrong password, BadRequestError for an unacceptable or a missing one,
+ * TooManyRequestsError at the sign-in limits, UnauthorizedError without password and session.
  */
 export async function changePassword(
   database: Database,

@@ -1,7 +1,4 @@
-/**
- * The passwords of eight or more characters that rank highest in published leaks, from SecLists
- * (Passwords/Common-Credentials). Lower-case.
- */
+/** Frequent passwords of eight letters or more (SecLists, Passwords/Common-Credentials), lower case. */
 const COMMON = new Set(
   `00000000 01012011 0123456789 098765432 0987654321 1029384756 10203040 11111111 111111111 1111111111
   11223344 1122334455 112233445566 12121212 12131415 123123123 123123123a 1231231231 123321123 1234512345

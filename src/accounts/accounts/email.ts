@@ -19,29 +19,18 @@ export function normalizeEmail(email: string): string {
 export const isEmail = (email: string): boolean =>
   email.length <= MAX_EMAIL_LENGTH && VALID_EMAIL.test(email);
 
-/**
- * Normalizes an email address.
- *
- * @throws BadRequestError when the text is not an address.
- */
+/** Normalizes an email address. @throws BadRequestError when the text is not an address. */
 export function requireEmail(email: string): string {
   const normalized = normalizeEmail(email);
   if (!isEmail(normalized)) throw new BadRequestError('Invalid email');
   return normalized;
 }
 
-/**
- * Reports whether mail to an account's address can be delivered: true except for wallets' addresses and
- * the built-in user's.
- */
+/** Reports whether mail reaches an address: not for wallets' addresses and the built-in user's. */
 export const isMailbox = (email: string): boolean =>
   !email.endsWith(WALLET_EMAIL_SUFFIX) && !email.endsWith('.invalid');
 
-/**
- * Normalizes an address that a user has chosen.
- *
- * @throws BadRequestError for an invalid address, or for a wallet's address, which nobody may choose.
- */
+/** Normalizes a chosen address. @throws BadRequestError for an invalid or a wallet's address */
 export function requireChosenEmail(email: string): string {
   const normalized = requireEmail(email);
   if (normalized.endsWith(WALLET_EMAIL_SUFFIX)) throw new BadRequestError('Invalid email');

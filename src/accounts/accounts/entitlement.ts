@@ -2,20 +2,14 @@ import type { Statements } from '../../platform/database/database.js';
 import { isAdmin, type AdminRules, type AdminAttributes } from './admin.js';
 import { planRequired, type Plan } from '../../types/plans.js';
 
-/** A user's rights on the AI API and on agents. */
 export interface Entitlement {
   readonly userId: string;
-  /** The plan that decides which models are allowed. */
   readonly plan: Plan;
   /** True for administrators, who have the highest plan's models and no quota. */
   readonly isAdmin: boolean;
 }
 
-/**
- * Returns the rights of a user's own plan; undefined without a plan or for an unknown user.
- *
- * @param db with access to the user's rows.
- */
+/** Returns the rights of a user's own plan; undefined without a plan or for an unknown user. */
 export async function findEntitlement(
   db: Statements,
   userId: string,
@@ -32,11 +26,7 @@ export async function findEntitlement(
   return found && entitlementBy(userId, isAdmin(found, rules), found.plan ?? undefined);
 }
 
-/**
- * Returns the rights of a plan.
- *
- * @throws PaymentRequiredError for a user without a plan who is not an administrator.
- */
+/** Returns the rights of a plan. @throws PaymentRequiredError without a plan, except for administrators */
 export function entitled(userId: string, admin: boolean, plan: Plan | undefined): Entitlement {
   const entitlement = entitlementBy(userId, admin, plan);
   if (entitlement === undefined) throw planRequired();

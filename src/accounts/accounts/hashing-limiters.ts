@@ -21,10 +21,7 @@ const hashingLimiter = (
     },
   });
 
-/**
- * Passwords. A flood of sign-ins must take neither all of the memory nor all four threads that file and
- * name look-ups share with scrypt.
- */
+/** Bounds a flood of sign-ins: memory, and the four threads that scrypt shares with file and name look-ups. */
 export const passwordHashing = hashingLimiter(2, { max: 100, perOwner: 10 });
 
 /** API keys, which wait for no passwords; together they leave one of the four threads. */

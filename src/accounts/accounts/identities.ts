@@ -28,23 +28,19 @@ export const MAX_IDENTITIES = 20;
 /** Maximum attempts when a concurrent request creates or links the account of an address. */
 const TRIES = 3;
 
-/** Characters of a label that are stored. */
 const MAX_LABEL_LENGTH = 254;
 
 /** Returns the encryption context of an identity's refresh token. */
 export const refreshTokenContext = (identityId: string): string =>
   `identity:${identityId}:refresh-token`;
 
-/** An identity as its owner sees it. */
 export type ListedIdentity = Pick<
   IdentityRow,
   'id' | 'kind' | 'label' | 'createdAt' | 'lastUsedAt'
 >;
 
-/** An identity that was unlinked. */
 export type UnlinkedIdentity = Pick<IdentityRow, 'id' | 'kind' | 'refreshToken'>;
 
-/** Dependencies of signing in by identities. */
 export interface IdentityStore {
   readonly database: Database;
   readonly secrets: SecretBox;
@@ -52,10 +48,8 @@ export interface IdentityStore {
 }
 
 /**
- * Proves that the caller is the user the identity is linked to. An unlinked identity is linked to the
- * account of its address if both sides have verified the address, or else to a new account. Idempotent,
- * also for concurrent calls.
- *
+ * Proves that the caller is the user the identity is linked to. An unlinked identity is linked to the account
+ * of its address if both sides have verified the address, or else to a new account. Idempotent.
  * @throws IdentityRefusedError for a disabled identity, or when its address is not sufficient proof.
  */
 export async function signInByIdentity(
@@ -87,7 +81,6 @@ async function proofOf(
   return signInWithIdentity(db, store, { identity: applicant, account, origin });
 }
 
-/** A user who signs in by an identity that was just proven. */
 interface IdentitySignIn {
   readonly identity: ProvenIdentity & { readonly kind: IdentityProof['method'] };
   /** Returns the id of the account to link an unlinked identity to. @throws IdentityRefusedError */
@@ -98,7 +91,6 @@ interface IdentitySignIn {
 /**
  * Proves that the caller is the user the identity is linked to, linking it first if necessary. Needs a
  * transaction of its own.
- *
  * @throws IdentityRefusedError for a disabled identity.
  */
 export async function signInWithIdentity(
@@ -128,10 +120,7 @@ export async function signInWithIdentity(
   };
 }
 
-/**
- * Serializes first uses of an identity, so that the second finds the link of the first. Locked before any
- * row.
- */
+/** Serializes first uses of an identity, so that the second finds the first's link. Locked before any row. */
 const lockIdentity = (db: TenantTransaction, { issuer, kind, subject }: ProvenIdentity) =>
   db.lock(`identity ${kind} ${issuer} ${subject}`);
 
@@ -190,7 +179,7 @@ async function addIdentity(
   store: Pick<IdentityStore, 'secrets'>,
   userId: string,
   identity: ProvenIdentity,
-  { address, requestId }: RequestOrigin,
+  origin: RequestOrigin,
 ): Promise<string> {
   const current = await db.Identity.count({ where: { userId } });
   if (current >= MAX_IDENTITIES) {
@@ -201,15 +190,12 @@ async function addIdentity(
   const { issuer, kind, subject } = identity;
   const said = identityColumns(store, id, identity);
   await db.Identity.create({ id, userId, kind, issuer, subject, ...said });
-  const detail = { address, kind };
-  const audit = { actor: userId, userId, action: 'identity.link', subject: id };
-  await recordAudit(db, { ...audit, detail, requestId });
+  const linked = { subject: id, detail: { kind } };
+  await recordAudit(db, ofUser(userId, 'identity.link', origin, linked));
   return id;
 }
 
-/**
- * Returns the values that can differ at each sign-in. Without a new refresh token the stored token stays.
- */
+/** Returns the values that can differ at each sign-in. Without a new refresh token the stored token stays. */
 const identityColumns = (
   { secrets }: Pick<IdentityStore, 'secrets'>,
   id: string,
@@ -223,9 +209,8 @@ const identityColumns = (
 
 /**
  * Links an identity to the account of a session, whatever the identity's address.
- *
  * @throws ConflictError when the identity is already linked to an account or the account is at its limit,
- *   UnauthorizedError when the session has ended.
+ * UnauthorizedError when the session has ended.
  */
 export async function linkIdentity(
   store: Pick<IdentityStore, 'database' | 'secrets'>,
@@ -256,28 +241,22 @@ export async function listIdentities(
     db.Identity.findAll({
       attributes: ['id', 'kind', 'label', 'createdAt', 'lastUsedAt'] as const,
       where: { userId },
-      order: [
-        ['createdAt', 'ASC'],
-        ['id', 'ASC'],
-      ],
+      order: ['createdAt', 'id'],
       limit: MAX_IDENTITIES,
     }),
   );
 }
 
 /**
- * Unlinks an identity: prevents further sign-ins by it and ends the sessions of its kind, except the
- * requesting one. (Sessions record only the kind of an identity.)
- *
- * @returns the identity whose token is still to be revoked at the provider.
- * @throws NotFoundError also when the identity is another user's, ConflictError when it is the last way
- *   to sign in, UnauthorizedError when the session has ended.
+ * Unlinks an identity and ends the other sessions of its kind; its token is still to be revoked.
+ * @throws NotFoundError also when the identity is another user's, ConflictError when it is the last way to
+ * sign in, UnauthorizedError when the session has ended.
  */
 export async function unlinkIdentity(
   tenant: TenantDatabase,
   { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
   id: string,
-  { address, requestId }: RequestOrigin,
+  origin: RequestOrigin,
 ): Promise<UnlinkedIdentity> {
   return tenant.transaction(async (db) => {
     // The lock serializes concurrent unlinks, so that the last way to sign in always remains.
@@ -299,20 +278,18 @@ export async function unlinkIdentity(
       'DELETE FROM sessions WHERE user_id = $userId AND method = $kind AND id <> $sessionId',
       { userId, kind, sessionId },
     );
-    const audit = { actor: userId, userId, action: 'identity.unlink', subject: id };
-    await recordAudit(db, { ...audit, detail: { address, kind }, requestId });
+    const lost = { subject: id, detail: { kind } };
+    await recordAudit(db, ofUser(userId, 'identity.unlink', origin, lost));
     return { id, kind, refreshToken };
   });
 }
 
-/** A provider that can revoke a refresh token. */
 export interface TokenRevoker {
   revoke(refreshToken: string): Promise<void>;
 }
 
 /**
  * Revokes the refresh token of an unlinked identity at its provider, if there is one. Idempotent.
- *
  * @param provider undefined if none is configured; nothing is revoked then.
  * @throws when the provider refuses or does not respond; the token may be revoked nevertheless.
  */
@@ -325,6 +302,5 @@ export async function revokeRefreshToken(
   await provider?.revoke(secrets.open(refreshToken, refreshTokenContext(id)));
 }
 
-/** Reports whether the identity can be used to sign in. */
 const canSignIn = ({ disabledAt, kind }: IdentityRow): boolean =>
   disabledAt === null && SIGN_IN_METHODS.some((method) => method === kind);

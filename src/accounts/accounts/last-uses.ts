@@ -18,7 +18,6 @@ const NOTE = {
   session: noting('sessions', 'last_seen_at'),
 };
 
-/** A key or session that is used, its owner, and its stored last use. */
 export interface LastUse {
   readonly id: string;
   readonly userId: string;
@@ -39,11 +38,7 @@ export class LastUses {
     this.#log = log;
   }
 
-  /**
-   * Records a use at the current time. Returns immediately and never fails: a failure is logged.
-   *
-   * @param values parameters of the statement other than the id.
-   */
+  /** Records a use now, with `values` for the statement. Returns immediately; a failure is only logged. */
   record({ id, userId, lastUsed }: LastUse, values: Readonly<Record<string, string>> = {}): void {
     if (lastUsed !== null && Date.now() - lastUsed.getTime() < NOTED_EVERY_MS) return;
     if (this.#underWay.has(id) || this.#underWay.size >= MAX_AT_ONCE) return;

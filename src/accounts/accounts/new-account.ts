@@ -9,13 +9,11 @@ import type { AccountSettings } from './settings.js';
 const REFERRAL_ALPHABET = 'ABCDEFGHJKMNPQRSTUVWXYZ23456789';
 const REFERRAL_CODE_LENGTH = 12;
 
-/** The data of a new account. */
 export type NewAccount = Pick<UserRow, 'email' | 'name' | 'passwordHash'> &
   Partial<Pick<UserRow, 'emailVerifiedAt'>>;
 
 /**
  * Creates a new account, for any way of registering; the first account may become the admin.
- *
  * @throws the violation of `users_email_key` when the email already has an account.
  */
 export async function createAccount(
@@ -36,10 +34,7 @@ export async function hasNoAccount(db: TenantTransaction): Promise<boolean> {
   return (await db.User.findOne({ where: { id: { [Op.ne]: OPERATOR_USER_ID } } })) === null;
 }
 
-/**
- * Reports whether the account being created is the first. A concurrent first registration waits here and
- * then sees it.
- */
+/** Reports whether the new account is the first; waits here for a concurrent first registration. */
 async function isFirstAccount(db: TenantTransaction): Promise<boolean> {
   if (!(await hasNoAccount(db))) return false;
   await db.lock('first-account');

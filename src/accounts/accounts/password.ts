@@ -13,11 +13,7 @@ const MAX_BYTES = 1024;
 /** A hash that matches no password, compared to spend the usual time when no account exists. */
 export const DUMMY_HASH = format(Buffer.alloc(SALT_BYTES), Buffer.alloc(HASH_BYTES));
 
-/**
- * Checks a new password.
- *
- * @throws BadRequestError when the password is unacceptable in general, or for the owner of the email.
- */
+/** Checks a new password. @throws BadRequestError if unacceptable, in general or for this email */
 export function checkPassword(password: string, email?: string): void {
   if (password.length < MIN_LENGTH) {
     throw new BadRequestError(`Password must have at least ${MIN_LENGTH} characters`);
@@ -33,7 +29,6 @@ export function checkPassword(password: string, email?: string): void {
 
 /**
  * Hashes a password for storage: `scrypt$N$r$p$salt$hash`, the last two in base64url.
- *
  * @param site client network under which the hashing is queued.
  * @throws TooManyRequestsError when the hashing queue is full.
  */
@@ -41,7 +36,6 @@ export function hashPassword(password: string, site: string): Promise<string> {
   return passwordHashing.run({ owner: site }, () => newHash(password));
 }
 
-/** The result of comparing a password with a stored hash. */
 export interface PasswordComparison {
   readonly matches: boolean;
   /** The password rehashed at today's cost, if the stored hash is cheaper. */
@@ -51,7 +45,6 @@ export interface PasswordComparison {
 /**
  * Compares a password with a stored hash. A wrong password takes as long as a new hash, however old the
  * stored one is: the time does not reveal whether an account exists.
- *
  * @throws as `hashPassword` does.
  */
 export async function comparePassword(

@@ -7,12 +7,10 @@ import { CENT } from '../../types/money.js';
 import { isMailbox, requireChosenEmail } from './email.js';
 import { lockAddresses } from './verify-email.js';
 
-/** A user's own account as shown to them. */
 export interface Profile {
   readonly id: string;
   readonly name: string;
   readonly email: string;
-  /** The new address, until it is confirmed. */
   readonly pendingEmail: string | null;
   readonly emailVerified: boolean;
   readonly hasPassword: boolean;
@@ -22,11 +20,7 @@ export interface Profile {
   readonly createdAt: Date;
 }
 
-/**
- * Returns the user's profile.
- *
- * @throws NotFoundError when no such user exists.
- */
+/** Returns the user's profile. @throws NotFoundError when no such user exists. */
 export async function getProfile(tenant: TenantDatabase, userId: string): Promise<Profile> {
   const [row] = await tenant.query<Omit<Profile, 'credits'> & { balance: string | null }>(
     `SELECT id, name, email, pending_email AS "pendingEmail",
@@ -50,11 +44,7 @@ export interface ProfileChange {
   readonly email?: string | undefined;
 }
 
-/**
- * Changes a profile. An address that another account uses is accepted like any other, but gets no link.
- *
- * @throws BadRequestError for an invalid address.
- */
+/** Changes a profile. An address in use elsewhere is accepted, but gets no link. @throws BadRequestError */
 export async function changeProfile(
   database: Database,
   userId: string,

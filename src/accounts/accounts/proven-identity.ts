@@ -6,9 +6,7 @@ export interface ProvenIdentity {
   readonly kind: IdentityKind;
   /** The address of the provider that vouches, or `eip155`. */
   readonly issuer: string;
-  /**
-   * The issuer's permanent id for the user, never an address or a login name, which could be reassigned.
-   */
+  /** The issuer's permanent id for the user, never an address or a login name, which could be reassigned. */
   readonly subject: string;
   /** The name users recognize: an email or a login name. */
   readonly label: string;
@@ -21,13 +19,11 @@ export interface Applicant extends ProvenIdentity {
   readonly kind: ProviderKind;
   /** The address as received, not normalized. */
   readonly email: string | undefined;
-  /** True if the provider has verified the address. */
   readonly emailVerified: boolean;
   /** The name for a new account, if it is acceptable. */
   readonly name?: string | undefined;
 }
 
-/** Reasons for refusing a sign-in by an external identity. */
 export type SignInFailure =
   /** No proof arrived: refused at the provider, or not begun in this browser. */
   | 'AuthFailed'

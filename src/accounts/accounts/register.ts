@@ -32,11 +32,9 @@ export interface Registration {
 }
 
 /**
- * Creates an account and requests the verification of its address if mail is configured; does not sign
- * the user in.
- *
- * @throws BadRequestError for an unusable email or password or an unknown referral code, ConflictError
- *   when the email has an account, TooManyRequestsError when the hashing queue is full.
+ * Creates an account and, with mail, requests the verification of its address; does not sign the user in.
+ * @throws BadRequestError for an unusable email or password or an unknown referral code, ConflictError when
+ * the email has an account, TooManyRequestsError when the hashing queue is full.
  */
 export async function registerAccount(
   database: Database,
@@ -67,12 +65,7 @@ export async function registerAccount(
         await requestMail(db, { kind: 'verify-email', address: email, userId: user.id });
       }
       await recordAudit(db, ofUser(user.id, 'account.register', registration.origin));
-      return {
-        id: user.id,
-        email,
-        name,
-        isAdmin: isAdminUser(user, settings),
-      };
+      return { id: user.id, email, name, isAdmin: isAdminUser(user, settings) };
     });
   } catch (error) {
     if (violates(error, 'users_email_key')) throw new ConflictError('Email already registered');

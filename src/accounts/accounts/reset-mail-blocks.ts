@@ -2,10 +2,7 @@ import type { Statements } from '../../platform/database/database.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { normalizeEmail } from './email.js';
 
-/*
- * The mailbox of a hijacked account at the identity provider may be read by the hijacker. No mail that
- * opens an account is sent to it until the provider reports that its owner has it back.
- */
+/** A hijacker may read a hijacked account's mailbox: no mail that opens an account goes to such a mailbox. */
 
 /** Returns the id of a mailbox, so that its address is not stored. */
 const idOf = (email: string): string => tokenHash(normalizeEmail(email));
@@ -18,10 +15,7 @@ export async function isResetMailBlocked(db: Statements, email: string): Promise
   return found.length > 0;
 }
 
-/**
- * Stores the reported state of the addresses, ignoring events older than the last stored one. Stopping a
- * mailbox invalidates links sent to it before.
- */
+/** Stores the reported state of addresses, unless stored later; a stopped mailbox's links become invalid. */
 export async function setResetMailBlocks(
   db: Statements,
   emails: readonly string[],
@@ -37,8 +31,6 @@ export async function setResetMailBlocks(
   if (!told.stopped) return;
   await db.query(
     `DELETE FROM mail_tokens WHERE kind = 'reset-password' AND email = ANY ($emails)`,
-    {
-      emails: emails.map(normalizeEmail),
-    },
+    { emails: emails.map(normalizeEmail) },
   );
 }

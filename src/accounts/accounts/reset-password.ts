@@ -10,9 +10,8 @@ import { checkPassword, hashPassword } from './password.js';
 import { isResetMailBlocked } from './reset-mail-blocks.js';
 
 /**
- * Requests a mail with a link for setting a new password. Behaves the same for every address: the account
- * is looked up only when the mail is sent.
- *
+ * Requests a mail with a link for setting a new password. Behaves the same for every address: the account is
+ * looked up only when the mail is sent.
  * @throws BadRequestError for an invalid address.
  */
 export async function forgotPassword(database: Database, email: string): Promise<void> {
@@ -22,10 +21,8 @@ export async function forgotPassword(database: Database, email: string): Promise
     .transaction((db) => requestMail(db, { kind: 'reset-password', address }));
 }
 
-/** Returns the error for an invalid or expired mail token. */
 export const invalidToken = () => new BadRequestError('Invalid or expired token');
 
-/** A new password set through a mailed link. */
 export interface PasswordReset {
   readonly token: string;
   readonly password: string;
@@ -33,11 +30,9 @@ export interface PasswordReset {
 }
 
 /**
- * Sets a password by a mail token, which proves the mailbox, and ends all sessions. If the address was
- * unverified, the account may be an impostor's, so everything that lets an earlier holder in is removed.
- *
- * @throws BadRequestError for an unacceptable password, which keeps the token, or for an invalid token;
- *   TooManyRequestsError when the hashing queue is full.
+ * Sets a password by a mail token, and ends all sessions. If the address was unverified, the account may be an
+ * impostor's, so everything that lets an earlier holder in is removed.
+ * @throws BadRequestError for a bad password, which keeps the token, or a bad token; TooManyRequestsError
  */
 export async function resetPassword(
   database: Database,
@@ -75,10 +70,7 @@ export async function resetPassword(
   });
 }
 
-/**
- * Removes every way in that an earlier holder of the account may have planted, and wallets whose keys
- * that holder brought: payments to them would be the holder's.
- */
+/** Removes sign-ins an earlier holder may have planted, and wallets whose keys that holder brought. */
 async function removeForeignAccess(db: TenantTransaction, userId: string): Promise<void> {
   await db.ApiKey.destroy({ where: { userId } });
   await db.Identity.destroy({ where: { userId } });

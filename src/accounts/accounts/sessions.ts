@@ -17,7 +17,6 @@ import type { Plan } from '../../types/plans.js';
 import { isProofValid, type SignedInUser, type SignInProof } from './sign-in.js';
 import type { SignInMethod } from '../../types/sign-in-methods.js';
 
-/** Lifetime of a session in milliseconds: 30 days. */
 export const SESSION_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
 
 /** Maximum number of sessions per user: one more ends the oldest. */
@@ -27,32 +26,27 @@ const TOKEN_BYTES = 32;
 /** The form of an issued token; other texts are rejected without a query. */
 const TOKEN_FORM = /^[\w-]{43}$/;
 
-/** Characters of the user agent that are stored. */
 const MAX_USER_AGENT_LENGTH = 200;
 
 /** A session of a signed-in user. */
 export interface Session {
   /** Id by which the owner ends the session; it grants no access. */
   readonly id: string;
-  /** Time at which the user signed in. */
   readonly signedInAt: Date;
   /** Time of the last use, to the minute. */
   readonly lastSeenAt: Date;
   readonly user: SignedInUser;
-  /** The user's current plan, if any. */
   readonly plan: Plan | undefined;
   /** Token that a state-changing request must carry, which another site cannot read. */
   readonly csrfToken: string;
   readonly expiresAt: Date;
 }
 
-/** A session as its owner sees it. */
 export type ListedSession = Pick<
   SessionRow,
   'id' | 'method' | 'createdAt' | 'lastSeenAt' | 'expiresAt' | 'userAgent' | 'address'
 >;
 
-/** The client of a sign-in, as shown in the user's list of sessions. */
 export interface SignInOrigin extends RequestOrigin {
   readonly userAgent: string | undefined;
   /** The token of the browser's present session, which ends. */
@@ -70,9 +64,8 @@ export interface NewSession {
 
 /**
  * Opens a session that replaces the browser's present one.
- *
  * @returns undefined when the proof no longer holds (as after a password change or an unlinked identity),
- *   when a session with that id exists, or when the account is being deleted.
+ * when a session with that id exists, or when the account is being deleted.
  */
 export async function createSession(
   database: Database,
@@ -140,10 +133,7 @@ interface SessionFound {
   readonly plan: Plan | null;
 }
 
-/**
- * Finds the session of a cookie's token and the user's plan in one query; undefined when the token is
- * unknown or has expired.
- */
+/** Finds the session of a cookie's token and the user's plan in one query. */
 export async function findSession(
   database: Database,
   token: string,
@@ -215,11 +205,7 @@ export async function listSessions(
   );
 }
 
-/**
- * Ends a session of the user.
- *
- * @throws NotFoundError also when the session is another user's.
- */
+/** Ends a session of the user. @throws NotFoundError also when the session is another user's. */
 export async function endSession(
   tenant: TenantDatabase,
   userId: string,
@@ -234,9 +220,8 @@ export async function endSession(
 }
 
 /**
- * Checks that a session is open and locks its account until the transaction ends. Ending all sessions
- * thus either commits before and is seen here, or waits and sees this transaction's changes.
- *
+ * Checks that a session is open and locks its account until the transaction ends. Ending all sessions thus
+ * either commits before and is seen here, or waits and sees this transaction's changes.
  * @throws UnauthorizedError when the session has ended.
  */
 export async function requireOpenSession(

@@ -17,12 +17,9 @@ export const walletIdentity = (address: string) =>
   }) as const satisfies ProvenIdentity;
 
 /**
- * Signs in by a wallet that was just proven: to the account it is linked to, or to the account of its own
- * address, which is created if missing.
- *
- * @param address in lower case.
- * @throws IdentityRefusedError when the wallet is disabled, or was unlinked from the account of its own
- *   address.
+ * Signs in by a wallet that was just proven: to its linked account, or to that of its own (lower-case) address,
+ * which is created if missing.
+ * @throws IdentityRefusedError when the wallet is disabled, or was unlinked from the latter account.
  */
 export async function signInByWallet(
   store: IdentityStore,
@@ -38,10 +35,7 @@ export async function signInByWallet(
   );
 }
 
-/**
- * Returns the account of a wallet's own address, creating it if missing. Refuses an account with another
- * way in: the wallet was unlinked from it.
- */
+/** Returns the account of a wallet's own address, or creates it. Refuses one from which it was unlinked. */
 async function accountOf(
   db: TenantTransaction,
   address: string,

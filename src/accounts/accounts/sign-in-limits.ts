@@ -3,7 +3,6 @@ import type { Database } from '../../platform/database/database.js';
 import { TooManyRequestsError } from '../../lib/errors.js';
 import type { ClientNetworks } from '../../platform/http/client-networks.js';
 
-/** A limit on failed sign-ins. */
 interface FailureLimit {
   /** Failures without a wait. Each further failure doubles the wait, which starts at one second. */
   readonly free: number;
@@ -18,10 +17,7 @@ const PAIR: FailureLimit = { free: 5, drain: HOUR_S };
 /** One host, whatever the account: many people may share it. */
 const HOST: FailureLimit = { free: 30, drain: HOUR_S / 4 };
 const SITE: FailureLimit = { free: 60, drain: HOUR_S / 4 };
-/**
- * One account from all hosts new to it. So high that a single host or site never reaches it and cannot
- * lock the owner out elsewhere.
- */
+/** One account from all hosts new to it: too high for a single site to lock the owner out elsewhere. */
 const ACCOUNT: FailureLimit = { free: 100, drain: HOUR_S / 4 };
 
 interface Counted extends FailureLimit {
@@ -33,14 +29,10 @@ export interface SignInAttempt {
   /** Normalized email. */
   readonly email: string;
   readonly from: ClientNetworks;
-  /** True if the account's owner has signed in from this host before. */
   readonly known: boolean;
 }
 
-const COUNT = {
-  name: 'count_sign_in',
-  text: 'SELECT count_sign_in($1, $2, $3) AS wait',
-};
+const COUNT = { name: 'count_sign_in', text: 'SELECT count_sign_in($1, $2, $3) AS wait' };
 
 /**
  * Limits password guesses in the database, so over all API processes and restarts. Attempts are counted
@@ -54,12 +46,7 @@ export class SignInLimits {
     this.#database = database;
   }
 
-  /**
-   * Counts an attempt, then runs the check.
-   *
-   * @param check returns undefined for a wrong password.
-   * @throws TooManyRequestsError without running the check.
-   */
+  /** Counts an attempt, then runs the check, which returns undefined for a wrong password. */
   async attempt<T>(
     attempt: SignInAttempt,
     check: () => Promise<T | undefined>,

@@ -9,7 +9,6 @@ export interface SignInSecrets {
   readonly verifier: string;
 }
 
-/** The provider's answer, delivered by the browser. */
 export interface ProviderAnswer {
   readonly code: string;
   /** The issuer named in the answer (RFC 9207). */
@@ -23,10 +22,6 @@ export interface SignInProvider {
   /** Returns the URL to send the browser to. @throws when the provider's metadata cannot be fetched. */
   authorizationUrl(secrets: SignInSecrets): Promise<URL>;
 
-  /**
-   * Exchanges the code. A code is used up even if the response is lost: the user must sign in again.
-   *
-   * @throws IdentityRefusedError with `TokenFailed`, or the error of a later request.
-   */
+  /** Exchanges the code, which cannot be used again even after a lost answer. @throws IdentityRefusedError */
   prove(answer: ProviderAnswer, secrets: SignInSecrets): Promise<Applicant>;
 }

@@ -6,7 +6,6 @@ import { comparePassword, DUMMY_HASH } from './password.js';
 import { SignInLimits } from './sign-in-limits.js';
 import type { SignInMethod } from '../../types/sign-in-methods.js';
 
-/** A user as responses and handlers need them. */
 export interface SignedInUser {
   readonly id: string;
   readonly name: string;
@@ -14,7 +13,6 @@ export interface SignedInUser {
   readonly isAdmin: boolean;
 }
 
-/** Proof by a password. */
 export interface PasswordProof {
   readonly user: SignedInUser;
   readonly method: 'password';
@@ -22,21 +20,17 @@ export interface PasswordProof {
   readonly passwordHash: string;
 }
 
-/** Proof by a linked identity. */
 export interface IdentityProof {
   readonly user: SignedInUser;
   readonly method: Exclude<SignInMethod, 'password'>;
-  /** The id of the row in `identities`. */
   readonly identityId: string;
 }
 
-/** The proof of a user's identity, until a session is opened. */
 export type SignInProof = PasswordProof | IdentityProof;
 
 /**
- * Reports whether a proof still holds. Locks the user's row, then the identity's, until the transaction
- * ends: a password change or unlink either commits before and is seen here, or waits and ends the
- * session.
+ * Reports whether a proof still holds. Locks the user's row, then the identity's, until the transaction ends:
+ * a password change or unlink either commits before and is seen here, or waits and ends the session.
  */
 export async function isProofValid(db: TenantTransaction, proof: SignInProof): Promise<boolean> {
   const { id } = proof.user;
@@ -68,7 +62,6 @@ interface Account {
   readonly known: boolean;
 }
 
-/** The credentials and origin of a sign-in by password. */
 export interface PasswordSignIn {
   readonly email: string;
   readonly password: string;
@@ -76,9 +69,8 @@ export interface PasswordSignIn {
 }
 
 /**
- * Verifies an email and password; returns undefined when they do not match. An unknown email takes as
- * long and counts as much as a wrong password, so that responses do not reveal which accounts exist.
- *
+ * Verifies an email and password; returns undefined when they do not match. An unknown email takes as long
+ * and counts as much as a wrong password, so that responses do not reveal which accounts exist.
  * @throws TooManyRequestsError after too many failures, or when the hashing queue is full.
  */
 export async function verifyPassword(

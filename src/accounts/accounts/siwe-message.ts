@@ -30,9 +30,8 @@ const FORM = new RegExp(
 );
 
 /**
- * Parses a message; undefined if invalid. Stricter than viem's parser, which finds its lines anywhere in
- * a text and ignores the rest, so that the signer may have read a different message.
- *
+ * Parses a message; undefined if invalid. Stricter than viem's parser, which finds its lines anywhere in a
+ * text and ignores the rest, so that the signer may have read a different message.
  * @returns undefined for an invalid message.
  */
 export function parseSiweMessage(text: string): SiweMessage | undefined {

@@ -4,7 +4,6 @@ import type { UserRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
 import { User } from '../../platform/database/tables/accounts.js';
 
-/** Returns the user with this id, or null. */
 export async function findUser(database: Database, userId: string): Promise<UserRow | null> {
   const sql = `${selectFrom(User)} WHERE id = $userId`;
   const [user] = await database.asUser(userId).query<UserRow>(sql, { userId });

@@ -6,7 +6,6 @@ import { requestMail } from '../mail/request-mail.js';
 import { isMailbox } from './email.js';
 import { invalidToken } from './reset-password.js';
 
-/** The addresses of an account. */
 interface Addresses {
   readonly email: string;
   readonly pendingEmail: string | null;
@@ -27,12 +26,8 @@ export async function lockAddresses(
 }
 
 /**
- * Confirms an address by a mail token. Needs a session of the mail's account, so reading the mailbox is
- * not enough. A pending address becomes the account's.
- *
- * @returns the account's address.
- * @throws BadRequestError for a token that is invalid or another account's, or when another account uses
- *   the address.
+ * Confirms an address by a mail token, and a session of the account: reading the mailbox is not enough.
+ * @throws BadRequestError for a token that is invalid or another account's, or an address in use elsewhere.
  */
 export async function verifyEmail(
   database: Database,

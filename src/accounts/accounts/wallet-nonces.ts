@@ -3,7 +3,6 @@ import type { Database } from '../../platform/database/database.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 
-/** Lifetime of a nonce in milliseconds: 10 minutes. */
 export const NONCE_LIFETIME_MS = 10 * 60_000;
 
 const CONTEXT = 'wallet-nonce';
@@ -18,10 +17,7 @@ export interface Nonce {
   readonly expiresAt: Date;
 }
 
-/**
- * Nonces for wallet signatures, which make each signature valid once. A nonce authenticates itself by its
- * digest, so only used nonces are stored, until they expire.
- */
+/** Nonces that make a signature valid once. Each authenticates itself, so only used ones are stored. */
 export class WalletNonces {
   readonly #database: Database;
   readonly #secrets: SecretBox;

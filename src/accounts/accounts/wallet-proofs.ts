@@ -24,16 +24,13 @@ interface Parts {
   readonly chain: ChainNode;
   /** Chains that a message may name. */
   readonly chainIds: readonly number[];
-  /** Public address of the web API. */
   readonly webUrl: string;
 }
 
 const ADDRESS = /^0x[\da-f]{40}$/;
 const BYTES = /^0x(?:[\da-f]{2})+$/;
 
-/**
- * Verifies that a user owns a wallet, by a recent message that the wallet signed once for this platform.
- */
+/** Verifies that a user owns a wallet, by a recent message that the wallet signed once for this platform. */
 export class WalletProofs {
   readonly nonces: WalletNonces;
   readonly #parts: Omit<Parts, 'nonces'>;
@@ -47,12 +44,9 @@ export class WalletProofs {
   }
 
   /**
-   * Verifies a signed message, and uses up its nonce only if all other checks succeed: while the chain is
-   * unavailable, the message can be sent again.
-   *
-   * @returns the wallet's address in lower case, or undefined if not proven.
-   * @throws BadRequestError for an invalid or mismatching address, message or signature; ChainAwayError
-   *   when an unavailable chain is needed to check a contract's signature.
+   * Verifies a signed message and returns the wallet; uses up its nonce only if all other checks succeed, so that
+   * the message can be sent again while the chain is unavailable. Undefined if not proven.
+   * @throws BadRequestError for invalid or mismatching input; ChainAwayError while a contract's chain is unavailable.
    */
   async verify(shown: WalletClaim, now = Date.now()): Promise<Hex | undefined> {
     const address = hexOf(ADDRESS, shown.address, 'address must be 0x and 40 hex digits');

@@ -8,10 +8,7 @@ import { MailServerError, type MailTransport } from './mail-transport.js';
 import { makeMailToken } from '../mail/mail-tokens.js';
 import { messageOf, tokenKindOf, type MailMessage } from '../mail/messages.js';
 
-/**
- * The outcome of a mail: `nobody` if there is no recipient any more, `refused` if the server rejected it
- * permanently.
- */
+/** The outcome of a mail: `nobody` without a recipient, `refused` if the server rejected it permanently. */
 export type MailOutcome = 'sent' | 'nobody' | 'refused';
 
 interface Requested {
@@ -32,15 +29,11 @@ const OWNERS: Readonly<Partial<Record<MailKind, string>>> = {
 interface MailSenderParts {
   readonly database: Database;
   readonly transport: MailTransport;
-  /** The base URL of links. */
   readonly webUrl: string;
   readonly log: Logger;
 }
 
-/**
- * A sender of requested mails. Tokens are made at sending time, and their plain text exists only in the
- * mail.
- */
+/** A sender of requested mails, which makes tokens at sending time: no plain text is stored. */
 export class MailSender {
   readonly #parts: MailSenderParts;
 
@@ -51,7 +44,6 @@ export class MailSender {
   /**
    * Sends a mail. If the outcome of an earlier attempt is unknown, sends the mail again with a new token,
    * which invalidates the earlier token.
-   *
    * @throws MailServerError if another attempt may succeed.
    */
   async send(mailId: string): Promise<MailOutcome> {
@@ -76,11 +68,7 @@ export class MailSender {
     return outcome;
   }
 
-  /**
-   * Returns the mail to send.
-   *
-   * @returns undefined if the mail is settled or has no recipient.
-   */
+  /** Returns the mail to send. @returns undefined if the mail is settled or has no recipient. */
   async #prepare(
     db: TenantTransaction,
     mailId: string,

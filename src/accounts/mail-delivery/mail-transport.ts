@@ -9,13 +9,8 @@ import type { MailSettings } from '../mail/settings.js';
 const STEP_TIMEOUT_MS = 15_000;
 const MAIL_TIMEOUT_MS = 60_000;
 
-/** A transport that delivers mails. */
 export interface MailTransport {
-  /**
-   * Resolves when the mail server has accepted responsibility for the mail.
-   *
-   * @throws MailServerError
-   */
+  /** Resolves when the mail server has accepted responsibility for the mail. @throws MailServerError */
   send(to: string, message: MailMessage): Promise<void>;
 }
 
@@ -31,11 +26,7 @@ export class MailServerError extends Error {
   }
 }
 
-/**
- * Makes the configured mail transport.
- *
- * @param webUrl its host is the sender's domain if `MAIL_FROM` is unset.
- */
+/** Makes the configured transport; without `MAIL_FROM` the sender's domain is the host of `webUrl`. */
 export function configuredMail(
   { available, from, smtpUrl }: MailSettings,
   webUrl: string,

@@ -7,22 +7,17 @@ const TOKEN_BYTES = 32;
 /** The form of a token; other input needs no query. */
 const TOKEN_FORM = /^[\w-]{43}$/;
 
-/** Hours for which a link is valid. */
 export const LINK_HOURS: Readonly<Record<MailTokenKind, number>> = {
   'verify-email': 24,
   'reset-password': 1,
 };
 
-/** A token's account, and the mailbox that received the token. */
 export interface MailTokenOwner {
   readonly userId: string;
   readonly email: string;
 }
 
-/**
- * Makes the token of a link: 256 random bits in base64url, stored only as a hash. Invalidates the
- * previous token of the account and kind.
- */
+/** Makes a link's token, 256 random bits; only its hash is stored. Invalidates the account's previous one. */
 export async function makeMailToken(
   db: TenantTransaction,
   kind: MailTokenKind,
@@ -55,7 +50,6 @@ export async function isValidMailToken(
 /**
  * Consumes a token if the transaction commits; only one of several concurrent callers succeeds. Locks the
  * token's account.
- *
  * @returns undefined if the token is unknown, used, expired or of another kind.
  */
 export async function consumeMailToken(

@@ -2,7 +2,6 @@ import { html } from '../../lib/html.js';
 import type { MailKind, MailTokenKind } from '../../types/mail-kinds.js';
 import { LINK_HOURS } from './mail-tokens.js';
 
-/** The content of a mail, as plain text and as HTML. */
 export interface MailMessage {
   readonly subject: string;
   readonly text: string;
@@ -64,15 +63,9 @@ const WORDINGS: Readonly<Record<MailKind, Wording>> = {
   },
 };
 
-/** Returns the kind of token in such a mail, if any. */
 export const tokenKindOf = (kind: MailKind): MailTokenKind | undefined => WORDINGS[kind].link?.kind;
 
-/**
- * Builds the content of a mail.
- *
- * @param webUrl the base URL of the link, for kinds that have one.
- * @param token the token of the link.
- */
+/** Builds a mail; `webUrl` and `token` make the link of the kinds that have one. */
 export function messageOf(kind: MailKind, webUrl: string, token: string | undefined): MailMessage {
   const { subject, before, link, after } = WORDINGS[kind];
   const address = link && token && new URL(`${webUrl}${link.path}?token=${token}`).href;

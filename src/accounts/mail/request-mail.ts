@@ -13,10 +13,7 @@ export interface MailRequest {
   readonly userId?: string;
 }
 
-/**
- * Stores a mail that is sent after the transaction commits. A repeated request for a link that still
- * waits to be sent adds no second mail. Requests above the hourly limit are dropped silently.
- */
+/** Stores a mail for sending after the commit; drops repeated ones, and all above the hourly limit. */
 export async function requestMail(
   db: TenantTransaction,
   { address, kind, userId }: MailRequest,

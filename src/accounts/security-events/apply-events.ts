@@ -10,7 +10,6 @@ import { findSubject, type EventSubject } from './event-subjects.js';
 import type { EventEffect, EventOutcome, ReportedEvent } from '../../types/security-events.js';
 import { removeNamedToken } from './revoked-tokens.js';
 
-/** Applies security events to accounts. */
 export class EventEffects {
   readonly #database: Database;
   readonly #secrets: SecretBox;
@@ -20,11 +19,7 @@ export class EventEffects {
     this.#secrets = secrets;
   }
 
-  /**
-   * Applies all events of a token in one transaction, and erases their subjects. Idempotent.
-   *
-   * @returns the outcome of each event, in the order of the token.
-   */
+  /** Applies a token's events in one transaction, idempotently, and erases their subjects. */
   async apply(id: string): Promise<readonly EventOutcome[]> {
     return this.#database.asPlatform().transaction(async (db) => {
       const [row] = await db.query<RiscEventRow>(
@@ -68,7 +63,6 @@ export class EventEffects {
   }
 }
 
-/** Records the event in the audit log of the account. */
 async function note(
   db: TenantTransaction,
   noted: {
@@ -92,7 +86,6 @@ interface Effect {
   readonly db: TenantTransaction;
   readonly subject: EventSubject;
   readonly told: ReportedEvent;
-  /** Time of the event. */
   readonly at: Date;
 }
 

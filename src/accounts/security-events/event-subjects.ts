@@ -3,12 +3,10 @@ import type { TenantTransaction } from '../../platform/database/database.js';
 import type { RiscEventRow } from '../../platform/database/models.js';
 import type { ReportedEvent } from '../../types/security-events.js';
 
-/** The account that an event is about. */
 export interface EventSubject {
   readonly userId: string;
   /** Identities at the provider; empty for an account found by its address alone. */
   readonly identityIds: readonly string[];
-  /** Addresses of the provider's account. */
   readonly emails: readonly string[];
 }
 

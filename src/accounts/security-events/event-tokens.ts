@@ -44,10 +44,8 @@ const ALGORITHMS = ['RS256', 'ES256'];
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 
 /**
- * Verifies a security event token (RFC 8417) in the order of the specification: issuer, audience, keys,
- * key id, signature. Keys are fetched only if issuer and audience match. `exp` is ignored: a late event
- * is still true.
- *
+ * Verifies a security event token (RFC 8417) in the specified order; keys are fetched only if issuer and
+ * audience match. `exp` is ignored: a late event is still true.
  * @throws InvalidEventError, KeysUnavailableError
  */
 export async function verifyEventToken(

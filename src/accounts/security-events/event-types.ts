@@ -14,5 +14,4 @@ export const EVENT_TYPES = {
 /** Revocation of a single token: an addition by Google, which is not announced to senders. */
 export const TOKEN_REVOKED = `${OAUTH}/token-revoked`;
 
-/** Event types announced to a sender. */
 export const ANNOUNCED_TYPES: readonly string[] = Object.values(EVENT_TYPES);

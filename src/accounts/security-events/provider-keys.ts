@@ -56,10 +56,7 @@ export interface ProviderKeysOptions {
   readonly timeoutMs?: number;
 }
 
-/**
- * The provider's keys for signing security events. Any number of concurrent callers causes only one
- * request at a time, and requests are rate limited.
- */
+/** The provider's keys for security events; concurrent callers share one request, and requests are limited. */
 export class ProviderKeys {
   readonly #configurationUrl: string;
   readonly #now: () => number;

@@ -6,7 +6,6 @@ import { verifyEventToken, type EventTrust } from './event-tokens.js';
 /** The key to an event's account: the subject's id and then its address, or its address alone. */
 export type EventMatching = 'subject' | 'email';
 
-/** Receives security events from the identity provider. */
 export class SecurityEvents {
   readonly #database: Database;
   readonly #trust: EventTrust | undefined;
@@ -21,11 +20,7 @@ export class SecurityEvents {
     return this.#trust !== undefined;
   }
 
-  /**
-   * Verifies a token and stores its events, which are then applied even after a restart. Idempotent.
-   *
-   * @throws InvalidEventError, KeysUnavailableError, UnavailableError without an identity provider.
-   */
+  /** Verifies a token and stores its events. @throws InvalidEventError, KeysUnavailableError */
   async receive(token: string, matching: EventMatching): Promise<void> {
     if (!this.#trust) throw new UnavailableError('No identity provider is configured');
     const { jti, issuedAt, events } = await verifyEventToken(token, this.#trust);

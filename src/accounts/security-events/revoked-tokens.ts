@@ -26,12 +26,7 @@ interface SealedToken {
   readonly sealed: string;
 }
 
-/**
- * Removes the stored refresh token that an event names. These names are rare and not indexed, so all
- * tokens are scanned.
- *
- * @returns the owner; undefined if no token matches.
- */
+/** Removes the refresh token that an event names, by a scan (such events are rare); returns its owner. */
 export async function removeNamedToken(
   db: TenantTransaction,
   secrets: SecretBox,

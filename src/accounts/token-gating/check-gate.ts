@@ -6,7 +6,6 @@ import type { TokenGate } from './token-gate.js';
 /** Most wallets of one account that are checked. */
 const MAX_WALLETS = 20;
 
-/** The result of a gate check, and the facts that decided it. */
 export interface GateResult {
   /** True if the address holds enough and is proven to be the user's. */
   readonly verified: boolean;
@@ -22,17 +21,13 @@ export interface GateResult {
   readonly chainId: number;
 }
 
-/** Checks an address whose ownership is already proven. */
 export async function checkProvenAddress(gate: TokenGate, address: Hex): Promise<GateResult> {
   return answer(gate, [address], true);
 }
 
 /**
- * Checks if a user holds enough of the platform's token.
- *
- * @param tenant the user's database; undefined without a sign-in.
- * @param address in lower case; by default the linked wallet with the highest balance.
- * @throws NoTokenError, ChainAwayError
+ * Checks if a user holds enough of the platform's token: at this address (lower case), or at the linked wallet
+ * with the highest balance. @throws NoTokenError, ChainAwayError
  */
 export async function checkGate(
   gate: TokenGate,

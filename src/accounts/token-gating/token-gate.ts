@@ -17,7 +17,6 @@ const MAX_KEPT = 10_000;
 /** Most decimals of a token: limits the size of calculations; no token in use has more. */
 const MAX_DECIMALS = 36;
 
-/** An address's balance of the platform's token. */
 export interface Holding {
   /** In lower case. */
   readonly address: Hex;
@@ -55,7 +54,6 @@ export class TokenGate {
 
   /**
    * Returns the balances of addresses, at most half a minute old, highest first.
-   *
    * @param addresses in lower case, limited in number.
    * @throws NoTokenError, ChainAwayError
    */

@@ -6,38 +6,33 @@ export interface AuditRecord {
   readonly actor: string;
   /** The user that the data belongs to; in a tenant's transaction, the tenant. */
   readonly userId?: string;
-  /** The action, such as `agent.delete`. */
   readonly action: string;
-  /** The object of the action, such as an agent's id. */
   readonly subject: string;
   readonly detail?: Readonly<Record<string, unknown>>;
   readonly requestId?: string;
 }
 
-/** The request that caused the action, and the client's address. */
 export interface RequestOrigin {
   readonly address: string;
   readonly requestId: string;
 }
 
-/** Builds the record of a user's action on their own account. */
+/** Builds the record of a user's action on their own account, or on another `subject` of theirs. */
 export const ofUser = (
   userId: string,
   action: string,
   { address, requestId }: RequestOrigin,
+  { subject = userId, detail = {} }: Partial<Pick<AuditRecord, 'subject' | 'detail'>> = {},
 ): AuditRecord => ({
   actor: userId,
   userId,
   action,
-  subject: userId,
+  subject,
   requestId,
-  detail: { address },
+  detail: { address, ...detail },
 });
 
-/**
- * Adds a record to the audit log, in the given transaction, so that both commit together, or in its own.
- * A user's transaction may only record about that user.
- */
+/** Adds a record in the given transaction or its own. A user's may only record about that user. */
 export async function recordAudit(db: Statements, record: AuditRecord): Promise<void> {
   await db.query(
     `INSERT INTO audit_log (actor, user_id, action, subject, detail, request_id)

@@ -1,10 +1,7 @@
 import pg from 'pg';
 import { BaseError } from 'sequelize';
 
-/**
- * Reports whether an error violates the named unique index or other constraint. Sequelize's own list of
- * fields is empty here: PostgreSQL withholds them under row-level security.
- */
+/** Reports a violation of the constraint; under row-level security, Sequelize's own fields are empty. */
 export function violates(error: unknown, constraint: string): boolean {
   if (!(error instanceof BaseError) || !('parent' in error)) return false;
   return error.parent instanceof pg.DatabaseError && error.parent.constraint === constraint;

@@ -21,14 +21,9 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 /** Values by name; a statement refers to each as `$name`. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** Runs SQL as a tenant. */
 export interface Statements {
-  /**
-   * The tenant's user id; undefined for the platform. Lists must filter by it: the policy alone uses no
-   * index.
-   */
+  /** The tenant's user id; undefined for the platform. Lists filter by it: the policy alone uses no index. */
   readonly userId: string | undefined;
-  /** Runs one statement and returns its rows. */
   query<Row extends object>(sql: string, values?: Values): Promise<Row[]>;
 }
 
@@ -55,10 +50,7 @@ export interface TenantDatabase extends Statements {
     options?: { readonly plan?: 'cached' | 'fresh' },
   ): Promise<Row[]>;
 
-  /**
-   * Runs `work` in a transaction limited to the tenant's rows; commits when it resolves, rolls back when
-   * it throws.
-   */
+  /** Runs `work` in a transaction over the tenant's rows, rolled back when `work` throws. */
   transaction<T>(work: (db: TenantTransaction) => Promise<T>): Promise<T>;
 
   /** Runs SQL statements in a transaction with fewer round trips: BEGIN is sent with the first statement. */

@@ -32,11 +32,8 @@ export class DevelopmentDatabaseError extends MigrationRefusedError {
 }
 
 /**
- * Brings the schema up to date, as its owner, in one transaction. Two processes may do this at once: one
- * waits for the other.
- *
- * @param servingRole the role of `DATABASE_URL`, which gets the GRANTs.
- * @returns the names of the migrations that ran.
+ * Brings the schema up to date, as its owner, in one transaction, and returns the migrations that ran.
+ * Concurrent processes wait for each other. The role of `DATABASE_URL` gets the GRANTs.
  */
 export async function migrate(ownerUrl: string, servingRole: string): Promise<string[]> {
   const sequelize = new Sequelize(ownerUrl, {

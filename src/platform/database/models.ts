@@ -25,10 +25,7 @@ export type { AgentStatus, CrashRecord, DesiredState } from './tables/agents.js'
 export type { OperationInput, PreviousRelease } from './tables/agents.js';
 export type { NotificationChannelName, NotificationStatus } from './tables/notifications.js';
 
-/**
- * The tables with a model, by its name: rows are read and written by key or by tenant. A file's tables all
- * have models, or none.
- */
+/** The tables with a model, by its name. A file's tables all have models, or none. */
 const MODELLED = {
   ...accounts,
   ...agents,
@@ -84,7 +81,6 @@ export type PaymentSessionRow = RowOf<typeof paymentSessions.paymentSessions>;
 
 export type Tables = typeof MODELLED;
 
-/** The models of one database, by name. */
 export type Models = Readonly<Record<string, ModelOf<Table>>>;
 
 /** Defines every model on one Sequelize instance; a process may have several databases. */

@@ -8,18 +8,11 @@ interface Positional {
 /** Most prepared statements on a connection; the server parses further ones each time. */
 const MAX_PREPARED = 100;
 
-/**
- * Statements with `$name` for their values. Each is parsed once here, and prepared once for each
- * connection, because planning would cost more than finding a row.
- */
+/** Statements with `$name` for values, prepared once per connection: planning outweighs finding a row. */
 export class NamedValues {
   readonly #known = new Map<string, Positional>();
 
-  /**
-   * Returns a statement in the driver's form.
-   *
-   * @throws TypeError for a name without a value.
-   */
+  /** Returns a statement in the driver's form. @throws TypeError for a name without a value. */
   statement(
     sql: string,
     values: Readonly<Record<string, unknown>>,

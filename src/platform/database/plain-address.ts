@@ -1,9 +1,6 @@
 import { isLoopback } from '../environment/loopback.js';
 
-/**
- * Reports whether traffic to this PostgreSQL address may be unencrypted without the operator's consent:
- * it leaves this machine, and neither requires TLS nor says `sslmode=disable`.
- */
+/** Reports whether traffic to PostgreSQL leaves this machine without TLS and without `sslmode=disable`. */
 export function isSilentlyPlain(address: string): boolean {
   const { host, searchParams: query } = new URL(address);
   const mode = query.get('sslmode') ?? (query.get('ssl') === 'true' ? 'verify-full' : 'prefer');

@@ -32,10 +32,7 @@ export class TableChanges {
     return this.#count;
   }
 
-  /**
-   * Waits until the number of notifications differs from `count`, the time is over, or the signal aborts;
-   * resolves in each case.
-   */
+  /** Waits until the notifications differ from `count`, the time is over, or the signal aborts. */
   async after(count: number, ms: number, signal: AbortSignal): Promise<void> {
     if (this.#count !== count) return;
     const heard = new AbortController();
@@ -50,7 +47,6 @@ export class TableChanges {
     }
   }
 
-  /** Wakes all waiting callers. */
   notify(): void {
     this.#count += 1;
     for (const stop of this.#waiting) stop();

@@ -11,10 +11,7 @@ interface StateQuery<State> {
   readonly states: Promise<ReadonlyMap<string, State>>;
 }
 
-/**
- * Waits for the states of any number of rows with one statement at a time: at each notification of their
- * table, and by polling.
- */
+/** Waits for rows' states with one statement at a time, at notifications of their table and by polling. */
 export class RowWatch<State> {
   readonly #changes: TableChanges;
   readonly #statesOf: (keys: readonly string[]) => Promise<ReadonlyMap<string, State>>;
@@ -30,11 +27,8 @@ export class RowWatch<State> {
   }
 
   /**
-   * Waits until a row reaches a state.
-   *
-   * @param isOver receives the row's state; undefined if the row does not exist.
-   * @returns the first state for which `isOver` is true, or the last one before the signal aborted.
-   * @throws errors of the poll and of `isOver`.
+   * Returns the first state for which `isOver` is true, or the last one before the signal aborted; undefined is
+   * a missing row. @throws errors of the poll and of `isOver`.
    */
   async until(
     key: string,
@@ -56,10 +50,7 @@ export class RowWatch<State> {
     }
   }
 
-  /**
-   * Returns the poll in flight, if it includes the row and no notification arrived since, or else a new
-   * one.
-   */
+  /** Returns the poll in flight if it has the row and no notification arrived since, or else a new one. */
   #next(key: string): Promise<ReadonlyMap<string, State>> {
     const { count } = this.#changes;
     if (this.#look?.count === count && this.#look.keys.has(key)) return this.#look.states;

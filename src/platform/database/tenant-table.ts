@@ -15,10 +15,7 @@ type Find<Row, Name> = Pick<FindOptions<Row>, 'where' | 'order' | 'limit' | 'off
   readonly attributes?: readonly Name[];
 };
 
-/**
- * A table within one transaction of a tenant, so that no statement runs outside of it, where no rows are
- * visible. Rows are plain attributes.
- */
+/** A table within a tenant's transaction, without which no rows are visible. Rows are plain attributes. */
 export class TenantTable<Of extends Table, Row extends object = RowOf<Of>> {
   readonly #model: ModelStatic<Model<Row, NewRowOf<Of>>>;
   readonly #transaction: Transaction;

@@ -23,10 +23,7 @@ export class Variable<T = unknown> {
   ) {}
 }
 
-/**
- * Declares an environment variable: plain `type` is required, `type.optional()` may be unset, and
- * `type.prefault('text')` has a default, written as in the environment.
- */
+/** Declares a variable: plain `type` is required, `.optional()` may be unset, `.prefault('text')` defaults. */
 export function variable<T>(...parameters: ConstructorParameters<typeof Variable<T>>): Variable<T> {
   return new Variable(...parameters);
 }
@@ -39,7 +36,6 @@ export interface Variables {
 /** The parsed values of variables. */
 export type Values<V> = V extends Variable<infer T> ? T : { readonly [K in keyof V]: Values<V[K]> };
 
-/** The environment variables of one area of the product. */
 export interface Area<V extends Variables = Variables, S = unknown> {
   readonly title: string;
   variables(mode: Mode): V;

@@ -1,9 +1,6 @@
 import { isIP } from 'node:net';
 
-/**
- * Reports whether a host, with or without a port, is this machine. A socket's folder and an empty host
- * are this machine, too.
- */
+/** Reports whether a host, with or without a port, is this machine, as are sockets and an empty host. */
 export function isLoopback(host: string): boolean {
   const name = decodeURIComponent(host)
     .replace(/:\d+$/, '')

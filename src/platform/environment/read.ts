@@ -6,11 +6,7 @@ import { SettingsError } from './settings-error.js';
 /** Environment variables by name, in the form of `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/**
- * Reads the variables that the areas declare.
- *
- * @throws SettingsError with every problem found.
- */
+/** Reads the variables that the areas declare. @throws SettingsError with every problem found. */
 export function readAreas<A extends Readonly<Record<string, Area>>>(
   areas: A,
   env: Environment,
@@ -58,10 +54,7 @@ function valueOf({ name, type }: Variable, env: Environment, problems: string[])
   return data;
 }
 
-/**
- * Returns the variable, or the content of the file that `<name>_FILE` names. @throws the errors of
- * reading that file.
- */
+/** Returns the variable, or the content of the file that `<name>_FILE` names; throws if unreadable. */
 function textOf(env: Environment, name: string): string | undefined {
   const file = env[`${name}_FILE`]?.trim();
   return (file ? readFileSync(file, 'utf8') : env[name])?.trim() || undefined;

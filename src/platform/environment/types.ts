@@ -1,10 +1,8 @@
 import { BlockList, isIP } from 'node:net';
 import * as z from 'zod';
+import { addNetwork } from '../../lib/add-network.js';
 
-/**
- * Makes a schema that parses a variable's text. `what` describes the accepted text in docs and problems;
- * `read` returns undefined for any other text.
- */
+/** Makes a schema for a text that `what` describes in docs; `read` returns undefined for any other. */
 export function textAs<T>(what: string, read: (text: string) => T | undefined) {
   return z
     .string()
@@ -95,7 +93,6 @@ export const label = textMatching(
   '1 to 63 lower-case letters, digits and dashes, and not begin with a dash',
 );
 
-/** Accepts text that matches the pattern, unchanged. */
 export function textMatching(pattern: RegExp, what: string) {
   return textAs(what, (value) => (pattern.test(value) ? value : undefined));
 }
@@ -103,11 +100,7 @@ export function textMatching(pattern: RegExp, what: string) {
 export const networks = textAs('addresses or networks, separated by commas', (value) => {
   const found = new BlockList();
   try {
-    for (const entry of entriesOf(value)) {
-      const [address = '', prefix] = entry.split('/');
-      const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
-      found.addSubnet(address, Number(prefix ?? (family === 'ipv6' ? 128 : 32)), family);
-    }
+    for (const entry of entriesOf(value)) addNetwork(found, entry);
   } catch {
     return undefined; // not an address, or not a prefix length
   }
@@ -123,7 +116,6 @@ export const hostNames = textAs(
   },
 );
 
-/** Splits a list at its commas and drops empty entries. */
 export function entriesOf(value: string): string[] {
   return value
     .split(',')

@@ -26,10 +26,7 @@ export interface HostHealth {
   readonly uptime: number;
 }
 
-/**
- * Measures this machine at most once a second, however many callers there are. Undefined if the
- * measurement fails.
- */
+/** Measures this machine at most once a second; undefined if the measurement fails. */
 export const hostHealth = cachedFor(KEEP_MS, measure);
 
 /** Returns the health for the higher of two usages in percent. */
@@ -68,7 +65,6 @@ function cpuTimes() {
   return { cores: all.length, idle, total };
 }
 
-/** Returns a percentage from 0 to 100 with one decimal. */
 function percent(part: number, whole: number): number {
   if (whole <= 0) return 0;
   return Math.round(Math.min(Math.max((part / whole) * 100, 0), 100) * 10) / 10;

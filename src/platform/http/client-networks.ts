@@ -2,10 +2,7 @@ import { isIPv6 } from 'node:net';
 
 /** The networks of a client's address, for rate limits. */
 export interface ClientNetworks {
-  /**
-   * An IPv4 address, or the /64 of an IPv6 address, because a client with one address of a /64 has all of
-   * them.
-   */
+  /** An IPv4 address, or the /64 of an IPv6 address, all of which one client has. */
   readonly host: string;
   /** The IPv4 address again, or the /48 of an IPv6 address: the usual allocation of one site. */
   readonly site: string;

@@ -110,13 +110,11 @@ export const httpSettings = area(
       ownSummarizerUrl: `http://${reachable}:${summarizerPort}`,
       webPort,
       production,
-      /** The keys accepted by the backend. */
       internalApiKeys: [values.internalApiKey, values.previousInternalApiKey].filter(
         (key) => key !== undefined,
       ),
       webUrl,
       backendUrl,
-      /** The names accepted in a request's `Host`. */
       ownNames: new Set<string>([...LOOPBACK_NAMES, ...reachedBy, inUrl(host), ...allowedHosts]),
     };
   },

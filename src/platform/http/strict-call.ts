@@ -33,17 +33,13 @@ export interface StrictCall {
 
 export interface BoundedResponse {
   readonly status: number;
-  /**
-   * The answer's body as a stream, undefined for another media type. Read it to the end, or the
-   * connection stays open.
-   */
+  /** The answer's body, undefined for another media type; the connection stays open until its end. */
   readonly body: AsyncGenerator<Buffer, void> | undefined;
 }
 
 /**
- * Calls an untrusted server, such as an agent's gateway. Follows no redirect, decompresses nothing and
- * limits the bytes read.
- *
+ * Calls an untrusted server, such as an agent's gateway. Follows no redirect, decompresses nothing and limits
+ * the bytes read.
  * @throws connection errors and the signal's reason, also while the body is read; ResponseTooLargeError
  */
 export function boundedRequest(call: StrictCall): Promise<BoundedResponse> {
@@ -93,10 +89,7 @@ export function boundedRequest(call: StrictCall): Promise<BoundedResponse> {
   });
 }
 
-/**
- * Counts the bytes that a connection receives from now on. Chunk framing is included, which can be most
- * of the data.
- */
+/** Counts the bytes that a connection receives from now on, with chunk framing, which can be most. */
 function readOn(socket: Socket): () => number {
   const before = socket.bytesRead;
   return () => socket.bytesRead - before;

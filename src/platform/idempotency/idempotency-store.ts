@@ -11,7 +11,6 @@ export interface RequestIdentity {
   readonly requestHash: string;
 }
 
-/** The stored part of an answer. */
 export interface StoredResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
@@ -58,21 +57,15 @@ const PURGE = `
 
 const FINISH = `${PURGE} UPDATE idempotency_keys ${DONE} WHERE ${OWNED}`;
 
-// Also overwrites an answer that this run has stored already: a run that received no confirmation
-// retries.
+// Overwrites this run's own answer too: a run that received no confirmation retries.
 const KEEP = `UPDATE idempotency_keys ${DONE} WHERE ${OF_RUN} RETURNING true AS kept`;
 
-// Frees the key for the same request only: the failed run may have done its work, so another request
-// cannot use the key.
+// Frees the key for the same request only, because the failed run may have done its work.
 const RELEASE = `${PURGE} UPDATE idempotency_keys SET locked_until = now() WHERE ${OWNED}`;
 
 /** A store for answers before their requests end. */
 export interface EarlyStore {
-  /**
-   * Stores the answer in the transaction that does the request's work.
-   *
-   * @returns false if another run has taken over the key; roll this run's work back.
-   */
+  /** Stores the answer in the work's transaction; on false, another run has the key: roll back. */
   readonly keep: (db: Statements, answer: StoredResponse) => Promise<boolean>;
 }
 
@@ -101,12 +94,9 @@ export class IdempotencyStore {
   }
 
   /**
-   * Runs a request's work, unless the work was done before.
-   *
-   * @param keep returns the part of the answer to store; undefined lets a retry do the work again.
-   * @returns the work's answer, or the stored answer of the first request.
-   * @throws UnprocessableError if the key was used with a different request.
-   * @throws StillRunningError while the first request has no answer yet.
+   * Runs a request's work, or returns the stored answer of its first run. If `keep` returns undefined, nothing
+   * is stored, and a retry runs the work again. @throws UnprocessableError if the key was used with a different
+   * request, StillRunningError while the first request has no answer yet.
    */
   async once<A>(
     identity: RequestIdentity,
@@ -146,10 +136,7 @@ export class IdempotencyStore {
   }
 }
 
-/**
- * Returns the encryption context that binds an answer to its request, so that a swapped answer cannot be
- * decrypted.
- */
+/** Binds an answer to its request, so that a swapped answer cannot be decrypted. */
 export function answerContext({
   caller,
   route,
@@ -166,12 +153,7 @@ export class StillRunningError extends ConflictError {
   }
 }
 
-/**
- * Returns the stored answer of a row.
- *
- * @param stored undefined if the key was just purged.
- * @param hashes the request's digests under each encryption key.
- */
+/** Returns a row's stored answer, undefined if just purged; `hashes` has a digest for each key. */
 function keptIn(
   stored: StoredRow | undefined,
   hashes: readonly string[],

@@ -12,19 +12,16 @@ const MAX_TRIED = 4;
 /** Milliseconds to connect to an address while further addresses remain. */
 const CONNECT_MS = 3_000;
 
-/** The name resolution and the allowed addresses. */
 export interface Guard {
   readonly allowed: Allowed;
   readonly resolve: ResolveName;
   readonly connect: Connect;
 }
 
-/** Opens a connection to a checked address. */
 export type Connect = (to: net.TcpNetConnectOpts) => net.Socket;
 
 /**
  * Resolves a target's addresses and refuses the target if any address is not allowed.
- *
  * @throws OutboundError `URL_NOT_ALLOWED`, or `UNREACHABLE` for a name without addresses.
  */
 export async function checkedAddresses(
@@ -48,11 +45,7 @@ export async function checkedAddresses(
   return addresses;
 }
 
-/**
- * Connects to one of the checked addresses.
- *
- * @throws OutboundError `UNREACHABLE` without further details; the signal's reason.
- */
+/** Connects to one of the checked addresses. @throws OutboundError `UNREACHABLE`; the signal's reason */
 export async function connectTo(
   target: Target,
   addresses: readonly string[],

@@ -16,10 +16,7 @@ const zstd = (
   }
 ).createZstdDecompress;
 
-/**
- * ZSTD_d_windowLogMax as a power of two: 8 MB, the limit on the web. Otherwise a few bytes could request
- * 128 MB.
- */
+/** ZSTD_d_windowLogMax: 8 MB, the web's limit. Otherwise a few bytes could request 128 MB. */
 const zstdWindow = { params: { 100: 23 } };
 
 const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
@@ -48,12 +45,7 @@ export function encodingsOf(header: string | undefined): readonly string[] {
   throw new OutboundError('BAD_ENCODING', 'The page has an unsupported content encoding');
 }
 
-/**
- * Decodes a body piece by piece.
- *
- * @param encodings in the order in which they were applied.
- * @throws OutboundError `BAD_ENCODING` for bytes that do not match their encoding.
- */
+/** Decodes a body piece by piece, in reverse order of `encodings`. @throws OutboundError `BAD_ENCODING` */
 export async function* decompressed(
   body: AsyncIterable<Buffer>,
   encodings: readonly string[],
@@ -91,9 +83,7 @@ async function* through(body: AsyncIterable<Buffer>, name: string): AsyncGenerat
     throw new OutboundError(
       'BAD_ENCODING',
       "The page's content does not match its content encoding",
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   } finally {
     decoder.destroy();

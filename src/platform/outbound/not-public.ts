@@ -1,7 +1,6 @@
 /**
- * IPv4 ranges outside the public internet (IANA's special-purpose registry): link-local with cloud
- * metadata, private, carrier-grade NAT, loopback, documentation, benchmarks, multicast, reserved,
- * broadcast.
+ * IPv4 ranges outside the public internet (IANA's special-purpose registry): link-local with cloud metadata,
+ * private, carrier-grade NAT, loopback, documentation, benchmarks, multicast, reserved, broadcast.
  */
 export const NOT_PUBLIC = [
   '0.0.0.0/8',

@@ -15,13 +15,11 @@ const MAX_NOTICES = 10;
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-/** A request to an external server. */
 export interface OutboundCall {
   readonly headers: Readonly<Record<string, string>>;
   readonly maxRedirects: number;
   /** Most bytes of the body, both compressed and decompressed. */
   readonly maxBytes: number;
-  /** The accepted media types. */
   readonly types: readonly string[];
   /** The signal that ends the whole call: name resolution, connection and a slow body. */
   readonly signal: AbortSignal;
@@ -36,7 +34,6 @@ export interface CheckedTarget extends Target {
   readonly isNamed: boolean;
 }
 
-/** The received answer. */
 export interface OutboundResponse {
   /** The final URL after all redirects. */
   readonly url: string;
@@ -60,11 +57,7 @@ export class OutboundClient {
     this.#guard = { allowed: allow, connect, resolve };
   }
 
-  /**
-   * Returns the checked addresses of a URL, for a program that connects by itself.
-   *
-   * @throws OutboundError if the URL is invalid or not allowed.
-   */
+  /** Returns a URL's checked addresses, for a program that connects by itself. @throws OutboundError */
   async addressesOf(text: string, signal: AbortSignal): Promise<CheckedTarget> {
     const target = readTarget(text);
     const addresses = await checkedAddresses(target, this.#guard, signal);
@@ -73,11 +66,7 @@ export class OutboundClient {
     return { ...target, addresses, isNamed: isNamedThere };
   }
 
-  /**
-   * Fetches a URL.
-   *
-   * @throws OutboundError with the reason; the signal's reason after an abort.
-   */
+  /** Fetches a URL. @throws OutboundError with the reason; the signal's reason after an abort. */
   async get(text: string, call: OutboundCall): Promise<OutboundResponse> {
     let target = readTarget(text);
     for (let left = call.maxRedirects; ; left--) {
@@ -213,7 +202,6 @@ async function* atMost(
   }
 }
 
-/** Returns the media type without parameters, in lower case. */
 const mediaTypeOf = (header = ''): string => (header.split(';', 1)[0] ?? '').trim().toLowerCase();
 
 const asError = (reason: unknown): Error =>

@@ -1,4 +1,5 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import { addNetwork } from '../../lib/add-network.js';
 import { NOT_PUBLIC } from './not-public.js';
 
 /** Azure's metadata server, whose address is registered as public. */
@@ -7,10 +8,7 @@ const METADATA = '168.63.129.16';
 /** The globally assigned part of IPv6; the rest is local, reserved or internal. */
 const GIVEN_OUT = '2000::/3';
 
-/**
- * Exceptions within the assigned part that lead elsewhere or are unreachable, by IANA's special-purpose
- * registry.
- */
+/** Parts of the assigned range that lead elsewhere or nowhere (IANA's special-purpose registry). */
 const SPECIAL_V6 = [
   '2001::/23', // protocol assignments, including Teredo
   '2001:db8::/32', // documentation
@@ -46,7 +44,6 @@ function lastFourBytes(address: string): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
 }
 
-/** Returns the eight groups of an IPv6 address. */
 function groupsOf(address: string): readonly number[] {
   // URL parsing normalizes the address: no dotted tail and at most one `::`.
   const text = new URL(`http://[${address}]/`).hostname.slice(1, -1);
@@ -63,15 +60,8 @@ function listOf(networks: readonly string[]): BlockList {
   return list;
 }
 
-function addNetwork(list: BlockList, network: string): void {
-  const [address = '', bits] = network.split('/');
-  const family = isIPv6(address) ? 'ipv6' : 'ipv4';
-  list.addSubnet(address, Number(bits ?? (family === 'ipv6' ? 128 : 32)), family);
-}
-
 /** Places that may be reached although they are not public. */
 export interface Allowed {
-  /** The entries as configured. */
   readonly entries: readonly string[];
   readonly networks: BlockList;
   /** Entries of the form `address:port`, normalized by `net`. */
@@ -82,7 +72,6 @@ export const NO_EXCEPTIONS: Allowed = { entries: [], networks: new BlockList(), 
 
 /**
  * Parses the allowed places.
- *
  * @param entries such as `10.0.0.0/8`, `192.168.1.5`, `127.0.0.1:8080` and `[::1]:8080`.
  * @returns undefined if an entry is invalid.
  */

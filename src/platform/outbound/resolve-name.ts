@@ -6,10 +6,7 @@ const QUESTION_MS = 2_000;
 /** A resolver: returns all addresses of a name, IPv4 first, or an empty list. */
 export type ResolveName = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
 
-/**
- * Queries this machine's name servers. Avoids the system's resolver, which blocks one of the process's
- * few shared threads while a name server is silent.
- */
+/** Queries the name servers directly: a silent one would block a shared thread of the system's resolver. */
 export const resolveName: ResolveName = async (name, signal) => {
   if (/(^|\.)localhost\.?$/i.test(name)) return ['127.0.0.1'];
   const resolver = new promises.Resolver({ timeout: QUESTION_MS, tries: 2 });

@@ -4,10 +4,7 @@ import { OutboundError } from './outbound-error.js';
 /** Most characters of a URL. */
 const MAX_URL_LENGTH = 8_192;
 
-/**
- * Ports of other protocols, blocked by browsers as well: such a server could interpret a request as
- * commands of its protocol.
- */
+/** Ports of other protocols, as browsers block them: such a server could read a request as commands. */
 const OTHER_PROTOCOLS = new Set([
   ...[0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95],
   ...[101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179],
@@ -16,7 +13,6 @@ const OTHER_PROTOCOLS = new Set([
   ...[6665, 6666, 6667, 6668, 6669, 6679, 6697, 10_080],
 ]);
 
-/** The destination of a request, from its URL. */
 export interface Target {
   readonly url: URL;
   /** A name, or an IP address without brackets. */
@@ -27,7 +23,6 @@ export interface Target {
 
 /**
  * Parses a URL as browsers do, exactly once, so that the checked address is the connected one.
- *
  * @param base the URL that relative ones refer to.
  * @throws OutboundError `INVALID_URL` for unreadable URLs, `URL_NOT_ALLOWED` for refused ones.
  */

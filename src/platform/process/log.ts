@@ -2,10 +2,7 @@ import { destination, pino, type Logger } from 'pino';
 import { describeError } from '../../lib/describe-error.js';
 import type { ProcessSettings } from './settings.js';
 
-/**
- * Bytes and milliseconds that log lines are buffered, because one write costs as much as the rest of a
- * line.
- */
+/** Limits of the log's buffer: one write costs as much as the rest of a line. */
 const WRITE_BYTES = 4_096;
 const WRITE_EVERY_MS = 250;
 
@@ -13,9 +10,8 @@ const WRITE_EVERY_MS = 250;
 export const LOG_SERIALIZERS = { err: (error: unknown) => describeError(error) };
 
 /**
- * Makes the process's logger: one JSON object a line on stdout. Callers pass no secrets; of errors
- * (`err`) only safe fields are logged. Lines are buffered briefly, and flushed at exit unless the process
- * is killed.
+ * Makes the process's logger: one JSON object a line on stdout. Callers pass no secrets; of errors (`err`)
+ * only safe fields are logged. Lines are buffered briefly, and flushed at exit unless the process is killed.
  */
 export function createLogger(
   name: string,
@@ -23,11 +19,6 @@ export function createLogger(
 ): Logger {
   return pino(
     { name, level: logLevel, serializers: LOG_SERIALIZERS },
-    destination({
-      dest: 1,
-      sync: false,
-      minLength: WRITE_BYTES,
-      periodicFlush: WRITE_EVERY_MS,
-    }),
+    destination({ dest: 1, sync: false, minLength: WRITE_BYTES, periodicFlush: WRITE_EVERY_MS }),
   );
 }

@@ -1,9 +1,6 @@
 import { describeError } from '../../lib/describe-error.js';
 
-/**
- * Runs the main function of a process. Reports a failure and sets the exit code; then disconnects from
- * the launcher, whose channel would keep the process alive.
- */
+/** Runs a process's main function and reports a failure; disconnects from the launcher, to let it end. */
 export async function runProcess(main: () => Promise<void>): Promise<void> {
   try {
     await main();

@@ -10,10 +10,8 @@ export interface EncryptionKey {
 /** Keys of which the first seals and all open. */
 export type KeyRing = readonly [EncryptionKey, ...EncryptionKey[]];
 
-/** Id of a single key. */
 export const ONLY_KEY = '1';
 
-/** Returns a ring of one key. */
 export const ringOf = (key: Buffer): KeyRing => [{ id: ONLY_KEY, key }];
 
 /** Derives the default id of an installation from its key, without revealing the key. */

@@ -23,9 +23,8 @@ export class SecretUnreadableError extends Error {
 }
 
 /**
- * Seals secrets for storage. Each has a data key of its own, encrypted with the first key of the ring.
- * Both authenticate the context (such as a row's id and column), so a secret copied elsewhere does not
- * open.
+ * Seals secrets for storage. Each has a data key of its own, encrypted with the first key of the ring. Both
+ * authenticate the context (such as a row's id and column), so a secret copied elsewhere does not open.
  */
 export class SecretBox {
   readonly #ring: KeyRing;
@@ -56,11 +55,7 @@ export class SecretBox {
     );
   }
 
-  /**
-   * Opens a sealed secret.
-   *
-   * @throws SecretUnreadableError unless sealed by a key of the ring, for this context, and unchanged.
-   */
+  /** Opens a secret. @throws SecretUnreadableError unless unchanged, of this context, and of a ring's key */
   open(sealed: string, context: string): string {
     const { dataKey, body } = this.#unwrap(sealed, context);
     return decrypt(dataKey, body, context).toString('utf8');
@@ -72,10 +67,7 @@ export class SecretBox {
     return this.#sealed(dataKey, body, context);
   }
 
-  /**
-   * Returns a digest that identifies a secret: equal for equal text, context and key, and useless for
-   * guessing the text without the encryption key.
-   */
+  /** Returns a keyed digest, equal for equal text and context; nobody without the key can guess the text. */
   digest(text: string, context: string): string {
     return this.digests(text, context)[0];
   }

@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/**
- * Returns the SHA-256 of a token in hex, to find it without storing it. Only for tokens that cannot be
- * guessed.
- */
+/** Returns a token's SHA-256 in hex, for lookups. Only for tokens that cannot be guessed. */
 export function tokenHash(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }

@@ -6,7 +6,6 @@ import { isPlan, type Plan } from '../../types/plans.js';
 /** Tokens per round trip. */
 const MAX_BATCH = 200;
 
-/** A row that the lookup function returns for each known token. */
 interface Found {
   readonly hash: string;
 }
@@ -17,10 +16,7 @@ export interface FoundSubscription {
   readonly subscription_active: boolean | null;
 }
 
-/**
- * Looks up the holders of tokens, batching concurrent lookups into one round trip. Accepts tokens of any
- * form.
- */
+/** Looks up the holders of tokens of any form, with one round trip for concurrent lookups. */
 export class TokenLookup<Row extends Found> {
   readonly #batches: Batcher<string, Row | undefined>;
   readonly #database: Database;
@@ -44,7 +40,6 @@ export class TokenLookup<Row extends Found> {
   }
 }
 
-/** Returns the plan in force; undefined without an active subscription. */
 export function activePlan(found: FoundSubscription): Plan | undefined {
   return isPlan(found.plan) && found.subscription_active === true ? found.plan : undefined;
 }

@@ -7,9 +7,7 @@ const CONNECTION = [
   connecting(
     'TEMPORAL_ADDRESS',
     'host and port of its frontend; `npm start` runs a server of its own',
-    {
-      whenUnset: '`localhost:7233`',
-    },
+    { whenUnset: '`localhost:7233`' },
   ),
   connecting('TEMPORAL_NAMESPACE', 'namespace of the workflows', { whenUnset: '`default`' }),
   connecting('TEMPORAL_API_KEY', 'proves who connects', { secret: true }),

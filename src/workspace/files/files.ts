@@ -2,7 +2,6 @@ import { BadRequestError } from '../../lib/errors.js';
 import { replaceFile, textOf, type Folder } from './folder.js';
 import { segmentsOf } from './segments.js';
 
-/** Most bytes of a file that is read or written. */
 export const MAX_FILE_BYTES = 1_048_576;
 
 export interface ReadFile {
@@ -32,10 +31,7 @@ export async function readFile(root: Folder, path: string): Promise<ReadFile> {
   };
 }
 
-/**
- * Writes a text file as UTF-8. @returns its size in bytes. @throws BadRequestError; the signal's reason,
- * with the file unchanged
- */
+/** Writes UTF-8 and returns its size in bytes. @throws BadRequestError; the signal's reason, unchanged */
 export async function writeFile(
   root: Folder,
   path: string,

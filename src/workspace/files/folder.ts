@@ -93,10 +93,7 @@ export class Folder {
     throw new NotPlainError('path leads through something that is not a folder');
   }
 
-  /**
-   * Opens the folder at these names, calls `use` with it, and closes it. @param makes true to create
-   * missing folders.
-   */
+  /** Calls `use` with the opened folder at these names, made on the way if `makes`, and closes it. */
   async within<T>(
     names: readonly string[],
     use: (folder: Folder) => Promise<T>,
@@ -117,7 +114,6 @@ export class Folder {
     }
   }
 
-  /** Returns the status of this open folder. */
   self(): Promise<Stats> {
     return this.#handle.stat();
   }
@@ -133,18 +129,12 @@ export class Folder {
   }
 
   /**
-   * Reads a file.
-   *
-   * @throws NotFoundError
-   * @throws NotPlainError at once for a link, folder or pipe
-   * @throws TooLargeError for a file over `maxBytes`; a file that grows during the read is cut there.
+   * Reads a file; one that grows during the read is cut at `maxBytes`. @throws NotFoundError, TooLargeError,
+   * NotPlainError at once for a link, folder or pipe
    */
   async read(name: string, maxBytes: number): Promise<FileContent> {
-    const handle = await open(this.#at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).catch(
-      (error: unknown) => {
-        throw refusalOf(error);
-      },
-    );
+    const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    const handle = await open(this.#at(name), flags).catch(refuse);
     try {
       const stats = await handle.stat();
       if (!stats.isFile()) throw new NotPlainError('path is not a regular file');
@@ -160,7 +150,6 @@ export class Folder {
     }
   }
 
-  /** Reads a file, or returns undefined if it is missing. */
   async readIfThere(name: string, maxBytes: number): Promise<FileContent | undefined> {
     try {
       return await this.read(name, maxBytes);
@@ -182,11 +171,7 @@ export class Folder {
     }
   }
 
-  /**
-   * Reports whether the folder has only files and folders, with any names.
-   *
-   * @throws the signal's reason
-   */
+  /** Reports whether the folder has only files and folders, with any names. @throws the signal's reason */
   async isPlain(signal: AbortSignal): Promise<boolean> {
     // Large enough to read most folders in one call: repositories have hundreds of small ones.
     const folder = await opendir(this.#path, { bufferSize: 256 });
@@ -204,9 +189,7 @@ export class Folder {
     { mode = FILE_MODE, modified, isLasting = true }: FileOptions = {},
   ): Promise<void> {
     const flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
-    const handle = await open(this.#at(name), flags, mode).catch((error: unknown) => {
-      throw refusalOf(error);
-    });
+    const handle = await open(this.#at(name), flags, mode).catch(refuse);
     try {
       await handle.writeFile(bytes);
       await handle.chmod(mode);
@@ -221,39 +204,22 @@ export class Folder {
   }
 
   /** Moves a file of this folder, and replaces any file at the target. @throws NotPlainError for a folder */
-  async moveTo(name: string, target: Folder, targetName: string): Promise<void> {
-    try {
-      await rename(this.#at(name), target.#at(targetName));
-    } catch (error) {
-      throw refusalOf(error);
-    }
+  moveTo(name: string, target: Folder, targetName: string): Promise<void> {
+    return rename(this.#at(name), target.#at(targetName)).catch(refuse);
   }
 
   /** Creates a hard link to a file of this folder; the new name must not exist. @throws ConflictError */
-  async linkTo(name: string, target: Folder, targetName: string): Promise<void> {
-    try {
-      await link(this.#at(name), target.#at(targetName));
-    } catch (error) {
-      throw refusalOf(error);
-    }
+  linkTo(name: string, target: Folder, targetName: string): Promise<void> {
+    return link(this.#at(name), target.#at(targetName)).catch(refuse);
   }
 
   /** Removes a file or link, if it exists. */
-  async remove(name: string): Promise<void> {
-    try {
-      await unlink(this.#at(name));
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw refusalOf(error);
-    }
+  remove(name: string): Promise<void> {
+    return unlink(this.#at(name)).catch(refuseUnless('ENOENT'));
   }
 
-  /** Removes a folder if it exists and is empty. */
-  async removeEmpty(name: string): Promise<void> {
-    try {
-      await rmdir(this.#at(name));
-    } catch (error) {
-      if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(codeOf(error))) throw refusalOf(error);
-    }
+  removeEmpty(name: string): Promise<void> {
+    return rmdir(this.#at(name)).catch(refuseUnless('ENOENT', 'ENOTEMPTY', 'EEXIST'));
   }
 
   async #made(name: string): Promise<Folder> {
@@ -263,9 +229,7 @@ export class Folder {
       } catch (error) {
         if (!(error instanceof NotFoundError) || attempt === ATTEMPTS) throw error;
       }
-      await mkdir(this.#at(name), FOLDER_MODE).catch((error: unknown) => {
-        if (codeOf(error) !== 'EEXIST') throw refusalOf(error);
-      });
+      await mkdir(this.#at(name), FOLDER_MODE).catch(refuseUnless('EEXIST'));
     }
   }
 
@@ -279,12 +243,8 @@ export class Folder {
 }
 
 /**
- * Replaces a file atomically: writes it in the workspace's scratch folder and moves it. If the process is
- * killed, the old file stays, and `clearScratch` removes the partial one.
- *
- * @param root of the workspace, on the target's file system.
- * @throws NotPlainError for a folder, link or special file at the target; the signal's reason, with the
- *   target unchanged
+ * Replaces a file atomically, through the scratch folder on its file system: a kill leaves the old file, and a
+ * partial one for `clearScratch`. @throws NotPlainError for a target that is no file; the signal's reason
  */
 export async function replaceFile(
   root: Folder,
@@ -306,12 +266,7 @@ export async function replaceFile(
   });
 }
 
-/**
- * Creates a file that must not exist, atomically: after a kill or a power failure it is missing or
- * complete.
- *
- * @throws ConflictError
- */
+/** Creates a new file atomically, so that a kill leaves it missing or complete. @throws ConflictError */
 export async function createFile(
   root: Folder,
   target: { readonly folder: Folder; readonly name: string },
@@ -410,6 +365,18 @@ export function textOf(bytes: Uint8Array): string | undefined {
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** Throws a system error as the client's error. */
+function refuse(error: unknown): never {
+  throw refusalOf(error);
+}
+
+/** Returns a handler that ignores system errors with these codes and throws all others. */
+function refuseUnless(...codes: readonly string[]): (error: unknown) => void {
+  return (error) => {
+    if (!codes.includes(codeOf(error))) refuse(error);
+  };
 }
 
 /** Translates a system error for the client; unknown errors are returned unchanged. */

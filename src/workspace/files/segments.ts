@@ -1,6 +1,5 @@
 import { BadRequestError } from '../../lib/errors.js';
 
-/** Most bytes of a path, and of a name in it. */
 const MAX_PATH_BYTES = 4_096;
 const MAX_NAME_BYTES = 255;
 
@@ -12,9 +11,8 @@ const GIT_FOLDER = /^\.git[ .]*$|^git~1$/i;
 
 /**
  * Splits a path from a client into names, starting at the workspace's folder.
- *
  * @throws BadRequestError for anything but a plain relative path, and for reserved folders of git and the
- *   platform.
+ * platform.
  */
 export function segmentsOf(path: string): string[] {
   if (path === '') throw new BadRequestError('path required');

@@ -45,10 +45,7 @@ function byKindAndName(a: Growing, b: Growing): number {
   return compare(a.name, b.name) || (a.name < b.name ? -1 : 1);
 }
 
-/**
- * Lists the workspace to a depth. Levels are read one after the other, so that entries missing from a
- * large one are the deepest.
- */
+/** Lists the workspace by levels, so that entries missing from a large one are the deepest. */
 export async function treeOf(root: Folder, depth: number, signal?: AbortSignal): Promise<TreeNode> {
   if (!Number.isInteger(depth) || depth < 1) {
     throw new BadRequestError('depth must be a whole number of at least 1');

@@ -12,11 +12,7 @@ export interface Diff {
   readonly truncated?: true;
 }
 
-/**
- * Returns the staged and unstaged differences.
- *
- * @param paths limits the diff to these paths; empty for all.
- */
+/** Returns the staged and unstaged differences of these paths; of all if empty. */
 export async function diffOf({ git }: GitView, paths: readonly string[]): Promise<Diff> {
   const ask = (...which: readonly string[]) =>
     git(

@@ -27,11 +27,7 @@ const MAX_REMOTE = 2_000;
 const KNOWN = new Map<string, RepositoryFacts>();
 const MAX_KNOWN = 100;
 
-/**
- * Reads a configuration as data: git gets it on stdin, where includes have no effect.
- *
- * @throws UnsupportedRepositoryError
- */
+/** Reads a configuration from stdin, where includes have no effect. @throws UnsupportedRepositoryError */
 export async function factsOf(
   config: Uint8Array,
   cwd: string,

@@ -50,9 +50,8 @@ export interface GitView {
   readonly folder: string;
   readonly repository: Repository;
   /**
-   * Waits for the checks of the files that the view was made from. Call it before any change; if the
-   * checks fail, results of concurrent work are discarded.
-   *
+   * Waits for the checks of the files that the view was made from. Call it before any change; if the checks
+   * fail, results of concurrent work are discarded.
    * @throws UnsupportedRepositoryError
    */
   checked(): Promise<CheckedIndex>;
@@ -64,12 +63,10 @@ interface CheckedIndex {
 }
 
 /**
- * Runs git on a view, a temporary folder in place of the repository's own: our configuration, HEAD's
- * commit, and copies of the index, ignore list and shallow list. Git only reads objects from the
- * repository, so no hook, filter, driver, helper or address configured there takes effect.
- *
+ * Runs git on a view, a folder in place of the repository's own: our configuration, HEAD's commit, and copies
+ * of the index, ignore list and shallow list. Git only reads objects from the repository, so no hook, filter,
+ * driver, helper or address configured there takes effect.
  * @param use runs beside the slowest checks; its result counts once they pass.
- * @param lend provides the folder; `use` may write only to a folder of its own.
  * @throws UnsupportedRepositoryError, GitFailedError; ServiceError after 30 s
  */
 export async function withView<T>(
@@ -106,9 +103,7 @@ export async function withView<T>(
         `git did not finish within ${GIT_MS / 1_000} s`,
         undefined,
         undefined,
-        {
-          cause: error,
-        },
+        { cause: error },
       );
     }
     throw error;
@@ -145,10 +140,7 @@ function gitIn(folder: string, place: WorkspacePlace, signal: AbortSignal): Git 
   };
 }
 
-/**
- * Checks the names in an index, because git does not: it would compare, show and stage a file outside the
- * workspace like any other.
- */
+/** Checks an index's names, which git does not: it would also stage a file outside the workspace. */
 async function checkedIndex(git: Git, key: string): Promise<CheckedIndex> {
   const known = CHECKED.get(key);
   if (known) return known;
@@ -166,10 +158,7 @@ async function checkedIndex(git: Git, key: string): Promise<CheckedIndex> {
   return { submodules };
 }
 
-/**
- * Results of index checks, cached by the state of the index: most requests have the previous request's
- * index.
- */
+/** Results of index checks by the index's state: most requests have the previous request's index. */
 const CHECKED = new Map<string, CheckedIndex>();
 const MAX_CHECKED = 16;
 const MAX_KEPT_SUBMODULES = 100;

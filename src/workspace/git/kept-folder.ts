@@ -27,10 +27,7 @@ interface Kept {
   users: number;
 }
 
-/**
- * The previous view's folder. Views that only read share it while the files that it was made from are
- * unchanged.
- */
+/** The previous view's folder, shared by reading views until the files it was made from change. */
 export class ViewFolderCache {
   #kept: Kept | undefined;
   #expiry: NodeJS.Timeout | undefined;

@@ -10,11 +10,7 @@ const MAX_FOLDERS = 1_000;
 /** Most folders checked at a time: each one is open during its check. */
 const FOLDERS_AT_ONCE = 64;
 
-/**
- * Checks that all objects are in the repository itself: no links, no alternates.
- *
- * @throws UnsupportedRepositoryError; the signal's reason
- */
+/** Checks that a repository has all its objects, without links. @throws UnsupportedRepositoryError */
 export async function checkObjects(git: Folder, signal: AbortSignal): Promise<void> {
   await git.within(['objects'], async (objects) => {
     const folders = await foldersIn(objects, signal);

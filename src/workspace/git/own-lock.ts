@@ -16,10 +16,7 @@ function startOf(pid: number | 'self'): string | undefined {
   }
 }
 
-/**
- * Locks that this process holds, by place. The process id and start time in a lock are not enough:
- * sandboxes with kernels of their own may repeat both.
- */
+/** Locks of this process by place; in sandboxes, a lock's process id and start time may repeat. */
 const HELD = new Set<string>();
 
 const placeOf = async (folder: Folder, lock: string): Promise<string> => {
@@ -28,11 +25,8 @@ const placeOf = async (folder: Folder, lock: string): Promise<string> => {
 };
 
 /**
- * Runs `work` while git's own lock keeps other git programs from a file. The lock names its owner, so
- * that a stale lock of this platform differs from that of a running program.
- *
- * @param root of the workspace, on the file's file system.
- * @throws ConflictError while another program holds the lock
+ * Runs `work` under git's own lock of a file, which names its owner: a stale lock of this platform differs from
+ * a running program's. @throws ConflictError while another program holds the lock
  */
 export async function withLock<T>(
   root: Folder,

@@ -57,11 +57,8 @@ export function originOf({ branch, remote }: Partial<Origin>): Origin | string {
 }
 
 /**
- * Pushes only this commit, to its branch at origin. Git connects to the checked address, follows no
- * redirect and prompts for no password: the only login is in the remote's address.
- *
- * @returns why the push failed, without details of the remote; undefined on success.
- * @throws the signal's reason
+ * Pushes only this commit, to its branch at the checked address of origin, without redirects or prompts.
+ * Returns why the push failed, without details of the remote. @throws the signal's reason
  */
 export async function pushCommit(
   place: WorkspacePlace,
@@ -86,8 +83,7 @@ export async function pushCommit(
     if (!repository) return 'The repository is gone';
     return await withView(place, repository, ending, async (view) => {
       await view.checked();
-      // Checked first: a git without the remote helper may die of a broken pipe instead of reporting
-      // that.
+      // Checked first: a git without the remote helper may die of a broken pipe instead.
       if (!(await speaks(view.git, protocol))) return NO_WAY;
       const { code, output } = await view.git(
         [
@@ -139,11 +135,7 @@ function decoded(text: string): string {
   }
 }
 
-/**
- * Returns the host as libcurl resolves it, without a final dot.
- *
- * @throws ServiceError for a name that libcurl could read differently.
- */
+/** Returns the host as libcurl resolves it. @throws ServiceError if libcurl could read it differently */
 function hostOf({ host, isAddress, url }: CheckedTarget): string {
   if (isAddress) return url.hostname;
   const name = host.replace(/\.$/, '');

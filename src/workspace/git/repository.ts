@@ -29,7 +29,6 @@ export interface Repository extends RepositoryFacts {
 /**
  * Finds the repository whose `.git` is a plain folder of the workspace itself; parent folders are not
  * searched.
- *
  * @throws UnsupportedRepositoryError
  */
 export async function findRepository(
@@ -90,12 +89,10 @@ async function readRepository(git: Folder, cwd: string, signal: AbortSignal): Pr
   return { ...facts, branch, head: await readBranch(git, branch) };
 }
 
-/** Returns the content of HEAD, or undefined if it is missing. */
 export async function readHead(git: Folder): Promise<string | undefined> {
   return (await git.readIfThere('HEAD', MAX_REF_BYTES))?.bytes.toString().trimEnd();
 }
 
-/** Returns the branch that HEAD names; undefined if HEAD is detached. */
 export function branchOf(head: string): string | undefined {
   const branch = /^ref: refs\/heads\/(.+)$/.exec(head)?.[1];
   return branch !== undefined && isBranch(branch) ? branch : undefined;

@@ -45,9 +45,7 @@ export interface GitAnswer {
 }
 
 /**
- * Runs git in a process group of its own, which is killed when the signal aborts or the output is too
- * long.
- *
+ * Runs git in a process group of its own, which is killed when the signal aborts or the output is too long.
  * @throws UnavailableError if git is missing, the signal's reason
  */
 export async function runGit(call: GitCall): Promise<GitAnswer> {

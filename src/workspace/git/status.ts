@@ -55,11 +55,7 @@ export interface CodedChange extends Omit<Change, 'status'> {
 /** Decodes a path for display; invalid UTF-8 is replaced. */
 const shown = (path: string): string => Buffer.from(path, 'latin1').toString();
 
-/**
- * Returns the changes; submodules are never examined.
- *
- * @param cutAt bytes after which git's output is cut. If missing, too much output is a failure.
- */
+/** Returns the changes except submodules'; `cutAt` bytes cut git's output instead of failing. */
 export async function changesOf(
   git: Git,
   renames: '--renames' | '--no-renames',

@@ -40,9 +40,7 @@ export interface Committed {
 /**
  * Stages and commits all changes. The objects, the index and the branch are written in this order, each
  * atomically: a kill leaves the repository unchanged, or with everything staged.
- *
- * @throws ServiceError (500) if there is no repository, or git fails
- * @throws ConflictError while another program is at work in it
+ * @throws ServiceError (500) if git fails, ConflictError while another program is at work in it
  */
 export async function commitAll(
   place: WorkspacePlace,
@@ -102,11 +100,7 @@ async function refuseUnderWay(git: Folder): Promise<void> {
   }
 }
 
-/**
- * Commits all changes.
- *
- * @returns the new commit, or undefined if nothing differs.
- */
+/** Commits all changes. @returns the new commit, or undefined if nothing differs. */
 async function commitIn(view: GitView, message: string): Promise<string | undefined> {
   const { git, repository } = view;
   const { head } = repository;

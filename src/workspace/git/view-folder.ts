@@ -47,7 +47,6 @@ export interface WorkspacePlace {
   readonly views: string;
 }
 
-/** The folder of a view. */
 export interface ViewFolder {
   readonly path: string;
   /** Hash of the index in the folder. */
@@ -63,7 +62,6 @@ export interface LeasedFolder extends ViewFolder {
 /** Provides the folder of a view. */
 export type LeaseFolder = (place: WorkspacePlace, repository: Repository) => Promise<LeasedFolder>;
 
-/** Creates a folder for one view only. */
 export const ownFolder: LeaseFolder = async (place, repository) =>
   lentOnce(await makeFolder(place, repository));
 
@@ -86,10 +84,7 @@ export async function makeFolder(
   }
 }
 
-/**
- * Marks the folder as in use, for processes that start beside this one. @returns false if it has been
- * removed.
- */
+/** Marks the folder as in use, for processes starting beside this one; false if it was removed. */
 export function markAtWork({ path }: ViewFolder): Promise<boolean> {
   const now = new Date();
   return utimes(path, now, now).then(
@@ -175,10 +170,7 @@ async function fill(
   // Git compares the index's age with a file's to detect changes.
   if (index) await utimes(path.join(folder, 'index'), index.modified, index.modified);
   const bytes = index?.bytes ?? Buffer.alloc(0);
-  return {
-    indexed: createHash('sha256').update(bytes).digest('base64'),
-    indexBytes: bytes.length,
-  };
+  return { indexed: createHash('sha256').update(bytes).digest('base64'), indexBytes: bytes.length };
 }
 
 /** Calls `use` with the folder `info` of the repository, if it exists. */

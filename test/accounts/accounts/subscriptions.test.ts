@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parsePlan, PLAN_LIMITS, webAgentLimit } from '../../../src/types/plans.js';
-import { findPlan, grantPlan } from '../../../src/accounts/accounts/subscriptions.js';
+import { findEntitlement } from '../../../src/accounts/accounts/entitlement.js';
+import { grantPlan } from '../../../src/accounts/accounts/subscriptions.js';
 import { NotFoundError } from '../../../src/lib/errors.js';
 import { recordHeartbeat } from '../../../src/accounts/installations/heartbeat.js';
 import { queryRows } from '../../platform/database/catalog.js';
@@ -12,6 +13,9 @@ const BY = { actor: 'operator', requestId: 'a-request' };
 let database: TestDatabase;
 
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
+
+const planOf = async (userId: string) =>
+  (await findEntitlement(database.db.asUser(userId), userId, { adminEmails: [] }))?.plan;
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -52,12 +56,12 @@ describe('plans', () => {
 
 describe('a subscription', () => {
   test('the plan is the last one granted', async () => {
-    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBeUndefined();
+    expect(await planOf('alice')).toBeUndefined();
     await grantPlan(database.db, 'alice', 'solo', BY);
-    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('solo');
+    expect(await planOf('alice')).toBe('solo');
     await grantPlan(database.db, 'alice', 'network', BY);
-    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('network');
-    expect(await findPlan(database.db.asUser('bob'), 'bob')).toBeUndefined();
+    expect(await planOf('alice')).toBe('network');
+    expect(await planOf('bob')).toBeUndefined();
   });
 
   test('grants a subscription and writes its audit entry in one transaction', async () => {
@@ -68,7 +72,7 @@ describe('a subscription', () => {
     );
     await expect(grantPlan(database.db, 'alice', 'solo', BY)).rejects.toThrow();
     await owner('ALTER TABLE audit_log DROP CONSTRAINT no_grants');
-    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('network');
+    expect(await planOf('alice')).toBe('network');
     await grantPlan(database.db, 'alice', 'solo', BY);
     expect(await recorded()).toHaveLength(before.length + 1);
   });
@@ -80,9 +84,9 @@ describe('a subscription', () => {
                         period_end = now() - interval '1 day'`,
     ]) {
       await grantPlan(database.db, 'bob', 'solo', BY);
-      expect(await findPlan(database.db.asUser('bob'), 'bob')).toBe('solo');
+      expect(await planOf('bob')).toBe('solo');
       await owner(`UPDATE subscriptions SET ${end} WHERE user_id = 'bob'`);
-      expect(await findPlan(database.db.asUser('bob'), 'bob')).toBeUndefined();
+      expect(await planOf('bob')).toBeUndefined();
     }
   });
 

@@ -38,7 +38,6 @@ export class CodeHost implements SignInProvider {
   readonly #configuration: Configuration;
   readonly #redirectUri: string;
 
-  /** @param redirectUri address that the code host redirects browsers to. */
   constructor(
     settings: CodeHostSettings,
     client: { readonly id: string; readonly secret: string },
@@ -97,11 +96,7 @@ export class CodeHost implements SignInProvider {
     };
   }
 
-  /**
-   * Requests a resource.
-   *
-   * @throws BadGatewayError for an error status or an unexpected form.
-   */
+  /** Requests a resource. @throws BadGatewayError for an error status or an unexpected form. */
   async #ask<T>(token: string, path: string, schema: z.ZodType<T>): Promise<T> {
     const response = await fetchProtectedResource(
       this.#configuration,

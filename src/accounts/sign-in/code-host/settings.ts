@@ -8,9 +8,7 @@ export const codeHostSettings = area('Code host', ({ production }) => {
       'CODEHOST_CLIENT_ID',
       text.optional(),
       'OAuth client id of the platform at the code host',
-      {
-        whenUnset: 'no code host',
-      },
+      { whenUnset: 'no code host' },
     ),
     clientSecret: variable(
       'CODEHOST_CLIENT_SECRET',

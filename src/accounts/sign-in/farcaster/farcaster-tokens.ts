@@ -7,10 +7,7 @@ import type { FarcasterIdentity } from './quick-auth.js';
 /** Token chains that are kept for each account; one more evicts the oldest. */
 const MAX_CHAINS = 20;
 
-/**
- * Base64url characters of a token's prefix: 18 bytes, shared by all tokens of one proof. The 30 bytes
- * after the prefix are unique to each token.
- */
+/** Characters of a token's prefix: 18 bytes for all tokens of a proof, before 30 bytes of each token. */
 const NAME_LENGTH = 24;
 const FORM = /^[\w-]{64}$/;
 
@@ -70,11 +67,7 @@ export class FarcasterTokens {
     });
   }
 
-  /**
-   * Exchanges a token for a new one.
-   *
-   * @returns undefined if the token is invalid or expired.
-   */
+  /** Exchanges a token for a new one. @returns undefined if the token is invalid or expired. */
   async refresh(token: string): Promise<FarcasterToken | undefined> {
     if (!FORM.test(token)) return undefined;
     const next = token.slice(0, NAME_LENGTH) + newPart(30);
@@ -103,10 +96,7 @@ const holderOf = ({ address, fid }: Found): FarcasterIdentity => ({
   address: address ?? undefined,
 });
 
-/**
- * Ends the chain of a replayed token. The prefix cannot be guessed, so the caller must have held one of
- * the chain's tokens.
- */
+/** Ends the chain of a replayed token: the prefix cannot be guessed, so the caller held one of its tokens. */
 async function endIfUsedTwice(db: TenantTransaction, token: string): Promise<void> {
   await db.query('DELETE FROM farcaster_tokens WHERE id = $id AND token_hash <> $hash', {
     id: nameOf(token),

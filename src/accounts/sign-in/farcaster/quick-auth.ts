@@ -17,7 +17,6 @@ const KEYS_ASKED_EVERY_MS = 30_000;
 
 const CLOCK_SKEW_S = 60;
 
-/** A Farcaster account as named by Quick Auth. */
 export interface FarcasterIdentity {
   readonly fid: number;
   /** The wallet of the sign-in, in lower case, if the server names one. */
@@ -72,12 +71,7 @@ export class QuickAuth {
     };
   }
 
-  /**
-   * Verifies a Quick Auth token.
-   *
-   * @returns undefined for an invalid token.
-   * @throws KeysUnavailableError
-   */
+  /** Verifies a Quick Auth token. @returns undefined for an invalid token. @throws KeysUnavailableError */
   async verify(token: string): Promise<FarcasterIdentity | undefined> {
     try {
       const { payload } = await jwtVerify(token, this.#keyOf, {

@@ -1,4 +1,4 @@
-import { area, variable, type SettingsOf } from '../../../platform/environment/area.js';
+import { area, variable } from '../../../platform/environment/area.js';
 import { text, url } from '../../../platform/environment/types.js';
 
 export const farcasterSettings = area('Farcaster', () => ({
@@ -14,5 +14,3 @@ export const farcasterSettings = area('Farcaster', () => ({
     { whenUnset: 'the host of `WEB_URL`' },
   ),
 }));
-
-export type FarcasterSettings = SettingsOf<typeof farcasterSettings>;

@@ -45,7 +45,6 @@ export class IdentityProvider implements SignInProvider {
   readonly #redirectUri: string;
   #discovered: { readonly configuration: Promise<Configuration>; until: number } | undefined;
 
-  /** @param redirectUri the address to which the provider redirects browsers. */
   constructor(settings: IdentityProviderSettings, clientId: string, redirectUri: string) {
     this.#settings = settings;
     this.#clientId = clientId;
@@ -62,8 +61,7 @@ export class IdentityProvider implements SignInProvider {
       nonce,
       code_challenge: await calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
-      // Requests a refresh token: Google needs `access_type`, other providers need the scope, and both
-      // need the user's consent.
+      // Requests a refresh token: Google needs `access_type`, others the scope, and both the user's consent.
       access_type: 'offline',
       prompt: 'consent',
     });
@@ -103,11 +101,7 @@ export class IdentityProvider implements SignInProvider {
     };
   }
 
-  /**
-   * Revokes a refresh token. Revoking twice is harmless.
-   *
-   * @throws if the provider refuses or does not answer; the token may have been revoked all the same.
-   */
+  /** Revokes a refresh token, idempotently. @throws if the outcome is unknown */
   async revoke(refreshToken: string): Promise<void> {
     const configuration = await this.#configuration();
     if (configuration.serverMetadata().revocation_endpoint === undefined) return;
@@ -139,8 +133,7 @@ export class IdentityProvider implements SignInProvider {
         [customFetch]: boundedFetch,
         timeout: PROVIDER_TIMEOUT_S,
         execute: [
-          // Without this option, tokens from the token endpoint are accepted without checking their
-          // signature.
+          // Otherwise the signatures of tokens from the token endpoint are not checked.
           enableNonRepudiationChecks,
           ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : []),
         ],

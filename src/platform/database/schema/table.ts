@@ -85,7 +85,6 @@ export interface Table<Of extends Columns = Columns> {
   readonly name: string;
   readonly columns: Of;
   readonly indexes: readonly IndexesOptions[];
-  /** Policy that decides who sees which rows. */
   readonly policy: Policy;
 }
 
@@ -117,9 +116,22 @@ export function table<Of extends Columns>(
   return { name, columns, indexes, policy };
 }
 
+type Fields = NonNullable<IndexesOptions['fields']>;
+
+/** Declares an index; with `where`, over the matching rows only. */
+export const index = (
+  name: string,
+  fields: Fields,
+  where?: IndexesOptions['where'],
+): IndexesOptions => ({ name, fields, ...(where && { where }) });
+
+export const unique = (...parameters: Parameters<typeof index>): IndexesOptions => ({
+  ...index(...parameters),
+  unique: true,
+});
+
 export type ModelOf<T extends Table> = ModelStatic<Model<RowOf<T>, NewRowOf<T>>>;
 
-/** Defines the model of a table on one Sequelize instance. */
 export function defineTable<T extends Table>(
   sequelize: Sequelize,
   name: string,

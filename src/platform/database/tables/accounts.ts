@@ -5,11 +5,13 @@ import { ownedThrough } from '../schema/policies.js';
 import {
   boolean,
   created,
+  index,
   key,
   nullable,
   table,
   text,
   timestamp,
+  unique,
   updated,
   withDefault,
 } from '../schema/table.js';
@@ -34,10 +36,7 @@ export const User = table(
     createdAt: created(),
     updatedAt: updated(),
   },
-  [
-    { name: 'users_email_key', unique: true, fields: ['email'] },
-    { name: 'users_referral_code_key', unique: true, fields: ['referral_code'] },
-  ],
+  [unique('users_email_key', ['email']), unique('users_referral_code_key', ['referral_code'])],
   ownedThrough('id'),
 );
 
@@ -61,9 +60,9 @@ export const Session = table(
     address: nullable(text()),
   },
   [
-    { name: 'sessions_id_key', unique: true, fields: ['id'] },
-    { name: 'sessions_user_id', fields: ['user_id'] },
-    { name: 'sessions_expires_at', fields: ['expires_at'] },
+    unique('sessions_id_key', ['id']),
+    index('sessions_user_id', ['user_id']),
+    index('sessions_expires_at', ['expires_at']),
   ],
   ownedThrough('user_id'),
 );
@@ -91,8 +90,8 @@ export const Identity = table(
     lastUsedAt: nullable(timestamp()),
   },
   [
-    { name: 'identities_subject_key', unique: true, fields: ['kind', 'issuer', 'subject'] },
-    { name: 'identities_user_id', fields: ['user_id'] },
+    unique('identities_subject_key', ['kind', 'issuer', 'subject']),
+    index('identities_user_id', ['user_id']),
   ],
   ownedThrough('user_id'),
 );
@@ -106,7 +105,7 @@ export const SignInHost = table(
     host: key(text()),
     lastAt: timestamp(),
   },
-  [{ name: 'sign_in_hosts_last_at', fields: ['last_at'] }],
+  [index('sign_in_hosts_last_at', ['last_at'])],
   ownedThrough('user_id'),
 );
 
@@ -130,9 +129,9 @@ export const ApiKey = table(
     lastUsed: nullable(timestamp()),
   },
   [
-    { name: 'api_keys_lookup_hash_key', unique: true, fields: ['lookup_hash'] },
-    { name: 'api_keys_key_prefix', fields: ['key_prefix'] },
-    { name: 'api_keys_user_time', fields: ['user_id', 'created_at'] },
+    unique('api_keys_lookup_hash_key', ['lookup_hash']),
+    index('api_keys_key_prefix', ['key_prefix']),
+    index('api_keys_user_time', ['user_id', 'created_at']),
   ],
   ownedThrough('user_id'),
 );
@@ -173,7 +172,6 @@ export const AccountDeletion = table(
   'account_deletions',
   {
     userId: key(text()),
-    /** Id of the deletion request. */
     requestId: text(),
     requestedAt: withDefault(timestamp(), literal('now()')),
     /** When a worker next checks that the deletion is in progress. */

@@ -8,6 +8,7 @@ import {
   bigint,
   boolean,
   created,
+  index,
   integer,
   json,
   key,
@@ -16,6 +17,7 @@ import {
   table,
   text,
   timestamp,
+  unique,
   updated,
   withDefault,
 } from '../schema/table.js';
@@ -67,7 +69,6 @@ export const Agent = table(
     volume: nullable(text()),
     /** Set during a replacement. */
     previousRelease: nullable(json<PreviousRelease>()),
-    /** Image of the last failed update. */
     failedImage: nullable(text()),
     /** Null until the agent's first run. */
     watchdog: nullable(json<WatchdogMemory>()),
@@ -83,39 +84,16 @@ export const Agent = table(
     deletedAt: nullable(timestamp()),
   },
   [
-    {
-      name: 'agents_host_port_key',
-      unique: true,
-      fields: ['host', 'port'],
-      where: { port: { [Op.ne]: null } },
-    },
-    {
-      name: 'agents_user_name_key',
-      unique: true,
-      fields: ['user_id', 'name'],
-      where: { desired: { [Op.ne]: 'deleted' } },
-    },
-    {
-      name: 'agents_subdomain_key',
-      unique: true,
-      fields: ['subdomain'],
-      where: { deleted_at: null },
-    },
+    unique('agents_host_port_key', ['host', 'port'], { port: { [Op.ne]: null } }),
+    unique('agents_user_name_key', ['user_id', 'name'], { desired: { [Op.ne]: 'deleted' } }),
+    unique('agents_subdomain_key', ['subdomain'], { deleted_at: null }),
     // Rows of an agent refer to (id, user_id), so that they cannot belong to another user.
-    { name: 'agents_id_user_key', unique: true, fields: ['id', 'user_id'] },
-    { name: 'agents_user_created', fields: ['user_id', 'created_at', 'id'] },
-    { name: 'agents_parent', fields: ['parent_agent_id'] },
-    { name: 'agents_host_present', fields: ['host'], where: { deleted_at: null } },
-    {
-      name: 'agents_being_removed',
-      fields: ['id'],
-      where: { desired: 'deleted', deleted_at: null },
-    },
-    {
-      name: 'agents_deleted',
-      fields: ['deleted_at'],
-      where: { deleted_at: { [Op.ne]: null } },
-    },
+    unique('agents_id_user_key', ['id', 'user_id']),
+    index('agents_user_created', ['user_id', 'created_at', 'id']),
+    index('agents_parent', ['parent_agent_id']),
+    index('agents_host_present', ['host'], { deleted_at: null }),
+    index('agents_being_removed', ['id'], { desired: 'deleted', deleted_at: null }),
+    index('agents_deleted', ['deleted_at'], { deleted_at: { [Op.ne]: null } }),
   ],
   ownedThrough('user_id'),
 );
@@ -131,7 +109,7 @@ export const AgentSecret = table(
     /** SHA-256 in hex of a secret that identifies callers; null for other secrets. */
     lookupHash: nullable(text()),
   },
-  [{ name: 'agent_secrets_lookup_key', unique: true, fields: ['lookup_hash'] }],
+  [unique('agent_secrets_lookup_key', ['lookup_hash'])],
   ownedThrough('user_id'),
 );
 
@@ -147,21 +125,13 @@ export const AgentCredential = table(
     name: text(),
     /** Value sealed by `SecretBox`; null for a version that removes the credential. */
     sealed: nullable(text()),
-    /**
-     * `requested` until the operation begins, then `present`; the replaced version is `previous` until
-     * the operation has ended.
-     */
+    /** `present` once the operation has begun, which makes the replaced version `previous` until its end. */
     state: text<'requested' | 'present' | 'previous'>(),
     updatedAt: timestamp(),
   },
   [
-    { name: 'agent_credentials_agent', fields: ['agent_id'] },
-    {
-      name: 'agent_credentials_present_key',
-      unique: true,
-      fields: ['agent_id', 'name'],
-      where: { state: 'present' },
-    },
+    index('agent_credentials_agent', ['agent_id']),
+    unique('agent_credentials_present_key', ['agent_id', 'name'], { state: 'present' }),
   ],
   ownedThrough('user_id'),
 );
@@ -198,31 +168,20 @@ export const Operation = table(
     input: nullable(json<OperationInput>()),
     error: nullable(text()),
     runId: nullable(text()),
-    /** The requester, and the id of the request. */
     requestedBy: nullable(text()),
     requestId: nullable(text()),
     /** Times of operations are compared, so all come from the database's clock. */
     requestedAt: withDefault(timestamp(), Sequelize.literal('now()')),
     /** When a worker last checked that the operation is in progress. */
     lookedAt: withDefault(timestamp(), Sequelize.literal('now()')),
-    /**
-     * When the supervisor admitted the operation, just before its client was answered. It cannot be
-     * withdrawn afterwards.
-     */
+    /** When the supervisor admitted the operation, which cannot be withdrawn afterwards. */
     admittedAt: nullable(timestamp()),
     finishedAt: nullable(timestamp()),
   },
   [
-    { name: 'operations_open', fields: ['looked_at'], where: { finished_at: null } },
-    {
-      name: 'operations_agent_requested',
-      fields: ['agent_id', { name: 'requested_at', order: 'DESC' }],
-    },
-    {
-      name: 'operations_finished',
-      fields: ['finished_at'],
-      where: { kind: { [Op.ne]: 'provision' } },
-    },
+    index('operations_open', ['looked_at'], { finished_at: null }),
+    index('operations_agent_requested', ['agent_id', { name: 'requested_at', order: 'DESC' }]),
+    index('operations_finished', ['finished_at'], { kind: { [Op.ne]: 'provision' } }),
   ],
   ownedThrough('user_id'),
 );
@@ -240,12 +199,7 @@ export const AgentArchive = table(
     reason: text<'reset-memory' | 'restore'>(),
     createdAt: timestamp(),
   },
-  [
-    {
-      name: 'agent_archives_agent_created',
-      fields: ['agent_id', { name: 'created_at', order: 'DESC' }],
-    },
-  ],
+  [index('agent_archives_agent_created', ['agent_id', { name: 'created_at', order: 'DESC' }])],
   ownedThrough('user_id'),
 );
 
@@ -272,7 +226,7 @@ export const AgentVolume = table(
     writtenAt: nullable(timestamp()),
     createdAt: timestamp(),
   },
-  [{ name: 'agent_volumes_agent', fields: ['agent_id'] }],
+  [index('agent_volumes_agent', ['agent_id'])],
   ownedThrough('user_id'),
 );
 
@@ -285,7 +239,6 @@ export interface CrashRecord {
   readonly lastLines: readonly string[];
 }
 
-/** All transitions of agents' watchdog states. */
 export const WatchdogTransition = table(
   'watchdog_transitions',
   {
@@ -302,11 +255,8 @@ export const WatchdogTransition = table(
     at: timestamp(),
   },
   [
-    {
-      name: 'watchdog_transitions_agent_at',
-      fields: ['agent_id', { name: 'at', order: 'DESC' }],
-    },
-    { name: 'watchdog_transitions_at', fields: ['at'] },
+    index('watchdog_transitions_agent_at', ['agent_id', { name: 'at', order: 'DESC' }]),
+    index('watchdog_transitions_at', ['at']),
   ],
   ownedThrough('user_id'),
 );
@@ -326,11 +276,8 @@ export const Message = table(
     createdAt: created(),
   },
   [
-    {
-      name: 'messages_conversation_position',
-      fields: ['agent_id', 'conversation', 'position'],
-    },
-    { name: 'messages_created', fields: ['created_at'] },
+    index('messages_conversation_position', ['agent_id', 'conversation', 'position']),
+    index('messages_created', ['created_at']),
   ],
   ownedThrough('user_id'),
 );

@@ -1,12 +1,19 @@
 import { literal } from 'sequelize';
 import type { Specialization } from '../../../types/clone-terms.js';
 import { ownedThrough } from '../schema/policies.js';
-import { bigint, key, nullable, table, text, timestamp, withDefault } from '../schema/table.js';
+import {
+  bigint,
+  index,
+  key,
+  nullable,
+  table,
+  text,
+  timestamp,
+  unique,
+  withDefault,
+} from '../schema/table.js';
 
-/**
- * Transactions that have paid for a clone: each pays for one only, even after the clone or its owner's
- * account is deleted.
- */
+/** Transactions that have paid for a clone, each for one only, even after the clone is deleted. */
 export const PaymentClaim = table(
   'payment_claims',
   {
@@ -56,8 +63,8 @@ export const Clone = table(
     createdAt: withDefault(timestamp(), literal('now()')),
   },
   [
-    { name: 'clones_payment_key', unique: true, fields: ['chain_id', 'hash'] },
-    { name: 'clones_waiting', fields: ['due_at'], where: { state: 'waiting' } },
+    unique('clones_payment_key', ['chain_id', 'hash']),
+    index('clones_waiting', ['due_at'], { state: 'waiting' }),
   ],
   ownedThrough('user_id'),
 );

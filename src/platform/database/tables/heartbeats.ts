@@ -1,5 +1,5 @@
 import { ownedThrough } from '../schema/policies.js';
-import { boolean, key, nullable, table, text, timestamp } from '../schema/table.js';
+import { boolean, index, key, nullable, table, text, timestamp } from '../schema/table.js';
 
 /** Users' settings for the heartbeat of all of their agents. */
 export const Heartbeat = table(
@@ -15,6 +15,6 @@ export const Heartbeat = table(
     /** Time of the setting; heartbeats follow at whole intervals after it. */
     updatedAt: timestamp(),
   },
-  [{ name: 'heartbeats_unscheduled', fields: ['updated_at'], where: { scheduled: false } }],
+  [index('heartbeats_unscheduled', ['updated_at'], { scheduled: false })],
   ownedThrough('user_id'),
 );

@@ -2,12 +2,14 @@ import { literal, Op } from 'sequelize';
 import { ownedThrough } from '../schema/policies.js';
 import {
   decimal,
+  index,
   key,
   nullable,
   serial,
   table,
   text,
   timestamp,
+  unique,
   withDefault,
 } from '../schema/table.js';
 
@@ -28,7 +30,7 @@ export const ledgerAccounts = table(
     held: withDefault(units(), literal('0')),
     createdAt: withDefault(timestamp(), literal('now()')),
   },
-  [{ name: 'ledger_accounts_user', fields: ['user_id'], where: { user_id: { [Op.ne]: null } } }],
+  [index('ledger_accounts_user', ['user_id'], { user_id: { [Op.ne]: null } })],
   ownedThrough('user_id'),
 );
 
@@ -48,9 +50,9 @@ export const ledgerTransfers = table(
     createdAt: withDefault(timestamp(), literal('now()')),
   },
   [
-    { name: 'ledger_transfers_cause_key', unique: true, fields: ['cause'] },
-    { name: 'ledger_transfers_debit', fields: ['debit', 'currency', 'id'] },
-    { name: 'ledger_transfers_credit', fields: ['credit', 'currency', 'id'] },
+    unique('ledger_transfers_cause_key', ['cause']),
+    index('ledger_transfers_debit', ['debit', 'currency', 'id']),
+    index('ledger_transfers_credit', ['credit', 'currency', 'id']),
   ],
   ownedThrough('user_id'),
 );
@@ -76,9 +78,9 @@ export const ledgerHolds = table(
     settledAt: nullable(timestamp()),
   },
   [
-    { name: 'ledger_holds_open', fields: ['expires_at'], where: { state: 'open' } },
-    { name: 'ledger_holds_held', fields: ['debit', 'currency'], where: { state: 'open' } },
-    { name: 'ledger_holds_settled', fields: ['settled_at'], where: { state: { [Op.ne]: 'open' } } },
+    index('ledger_holds_open', ['expires_at'], { state: 'open' }),
+    index('ledger_holds_held', ['debit', 'currency'], { state: 'open' }),
+    index('ledger_holds_settled', ['settled_at'], { state: { [Op.ne]: 'open' } }),
   ],
   ownedThrough('user_id'),
 );

@@ -1,7 +1,16 @@
 import { literal, Op } from 'sequelize';
 import type { MailKind, MailTokenKind } from '../../../types/mail-kinds.js';
 import { PLATFORM } from '../schema/policies.js';
-import { key, nullable, table, text, timestamp, withDefault } from '../schema/table.js';
+import {
+  index,
+  key,
+  nullable,
+  table,
+  text,
+  timestamp,
+  unique,
+  withDefault,
+} from '../schema/table.js';
 
 /** Requested mails: those still to be sent, and all of the last two days, which count toward rate limits. */
 export const mails = table(
@@ -20,10 +29,10 @@ export const mails = table(
     settledAt: nullable(timestamp()),
   },
   [
-    { name: 'mails_waiting', fields: ['due_at'], where: { settled_at: null } },
-    { name: 'mails_address', fields: ['address', 'kind', 'requested_at'] },
-    { name: 'mails_requested', fields: ['requested_at'] },
-    { name: 'mails_user', fields: ['user_id'], where: { user_id: { [Op.ne]: null } } },
+    index('mails_waiting', ['due_at'], { settled_at: null }),
+    index('mails_address', ['address', 'kind', 'requested_at']),
+    index('mails_requested', ['requested_at']),
+    index('mails_user', ['user_id'], { user_id: { [Op.ne]: null } }),
   ],
   PLATFORM,
 );
@@ -41,8 +50,8 @@ export const mailTokens = table(
     expiresAt: timestamp(),
   },
   [
-    { name: 'mail_tokens_of_user', unique: true, fields: ['user_id', 'kind'] },
-    { name: 'mail_tokens_expires_at', fields: ['expires_at'] },
+    unique('mail_tokens_of_user', ['user_id', 'kind']),
+    index('mail_tokens_expires_at', ['expires_at']),
   ],
   PLATFORM,
 );

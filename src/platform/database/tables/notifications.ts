@@ -1,5 +1,5 @@
 import { PLATFORM } from '../schema/policies.js';
-import { key, nullable, table, text, timestamp, withDefault } from '../schema/table.js';
+import { index, key, nullable, table, text, timestamp, withDefault } from '../schema/table.js';
 
 export type NotificationChannelName = 'telegram' | 'discord';
 
@@ -26,9 +26,9 @@ export const Notification = table(
     settledAt: nullable(timestamp()),
   },
   [
-    { name: 'notifications_channel_due', fields: ['channel', 'due_at'] },
-    { name: 'notifications_channel_status', fields: ['channel', 'status', 'settled_at'] },
-    { name: 'notifications_agent', fields: ['agent_id', 'created_at'] },
+    index('notifications_channel_due', ['channel', 'due_at']),
+    index('notifications_channel_status', ['channel', 'status', 'settled_at']),
+    index('notifications_agent', ['agent_id', 'created_at']),
   ],
   PLATFORM,
 );

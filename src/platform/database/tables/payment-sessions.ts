@@ -8,11 +8,13 @@ import { ownedThrough } from '../schema/policies.js';
 import {
   bigint,
   decimal,
+  index,
   key,
   nullable,
   table,
   text,
   timestamp,
+  unique,
   withDefault,
 } from '../schema/table.js';
 
@@ -33,7 +35,6 @@ export const paymentSessions = table(
     chainId: bigint(),
     /** Contract that holds the deposit, in lower case; later sessions may use a different contract. */
     escrow: text(),
-    /** Id of the hold in the contract. */
     holdId: text(),
     /** Nonce of the wallet's authorization, which is valid once. */
     nonce: text(),
@@ -41,7 +42,6 @@ export const paymentSessions = table(
     authorizationDeadline: timestamp(),
     deposit: decimal(24, 0),
     state: withDefault(text<PaymentSessionState>(), 'opening'),
-    /** Sequence number of the next voucher. */
     nextSequence: withDefault(bigint(), literal('1')),
     /** Sum of the session's vouchers. */
     delivered: withDefault(decimal(24, 0), literal('0')),
@@ -62,45 +62,18 @@ export const paymentSessions = table(
     failure: nullable(text()),
   },
   [
-    { name: 'payment_sessions_token', unique: true, fields: ['token_hash'] },
-    {
-      name: 'payment_sessions_authorization',
-      unique: true,
-      fields: ['escrow', 'address', 'nonce'],
-    },
-    {
-      name: 'payment_sessions_open',
-      unique: true,
-      fields: ['chain_id', 'address'],
-      where: { state: { [Op.in]: OPEN_STATES } },
-    },
-    { name: 'payment_sessions_listed', fields: ['address', 'created_at', 'id'] },
-    { name: 'payment_sessions_user', fields: ['user_id'] },
-    {
-      name: 'payment_sessions_due',
-      fields: ['due_at'],
-      where: { state: { [Op.in]: MOVING_STATES } },
-    },
-    {
-      name: 'payment_sessions_aging',
-      fields: ['opened_at'],
-      where: { state: 'active' },
-    },
-    {
-      name: 'payment_sessions_reverted',
-      fields: ['created_at'],
-      where: { failure: 'reverted' },
-    },
-    {
-      name: 'payment_sessions_expiring',
-      fields: ['hold_expires_at'],
-      where: { state: 'active' },
-    },
-    {
-      name: 'payment_sessions_settlement_due',
-      fields: ['settlement_due_at'],
-      where: { settlement_due_at: { [Op.ne]: null } },
-    },
+    unique('payment_sessions_token', ['token_hash']),
+    unique('payment_sessions_authorization', ['escrow', 'address', 'nonce']),
+    unique('payment_sessions_open', ['chain_id', 'address'], { state: { [Op.in]: OPEN_STATES } }),
+    index('payment_sessions_listed', ['address', 'created_at', 'id']),
+    index('payment_sessions_user', ['user_id']),
+    index('payment_sessions_due', ['due_at'], { state: { [Op.in]: MOVING_STATES } }),
+    index('payment_sessions_aging', ['opened_at'], { state: 'active' }),
+    index('payment_sessions_reverted', ['created_at'], { failure: 'reverted' }),
+    index('payment_sessions_expiring', ['hold_expires_at'], { state: 'active' }),
+    index('payment_sessions_settlement_due', ['settlement_due_at'], {
+      settlement_due_at: { [Op.ne]: null },
+    }),
   ],
   ownedThrough('user_id'),
 );

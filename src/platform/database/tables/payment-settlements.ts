@@ -9,6 +9,7 @@ import {
   table,
   text,
   timestamp,
+  unique,
   withDefault,
 } from '../schema/table.js';
 
@@ -33,13 +34,8 @@ export const paymentSettlements = table(
     endedAt: nullable(timestamp()),
   },
   [
-    { name: 'payment_settlements_payment', unique: true, fields: ['payment'] },
-    {
-      name: 'payment_settlements_under_way',
-      unique: true,
-      fields: ['session_id'],
-      where: { state: 'requested' },
-    },
+    unique('payment_settlements_payment', ['payment']),
+    unique('payment_settlements_under_way', ['session_id'], { state: 'requested' }),
   ],
   PLATFORM,
 );

@@ -1,13 +1,21 @@
 import { literal } from 'sequelize';
 import { seenWith } from '../schema/policies.js';
-import { bigint, decimal, key, table, text, timestamp, withDefault } from '../schema/table.js';
+import {
+  bigint,
+  decimal,
+  key,
+  table,
+  text,
+  timestamp,
+  unique,
+  withDefault,
+} from '../schema/table.js';
 
 /** Vouchers for deliveries of payment sessions. Amounts are base units of pathUSD. */
 export const paymentVouchers = table(
   'payment_vouchers',
   {
     id: key(text()),
-    /** Id of the session's row. */
     sessionId: text(),
     sequence: bigint(),
     amount: decimal(24, 0),
@@ -17,6 +25,6 @@ export const paymentVouchers = table(
     action: text(),
     createdAt: withDefault(timestamp(), literal('now()')),
   },
-  [{ name: 'payment_vouchers_sequence', unique: true, fields: ['session_id', 'sequence'] }],
+  [unique('payment_vouchers_sequence', ['session_id', 'sequence'])],
   seenWith('session_id', 'payment_sessions'),
 );

@@ -4,6 +4,7 @@ import { PLATFORM } from '../schema/policies.js';
 import {
   bigint,
   boolean,
+  index,
   integer,
   json,
   key,
@@ -11,6 +12,7 @@ import {
   table,
   text,
   timestamp,
+  unique,
   withDefault,
 } from '../schema/table.js';
 
@@ -43,14 +45,10 @@ export const payments = table(
     settledAt: nullable(timestamp()),
   },
   [
-    { name: 'payments_cause', unique: true, fields: ['cause'] },
-    { name: 'payments_due', fields: ['due_at'], where: { settled_at: null } },
-    {
-      name: 'payments_of_signer',
-      fields: ['chain_id', 'signer', 'requested_at'],
-      where: { settled_at: null },
-    },
-    { name: 'payments_requested', fields: ['requested_at', 'id'] },
+    unique('payments_cause', ['cause']),
+    index('payments_due', ['due_at'], { settled_at: null }),
+    index('payments_of_signer', ['chain_id', 'signer', 'requested_at'], { settled_at: null }),
+    index('payments_requested', ['requested_at', 'id']),
   ],
   PLATFORM,
 );
@@ -89,19 +87,10 @@ export const transactions = table(
     finalAt: nullable(timestamp()),
   },
   [
-    {
-      name: 'transactions_active',
-      unique: true,
-      fields: ['chain_id', 'signer', 'nonce'],
-      where: { active: true },
-    },
-    { name: 'transactions_nonce', fields: ['chain_id', 'signer', 'nonce'] },
-    {
-      name: 'transactions_payment',
-      fields: ['payment_id'],
-      where: { payment_id: { [Op.ne]: null } },
-    },
-    { name: 'transactions_final', fields: ['final_at'], where: { final_at: { [Op.ne]: null } } },
+    unique('transactions_active', ['chain_id', 'signer', 'nonce'], { active: true }),
+    index('transactions_nonce', ['chain_id', 'signer', 'nonce']),
+    index('transactions_payment', ['payment_id'], { payment_id: { [Op.ne]: null } }),
+    index('transactions_final', ['final_at'], { final_at: { [Op.ne]: null } }),
   ],
   PLATFORM,
 );

@@ -1,7 +1,16 @@
 import { literal } from 'sequelize';
 import type { NotifiedEvent } from '../../../types/notification.js';
 import { ownedThrough } from '../schema/policies.js';
-import { json, key, nullable, table, text, timestamp, withDefault } from '../schema/table.js';
+import {
+  index,
+  json,
+  key,
+  nullable,
+  table,
+  text,
+  timestamp,
+  withDefault,
+} from '../schema/table.js';
 
 /** An outbox of notifications to operators. */
 export const pendingNotifications = table(
@@ -16,6 +25,6 @@ export const pendingNotifications = table(
     /** When it is delivered, or delivery is retried. */
     dueAt: withDefault(timestamp(), literal('now()')),
   },
-  [{ name: 'pending_notifications_due', fields: ['due_at'] }],
+  [index('pending_notifications_due', ['due_at'])],
   ownedThrough('user_id'),
 );

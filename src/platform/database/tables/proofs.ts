@@ -1,5 +1,5 @@
 import { PLATFORM } from '../schema/policies.js';
-import { bigint, created, key, nullable, table, text, timestamp } from '../schema/table.js';
+import { bigint, created, index, key, nullable, table, text, timestamp } from '../schema/table.js';
 
 /** Nonces of wallet sign-ins, stored until they expire. */
 export const usedNonces = table(
@@ -9,7 +9,7 @@ export const usedNonces = table(
     id: key(text()),
     expiresAt: timestamp(),
   },
-  [{ name: 'used_nonces_expires_at', fields: ['expires_at'] }],
+  [index('used_nonces_expires_at', ['expires_at'])],
   PLATFORM,
 );
 
@@ -31,8 +31,8 @@ export const farcasterTokens = table(
     endsAt: timestamp(),
   },
   [
-    { name: 'farcaster_tokens_fid', fields: ['fid', 'created_at'] },
-    { name: 'farcaster_tokens_expires_at', fields: ['expires_at'] },
+    index('farcaster_tokens_fid', ['fid', 'created_at']),
+    index('farcaster_tokens_expires_at', ['expires_at']),
   ],
   PLATFORM,
 );

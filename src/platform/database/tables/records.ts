@@ -2,6 +2,7 @@ import { literal } from 'sequelize';
 import { ownedThrough, PLATFORM } from '../schema/policies.js';
 import {
   created,
+  index,
   integer,
   json,
   key,
@@ -24,14 +25,13 @@ export const idempotencyKeys = table(
     requestHash: text(),
     state: text<'running' | 'done'>(),
     status: nullable(integer()),
-    /** Body of the response: any JSON. */
     body: nullable(json<unknown>()),
     headers: nullable(json<Record<string, string>>()),
     /** When a `running` entry counts as abandoned. */
     lockedUntil: timestamp(),
     createdAt: created(),
   },
-  [{ name: 'idempotency_keys_created', fields: ['created_at'] }],
+  [index('idempotency_keys_created', ['created_at'])],
   PLATFORM,
 );
 
@@ -50,12 +50,8 @@ export const auditLog = table(
     requestId: nullable(text()),
   },
   [
-    { name: 'audit_log_user', fields: ['user_id', 'id'] },
-    {
-      name: 'audit_log_failed_sign_ins',
-      fields: ['subject'],
-      where: { action: 'sign-in.failed' },
-    },
+    index('audit_log_user', ['user_id', 'id']),
+    index('audit_log_failed_sign_ins', ['subject'], { action: 'sign-in.failed' }),
   ],
   ownedThrough('user_id'),
 );

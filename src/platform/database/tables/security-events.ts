@@ -3,6 +3,7 @@ import type { EventOutcome, ReportedEvent } from '../../../types/security-events
 import { PLATFORM } from '../schema/policies.js';
 import {
   boolean,
+  index,
   json,
   key,
   nullable,
@@ -34,12 +35,8 @@ export const riscEvents = table(
     outcomes: nullable(json<readonly EventOutcome[]>()),
   },
   [
-    { name: 'risc_events_waiting', fields: ['due_at'], where: { applied_at: null } },
-    {
-      name: 'risc_events_applied',
-      fields: ['applied_at'],
-      where: { applied_at: { [Op.ne]: null } },
-    },
+    index('risc_events_waiting', ['due_at'], { applied_at: null }),
+    index('risc_events_applied', ['applied_at'], { applied_at: { [Op.ne]: null } }),
   ],
   PLATFORM,
 );

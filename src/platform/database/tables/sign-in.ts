@@ -1,5 +1,5 @@
 import { PLATFORM } from '../schema/policies.js';
-import { key, nullable, table, text, timestamp } from '../schema/table.js';
+import { index, key, nullable, table, text, timestamp } from '../schema/table.js';
 
 /** Links that make an address of ADMIN_EMAILS an admin. */
 export const adminLinks = table(
@@ -23,6 +23,6 @@ export const signInAttempts = table(
     drainedAt: timestamp(),
     blockedUntil: nullable(timestamp()),
   },
-  [{ name: 'sign_in_attempts_drained_at', fields: ['drained_at'] }],
+  [index('sign_in_attempts_drained_at', ['drained_at'])],
   PLATFORM,
 );

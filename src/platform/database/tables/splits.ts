@@ -4,6 +4,7 @@ import { ownedThrough } from '../schema/policies.js';
 import {
   bigint,
   decimal,
+  index,
   integer,
   key,
   nullable,
@@ -11,6 +12,7 @@ import {
   table,
   text,
   timestamp,
+  unique,
   withDefault,
 } from '../schema/table.js';
 
@@ -44,21 +46,12 @@ export const RoyaltySplit = table(
     completedAt: nullable(timestamp()),
   },
   [
-    { name: 'royalty_splits_id_user', unique: true, fields: ['id', 'user_id'] },
-    { name: 'royalty_splits_request', unique: true, fields: ['user_id', 'request_key'] },
-    { name: 'royalty_splits_booking', unique: true, fields: ['user_id', 'booking_id'] },
-    {
-      name: 'royalty_splits_paying',
-      unique: true,
-      fields: ['chain_id', 'from_address'],
-      where: { status: 'processing' },
-    },
-    {
-      name: 'royalty_splits_due',
-      fields: ['due_at'],
-      where: { status: { [Op.in]: OPEN_STATUSES } },
-    },
-    { name: 'royalty_splits_user', fields: ['user_id', 'id'] },
+    unique('royalty_splits_id_user', ['id', 'user_id']),
+    unique('royalty_splits_request', ['user_id', 'request_key']),
+    unique('royalty_splits_booking', ['user_id', 'booking_id']),
+    unique('royalty_splits_paying', ['chain_id', 'from_address'], { status: 'processing' }),
+    index('royalty_splits_due', ['due_at'], { status: { [Op.in]: OPEN_STATUSES } }),
+    index('royalty_splits_user', ['user_id', 'id']),
   ],
   ownedThrough('user_id'),
 );
@@ -82,6 +75,6 @@ export const RoyaltyPayout = table(
     /** Hash of the transaction that paid it, or failed to. */
     transaction: nullable(text()),
   },
-  [{ name: 'royalty_payouts_user', fields: ['user_id'] }],
+  [index('royalty_payouts_user', ['user_id'])],
   ownedThrough('user_id'),
 );

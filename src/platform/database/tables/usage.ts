@@ -4,12 +4,14 @@ import {
   bigint,
   date,
   decimal,
+  index,
   integer,
   key,
   nullable,
   serial,
   table,
   timestamp,
+  unique,
   uuid,
   varchar,
   withDefault,
@@ -33,8 +35,8 @@ export const usageLogs = table(
     createdAt: timestamp(),
   },
   [
-    { name: 'usage_logs_call_id_key', unique: true, fields: ['call_id'] },
-    { name: 'usage_logs_user_time', fields: ['user_id', 'created_at'] },
+    unique('usage_logs_call_id_key', ['call_id']),
+    index('usage_logs_user_time', ['user_id', 'created_at']),
   ],
   ownedThrough('user_id'),
 );
@@ -63,7 +65,7 @@ export const quotaReservations = table(
     tokens: bigint(),
     expiresAt: timestamp(),
   },
-  [{ name: 'quota_reservations_expires_at', fields: ['expires_at'] }],
+  [index('quota_reservations_expires_at', ['expires_at'])],
   ownedThrough('user_id'),
 );
 
@@ -87,10 +89,7 @@ export const usageDaily = table(
     model: key(varchar(100)),
     ...sums,
   },
-  [
-    { name: 'usage_daily_day', fields: ['day'] },
-    { name: 'usage_daily_agent_day', fields: ['agent_id', 'day'] },
-  ],
+  [index('usage_daily_day', ['day']), index('usage_daily_agent_day', ['agent_id', 'day'])],
   summedThrough('user_id'),
 );
 
@@ -106,6 +105,6 @@ export const usagePending = table(
     model: varchar(100),
     ...sums,
   },
-  [{ name: 'usage_pending_user_day', fields: ['user_id', 'day'] }],
+  [index('usage_pending_user_day', ['user_id', 'day'])],
   summedThrough('user_id'),
 );

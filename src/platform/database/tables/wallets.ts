@@ -1,6 +1,16 @@
 import { Op } from 'sequelize';
 import { ownedThrough } from '../schema/policies.js';
-import { boolean, created, key, nullable, table, text, withDefault } from '../schema/table.js';
+import {
+  boolean,
+  created,
+  index,
+  key,
+  nullable,
+  table,
+  text,
+  unique,
+  withDefault,
+} from '../schema/table.js';
 
 /**
  * `user`: created here, one for each user; `agent`: an agent's, created here or brought by the agent;
@@ -28,32 +38,12 @@ export const Wallet = table(
     createdAt: created(),
   },
   [
-    {
-      name: 'wallets_user_key',
-      unique: true,
-      fields: ['user_id'],
-      where: { kind: 'user' },
-    },
-    {
-      name: 'wallets_provider_key',
-      unique: true,
-      fields: ['user_id'],
-      where: { kind: 'provider' },
-    },
-    {
-      name: 'wallets_imported_key',
-      unique: true,
-      fields: ['user_id', 'address'],
-      where: { kind: 'imported' },
-    },
-    {
-      name: 'wallets_agent_key',
-      unique: true,
-      fields: ['agent_id'],
-      where: { agent_id: { [Op.ne]: null } },
-    },
-    { name: 'wallets_user_created', fields: ['user_id', 'created_at', 'id'] },
-    { name: 'wallets_address', fields: ['address'] },
+    unique('wallets_user_key', ['user_id'], { kind: 'user' }),
+    unique('wallets_provider_key', ['user_id'], { kind: 'provider' }),
+    unique('wallets_imported_key', ['user_id', 'address'], { kind: 'imported' }),
+    unique('wallets_agent_key', ['agent_id'], { agent_id: { [Op.ne]: null } }),
+    index('wallets_user_created', ['user_id', 'created_at', 'id']),
+    index('wallets_address', ['address']),
   ],
   ownedThrough('user_id'),
 );
