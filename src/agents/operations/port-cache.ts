@@ -2,7 +2,6 @@ import { setBounded } from '../../lib/bounded-map.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { RuntimeStore } from './runtime-store.js';
 
-/** Maximum number of agents on a host. */
 const MAX_KNOWN = 10_000;
 
 /** A cache of gateway ports that saves a database query per check. */
@@ -16,11 +15,8 @@ export class PortCache {
   }
 
   /**
-   * Returns the agent's port, querying the database once per watch: a change of the port always ends the
-   * watch.
-   *
-   * @param watch identifies one watch of the agent.
-   * @throws AgentGoneError
+   * Returns the agent's port, queried once per watch: a change of the port ends the watch. @throws
+   * AgentGoneError
    */
   async of(agent: AgentRef, watch: string): Promise<number> {
     const known = this.#known.get(agent.agentId);

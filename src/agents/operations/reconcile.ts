@@ -4,21 +4,16 @@ import type { Database } from '../../platform/database/database.js';
 import type { AgentRow, AgentVolumeRow } from '../../platform/database/models.js';
 import { agentsNeverRun, agentsNotKnownStopped, agentsToRun } from '../watchdog/host-agents.js';
 
-/** Ids per database query. */
 const CHUNK = 200;
 
-/** Maximum leftovers handled in one pass; the rest waits for the next. */
+/** Leftovers in one pass at most; the rest waits for the next. */
 const MAX_LEFT_OVER = 500;
 
-/** Docker resources that belong to no existing agent. */
 export interface Orphans {
-  /** Agents that were completely removed but left resources behind. */
   readonly removed: readonly string[];
-  /** Agents that the database does not contain. */
   readonly unknown: readonly string[];
 }
 
-/** Compares the running containers of a host with the desired state. */
 export class Reconciliation {
   readonly #database: Database;
   readonly #docker: DockerHost;
@@ -29,9 +24,8 @@ export class Reconciliation {
   }
 
   /**
-   * Yields, page by page, the agents that differ from their desired state: not running although desired;
-   * running, or not known to be stopped, although undesired and without an open operation; or never run,
-   * with remains of a failed provisioning.
+   * Yields the agents that differ from their desired state and have no open operation, or never ran and left
+   * remains of a failed provisioning.
    */
   async *drifted(host: string): AsyncGenerator<AgentRow[]> {
     const running = await this.#docker.containers.running();
@@ -55,10 +49,7 @@ export class Reconciliation {
     }
   }
 
-  /**
-   * Returns the owners of Docker resources without an existing agent. Removes exited helper containers
-   * immediately.
-   */
+  /** Returns the owners of resources without an existing agent. Removes exited helper containers at once. */
   async orphans(): Promise<Orphans> {
     await this.#docker.workspaces.removeDead();
     const removed: string[] = [];
@@ -72,10 +63,8 @@ export class Reconciliation {
   }
 
   /**
-   * Removes what a completely removed agent left behind, after checking the database again. Resources
-   * without the platform's labels stay.
-   *
-   * @returns true if the agent's leftovers were removed.
+   * Removes a removed agent's leftovers with the platform's labels; true if the database confirms the
+   * removal.
    */
   async removeLeftOver(agentId: string): Promise<boolean> {
     const { removed } = await this.#stateOf([agentId]);
@@ -87,8 +76,8 @@ export class Reconciliation {
   }
 
   /**
-   * Returns volumes that no operation of this database made, probably created before the database was
-   * restored from an older backup. They are never removed.
+   * Returns volumes that no operation of this database made, probably older than a restored backup. They are
+   * never removed.
    */
   async unknownVolumes(): Promise<string[]> {
     const unknown: string[] = [];
@@ -105,7 +94,6 @@ export class Reconciliation {
     return unknown;
   }
 
-  /** Yields the agents without an open operation. */
   async *#idle(agents: readonly AgentRow[]): AsyncGenerator<AgentRow[]> {
     const busy = await this.#withOpenOperation(agents.map(({ id }) => id));
     yield agents.filter(({ id }) => !busy.has(id));

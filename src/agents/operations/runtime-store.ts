@@ -24,7 +24,6 @@ export const AGENT_MODEL = 'auto';
 export interface RuntimeStoreOptions {
   readonly database: Database;
   readonly secrets: SecretBox;
-  /** Image of agents without an image of their own. */
   readonly image: string;
   readonly ports: { readonly first: number };
   readonly subnetPool: string;
@@ -32,7 +31,7 @@ export interface RuntimeStoreOptions {
   readonly aiBaseUrl: string;
 }
 
-/** Reads and writes an agent's data for its container. Secrets are decrypted only here. */
+/** An agent's data for its container. Secrets are decrypted only here. */
 export class RuntimeStore {
   readonly #lastSeen: LastSeen;
 
@@ -43,11 +42,7 @@ export class RuntimeStore {
     this.#lastSeen = new LastSeen(options.database);
   }
 
-  /**
-   * Returns the specification of the agent's container.
-   *
-   * @throws AgentGoneError
-   */
+  /** Returns the specification of the agent's container. @throws AgentGoneError */
   async specOf(agent: AgentRef): Promise<AgentContainerSpec> {
     const { database, secrets } = this.#options;
     const tenant = database.asUser(agent.userId);
@@ -81,17 +76,12 @@ export class RuntimeStore {
     return { agentId: id, volume: volume ?? undefined };
   }
 
-  /**
-   * Returns the image that the agent runs.
-   *
-   * @throws AgentGoneError
-   */
+  /** Returns the image that the agent runs. @throws AgentGoneError */
   async imageOf(agent: AgentRef): Promise<string> {
     const { image } = await this.#as(agent, (db) => this.#find(db, agent));
     return image ?? this.#options.image;
   }
 
-  /** Returns the port of the agent's gateway and the token that opens it. */
   async gatewayOf(agent: AgentRef): Promise<{ port: number; gatewayToken: string }> {
     const { row, gatewayToken } = await this.#read(agent);
     if (row.port === null) throw new AgentGoneError(agent.agentId);
@@ -105,7 +95,6 @@ export class RuntimeStore {
     return port;
   }
 
-  /** Returns the port ranges whose networks these subnets occupy. */
   placesIn(subnets: readonly string[]): PortRange[] {
     return portsWithin(subnets, this.#options.ports.first, this.#options.subnetPool);
   }
@@ -118,12 +107,11 @@ export class RuntimeStore {
     await this.#update(agent, { containerId });
   }
 
-  /** Records an unchanged observation: only its time is stored, about a second later. */
+  /** Records an unchanged observation: only its time, about a second later. */
   recordSeen(agent: AgentRef, seen: Observation): void {
     this.#lastSeen.record(agent.agentId, seen.observedAt);
   }
 
-  /** Returns the secrets to redact from the agent's output. */
   secretsToRedact(agent: AgentRef): Promise<string[]> {
     const { database, secrets } = this.#options;
     return secretsToRedact(database.asUser(agent.userId), secrets, agent.agentId);

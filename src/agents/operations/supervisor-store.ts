@@ -28,7 +28,6 @@ import type {
   WatchdogTransition,
 } from '../../types/watchdog.js';
 
-/** The host's port range is exhausted. */
 export class NoPortFreeError extends Error {
   constructor(readonly host: string) {
     super(`No port is free on host ${host}: widen AGENT_PORT_RANGE`);
@@ -40,7 +39,6 @@ export interface OperationBegin {
   readonly id: string;
   readonly kind: OperationKind;
   readonly runId: string;
-  /** The watchdog transition at the operation's beginning. */
   readonly transition?: WatchdogTransition;
 }
 
@@ -49,18 +47,14 @@ export interface OperationEnd {
   readonly kind: OperationKind;
   readonly status: OperationEndStatus;
   readonly error: string | null;
-  /** True if the operation failed and left the agent unchanged. */
+  /** The operation failed and left the agent unchanged. */
   readonly unharmed?: boolean;
-  /** The watchdog transition at the operation's end. */
   readonly transition?: WatchdogTransition;
 }
 
-/** The state of an agent that its supervisor works with. */
 export interface SupervisedState {
   readonly desired: 'running' | 'stopped';
-  /** True if the agent has ever run. */
   readonly provisioned: boolean;
-  /** Null before the first run. */
   readonly watchdog: WatchdogMemory | null;
 }
 
@@ -92,7 +86,7 @@ const IS_NOT_AS_DESIRED = literal(`watchdog ->> 'state' IS DISTINCT FROM desired
 
 const BRINGS_MEMORY: readonly OperationKind[] = ['reset-memory', 'restore', 'reset-empty'];
 
-/** Stores the supervisor's data of an agent. Every method is idempotent. */
+/** The supervisor's data of an agent. Every method is idempotent. */
 export class SupervisorStore {
   readonly #database: Database;
   readonly #secrets: SecretBox;
@@ -103,13 +97,9 @@ export class SupervisorStore {
   }
 
   /**
-   * Reserves the lowest free port of the agent's host above `above`, or returns the present port if that
-   * is higher. The range comes from the host's row, because any host's worker may run this.
-   *
-   * @param taken ranges that are unusable on the host
-   * @throws NoPortFreeError
-   * @throws AgentGoneError
-   * @throws NotFoundError when the host has never registered
+   * Reserves the lowest free port above `above` outside `taken`, or returns a higher present port. The range
+   * comes from the host's row, because any host's worker may run this.
+   * @throws NoPortFreeError, AgentGoneError; NotFoundError when the host has never registered
    */
   async reservePort(
     agent: AgentRef,
@@ -145,10 +135,8 @@ export class SupervisorStore {
   }
 
   /**
-   * Frees the port of an agent that failed to start.
-   *
-   * @param version of the watchdog's memory: a late write must not free the port that the next operation
-   *   has reserved.
+   * Frees the port of an agent that failed to start, unless the watchdog's memory is newer than `version`: a
+   * late write must not free the port that the next operation has reserved.
    */
   async releasePort({ agentId, userId }: AgentRef, version: number): Promise<void> {
     await this.#database.asUser(userId).query(
@@ -159,10 +147,7 @@ export class SupervisorStore {
     );
   }
 
-  /**
-   * Records that the container responds. The status is set by the transition or operation end that
-   * follows.
-   */
+  /** Records that the container responds; a transition or operation end sets the status. */
   async recordRunning(agent: AgentRef): Promise<void> {
     const now = new Date();
     await this.#update(agent, { observedAt: now, startedAt: now });
@@ -180,9 +165,8 @@ export class SupervisorStore {
   }
 
   /**
-   * Marks the operation as running and applies its desired state and configuration; it is carried out
-   * from then on. Returns `withdrawn` if it was withdrawn or has ended and `gone` if the agent no longer
-   * exists. Ends operations that can no longer begin.
+   * Marks the operation as running and applies its desired state and configuration, from then on for good.
+   * Ends operations that can no longer begin.
    */
   async beginOperation(
     agent: AgentRef,
@@ -195,7 +179,7 @@ export class SupervisorStore {
         await endOperations(db, agentId, { status: 'cancelled', error: AGENT_IS_GONE }, 'all');
         return 'gone';
       }
-      // The agent's removal was requested since; an older operation must not undo it.
+      // An older operation must not undo a requested removal.
       if (found.desired === 'deleted' && operation.kind !== 'delete') {
         await endOperations(db, agentId, { status: 'cancelled', error: AGENT_IS_GONE }, operation);
         return 'withdrawn';
@@ -212,7 +196,6 @@ export class SupervisorStore {
           ...configurationIn(openInput(this.#secrets, row), found.config),
           previousRelease: releaseOf(found, operation.id),
         };
-        // A concurrent request may be removing the agent at this moment.
         const only: WhereOptions<AgentRow> =
           desired === 'deleted' ? {} : { desired: { [Op.ne]: 'deleted' } };
         await updateAgent(db, found.id, { ...(desired && { desired }), ...configured }, only);
@@ -224,7 +207,7 @@ export class SupervisorStore {
     });
   }
 
-  /** Marks the operation as ended and stores its effect on the agent, once. */
+  /** Ends the operation and stores its effect on the agent, once. */
   async finishOperation(agent: AgentRef, operation: OperationEnd): Promise<void> {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
       const { agentId } = agent;
@@ -246,8 +229,7 @@ export class SupervisorStore {
       }
       if (status === 'failed') {
         if (!unharmed) {
-          // After a lost supervisor, the next one may already have recorded that the agent is in its
-          // desired state.
+          // After a lost supervisor, the next one may already have recorded the desired state.
           const only = transition ? {} : { [Op.and]: IS_NOT_AS_DESIRED };
           await updateAgent(db, agentId, { status: 'error', statusReason: error }, only);
         }
@@ -274,7 +256,6 @@ export class SupervisorStore {
     });
   }
 
-  /** Stores a watchdog transition, updates the status and notifies operators. */
   async recordTransition(agent: AgentRef, made: WatchdogTransition): Promise<void> {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
       const { id, cause, memory, reason: statusReason } = made;
@@ -289,10 +270,7 @@ export class SupervisorStore {
     });
   }
 
-  /**
-   * Stores the transitions that the agent's host made by itself, with their times, and notifies
-   * operators. The agent's present state stays.
-   */
+  /** Stores the transitions that the agent's host made by itself; the present state stays. */
   async recordPast(agent: AgentRef, past: readonly PastTransition[]): Promise<void> {
     const [first] = past;
     if (!first) return;
@@ -306,7 +284,6 @@ export class SupervisorStore {
     });
   }
 
-  /** Stores the progress of a repair and notifies operators. */
   async recordRepairAttempt(agent: AgentRef, attempt: RepairAttempt): Promise<void> {
     const { id, memory, maxAttempts } = attempt;
     await this.#database.asUser(agent.userId).transaction(async (db) => {
@@ -323,7 +300,6 @@ export class SupervisorStore {
   }
 }
 
-/** Returns the event to notify operators of, if any. */
 function eventOf({ cause, memory }: WatchdogTransition): NotifiedEvent | undefined {
   if (cause === 'memory_missing') return { event: 'memory_missing' };
   if (cause === 'stop_refused') return { event: 'stop_refused' };
@@ -335,7 +311,6 @@ function eventOf({ cause, memory }: WatchdogTransition): NotifiedEvent | undefin
   };
 }
 
-/** Returns the columns that a `configure` sets. */
 function configurationIn(
   input: RequestedInput,
   before: Record<string, unknown>,
