@@ -39,10 +39,7 @@ const POST: FunctionCall = {
 const POST_WITHIN = `SELECT * FROM post_debit($session, $id, $plugin, $action,
   $threshold::numeric, make_interval(secs => $interval::double precision))`;
 
-/**
- * Makes a purse of a payment session's deposit. Each step of a debit is one statement, batched with other
- * sessions' steps if possible.
- */
+/** Makes a purse of a session's deposit. Each step of a debit is one statement, batched if possible. */
 export function sessionPaymentSource(
   database: Database,
   sessionId: string,

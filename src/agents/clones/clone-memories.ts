@@ -4,7 +4,6 @@ import { volumeOf } from '../memory/agent-volume-store.js';
 import type { MadeVolume, MeasuredSpec } from '../../docker/containers/agent-volumes.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
 
-/** The parent is removed together with its memory, so there is nothing to copy. */
 export class ParentGoneError extends Error {
   constructor() {
     super('The parent agent of this clone has been removed');
@@ -20,18 +19,13 @@ export class CloneMemories {
     this.#database = database;
   }
 
-  /**
-   * Reports whether an agent's memory must still be copied from its parent. An incomplete copy does not
-   * count: only a volume recorded as complete does.
-   *
-   * @param present the existing volume.
-   */
+  /** Reports whether the memory must still be copied: only a volume recorded as complete counts as a copy. */
   async isToBeCopied(agent: AgentRef, present: MadeVolume | undefined): Promise<boolean> {
     const clone = await this.#as(agent, (db) => db.Clone.findByPk(agent.agentId));
     return clone !== null && (present === undefined || present.madeBy !== clone.memoryMadeBy);
   }
 
-  /** Returns the volume to copy for a clone. @throws AgentGoneError, ParentGoneError */
+  /** Returns the volume to copy. @throws AgentGoneError, ParentGoneError */
   async originalOf(agent: AgentRef): Promise<MeasuredSpec> {
     return this.#as(agent, async (db) => {
       const clone = await db.Clone.findByPk(agent.agentId);
@@ -42,7 +36,6 @@ export class CloneMemories {
     });
   }
 
-  /** Records that the volume of this maker holds the complete copy. */
   async recordCopied(agent: AgentRef, memoryMadeBy: string): Promise<void> {
     await this.#as(agent, (db) =>
       db.Clone.update({ memoryMadeBy }, { where: { id: agent.agentId } }),

@@ -10,16 +10,13 @@ import type {
 import type { CloneRow } from '../../platform/database/models.js';
 import { transfer } from '../../money/ledger/ledger.js';
 
-/** A clone with a pending payment. */
 export interface WaitingClone extends Pick<
   CloneRow,
   'id' | 'hash' | 'chainId' | 'payer' | 'amount' | 'block' | 'paidAt'
 > {
-  /** True if the parent exists and can be copied. */
   readonly hasParent: boolean;
 }
 
-/** A clone's agent, ready for provisioning. */
 export interface HandedOver {
   readonly agent: Supervised;
   readonly operationId: string;
@@ -33,10 +30,7 @@ export class CloneStore {
     this.#database = database;
   }
 
-  /**
-   * Returns a clone with a pending payment, otherwise undefined. Fails a clone whose agent is being
-   * removed.
-   */
+  /** Returns a clone with a pending payment. Fails a clone whose agent is being removed. */
   async waiting(id: string): Promise<WaitingClone | undefined> {
     const waits = await this.#ofClone(id, async (db, clone) => {
       if (clone.state !== 'waiting') return undefined;
@@ -52,7 +46,7 @@ export class CloneStore {
     return undefined;
   }
 
-  /** Marks a clone as failed; repeating the same request retries it. @param reason shown to the owner. */
+  /** Marks a clone as failed, with a reason for its owner; repeating the request retries the clone. */
   async fail(id: string, reason: string): Promise<void> {
     await this.#ofClone(id, async (db) => {
       const failed = await db.query(
@@ -64,7 +58,7 @@ export class CloneStore {
     });
   }
 
-  /** Records and books the final payment. @param received base units, including any excess over the price. */
+  /** Records and books the final payment, in base units and with any excess over the price. */
   async recordPaid(id: string, received: bigint): Promise<void> {
     await this.#database.asPlatform().transaction(async (db) => {
       const paid = await db.query(
@@ -83,9 +77,7 @@ export class CloneStore {
   }
 
   /**
-   * Records the provisioning of a paid clone, which from then on is an ordinary agent.
-   *
-   * @returns undefined if there is nothing to provision.
+   * Records the provisioning of a paid clone, which from then on is an ordinary agent; undefined without one.
    */
   async handOver(id: string): Promise<HandedOver | undefined> {
     return this.#ofClone(id, async (db, { requestedBy: actor, requestId }) => {

@@ -13,10 +13,7 @@ export interface CrashScene {
   readonly specs: Pick<RuntimeStore, 'recordCrash' | 'secretsToRedact'>;
 }
 
-/**
- * Records the end of a container and its last log lines. The end is recorded first, so that it is stored
- * even if reading the lines fails.
- */
+/** Records the end of a container first, so that it is stored even if reading the last log lines fails. */
 export async function recordCrashDetails(
   { containers, specs }: CrashScene,
   agent: AgentRef,

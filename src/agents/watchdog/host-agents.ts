@@ -3,15 +3,11 @@ import type { Database } from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
 import { isCrashLoop } from '../../types/watchdog.js';
 
-/** Rows per query. */
 const PAGE = 200;
 
 /**
- * Yields the agents of a host that should run and have run before, page by page, except those in a crash
- * loop, which need an operator.
- *
- * @param awayFrom Unix milliseconds since when Docker was unavailable: a later crash loop was caused by
- *   that and does not count.
+ * Yields the agents that should run and have run before, except those in a crash loop, which need an
+ * operator. A crash loop later than `awayFrom`, in Unix milliseconds, was caused by Docker's absence.
  */
 export async function* agentsToRun(
   database: Database,
@@ -24,15 +20,10 @@ export async function* agentsToRun(
   }
 }
 
-/** Returns the agents of a host that have never run, page by page. */
 export function agentsNeverRun(database: Database, host: string): AsyncGenerator<AgentRow[]> {
   return pages(database, { host, desired: { [Op.ne]: 'deleted' }, startedAt: null });
 }
 
-/**
- * Returns the agents that should be stopped, have run before and are not known to be stopped, page by
- * page.
- */
 export function agentsNotKnownStopped(
   database: Database,
   host: string,

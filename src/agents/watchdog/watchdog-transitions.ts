@@ -30,11 +30,8 @@ const REMEMBER_ATTEMPT = `
   RETURNING id`;
 
 /**
- * Stores a transition and the resulting watchdog memory.
- *
- * @returns false when this transition is already stored; nothing changes then.
- * @throws AgentGoneError
- * @throws SupersededError
+ * Stores a transition and the resulting watchdog memory, once; false if the transition is stored already.
+ * @throws AgentGoneError, SupersededError
  */
 export async function recordTransition(
   db: TenantTransaction,
@@ -92,12 +89,7 @@ async function forgetOld({ WatchdogTransition: Transitions }: TenantTransaction,
   if (old.length > 0) await Transitions.destroy({ where: { id: old.map((row) => row.id) } });
 }
 
-/**
- * Stores the beginning of a repair attempt.
- *
- * @returns false when a newer state of the agent is stored; nothing changes then.
- * @throws AgentGoneError
- */
+/** Stores the beginning of a repair attempt; false when a newer state is stored. @throws AgentGoneError */
 export async function recordAttempt(
   db: TenantTransaction,
   { agentId }: AgentRef,
@@ -110,7 +102,6 @@ export async function recordAttempt(
   return false;
 }
 
-/** Adds the details of a crash to the transition it caused. */
 export async function recordCrash(
   tenant: TenantDatabase,
   transitionId: string,
