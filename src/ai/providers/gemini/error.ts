@@ -33,10 +33,8 @@ const BY_STATUS: ReadonlyMap<string, ProviderFailure> = new Map([
 ]);
 
 /**
- * Reads Gemini's error from a response body or a stream event.
- *
- * @param httpStatus defaults to the code in the body.
- * @returns undefined if the body is no error and no HTTP status is given.
+ * Reads Gemini's error from a response body or a stream event; undefined if the body is no error and no HTTP
+ * status is given.
  */
 export function geminiError(body: unknown): ProviderError | undefined;
 export function geminiError(body: unknown, httpStatus: number, headers: Headers): ProviderError;
