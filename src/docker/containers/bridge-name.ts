@@ -6,8 +6,8 @@ const INSTALLATION_LENGTH = 7;
 const SUBNET_LENGTH = 6;
 
 /**
- * Returns the unique prefix of the bridge names of an installation's agents. Firewall rules match this
- * prefix instead of addresses, which others on the host may use too.
+ * Returns the prefix of an installation's bridges. Firewall rules match it instead of addresses, which others
+ * on the host may use too.
  */
 export function bridgePrefix(installation: string): string {
   const digest = createHash('sha256').update(installation).digest().readBigUInt64BE();

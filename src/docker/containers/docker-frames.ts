@@ -1,4 +1,3 @@
-/** A received part of a frame. */
 export interface FramePart {
   readonly stream: 'stdout' | 'stderr';
   readonly bytes: Buffer;

@@ -2,7 +2,6 @@ import { DockerRefusedError, DockerUnavailableError } from './container-errors.j
 import { LABEL } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
 
-/** Returns the label filters for this installation's helpers. */
 export const helperLabels = ({ installation }: Pick<DockerClient, 'installation'>): string[] => [
   `${LABEL.installation}=${installation}`,
   LABEL.files,
