@@ -25,7 +25,6 @@ import { SupersededError } from '../src/agents/watchdog/watchdog-transitions.js'
 import { RepairedLocallyError } from '../src/agents/local-repair/agent-guard.js';
 import { LastingRefusalError, TimeBudgetSpentError } from './time-budget.js';
 
-/** Permanent failures. */
 const FINAL = [
   AgentGoneError,
   AgentNotReadyError,
@@ -49,8 +48,8 @@ const FINAL = [
 ];
 
 /**
- * Runs an activity's work and converts its failure for the workflow: the error's class becomes the type,
- * and a permanent failure is non-retryable.
+ * Converts a failure for the workflow: the error's class becomes the type, and a permanent failure is
+ * non-retryable.
  */
 export async function asApplicationFailure<T>(work: () => Promise<T>): Promise<T> {
   try {
@@ -79,10 +78,7 @@ const OURS = [
   CleanupPendingError,
 ];
 
-/**
- * Hides a library's message, which can contain paths, SQL and values: it goes only into the cause, for
- * operators.
- */
+/** Hides a library's message, which can contain paths, SQL and values: it goes only into the cause. */
 function reasonOf(error: Error): string {
   if (OURS.some((type) => error instanceof type)) return error.message;
   return 'The platform failed in this step (INTERNAL_ERROR)';

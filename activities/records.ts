@@ -2,12 +2,8 @@ import type { SupervisorStore } from '../src/agents/operations/supervisor-store.
 import type { WatchdogSettings } from '../src/types/watchdog.js';
 import { asApplicationFailure } from './failures.js';
 
-/**
- * Creates the activities with which workflows write to the database. Run as local activities: short and
- * idempotent.
- */
+/** Creates the activities that write to the database. Run as local activities: short and idempotent. */
 export function createRecordActivities(records: SupervisorStore, settings: WatchdogSettings) {
-  /** Permanent failures are thrown as non-retryable. */
   const record =
     <Args extends unknown[], Answer>(write: (...args: Args) => Promise<Answer>) =>
     (...args: Args) =>

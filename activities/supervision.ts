@@ -2,20 +2,17 @@ import { Context } from '@temporalio/activity';
 import { ensureSupervisors, type SupervisionParts } from '../src/agents/operations/supervision.js';
 import { dockerActivity } from './docker-activity.js';
 
-/** Most ids in a log line and in the result of a pass. */
 const MAX_NAMED = 20;
 
-/** The result of a pass over the supervisors of a host's agents, with at most 20 ids of each kind. */
 export type SupervisionFound = Awaited<
   ReturnType<ReturnType<typeof createSupervisionActivities>['ensureSupervisors']>
 >;
 
-/** Creates the activities with which any worker maintains the supervisors of a host's agents. */
 export function createSupervisionActivities(parts: SupervisionParts) {
   return {
     /**
-     * Restarts missing and stuck supervisors, ends the workflows that block them, and reports agents that
-     * are not observed.
+     * Restarts missing and stuck supervisors, ends the workflows that block them, and reports unobserved
+     * agents.
      */
     ensureSupervisors: (host: string) =>
       dockerActivity(async () => {

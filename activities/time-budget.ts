@@ -1,6 +1,5 @@
 import { Context } from '@temporalio/activity';
 
-/** The time for all attempts at a step together is used up. */
 export class TimeBudgetSpentError extends Error {
   override readonly name = 'TimeBudgetSpentError';
 
@@ -18,7 +17,7 @@ export class LastingRefusalError extends Error {
   }
 }
 
-/** The time and counts that this and earlier attempts used of each of the activity's budgets. */
+/** Time and counts that this and earlier attempts used of each of the activity's budgets. */
 interface Used {
   /** Milliseconds by the budget's name, without work in flight. */
   readonly ended: Map<string, number>;
@@ -32,10 +31,7 @@ interface Details {
 
 const used = new WeakMap<Context, Used>();
 
-/**
- * Returns the details for every heartbeat of this activity: the next attempt continues from the last
- * heartbeat.
- */
+/** Returns the details for every heartbeat of this activity: the next attempt continues from the last one. */
 export function budgetDetails(context: Context): Details {
   const { ended, underWay } = usedBy(context);
   const usedMs = Object.fromEntries(ended);
@@ -46,12 +42,10 @@ export function budgetDetails(context: Context): Details {
 }
 
 /**
- * Runs the work within a time limit for all attempts together. Earlier phases, such as the wait for a
- * turn, do not count.
- *
+ * Runs work within a time limit for all attempts together. Earlier phases, such as the wait for a turn, do
+ * not count. @throws TimeBudgetSpentError
  * @param what names the budget within the activity, and is the subject of the error message.
  * @param work ends soon after its signal has aborted.
- * @throws TimeBudgetSpentError
  */
 export async function withinBudget<T>(
   what: string,
@@ -91,7 +85,6 @@ export function incrementCounter(what: string): number {
   return count;
 }
 
-/** Resets the count under that name. */
 export function resetCounter(what: string): void {
   const context = Context.current();
   if (usedBy(context).ended.delete(what)) context.heartbeat(budgetDetails(context));

@@ -38,8 +38,8 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
   return {
     /**
-     * Returns only when the agent's health is no longer `last`. Until then the attempt fails and is
-     * retried after the interval, which leaves no event in the workflow's history.
+     * Returns only when the agent's health is no longer `last`. Until then the attempt fails and is retried
+     * after the interval, which leaves no event in the workflow's history.
      */
     async watchHealth(agent: AgentRef, last: ContainerHealth | null): Promise<Observation> {
       const seen = await (last === 'healthy' ? observeHealthy(agent) : observe(agent));
@@ -52,7 +52,6 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
       return seen;
     },
 
-    /** Returns the agent's current observation. */
     observeAgent: (agent: AgentRef): Promise<Observation> =>
       heartbeating(() => observe(agent, SECOND_LOOK_MS)),
 
@@ -117,10 +116,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
 export type WatchdogActivities = ReturnType<typeof createWatchdogActivities>;
 
-/**
- * Returns an unhealthy observation for an agent that Docker has refused to inspect for minutes: the
- * refusal is reported and treated like bad health.
- */
+/** Returns an unhealthy observation for an agent that Docker has refused to inspect for minutes. */
 function refused({ message: reason }: LastingRefusalError): Observation {
   return { health: 'unhealthy', reason, observedAt: new Date().toISOString() };
 }
@@ -128,7 +124,7 @@ function refused({ message: reason }: LastingRefusalError): Observation {
 /** The type of the failure that means "no change". */
 export const UNCHANGED = 'Unchanged';
 
-/** Creates the failure that reports no change; the next attempt probes again after that many milliseconds. */
+/** Creates the failure that reports no change; the next attempt probes again after so many milliseconds. */
 export function unchanged(delayMs: number, cause?: unknown): ApplicationFailure {
   const failure = ApplicationFailure.create({
     message: cause instanceof Error ? cause.message : 'No change',

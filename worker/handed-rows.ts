@@ -19,7 +19,6 @@ export const mails = (database: Database, runs: RowRuns): Handed => ({
   },
 });
 
-/** Events from the identity provider, until they are applied. */
 export const securityEvents = (runs: RowRuns): Handed => ({
   table: 'risc_events',
   key: 'id',
@@ -29,7 +28,7 @@ export const securityEvents = (runs: RowRuns): Handed => ({
   start: (id) => runs.start(id),
 });
 
-/** Accounts that their owners delete: a row is deleted with its account. */
+/** A row is deleted with its account. */
 export const accountDeletions = (runs: RowRuns): Handed => ({
   table: 'account_deletions',
   key: 'user_id',
@@ -56,7 +55,6 @@ export const payments = (database: Database, signers: Pick<ChainSigners, 'wake'>
   start: async (id, owner) => signers.wake(await signerOf(database, id), owner),
 });
 
-/** Clones whose payment is not yet known to be final. */
 export const clones = (runs: RowRuns): Handed => ({
   table: 'clones',
   key: 'id',
@@ -84,7 +82,6 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
  */
 const HASTE_MS = 1_000;
 
-/** Payment sessions that are being opened or closed, or that have debits to settle. */
 export const paymentSessions = (database: Database, runs: RowRuns): Handed => ({
   table: 'payment_sessions',
   key: 'id',

@@ -13,7 +13,6 @@ export interface PrepareDependencies {
   readonly connection: NativeConnection;
   readonly client: Client;
   readonly namespace: string;
-  /** The Docker host that this worker runs next to. */
   readonly host: string;
   readonly log: Logger;
 }
@@ -25,8 +24,8 @@ interface SetupTask {
 }
 
 /**
- * Creates the search attributes, and reports whether they exist; a failure is logged. A managed Temporal
- * may not allow creating them.
+ * Creates the search attributes, and reports whether they exist. A managed Temporal may not allow creating
+ * them.
  */
 export function prepareSearchAttributes(dependencies: PrepareDependencies): Promise<boolean> {
   const { connection, log, namespace } = dependencies;
@@ -39,10 +38,9 @@ export function prepareSearchAttributes(dependencies: PrepareDependencies): Prom
 }
 
 /**
- * Creates the search attributes and the schedules, with retries until the signal aborts, beside the
- * worker's other parts.
- *
- * @param pausesMs the first and the longest pause between two attempts.
+ * Creates the search attributes and the schedules, with retries beside the worker's other parts, then
+ * restores lost ones, until the signal aborts. `pausesMs`: the first and the longest pause between two
+ * attempts.
  */
 export async function prepareTemporal(
   dependencies: PrepareDependencies,
@@ -72,7 +70,7 @@ export async function prepareTemporal(
   }
 }
 
-/** Restores search attributes and schedules that Temporal has lost, above all the passes over the host. */
+/** Restores search attributes and schedules that Temporal has lost. */
 async function restore(dependencies: PrepareDependencies): Promise<void> {
   const { client, host, log } = dependencies;
   await prepareSearchAttributes(dependencies);

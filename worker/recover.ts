@@ -17,7 +17,6 @@ import { UnavailableError } from '../src/lib/errors.js';
 import { FairLimiter } from '../src/lib/fair-limiter.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
-/** Most milliseconds between two passes. */
 const INTERVAL_MS = 15_000;
 
 /** Seconds after which a request counts as abandoned by the process that stored it. */
@@ -26,17 +25,15 @@ const ABANDONED_SECONDS = 15;
 /** Seconds between two checks that a running operation is still in progress. */
 const RUNNING_SECONDS = 60;
 
-/** Most operations in a batch; the next batch follows when all of them are settled. */
+/** Operations in a batch; the next batch follows when all of them are settled. */
 const MAX_AT_ONCE = 200;
 
-/** Most concurrent calls to Temporal. */
+/** Concurrent calls to Temporal. */
 const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
-/** Error of a started operation whose supervisor run was closed. */
 export const SUPERVISOR_ENDED =
   'Its supervisor was ended before it was done; the agent is as it was left';
 
-/** Error of an operation that had not started when its supervisor run was closed. */
 export const NEVER_BEGUN = 'Its supervisor was ended before it began; the agent is as it was';
 
 export interface RecoverDependencies {
@@ -50,9 +47,8 @@ export interface RecoverDependencies {
 }
 
 /**
- * Settles open operations that may be abandoned, each independently: sends provisionings and removals to
- * Temporal, withdraws other requests that no supervisor has (their clients got an error), and marks
- * admitted or running operations of a closed run as failed.
+ * Settles open operations that may be abandoned: sends provisionings and removals to Temporal, withdraws
+ * other requests that no supervisor has, and marks admitted or running operations of a closed run as failed.
  */
 export async function recoverOperations(
   { database, supervisors, services, log }: RecoverDependencies,
@@ -80,7 +76,7 @@ export async function recoverOperations(
     }
   }
 
-  /** Settles an operation and returns the action taken, for the log. */
+  /** Returns the action taken, for the log. */
   async function settle(operation: OperationRow): Promise<string | undefined> {
     const { id, kind, requestedAt, status } = operation;
     const tenant = database.asUser(operation.userId);
@@ -123,8 +119,8 @@ export async function recoverOperations(
 }
 
 /**
- * Requests again the removals that failed or were cancelled: after a minute, then each time after as long
- * as the attempts have lasted so far, at most a day. The audit log names the requester.
+ * Requests again the removals that failed or were cancelled: after a minute, then each time after as long as
+ * the attempts have lasted so far, at most a day. The audit log names the requester.
  */
 async function resumeRemovals(database: Database): Promise<void> {
   await database.asPlatform().transaction(async (db) => {

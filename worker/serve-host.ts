@@ -16,14 +16,12 @@ interface ServeHost {
   readonly docker: DockerHost;
   readonly lease: Pick<HostLease, 'held'>;
   readonly log: Logger;
-  /** Loader of the program that accesses agents' workspaces; default: the build's program. */
+  /** Loader of the program that accesses agents' workspaces; the build's program by default. */
   readonly helper?: () => Promise<string>;
 }
 
 /**
- * Serves chat, logs, statistics and files of this host's agents to API processes on other hosts, if
- * configured, until the signal aborts.
- *
+ * Serves this host's agents to API processes on other hosts, if configured, until the signal aborts.
  * @throws HostListenError
  */
 export async function serveHost(
