@@ -4,9 +4,9 @@ import { awaitReady } from '../src/agents/watchdog/await-ready.js';
 import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
 import type { MemorySizes } from '../src/agents/memory/memory-sizes.js';
 import type { AgentVolumeStore } from '../src/agents/memory/agent-volume-store.js';
-import type { RuntimeStore } from '../src/agents/operations/runtime-store.js';
+import type { ContainerSpecs } from '../src/agents/operations/container-specs.js';
 import type { StartProgress } from '../src/agents/watchdog/start-progress.js';
-import type { CloneMemories } from '../src/agents/clones/clone-memories.js';
+import type { CloneStore } from '../src/agents/clones/clone-store.js';
 import { volumeName } from '../src/docker/containers/container-spec.js';
 import type { DockerHost } from '../src/docker/containers/docker-host.js';
 import { isOfOneAgent } from '../src/docker/containers/openclaw-config.js';
@@ -34,9 +34,9 @@ const COPY_MS = 30 * 60_000;
 const READY_MS = 6 * 60_000;
 
 export interface ContainerActivityDependencies {
-  readonly clones: CloneMemories;
+  readonly clones: Pick<CloneStore, 'isToBeCopied' | 'originalOf' | 'recordCopied'>;
   readonly docker: DockerHost;
-  readonly specs: RuntimeStore;
+  readonly specs: ContainerSpecs;
   readonly volumes: AgentVolumeStore;
   readonly memorySizes: Pick<MemorySizes, 'requireRoom'>;
   readonly limiters: HostLimiters;

@@ -11,17 +11,17 @@ import {
   VolumeTakenError,
   VolumeTooLargeError,
 } from '../src/docker/containers/container-errors.js';
-import { ParentGoneError } from '../src/agents/clones/clone-memories.js';
+import { ParentGoneError } from '../src/agents/clones/clone-errors.js';
 import { CleanupPendingError } from '../src/accounts/accounts/account-deletions.js';
 import { NotFoundError, ServiceError } from '../src/lib/errors.js';
 import { MailServerError } from '../src/accounts/mail-delivery/mail-transport.js';
 import { ChannelError } from '../src/notifications/channel.js';
 import { ObservationLimitError } from '../src/agents/watchdog/observation-limiter.js';
-import { NoPortFreeError } from '../src/agents/operations/supervisor-store.js';
+import { NoPortFreeError } from '../src/agents/agents/agent-ports.js';
 import { MemoryFullError } from '../src/agents/memory/memory-sizes.js';
 import { AgentNotReadyError } from '../src/agents/watchdog/await-ready.js';
 import { AgentGoneError } from '../src/agents/agents/agents.js';
-import { SupersededError } from '../src/agents/watchdog/watchdog-transitions.js';
+import { SupersededError } from '../src/agents/watchdog/watchdog-store.js';
 import { RepairedLocallyError } from '../src/agents/local-repair/agent-guard.js';
 import { LastingRefusalError, TimeBudgetSpentError } from './time-budget.js';
 

@@ -1,7 +1,7 @@
 import type { MailSender } from '../src/accounts/mail-delivery/mail-sender.js';
 import { asApplicationFailure } from './failures.js';
 
-/** A retry sends a mail again if its sending was not acknowledged. */
+/** Creates the mail activities. A retry sends a mail again if its sending was not acknowledged. */
 export function createMailActivities(mails: Pick<MailSender, 'send'>) {
   return {
     /** Names a mail by its row, so that neither its address nor its token is in any workflow history. */

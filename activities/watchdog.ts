@@ -4,7 +4,8 @@ import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/comm
 import type { AgentRef } from '../src/types/agent-ref.js';
 import { AgentGoneError } from '../src/agents/agents/agents.js';
 import { recordCrashDetails } from '../src/agents/logs/keep-crash.js';
-import { PortCache } from '../src/agents/operations/port-cache.js';
+import { PortCache, type AgentPorts } from '../src/agents/agents/agent-ports.js';
+import type { WatchdogStore } from '../src/agents/watchdog/watchdog-store.js';
 import { observationLimiter } from '../src/agents/watchdog/observation-limiter.js';
 import type { ContainerHealth, Observation } from '../src/agents/watchdog/observation.js';
 import { observeAgent, observeHealthyAgent } from '../src/agents/watchdog/observe-agent.js';
@@ -22,6 +23,8 @@ const DOCKER_AWAY_DELAY_MS = 10_000;
 const SECOND_LOOK_MS = 2_000;
 
 export interface WatchdogActivityDependencies extends ContainerActivityDependencies {
+  readonly ports: Pick<AgentPorts, 'of'>;
+  readonly states: Pick<WatchdogStore, 'recordCrash' | 'recordSeen'>;
   /** Milliseconds between two probes of a healthy agent. */
   readonly checkIntervalMs: number;
   /** Milliseconds between two probes of an agent that is not healthy. */
@@ -30,11 +33,11 @@ export interface WatchdogActivityDependencies extends ContainerActivityDependenc
 
 /** Creates the activities with which the watchdog observes agents and treats unhealthy ones. */
 export function createWatchdogActivities(dependencies: WatchdogActivityDependencies) {
-  const { docker, specs, limiters, progress, checkIntervalMs, degradedCheckIntervalMs } =
-    dependencies;
+  const { docker, specs, states, limiters, progress } = dependencies;
+  const { checkIntervalMs, degradedCheckIntervalMs, ports } = dependencies;
   const eyes = { containers: docker.containers, progress };
   const limiter = observationLimiter();
-  const ports = new PortCache(specs);
+  const portCache = new PortCache(ports);
 
   return {
     /**
@@ -46,7 +49,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
       // An agent that was healthy and no longer answers is not starting.
       if (seen.health === 'starting' && last !== 'healthy') throw unchanged(STARTING_DELAY_MS);
       if (seen.health === last) {
-        specs.recordSeen(agent, seen);
+        states.recordSeen(agent, seen);
         throw unchanged(checkIntervalMs);
       }
       return seen;
@@ -62,7 +65,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
         for (;;) {
           const seen = await observe(agent);
           if (seen.health !== last && seen.health !== 'starting') return seen;
-          specs.recordSeen(agent, seen);
+          states.recordSeen(agent, seen);
           await delay(jittered(degradedCheckIntervalMs), undefined, { signal: cancellationSignal });
         }
       }),
@@ -70,7 +73,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     /** Records with a crash how the container ended and its last output. */
     recordCrash: (agent: AgentRef, transitionId: string): Promise<void> =>
       asApplicationFailure(() =>
-        recordCrashDetails({ containers: docker.containers, specs }, agent, transitionId),
+        recordCrashDetails({ containers: docker.containers, specs, states }, agent, transitionId),
       ),
 
     ...dockerCalls(limiters.calls, {
@@ -81,7 +84,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
   async function observe(agent: AgentRef, timeoutMs?: number): Promise<Observation> {
     return observing(agent, async () => {
-      const port = await specs.portOf(agent);
+      const port = await ports.of(agent);
       return observeAgent(eyes, agent.agentId, port, timeoutMs);
     });
   }
@@ -91,7 +94,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     const { activityId, workflowExecution } = Context.current().info;
     const watch = `${workflowExecution?.runId}/${activityId}`;
     return observing(agent, async () => {
-      const port = await ports.of(agent, watch);
+      const port = await portCache.of(agent, watch);
       return observeHealthyAgent(eyes, agent.agentId, port);
     });
   }

@@ -107,7 +107,8 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
 /** Creates the worker for workflows and records, and the one for mails: both may run anywhere. */
 export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
   const { accountDeletions, code, database, gate, services, settings, supervisors } = dependencies;
-  const { heartbeats, mails, releases, retention, securityEvents, supervisorStore } = services;
+  const { heartbeats, mails, releases, retention, securityEvents } = services;
+  const { agentPorts: ports, operationStore: operations, watchdogStore: states } = services;
   const { clonePayments: payments, clones, splits } = services;
   const { watchdog } = settings.agents;
   return Promise.all([
@@ -118,7 +119,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
       maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
       tuner: gatedTuner(gate),
       activities: {
-        ...createRecordActivities(supervisorStore, watchdog),
+        ...createRecordActivities({ operations, ports, settings: watchdog, states }),
         ...createReleaseRecordActivities(releases),
         ...createHeartbeatRecordActivities(heartbeats),
         ...createHousekeepingActivities(database),
@@ -158,11 +159,11 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
  */
 export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { docker, guard, progress, services, settings, supervisors, limiters } = dependencies;
-  const { heartbeats, memorySizes, reconciliation, releases, runtimes, volumes } = services;
-  const { cloneMemories: clones } = services;
+  const { clones, heartbeats, memorySizes, reconciliation, releases, volumes } = services;
+  const { agentPorts: ports, containerSpecs: specs, watchdogStore: states } = services;
   const { host, watchdog } = settings.agents;
   const common = commonOptions(dependencies);
-  const onDocker = { clones, docker, specs: runtimes, volumes, memorySizes, limiters, progress };
+  const onDocker = { clones, docker, specs, volumes, memorySizes, limiters, progress };
   return Promise.all([
     Worker.create({
       ...common,
@@ -190,6 +191,8 @@ export async function createHostWorkers(dependencies: WorkerDependencies): Promi
           docker.containers,
           createWatchdogActivities({
             ...onDocker,
+            ports,
+            states,
             checkIntervalMs: watchdog.checkIntervalMs,
             degradedCheckIntervalMs: watchdog.degradedCheckIntervalMs,
           }),

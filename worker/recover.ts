@@ -6,7 +6,7 @@ import {
   withdrawOperation,
 } from '../src/agents/operations/operations.js';
 import type { ReleaseStore } from '../src/agents/operations/release-store.js';
-import type { SupervisorStore } from '../src/agents/operations/supervisor-store.js';
+import type { OperationStore } from '../src/agents/operations/operation-store.js';
 import { supervisedOf, type AgentSupervisors } from '../src/agents/operations/supervisors.js';
 import { AGENT_IS_GONE } from '../src/agents/operations/delete-agent.js';
 import type { Database } from '../src/platform/database/database.js';
@@ -40,7 +40,7 @@ export interface RecoverDependencies {
   readonly database: Database;
   readonly supervisors: AgentSupervisors;
   readonly services: {
-    readonly supervisorStore: SupervisorStore;
+    readonly operationStore: OperationStore;
     readonly releases: ReleaseStore;
   };
   readonly log: Logger;
@@ -94,7 +94,7 @@ export async function recoverOperations(
       // The new release was complete when its row named it, so keeping it loses no data.
       await services.releases.keepRelease(supervised, id);
       const failed = { id, kind, status: 'failed', error: SUPERVISOR_ENDED } as const;
-      await services.supervisorStore.finishOperation(supervised, failed);
+      await services.operationStore.finish(supervised, failed);
       return 'failed an operation whose supervisor was ended';
     }
     if (kind === 'provision') {

@@ -3,7 +3,7 @@ import { condition, isCancellation, log, proxyActivities, setHandler } from '@te
 import type { GuardedWatchdog } from '../activities/guarded.js';
 import type { AgentRef } from '../src/types/agent-ref.js';
 import type { ContainerHealth, Observation } from '../src/agents/watchdog/observation.js';
-import type { SupervisedState } from '../src/agents/operations/supervisor-store.js';
+import type { SupervisedState } from '../src/agents/watchdog/watchdog-store.js';
 import {
   countCrash,
   countCrashes,

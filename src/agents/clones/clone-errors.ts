@@ -27,3 +27,10 @@ export class PaymentUsedError extends ServiceError {
     );
   }
 }
+
+export class ParentGoneError extends Error {
+  constructor() {
+    super('The parent agent of this clone has been removed');
+    this.name = 'ParentGoneError';
+  }
+}

@@ -1,13 +1,13 @@
 import { requestProvisioning } from '../lifecycle/create-agent.js';
-import { presentAgent, updateAgent } from '../agents/agents.js';
+import { AgentGoneError, presentAgent, updateAgent } from '../agents/agents.js';
 import { supervisedOf, type Supervised } from '../operations/supervisors.js';
 import { AGENT_IS_GONE } from '../operations/delete-agent.js';
-import type {
-  Database,
-  TenantDatabase,
-  TenantTransaction,
-} from '../../platform/database/database.js';
+import type { Database, TenantTransaction } from '../../platform/database/database.js';
 import type { CloneRow } from '../../platform/database/models.js';
+import type { MadeVolume, MeasuredSpec } from '../../docker/containers/agent-volumes.js';
+import type { AgentRef } from '../../types/agent-ref.js';
+import { volumeOf } from '../memory/agent-volume-store.js';
+import { ParentGoneError } from './clone-errors.js';
 import { transfer } from '../../money/ledger/ledger.js';
 
 export interface WaitingClone extends Pick<
@@ -22,7 +22,7 @@ export interface HandedOver {
   readonly operationId: string;
 }
 
-/** The state of clones as recorded by their workflows. Every method is idempotent. */
+/** Clones with their payments, and the copies of their memories. Every method is idempotent. */
 export class CloneStore {
   readonly #database: Database;
 
@@ -97,6 +97,33 @@ export class CloneStore {
     });
   }
 
+  /** Reports whether the memory must still be copied: only a volume recorded as complete counts as a copy. */
+  async isToBeCopied(agent: AgentRef, present: MadeVolume | undefined): Promise<boolean> {
+    const clone = await this.#as(agent, (db) => db.Clone.findByPk(agent.agentId));
+    return clone !== null && (present === undefined || present.madeBy !== clone.memoryMadeBy);
+  }
+
+  /** Returns the volume to copy. @throws AgentGoneError, ParentGoneError */
+  async originalOf(agent: AgentRef): Promise<MeasuredSpec> {
+    return this.#as(agent, async (db) => {
+      const clone = await db.Clone.findByPk(agent.agentId);
+      if (!clone) throw new AgentGoneError(agent.agentId);
+      const parent = await db.Agent.findByPk(clone.parentAgentId);
+      if (!parent || parent.desired === 'deleted') throw new ParentGoneError();
+      return { agentId: parent.id, userId: parent.userId, volume: volumeOf(parent) };
+    });
+  }
+
+  async recordCopied(agent: AgentRef, memoryMadeBy: string): Promise<void> {
+    await this.#as(agent, (db) =>
+      db.Clone.update({ memoryMadeBy }, { where: { id: agent.agentId } }),
+    );
+  }
+
+  #as<T>({ userId }: Pick<AgentRef, 'userId'>, work: (db: TenantTransaction) => Promise<T>) {
+    return this.#database.asUser(userId).transaction(work);
+  }
+
   /** Runs work on a clone as its owner; undefined if the clone no longer exists. */
   async #ofClone<T>(
     id: string,
@@ -106,8 +133,7 @@ export class CloneStore {
       .asPlatform()
       .query<{ userId: string }>(`SELECT user_id AS "userId" FROM clones WHERE id = $id`, { id });
     if (!found) return undefined;
-    const owner: TenantDatabase = this.#database.asUser(found.userId);
-    return owner.transaction(async (db) => {
+    return this.#as(found, async (db) => {
       const clone = await db.Clone.findByPk(id, { lock: true });
       return clone ? work(db, clone) : undefined;
     });

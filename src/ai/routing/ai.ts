@@ -18,7 +18,7 @@ export interface Ai {
   close(): Promise<void>;
 }
 
-/** @throws the file system's error when the usage journal cannot be opened. */
+/** Creates the AI services. @throws the file system's error when the usage journal cannot be opened. */
 export function createAi(parts: {
   readonly settings: { readonly ai: AiSettings; readonly process: ProcessSettings };
   readonly database: Database;

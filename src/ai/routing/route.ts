@@ -40,7 +40,7 @@ export type TaskTier = (typeof TASK_TIERS)[number];
 const OPENROUTER_NAME =
   /^(?!openrouter\/)[\w.-]+\/[\w.-]+(:(free|thinking|extended|nitro|floor|exacto))?$/;
 
-/** @throws BadRequestError if the name means more than one model at the provider. */
+/** Refuses a name for more than one model at the provider. @throws BadRequestError */
 export function requireOneModel(provider: string, name: string): void {
   if (provider === 'openrouter' && !OPENROUTER_NAME.test(name)) {
     throw new BadRequestError(`${name} does not name a single OpenRouter model`);
@@ -86,7 +86,7 @@ const MAX_ATTEMPTS = 6;
 
 const isTier = (task: string): task is TaskTier => TASK_TIERS.some((tier) => tier === task);
 
-/** @throws UnavailableError that names the variables to set if no provider is configured. */
+/** Requires a provider. @throws UnavailableError that names the variables to set. */
 export function requireProvider(providers: Providers, preferred: ProviderName): void {
   if (Object.keys(providers).length > 0) return;
   const prefix = preferred.toUpperCase();

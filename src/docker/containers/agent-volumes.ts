@@ -109,7 +109,7 @@ export class AgentVolumes {
     return found && madeBy(found) !== MADE_BY_DOCKER ? made(found) : undefined;
   }
 
-  /** @throws ForeignContainerError if the volume belongs to another agent. */
+  /** Looks a volume up. @throws ForeignContainerError if the volume belongs to another agent. */
   async exists(agentId: string, volume: string): Promise<boolean> {
     return (await this.find({ agentId, volume })) !== undefined;
   }

@@ -152,7 +152,7 @@ async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
   }
 }
 
-/** @throws ContainerError if the stream is no Docker log. */
+/** Yields whole frames. @throws ContainerError if the stream is no Docker log. */
 async function* wholeFrames(stream: Readable) {
   const frames = new DockerFrames();
   let payload: Buffer[] = [];

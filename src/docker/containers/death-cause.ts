@@ -113,7 +113,7 @@ export class DeathCauses {
   }
 }
 
-/** Exit codes above 128 mean a signal: 128 plus its number. */
+/** Derives a cause from the exit code: above 128 it is 128 plus a signal's number. */
 function causeOf({ exitCode }: DockerEvent, wasSignalled: boolean): DeathCause {
   return wasSignalled || (exitCode !== null && exitCode > 128) ? 'kill' : 'exit';
 }

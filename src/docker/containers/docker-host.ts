@@ -117,7 +117,7 @@ function agentsOf(things: readonly { Labels?: Readonly<Record<string, string>> }
   return things.flatMap(({ Labels: labels }) => labels?.[LABEL.agent] ?? []);
 }
 
-/** Several installations can share a Docker daemon without touching each other's containers. */
+/** Returns the Docker host of the settings, which several installations can share. */
 export function configuredDocker(
   settings: {
     readonly containers: ContainerSettings;

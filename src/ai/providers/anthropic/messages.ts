@@ -93,7 +93,7 @@ function toolUses(calls: unknown): Block[] {
   });
 }
 
-/** Some clients send an empty text for a tool without parameters. */
+/** Parses tool arguments; some clients send an empty text for a tool without parameters. */
 function toInput(argumentsText: unknown): JsonObject {
   if (argumentsText === '') return {};
   const input = typeof argumentsText === 'string' ? tryParseJson(argumentsText) : undefined;

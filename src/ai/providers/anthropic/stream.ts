@@ -143,7 +143,7 @@ export class AnthropicStream implements StreamReader {
     return [last, ...(this.#chunks?.writeUsage(this.#used && toUsed(this.#used)) ?? [])];
   }
 
-  /** @throws ProviderError if the message has not begun or has ended. */
+  /** Writes a chunk. @throws ProviderError if the message has not begun or has ended. */
   #write(...chunk: Parameters<ChunkWriter['write']>): string {
     if (!this.#chunks || this.ended) throw errorInside(undefined);
     return this.#chunks.write(...chunk);

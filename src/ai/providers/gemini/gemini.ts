@@ -46,7 +46,7 @@ export const gemini: ProviderAdapter = {
   },
 };
 
-/** @throws ProviderError `unknown_model` for a name that no URL can hold (broken UTF-16). */
+/** Encodes a model name. @throws ProviderError for a name that no URL can hold (broken UTF-16). */
 function pathSegment(model: string): string {
   try {
     return encodeURIComponent(model);

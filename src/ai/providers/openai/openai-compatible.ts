@@ -190,7 +190,7 @@ const BASE_FAILURES: Readonly<Record<number, ProviderFailure>> = {
   2049: 'bad_key',
 };
 
-/** @throws ProviderError for MiniMax's error code under a 200. */
+/** Refuses MiniMax's error codes under a 200. @throws ProviderError */
 function refuseBaseResponse(name: ProviderName, body: unknown): void {
   const code = withBase.safeParse(body).data?.base_resp?.status_code ?? 0;
   if (code !== 0) throw new ProviderError(name, BASE_FAILURES[code] ?? 'overloaded');

@@ -7,21 +7,18 @@ import {
   openClawSecrets,
 } from '../../docker/containers/openclaw-config.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
-import type { AgentRow, CrashRecord } from '../../platform/database/models.js';
+import type { AgentRow } from '../../platform/database/models.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { readCredentials, secretsToRedact } from '../credentials/agent-credentials.js';
 import { portsWithin, subnetOf, type PortRange } from '../agents/agent-subnet.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import { AgentGoneError, presentAgent, updateAgent } from '../agents/agents.js';
 import { secretContext, type AgentSecretKind } from '../credentials/agent-secrets.js';
-import { LastSeen } from '../agents/last-seen.js';
-import type { Observation } from '../watchdog/observation.js';
-import { recordCrash } from '../watchdog/watchdog-transitions.js';
 
 /** The only model name in an agent's runtime; the AI listener chooses the real model. */
 export const AGENT_MODEL = 'auto';
 
-export interface RuntimeStoreOptions {
+export interface ContainerSpecsOptions {
   readonly database: Database;
   readonly secrets: SecretBox;
   readonly image: string;
@@ -32,14 +29,11 @@ export interface RuntimeStoreOptions {
 }
 
 /** An agent's data for its container. Secrets are decrypted only here. */
-export class RuntimeStore {
-  readonly #lastSeen: LastSeen;
+export class ContainerSpecs {
+  readonly #options: ContainerSpecsOptions;
 
-  readonly #options: RuntimeStoreOptions;
-
-  constructor(options: RuntimeStoreOptions) {
+  constructor(options: ContainerSpecsOptions) {
     this.#options = options;
-    this.#lastSeen = new LastSeen(options.database);
   }
 
   /** Returns the specification of the agent's container. @throws AgentGoneError */
@@ -88,13 +82,6 @@ export class RuntimeStore {
     return { port: row.port, gatewayToken };
   }
 
-  /** Returns the loopback port of the agent's gateway. @throws AgentGoneError */
-  async portOf(agent: AgentRef): Promise<number> {
-    const { port } = await this.#as(agent, (db) => this.#find(db, agent));
-    if (port === null) throw new AgentGoneError(agent.agentId);
-    return port;
-  }
-
   placesIn(subnets: readonly string[]): PortRange[] {
     return portsWithin(subnets, this.#options.ports.first, this.#options.subnetPool);
   }
@@ -107,18 +94,9 @@ export class RuntimeStore {
     await this.#update(agent, { containerId });
   }
 
-  /** Records an unchanged observation: only its time, about a second later. */
-  recordSeen(agent: AgentRef, seen: Observation): void {
-    this.#lastSeen.record(agent.agentId, seen.observedAt);
-  }
-
   secretsToRedact(agent: AgentRef): Promise<string[]> {
     const { database, secrets } = this.#options;
     return secretsToRedact(database.asUser(agent.userId), secrets, agent.agentId);
-  }
-
-  async recordCrash(agent: AgentRef, transitionId: string, crash: CrashRecord): Promise<void> {
-    await recordCrash(this.#options.database.asUser(agent.userId), transitionId, crash);
   }
 
   async #read(agent: AgentRef) {
