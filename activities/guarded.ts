@@ -103,7 +103,7 @@ export function guardWatchdog(
     async watchHealth(
       agent: AgentRef,
       last: ContainerHealth | null,
-      { memory, lastApplied: lastApplied }: Watching,
+      { memory, lastApplied }: Watching,
     ): Promise<Observation> {
       const glance = guard.lastStep(agent.agentId);
       return seen(agent, lastApplied, async () => {

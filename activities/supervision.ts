@@ -31,7 +31,7 @@ export function createSupervisionActivities(parts: SupervisionParts) {
         tell(missing, 'agents had no supervisor: it was restarted');
         tell(stuck, 'supervisors were stuck: they were terminated and restarted');
         tell(blocked, 'repairs or provisionings were stuck: they were terminated');
-        tell(failed, 'supervisors could not be asked after');
+        tell(failed, 'supervisors could not be checked');
         tell(unseen, 'agents were not seen for three check intervals');
         return {
           missing: missing.length,

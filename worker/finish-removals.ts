@@ -23,7 +23,7 @@ export function finishRemovalsPeriodically(
   dependencies: FinishDependencies,
   signal: AbortSignal,
 ): Promise<void> {
-  const failure = 'a host is not removed yet, which is tried again';
+  const failure = 'a host could not be removed, retrying';
   const { log } = dependencies;
   const work = () => finishRemovals(dependencies);
   return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);

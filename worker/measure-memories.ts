@@ -37,7 +37,7 @@ export interface MeasuringParts {
 export function measureMemories(parts: MeasuringParts, signal: AbortSignal): Promise<void> {
   const { docker, log } = parts;
   const pace = new MeasuringPace();
-  const failure = 'memories could not be measured, which is tried again';
+  const failure = 'memories could not be measured, retrying';
   return periodically({ everyMs: TICK_MS, failure, log, work }, signal);
 
   async function work(): Promise<void> {

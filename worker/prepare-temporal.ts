@@ -32,8 +32,8 @@ export function prepareSearchAttributes(dependencies: PrepareDependencies): Prom
   return tryTask(log, {
     attempt: () => ensureSearchAttributes(connection, namespace),
     refused:
-      'The search attributes AgentId, AgentOwner and AgentPhase could not be looked up or made: ' +
-      'unless they are there, make them by hand, of type Keyword, or no agent can be started',
+      'The search attributes AgentId, AgentOwner and AgentPhase could not be read or created: ' +
+      'create missing ones by hand, of type Keyword, or no agent can be started',
   });
 }
 
@@ -53,7 +53,7 @@ export async function prepareTemporal(
     () =>
       tryTask(log, {
         attempt: () => putSchedules(client, host),
-        refused: 'The schedules could not be made, and are tried again',
+        refused: 'The schedules could not be created, retrying',
       }),
   ];
   const retryUntilDone = async (wish: () => Promise<boolean>) => {
@@ -79,7 +79,7 @@ async function restore(dependencies: PrepareDependencies): Promise<void> {
       if (!(await restoreSchedules(client, host))) return;
       log.error('Temporal had lost its schedules: they were created again');
     },
-    refused: 'The schedules could not be looked after, and are the next time',
+    refused: 'The schedules could not be checked, retrying',
   });
 }
 

@@ -99,11 +99,11 @@ export async function recoverOperations(
     }
     if (kind === 'provision') {
       await supervisors.provision(supervised, id);
-      return 'handed a provisioning over';
+      return 'handed over a provisioning';
     }
     if (operationRules(kind).onRefusal === 'kept') {
       await supervisors.request(supervised, kind, id, requestedAt);
-      return 'handed a removal over';
+      return 'handed over a removal';
     }
     // The supervisor has the request, but its worker is late.
     if (await supervisors.hasRequest(supervised, id, requestedAt)) return undefined;
@@ -114,7 +114,7 @@ export async function recoverOperations(
     }
     // Fails if the operation was started or admitted concurrently.
     const isWithdrawn = await withdrawOperation(tenant, id);
-    return isWithdrawn ? 'took a request back that no supervisor has' : undefined;
+    return isWithdrawn ? 'withdrew a request that no supervisor has' : undefined;
   }
 }
 
@@ -164,7 +164,7 @@ export function recoverPeriodically(
   dependencies: RecoverDependencies,
   signal: AbortSignal,
 ): Promise<void> {
-  const failure = 'recovery did not succeed, and is tried again';
+  const failure = 'recovery failed, retrying';
   const { log } = dependencies;
   const work = () => recoverOperations(dependencies, signal);
   return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);

@@ -18,7 +18,7 @@ export function removeImagesPeriodically(
   signal: AbortSignal,
 ): Promise<void> {
   const { log } = removal;
-  const failure = 'images without use stay until the next look';
+  const failure = 'unused images could not be removed, retrying';
   return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);
 
   async function work(): Promise<void> {

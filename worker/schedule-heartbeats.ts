@@ -24,7 +24,7 @@ export function scheduleHeartbeatsPeriodically(
   signal: AbortSignal,
 ): Promise<void> {
   let lostSoughtAt = Number.NEGATIVE_INFINITY;
-  const failure = 'heartbeats cannot be scheduled, and are tried again';
+  const failure = 'heartbeats could not be scheduled, retrying';
   const { log } = scheduling;
   return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);
 

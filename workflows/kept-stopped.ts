@@ -43,9 +43,9 @@ export class KeptStopped {
     const isDue = isUnstopped && !this.#isRefused;
     if (!isDue) await condition(() => wakeups.isUrgent);
     if (isStale()) return;
-    const { hasSignal: isWoken } = wakeups;
+    const { hasSignal } = wakeups;
     wakeups.dismiss();
-    if (!isWoken && !isDue) return;
+    if (!hasSignal && !isDue) return;
     const stopped = await this.#stop(provisioned);
     if (stopped?.isDone && isUnstopped) await this.#tell('stopped', 'stopped', null);
     // An agent that never ran has a failed provisioning, which gives the reason.

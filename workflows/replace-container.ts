@@ -113,7 +113,7 @@ export async function replaceContainer(
     }
     await removeLeftovers();
     if (failure !== undefined) {
-      const both = `${reason}; what ran before did not come back: ${failureReason(failure)}`;
+      const both = `${reason}; the rollback failed: ${failureReason(failure)}`;
       const type = isMemoryMissing(failure) ? MEMORY_MISSING : 'RollbackFailed';
       throw ApplicationFailure.nonRetryable(both, type);
     }

@@ -101,9 +101,9 @@ export class Watchdog {
   }
 
   get state(): Pick<WatchdogInput, 'observed' | 'watchdog' | 'wakeups'> {
-    const { hasSignal: isWoken, state: wakeups } = this.#wakeups;
+    const { hasSignal, state: wakeups } = this.#wakeups;
     const observed = this.#observed && { observed: this.#observed };
-    return { watchdog: this.memory, ...observed, ...(isWoken && { wakeups }) };
+    return { watchdog: this.memory, ...observed, ...(hasSignal && { wakeups }) };
   }
 
   get isStale(): boolean {

@@ -211,7 +211,7 @@ function isSo({ desired, status, statusReason, watchdog }: AgentRow, isUp: boole
     case 'error':
       if (desired === 'running') return state === 'crash_loop' || state === 'degraded';
       if (state === 'running') return statusReason === FAILURES.stopContainer;
-      return !isUp && /memory is missing|did not come back/.test(statusReason ?? '');
+      return !isUp && /memory is missing|rollback failed/.test(statusReason ?? '');
     default:
       return false;
   }

@@ -26,7 +26,7 @@ export class Chats {
   readonly #limiter = new QuotaLimiter({
     total: MAX_TURNS,
     perOwner: MAX_TURNS_OF_OWNER,
-    message: 'Too many questions are being answered: come again when one of them is',
+    message: 'Too many questions are in progress: retry when one has been answered',
   });
 
   constructor(directory: Pick<HostDirectory, 'accessTo'>, settings: { readonly ai: AiSettings }) {

@@ -76,7 +76,7 @@ export class LocalRepair {
   /** Monotonic time of the next health check of each running agent. */
   readonly #checks = new Map<string, number>();
   #notified = new Map<string, Telling>();
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #running = new Set<Promise<void>>();
 
   constructor(dependencies: LocalRepairDependencies) {
     this.#dependencies = dependencies;
@@ -85,7 +85,7 @@ export class LocalRepair {
   /** Resolves when the signal has aborted and all repairs have ended. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#listen(signal), this.#tick(signal)]);
-    await Promise.all(this.#underWay);
+    await Promise.all(this.#running);
   }
 
   async #listen(signal: AbortSignal): Promise<void> {
@@ -155,8 +155,8 @@ export class LocalRepair {
       if (running.has(agentId) && !isUnfinished && !this.#isToBeChecked(agentId)) continue;
       if (!shouldRun(entry, this.#awayFrom) || this.#isLeft(agentId) || guard.isBusy(agentId))
         continue;
-      const attending = this.#attend(entry, signal).finally(() => this.#underWay.delete(attending));
-      this.#underWay.add(attending);
+      const attending = this.#attend(entry, signal).finally(() => this.#running.delete(attending));
+      this.#running.add(attending);
     }
   }
 
@@ -229,8 +229,8 @@ export class LocalRepair {
         .catch((error: unknown) =>
           log.warn({ err: error, agentId }, 'notifying a supervisor failed'),
         )
-        .finally(() => this.#underWay.delete(telling));
-      this.#underWay.add(telling);
+        .finally(() => this.#running.delete(telling));
+      this.#running.add(telling);
     }
   }
 }

@@ -57,7 +57,7 @@ export interface LocalWatchdogDependencies {
 
 /** The repair would need a new container or volume, which only a supervisor may create. */
 export class NotLocallyRepairableError extends Error {
-  override readonly name = 'NotMendedHereError';
+  override readonly name = 'NotLocallyRepairableError';
 }
 
 interface End {

@@ -190,7 +190,7 @@ export class MemorySizes {
         bytes: String(bytes),
         files: String(files),
         measuredAt,
-        notifiedAt: notifiedAt,
+        notifiedAt,
       };
       await db.AgentVolume.update(measured, { where });
       if (row.notifiedAt !== null || !isTold || share >= 1) return;

@@ -45,7 +45,7 @@ export interface Supervision {
  * unobserved agents. Agents are checked independently. @throws UnavailableError without Temporal
  */
 export async function ensureSupervisors(
-  { database, ensure, endStuckChildren: endStuckChildren, checkIntervalMs }: SupervisionParts,
+  { database, ensure, endStuckChildren, checkIntervalMs }: SupervisionParts,
   host: string,
 ): Promise<Supervision> {
   const found = {

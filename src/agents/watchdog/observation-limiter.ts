@@ -7,7 +7,7 @@ const MAX_WAIT_MS = 10_000;
 
 export class ObservationLimitError extends Error {
   constructor() {
-    super('Too many agents are being looked at');
+    super('Too many agents are being observed');
     this.name = 'ObservationLimitError';
   }
 }

@@ -15,7 +15,7 @@ export interface ReservationTerms {
  * from the beginning. It ends when no call has a share and none will take one.
  */
 export class SharedReservation {
-  #underWay = 1;
+  #inFlight = 1;
   #takenLately = true;
   #retired = false;
   #free: number;
@@ -25,7 +25,7 @@ export class SharedReservation {
   }
 
   get over(): boolean {
-    return this.#underWay === 0 && (this.#retired || this.#free === 0);
+    return this.#inFlight === 0 && (this.#retired || this.#free === 0);
   }
 
   /** Most of the advance tokens are taken. */
@@ -38,14 +38,14 @@ export class SharedReservation {
     const open = !this.#retired && Date.now() < this.terms.until;
     if (!open || limit !== this.terms.limit || tokens > this.#free) return false;
     this.#free -= tokens;
-    this.#underWay++;
+    this.#inFlight++;
     this.#takenLately = true;
     return true;
   }
 
   /** Ends the share of a call, and returns unused tokens. */
   end(unused = 0): void {
-    this.#underWay--;
+    this.#inFlight--;
     this.#free += unused;
   }
 

@@ -130,7 +130,7 @@ export class HostEgress {
       const reason = error instanceof Error ? error.message : String(error);
       this.#parts.log.debug({ err: error }, "rules of agents' networks could not be set");
       // Rules stay set while the engine is down or too busy for a check.
-      if (this.#state.status === 'guarded') this.#become('guarded', `not looked at: ${reason}`);
+      if (this.#state.status === 'guarded') this.#become('guarded', `not checked: ${reason}`);
       else if (error instanceof DockerUnavailableError) this.#become('unknown', reason);
       else this.#become('open', reason);
       return false;

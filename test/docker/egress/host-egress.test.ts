@@ -107,7 +107,7 @@ test('starts on a host of unknown state share one wait', async () => {
 
 test('a guarded network stays guarded while the engine is unavailable, and is verified when it returns', async () => {
   const { host, proofs } = hostThat([WELL, undefined, new DockerUnavailableError('away')]);
-  await vi.waitUntil(() => host.state.reason === 'not looked at: away', 20_000);
+  await vi.waitUntil(() => host.state.reason === 'not checked: away', 20_000);
   expect(host.state).toMatchObject({ status: 'guarded', refuses: false });
   expect(proofs.slice(0, 3)).toEqual([true, false, false]);
   host.dockerIsBack();
