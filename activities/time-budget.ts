@@ -42,10 +42,9 @@ export function budgetDetails(context: Context): Details {
 }
 
 /**
- * Runs work within a time limit for all attempts together. Earlier phases, such as the wait for a turn, do
- * not count. @throws TimeBudgetSpentError
- * @param what names the budget within the activity, and is the subject of the error message.
- * @param work ends soon after its signal has aborted.
+ * Runs work within a time limit for all attempts together, without earlier phases such as the wait for a
+ * turn. `what` names the budget, as the subject of the error. `work` ends soon after its signal has aborted.
+ * @throws TimeBudgetSpentError
  */
 export async function withinBudget<T>(
   what: string,

@@ -99,11 +99,6 @@ export type PlatformDependencies = Omit<
   'docker' | 'guard' | 'limiters' | 'progress'
 >;
 
-export async function createWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const workers = [createPlatformWorkers(dependencies), createHostWorkers(dependencies)];
-  return (await Promise.all(workers)).flat();
-}
-
 /** Creates the worker for workflows and records, and the one for mails: both may run anywhere. */
 export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
   const { accountDeletions, code, database, gate, services, settings, supervisors } = dependencies;

@@ -12,17 +12,13 @@ import { bringUp } from './bring-up.js';
 import { containersTaskQueue, provisionAgentId } from './ids.js';
 import { MEMORY_MISSING } from './memory-missing.js';
 import { provisionAgent } from './provision-agent.js';
-import { replaceContainer } from './replace-container.js';
+import { replaceContainer, type Replacement } from './replace-container.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 import { attributesOf } from './search-attributes.js';
 import type { Watchdog } from './watchdog.js';
 
-export interface OperationScene {
-  readonly agent: AgentRef;
-  readonly operationId: string;
-  readonly desired: 'running' | 'stopped';
-  readonly provisioned: boolean;
+export interface OperationScene extends Replacement {
   /** Watchdog state before the operation. */
   readonly before: WatchdogState;
   readonly watchdog: Pick<Watchdog, 'memory' | 'runRepair'>;

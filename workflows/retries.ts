@@ -174,11 +174,7 @@ export const retention: ActivityOptions = {
 };
 
 /** A check page by page, for minutes; the next pass handles pages that could not be read. */
-export const ledgerCheck: ActivityOptions = {
-  startToCloseTimeout: '10 minutes',
-  heartbeatTimeout: '1 minute',
-  retry: { initialInterval: '10 seconds', maximumAttempts: 3 },
-};
+export const ledgerCheck: ActivityOptions = retention;
 
 /** A mail, retried for a day, queue time included. */
 export const mail: ActivityOptions = {

@@ -7,7 +7,7 @@ import {
 } from '../money/ledger/ledger.js';
 import { voucherCause } from '../money/sessions/causes.js';
 import type { PaymentSessionSettings } from '../money/sessions/settings.js';
-import type { SessionDebits } from './session-debits.js';
+import type { DoneDebit, SessionDebits } from './session-debits.js';
 import { HOLD_MS, type Debit, type DebitRefusal, type Paid, type PaymentSource } from './debits.js';
 
 interface Held {
@@ -16,13 +16,8 @@ interface Held {
   readonly remaining: string | null;
 }
 
-interface Posted {
+interface Posted extends Omit<DoneDebit, 'outcome'> {
   readonly outcome: 'posted' | 'released' | 'unknown' | 'other';
-  readonly sequence: string;
-  readonly amount: string;
-  readonly cumulative: string;
-  readonly created_at: Date;
-  readonly remaining: string;
 }
 
 const HOLD: FunctionCall = {

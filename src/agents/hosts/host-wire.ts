@@ -25,7 +25,7 @@ export const MAX_LINE_LENGTH = 4 * 1024 * 1024;
 
 const id = z.string().max(64);
 
-const call = z.discriminatedUnion('call', [
+export const hostCall = z.discriminatedUnion('call', [
   z.strictObject({
     call: z.literal('ask'),
     agentId: id,
@@ -51,8 +51,7 @@ const call = z.discriminatedUnion('call', [
   z.strictObject({ call: z.literal('browse'), agentId: id, userId: id, asked: workspaceCall }),
 ]);
 
-export const hostCall = call;
-export type HostCall = z.infer<typeof call>;
+export type HostCall = z.infer<typeof hostCall>;
 
 const stats = z.object({
   cpuPercent: z.number(),

@@ -14,7 +14,7 @@ import {
   type OperationKind,
 } from '../../types/operation-kinds.js';
 import { auditOperation, endOperations } from './operations.js';
-import { releaseOf } from '../memory/previous-release.js';
+import { releaseOf } from './release-store.js';
 import { AGENT_IS_GONE, markDeleted } from './delete-agent.js';
 import { recordTransition } from '../watchdog/watchdog-store.js';
 import type { WatchdogTransition } from '../../types/watchdog.js';

@@ -2,7 +2,12 @@ import { isSame } from '../../docker/containers/agent-volumes.js';
 import type { DockerHost } from '../../docker/containers/docker-host.js';
 import type { Database } from '../../platform/database/database.js';
 import type { AgentRow, AgentVolumeRow } from '../../platform/database/models.js';
-import { agentsNeverRun, agentsNotKnownStopped, agentsToRun } from '../watchdog/host-agents.js';
+import {
+  agentsNeverRun,
+  agentsNotKnownStopped,
+  agentsToRun,
+  busyAgents,
+} from '../watchdog/host-agents.js';
 
 const CHUNK = 200;
 
@@ -95,7 +100,10 @@ export class Reconciliation {
   }
 
   async *#idle(agents: readonly AgentRow[]): AsyncGenerator<AgentRow[]> {
-    const busy = await this.#withOpenOperation(agents.map(({ id }) => id));
+    const busy = await busyAgents(
+      this.#database,
+      agents.map(({ id }) => id),
+    );
     yield agents.filter(({ id }) => !busy.has(id));
   }
 
@@ -114,21 +122,11 @@ export class Reconciliation {
     );
     const known = new Set(agents.map(({ id }) => id));
     const removed = agents.filter(({ deletedAt }) => deletedAt !== null).map(({ id }) => id);
-    const busy = await this.#withOpenOperation(removed);
+    const busy = await busyAgents(this.#database, removed);
     return {
       removed: removed.filter((id) => !busy.has(id)),
       unknown: ids.filter((id) => !known.has(id)),
     };
-  }
-
-  async #withOpenOperation(agentIds: readonly string[]): Promise<ReadonlySet<string>> {
-    const open = await this.#database.asPlatform().transaction((db) =>
-      db.Operation.findAll({
-        where: { agentId: [...agentIds], finishedAt: null },
-        attributes: ['agentId'],
-      }),
-    );
-    return new Set(open.map(({ agentId }) => agentId));
   }
 }
 

@@ -1,13 +1,17 @@
 import { containerName } from '../../docker/containers/container-spec.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
-import type { AgentArchiveRow, AgentRow, OperationRow } from '../../platform/database/models.js';
+import type {
+  AgentArchiveRow,
+  AgentRow,
+  OperationRow,
+  PreviousRelease,
+} from '../../platform/database/models.js';
 import { rollBackCredential } from '../credentials/agent-credentials.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import { AgentGoneError } from '../agents/agents.js';
 import { presentAgent, updateAgent } from '../agents/agents.js';
 import { archivesOf } from '../memory/archives.js';
 import { markObsolete, volumeOf } from '../memory/agent-volume-store.js';
-import { releaseOf } from '../memory/previous-release.js';
 
 /** Archived memories per agent; a new one replaces the oldest. */
 export const MAX_ARCHIVES = 5;
@@ -142,4 +146,10 @@ export class ReleaseStore {
 
 function newVolume(agent: AgentRow, operation: OperationRow): string {
   return `${containerName(agent.id)}-${operation.id.slice(0, 8)}`;
+}
+
+/** Returns the agent's present state, stored for the rollback of an operation. */
+export function releaseOf(agent: AgentRow, operationId: string): PreviousRelease {
+  const { image, runtimeVersion, volume, plan, aiProvider, model, config } = agent;
+  return { operationId, image, runtimeVersion, volume, plan, aiProvider, model, config };
 }

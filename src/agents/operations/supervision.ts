@@ -1,14 +1,9 @@
-import { literal, Op } from 'sequelize';
 import type { Database } from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
 import { UnavailableError } from '../../lib/errors.js';
 import type { AgentRef } from '../../types/agent-ref.js';
+import { busyAgents, supervisedAgents } from '../watchdog/host-agents.js';
 import { supervisedOf, type Supervised } from './supervisors.js';
-
-/** Rows per query; their supervisors are checked concurrently, within Temporal's rate limit. */
-const PAGE = 200;
-
-const UNDER_WAY = '(SELECT agent_id FROM operations WHERE finished_at IS NULL)';
 
 /** Check intervals without an observation after which an agent counts as unseen. */
 const UNSEEN_INTERVALS = 3;
@@ -58,7 +53,8 @@ export async function ensureSupervisors(
   const mayBeBlocked: AgentRow[] = [];
   const seenSince = Date.now() - UNSEEN_INTERVALS * checkIntervalMs;
   for await (const agents of supervisedAgents(database, host)) {
-    const busy = await withOpenOperation(database, agents);
+    const ids = agents.map(({ id }) => id);
+    const busy = await busyAgents(database, ids);
     await Promise.all(
       agents.map(async (agent) => {
         const isBusy = busy.has(agent.id);
@@ -98,45 +94,4 @@ function someOf(agents: readonly AgentRow[]): readonly AgentRow[] {
 function isUnseen({ desired, observedAt, watchdog }: AgentRow, since: number): boolean {
   if (desired !== 'running' || watchdog?.state === 'crash_loop') return false;
   return observedAt === null || observedAt.getTime() < since;
-}
-
-/**
- * Yields the supervised agents. One that never ran or is being removed has a supervisor only for its
- * operations; if stuck, that supervisor keeps them from ending.
- */
-async function* supervisedAgents(database: Database, host: string): AsyncGenerator<AgentRow[]> {
-  for (let after = ''; ;) {
-    const agents = await database.asPlatform().transaction((db) =>
-      db.Agent.findAll({
-        where: {
-          host,
-          deletedAt: null,
-          id: { [Op.gt]: after },
-          [Op.or]: [
-            { desired: ['running', 'stopped'], startedAt: { [Op.ne]: null } },
-            { id: { [Op.in]: literal(UNDER_WAY) } },
-          ],
-        },
-        order: [['id', 'ASC']],
-        limit: PAGE,
-      }),
-    );
-    if (agents.length > 0) yield agents;
-    const last = agents.at(-1);
-    if (!last || agents.length < PAGE) return;
-    after = last.id;
-  }
-}
-
-async function withOpenOperation(
-  database: Database,
-  agents: readonly AgentRow[],
-): Promise<ReadonlySet<string>> {
-  const open = await database.asPlatform().transaction((db) =>
-    db.Operation.findAll({
-      where: { agentId: agents.map(({ id }) => id), finishedAt: null },
-      attributes: ['agentId'],
-    }),
-  );
-  return new Set(open.map(({ agentId }) => agentId));
 }

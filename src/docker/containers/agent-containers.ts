@@ -30,6 +30,7 @@ import {
 } from './container-view.js';
 import type { DockerClient } from './docker-client.js';
 import { readEngine } from './docker-engine.js';
+import { createContainer } from './create-container.js';
 import type { NamedContainers } from './named-containers.js';
 import { canListen, saysPortTaken } from './port-check.js';
 import { stateArchive } from './state-archive.js';
@@ -75,7 +76,7 @@ export class AgentContainers {
       }
       if (existing) await this.remove(spec.agentId);
       try {
-        const id = await this.#named.create(await this.#asTheEngineCan(options));
+        const id = await createContainer(this.#client, await this.#asTheEngineCan(options));
         await this.#requireVolume(spec);
         await this.#putFiles(id, spec);
         return { id, created: true };
@@ -203,9 +204,7 @@ export class AgentContainers {
   async #list(status?: 'running'): Promise<Docker.ContainerInfo[]> {
     const label = [`${LABEL.installation}=${this.#client.installation}`];
     const filters = { label, ...(status && { status: [status] }) };
-    const containers = await this.#client.call((docker, bound) =>
-      docker.listContainers({ all: true, filters, ...bound }),
-    );
+    const containers = await this.#client.listContainers({ all: true, filters });
     // Match by name: an agent's other containers have the same labels.
     return containers.filter(({ Labels: labels, Names: names }) =>
       names.includes(`/${containerName(labels[LABEL.agent] ?? '')}`),
@@ -269,9 +268,7 @@ export class AgentContainers {
   async #failedForPort(port: number, error: unknown): Promise<boolean> {
     if (!(error instanceof DockerRefusedError)) return false;
     const filters = { publish: [`${port}`], status: ['running'] };
-    const publishing = await this.#client.call((docker, bound) =>
-      docker.listContainers({ filters, ...bound }),
-    );
+    const publishing = await this.#client.listContainers({ filters });
     if (publishing.length > 0) return true;
     return this.#client.isLocal ? !(await canListen('127.0.0.1', port)) : saysPortTaken(error);
   }

@@ -19,6 +19,7 @@ import {
 import { readEngine } from './docker-engine.js';
 import type { DockerDisk } from './docker-disk.js';
 import type { DockerClient } from './docker-client.js';
+import { createContainer } from './create-container.js';
 import type { NamedContainers } from './named-containers.js';
 import { COPIED, copyThrough } from './volume-copy.js';
 import { removeHelpersOf } from './helper-leftovers.js';
@@ -147,8 +148,7 @@ export class AgentVolumes {
   /**
    * Creates the volume as a copy of another, with owners, modes, times and links. Containers that use either
    * should be stopped, since concurrent writes are copied only in part.
-   * @throws VolumeMissingError, VolumeTakenError, DiskLowError; VolumeTooLargeError, for which sparse files
-   * count in full
+   * @throws VolumeMissingError, VolumeTakenError, DiskLowError, VolumeTooLargeError (holes count in full)
    */
   async copy(
     spec: AgentContainerSpec,
@@ -214,11 +214,7 @@ export class AgentVolumes {
       `${LABEL.installation}=${this.#client.installation}`,
       agentId === undefined ? LABEL.agent : `${LABEL.agent}=${agentId}`,
     ];
-    const filters = JSON.stringify({ label });
-    const { Volumes: volumes } = await this.#client.call((docker, bound) =>
-      docker.listVolumes({ filters, ...bound }),
-    );
-    return (volumes ?? []).map((volume) => ({
+    return (await this.#labelled(label)).map((volume) => ({
       ...made(volume),
       agentId: labelsOf(volume)[LABEL.agent] ?? '',
     }));
@@ -256,11 +252,15 @@ export class AgentVolumes {
   /** Removes test volumes left by workers, or an engine, that died during the test. */
   async #removeTried(): Promise<void> {
     const label = [`${LABEL.installation}=${this.#client.installation}`, LABEL.tries];
+    for (const { Name: name } of await this.#labelled(label)) await this.#remove(name);
+  }
+
+  async #labelled(label: readonly string[]): Promise<Docker.VolumeInspectInfo[]> {
     const filters = JSON.stringify({ label });
     const { Volumes: volumes } = await this.#client.call((docker, bound) =>
       docker.listVolumes({ filters, ...bound }),
     );
-    for (const { Name: name } of volumes ?? []) await this.#remove(name);
+    return volumes ?? [];
   }
 
   /** Creates a container that never runs, on one of the volumes of a copy. */
@@ -271,7 +271,7 @@ export class AgentVolumes {
   ): Promise<Docker.Container> {
     const { volume } = of;
     const mount = volumeMount(of, this.#client, { volume, target: COPIED, copiesImage: false });
-    const id = await this.#named.create({
+    const id = await createContainer(this.#client, {
       name,
       Image: spec.image,
       Labels: ownershipLabels(spec, this.#client),

@@ -104,6 +104,11 @@ export class DockerClient {
     }
   }
 
+  /** Lists containers; all filters must match. */
+  listContainers(options: Docker.ContainerListOptions): Promise<Docker.ContainerInfo[]> {
+    return this.call((docker, bound) => docker.listContainers({ ...options, ...bound }));
+  }
+
   /**
    * Opens a continuous answer. Bypasses dockerode's own methods, which read a log that is not followed into
    * memory, and whose numeric times lose nanoseconds.

@@ -97,7 +97,7 @@ export class DockerHost {
   async ownersOfContainers(): Promise<ReadonlySet<string>> {
     const filters = this.#ofInstallation();
     const [containers, networks] = await Promise.all([
-      this.#client.call((docker, bound) => docker.listContainers({ all: true, filters, ...bound })),
+      this.#client.listContainers({ all: true, filters }),
       this.#client.call((docker, bound) => docker.listNetworks({ filters, ...bound })),
     ]);
     return new Set([...agentsOf(containers), ...agentsOf(networks)]);

@@ -73,9 +73,7 @@ export class RuntimeImages {
     const pulled = await this.#client.call((docker, bound) =>
       docker.listImages({ filters, ...bound }),
     );
-    const containers = await this.#client.call((docker, bound) =>
-      docker.listContainers({ all: true, ...bound }),
-    );
+    const containers = await this.#client.listContainers({ all: true });
     const inUse = new Set(containers.map(({ ImageID: id }) => id));
     const kept = new Set([...wanted].map(listedName));
     const removed: string[] = [];

@@ -83,9 +83,7 @@ export async function removeLeftovers(
   filters: LeftoverFilters,
   olderThanMs: number,
 ): Promise<void> {
-  const found = await client.call((docker, bound) =>
-    docker.listContainers({ all: true, filters: { ...filters }, ...bound }),
-  );
+  const found = await client.listContainers({ all: true, filters: { ...filters } });
   for (const { Id: id, Created: created } of found) {
     if (Date.now() - created * 1000 >= olderThanMs) await removeContainer(client, id);
   }

@@ -299,9 +299,7 @@ export class WorkspaceHelpers {
   async #makeRoom({ agentId, userId }: WorkspaceSpec): Promise<void> {
     // Only running helpers count; those never started occupy nothing and are removed elsewhere.
     const filters = { label: helperLabels(this.#client) };
-    const all = await this.#client.call((docker, bound) =>
-      docker.listContainers({ filters, ...bound }),
-    );
+    const all = await this.#client.listContainers({ filters });
     const there = all.filter(({ Labels: labels }) => labels[LABEL.pushes] === undefined);
     const others = [...this.#openings].filter(([id]) => id !== agentId);
     const isOwners = (owner: string | undefined) => owner === userId;
