@@ -47,10 +47,7 @@ const FINAL = [
   VolumeTooLargeError,
 ];
 
-/**
- * Converts a failure for the workflow: the error's class becomes the type, and a permanent failure is
- * non-retryable.
- */
+/** Converts a failure for the workflow: its class becomes the type; permanent failures are non-retryable. */
 export async function asApplicationFailure<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

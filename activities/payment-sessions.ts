@@ -6,10 +6,7 @@ import { unchanged } from './watchdog.js';
 
 const LOOK_AGAIN_MS = 500;
 
-/**
- * Creates the activities of the workers that can open keys. Each is idempotent and names the session by its
- * row.
- */
+/** Creates the activities of the workers that can open keys. Each is idempotent, and takes the row's id. */
 export function createSessionHoldActivities(holds: Pick<SessionHolds, 'request'>) {
   return {
     /** Returns the cause of the payment that holds the deposit; undefined if none is made. */
@@ -35,8 +32,7 @@ export function createSettlementActivities(
   return {
     requestSettlement: (id: string) => asApplicationFailure(() => settlements.request(id)),
     /**
-     * Waits until all debits have ended. Between two polls Temporal holds the wait, so no worker slot is
-     * used.
+     * Waits until all debits have ended. Temporal holds the wait between polls, so no worker slot is used.
      */
     awaitDebits: (id: string): Promise<void> =>
       asApplicationFailure(async () => {

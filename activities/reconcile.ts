@@ -33,8 +33,7 @@ export function createReconcileActivities({
     },
 
     /**
-     * Removes leftovers that the previous pass found as well; returns the agents with leftovers for the next
-     * one.
+     * Removes leftovers that the previous pass found, too; returns the agents with leftovers for the next.
      */
     async removeOrphans(foundBefore: readonly string[]) {
       const { log } = Context.current();

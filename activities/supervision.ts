@@ -11,8 +11,7 @@ export type SupervisionFound = Awaited<
 export function createSupervisionActivities(parts: SupervisionParts) {
   return {
     /**
-     * Restarts missing and stuck supervisors, ends the workflows that block them, and reports unobserved
-     * agents.
+     * Restarts missing and stuck supervisors, ends workflows that block them, and reports unobserved agents.
      */
     ensureSupervisors: (host: string) =>
       dockerActivity(async () => {

@@ -148,10 +148,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
   ]);
 }
 
-/**
- * Creates the workers of one host: next to its Docker daemon, for its agents' starts, and for their
- * heartbeats.
- */
+/** Creates one host's workers: for its Docker daemon, for its agents' starts, and for their heartbeats. */
 export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { docker, guard, progress, services, settings, supervisors, limiters } = dependencies;
   const { clones, heartbeats, memorySizes, reconciliation, releases, volumes } = services;

@@ -23,10 +23,7 @@ interface SetupTask {
   readonly refused: string;
 }
 
-/**
- * Creates the search attributes, and reports whether they exist. A managed Temporal may not allow creating
- * them.
- */
+/** Creates the search attributes, which a managed Temporal may not allow; true if they exist. */
 export function prepareSearchAttributes(dependencies: PrepareDependencies): Promise<boolean> {
   const { connection, log, namespace } = dependencies;
   return tryTask(log, {

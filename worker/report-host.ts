@@ -10,10 +10,7 @@ import { jittered } from '../src/lib/jitter.js';
 import { pause } from '../src/lib/pause.js';
 import { untilAborted } from './run-together.js';
 
-/**
- * Milliseconds between two reports; shorter while Docker is down, so that a recovered host is soon used
- * again.
- */
+/** Milliseconds between two reports; shorter without Docker, so that a recovered host is soon used again. */
 const INTERVAL_MS = 10_000;
 const DOCKER_AWAY_INTERVAL_MS = 2_000;
 

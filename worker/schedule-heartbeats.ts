@@ -66,10 +66,7 @@ export async function scheduleHeartbeats({
   }
 }
 
-/**
- * Marks heartbeats missing for twice their interval to be scheduled again: their schedule may be lost, for
- * example with Temporal's store.
- */
+/** Marks heartbeats missing for twice their interval to be scheduled again: Temporal may have lost them. */
 export async function noticeLost(database: Database): Promise<void> {
   await database.asPlatform().query(
     `UPDATE heartbeats SET scheduled = false

@@ -20,10 +20,7 @@ interface ServeHost {
   readonly helper?: () => Promise<string>;
 }
 
-/**
- * Serves this host's agents to API processes on other hosts, if configured, until the signal aborts.
- * @throws HostListenError
- */
+/** Serves this host's agents to API processes elsewhere, if configured. @throws HostListenError */
 export async function serveHost(
   { settings, database, docker, lease, log, helper = builtHelper }: ServeHost,
   signal: AbortSignal,

@@ -10,10 +10,7 @@ import * as retries from './retries.js';
 const MAX_PLACES = 20;
 
 export interface BringUpOptions {
-  /**
-   * Set by a provisioning, which also creates the memory: called once the agent has a port, before any change
-   * in Docker.
-   */
+  /** Set by a provisioning, which creates the memory: called with a port, before any change in Docker. */
   readonly provisions?: () => void;
   /** Wait for Docker without limit, instead of failing after minutes. */
   readonly endless?: boolean;
@@ -28,10 +25,7 @@ export async function bringUp(agent: AgentRef, options: BringUpOptions = {}): Pr
   await awaitRunning(agent);
 }
 
-/**
- * Starts an agent that ran before its Docker went down. All agents of the host return at once, so containers
- * that exist are only started.
- */
+/** Starts an agent after Docker's outage. Existing containers are only started: all agents return at once. */
 export async function bringBack(agent: AgentRef): Promise<void> {
   const taskQueue = startsTaskQueue(agent.host);
   const starts = proxyActivities<StartActivities>({ ...retries.endlessAgentStart, taskQueue });

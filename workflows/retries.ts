@@ -79,10 +79,7 @@ export const readinessWait: ActivityOptions = {
   priority: ASKED_FOR,
 };
 
-/**
- * Removal of an agent's leftovers, retried for as long as Docker is down; fails after half an hour of
- * refusals.
- */
+/** Removal of an agent's leftovers, retried while Docker is down; fails after half an hour of refusals. */
 export const removal: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',

@@ -54,10 +54,7 @@ export function operationUpdate(kind: RequestedKind) {
   return defineUpdate<OperationAdmitted, [OperationRequest]>(kind);
 }
 
-/**
- * Requests a provisioning. A signal, so that the creation waits for no worker; it may arrive twice, and after
- * other requests.
- */
+/** Requests a provisioning, without waiting for a worker; may arrive twice, and after other requests. */
 export const provisionRequested = defineSignal<[OperationRequest]>('provisionRequested');
 
 /** Reports a deviation: reload the desired state and check the container now. */

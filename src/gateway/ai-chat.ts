@@ -8,10 +8,7 @@ import { gatewayAction } from './gateway-action.js';
 
 const MAX_TOKENS = 1_024;
 
-/**
- * Most bytes of all messages. A message never has more tokens than bytes, so a call costs less than its
- * price.
- */
+/** Bytes of all messages. A message never has more tokens than bytes, so a call costs less than its price. */
 const MAX_BYTES = 16_000;
 const MAX_MESSAGES = 50;
 

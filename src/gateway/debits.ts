@@ -39,10 +39,7 @@ export interface PaymentSource {
   readonly method: 'session' | 'credits';
   /** Reserves the amount until the debit is posted or released, at most for `HOLD_MS`. */
   hold(debit: Debit): Promise<DebitRefusal | undefined>;
-  /**
-   * Pays the held amount. Idempotent. @throws HoldNotOpenError if the hold was released, for example after it
-   * expired.
-   */
+  /** Pays the held amount. Idempotent. @throws HoldNotOpenError if the hold was released, or has expired. */
   post(debit: Debit, also?: InPaymentTransaction): Promise<Paid>;
   /** Releases the held amount. Idempotent. @throws HoldNotOpenError if the debit was posted. */
   release(debit: Debit): Promise<void>;

@@ -34,10 +34,7 @@ export type ListedAgent = Pick<
   readonly ownModel: string | null;
 };
 
-/**
- * Lists the tenant's agents, oldest first, without those being removed. `after` is the previous page's
- * `next`.
- */
+/** Lists the tenant's agents, oldest first, without those being removed, after a previous page's `next`. */
 export async function listAgents(
   tenant: TenantDatabase,
   page: { readonly limit: number; readonly after?: readonly [string, string] | undefined },

@@ -11,10 +11,7 @@ export function isFrequency(text: string): boolean {
   return ms !== undefined && ms >= SHORTEST_MS && ms <= LONGEST_MS;
 }
 
-/**
- * Returns the milliseconds between two heartbeats. @throws RangeError if {@link isFrequency} refuses the
- * text.
- */
+/** Returns the milliseconds between two heartbeats. @throws RangeError if {@link isFrequency} refuses it. */
 export function frequencyMs(frequency: string): number {
   const ms = parse(frequency);
   if (ms === undefined) throw new RangeError('not a frequency');

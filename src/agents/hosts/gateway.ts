@@ -14,8 +14,7 @@ const MAX_ANSWER_LENGTH = 1024 * 1024;
 const MAX_EMPTY_EVENTS = 20_000;
 
 /**
- * An event is some hundred bytes around a word, models write a hundred words a second, and reading 18 MB a
- * second takes a core.
+ * An event is some hundred bytes, models write a hundred a second, and reading 18 MB a second takes a core.
  */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 const BYTES_PER_SECOND = 512 * 1024;

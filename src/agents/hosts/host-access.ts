@@ -27,10 +27,7 @@ export function byAgent(a: { agentId: string }, b: { agentId: string }): number 
 
 /** The operations on agents of one Docker host, local or remote. */
 export interface HostAccess {
-  /**
-   * Yields an agent's answer to a message. @throws ConflictError if the agent does not run here;
-   * BadGatewayError
-   */
+  /** Yields an agent's answer. @throws ConflictError if the agent does not run here; BadGatewayError */
   ask(agent: AgentRef, question: Question, signal: AbortSignal): AsyncGenerator<string>;
 
   /** Yields the lines of the container's log. @throws ContainerMissingError, InvalidCursorError */

@@ -21,7 +21,7 @@ export interface HostReport {
   readonly userNamespaces?: boolean | undefined;
 }
 
-/** 409 of workers: two machines with one name would receive each other's agents. */
+/** Two machines with one name would receive each other's agents. */
 export class HostNameTakenError extends Error {
   constructor(host: string, why: string) {
     super(`The host name "${host}" ${why}`);

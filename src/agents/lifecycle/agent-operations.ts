@@ -75,10 +75,7 @@ export class AgentOperations {
     this.#parts = parts;
   }
 
-  /**
-   * Runs an operation without input.
-   * @throws PaymentRequiredError for a start without a plan: only the operator may start such an agent.
-   */
+  /** Runs an operation without input. @throws PaymentRequiredError for a user's start without a plan. */
   async run(by: Requester, agentId: string, kind: PlainKind): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
     const isToRun = operationRules(kind).desired === 'running';

@@ -14,10 +14,7 @@ export interface NewAgent
   extends
     Pick<AgentRow, 'id' | 'userId' | 'name' | 'plan' | 'model' | 'aiProvider' | 'config'>,
     Partial<Pick<AgentRow, 'image' | 'parentAgentId' | 'generation'>> {
-  /**
-   * Returns how many agents the owner may have. @throws ServiceError for one that the owner may not have at
-   * all.
-   */
+  /** Returns the owner's limit of agents. @throws ServiceError for an agent that the owner may not have. */
   readonly limit: (db: TenantTransaction) => Promise<number>;
   readonly notOn?: string | undefined;
   readonly on?: string | undefined;

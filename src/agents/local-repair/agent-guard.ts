@@ -45,10 +45,7 @@ export class AgentGuard {
     this.#journal = journal;
   }
 
-  /**
-   * Runs a step that changes the agent. Stops a local repair, and prevents further ones until a supervisor
-   * watches the agent again.
-   */
+  /** Runs a step that changes the agent. Ends and prevents local repairs until a supervisor watches again. */
   operation<T>(agentId: string, work: () => Promise<T>): Promise<T> {
     return this.#step(agentId, async ({ local }) => {
       local?.abort.abort();
@@ -92,8 +89,7 @@ export class AgentGuard {
   }
 
   /**
-   * Runs a local repair, and returns true, unless a supervisor's step is in progress.
-   * @param work ends soon after its signal aborts.
+   * Runs a local repair, which ends on its signal, unless a supervisor's step is in progress; true if it ran.
    */
   async locally(agentId: string, work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
     const occupation = this.#occupation(agentId);

@@ -15,10 +15,7 @@ export type Call = (timeoutMs: number) => Promise<unknown>;
 export class ControlPlaneReach {
   readonly #parts: readonly Part[];
 
-  /**
-   * @param calls by the name of the called service.
-   * @param everyMs interval between two calls, also the timeout of each.
-   */
+  /** `calls` by the name of the service, every `everyMs`, which is also the timeout of each. */
   constructor(calls: Readonly<Record<string, Call>>, everyMs: number, log: Logger) {
     this.#parts = Object.entries(calls).map(([name, call]) => new Part(name, call, everyMs, log));
   }

@@ -30,8 +30,7 @@ export const journalEntry = z.object({
   /** Volumes without which the container is not started. */
   volumes: z.array(z.string()).readonly(),
   /**
-   * `killed` and `started`: should run, with a repair attempt that has come this far. `held`: stopped, or
-   * being changed by an operation.
+   * `killed`, `started`: should run, in a repair attempt. `held`: stopped, or being changed by an operation.
    */
   phase: z.enum(['running', 'killed', 'started', 'held']),
   memory,

@@ -59,10 +59,7 @@ export class MemorySizes {
     );
   }
 
-  /**
-   * Measures memories and notifies users once of each that is nearly full. Returns those that could not be
-   * measured completely.
-   */
+  /** Measures memories and notifies users once of nearly full ones. Returns those measured only in part. */
   async measure(memories: readonly UsedMemory[]): Promise<UsedMemory[]> {
     const partly: UsedMemory[] = [];
     for (const together of this.#batches(memories)) {

@@ -5,8 +5,7 @@ import { endOperations } from './operations.js';
 export const AGENT_IS_GONE = 'The agent is removed';
 
 /**
- * Marks an agent as removed, deletes its data and cancels its other operations. The caller ends
- * `operationId`.
+ * Marks an agent as removed, deletes its data and cancels its operations except the caller's `operationId`.
  */
 export async function markDeleted(
   db: TenantTransaction,

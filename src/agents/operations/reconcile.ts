@@ -67,10 +67,7 @@ export class Reconciliation {
     return { removed: removed.slice(0, MAX_LEFT_OVER), unknown };
   }
 
-  /**
-   * Removes a removed agent's leftovers with the platform's labels; true if the database confirms the
-   * removal.
-   */
+  /** Removes a removed agent's labelled leftovers; true if the database confirms the removal. */
   async removeLeftOver(agentId: string): Promise<boolean> {
     const { removed } = await this.#stateOf([agentId]);
     if (removed.length === 0) return false;
@@ -81,8 +78,7 @@ export class Reconciliation {
   }
 
   /**
-   * Returns volumes that no operation of this database made, probably older than a restored backup. They are
-   * never removed.
+   * Returns volumes unknown to this database, probably older than a restored backup. They are never removed.
    */
   async unknownVolumes(): Promise<string[]> {
     const unknown: string[] = [];

@@ -26,10 +26,7 @@ const SHARE_OF_WAIT = 1 / 20;
 /** Idle milliseconds after which a starting agent no longer counts as using the host. */
 const IDLE_MS = 5_000;
 
-/**
- * Waits until the gateway is ready; a start with progress may exceed spec 8's 60 s. @throws
- * AgentNotReadyError
- */
+/** Waits until the gateway is ready, with progress longer than spec 8's 60 s. @throws AgentNotReadyError */
 export async function awaitReady(
   containers: AgentContainers,
   progress: StartProgress,

@@ -8,10 +8,7 @@ import type { DeathCause } from '../../types/watchdog.js';
 /** Milliseconds (spec 8). */
 const PROBE_TIMEOUT_MS = 5_000;
 
-/**
- * States of a container that has not exited but does not run properly (spec 3); the platform never causes
- * them.
- */
+/** States in which a container has not exited but does not run properly (spec 3), never by the platform. */
 const UNEXPECTED: readonly ContainerStatus[] = ['paused', 'restarting', 'dead'];
 
 export interface ObservationDependencies {

@@ -28,8 +28,7 @@ export interface ProviderCall {
 
 export interface CompletionStream {
   /**
-   * OpenAI `chat.completion.chunk`s as JSON. May throw a ProviderError. Call `return` if it is not read to
-   * its end.
+   * OpenAI `chat.completion.chunk`s as JSON; may throw a ProviderError. Call `return` before the end to stop.
    */
   readonly chunks: AsyncGenerator<string>;
   /** Returns the usage that the provider has reported so far. */
@@ -55,10 +54,7 @@ export async function requestCompletion(ask: ProviderCall): Promise<Completion> 
   }
 }
 
-/**
- * Requests a stream, and returns once it begins.
- * @throws ProviderError when the stream does not begin; the chunks throw later errors.
- */
+/** Requests a stream, and returns once it begins. @throws ProviderError, as the chunks do later. */
 export async function requestStream(ask: ProviderCall): Promise<CompletionStream> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs, STREAM_MS);
   try {

@@ -15,7 +15,7 @@ export interface CatalogueModel {
   /** Tokens. */
   readonly contextWindow: number;
   readonly maxOutput: number;
-  /** Source of rates and sizes, with the date they were looked up. */
+  /** Source of rates and sizes, with the date on which they were read. */
   readonly source: string;
   readonly asOf: string;
   readonly servedBy: Partial<Readonly<Record<ProviderName, string>>>;

@@ -16,10 +16,7 @@ interface Used {
   readonly tokens: number;
 }
 
-/**
- * A daily budget for each client address, so that no client uses up the demo's tokens. Each API process
- * counts by itself.
- */
+/** A daily budget for each client address and API process, so that no client uses up the demo's tokens. */
 export class DemoBudget {
   readonly #used = new Map<string, Used>();
 

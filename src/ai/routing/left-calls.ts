@@ -2,10 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Release } from '../../lib/fair-limiter.js';
 import { QuotaLimiter } from '../../lib/quota-limiter.js';
 
-/**
- * Limits on reading calls whose clients have disconnected. Reserved quota stays reserved until then, so that
- * disconnecting gains nothing.
- */
+/** Limits on reading abandoned calls. Their quota stays reserved, so that disconnecting gains nothing. */
 export interface LeftCallBounds {
   /** Milliseconds after the disconnect. */
   readonly ms: number;

@@ -33,10 +33,7 @@ export const TASK_TIERS = ['reasoning', 'coding', 'fast', 'creative'] as const;
 
 export type TaskTier = (typeof TASK_TIERS)[number];
 
-/**
- * OpenRouter's model names, with the variants that only select a host. Other variants search the web or
- * select among curated models.
- */
+/** OpenRouter's names, with the variants that only select a host. Others search the web or select models. */
 const OPENROUTER_NAME =
   /^(?!openrouter\/)[\w.-]+\/[\w.-]+(:(free|thinking|extended|nitro|floor|exacto))?$/;
 

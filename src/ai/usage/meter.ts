@@ -55,7 +55,7 @@ export class Meter {
     this.#quota = new Quota(options.database);
     this.#journal = new UsageJournal(options.folder);
     this.#signOfLifeMs = options.signOfLifeMs ?? SIGN_OF_LIFE_MS;
-    // Independent loops: an unavailable database must not make the journal look abandoned.
+    // Independent loops: an unavailable database must not make the journal seem abandoned.
     this.#living = Promise.all([
       this.#regularly(this.#signOfLifeMs, () => this.#journal.touch()),
       this.#regularly(this.#signOfLifeMs, () => this.#quota.keep()),
@@ -80,17 +80,13 @@ export class Meter {
   }
 
   /**
-   * Announces a call. If this process is killed before `record` or `release`, the usage given here counts,
-   * once the call takes a while.
+   * Announces a call, whose usage given here counts if this process is killed before `record` or `release`.
    */
   expect(callId: string, usedSoFar: () => UsageRecord): void {
     this.#journal.open.expect(callId, this.#holding(callId, usedSoFar));
   }
 
-  /**
-   * Marks a call as having incurred costs: if this process is killed before `record`, its usage so far
-   * counts.
-   */
+  /** Marks a call as having incurred costs: if this process is killed before `record`, its usage counts. */
   begin(callId: string, usedSoFar: () => UsageRecord): void {
     try {
       this.#journal.open.begin(callId, this.#holding(callId, usedSoFar));

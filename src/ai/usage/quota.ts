@@ -16,10 +16,7 @@ const MAX_BATCH = 200;
 const HOLD_SECONDS = 120;
 export const SIGN_OF_LIFE_MS = 15_000;
 
-/**
- * Calls reserved in advance for a frequent user, each as large as the current one, so that they need not wait
- * for the database.
- */
+/** Calls reserved in advance for a frequent user, as large as the current one, without a wait for each. */
 const MAX_CALLS_AHEAD = 15;
 /** Milliseconds for which an advance reservation can be used: much less than it is held. */
 const AHEAD_MS = 30_000;

@@ -1,9 +1,6 @@
 import * as z from 'zod';
 
-/**
- * A row of `usage_logs` before it is inserted. Unknown fields are ignored, so that this release can read the
- * journal of a later one.
- */
+/** A row of `usage_logs`. Unknown fields are ignored: this release can read the journal of a later one. */
 export const usageRecord = z.object({
   callId: z.uuid(),
   userId: z.string().min(1).max(255),

@@ -219,10 +219,7 @@ export class AgentContainers {
     return { ...options, HostConfig: { ...options.HostConfig, BlkioWeight } };
   }
 
-  /**
-   * Checks that the volume exists. Docker recreates, empty, a volume that vanished just before; then
-   * container and volume are removed.
-   */
+  /** Checks that the volume exists, and removes the empty one that Docker recreates in its place. */
   async #requireVolume(spec: AgentContainerSpec): Promise<void> {
     if (await this.#volumes.find(spec)) return;
     await this.remove(spec.agentId);

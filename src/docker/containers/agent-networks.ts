@@ -100,10 +100,7 @@ export class AgentNetworks {
     return false;
   }
 
-  /**
-   * Removes the network and the helpers on it; the container must be removed first. A missing one is no
-   * error.
-   */
+  /** Removes the network, if any, and the helpers on it; the container must be removed first. */
   async remove(agentId: string): Promise<void> {
     const network = await this.find(agentId);
     if (!network) return;

@@ -110,7 +110,7 @@ export class AgentVolumes {
     return found && madeBy(found) !== MADE_BY_DOCKER ? made(found) : undefined;
   }
 
-  /** Looks a volume up. @throws ForeignContainerError if the volume belongs to another agent. */
+  /** Reports whether the volume exists. @throws ForeignContainerError if it is another agent's. */
   async exists(agentId: string, volume: string): Promise<boolean> {
     return (await this.find({ agentId, volume })) !== undefined;
   }
@@ -128,10 +128,7 @@ export class AgentVolumes {
     await this.#create(spec, maker);
   }
 
-  /**
-   * Creates the volume, empty. No container may use it.
-   * @throws VolumeTakenError if it exists with another maker, DiskLowError
-   */
+  /** Creates the volume, empty. No container may use it. @throws VolumeTakenError, DiskLowError */
   async make(spec: VolumeSpec, maker: string): Promise<void> {
     await this.#disk.room();
     if (await this.findOwn(spec, maker)) await this.#remove(volumeName(spec));

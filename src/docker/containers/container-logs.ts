@@ -49,10 +49,7 @@ interface PlacedLine extends LogLine {
   readonly position: Position;
 }
 
-/**
- * Yields a container's log lines, oldest first: after the cursor, or else from the beginning or the tail.
- * @throws InvalidCursorError
- */
+/** Yields log lines, oldest first: after the cursor, the start or the tail. @throws InvalidCursorError */
 export async function* readContainerLog(
   client: DockerClient,
   containerId: string,

@@ -86,10 +86,7 @@ export class HelperLine {
     return this.#hasAnswered;
   }
 
-  /**
-   * Sends a request and returns the answer.
-   * @throws HelperGoneError, ServiceError after 40 s; the signal's reason if it aborts.
-   */
+  /** Returns the answer. @throws HelperGoneError, ServiceError after 40 s, or the signal's reason. */
   async ask(call: HelperCall, signal: AbortSignal): Promise<string> {
     signal.throwIfAborted();
     if (!this.#isOpen) throw new HelperGoneError('The helper has ended');

@@ -14,8 +14,7 @@ import { requireHelperImage } from './helper-image.js';
 import { NEIGHBOUR, SET_RULES, TRY } from './programs.js';
 
 /**
- * Milliseconds of a connection attempt: an answer may be slow on a busy machine; dropped packets never get
- * one.
+ * Milliseconds of a connection attempt: a busy machine answers slowly; dropped packets never get an answer.
  */
 const TRY_MS = 2_000;
 

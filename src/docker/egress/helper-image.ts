@@ -4,10 +4,7 @@ import { pullImage } from '../containers/runtime-images.js';
 
 export class HelperImageError extends ContainerError {}
 
-/**
- * Returns the id of the helper image on the Docker host, after pulling it if missing. @throws
- * HelperImageError
- */
+/** Returns the id of the helper image, after pulling it if missing. @throws HelperImageError */
 export async function requireHelperImage(client: DockerClient, name: string): Promise<string> {
   const found = await idOf(client, name);
   if (found !== undefined) return found;

@@ -105,10 +105,7 @@ const FAILED: ReadonlyMap<string, ProviderFailure> = new Map([
   ['MISSING_THOUGHT_SIGNATURE', 'bad_request'],
 ]);
 
-/**
- * Maps a finish reason; an unknown one counts as an end if there was output. @throws ProviderError for a
- * failure.
- */
+/** Maps a finish reason; an unknown one counts as an end if there was output. @throws ProviderError */
 export function finishReason(
   reason: string | null | undefined,
   { said, called }: { readonly said: boolean; readonly called: boolean },

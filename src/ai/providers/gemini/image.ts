@@ -4,10 +4,7 @@ import type { JsonObject } from '../../../lib/json.js';
 /** Characters; real heads are shorter. */
 const MAX_DATA_HEAD_LENGTH = 200;
 
-/**
- * Converts OpenAI's `image_url`: the content of a data URL, or the address. @throws ProviderError
- * `bad_request`
- */
+/** Converts an `image_url`: a data URL's content, or the address. @throws ProviderError `bad_request` */
 export function imagePart(url: string): JsonObject {
   if (/^https?:\/\//i.test(url)) {
     return { fileData: { fileUri: url, mimeType: mimeTypeOf(url) } };
