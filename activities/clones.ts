@@ -5,7 +5,6 @@ import type { AgentSupervisors } from '../src/agents/operations/supervisors.js';
 import { asApplicationFailure } from './failures.js';
 import { unchanged } from './watchdog.js';
 
-/** Milliseconds between two polls of a payment. */
 const LOOK_AGAIN_MS = 1_000;
 const CHAIN_AWAY_MS = 5_000;
 
@@ -15,17 +14,12 @@ export interface CloneActivityDependencies {
   readonly supervisors: Pick<AgentSupervisors, 'provision'>;
 }
 
-/**
- * Creates the activities that clone agents. Each clone is named by its row, and each activity is
- * idempotent.
- */
+/** Creates the activities that clone agents. Each is idempotent and names the clone by its row. */
 export function createCloneActivities({ payments, store, supervisors }: CloneActivityDependencies) {
   return {
     /**
-     * Waits until the payment is final. Between two polls Temporal holds the wait, so no worker slot is
-     * used.
-     *
-     * @returns false when the clone must not be created, or no longer.
+     * Waits until the payment is final; false when the clone must not be created, or no longer. Between two
+     * polls Temporal holds the wait, so no worker slot is used.
      */
     awaitClonePayment: (id: string): Promise<boolean> =>
       asApplicationFailure(async () => {

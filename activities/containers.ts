@@ -4,9 +4,9 @@ import { awaitReady } from '../src/agents/watchdog/await-ready.js';
 import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
 import type { MemorySizes } from '../src/agents/memory/memory-sizes.js';
 import type { AgentVolumeStore } from '../src/agents/memory/agent-volume-store.js';
-import type { RuntimeStore } from '../src/agents/operations/runtime-store.js';
+import type { ContainerSpecs } from '../src/agents/operations/container-specs.js';
 import type { StartProgress } from '../src/agents/watchdog/start-progress.js';
-import type { CloneMemories } from '../src/agents/clones/clone-memories.js';
+import type { CloneStore } from '../src/agents/clones/clone-store.js';
 import { volumeName } from '../src/docker/containers/container-spec.js';
 import type { DockerHost } from '../src/docker/containers/docker-host.js';
 import { isOfOneAgent } from '../src/docker/containers/openclaw-config.js';
@@ -24,19 +24,19 @@ import { withinBudget } from './time-budget.js';
 /** Seconds that an agent has to end by itself before it is killed. */
 const STOP_GRACE_SECONDS = 10;
 
-/** Time limit for pulling some gigabytes over a slow line. */
+/** Milliseconds for pulling some gigabytes over a slow line. */
 const PULL_MS = 20 * 60_000;
 
-/** Time limit for copying a parent's memory; the parent keeps running. */
+/** Milliseconds for copying a parent's memory; the parent keeps running. */
 const COPY_MS = 30 * 60_000;
 
-/** Time limit for readiness: a minute longer than the longest start. */
+/** Milliseconds: a minute longer than the longest start. */
 const READY_MS = 6 * 60_000;
 
 export interface ContainerActivityDependencies {
-  readonly clones: CloneMemories;
+  readonly clones: Pick<CloneStore, 'isToBeCopied' | 'originalOf' | 'recordCopied'>;
   readonly docker: DockerHost;
-  readonly specs: RuntimeStore;
+  readonly specs: ContainerSpecs;
   readonly volumes: AgentVolumeStore;
   readonly memorySizes: Pick<MemorySizes, 'requireRoom'>;
   readonly limiters: HostLimiters;
@@ -44,8 +44,8 @@ export interface ContainerActivityDependencies {
 }
 
 /**
- * Creates the activities that only the worker next to a Docker daemon can run. Each may run again after a
- * success that was not acknowledged: it adopts existing objects.
+ * Creates the activities of the worker next to a Docker daemon. Each may run again after a success that was
+ * not acknowledged: it adopts existing objects.
  */
 export function createContainerActivities(dependencies: ContainerActivityDependencies) {
   const { clones, docker, specs, limiters, progress, volumes } = dependencies;
@@ -58,8 +58,8 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         await specs.recordImage(agent, image, version);
       },
       /**
-       * Makes the first volume of a clone as a copy of its parent's, while the parent keeps running.
-       * Removes an incomplete copy that an earlier provisioning left.
+       * Makes the first volume of a clone as a copy of its parent's, while the parent keeps running. Removes
+       * an incomplete copy that an earlier provisioning left.
        */
       async copyMemory(agent: AgentRef) {
         const original = await clones.originalOf(agent);
@@ -91,11 +91,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       /** Ports that this agent cannot use, since networks of other agents occupy the matching subnets. */
       takenPlaces: async ({ agentId }: AgentRef) =>
         specs.placesIn(await docker.networks.takenSubnets(agentId)),
-      /**
-       * Adopts or makes the agent's first volume; only provisioning calls it.
-       *
-       * @returns `to-be-copied` for a clone's volume, which `copyMemory` makes.
-       */
+      /** Adopts or makes the agent's first volume, for a provisioning alone; `copyMemory` makes a clone's. */
       async createVolume(agent: AgentRef): Promise<'there' | 'to-be-copied'> {
         const spec = await specs.specOf(agent);
         const found = await docker.volumes.find(spec);
@@ -136,7 +132,6 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
 
 export type ContainerActivities = ReturnType<typeof createContainerActivities>;
 
-/** Creates the agent's container, or finds the existing one. */
 export async function createContainer(
   { docker, specs }: ContainerActivityDependencies,
   agent: AgentRef,

@@ -18,16 +18,16 @@ const PER_TIMEOUT = 5;
 /** Temporal's default priority; activities that somebody waits for have a smaller number. */
 const USUAL_PRIORITY = 3;
 
-/** Time limit for a Docker call that normally takes seconds: all attempts at one step together. */
+/** Milliseconds for a Docker call that normally takes seconds: all attempts at one step together. */
 const CALL_MS = 5 * 60_000;
 
-/** The name of the budget for Docker calls; the subject of its error message. */
+/** The subject of the budget's error message. */
 export const DOCKERS_CALL = 'The Docker call';
 
 /** The workflow type whose steps are repairs. */
 const REPAIR = 'repairAgent';
 
-/** Most consecutive refusals of one step: 5 minutes of pauses, as for steps that somebody waits for. */
+/** Consecutive refusals of one step: 5 minutes of pauses, as for steps that somebody waits for. */
 const MAX_REFUSALS = 35;
 
 /** The name under which refusals are counted. */
@@ -37,9 +37,8 @@ export const REFUSALS = 'Refusals by Docker';
 const USUAL_TIMEOUT_MS = 10_000;
 
 /**
- * Sends heartbeats while the work runs, so that a killed worker is noticed within the activity's
- * heartbeat timeout. Each heartbeat is a database write in Temporal, so their interval follows from that
- * timeout.
+ * Sends heartbeats while the work runs, so that a killed worker is noticed within the heartbeat timeout. Each
+ * is a database write in Temporal, so their interval follows from that timeout.
  */
 export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();
@@ -53,10 +52,7 @@ export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/**
- * Returns the maker label for a volume that this activity makes: the run and the activity's id, which is
- * constant over attempts and unique to the activity.
- */
+/** Returns the maker label for a volume: the run and the activity's id, which is constant over attempts. */
 export function currentMaker(): string {
   const { activityId } = Context.current().info;
   return `${currentRunId()}/${activityId}`;
@@ -69,10 +65,8 @@ export function currentRunId(): string {
   return workflowExecution.runId;
 }
 
-/** Reports whether this is a step of a repair. */
 export const isOfRepair = (): boolean => Context.current().info.workflowType === REPAIR;
 
-/** Runs an activity in Docker with heartbeats, and converts its failure for the workflow. */
 export const dockerActivity = <T>(work: () => Promise<T>): Promise<T> =>
   asApplicationFailure(() => heartbeating(work));
 
@@ -88,8 +82,8 @@ export function runForOwner<T>(
 }
 
 /**
- * Bounds the time of all attempts together if the attempts are limited, that is if somebody waits for the
- * result. Otherwise a Docker that hangs would make each attempt as long as its timeout.
+ * Bounds all attempts together if the attempts are limited, that is if somebody waits for the result.
+ * Otherwise a Docker that hangs would make each attempt as long as its timeout.
  */
 export function withinCallBudget<T>(work: () => Promise<T>): Promise<T> {
   const { maximumAttempts = 0 } = Context.current().info.retryPolicy ?? {};
@@ -98,10 +92,8 @@ export function withinCallBudget<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Limits consecutive refusals of a step without a deadline. Such a step waits as long as Docker is
- * unavailable, but a Docker that answers and refuses each time would be retried silently forever.
- *
- * @throws LastingRefusalError
+ * Limits consecutive refusals of a step without a deadline: a Docker that answers and refuses each time would
+ * be retried silently forever. @throws LastingRefusalError
  */
 export async function withinRefusals<T>(work: () => Promise<T>): Promise<T> {
   try {
@@ -119,7 +111,6 @@ type AgentActivities = Readonly<
   Record<string, (agent: AgentRef, ...args: never[]) => Promise<unknown>>
 >;
 
-/** Wraps activities all of which run in Docker. */
 export function dockerActivities<T extends Activities>(activities: T): T {
   const each = Object.entries(activities).map(([name, activity]) => [
     name,
@@ -129,7 +120,7 @@ export function dockerActivities<T extends Activities>(activities: T): T {
   return Object.fromEntries(each) as T;
 }
 
-/** Activities in Docker, each for one agent and in a slot of its owner. */
+/** Wraps activities in Docker, each for one agent and in a slot of its owner. */
 export function dockerCalls<T extends AgentActivities>(limiter: FairLimiter, activities: T): T {
   const each = Object.entries(activities).map(([name, activity]) => [
     name,

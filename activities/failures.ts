@@ -11,21 +11,20 @@ import {
   VolumeTakenError,
   VolumeTooLargeError,
 } from '../src/docker/containers/container-errors.js';
-import { ParentGoneError } from '../src/agents/clones/clone-memories.js';
+import { ParentGoneError } from '../src/agents/clones/clone-errors.js';
 import { CleanupPendingError } from '../src/accounts/accounts/account-deletions.js';
 import { NotFoundError, ServiceError } from '../src/lib/errors.js';
 import { MailServerError } from '../src/accounts/mail-delivery/mail-transport.js';
 import { ChannelError } from '../src/notifications/channel.js';
 import { ObservationLimitError } from '../src/agents/watchdog/observation-limiter.js';
-import { NoPortFreeError } from '../src/agents/operations/supervisor-store.js';
+import { NoPortFreeError } from '../src/agents/agents/agent-ports.js';
 import { MemoryFullError } from '../src/agents/memory/memory-sizes.js';
 import { AgentNotReadyError } from '../src/agents/watchdog/await-ready.js';
 import { AgentGoneError } from '../src/agents/agents/agents.js';
-import { SupersededError } from '../src/agents/watchdog/watchdog-transitions.js';
+import { SupersededError } from '../src/agents/watchdog/watchdog-store.js';
 import { RepairedLocallyError } from '../src/agents/local-repair/agent-guard.js';
 import { LastingRefusalError, TimeBudgetSpentError } from './time-budget.js';
 
-/** Permanent failures. */
 const FINAL = [
   AgentGoneError,
   AgentNotReadyError,
@@ -48,10 +47,7 @@ const FINAL = [
   VolumeTooLargeError,
 ];
 
-/**
- * Runs an activity's work and converts its failure for the workflow: the error's class becomes the type,
- * and a permanent failure is non-retryable.
- */
+/** Converts a failure for the workflow: its class becomes the type; permanent failures are non-retryable. */
 export async function asApplicationFailure<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -79,10 +75,7 @@ const OURS = [
   CleanupPendingError,
 ];
 
-/**
- * Hides a library's message, which can contain paths, SQL and values: it goes only into the cause, for
- * operators.
- */
+/** Hides a library's message, which can contain paths, SQL and values: it goes only into the cause. */
 function reasonOf(error: Error): string {
   if (OURS.some((type) => error instanceof type)) return error.message;
   return 'The platform failed in this step (INTERNAL_ERROR)';

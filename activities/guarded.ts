@@ -45,7 +45,6 @@ const CHANGING = new Set(Object.entries(CHANGES).flatMap(([name, does]) => (does
 /** Milliseconds until the next probe while the host repairs an agent by itself. */
 const LOCAL_REPAIR_DELAY_MS = 2_000;
 
-/** Data that a supervisor passes to its agent's host when it watches the agent. */
 export interface Watching {
   readonly memory: WatchdogMemory;
   /** The last local change of the host that the supervisor has processed. */
@@ -92,8 +91,8 @@ function changing(guard: AgentGuard, name: string, step: Step): Step {
 }
 
 /**
- * Reports local changes of the host to supervisors, instead of observations, until they have processed
- * the changes; and records for the host the agents that supervisors watch.
+ * Reports local changes of the host to supervisors, instead of observations, until they have processed the
+ * changes; and records for the host the agents that supervisors watch.
  */
 export function guardWatchdog(
   guard: AgentGuard,
@@ -104,7 +103,7 @@ export function guardWatchdog(
     async watchHealth(
       agent: AgentRef,
       last: ContainerHealth | null,
-      { memory, lastApplied: lastApplied }: Watching,
+      { memory, lastApplied }: Watching,
     ): Promise<Observation> {
       const glance = guard.lastStep(agent.agentId);
       return seen(agent, lastApplied, async () => {

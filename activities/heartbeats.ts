@@ -4,10 +4,7 @@ import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
 import type { HeartbeatSender } from '../src/agents/heartbeat/heartbeat-sender.js';
 import { asApplicationFailure } from './failures.js';
 
-/**
- * Creates the activities that choose the agents a heartbeat goes to. Run as local activities: short and
- * idempotent.
- */
+/** Creates the activities that choose a heartbeat's agents. Run as local activities: short and idempotent. */
 export function createHeartbeatRecordActivities(sender: HeartbeatSender) {
   return {
     beginHeartbeat: sender.begin.bind(sender),
@@ -19,8 +16,7 @@ export function createHeartbeatRecordActivities(sender: HeartbeatSender) {
 const MAX_WAIT_MS = 5 * 60_000;
 
 /**
- * Creates the activities that only the worker on the agent's host can run: the agent's gateway listens on
- * loopback.
+ * Creates the activities of the worker on the agent's host, where the agent's gateway listens on loopback.
  */
 export function createHeartbeatActivities(
   sender: Pick<HeartbeatSender, 'send'>,

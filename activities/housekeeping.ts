@@ -1,13 +1,9 @@
 import type { Database } from '../src/platform/database/database.js';
 import { rollUpUsage } from '../src/ai/usage/rollups.js';
 
-/**
- * Creates the activities with which scheduled workflows maintain the database. Run as local activities:
- * short and idempotent.
- */
+/** Creates the activities that maintain the database. Run as local activities: short and idempotent. */
 export function createHousekeepingActivities(database: Database) {
   return {
-    /** @returns the number of sums that were added to their days. */
     rollUpUsage: () => rollUpUsage(database),
   };
 }

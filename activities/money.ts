@@ -9,7 +9,7 @@ import { releaseExpiredHolds } from '../src/money/ledger/release-expired-holds.j
 import { NO_AGENT, requestNotification } from '../src/notifications/outbox.js';
 import { forgottenChains, type KnownChains } from '../src/money/payments/forgotten-chains.js';
 
-/** The result of a pass; `check:ledger` lists the differences. */
+/** `check:ledger` lists the differences. */
 export type LedgerChecked = Omit<WholeReport, 'differences'> & { readonly differences: number };
 
 interface Parts {
@@ -18,19 +18,14 @@ interface Parts {
   readonly knownChains: KnownChains;
 }
 
-/** Creates the activities with which scheduled workflows check the ledger. */
 export function createMoneyActivities({ chain, database, knownChains }: Parts) {
   return {
-    /**
-     * Releases ended holds; short and idempotent.
-     *
-     * @returns the number of released holds.
-     */
+    /** Releases ended holds, and returns how many; short and idempotent. */
     releaseEndedHolds: () => releaseExpiredHolds(database),
 
     /**
-     * Notifies operators of a ledger that does not balance, and of payments that wait for chains no
-     * longer configured: once in each run that finds them.
+     * Notifies operators of a ledger that does not balance, and of payments that wait for chains no longer
+     * configured: once in each run that finds them.
      */
     async checkWholeLedger(): Promise<LedgerChecked> {
       const { heartbeat, info, log } = Context.current();

@@ -4,27 +4,20 @@ import type { SessionSettlements } from '../src/money/sessions/session-settlemen
 import { asApplicationFailure } from './failures.js';
 import { unchanged } from './watchdog.js';
 
-/** Milliseconds between two polls of the holds for debits. */
 const LOOK_AGAIN_MS = 500;
 
-/**
- * Creates the hold activities of sessions on the workers that can open keys. Each session is named by its
- * row, and each activity is idempotent.
- */
+/** Creates the activities of the workers that can open keys. Each is idempotent, and takes the row's id. */
 export function createSessionHoldActivities(holds: Pick<SessionHolds, 'request'>) {
   return {
-    /** @returns the cause of the payment that holds the deposit; undefined if none is made. */
+    /** Returns the cause of the payment that holds the deposit; undefined if none is made. */
     requestSessionHold: (id: string) => asApplicationFailure(() => holds.request(id)),
   };
 }
 
-/**
- * Creates the activities that open sessions in the database and on the chain. A step that has to wait is
- * retried.
- */
+/** Creates the activities that open sessions. A step that has to wait is retried. */
 export function createPaymentSessionActivities(openings: Pick<SessionOpenings, 'finish'>) {
   return {
-    /** @returns false for a session that was not opened. */
+    /** Returns false for a session that was not opened. */
     finishSessionOpening: (id: string) => asApplicationFailure(() => openings.finish(id)),
   };
 }
@@ -32,15 +25,14 @@ export function createPaymentSessionActivities(openings: Pick<SessionOpenings, '
 export type SessionHoldActivities = ReturnType<typeof createSessionHoldActivities>;
 export type PaymentSessionActivities = ReturnType<typeof createPaymentSessionActivities>;
 
-/** Creates the activities that settle sessions: they request the due payments and record the results. */
+/** Creates the activities that request the due payments of sessions and record the results. */
 export function createSettlementActivities(
   settlements: Pick<SessionSettlements, 'request' | 'hasNoDebits' | 'settle' | 'closeAged'>,
 ) {
   return {
     requestSettlement: (id: string) => asApplicationFailure(() => settlements.request(id)),
     /**
-     * Waits until all debits have ended. Between two polls Temporal holds the wait, so no worker slot is
-     * used.
+     * Waits until all debits have ended. Temporal holds the wait between polls, so no worker slot is used.
      */
     awaitDebits: (id: string): Promise<void> =>
       asApplicationFailure(async () => {
@@ -48,7 +40,7 @@ export function createSettlementActivities(
       }),
     recordSettlement: (id: string, cause: string) =>
       asApplicationFailure(() => settlements.settle(id, cause)),
-    /** @returns the number of sessions that this call begins to close. */
+    /** Returns the number of sessions that this call begins to close. */
     closeAgedSessions: () => asApplicationFailure(() => settlements.closeAged()),
   };
 }

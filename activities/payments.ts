@@ -6,10 +6,7 @@ import { heartbeating } from './docker-activity.js';
 import { asApplicationFailure } from './failures.js';
 import { unchanged } from './watchdog.js';
 
-/**
- * Milliseconds between two polls of payments in flight: `FIRST_LOOK_MS` after a notification, then
- * doubled up to `LOOK_MS`.
- */
+/** Milliseconds between two polls: the first after a notification, then doubled up to the last. */
 const FIRST_LOOK_MS = 5;
 const LOOK_MS = 250;
 
@@ -17,8 +14,8 @@ const LOOK_MS = 250;
 const LINGER_MS = 5_000;
 
 /**
- * Milliseconds that one wait keeps a worker slot, and the pause before its next turn in Temporal: payers
- * need slots too, however many activities wait.
+ * Milliseconds that one wait keeps a worker slot, and the pause before its next turn: payers need slots too,
+ * however many activities wait.
  */
 const WAIT_MS = 60_000;
 const AGAIN_MS = 1_000;
@@ -26,9 +23,7 @@ const AGAIN_MS = 1_000;
 export interface PaymentActivityDependencies {
   readonly signers: Pick<Signers, 'of'>;
   readonly watch: Pick<PaymentWatch, 'settled'>;
-  /** Changes of the payments table. */
   readonly changes: TableChanges;
-  /** Milliseconds of one wait; 60,000 by default. */
   readonly waitMs?: number;
 }
 

@@ -7,28 +7,22 @@ import {
 import type { AgentRow } from '../src/platform/database/models.js';
 import { dockerActivities } from './docker-activity.js';
 
-/** Most ids in one log line. */
 const MAX_NAMED = 20;
 
 export interface ReconcileActivityDependencies {
   readonly reconciliation: Reconciliation;
-  /** The Docker host that this worker runs next to. */
   readonly host: string;
   /** Makes the agents' supervisors probe their containers, at a bounded pace. */
   readonly wake: (agents: readonly AgentRow[]) => Promise<void>;
 }
 
-/** Creates the activities with which a host's worker reconciles running containers with desired ones. */
 export function createReconcileActivities({
   reconciliation,
   host,
   wake,
 }: ReconcileActivityDependencies) {
   return dockerActivities({
-    /**
-     * Wakes the supervisors of agents that are not in their desired state, and returns the number of
-     * these agents.
-     */
+    /** Wakes the supervisors of agents that are not in their desired state, and returns how many. */
     async wakeDrifted() {
       let count = 0;
       for await (const agents of reconciliation.drifted(host)) {
@@ -39,9 +33,7 @@ export function createReconcileActivities({
     },
 
     /**
-     * Removes leftovers of removed agents that the previous pass found as well.
-     *
-     * @returns the agents with leftovers, for the next pass.
+     * Removes leftovers that the previous pass found, too; returns the agents with leftovers for the next.
      */
     async removeOrphans(foundBefore: readonly string[]) {
       const { log } = Context.current();

@@ -10,14 +10,14 @@ import {
 } from './docker-activity.js';
 import { withinBudget } from './time-budget.js';
 
-/** Time limit for copying the memory, during which the agent is down. */
+/** Milliseconds for copying the memory, during which the agent is down. */
 const COPY_MS = 30 * 60_000;
 
 export interface ReleaseActivityDependencies extends ContainerActivityDependencies {
   readonly releases: ReleaseStore;
 }
 
-/** Creates the activities that replace an agent's container or memory on its Docker. Each is idempotent. */
+/** Creates the activities that replace an agent's container or memory. Each is idempotent. */
 export function createReleaseActivities(dependencies: ReleaseActivityDependencies) {
   const { docker, releases, specs, limiters, volumes } = dependencies;
 
@@ -51,7 +51,6 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
       /** Keeps the stopped container, so that the agent can be rolled back to it. */
       retainContainer: ({ agentId }: AgentRef) => docker.containers.retain(agentId),
 
-      /** Rolls back to the retained container. */
       restoreContainer: ({ agentId }: AgentRef) => docker.containers.restore(agentId),
 
       /** Removes the volumes that the agent's operations made and that are no longer used. */
@@ -69,10 +68,7 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
 
 export type ReleaseActivities = ReturnType<typeof createReleaseActivities>;
 
-/**
- * Creates the activities with which a release writes to the database. Run as local activities: short and
- * idempotent.
- */
+/** Creates the activities with which a release writes to the database. Run as local activities. */
 export function createReleaseRecordActivities(releases: ReleaseStore) {
   return {
     recordUpdate: releases.recordUpdate.bind(releases),

@@ -9,7 +9,7 @@ const ENOUGH_MS = 5 * 60_000;
 /** Creates the activities that delete expired rows. A repeated call continues. */
 export function createRetentionActivities(retention: Retention) {
   return {
-    /** The kinds of rows with an expiry, in the order of their deletion. */
+    /** In the order of their deletion. */
     retainedKinds: (): Promise<readonly RetainedKind[]> => Promise.resolve(RETAINED),
 
     /** Deletes expired rows of one kind in batches, and returns the number of deleted rows. */

@@ -3,7 +3,6 @@ import type { EventEffects } from '../src/accounts/security-events/apply-events.
 /** Creates the activities that apply security events. Run as local activities: short and idempotent. */
 export function createSecurityEventActivities(effects: Pick<EventEffects, 'apply'>) {
   return {
-    /** @returns the outcome of each event in the token. */
     applySecurityEvent: (id: string) => effects.apply(id),
   };
 }

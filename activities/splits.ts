@@ -6,7 +6,7 @@ export function createSplitActivities(
   splits: Pick<SplitPayments, 'request' | 'settle' | 'finish'>,
 ) {
   return {
-    /** Reads the wallet's balance from the chain. @returns the causes of payments in flight. */
+    /** Returns the causes of payments in flight, after reading the wallet's balance from the chain. */
     requestSplitPayments: (id: string) => asApplicationFailure(() => splits.request(id)),
     settleSplitPayment: (id: string, cause: string) =>
       asApplicationFailure(() => splits.settle(id, cause)),

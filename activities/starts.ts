@@ -10,28 +10,25 @@ import {
 import { createContainer, type ContainerActivityDependencies } from './containers.js';
 import { dockerCalls } from './docker-activity.js';
 
-/** Failures for which the container must be created again instead of started. */
 const MAKE_ANEW = [ContainerMissingError, DockerRefusedError, PortTakenError];
 
 /**
- * A Docker daemon killed during a container's start may never start that container again, because its
- * runtime still has the first start; a new container starts. A new one also helps when the container or
- * its network was removed, by hand or by a worker that died.
+ * A Docker daemon killed during a container's start may never start it again, because its runtime still has
+ * the first start. A new container also helps when the container or its network was removed.
  */
 const isToBeReplaced = (error: unknown): boolean =>
   error instanceof ContainerMissingError ||
   (error instanceof DockerRefusedError && (error.statusCode >= 500 || error.statusCode === 404));
 
 /**
- * Creates the activities that start agents, in turns, so that no more agents start at a time than their
- * host can bear. A turn ends when the agent is up or no longer needs the turn; `awaitReady` decides if
- * the agent came up.
+ * Creates the activities that start agents, in turns, as many at a time as the host can bear. A turn ends
+ * when the agent is up or no longer needs it; `awaitReady` decides if the agent came up.
  */
 export function createStartActivities(dependencies: ContainerActivityDependencies) {
   const { docker, memorySizes, specs, limiters, progress } = dependencies;
 
   return dockerCalls(limiters.starts, {
-    /** Starts the container, and returns the milliseconds for which it has run by now; 0 if it does not run. */
+    /** Starts the container, and returns the milliseconds for which it has run; 0 if it does not run. */
     async startContainer(agent: AgentRef): Promise<number> {
       await memorySizes.requireRoom(agent);
       // A container that an earlier attempt began to create may lack its files.

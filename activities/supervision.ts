@@ -2,20 +2,16 @@ import { Context } from '@temporalio/activity';
 import { ensureSupervisors, type SupervisionParts } from '../src/agents/operations/supervision.js';
 import { dockerActivity } from './docker-activity.js';
 
-/** Most ids in a log line and in the result of a pass. */
 const MAX_NAMED = 20;
 
-/** The result of a pass over the supervisors of a host's agents, with at most 20 ids of each kind. */
 export type SupervisionFound = Awaited<
   ReturnType<ReturnType<typeof createSupervisionActivities>['ensureSupervisors']>
 >;
 
-/** Creates the activities with which any worker maintains the supervisors of a host's agents. */
 export function createSupervisionActivities(parts: SupervisionParts) {
   return {
     /**
-     * Restarts missing and stuck supervisors, ends the workflows that block them, and reports agents that
-     * are not observed.
+     * Restarts missing and stuck supervisors, ends workflows that block them, and reports unobserved agents.
      */
     ensureSupervisors: (host: string) =>
       dockerActivity(async () => {
@@ -34,7 +30,7 @@ export function createSupervisionActivities(parts: SupervisionParts) {
         tell(missing, 'agents had no supervisor: it was restarted');
         tell(stuck, 'supervisors were stuck: they were terminated and restarted');
         tell(blocked, 'repairs or provisionings were stuck: they were terminated');
-        tell(failed, 'supervisors could not be asked after');
+        tell(failed, 'supervisors could not be checked');
         tell(unseen, 'agents were not seen for three check intervals');
         return {
           missing: missing.length,

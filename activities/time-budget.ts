@@ -1,6 +1,5 @@
 import { Context } from '@temporalio/activity';
 
-/** The time for all attempts at a step together is used up. */
 export class TimeBudgetSpentError extends Error {
   override readonly name = 'TimeBudgetSpentError';
 
@@ -18,11 +17,11 @@ export class LastingRefusalError extends Error {
   }
 }
 
-/** The time and counts that this and earlier attempts used of each of the activity's budgets. */
+/** Time and counts that this and earlier attempts used of each of the activity's budgets. */
 interface Used {
   /** Milliseconds by the budget's name, without work in flight. */
   readonly ended: Map<string, number>;
-  readonly underWay: Map<string, { readonly begunAt: number }>;
+  readonly running: Map<string, { readonly begunAt: number }>;
 }
 
 /** Heartbeat details for the next attempt. */
@@ -32,25 +31,19 @@ interface Details {
 
 const used = new WeakMap<Context, Used>();
 
-/**
- * Returns the details for every heartbeat of this activity: the next attempt continues from the last
- * heartbeat.
- */
+/** Returns the details for every heartbeat of this activity: the next attempt continues from the last one. */
 export function budgetDetails(context: Context): Details {
-  const { ended, underWay } = usedBy(context);
+  const { ended, running } = usageOf(context);
   const usedMs = Object.fromEntries(ended);
-  for (const [what, { begunAt }] of underWay) {
+  for (const [what, { begunAt }] of running) {
     usedMs[what] = (usedMs[what] ?? 0) + performance.now() - begunAt;
   }
   return { usedMs };
 }
 
 /**
- * Runs the work within a time limit for all attempts together. Earlier phases, such as the wait for a
- * turn, do not count.
- *
- * @param what names the budget within the activity, and is the subject of the error message.
- * @param work ends soon after its signal has aborted.
+ * Runs work within a time limit for all attempts together, without earlier phases such as the wait for a
+ * turn. `what` names the budget, as the subject of the error. `work` ends soon after its signal has aborted.
  * @throws TimeBudgetSpentError
  */
 export async function withinBudget<T>(
@@ -60,11 +53,11 @@ export async function withinBudget<T>(
 ): Promise<T> {
   const context = Context.current();
   const spent = new TimeBudgetSpentError(what, budgetMs);
-  const { ended, underWay } = usedBy(context);
+  const { ended, running } = usageOf(context);
   const before = ended.get(what) ?? 0;
   if (before >= budgetMs) throw spent;
   const begunAt = performance.now();
-  underWay.set(what, { begunAt });
+  running.set(what, { begunAt });
   const over = new AbortController();
   const timer = setTimeout(() => over.abort(spent), budgetMs - before);
   const { cancellationSignal } = context;
@@ -75,7 +68,7 @@ export async function withinBudget<T>(
     throw error;
   } finally {
     clearTimeout(timer);
-    underWay.delete(what);
+    running.delete(what);
     ended.set(what, before + performance.now() - begunAt);
     context.heartbeat(budgetDetails(context));
   }
@@ -84,25 +77,24 @@ export async function withinBudget<T>(
 /** Counts an event over this and earlier attempts, under a name that no budget uses. */
 export function incrementCounter(what: string): number {
   const context = Context.current();
-  const { ended } = usedBy(context);
+  const { ended } = usageOf(context);
   const count = (ended.get(what) ?? 0) + 1;
   ended.set(what, count);
   context.heartbeat(budgetDetails(context));
   return count;
 }
 
-/** Resets the count under that name. */
 export function resetCounter(what: string): void {
   const context = Context.current();
-  if (usedBy(context).ended.delete(what)) context.heartbeat(budgetDetails(context));
+  if (usageOf(context).ended.delete(what)) context.heartbeat(budgetDetails(context));
 }
 
-function usedBy(context: Context): Used {
+function usageOf(context: Context): Used {
   const known = used.get(context);
   if (known) return known;
   // Written by an earlier attempt of this module.
   const details = context.info.heartbeatDetails as Details | undefined;
-  const made = { ended: new Map(Object.entries(details?.usedMs ?? {})), underWay: new Map() };
+  const made = { ended: new Map(Object.entries(details?.usedMs ?? {})), running: new Map() };
   used.set(context, made);
   return made;
 }

@@ -4,7 +4,8 @@ import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/comm
 import type { AgentRef } from '../src/types/agent-ref.js';
 import { AgentGoneError } from '../src/agents/agents/agents.js';
 import { recordCrashDetails } from '../src/agents/logs/keep-crash.js';
-import { PortCache } from '../src/agents/operations/port-cache.js';
+import { PortCache, type AgentPorts } from '../src/agents/agents/agent-ports.js';
+import type { WatchdogStore } from '../src/agents/watchdog/watchdog-store.js';
 import { observationLimiter } from '../src/agents/watchdog/observation-limiter.js';
 import type { ContainerHealth, Observation } from '../src/agents/watchdog/observation.js';
 import { observeAgent, observeHealthyAgent } from '../src/agents/watchdog/observe-agent.js';
@@ -22,6 +23,8 @@ const DOCKER_AWAY_DELAY_MS = 10_000;
 const SECOND_LOOK_MS = 2_000;
 
 export interface WatchdogActivityDependencies extends ContainerActivityDependencies {
+  readonly ports: Pick<AgentPorts, 'of'>;
+  readonly states: Pick<WatchdogStore, 'recordCrash' | 'recordSeen'>;
   /** Milliseconds between two probes of a healthy agent. */
   readonly checkIntervalMs: number;
   /** Milliseconds between two probes of an agent that is not healthy. */
@@ -30,29 +33,28 @@ export interface WatchdogActivityDependencies extends ContainerActivityDependenc
 
 /** Creates the activities with which the watchdog observes agents and treats unhealthy ones. */
 export function createWatchdogActivities(dependencies: WatchdogActivityDependencies) {
-  const { docker, specs, limiters, progress, checkIntervalMs, degradedCheckIntervalMs } =
-    dependencies;
+  const { docker, specs, states, limiters, progress } = dependencies;
+  const { checkIntervalMs, degradedCheckIntervalMs, ports } = dependencies;
   const eyes = { containers: docker.containers, progress };
   const limiter = observationLimiter();
-  const ports = new PortCache(specs);
+  const portCache = new PortCache(ports);
 
   return {
     /**
-     * Returns only when the agent's health is no longer `last`. Until then the attempt fails and is
-     * retried after the interval, which leaves no event in the workflow's history.
+     * Returns only when the agent's health is no longer `last`. Until then the attempt fails and is retried
+     * after the interval, which leaves no event in the workflow's history.
      */
     async watchHealth(agent: AgentRef, last: ContainerHealth | null): Promise<Observation> {
       const seen = await (last === 'healthy' ? observeHealthy(agent) : observe(agent));
       // An agent that was healthy and no longer answers is not starting.
       if (seen.health === 'starting' && last !== 'healthy') throw unchanged(STARTING_DELAY_MS);
       if (seen.health === last) {
-        specs.recordSeen(agent, seen);
+        states.recordSeen(agent, seen);
         throw unchanged(checkIntervalMs);
       }
       return seen;
     },
 
-    /** Returns the agent's current observation. */
     observeAgent: (agent: AgentRef): Promise<Observation> =>
       heartbeating(() => observe(agent, SECOND_LOOK_MS)),
 
@@ -63,7 +65,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
         for (;;) {
           const seen = await observe(agent);
           if (seen.health !== last && seen.health !== 'starting') return seen;
-          specs.recordSeen(agent, seen);
+          states.recordSeen(agent, seen);
           await delay(jittered(degradedCheckIntervalMs), undefined, { signal: cancellationSignal });
         }
       }),
@@ -71,7 +73,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     /** Records with a crash how the container ended and its last output. */
     recordCrash: (agent: AgentRef, transitionId: string): Promise<void> =>
       asApplicationFailure(() =>
-        recordCrashDetails({ containers: docker.containers, specs }, agent, transitionId),
+        recordCrashDetails({ containers: docker.containers, specs, states }, agent, transitionId),
       ),
 
     ...dockerCalls(limiters.calls, {
@@ -82,7 +84,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
   async function observe(agent: AgentRef, timeoutMs?: number): Promise<Observation> {
     return observing(agent, async () => {
-      const port = await specs.portOf(agent);
+      const port = await ports.of(agent);
       return observeAgent(eyes, agent.agentId, port, timeoutMs);
     });
   }
@@ -92,7 +94,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     const { activityId, workflowExecution } = Context.current().info;
     const watch = `${workflowExecution?.runId}/${activityId}`;
     return observing(agent, async () => {
-      const port = await ports.of(agent, watch);
+      const port = await portCache.of(agent, watch);
       return observeHealthyAgent(eyes, agent.agentId, port);
     });
   }
@@ -117,10 +119,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
 export type WatchdogActivities = ReturnType<typeof createWatchdogActivities>;
 
-/**
- * Returns an unhealthy observation for an agent that Docker has refused to inspect for minutes: the
- * refusal is reported and treated like bad health.
- */
+/** Returns an unhealthy observation for an agent that Docker has refused to inspect for minutes. */
 function refused({ message: reason }: LastingRefusalError): Observation {
   return { health: 'unhealthy', reason, observedAt: new Date().toISOString() };
 }
@@ -128,7 +127,7 @@ function refused({ message: reason }: LastingRefusalError): Observation {
 /** The type of the failure that means "no change". */
 export const UNCHANGED = 'Unchanged';
 
-/** Creates the failure that reports no change; the next attempt probes again after that many milliseconds. */
+/** Creates the failure that reports no change; the next attempt probes again after so many milliseconds. */
 export function unchanged(delayMs: number, cause?: unknown): ApplicationFailure {
   const failure = ApplicationFailure.create({
     message: cause instanceof Error ? cause.message : 'No change',

@@ -13,14 +13,15 @@ import { AgentVolumeStore } from './agents/memory/agent-volume-store.js';
 import { Deployments } from './agents/lifecycle/deployments.js';
 import { MemorySizes } from './agents/memory/memory-sizes.js';
 import { Reconciliation } from './agents/operations/reconcile.js';
+import { AgentPorts } from './agents/agents/agent-ports.js';
+import { ContainerSpecs } from './agents/operations/container-specs.js';
+import { OperationStore } from './agents/operations/operation-store.js';
 import { ReleaseStore } from './agents/operations/release-store.js';
-import { RuntimeStore } from './agents/operations/runtime-store.js';
-import { SupervisorStore } from './agents/operations/supervisor-store.js';
+import { WatchdogStore } from './agents/watchdog/watchdog-store.js';
 import type { AgentSupervisors } from './agents/operations/supervisors.js';
 import { createAi, type Ai } from './ai/routing/ai.js';
 import { DemoBudget } from './ai/routing/demo-budget.js';
 import type { AttemptResult } from './ai/routing/no-answer-error.js';
-import { CloneMemories } from './agents/clones/clone-memories.js';
 import { ClonePayments } from './agents/clones/clone-payments.js';
 import { CloneStore } from './agents/clones/clone-store.js';
 import { Clones } from './agents/clones/clones.js';
@@ -149,25 +150,26 @@ export interface SignInProviders {
 
 /** Services of the worker's activities by area. */
 export interface WorkerServices {
+  readonly agentPorts: AgentPorts;
   readonly clones: CloneStore;
-  readonly cloneMemories: CloneMemories;
   readonly clonePayments: ClonePayments;
+  readonly containerSpecs: ContainerSpecs;
   readonly ledgerChain: LedgerChain;
   readonly knownChains: KnownChains;
   readonly heartbeats: HeartbeatSender;
   readonly mails: MailSender;
   readonly memorySizes: MemorySizes;
   readonly notifier: Notifier;
+  readonly operationStore: OperationStore;
   readonly reconciliation: Reconciliation;
   readonly paymentSessions: SessionOpenings;
   readonly settlements: SessionSettlements;
   readonly releases: ReleaseStore;
   readonly retention: Retention;
-  readonly runtimes: RuntimeStore;
   readonly securityEvents: EventEffects;
   readonly splits: SplitPayments;
-  readonly supervisorStore: SupervisorStore;
   readonly volumes: AgentVolumeStore;
+  readonly watchdogStore: WatchdogStore;
 }
 
 /*
@@ -345,8 +347,8 @@ export function createWorkerServices({
   const { aiPort, portRange: ports, subnetPool } = settings.agents;
   const clones = new CloneStore(database);
   return {
+    agentPorts: new AgentPorts(database),
     clones,
-    cloneMemories: new CloneMemories(database),
     clonePayments: new ClonePayments({
       store: clones,
       node: chainNode(settings),
@@ -363,12 +365,13 @@ export function createWorkerServices({
     }),
     memorySizes: new MemorySizes(database, docker, runtimeImages(settings.agents).usual),
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
+    operationStore: new OperationStore(database, secrets),
     reconciliation: new Reconciliation(database, docker),
     paymentSessions: sessionOpenings({ database, settings }),
     settlements: sessionSettlements({ database, settings }),
     releases: new ReleaseStore(database),
     retention: new Retention(database, settings.retention),
-    runtimes: new RuntimeStore({
+    containerSpecs: new ContainerSpecs({
       database,
       secrets,
       image: runtimeImages(settings.agents).usual,
@@ -382,8 +385,8 @@ export function createWorkerServices({
       payments: new ChainPayments(database),
       node: new ChainNode({ chainId: usdc.chainId, url: usdc.rpcUrl }),
     }),
-    supervisorStore: new SupervisorStore(database, secrets),
     volumes: new AgentVolumeStore(database),
+    watchdogStore: new WatchdogStore(database),
   };
 }
 

@@ -4,13 +4,10 @@ import { UnavailableError } from '../src/lib/errors.js';
 import { jittered } from '../src/lib/jitter.js';
 import { pause } from '../src/lib/pause.js';
 
-/** Milliseconds between two attempts to connect. */
 const PAUSE_MS = 2_000;
 
 /**
- * Connects to Temporal.
- *
- * @throws UnavailableError with a readable sentence instead of the transport's error.
+ * Connects to Temporal. @throws UnavailableError with a readable sentence instead of the transport's error.
  */
 export async function connect(options: NativeConnectionOptions): Promise<NativeConnection> {
   try {

@@ -26,7 +26,6 @@ export class DatabaseGate {
   #isOpen = true;
   readonly #waiting = new Set<() => void>();
 
-  /** Probes the database until the signal aborts. */
   async keep(
     database: Pick<Database, 'ping'>,
     log: Logger,
@@ -57,7 +56,6 @@ export class DatabaseGate {
     });
   }
 
-  /** Wakes all callers that wait for a change. */
   wake(): void {
     for (const wake of [...this.#waiting]) wake();
   }

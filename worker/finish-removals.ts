@@ -4,10 +4,8 @@ import { FairLimiter } from '../src/lib/fair-limiter.js';
 import { periodically } from '../src/platform/process/periodically.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 
-/** Milliseconds between two polls. */
 const INTERVAL_MS = 15_000;
 
-/** Agents in one page. */
 const PAGE = 200;
 
 /** Concurrent calls to Temporal. */
@@ -16,7 +14,6 @@ const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 interface FinishDependencies {
   readonly database: Database;
   readonly supervisors: Pick<Supervisors, 'abandon'>;
-  /** Removes the schedules of a host. */
   readonly removeSchedules: (host: string) => Promise<void>;
   readonly log: Logger;
 }
@@ -26,15 +23,15 @@ export function finishRemovalsPeriodically(
   dependencies: FinishDependencies,
   signal: AbortSignal,
 ): Promise<void> {
-  const failure = 'a host is not removed yet, which is tried again';
+  const failure = 'a host could not be removed, retrying';
   const { log } = dependencies;
   const work = () => finishRemovals(dependencies);
   return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);
 }
 
 /**
- * Removes the schedules of hosts that operators have removed, and the agents' supervisors, which wait for
- * a worker that is gone. Then the host's row is deleted, and its name is free.
+ * Removes the schedules of removed hosts, and the agents' supervisors, which wait for a worker that is gone.
+ * Then the host's row is deleted, and its name is free.
  */
 export async function finishRemovals({
   database,

@@ -5,8 +5,8 @@ import { pause } from '../src/lib/pause.js';
 import { HostEvents, type HostEventsDependencies } from './host-events.js';
 
 /**
- * Start of the first outage: a worker that starts may have missed a crash or a restart of the host, so no
- * container end before its start counts as a crash. Repeated crashes count from here.
+ * A worker that starts may have missed a crash or a restart of the host, so no container end before its start
+ * counts as a crash. Repeated crashes count from here.
  */
 const SINCE_EVER = 0;
 
@@ -14,13 +14,12 @@ const RESTART_PAUSE_MS = 5_000;
 
 export interface FollowDependencies extends HostEventsDependencies {
   readonly docker: HostEventsDependencies['docker'] & Pick<DockerHost, 'events'>;
-  /** Called on every connection to Docker. */
   readonly onConnected?: () => void;
 }
 
 /**
- * Notifies the supervisors of this host's agents at once when a container ends, and when Docker is
- * available again. Resolves when the signal has aborted and no work is in flight.
+ * Notifies the supervisors of this host's agents at once when a container ends, and when Docker is available
+ * again. Resolves when the signal has aborted and no work is in flight.
  */
 export async function followDocker(
   dependencies: FollowDependencies,

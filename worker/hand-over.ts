@@ -8,7 +8,6 @@ import { periodically } from '../src/platform/process/periodically.js';
 /** Milliseconds between two polls without a notification. */
 const INTERVAL_MS = 1_000;
 
-/** Most rows in one batch. */
 const MAX_TOGETHER = 100;
 
 /** Concurrent calls to Temporal for one kind of row. */
@@ -52,9 +51,7 @@ export function handOverPeriodically(
 }
 
 /**
- * Hands due rows to their runs. Each row is locked by one process, however many processes run this.
- *
- * @returns the number of rows.
+ * Hands due rows to their runs, and returns how many. Each row is locked by one process.
  * @throws the first failure, after all rows were tried; the failed rows are due again.
  */
 export async function handOver(

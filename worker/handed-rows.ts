@@ -12,30 +12,29 @@ export const mails = (database: Database, runs: RowRuns): Handed => ({
   key: 'id',
   open: `settled_at IS NULL AND requested_at > now() - interval '1 day'`,
   again: '5 minutes',
-  failure: 'mail is not handed over yet, which is tried again',
+  failure: 'mails could not be handed over, retrying',
   async start(id) {
     // Its run ended without settling the mail, because it was terminated.
     if (!(await runs.start(id))) await settleMail(database, id);
   },
 });
 
-/** Events from the identity provider, until they are applied. */
 export const securityEvents = (runs: RowRuns): Handed => ({
   table: 'risc_events',
   key: 'id',
   open: 'applied_at IS NULL',
   again: '1 minute',
-  failure: 'security events are not handed over yet, which is tried again',
+  failure: 'security events could not be handed over, retrying',
   start: (id) => runs.start(id),
 });
 
-/** Accounts that their owners delete: a row is deleted with its account. */
+/** A row is deleted with its account. */
 export const accountDeletions = (runs: RowRuns): Handed => ({
   table: 'account_deletions',
   key: 'user_id',
   open: 'true',
   again: '30 seconds',
-  failure: 'a deletion of an account is not handed over yet, which is tried again',
+  failure: 'account deletions could not be handed over, retrying',
   start: (userId) => runs.start(userId, { owner: userId }),
 });
 
@@ -48,7 +47,7 @@ export const payments = (database: Database, signers: Pick<ChainSigners, 'wake'>
   key: 'id',
   open: 'settled_at IS NULL',
   again: '1 minute',
-  failure: 'payments are not handed over yet, which is tried again',
+  failure: 'payments could not be handed over, retrying',
   patienceMs: CLAIMING_MS,
   // For a wallet that two accounts have imported, the account whose key is opened.
   owner: `(SELECT user_id FROM wallets WHERE address = payments.signer AND sealed_key IS NOT NULL
@@ -56,13 +55,12 @@ export const payments = (database: Database, signers: Pick<ChainSigners, 'wake'>
   start: async (id, owner) => signers.wake(await signerOf(database, id), owner),
 });
 
-/** Clones whose payment is not yet known to be final. */
 export const clones = (runs: RowRuns): Handed => ({
   table: 'clones',
   key: 'id',
   open: `state = 'waiting'`,
   again: '1 minute',
-  failure: 'clones are not handed over yet, which is tried again',
+  failure: 'clones could not be handed over, retrying',
   owner: 'user_id',
   start: (id, owner) => runs.start(id, { owner }),
 });
@@ -73,7 +71,7 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
   key: 'id',
   open: `status IN ('queued', 'processing')`,
   again: '20 seconds',
-  failure: 'splits are not handed over yet, which is tried again',
+  failure: 'splits could not be handed over, retrying',
   owner: 'user_id',
   start: (id, owner) => runs.start(id, { owner }),
 });
@@ -84,13 +82,12 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
  */
 const HASTE_MS = 1_000;
 
-/** Payment sessions that are being opened or closed, or that have debits to settle. */
 export const paymentSessions = (database: Database, runs: RowRuns): Handed => ({
   table: 'payment_sessions',
   key: 'id',
   open: `(state IN ('opening', 'settling') OR settlement_due_at <= now())`,
   again: '20 seconds',
-  failure: 'payment sessions are not handed over yet, which is tried again',
+  failure: 'payment sessions could not be handed over, retrying',
   owner: 'address',
   start: async (id, owner) =>
     runs.start(id, { owner, afterMs: (await isSignedHere(database, id)) ? undefined : HASTE_MS }),

@@ -6,7 +6,6 @@ import { HostEgress, type EgressState } from '../src/docker/egress/host-egress.j
 import { reportNotice } from '../src/platform/process/process-lifecycle.js';
 import type { Settings } from '../src/settings.js';
 
-/** Opens the egress control that restricts agents of this worker's host to the public internet. */
 export function openHostEgress(settings: Settings, log: Logger): HostEgress {
   const { aiPort, egress, egressAllow: allow, egressImage: image, subnetPool } = settings.agents;
   const { dockerHost } = settings.containers;

@@ -11,20 +11,16 @@ import { UnavailableError } from '../src/lib/errors.js';
 import { FairLimiter } from '../src/lib/fair-limiter.js';
 import { pause } from '../src/lib/pause.js';
 
-/** Concurrent calls to Temporal. */
 const AT_ONCE = 20;
 
-/**
- * Milliseconds between two attempts while PostgreSQL or Temporal is unavailable; half of the pause is
- * random.
- */
+/** Milliseconds between two attempts while PostgreSQL or Temporal is unavailable; half of each is random. */
 const FIRST_PAUSE_MS = 500;
 const LAST_PAUSE_MS = 5_000;
 
 /** Milliseconds of the pause without pending events; a new event ends it. */
 const IDLE_MS = 24 * 60 * 60_000;
 
-/** Most ends of containers not yet delivered, one for each agent: more than a host has agents. */
+/** Ends of containers not yet delivered, one for each agent: more than a host has agents. */
 const MAX_ENDS = 10_000;
 
 export interface HostEventsDependencies {
@@ -32,11 +28,9 @@ export interface HostEventsDependencies {
   readonly supervisors: Pick<Supervisors, 'containerEnded' | 'dockerReturned'>;
   readonly docker: Pick<DockerHost, 'available' | 'containers'>;
   readonly log: Logger;
-  /** The Docker host that this worker runs next to. */
   readonly host: string;
 }
 
-/** A return of Docker. */
 interface Return {
   /** Unix milliseconds since when ended containers ended because Docker was unavailable. */
   readonly awayFrom: number;
@@ -48,8 +42,8 @@ interface Return {
 
 /**
  * Events for the supervisors of a Docker host's agents, kept until delivered, however long PostgreSQL or
- * Temporal is unavailable. The return of Docker is delivered first: containers that ended while Docker
- * was unavailable did not crash.
+ * Temporal is unavailable. The return of Docker is delivered first: containers that ended before did not
+ * crash.
  */
 export class HostEvents {
   #return: Return | undefined;
@@ -68,23 +62,20 @@ export class HostEvents {
   }
 
   /**
-   * Waits, at most `ms`, until the supervisors were notified of the first connection to Docker. A
-   * supervisor that probes earlier would take containers ended by a restart of the machine for crashed.
+   * Waits, at most `ms`, until the supervisors were notified of the first connection to Docker: one that
+   * probes earlier would take containers ended by a restart of the machine for crashed.
    */
   async untilTold(ms: number, signal: AbortSignal): Promise<void> {
     if (this.#notified.signal.aborted) return;
     await pause(ms, AbortSignal.any([signal, this.#notified.signal]));
   }
 
-  /**
-   * Drops pending ends when Docker's events are interrupted: those containers ended with Docker, and its
-   * return reports that.
-   */
+  /** Drops pending ends: those containers ended with Docker, and its return reports that. */
   dockerLost(): void {
     this.#ends.clear();
   }
 
-  /** Records that Docker is available again. @param awayFrom Unix milliseconds. */
+  /** Records that Docker is available again after an outage since `awayFrom`, in Unix milliseconds. */
   dockerReturned(awayFrom: number): void {
     // A return that was not delivered everywhere began earlier.
     const since = Math.min(awayFrom, this.#return?.awayFrom ?? Number.POSITIVE_INFINITY);
@@ -97,7 +88,6 @@ export class HostEvents {
     this.#awake.abort();
   }
 
-  /** Delivers pending and new events until the signal aborts. */
   async tell(signal: AbortSignal): Promise<void> {
     const { log } = this.#dependencies;
     signal.addEventListener('abort', () => this.#awake.abort(), { once: true });

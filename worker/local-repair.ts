@@ -24,14 +24,13 @@ export const LOCAL_REPAIR_TIMES: LocalRepairTimes = {
   grace: STARTUP_GRACE_MS,
 };
 
-/** A connection to Temporal. */
 interface ConnectedTemporal {
   readonly connection: NativeConnection;
   readonly namespace: string;
   readonly supervisors: Pick<Supervisors, 'checkNow'>;
 }
 
-/** The connection, undefined until Temporal was reached for the first time. */
+/** Undefined until Temporal was reached for the first time. */
 export interface TemporalAtHand {
   connected: ConnectedTemporal | undefined;
 }
@@ -101,10 +100,7 @@ export async function openLocalRepair(parts: LocalRepairParts) {
   };
 }
 
-/**
- * Probes with a call that Temporal's history service must answer: a frontend alone cannot advance
- * workflows.
- */
+/** Probes Temporal's history service: a frontend alone cannot advance workflows. */
 async function askTemporal(at: ConnectedTemporal | undefined, timeoutMs: number): Promise<void> {
   if (!at) throw new Error('not connected yet');
   const { connection, namespace } = at;

@@ -12,7 +12,7 @@ import { periodically } from '../src/platform/process/periodically.js';
 /** Milliseconds between two checks of the host's free disk space. */
 const TICK_MS = 10_000;
 
-/** Milliseconds between two measurements of a memory; the shorter period if free space is low or unknown. */
+/** Milliseconds between two measurements of a memory; the shorter if free space is low or unknown. */
 const PERIOD_MS = 10 * 60_000;
 const CAREFUL_PERIOD_MS = 3 * 60_000;
 
@@ -22,7 +22,6 @@ const HURRIED_PERIOD_MS = 20_000;
 /** Drop of free space, as a share, that triggers early measurements. */
 const FALL = 0.1;
 
-/** Memories read from the database at a time. */
 const PAGE = 64;
 
 export interface MeasuringParts {
@@ -38,7 +37,7 @@ export interface MeasuringParts {
 export function measureMemories(parts: MeasuringParts, signal: AbortSignal): Promise<void> {
   const { docker, log } = parts;
   const pace = new MeasuringPace();
-  const failure = 'memories could not be measured, which is tried again';
+  const failure = 'memories could not be measured, retrying';
   return periodically({ everyMs: TICK_MS, failure, log, work }, signal);
 
   async function work(): Promise<void> {
@@ -66,7 +65,6 @@ export class MeasuringPace {
   }
 }
 
-/** Measures due memories, and stops agents whose memory is full. */
 export async function measureDue(
   { database, supervisors, memorySizes, host, log }: MeasuringParts,
   olderThanMs: number,

@@ -52,7 +52,6 @@ export interface ConnectedWorker extends WorkerDependencies {
   readonly log: Logger;
 }
 
-/** Returns the parts that every worker runs, independent of its host. */
 export function platformParts(worker: ConnectedWorker): Part[] {
   const { client, connection, database, gate, log, namespace, services, settings, supervisors } =
     worker;
@@ -139,10 +138,7 @@ export function hostParts(worker: ConnectedWorker): Part[] {
   ];
 }
 
-/**
- * Returns a part that has run since before Temporal was reached; it ends with all other parts, and they
- * end with it.
- */
+/** Returns a part that has run since before Temporal was reached; it and all other parts end together. */
 export const alreadyRunning = (
   name: string,
   running: Promise<void>,

@@ -4,7 +4,7 @@ import { createPaymentActivities } from '../activities/payments.js';
 import type { PaymentServices } from '../src/payment-services.js';
 import { PAYMENTS_TASK_QUEUE } from '../workflows/ids.js';
 
-/** Concurrent activities: paying signers, and waits for payments, which are nearly all of them. */
+/** Paying signers, and waits for payments, which are nearly all of them. */
 const MAX_ACTIVITIES = 5_000;
 
 /** Time for activities in flight when the worker must end; they are retried on another worker. */

@@ -14,7 +14,7 @@ import { createPaymentWorker } from './payment-worker.js';
 import { runTogether, runWorkers } from './run-together.js';
 import { installRuntime } from './temporal-runtime.js';
 
-/* The process that makes payments. It is separate because it is the only one with the operator's key. */
+/* The process that makes payments is separate because it is the only one with the operator's key. */
 
 /** Milliseconds between two checks that final payments are still on chain. */
 const RESTORE_MS = 5_000;

@@ -53,8 +53,7 @@ const SHUTDOWN_FORCE = '20 seconds';
 const HEARTBEAT_THROTTLE = '2 seconds';
 
 /**
- * Runs cached in memory, at a third of a megabyte each. Nearly all supervisors are idle, and replaying
- * one's short history is cheap.
+ * Runs in memory, at a third of a megabyte each. Nearly all supervisors are idle, and replaying one is cheap.
  */
 const MAX_CACHED_WORKFLOWS = 500;
 
@@ -62,21 +61,20 @@ const MAX_CACHED_WORKFLOWS = 500;
 const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
 /**
- * Steps of agents on one host in flight, including those that only watch or wait for a slot: more than a
- * host has agents. Work in Docker is bounded by `HostLimiters`.
+ * Steps in flight, including those that only watch or wait for a slot: more than a host has agents. Work in
+ * Docker is bounded by `HostLimiters`.
  */
 const MAX_STEPS = 20_000;
 
 /**
- * Starts that wait in the worker for their turn; the rest wait in Temporal at no cost. More than one
- * owner has agents, so that no owner waits behind all agents of another.
+ * Starts that wait in the worker; the rest wait in Temporal at no cost. More than one owner has agents, so
+ * that no owner waits behind all agents of another.
  */
 const MAX_STARTS = 200;
 
-/** Heartbeats that wait in the worker for their turn; the rest wait in Temporal. */
+/** Heartbeats that wait in the worker; the rest wait in Temporal. */
 const MAX_HEARTBEATS = 1_000;
 
-/** Concurrent mails. */
 const MAX_MAILS = 20;
 
 export interface WorkerDependencies {
@@ -96,22 +94,16 @@ export interface WorkerDependencies {
   readonly gate: DatabaseGate;
 }
 
-/** Dependencies of the workers that may run anywhere. */
 export type PlatformDependencies = Omit<
   WorkerDependencies,
   'docker' | 'guard' | 'limiters' | 'progress'
 >;
 
-/** Creates the workers of this process: those of the platform, and those of the local Docker host. */
-export async function createWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const workers = [createPlatformWorkers(dependencies), createHostWorkers(dependencies)];
-  return (await Promise.all(workers)).flat();
-}
-
 /** Creates the worker for workflows and records, and the one for mails: both may run anywhere. */
 export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
   const { accountDeletions, code, database, gate, services, settings, supervisors } = dependencies;
-  const { heartbeats, mails, releases, retention, securityEvents, supervisorStore } = services;
+  const { heartbeats, mails, releases, retention, securityEvents } = services;
+  const { agentPorts: ports, operationStore: operations, watchdogStore: states } = services;
   const { clonePayments: payments, clones, splits } = services;
   const { watchdog } = settings.agents;
   return Promise.all([
@@ -122,7 +114,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
       maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
       tuner: gatedTuner(gate),
       activities: {
-        ...createRecordActivities(supervisorStore, watchdog),
+        ...createRecordActivities({ operations, ports, settings: watchdog, states }),
         ...createReleaseRecordActivities(releases),
         ...createHeartbeatRecordActivities(heartbeats),
         ...createHousekeepingActivities(database),
@@ -156,17 +148,14 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
   ]);
 }
 
-/**
- * Creates the worker next to the host's Docker daemon, the one that starts the host's agents, and the one
- * that sends them heartbeats.
- */
+/** Creates one host's workers: for its Docker daemon, for its agents' starts, and for their heartbeats. */
 export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { docker, guard, progress, services, settings, supervisors, limiters } = dependencies;
-  const { heartbeats, memorySizes, reconciliation, releases, runtimes, volumes } = services;
-  const { cloneMemories: clones } = services;
+  const { clones, heartbeats, memorySizes, reconciliation, releases, volumes } = services;
+  const { agentPorts: ports, containerSpecs: specs, watchdogStore: states } = services;
   const { host, watchdog } = settings.agents;
   const common = commonOptions(dependencies);
-  const onDocker = { clones, docker, specs: runtimes, volumes, memorySizes, limiters, progress };
+  const onDocker = { clones, docker, specs, volumes, memorySizes, limiters, progress };
   return Promise.all([
     Worker.create({
       ...common,
@@ -194,6 +183,8 @@ export async function createHostWorkers(dependencies: WorkerDependencies): Promi
           docker.containers,
           createWatchdogActivities({
             ...onDocker,
+            ports,
+            states,
             checkIntervalMs: watchdog.checkIntervalMs,
             degradedCheckIntervalMs: watchdog.degradedCheckIntervalMs,
           }),

@@ -13,7 +13,6 @@ export interface PrepareDependencies {
   readonly connection: NativeConnection;
   readonly client: Client;
   readonly namespace: string;
-  /** The Docker host that this worker runs next to. */
   readonly host: string;
   readonly log: Logger;
 }
@@ -24,25 +23,21 @@ interface SetupTask {
   readonly refused: string;
 }
 
-/**
- * Creates the search attributes, and reports whether they exist; a failure is logged. A managed Temporal
- * may not allow creating them.
- */
+/** Creates the search attributes, which a managed Temporal may not allow; true if they exist. */
 export function prepareSearchAttributes(dependencies: PrepareDependencies): Promise<boolean> {
   const { connection, log, namespace } = dependencies;
   return tryTask(log, {
     attempt: () => ensureSearchAttributes(connection, namespace),
     refused:
-      'The search attributes AgentId, AgentOwner and AgentPhase could not be looked up or made: ' +
-      'unless they are there, make them by hand, of type Keyword, or no agent can be started',
+      'The search attributes AgentId, AgentOwner and AgentPhase could not be read or created: ' +
+      'create missing ones by hand, of type Keyword, or no agent can be started',
   });
 }
 
 /**
- * Creates the search attributes and the schedules, with retries until the signal aborts, beside the
- * worker's other parts.
- *
- * @param pausesMs the first and the longest pause between two attempts.
+ * Creates the search attributes and the schedules, with retries beside the worker's other parts, then
+ * restores lost ones, until the signal aborts. `pausesMs`: the first and the longest pause between two
+ * attempts.
  */
 export async function prepareTemporal(
   dependencies: PrepareDependencies,
@@ -55,7 +50,7 @@ export async function prepareTemporal(
     () =>
       tryTask(log, {
         attempt: () => putSchedules(client, host),
-        refused: 'The schedules could not be made, and are tried again',
+        refused: 'The schedules could not be created, retrying',
       }),
   ];
   const retryUntilDone = async (wish: () => Promise<boolean>) => {
@@ -72,7 +67,7 @@ export async function prepareTemporal(
   }
 }
 
-/** Restores search attributes and schedules that Temporal has lost, above all the passes over the host. */
+/** Restores search attributes and schedules that Temporal has lost. */
 async function restore(dependencies: PrepareDependencies): Promise<void> {
   const { client, host, log } = dependencies;
   await prepareSearchAttributes(dependencies);
@@ -81,7 +76,7 @@ async function restore(dependencies: PrepareDependencies): Promise<void> {
       if (!(await restoreSchedules(client, host))) return;
       log.error('Temporal had lost its schedules: they were created again');
     },
-    refused: 'The schedules could not be looked after, and are the next time',
+    refused: 'The schedules could not be checked, retrying',
   });
 }
 

@@ -6,7 +6,7 @@ import {
   withdrawOperation,
 } from '../src/agents/operations/operations.js';
 import type { ReleaseStore } from '../src/agents/operations/release-store.js';
-import type { SupervisorStore } from '../src/agents/operations/supervisor-store.js';
+import type { OperationStore } from '../src/agents/operations/operation-store.js';
 import { supervisedOf, type AgentSupervisors } from '../src/agents/operations/supervisors.js';
 import { AGENT_IS_GONE } from '../src/agents/operations/delete-agent.js';
 import type { Database } from '../src/platform/database/database.js';
@@ -17,7 +17,6 @@ import { UnavailableError } from '../src/lib/errors.js';
 import { FairLimiter } from '../src/lib/fair-limiter.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
-/** Most milliseconds between two passes. */
 const INTERVAL_MS = 15_000;
 
 /** Seconds after which a request counts as abandoned by the process that stored it. */
@@ -26,33 +25,30 @@ const ABANDONED_SECONDS = 15;
 /** Seconds between two checks that a running operation is still in progress. */
 const RUNNING_SECONDS = 60;
 
-/** Most operations in a batch; the next batch follows when all of them are settled. */
+/** Operations in a batch; the next batch follows when all of them are settled. */
 const MAX_AT_ONCE = 200;
 
-/** Most concurrent calls to Temporal. */
+/** Concurrent calls to Temporal. */
 const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
-/** Error of a started operation whose supervisor run was closed. */
 export const SUPERVISOR_ENDED =
   'Its supervisor was ended before it was done; the agent is as it was left';
 
-/** Error of an operation that had not started when its supervisor run was closed. */
 export const NEVER_BEGUN = 'Its supervisor was ended before it began; the agent is as it was';
 
 export interface RecoverDependencies {
   readonly database: Database;
   readonly supervisors: AgentSupervisors;
   readonly services: {
-    readonly supervisorStore: SupervisorStore;
+    readonly operationStore: OperationStore;
     readonly releases: ReleaseStore;
   };
   readonly log: Logger;
 }
 
 /**
- * Settles open operations that may be abandoned, each independently: sends provisionings and removals to
- * Temporal, withdraws other requests that no supervisor has (their clients got an error), and marks
- * admitted or running operations of a closed run as failed.
+ * Settles open operations that may be abandoned: sends provisionings and removals to Temporal, withdraws
+ * other requests that no supervisor has, and marks admitted or running operations of a closed run as failed.
  */
 export async function recoverOperations(
   { database, supervisors, services, log }: RecoverDependencies,
@@ -80,7 +76,7 @@ export async function recoverOperations(
     }
   }
 
-  /** Settles an operation and returns the action taken, for the log. */
+  /** Returns the action taken, for the log. */
   async function settle(operation: OperationRow): Promise<string | undefined> {
     const { id, kind, requestedAt, status } = operation;
     const tenant = database.asUser(operation.userId);
@@ -98,16 +94,16 @@ export async function recoverOperations(
       // The new release was complete when its row named it, so keeping it loses no data.
       await services.releases.keepRelease(supervised, id);
       const failed = { id, kind, status: 'failed', error: SUPERVISOR_ENDED } as const;
-      await services.supervisorStore.finishOperation(supervised, failed);
+      await services.operationStore.finish(supervised, failed);
       return 'failed an operation whose supervisor was ended';
     }
     if (kind === 'provision') {
       await supervisors.provision(supervised, id);
-      return 'handed a provisioning over';
+      return 'handed over a provisioning';
     }
     if (operationRules(kind).onRefusal === 'kept') {
       await supervisors.request(supervised, kind, id, requestedAt);
-      return 'handed a removal over';
+      return 'handed over a removal';
     }
     // The supervisor has the request, but its worker is late.
     if (await supervisors.hasRequest(supervised, id, requestedAt)) return undefined;
@@ -118,13 +114,13 @@ export async function recoverOperations(
     }
     // Fails if the operation was started or admitted concurrently.
     const isWithdrawn = await withdrawOperation(tenant, id);
-    return isWithdrawn ? 'took a request back that no supervisor has' : undefined;
+    return isWithdrawn ? 'withdrew a request that no supervisor has' : undefined;
   }
 }
 
 /**
- * Requests again the removals that failed or were cancelled: after a minute, then each time after as long
- * as the attempts have lasted so far, at most a day. The audit log names the requester.
+ * Requests again the removals that failed or were cancelled: after a minute, then each time after as long as
+ * the attempts have lasted so far, at most a day. The audit log names the requester.
  */
 async function resumeRemovals(database: Database): Promise<void> {
   await database.asPlatform().transaction(async (db) => {
@@ -168,7 +164,7 @@ export function recoverPeriodically(
   dependencies: RecoverDependencies,
   signal: AbortSignal,
 ): Promise<void> {
-  const failure = 'recovery did not succeed, and is tried again';
+  const failure = 'recovery failed, retrying';
   const { log } = dependencies;
   const work = () => recoverOperations(dependencies, signal);
   return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);

@@ -3,13 +3,11 @@ import type { RuntimeImages } from '../src/docker/containers/runtime-images.js';
 import type { Database } from '../src/platform/database/database.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
-/** Milliseconds between two passes. */
 const INTERVAL_MS = 60 * 60_000;
 
 interface ImageRemoval {
   readonly database: Database;
   readonly docker: { readonly images: Pick<RuntimeImages, 'removeUnused'> };
-  /** Image of new agents. */
   readonly usual: string;
   readonly log: Logger;
 }
@@ -20,7 +18,7 @@ export function removeImagesPeriodically(
   signal: AbortSignal,
 ): Promise<void> {
   const { log } = removal;
-  const failure = 'images without use stay until the next look';
+  const failure = 'unused images could not be removed, retrying';
   return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);
 
   async function work(): Promise<void> {
@@ -29,11 +27,7 @@ export function removeImagesPeriodically(
   }
 }
 
-/**
- * Removes unused images.
- *
- * @returns the names of the removed images.
- */
+/** Removes unused images, and returns their names. */
 export async function removeImages({ database, docker, usual }: ImageRemoval): Promise<string[]> {
   const agents = await database.asPlatform().query<{ image: string }>(
     `SELECT DISTINCT image FROM

@@ -10,10 +10,7 @@ import { jittered } from '../src/lib/jitter.js';
 import { pause } from '../src/lib/pause.js';
 import { untilAborted } from './run-together.js';
 
-/**
- * Milliseconds between two reports; shorter while Docker is down, so that a recovered host is soon used
- * again.
- */
+/** Milliseconds between two reports; shorter without Docker, so that a recovered host is soon used again. */
 const INTERVAL_MS = 10_000;
 const DOCKER_AWAY_INTERVAL_MS = 2_000;
 
@@ -26,16 +23,15 @@ export interface HostReporting {
     HostReport,
     'engineAvailable' | 'engineId' | 'disk' | 'egress' | 'userNamespaces'
   >;
-  /** Container runtime for agents; default: Docker's own default. */
+  /** Container runtime for agents; Docker's own default if undefined. */
   readonly runtime?: string | undefined;
-  /** State of the egress filter of the agents' networks. */
   readonly egress?: (() => EgressState) | undefined;
   /** Id of the engine from which this engine takes over the host's name. */
   readonly takeoverFrom?: string | undefined;
   readonly log: Logger;
 }
 
-/** The configured container runtime is missing from Docker; agents must not run with a weaker one. */
+/** Agents must not run with a weaker runtime than the configured one. */
 export class RuntimeMissingError extends Error {
   constructor(runtime: string, has: readonly string[]) {
     super(
@@ -61,9 +57,7 @@ export class HostLease {
 
   /**
    * Stores a report on the host. After a failed report the next one catches up.
-   *
-   * @throws HostNameTakenError if another engine has the host's name.
-   * @throws RuntimeMissingError if the required container runtime is missing.
+   * @throws HostNameTakenError if another engine has the host's name, RuntimeMissingError
    */
   async report(): Promise<void> {
     const { database, docker, host, log, takeoverFrom } = this.#reporting;

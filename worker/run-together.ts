@@ -1,9 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Worker } from '@temporalio/worker';
 
-/** A task of this process that runs until the signal aborts. */
 export interface Part {
-  /** Name of the part for its failure message. */
   readonly name: string;
   run(signal: AbortSignal): Promise<void>;
 }
@@ -18,9 +16,7 @@ export class PartFailedError extends Error {
 }
 
 /**
- * Runs all parts until the signal aborts. When one part ends, the others are aborted too: a process doing
- * half its work would seem healthy.
- *
+ * Runs all parts until the signal aborts or one ends: a process doing half its work would seem healthy.
  * @throws PartFailedError of the first part that failed, once all have ended.
  */
 export async function runTogether(parts: readonly Part[], stop: AbortSignal): Promise<void> {
@@ -44,10 +40,7 @@ export async function runTogether(parts: readonly Part[], stop: AbortSignal): Pr
   if (failures[0]) throw failures[0];
 }
 
-/**
- * Runs Temporal's workers until the signal aborts. Creates them only now, because a worker that never ran
- * keeps its connection open.
- */
+/** Runs Temporal's workers, created only now: a worker that never ran keeps its connection open. */
 export async function runWorkers(
   make: () => Promise<readonly Worker[]>,
   signal: AbortSignal,

@@ -4,13 +4,12 @@ import { UnavailableError } from '../src/lib/errors.js';
 import type { HeartbeatScheduler, HeartbeatSetting } from '../src/agents/heartbeat/heartbeats.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
-/** Milliseconds between two passes. */
 const INTERVAL_MS = 15_000;
 
 /** Milliseconds between two checks for lost schedules. */
 const LOST_INTERVAL_MS = 60 * 60_000;
 
-/** Most schedules of one pass; the rest wait for the next. */
+/** Schedules of one pass; the rest wait for the next. */
 const MAX_AT_ONCE = 200;
 
 interface HeartbeatScheduling {
@@ -25,7 +24,7 @@ export function scheduleHeartbeatsPeriodically(
   signal: AbortSignal,
 ): Promise<void> {
   let lostSoughtAt = Number.NEGATIVE_INFINITY;
-  const failure = 'heartbeats cannot be scheduled, and are tried again';
+  const failure = 'heartbeats could not be scheduled, retrying';
   const { log } = scheduling;
   return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);
 
@@ -39,9 +38,8 @@ export function scheduleHeartbeatsPeriodically(
 }
 
 /**
- * Updates the schedules that may differ from their settings. Holds no database lock during calls to
+ * Updates the schedules that may differ from their settings, without a database lock during calls to
  * Temporal.
- *
  * @throws UnavailableError if Temporal is unreachable: the rest waits for the next pass.
  */
 export async function scheduleHeartbeats({
@@ -68,10 +66,7 @@ export async function scheduleHeartbeats({
   }
 }
 
-/**
- * Marks heartbeats missing for twice their interval to be scheduled again: their schedule may be lost,
- * for example with Temporal's store. Scheduling is idempotent.
- */
+/** Marks heartbeats missing for twice their interval to be scheduled again: Temporal may have lost them. */
 export async function noticeLost(database: Database): Promise<void> {
   await database.asPlatform().query(
     `UPDATE heartbeats SET scheduled = false
@@ -81,8 +76,8 @@ export async function noticeLost(database: Database): Promise<void> {
 }
 
 /**
- * Marks a schedule as applied if the setting is unchanged; otherwise it must be applied again, because
- * this worker may have overwritten another worker's update.
+ * Marks a schedule as applied if the setting is unchanged; otherwise it must be applied again, because this
+ * worker may have overwritten another worker's update.
  */
 async function noteScheduled(
   database: Database,

@@ -6,7 +6,6 @@ import { pause } from '../src/lib/pause.js';
 const INTERVAL_MS = 1_000;
 const FAILED_INTERVAL_MS = 10_000;
 
-/** Notifies operators of the messages in the outbox, periodically until the signal aborts. */
 export async function sendNotifications(parts: OutboxParts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     let intervalMs = INTERVAL_MS;

@@ -16,16 +16,11 @@ interface ServeHost {
   readonly docker: DockerHost;
   readonly lease: Pick<HostLease, 'held'>;
   readonly log: Logger;
-  /** Loader of the program that accesses agents' workspaces; default: the build's program. */
+  /** Loader of the program that accesses agents' workspaces; the build's program by default. */
   readonly helper?: () => Promise<string>;
 }
 
-/**
- * Serves chat, logs, statistics and files of this host's agents to API processes on other hosts, if
- * configured, until the signal aborts.
- *
- * @throws HostListenError
- */
+/** Serves this host's agents to API processes elsewhere, if configured. @throws HostListenError */
 export async function serveHost(
   { settings, database, docker, lease, log, helper = builtHelper }: ServeHost,
   signal: AbortSignal,

@@ -9,11 +9,8 @@ export const NATIVE_LOGGING: LogExporterConfig = {
 };
 
 /**
- * Installs the process's only Temporal SDK runtime: its logs go to ours, its metrics are served to
- * Prometheus. If the metrics cannot be served, the worker logs why and continues.
- *
- * @param metricsAddress address and port, as in `WORKER_METRICS_LISTEN`; if missing, no metrics are
- *   served.
+ * Installs the process's only Temporal SDK runtime, with metrics at an address and port, as in
+ * `WORKER_METRICS_LISTEN`. If they cannot be served, the worker logs why and continues.
  */
 export function installRuntime(log: Logger, metricsAddress?: string): void {
   const install = (metrics?: MetricsExporterConfig) => {

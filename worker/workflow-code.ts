@@ -5,9 +5,7 @@ import type { WorkerOptions } from '@temporalio/worker';
 export type WorkflowCode = Pick<WorkerOptions, 'workflowBundle'>;
 
 /**
- * Returns the workflow bundle that the build made, beside the folder of this file or of its bundle.
- *
- * @throws Error if it is missing.
+ * Returns the workflow bundle of the build, beside the folder of this file. @throws Error if it is missing.
  */
 export function builtWorkflows(): WorkflowCode {
   const codePath = fileURLToPath(new URL('../workflow-bundle.js', import.meta.url));

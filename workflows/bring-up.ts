@@ -6,16 +6,13 @@ import { containersTaskQueue, startsTaskQueue } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** Most ports, each with its subnet, that are tried if they are taken on the host. */
+/** Ports, each with its subnet, that are tried if they are taken on the host. */
 const MAX_PLACES = 20;
 
 export interface BringUpOptions {
-  /**
-   * Set by a provisioning, which also creates the memory: called once the agent has a port, before any
-   * change in Docker.
-   */
+  /** Set by a provisioning, which creates the memory: called with a port, before any change in Docker. */
   readonly provisions?: () => void;
-  /** True to wait for Docker without limit, instead of failing after minutes. */
+  /** Wait for Docker without limit, instead of failing after minutes. */
   readonly endless?: boolean;
 }
 
@@ -28,10 +25,7 @@ export async function bringUp(agent: AgentRef, options: BringUpOptions = {}): Pr
   await awaitRunning(agent);
 }
 
-/**
- * Starts an agent that ran before its Docker went down. All agents of the host return at once, so
- * containers that exist are only started.
- */
+/** Starts an agent after Docker's outage. Existing containers are only started: all agents return at once. */
 export async function bringBack(agent: AgentRef): Promise<void> {
   const taskQueue = startsTaskQueue(agent.host);
   const starts = proxyActivities<StartActivities>({ ...retries.endlessAgentStart, taskQueue });
@@ -50,10 +44,8 @@ async function awaitRunning(agent: AgentRef): Promise<void> {
 }
 
 /**
- * Creates the missing parts of an agent's container and starts it. If the port or subnet is taken on the
- * host, the next one is tried. Undoes nothing on failure.
- *
- * @returns the container's uptime in milliseconds.
+ * Creates the missing parts of an agent's container and starts it, on the next port if one or its subnet is
+ * taken. Undoes nothing on failure. Returns the container's uptime in milliseconds.
  */
 export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Promise<number> {
   const taskQueue = containersTaskQueue(agent.host);
@@ -109,7 +101,6 @@ async function allSettled(steps: readonly Promise<unknown>[]): Promise<void> {
   if (failure) throw failure.reason;
 }
 
-/** Returns which of the two is taken on the host: the port, or its subnet. */
 function whatIsTaken(error: unknown): 'port' | 'subnet' | undefined {
   const cause = error instanceof Error ? error.cause : undefined;
   if (!(cause instanceof ApplicationFailure)) return undefined;

@@ -2,10 +2,7 @@ import { proxyActivities } from '@temporalio/workflow';
 import type { AccountDeletionActivities } from '../activities/account-deletion.js';
 import * as retries from './retries.js';
 
-/**
- * Deletes a closed account: each area removes its data in turn, however long that takes, then the account
- * is erased. The worker lists the areas, so a new area needs no change here.
- */
+/** Deletes a closed account area by area. The worker lists the areas, so a new area needs no change here. */
 export async function deleteAccount(userId: string): Promise<void> {
   const steps = proxyActivities<AccountDeletionActivities>(retries.accountDeletion);
   for (const area of await steps.accountAreas()) {

@@ -3,7 +3,6 @@ import type { SettlementActivities } from '../activities/payment-sessions.js';
 import { proxyRecords } from './records.js';
 
 export interface HoldsExpired {
-  /** Expired holds that were released. */
   readonly released: number;
   /** Payment sessions closed because of their age. */
   readonly aged: number;

@@ -5,7 +5,6 @@ import {
   TimeoutFailure,
 } from '@temporalio/common';
 
-/** Returns the innermost cause of a step's or a child's failure. */
 export function innermostFailure(error: unknown): unknown {
   let innermost: unknown = error;
   while (
@@ -31,7 +30,6 @@ export function failureReason(error: unknown): string {
 /** Failure type of a call that Docker refused in every attempt. */
 const LASTING_REFUSAL = 'LastingRefusalError';
 
-/** Reports whether a step failed because Docker answered and refused each attempt. */
 export function isRefusal(error: unknown): boolean {
   const failure = innermostFailure(error);
   return failure instanceof ApplicationFailure && failure.type === LASTING_REFUSAL;

@@ -1,10 +1,8 @@
 import { CancellationScope, condition } from '@temporalio/workflow';
 
 /**
- * Runs work that may be given up for something more urgent. In that case the work is cancelled and
- * awaited, and the result is undefined.
- *
- * @throws the work's error, unless it was given up.
+ * Runs work that is cancelled, and its end awaited, for something more urgent; the result is then undefined.
+ * @throws the work's error, unless the work was cancelled here.
  */
 export async function interruptible<T>(
   isUrgent: () => boolean,

@@ -9,12 +9,10 @@ import * as retries from './retries.js';
 import type { Wakeups } from './wakeups.js';
 import type { WatchdogStates } from './watchdog-states.js';
 
-/** Result of stopping an agent: done, or the reason why it failed. */
 type Stopped = { readonly isDone: true } | { readonly isDone: false; readonly reason: string };
 
-/** Keeps an agent stopped that should not run. */
 export class KeptStopped {
-  /** True once Docker has refused to stop the agent and the refusal is recorded. */
+  /** Docker has refused to stop the agent, and the refusal is recorded. */
   #isRefused = false;
 
   readonly #agent: AgentRef;
@@ -36,10 +34,7 @@ export class KeptStopped {
     this.#isRefused = false;
   }
 
-  /**
-   * Waits while the agent is known to be stopped and no signal arrives; stops the agent when a signal
-   * requests a check.
-   */
+  /** Waits while the agent is known to be stopped; stops it when a signal requests a check. */
   async keep(provisioned: boolean, isStale: () => boolean): Promise<void> {
     const wakeups = this.#wakeups;
     wakeups.isInterrupted = false;
@@ -59,7 +54,7 @@ export class KeptStopped {
     }
   }
 
-  /** Stops the agent, or undoes its provisioning; returns undefined if something more urgent came first. */
+  /** Stops the agent, or undoes its provisioning; undefined if something more urgent came first. */
   async #stop(provisioned: boolean): Promise<Stopped | undefined> {
     try {
       return await interruptible(

@@ -12,22 +12,15 @@ import { bringUp } from './bring-up.js';
 import { containersTaskQueue, provisionAgentId } from './ids.js';
 import { MEMORY_MISSING } from './memory-missing.js';
 import { provisionAgent } from './provision-agent.js';
-import { replaceContainer } from './replace-container.js';
+import { replaceContainer, type Replacement } from './replace-container.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 import { attributesOf } from './search-attributes.js';
 import type { Watchdog } from './watchdog.js';
 
-/** An operation's view of its agent. */
-export interface OperationScene {
-  readonly agent: AgentRef;
-  readonly operationId: string;
-  readonly desired: 'running' | 'stopped';
-  /** True if the agent has ever run. */
-  readonly provisioned: boolean;
+export interface OperationScene extends Replacement {
   /** Watchdog state before the operation. */
   readonly before: WatchdogState;
-  /** The watchdog, which repairs agents automatically and for operations. */
   readonly watchdog: Pick<Watchdog, 'memory' | 'runRepair'>;
 }
 
@@ -60,7 +53,7 @@ export const OPERATION_STEPS: Readonly<Record<OperationKind, Steps>> = {
   },
 };
 
-/** States of an agent that may run without being well: a start must not count as done already. */
+/** An agent in these states may run, so a start must not count as done already. */
 const UNWELL: readonly WatchdogState[] = ['degraded', 'repairing', 'crash_loop'];
 
 async function start({ agent, provisioned, before, watchdog }: OperationScene): Promise<void> {

@@ -41,11 +41,10 @@ interface Operation {
   readonly scope: CancellationScope;
 }
 
-/** The result of an operation. */
 interface Outcome {
   readonly status: 'succeeded' | 'failed' | 'cancelled';
   readonly error: string | null;
-  /** True if the operation failed and left the agent as before. */
+  /** The operation failed and left the agent as before. */
   readonly unharmed?: boolean;
   readonly memoryIsMissing?: boolean;
 }
@@ -53,12 +52,11 @@ interface Outcome {
 /** A finished operation whose end is still to be recorded. */
 interface CompletedOperation {
   readonly operation: Operation;
-  /** Watchdog state when the operation began. */
   readonly before: WatchdogState;
   readonly outcome: Outcome;
 }
 
-/** Most attempts to record an operation's end before it is left to recovery. */
+/** Attempts to record an operation's end before it is left to recovery. */
 const MAX_ENDINGS = 5;
 
 /** State of an agent that its watchdog does not hold. */
@@ -70,7 +68,6 @@ export class Operations {
   #agentIsGone = false;
   #current: Operation | undefined;
   #unrecorded: CompletedOperation | undefined;
-  /** Attempts to record the end so far. */
   #recordAttempts = 0;
   /** At most three: a requested operation, the provisioning, and the deletion that preempts them. */
   readonly #pending: Operation[] = [];
@@ -93,17 +90,14 @@ export class Operations {
     );
   }
 
-  /** Loads the agent's state from the database. */
   restore({ desired, provisioned }: AgentState): void {
     this.#state = { desired, provisioned };
   }
 
-  /** Returns the state for the next run. */
   get state(): AgentState {
     return this.#state;
   }
 
-  /** Reports whether the agent has been removed. */
   get agentIsGone(): boolean {
     return this.#agentIsGone;
   }
@@ -161,8 +155,8 @@ export class Operations {
   }
 
   /**
-   * Interrupts a start of the agent only once the operation is recorded as begun: a withdrawn request
-   * must not restart the start and prolong the downtime.
+   * Interrupts a start of the agent only once the operation is recorded as begun: a withdrawn request must
+   * not restart the start and prolong the downtime.
    */
   async #interruptOnceBegun(operation: Operation): Promise<void> {
     const { id, kind } = operation;
@@ -182,8 +176,8 @@ export class Operations {
   }
 
   /**
-   * Runs the oldest pending operation to its end; a withdrawn one changes nothing. First records the end
-   * of a previous operation if that failed.
+   * Runs the oldest pending operation to its end; a withdrawn one changes nothing. First records the end of a
+   * previous operation if that failed.
    */
   async runNext(): Promise<void> {
     const operation = this.#unrecorded ? undefined : this.#pending.shift();
@@ -262,7 +256,7 @@ export class Operations {
     }
   }
 
-  /** Records the end of an operation; if the database has newer state of the agent, reloads it and retries. */
+  /** Records the end; if the database has newer state of the agent, reloads it and retries. */
   async #end({ operation: { id, kind }, before, outcome }: CompletedOperation): Promise<void> {
     const { desired } = operationRules(kind);
     const { status, error } = outcome;
@@ -290,7 +284,6 @@ export class Operations {
     this.#unrecorded = undefined;
   }
 
-  /** Returns the watchdog's transition at the start of an operation. */
   #beginning(kind: OperationKind, desired: AgentState['desired']): WatchdogTransition | undefined {
     const { watchdog: effect, desired: asked } = operationRules(kind);
     if (!effect || desired === 'stopped') return undefined;
@@ -300,7 +293,6 @@ export class Operations {
     return this.#watchdog.transitionTo(state, 'operation', null, cleared);
   }
 
-  /** Returns the watchdog's transition at the end of an operation. */
   #endOf(
     kind: OperationKind,
     before: WatchdogState,

@@ -7,11 +7,8 @@ import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
 /**
- * Pays the unpaid parts of a split and waits until all payments are final. All state is in rows, so a new
- * run continues with the rest.
- *
- * @param id of its row.
- * @returns the split's status; undefined if it no longer exists.
+ * Pays the unpaid parts of a split, by the id of its row, and waits until all payments are final. All state
+ * is in rows, so a new run continues with the rest. Returns undefined if the split no longer exists.
  */
 export async function payRoyaltySplit(id: string): Promise<SplitStatus | undefined> {
   const { requestSplitPayments } = proxyActivities<SplitActivities>(retries.recordsAnywhere);

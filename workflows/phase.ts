@@ -1,7 +1,6 @@
 import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
 import { AGENT_PHASE } from './search-attributes.js';
 
-/** Shows operators the phase of an agent and its reason. */
 export function showPhase(
   phase: string,
   desired: 'running' | 'stopped',

@@ -14,7 +14,7 @@ import { containersTaskQueue } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** Failure type of a provisioning whose steps were undone. The details name the steps that could not be. */
+/** The details of this failure name the steps that could not be undone. */
 export const PROVISIONING_FAILED = 'ProvisioningFailed';
 
 interface Compensation {
@@ -28,9 +28,8 @@ export interface ProvisionAgentInput extends AgentRef {
 }
 
 /**
- * Provisions an agent, from a reserved name to a container that answers, as a saga. Each compensation is
- * registered before its step, because a failed step may have taken effect. Compensations run
- * last-in-first-out, cannot be cancelled, and continue past a failure.
+ * Provisions an agent as a saga. Each compensation is registered before its step, because a failed step may
+ * have taken effect. Compensations run last-in-first-out, cannot be cancelled, and continue past a failure.
  */
 export async function provisionAgent({ version, ...agent }: ProvisionAgentInput): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);

@@ -5,18 +5,14 @@ import { containersTaskQueue } from './ids.js';
 import * as retries from './retries.js';
 
 export interface HostReconciled {
-  /** Numbers of restarted supervisors and of agents that no supervisor has observed. */
   readonly supervisors: SupervisionFound;
-  /** Number of agents that were not in their desired state; their supervisors were signalled. */
+  /** Agents that were not in their desired state; their supervisors were signalled. */
   readonly drifted: number;
-  /** Ids of removed agents with leftovers in Docker; leftovers found again by the next pass are removed. */
+  /** Ids of removed agents with leftovers; leftovers found again by the next pass are removed. */
   readonly orphans: readonly string[];
 }
 
-/**
- * Makes one pass over a Docker host that compares actual with desired state; supervisors first, since
- * they need no Docker. Started by a schedule.
- */
+/** Compares a Docker host's actual with its desired state; supervisors first, since they need no Docker. */
 export async function reconcileHost(host: string): Promise<HostReconciled> {
   const docker = proxyActivities<ReconcileActivities>({
     ...retries.reconciliation,

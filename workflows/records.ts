@@ -11,8 +11,8 @@ import { failureReason } from './failure-reason.js';
 import * as retries from './retries.js';
 
 /**
- * Returns the database activities of a workflow. The workflow's own worker runs them at once as local
- * activities; if it cannot reach the database, any worker runs them, with unlimited retries.
+ * Returns the database activities of a workflow. Its own worker runs them at once as local activities; if it
+ * cannot reach the database, any worker runs them, with unlimited retries.
  */
 export function proxyRecords<Records = RecordActivities>(): Records {
   const here = proxyLocalActivities<UntypedActivities>(retries.records);
@@ -35,7 +35,6 @@ export function proxyRecords<Records = RecordActivities>(): Records {
   return new Proxy({}, { get: (_, name) => record(String(name)) }) as Records;
 }
 
-/** Reports whether no retry on any worker can succeed. */
 function isFinal(error: unknown): boolean {
   // A local activity throws its failure itself, a remote one as the cause.
   const failure = error instanceof ActivityFailure ? error.cause : error;

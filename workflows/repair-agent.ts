@@ -23,7 +23,7 @@ const STARTUP_GRACE_MS = 30_000;
 
 export interface RepairAgentInput extends AgentRef {
   readonly memory: WatchdogMemory;
-  /** True for a repair by an operation, which fails if Docker is down for long; the watchdog's repair waits. */
+  /** A repair by an operation fails if Docker is down for long; the watchdog's waits. */
   readonly isAskedFor?: boolean;
   readonly settings: Pick<
     WatchdogSettings,
@@ -37,22 +37,21 @@ export interface RepairAgentInput extends AgentRef {
 
 export interface RepairOutcome {
   readonly repaired: boolean;
-  /** True if the agent's host repaired the agent itself in the meantime; a check shows its state. */
+  /** The agent's host has repaired the agent itself; a check shows its state. */
   readonly overtaken: boolean;
   readonly attempts: number;
   /** Start of the last attempt, in Unix milliseconds. */
   readonly lastAttempt: number;
-  /** Times of failed starts in Unix milliseconds; each counts as a crash. */
+  /** Unix milliseconds; each failed start counts as a crash. */
   readonly failedStarts: readonly number[];
-  /** Reason why the last attempt failed. */
   readonly reason: string | null;
-  /** True if attempts ended because the memory is missing and no retry can help. */
+  /** Attempts ended because the memory is missing and no retry can help. */
   readonly memoryIsMissing: boolean;
 }
 
 /**
- * Kills the gateway, starts it and verifies the agent's health, up to the configured attempts. The
- * supervisor runs one repair at a time, cancels it for urgent work, and handles whatever state it leaves.
+ * Kills the gateway, starts it and verifies the agent's health, up to the configured attempts. The supervisor
+ * runs one repair at a time, cancels it for urgent work, and handles whatever state it leaves.
  */
 export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcome> {
   const { memory, settings, isAskedFor = false, ...agent } = input;
@@ -108,7 +107,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
     if (memoryIsMissing || attempt >= settings.maxRepairAttempts) return outcome(false);
   }
 
-  /** Checks the agent until the start's failure threshold; returns why it is not well, or null if it is. */
+  /** Checks until the start's failure threshold; returns why the agent is not well, or null if it is. */
   async function verify(summary: string): Promise<string | null> {
     for (let check = 1; ;) {
       const seen = await eyes.observeAgent.executeWithOptions(

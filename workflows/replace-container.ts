@@ -23,7 +23,6 @@ export interface Replacement {
   readonly agent: AgentRef;
   readonly operationId: string;
   readonly desired: 'running' | 'stopped';
-  /** True if the agent has ever run. */
   readonly provisioned: boolean;
 }
 
@@ -33,11 +32,9 @@ type ReplacingKind = Extract<
 >;
 
 /**
- * Replaces an agent's image, configuration or memory as stored for the operation, and rolls back if the
- * agent does not start. New containers never write to the old memory, except after `configure`, which
- * keeps it.
- *
- * A deletion can cancel the replacement at any point; it removes all leftovers.
+ * Replaces an agent's image, configuration or memory, and rolls back if the agent does not start. New
+ * containers never write to the old memory, except after `configure`, which keeps it. A deletion can cancel
+ * the replacement at any point; it removes all leftovers.
  */
 export async function replaceContainer(
   kind: ReplacingKind,
@@ -85,8 +82,8 @@ export async function replaceContainer(
   }
 
   /**
-   * Reports whether the agent has a memory. A missing memory is an error, except for operations that
-   * replace it; creating an agent's memory afresh requires that it is missing.
+   * Reports whether the agent has a memory. A missing one is an error, except for operations that replace it;
+   * `reset-empty` requires that it is missing.
    */
   async function findsMemory(): Promise<boolean> {
     try {
@@ -116,7 +113,7 @@ export async function replaceContainer(
     }
     await removeLeftovers();
     if (failure !== undefined) {
-      const both = `${reason}; what ran before did not come back: ${failureReason(failure)}`;
+      const both = `${reason}; the rollback failed: ${failureReason(failure)}`;
       const type = isMemoryMissing(failure) ? MEMORY_MISSING : 'RollbackFailed';
       throw ApplicationFailure.nonRetryable(both, type);
     }
@@ -134,7 +131,6 @@ export async function replaceContainer(
   }
 }
 
-/** Reports whether a failed operation left the agent as before. */
 export function isUnharmed(error: unknown): boolean {
   return error instanceof ApplicationFailure && error.type === AGENT_UNHARMED;
 }

@@ -1,17 +1,15 @@
 import type { ActivityOptions, LocalActivityOptions, Priority } from '@temporalio/common';
 
 /**
- * Priority of requested work, ahead of the platform's own work with Temporal's default (3). At equal
- * priority Temporal is fair to owners, by the fairness key of their supervisors.
+ * Priority of requested work, ahead of the platform's own work with Temporal's default (3). At equal priority
+ * Temporal is fair to owners, by the fairness key of their supervisors.
  */
 export const ASKED_FOR: Priority = { priorityKey: 2 };
 
 /**
- * The database, asked by the worker that has the workflow: 20 s in all, because so long the worker
- * holds it. An attempt is given more than a statement may take (`src/platform/database/database.ts`), so that
- * none is made beside one that may still be carried out. All are idempotent.
- *
- * The attempts are counted, too: the SDK forgets the bound of all when it is reached in a pause.
+ * 20 s in all, because the worker holds the workflow that long. An attempt outlasts a statement
+ * (`src/platform/database/database.ts`), so that no attempt overlaps another. Attempts are counted, too: the
+ * SDK forgets the bound of all when it is reached in a pause.
  */
 export const records: LocalActivityOptions = {
   startToCloseTimeout: '20 seconds',
@@ -20,16 +18,16 @@ export const records: LocalActivityOptions = {
   retry: { initialInterval: '250 milliseconds', maximumAttempts: 6 },
 };
 
-/** Database activities on any worker, retried without limit: no result can be reported without the database. */
+/** On any worker, without limit: no result can be reported without the database. */
 export const recordsAnywhere: ActivityOptions = {
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', maximumInterval: '10 seconds' },
 };
 
 /**
- * Short calls to Docker, retried for 5 minutes to survive its restart; attempts are counted, so queue
- * time is not. If Docker hangs, `activities/docker-activity.ts` ends the activity after 5 minutes. The
- * heartbeat detects a killed worker; a cancellation waits, because a call in flight cannot be undone.
+ * Short calls to Docker, retried for 5 minutes to survive its restart, without queue time. If Docker hangs,
+ * `activities/docker-activity.ts` ends the activity after 5 minutes. A cancellation waits, because a call in
+ * flight cannot be undone.
  */
 export const dockerCall: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
@@ -44,8 +42,8 @@ export const dockerCall: ActivityOptions = {
 };
 
 /**
- * Docker calls of the watchdog, retried until Docker is back, because no client waits and the agent is
- * not at fault, or until Docker has refused 35 times (`activities/docker-activity.ts`).
+ * Docker calls of the watchdog, retried until Docker is back, because no client waits, or until Docker has
+ * refused 35 times (`activities/docker-activity.ts`).
  */
 export const endlessDockerCall: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
@@ -54,10 +52,7 @@ export const endlessDockerCall: ActivityOptions = {
   retry: { initialInterval: '250 milliseconds', maximumInterval: '10 seconds' },
 };
 
-/**
- * Start of an agent in its turn. The timeout includes the wait and is never reached in practice; the
- * activity limits each call, and releases its turn after 60 s.
- */
+/** The timeout includes the wait for a turn and is never reached: the activity limits each call. */
 export const agentStart: ActivityOptions = { ...dockerCall, startToCloseTimeout: '1 day' };
 
 /** Start of an agent by the watchdog, retried until Docker is back. */
@@ -66,10 +61,7 @@ export const endlessAgentStart: ActivityOptions = {
   startToCloseTimeout: '1 day',
 };
 
-/**
- * Pull of an image, which may be slow and waits for its turn. The activity limits it to 20 minutes over
- * all attempts; the timeout is never reached in practice.
- */
+/** A pull waits for its turn. The activity limits it to 20 minutes over all attempts. */
 export const imageCall: ActivityOptions = {
   startToCloseTimeout: '1 day',
   heartbeatTimeout: '10 seconds',
@@ -78,10 +70,7 @@ export const imageCall: ActivityOptions = {
   priority: ASKED_FOR,
 };
 
-/**
- * Wait of 60 s from the container's start, across restarts of the worker, and up to 5 minutes while the
- * start makes progress.
- */
+/** 60 s from the container's start, up to 5 minutes while the start makes progress. */
 export const readinessWait: ActivityOptions = {
   startToCloseTimeout: '6 minutes',
   heartbeatTimeout: '10 seconds',
@@ -90,10 +79,7 @@ export const readinessWait: ActivityOptions = {
   priority: ASKED_FOR,
 };
 
-/**
- * Removal of an agent's leftovers, retried for as long as Docker is down; fails after half an hour of
- * refusals.
- */
+/** Removal of an agent's leftovers, retried while Docker is down; fails after half an hour of refusals. */
 export const removal: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',
@@ -101,10 +87,7 @@ export const removal: ActivityOptions = {
   priority: ASKED_FOR,
 };
 
-/**
- * Compensation of a failed provisioning: limited to 10 minutes, because the failure must be reported
- * eventually.
- */
+/** Limited to 10 minutes, because the provisioning's failure must be reported eventually. */
 export const compensation: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',
@@ -134,12 +117,12 @@ export const look: ActivityOptions = {
   retry: { initialInterval: '1 second', backoffCoefficient: 1, maximumInterval: '1 minute' },
 };
 
-/** A check for an operation, limited because its end must be reported eventually. */
+/** Limited because the end of its operation must be reported eventually. */
 export const boundedLook: ActivityOptions = { ...look, scheduleToCloseTimeout: '6 minutes' };
 
 /**
- * Checks every few seconds until the state changes, a day at a time. A thousand may run for days; a
- * killed worker is detected as slowly as between two checks of a healthy agent.
+ * Checks every few seconds until the state changes, a day at a time. A thousand may run for days; a killed
+ * worker is detected as slowly as between two checks of a healthy agent.
  */
 export const degradedWatch: ActivityOptions = {
   startToCloseTimeout: '1 day',
@@ -156,8 +139,7 @@ export const crashReport: ActivityOptions = {
 };
 
 /**
- * A heartbeat request to an agent, never retried because any attempt may have cost tokens. The timeout
- * includes up to 5 minutes for its turn in the worker.
+ * Never retried because any attempt may have cost tokens. The timeout includes up to 5 minutes for its turn.
  */
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '5 minutes',
@@ -165,7 +147,7 @@ export const heartbeat: ActivityOptions = {
   retry: { maximumAttempts: 1 },
 };
 
-/** Copy of a memory: 30 minutes over all attempts. */
+/** 30 minutes over all attempts. */
 export const volumeCopy: ActivityOptions = {
   startToCloseTimeout: '1 day',
   heartbeatTimeout: '10 seconds',
@@ -188,12 +170,8 @@ export const retention: ActivityOptions = {
   retry: { initialInterval: '10 seconds', maximumAttempts: 3 },
 };
 
-/** A check of the ledger page by page, for minutes; the next pass handles what could not be read. */
-export const ledgerCheck: ActivityOptions = {
-  startToCloseTimeout: '10 minutes',
-  heartbeatTimeout: '1 minute',
-  retry: { initialInterval: '10 seconds', maximumAttempts: 3 },
-};
+/** A check page by page, for minutes; the next pass handles pages that could not be read. */
+export const ledgerCheck: ActivityOptions = retention;
 
 /** A mail, retried for a day, queue time included. */
 export const mail: ActivityOptions = {
@@ -202,14 +180,14 @@ export const mail: ActivityOptions = {
   retry: { initialInterval: '10 seconds', maximumInterval: '15 minutes' },
 };
 
-/** Deletion of an account's data, retried without limit: a Docker host may be down for days. */
+/** Retried without limit: a Docker host may be down for days. */
 export const accountDeletion: ActivityOptions = {
   startToCloseTimeout: '10 minutes',
   heartbeatTimeout: '30 seconds',
   retry: { initialInterval: '1 second', backoffCoefficient: 1.5, maximumInterval: '1 minute' },
 };
 
-/** Payments, a day at a time without limit: a node may be down that long. */
+/** A day at a time without limit: a node may be down that long. */
 export const paying: ActivityOptions = {
   startToCloseTimeout: '1 day',
   heartbeatTimeout: '30 seconds',
@@ -217,8 +195,7 @@ export const paying: ActivityOptions = {
 };
 
 /**
- * A check of a process that others end, such as a clone's payment or a session's debits; retried with its
- * own delay until the end.
+ * A check of a process that others end, such as a clone's payment; retried with its own delay until the end.
  */
 export const untilOver: ActivityOptions = {
   startToCloseTimeout: '1 minute',

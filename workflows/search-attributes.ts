@@ -4,10 +4,9 @@ import type { AgentRef } from '../src/types/agent-ref.js';
 /** Search attributes by which operators filter runs in the Temporal UI. */
 export const AGENT_ID = defineSearchAttributeKey('AgentId', 'KEYWORD');
 export const AGENT_OWNER = defineSearchAttributeKey('AgentOwner', 'KEYWORD');
-/** The supervisor's phase: `provisioning`, `running`, `stopped`, `error`, `deleting` and so on. */
+/** `provisioning`, `running`, `stopped`, `error`, `deleting` and so on. */
 export const AGENT_PHASE = defineSearchAttributeKey('AgentPhase', 'KEYWORD');
 
-/** Search attributes of a run for one agent. */
 export const attributesOf = ({
   agentId,
   userId,

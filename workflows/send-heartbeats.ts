@@ -6,7 +6,6 @@ import { heartbeatsTaskQueue } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** Most agents of one user that are called at a time. */
 const AT_ONCE = 5;
 
 export interface SendHeartbeatsInput {
@@ -18,7 +17,7 @@ export interface SendHeartbeatsInput {
   readonly counted?: HeartbeatCount;
 }
 
-/** Numbers of agents by result of a heartbeat; `skipped` counts those that stopped before their turn. */
+/** `skipped` agents stopped before their turn. */
 export interface HeartbeatCount {
   readonly answered: number;
   readonly skipped: number;
@@ -26,8 +25,8 @@ export interface HeartbeatCount {
 }
 
 /**
- * Sends one heartbeat to each running agent of the user, one page of agents per run to limit the history.
- * A failed agent is not retried and does not keep others waiting.
+ * Sends one heartbeat to each running agent of the user, one page of agents per run to limit the history. A
+ * failed agent is not retried and does not keep others waiting.
  */
 export async function sendHeartbeats(input: SendHeartbeatsInput): Promise<HeartbeatCount> {
   const { userId, setAt, after } = input;

@@ -10,16 +10,12 @@ import { PAYMENTS_TASK_QUEUE } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** Most steps of a run; each adds a few events to its history. */
+/** Steps of a run; each adds a few events to its history. */
 const MAX_STEPS = 20;
 
 /**
- * Makes the chain transactions that a payment session needs now: holds its deposit, settles debits,
- * closes it. All state is in rows, so a new run continues with the rest; one is started whenever
- * something is due.
- *
- * @param id of its row.
- * @returns the session's state; undefined if it does not exist.
+ * Makes the chain transactions that a payment session, by the id of its row, needs now: holds its deposit,
+ * settles debits, closes it. All state is in rows; a new run is started whenever something is due.
  */
 export async function settlePaymentSession(id: string): Promise<PaymentSessionState | undefined> {
   if (!(await openSession(id))) return 'failed';

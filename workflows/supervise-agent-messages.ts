@@ -16,13 +16,12 @@ export interface OperationAdmitted {
 
 export interface SuperviseAgentInput extends AgentRef {
   readonly desired: 'running' | 'stopped';
-  /** True if the agent has ever run; otherwise a start is a provisioning. */
+  /** If the agent has never run, a start is a provisioning. */
   readonly provisioned: boolean;
   /** The last observed health, so that a new run reports only changes. */
   readonly observed?: Observation['health'];
-  /** The watchdog's memory; if missing, the supervisor loads it from the database. */
+  /** If missing, the supervisor loads it from the database. */
   readonly watchdog?: WatchdogMemory;
-  /** Signals not handled yet. */
   readonly wakeups?: KeptWakeups;
 }
 
@@ -33,36 +32,29 @@ export interface KeptWakeups {
   readonly returned?: DockerReturn;
 }
 
-/** The end of a container. Only a hint: the container's present state decides. */
+/** Only a hint: the container's present state decides. */
 export interface ContainerEnd {
   readonly containerId: string;
   readonly cause: DeathCause;
-  /** Exit code; null if Docker does not report it. */
+  /** Null if Docker does not report it. */
   readonly exitCode: number | null;
-  /** Time in Unix milliseconds, by Docker's clock. */
+  /** Unix milliseconds, by Docker's clock. */
   readonly at: number;
 }
 
 /** The return of Docker, or of the whole host, after an outage. */
 export interface DockerReturn {
-  /**
-   * Start of the outage in Unix milliseconds. Containers that ended since then were stopped by it and did
-   * not crash.
-   */
+  /** Start of the outage in Unix milliseconds. Containers that ended since then did not crash. */
   readonly awayFrom: number;
-  /** True if an operation has started the agent since the signal; a check shows whether it is still up. */
+  /** An operation has started the agent since the signal; a check shows whether it is still up. */
   readonly isMet?: boolean;
 }
 
-/** Defines the Update that requests an operation. */
 export function operationUpdate(kind: RequestedKind) {
   return defineUpdate<OperationAdmitted, [OperationRequest]>(kind);
 }
 
-/**
- * Requests the provisioning of a new agent. A signal, so that the creation waits for no worker; it may
- * arrive twice, and after other requests.
- */
+/** Requests a provisioning, without waiting for a worker; may arrive twice, and after other requests. */
 export const provisionRequested = defineSignal<[OperationRequest]>('provisionRequested');
 
 /** Reports a deviation: reload the desired state and check the container now. */
@@ -78,10 +70,10 @@ export const dockerReturned = defineSignal<[DockerReturn]>('dockerReturned');
 export const openOperations = defineQuery<string[]>('openOperations');
 
 /**
- * Failure type that names the same operation in flight as its detail. A rejected Update, because
- * rejections add no event: clients may repeat a request a thousand times.
+ * Names the same operation in flight as its detail. A rejected Update, because rejections add no event:
+ * clients may repeat a request a thousand times.
  */
 export const OPERATION_UNDER_WAY = 'OperationUnderWay';
 
-/** Failure type that rejects an operation while a different one runs. */
+/** Rejects an operation while a different one runs. */
 export const OPERATION_CONFLICT = 'OperationConflict';

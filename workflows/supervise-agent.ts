@@ -23,11 +23,9 @@ const FIRST_PAUSE_MS = 1_000;
 const LAST_PAUSE_MS = 60_000;
 
 /**
- * Supervises one agent for its lifetime, as the only writer of its container. Operations arrive as
- * Updates and run one at a time; between them it watches the agent.
- *
- * Only cancellation or the agent's removal ends it: after any failure it reloads its state from the
- * database and continues.
+ * Supervises one agent for its lifetime, as the only writer of its container: runs operations, which arrive
+ * as Updates, one at a time, and watches the agent between them. Only cancellation or the agent's removal
+ * ends it: after any failure it reloads its state from the database and continues.
  */
 export async function superviseAgent(input: SuperviseAgentInput): Promise<void> {
   const { agentId, userId, host } = input;
@@ -57,7 +55,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
   }
   await condition(allHandlersFinished);
 
-  /** Loads the agent's state from the database; returns false if the agent no longer exists. */
+  /** Loads the agent's state from the database; false if the agent no longer exists. */
   async function restore(): Promise<boolean> {
     const known = await record.loadSupervisedState(agent);
     if (!known) return false;
@@ -66,7 +64,6 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     return true;
   }
 
-  /** Performs the next step. */
   async function step(): Promise<void> {
     const { desired, provisioned } = operations.state;
     const isLong = workflowInfo().historyLength > MAX_HISTORY_EVENTS;

@@ -2,7 +2,7 @@ import type { ContainerEnd, DockerReturn, KeptWakeups } from './supervise-agent-
 
 /** Signals that a supervisor has received and not handled yet. */
 export class Wakeups {
-  /** True if a pending operation interrupts a watch or a repair. */
+  /** A pending operation interrupts a watch or a repair. */
   isInterrupted = false;
   looksNow: boolean;
   ended: ContainerEnd | undefined;
@@ -14,7 +14,6 @@ export class Wakeups {
     this.returned = before?.returned;
   }
 
-  /** Returns the signals for the next run. */
   get state(): KeptWakeups {
     return {
       ...(this.looksNow && { checkNow: true }),
@@ -23,7 +22,6 @@ export class Wakeups {
     };
   }
 
-  /** Reports whether a signal requests a check. */
   get hasSignal(): boolean {
     return this.looksNow || this.ended !== undefined || this.returned !== undefined;
   }
@@ -42,7 +40,6 @@ export class Wakeups {
     if (this.returned) this.returned = { ...this.returned, isMet: true };
   }
 
-  /** Drops all signals received so far. */
   dismiss(): void {
     this.looksNow = false;
     this.ended = undefined;

@@ -52,15 +52,14 @@ export class WatchdogStates {
 }
 
 /**
- * Returns an id that includes the version: a run repeats its random numbers if a workflow task is lost
- * after it wrote to the database, for example with its worker; later writes have a higher version.
+ * Returns an id that includes the version: a run repeats its random numbers if a workflow task is lost after
+ * it wrote to the database, for example with its worker; later writes have a higher version.
  */
 function changeId(version: number): string {
   const id = uuid4();
   return id.slice(0, -12) + version.toString(16).padStart(12, '0');
 }
 
-/** Returns the initial memory of an agent's watchdog. */
 export function nothingYet(desired: 'running' | 'stopped'): WatchdogMemory {
   return {
     version: 0,

@@ -3,7 +3,7 @@ import { condition, isCancellation, log, proxyActivities, setHandler } from '@te
 import type { GuardedWatchdog } from '../activities/guarded.js';
 import type { AgentRef } from '../src/types/agent-ref.js';
 import type { ContainerHealth, Observation } from '../src/agents/watchdog/observation.js';
-import type { SupervisedState } from '../src/agents/operations/supervisor-store.js';
+import type { SupervisedState } from '../src/agents/watchdog/watchdog-store.js';
 import {
   countCrash,
   countCrashes,
@@ -37,27 +37,26 @@ import {
 import { Wakeups } from './wakeups.js';
 import { WatchdogStates, nothingYet } from './watchdog-states.js';
 
-/** Reason shown for a slow start of an agent. */
 const BROUGHT_UP = 'Docker is back: the agent is brought up in its turn';
 
 /** State that passes from run to run. */
 type WatchdogInput = Pick<SuperviseAgentInput, 'desired' | 'observed' | 'watchdog' | 'wakeups'>;
 
 /**
- * Watches one agent that should run, and repairs it. Moves from state to state (spec 3), one step at a
- * time; between steps it pauses for an operation, or the supervisor continues as new.
+ * Watches one agent that should run, and repairs it, from state to state (spec 3). Between steps it pauses
+ * for an operation, or the supervisor continues as new.
  */
 export class Watchdog {
-  /** The last observed health; undefined if the agent must be checked again. */
+  /** Undefined if the agent must be checked again. */
   #observed: ContainerHealth | undefined;
-  /** True if the memory may differ from the database. */
+  /** The memory may differ from the database. */
   #isStale: boolean;
   /** Cause of the container's last end that was judged. */
   #death: DeathCause | undefined;
   #repairs = false;
   /** Id of the last applied transition by the agent's host; repeated ones are ignored. */
   #lastApplied: string | undefined;
-  /** True while an operation controls the container. */
+  /** An operation controls the container. */
   #isPaused = false;
 
   readonly #agent: AgentRef;
@@ -101,25 +100,21 @@ export class Watchdog {
     return this.#states.memory;
   }
 
-  /** Returns the state for the next run: memory, observed health and pending signals. */
   get state(): Pick<WatchdogInput, 'observed' | 'watchdog' | 'wakeups'> {
     const { hasSignal, state: wakeups } = this.#wakeups;
     const observed = this.#observed && { observed: this.#observed };
     return { watchdog: this.memory, ...observed, ...(hasSignal && { wakeups }) };
   }
 
-  /** Reports whether the state must be reloaded from the database before the next step. */
   get isStale(): boolean {
     return this.#isStale;
   }
 
-  /** Marks the memory as possibly wrong, after an unexpected failure. */
   invalidate(): void {
     this.#isStale = true;
     this.#isPaused = false;
   }
 
-  /** Loads the state from the database. */
   restore({ desired, watchdog }: SupervisedState): void {
     this.#isStale = false;
     this.#states.memory = watchdog ?? nothingYet(desired);
@@ -131,7 +126,6 @@ export class Watchdog {
     return state === 'repairing' || state === 'starting';
   }
 
-  /** Interrupts the current step for a pending operation. */
   interrupt(): void {
     this.#wakeups.isInterrupted = true;
   }
@@ -144,10 +138,7 @@ export class Watchdog {
     if (transition) this.#states.memory = transition.memory;
   }
 
-  /**
-   * Resumes after an operation. @param observed the health that the operation left; undefined if the
-   * agent must be checked.
-   */
+  /** Resumes after an operation that left a known health, or with a check if `observed` is undefined. */
   resume(observed: ContainerHealth | undefined, transition: WatchdogTransition | undefined): void {
     this.#isPaused = false;
     this.#observed = observed;
@@ -155,7 +146,6 @@ export class Watchdog {
     if (observed === 'healthy') this.#wakeups.markReturnHandled();
   }
 
-  /** Drops all signals received so far. */
   dismissWakeups(): void {
     this.#wakeups.dismiss();
   }
@@ -165,7 +155,6 @@ export class Watchdog {
     return this.#states.transitionTo(...change);
   }
 
-  /** Waits for as long as the agent should not run. */
   keepStopped(provisioned: boolean): Promise<void> {
     return this.#keptStopped.keep(provisioned, () => this.#isStale);
   }
@@ -221,10 +210,7 @@ export class Watchdog {
     if (settings.autoRepair) await this.#repair(settings, seen);
   }
 
-  /**
-   * Returns the observation of a check, or of one that a signal requests; undefined if something is more
-   * urgent.
-   */
+  /** Returns a check's observation, or that of a requested one; undefined if something is more urgent. */
   async #look(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
     const isUrgent = () => this.#wakeups.isUrgent;
     let seen = isUrgent() ? undefined : await interruptible(isUrgent, patiently);
@@ -243,8 +229,7 @@ export class Watchdog {
       // A check interrupted by an operation is repeated, unless the operation has begun.
       if (seen) this.#wakeups.ended = undefined;
       if (seen?.past) return this.#takeIn(seen.past);
-      // Docker's events distinguish a stop from a kill, but only its record of the container proves an
-      // out-of-memory kill.
+      // Docker's events distinguish a stop from a kill, but only its record proves an out-of-memory kill.
       if (seen?.health === 'stopped' && end) {
         return { ...seen, death: seen.death === 'oom' ? 'oom' : end.cause };
       }

@@ -1,6 +1,6 @@
 import { entitled } from '../../src/accounts/accounts/entitlement.js';
 import { requestedModelOf } from '../../src/agents/model/agent-model.js';
-import { AGENT_MODEL } from '../../src/agents/operations/runtime-store.js';
+import { AGENT_MODEL } from '../../src/agents/operations/container-specs.js';
 import type { Ai } from '../../src/ai/routing/ai.js';
 import type { Settings } from '../../src/settings.js';
 import { agentToken } from '../auth/agent-token.js';

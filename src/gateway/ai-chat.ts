@@ -8,10 +8,7 @@ import { gatewayAction } from './gateway-action.js';
 
 const MAX_TOKENS = 1_024;
 
-/**
- * Most bytes of all messages in UTF-8. A message never has more tokens than bytes, so a call always costs
- * less than its price.
- */
+/** Bytes of all messages. A message never has more tokens than bytes, so a call costs less than its price. */
 const MAX_BYTES = 16_000;
 const MAX_MESSAGES = 50;
 
@@ -29,7 +26,6 @@ const GATEWAY = { userId: 'gateway', agentId: 'gateway', plan: undefined } as co
 
 const PATH = '/api/v1/gateway';
 
-/** The action `ai` `chat`: one small model from any provider. */
 export const aiChat = ({ completions, router }: Pick<Ai, 'completions' | 'router'>) =>
   gatewayAction({
     plugin: 'ai',
@@ -67,10 +63,7 @@ export const aiChat = ({ completions, router }: Pick<Ai, 'completions' | 'router
     },
   });
 
-/**
- * Routes to one model at all providers that serve it. Fallback to another model is excluded, because the
- * buyer paid for this one.
- */
+/** Routes to one model at all its providers: the buyer paid for this model and gets no other. */
 function routeTo(router: Router) {
   const served = FAMILIES.flatMap(modelsOfFamily).find((entry: ModelEntry) =>
     router.available(entry),

@@ -8,7 +8,6 @@ import { fieldMessage } from '../lib/field-name.js';
 import { formatAmount } from '../types/money.js';
 import { gatewayAction } from './gateway-action.js';
 
-/** The action `chain` `transfers`: reads receipt logs only, like the payment checks. */
 export const chainTransfers = (chain: Pick<ChainNode, 'receipt'>) =>
   gatewayAction({
     plugin: 'chain',
@@ -39,8 +38,7 @@ export const chainTransfers = (chain: Pick<ChainNode, 'receipt'>) =>
           to,
           isFee,
           amountRaw: String(amount),
-          // The decimals of other tokens are defined by their contracts, so their amounts stay
-          // unformatted.
+          // The decimals of other tokens are defined by their contracts, so their amounts stay unformatted.
           amount: token === PATH_USD ? formatAmount(amount) : null,
         })),
       };

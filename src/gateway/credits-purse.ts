@@ -14,10 +14,7 @@ const CURRENCY = 'usd';
 
 const causeOf = ({ id }: { readonly id: string }) => `gateway:${id}`;
 
-/**
- * Makes a purse of the user's credits. Spending goes to a separate account for each user, so that no two
- * users wait for the same row lock.
- */
+/** Makes a purse of the user's credits, with an account per user so that no users share a row lock. */
 export function creditsPaymentSource(database: Database, userId: string): PaymentSource {
   const tenant = database.asUser(userId);
   const remaining = async (db: Statements) => {

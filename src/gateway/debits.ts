@@ -1,6 +1,5 @@
 import type { Statements } from '../platform/database/database.js';
 
-/** The payment for one run of an action. */
 export interface Debit {
   /** A unique id that makes the debit's operations idempotent. */
   readonly id: string;
@@ -21,42 +20,35 @@ export interface Voucher {
 }
 
 export interface Paid {
-  /** The receipt, for payment sessions only. */
+  /** Set for payment sessions only. */
   readonly voucher?: Voucher;
-  /** Base units that are left to spend. */
   readonly remaining: bigint;
 }
 
-/** A refused hold: no amount is held, and the action must not run. */
+/** No amount is held, and the action must not run. */
 export interface DebitRefusal {
   readonly code: 'SESSION_INVALID' | 'SESSION_CLOSED' | 'SESSION_EXHAUSTED' | 'CREDITS_EXHAUSTED';
-  /** Base units that are left to spend; undefined if no session or account exists. */
+  /** Base units; undefined if no session or account exists. */
   readonly remaining: bigint | undefined;
 }
 
-/** Extra work in the payment's transaction. An error in this work rolls the payment back. */
+/** An error in this work rolls the payment back. */
 export type InPaymentTransaction = (db: Statements, paid: Paid) => Promise<void>;
 
-/** A source of money for debits. */
 export interface PaymentSource {
   readonly method: 'session' | 'credits';
   /** Reserves the amount until the debit is posted or released, at most for `HOLD_MS`. */
   hold(debit: Debit): Promise<DebitRefusal | undefined>;
-  /**
-   * Pays the held amount. Idempotent: a repetition returns the first result.
-   *
-   * @throws HoldNotOpenError if the hold was released, for example after it expired.
-   */
+  /** Pays the held amount. Idempotent. @throws HoldNotOpenError if the hold was released, or has expired. */
   post(debit: Debit, also?: InPaymentTransaction): Promise<Paid>;
   /** Releases the held amount. Idempotent. @throws HoldNotOpenError if the debit was posted. */
   release(debit: Debit): Promise<void>;
 }
 
-/** Milliseconds that one run may take. */
 export const RUN_MS = 60_000;
 
 /**
- * Milliseconds that a hold lasts: one run and the time to post its debit. The hold of a crashed process
- * is released by a pass every 30 s, so within two minutes, all measured by the database's clock.
+ * Milliseconds that a hold lasts: one run and the time to post its debit. A pass every 30 s releases a
+ * crashed process's hold, by the database's clock.
  */
 export const HOLD_MS = RUN_MS + 20_000;

@@ -10,11 +10,10 @@ import { X402, type OfferedActions } from './x402.js';
 interface ActionParts {
   readonly ai: Pick<Ai, 'completions' | 'router'>;
   readonly chain: Pick<ChainNode, 'receipt'>;
-  /** The web summarizer's address; undefined if the summarizer does not run. */
+  /** Undefined if the summarizer does not run. */
   readonly summarizerUrl: string | undefined;
 }
 
-/** The actions that the platform itself serves. */
 export const builtInActions = ({
   ai,
   chain,
@@ -25,26 +24,22 @@ export const builtInActions = ({
   ...(summarizerUrl === undefined ? [] : summarizerActions(summarizerUrl)),
 ];
 
-/** All actions that the gateway sells. */
 export class GatewayCatalogue {
   readonly #own: readonly GatewayAction[];
   readonly #x402: OfferedActions | undefined;
 
-  /** @param x402 resold actions; undefined if resale is disabled. */
+  /** `x402` is undefined if resale is disabled. */
   constructor(own: readonly GatewayAction[], x402?: OfferedActions) {
     this.#own = own;
     this.#x402 = x402;
   }
 
-  /** Lists the actions on sale now. */
   async list(): Promise<readonly GatewayAction[]> {
     return [...this.#own, ...((await this.#x402?.()) ?? [])];
   }
 
   /**
-   * Finds the action with these names.
-   *
-   * @throws NotFoundError; BadGatewayError while the list of resold actions is unavailable.
+   * Finds an action. @throws NotFoundError; BadGatewayError while the list of resold actions is unavailable.
    */
   async find(plugin: string, action: string): Promise<GatewayAction> {
     const found = (await this.#ofPlugin(plugin, action)).find((each) => each.action === action);

@@ -36,13 +36,12 @@ export interface ServedOrder extends Paid {
 export interface GatewayParts {
   readonly catalogue: GatewayCatalogue;
   readonly log: Logger;
-  /** Milliseconds that one run may take. */
   readonly runMs?: number;
 }
 
 /**
- * A seller of action runs: holds the price, runs the action, then posts the price, or releases the hold
- * after a failure. A client that disconnects is still served and charged.
+ * Holds the price, runs the action, then posts the price, or releases the hold after a failure. A client that
+ * disconnects is still served and charged.
  */
 export class Gateway {
   readonly catalogue: GatewayCatalogue;
@@ -56,13 +55,9 @@ export class Gateway {
   }
 
   /**
-   * Runs an action and has it paid for.
-   *
-   * @param also extra work in the payment's transaction: both commit or neither does.
-   * @returns a refusal if the purse has too little.
-   * @throws BadRequestError if the action refuses its input; BadGatewayError if the action fails or takes
-   *   too long; the errors of `also`: in these cases nothing was paid. After any other error the payment
-   *   may or may not have happened.
+   * Runs an action for payment, with extra work in the payment's transaction; a refusal if the purse has too
+   * little. @throws BadRequestError for its input; BadGatewayError if it fails or takes too long; the errors
+   * of `also`: nothing was paid then. After any other error the payment may have happened.
    */
   async serve(
     { action, idempotencyKey, input, purse }: Order,

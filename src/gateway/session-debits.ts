@@ -7,7 +7,6 @@ import { HOLD_MS, type Debit } from './debits.js';
 /** Most debits in one statement; each debit waits for the whole statement. */
 const MAX_TOGETHER = 50;
 
-/** A debit that was held or posted. */
 export interface DoneDebit {
   readonly outcome: 'open' | 'posted';
   readonly sequence: string;
@@ -19,7 +18,6 @@ export interface DoneDebit {
 
 interface Step {
   readonly kind: 'hold' | 'post';
-  /** The id of the session's row. */
   readonly sessionId: string;
   readonly debit: Debit;
 }
@@ -33,8 +31,8 @@ const RUN: FunctionCall = {
 };
 
 /**
- * A batcher of debit steps across all sessions: steps that arrive while a statement is in flight form the
- * next statement. Each step succeeds or fails independently.
+ * Debit steps across all sessions: those that arrive while a statement is in flight form the next one. Each
+ * succeeds or fails independently.
  */
 export class SessionDebits {
   readonly #batcher: Batcher<Step, DoneDebit | undefined>;
@@ -67,11 +65,8 @@ export class SessionDebits {
   }
 
   /**
-   * Holds a debit's amount, or posts the held amount.
-   *
-   * @returns undefined if the step was not done in a batch and has to be retried alone.
-   * @throws UnavailableError if the queue is full. After a database error the step may or may not have
-   *   been done.
+   * Holds or posts a debit; undefined if it has to be retried alone.
+   * @throws UnavailableError if the queue is full. After a database error the step may have been done.
    */
   run(step: Step): Promise<DoneDebit | undefined> {
     return this.#batcher.add(step);

@@ -7,7 +7,7 @@ import {
 } from '../money/ledger/ledger.js';
 import { voucherCause } from '../money/sessions/causes.js';
 import type { PaymentSessionSettings } from '../money/sessions/settings.js';
-import type { SessionDebits } from './session-debits.js';
+import type { DoneDebit, SessionDebits } from './session-debits.js';
 import { HOLD_MS, type Debit, type DebitRefusal, type Paid, type PaymentSource } from './debits.js';
 
 interface Held {
@@ -16,13 +16,8 @@ interface Held {
   readonly remaining: string | null;
 }
 
-interface Posted {
+interface Posted extends Omit<DoneDebit, 'outcome'> {
   readonly outcome: 'posted' | 'released' | 'unknown' | 'other';
-  readonly sequence: string;
-  readonly amount: string;
-  readonly cumulative: string;
-  readonly created_at: Date;
-  readonly remaining: string;
 }
 
 const HOLD: FunctionCall = {
@@ -39,10 +34,7 @@ const POST: FunctionCall = {
 const POST_WITHIN = `SELECT * FROM post_debit($session, $id, $plugin, $action,
   $threshold::numeric, make_interval(secs => $interval::double precision))`;
 
-/**
- * Makes a purse of a payment session's deposit. Each step of a debit is one statement, batched with other
- * sessions' steps if possible.
- */
+/** Makes a purse of a session's deposit. Each step of a debit is one statement, batched if possible. */
 export function sessionPaymentSource(
   database: Database,
   sessionId: string,

@@ -8,10 +8,7 @@ const PLUGIN = 'summarizer';
 /** Base units: half a cent. */
 const PRICE = 5_000n;
 
-/**
- * Milliseconds to load and summarize a page; the summarizer gives each page 10 s after its wait in the
- * queue.
- */
+/** Milliseconds; the summarizer gives each page 10 s after its wait in the queue. */
 const CALL_MS = 30_000;
 
 /** More bytes than the summarizer's longest answer. */
@@ -44,7 +41,6 @@ const extract = z.object({
   fetchedAt: z.string(),
 });
 
-/** Returns the actions `summarizer` `summarize` and `extract`, served by the summarizer at this address. */
 export const summarizerActions = (at: string): readonly GatewayAction[] => [
   pageAction(
     at,

@@ -20,15 +20,11 @@ const KEEP_MS = 10_000;
 
 const MAX_LIST_BYTES = 256 * 1024;
 
-/** Most endpoints that are listed; the rest are dropped. */
 const MAX_LISTED = 200;
 
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
-/**
- * Paths of the gateway's other functions, for agents and their owners. An endpoint with such a name could
- * not be called.
- */
+/** Paths of the gateway's other functions: an endpoint with such a name could not be called. */
 const ACTIONS = ['endpoints', 'fitness', 'join-colony', 'pay', 'pricing'];
 
 /** A name that needs no escaping in a URL. */
@@ -49,14 +45,10 @@ const listed = z.object({ slug, description: z.string().max(1_000).default(''), 
 
 const list = z.object({ endpoints: z.array(z.unknown()) });
 
-/** Resold actions; undefined while the list is unavailable. */
+/** Undefined while the list is unavailable. */
 export type OfferedActions = () => Promise<readonly GatewayAction[] | undefined>;
 
-/**
- * Makes a cached list of the actions that an x402 gateway sells now, with its prices.
- *
- * @param at the gateway's address.
- */
+/** Makes a cached list of the actions that the x402 gateway at this address sells now, with its prices. */
 export const x402Actions = (at: string, log: Logger): OfferedActions =>
   cachedFor(KEEP_MS, async () => {
     try {

@@ -37,6 +37,6 @@ export async function runWithDeadline<T>(
     if (!late.aborted) throw error;
     throw hasBegun
       ? new ServiceError(500, 'The workspace did not finish the request in time: retry later')
-      : new UnavailableError('Too much is asked of workspaces: come again in a minute');
+      : new UnavailableError('Too many workspace requests are in progress: retry in a minute');
   }
 }

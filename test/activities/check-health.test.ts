@@ -24,7 +24,8 @@ test('a healthy agent is checked at its usual interval while the database is una
   const portOf = vi.fn().mockResolvedValueOnce(port).mockRejectedValue(new Error('no database'));
   const { watchHealth } = createWatchdogActivities({
     docker: { containers: {} },
-    specs: { portOf, recordSeen: () => undefined },
+    ports: { of: portOf },
+    states: { recordSeen: () => undefined },
     limiters: hostLimiters(1),
     checkIntervalMs: CHECK_INTERVAL_MS,
   } as unknown as Parameters<typeof createWatchdogActivities>[0]); // the parts that this test uses
@@ -45,7 +46,7 @@ test('a healthy agent is checked at its usual interval while the database is una
 test('a removed agent is not checked again', async () => {
   const { observeAgent, watchHealth } = createWatchdogActivities({
     docker: { containers: {} },
-    specs: { portOf: () => Promise.reject(new AgentGoneError(AGENT.agentId)) },
+    ports: { of: () => Promise.reject(new AgentGoneError(AGENT.agentId)) },
     limiters: hostLimiters(1),
     checkIntervalMs: CHECK_INTERVAL_MS,
   } as unknown as Parameters<typeof createWatchdogActivities>[0]); // the parts that this test uses

@@ -5,8 +5,8 @@ import { asApplicationFailure } from '../../activities/failures.js';
 import { asContainerError } from '../../src/docker/containers/docker-client.js';
 import { AgentNotReadyError } from '../../src/agents/watchdog/await-ready.js';
 import { AgentGoneError } from '../../src/agents/agents/agents.js';
-import { NoPortFreeError } from '../../src/agents/operations/supervisor-store.js';
-import { SupersededError } from '../../src/agents/watchdog/watchdog-transitions.js';
+import { NoPortFreeError } from '../../src/agents/agents/agent-ports.js';
+import { SupersededError } from '../../src/agents/watchdog/watchdog-store.js';
 import {
   DiskLowError,
   DockerUnavailableError,

@@ -102,7 +102,7 @@ describe('refusals by Docker', () => {
     const containers = { inspect: work };
     const eyes = createWatchdogActivities({
       docker: { containers },
-      specs: { portOf: () => Promise.resolve(1) },
+      ports: { of: () => Promise.resolve(1) },
       limiters: hostLimiters(1),
       ...limits,
     } as unknown as Parameters<typeof createWatchdogActivities>[0]); // the parts that this test uses

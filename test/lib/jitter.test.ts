@@ -125,10 +125,8 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
     const attempt = new MockActivityEnvironment();
     const { watchDegraded } = createWatchdogActivities({
       docker: { containers: { inspect: () => Promise.resolve(undefined) } },
-      specs: {
-        portOf: () => Promise.resolve(1),
-        recordSeen: () => setImmediate(() => attempt.cancel()),
-      },
+      ports: { of: () => Promise.resolve(1) },
+      states: { recordSeen: () => setImmediate(() => attempt.cancel()) },
       limiters: hostLimiters(1),
       checkIntervalMs: PERIOD_MS,
       degradedCheckIntervalMs: PERIOD_MS,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { SupervisorStore } from '../../src/agents/operations/supervisor-store.js';
-import { SupersededError } from '../../src/agents/watchdog/watchdog-transitions.js';
+import { OperationStore } from '../../src/agents/operations/operation-store.js';
+import { SupersededError, WatchdogStore } from '../../src/agents/watchdog/watchdog-store.js';
 import type { WatchdogMemory, WatchdogTransition } from '../../src/types/watchdog.js';
 import type { Notification } from '../../src/types/notification.js';
 import type { Delivery } from '../../src/notifications/notifier.js';
@@ -21,12 +21,12 @@ const MEMORY: WatchdogMemory = {
 };
 
 let database: TestDatabase;
-let store: SupervisorStore;
+let store: WatchdogStore;
 const { log, lines } = keptLog();
 
 beforeAll(async () => {
   database = await testDatabase();
-  store = new SupervisorStore(database.db, testSecrets());
+  store = new WatchdogStore(database.db);
 });
 beforeEach(() => sql('DELETE FROM pending_notifications'));
 afterAll(() => database?.close());
@@ -190,7 +190,7 @@ test('notifies operators of a missing memory, whether a check or an operation fi
   await database.db
     .asUser(USER)
     .transaction((db) => db.Operation.create({ id, agentId, userId: USER, kind }));
-  await store.finishOperation(agent, { id, ...failed, transition });
+  await new OperationStore(database.db, testSecrets()).finish(agent, { id, ...failed, transition });
   const { told, parts } = channels();
   await sendDue(parts);
   expect(told.map(({ event }) => event)).toEqual(['memory_missing', 'memory_missing']);

@@ -45,7 +45,7 @@ import { followDocker } from '../../worker/follow-docker.js';
 import { accountDeletions, clones, mails, securityEvents } from '../../worker/handed-rows.js';
 import { handOverPeriodically } from '../../worker/hand-over.js';
 import { openLocalRepair } from '../../worker/local-repair.js';
-import { createWorkers } from '../../worker/platform-worker.js';
+import { createHostWorkers, createPlatformWorkers } from '../../worker/platform-worker.js';
 import { HostLease } from '../../worker/report-host.js';
 import { sendNotifications } from '../../worker/send-notifications.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
@@ -273,7 +273,7 @@ async function build(
       atHand: { connected: { connection, namespace, supervisors } },
       ...(options.localRepair && { times: options.localRepair }),
     });
-    const made = await createWorkers({
+    const parts = {
       connection,
       namespace,
       settings: onAgentsPort,
@@ -291,8 +291,9 @@ async function build(
       ...local.shared,
       code: await workflowCode(),
       gate: new DatabaseGate(),
-    });
-    workers = made.map((worker) => ({ worker, running: worker.run() }));
+    };
+    const made = await Promise.all([createPlatformWorkers(parts), createHostWorkers(parts)]);
+    workers = made.flat().map((worker) => ({ worker, running: worker.run() }));
     const ending = new AbortController();
     setMaxListeners(0, ending.signal); // every part adds a listener, as in a worker process
     const repairing = local.run(ending.signal);

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { OperationKind, OperationStatus } from '../../src/types/operation-kinds.js';
 import { admitOperation } from '../../src/agents/operations/operations.js';
 import { ReleaseStore } from '../../src/agents/operations/release-store.js';
-import { SupervisorStore } from '../../src/agents/operations/supervisor-store.js';
+import { OperationStore } from '../../src/agents/operations/operation-store.js';
 import type { AgentSupervisors } from '../../src/agents/operations/supervisors.js';
 import type { WatchdogMemory } from '../../src/types/watchdog.js';
 import type { AgentRow, OperationRow } from '../../src/platform/database/models.js';
@@ -82,7 +82,7 @@ function supervisors(over: Partial<AgentSupervisors> = {}) {
 
 async function recover(by: AgentSupervisors, releases = new ReleaseStore(database.db)) {
   const { db } = database;
-  const services = { supervisorStore: new SupervisorStore(db, testSecrets()), releases };
+  const services = { operationStore: new OperationStore(db, testSecrets()), releases };
   const log = pino({ enabled: false });
   await recoverOperations({ database: db, supervisors: by, services, log });
 }

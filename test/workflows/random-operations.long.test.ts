@@ -8,7 +8,9 @@ import { grantPlan } from '../../src/accounts/accounts/subscriptions.js';
 import type { RequestedKind } from '../../src/types/operation-kinds.js';
 import { requestOperation } from '../../src/agents/operations/operations.js';
 import { ReleaseStore } from '../../src/agents/operations/release-store.js';
-import { SupervisorStore } from '../../src/agents/operations/supervisor-store.js';
+import { OperationStore } from '../../src/agents/operations/operation-store.js';
+import { AgentPorts } from '../../src/agents/agents/agent-ports.js';
+import { WatchdogStore } from '../../src/agents/watchdog/watchdog-store.js';
 import type { AgentRow, OperationRow } from '../../src/platform/database/models.js';
 import { SUPERVISOR_ENDED } from '../../worker/recover.js';
 import { queryRows } from '../platform/database/catalog.js';
@@ -41,7 +43,7 @@ const FAILURES = {
 } as const;
 
 let database: TestDatabase;
-let store: SupervisorStore;
+let operations: OperationStore;
 let releases: ReleaseStore;
 let lab: WorkflowLab;
 beforeAll(async () => {
@@ -49,12 +51,17 @@ beforeAll(async () => {
   await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.('user', 1) ?? {}));
   await queryRows(database.ownerUrl, insertSql('hosts', ROWS.hosts?.('lab', 1) ?? {}));
   await grantPlan(database.db, 'user', 'solo', { actor: 'operator', requestId: 'request' });
-  store = new SupervisorStore(database.db, testSecrets());
+  operations = new OperationStore(database.db, testSecrets());
   releases = new ReleaseStore(database.db);
   // Auto-repair is off, because a repair would take longer than the test waits.
   const settings = { ...SETTINGS, autoRepair: false, degradedCheckIntervalMs: 100 };
   const records = {
-    ...createRecordActivities(store, { ...settings, startupFailureThreshold: 1 }),
+    ...createRecordActivities({
+      operations,
+      ports: new AgentPorts(database.db),
+      settings: { ...settings, startupFailureThreshold: 1 },
+      states: new WatchdogStore(database.db),
+    }),
     ...createReleaseRecordActivities(releases),
   };
   lab = await WorkflowLab.open({ environment: realServer, records });
@@ -169,11 +176,10 @@ class Subject {
     this.history.push('supervisor ended');
     const recover = async () => {
       const { status } = await this.#operation(id);
-      if (status === 'requested')
-        await store.beginOperation(this.#fake.ref, { id, kind, runId: '' });
+      if (status === 'requested') await operations.begin(this.#fake.ref, { id, kind, runId: '' });
       await releases.keepRelease(this.#fake.ref, id);
       const failed = { status: 'failed', error: SUPERVISOR_ENDED } as const;
-      await store.finishOperation(this.#fake.ref, { id, kind, ...failed });
+      await operations.finish(this.#fake.ref, { id, kind, ...failed });
     };
     const next = async () => {
       this.#supervisor = await lab.superviseAnew(this.#fake);
@@ -205,7 +211,7 @@ function isSo({ desired, status, statusReason, watchdog }: AgentRow, isUp: boole
     case 'error':
       if (desired === 'running') return state === 'crash_loop' || state === 'degraded';
       if (state === 'running') return statusReason === FAILURES.stopContainer;
-      return !isUp && /memory is missing|did not come back/.test(statusReason ?? '');
+      return !isUp && /memory is missing|rollback failed/.test(statusReason ?? '');
     default:
       return false;
   }

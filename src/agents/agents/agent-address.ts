@@ -1,13 +1,9 @@
-/** The address of an agent outside its container. */
 export interface AgentAddress {
   readonly url: string;
   readonly websocketUrl: string;
 }
 
-/**
- * Returns the public address of an agent. Under `localhost` names resolve to this machine, so the URL
- * includes the port; under any other domain a proxy terminates TLS and maps the port.
- */
+/** Returns the public address of an agent: under `localhost` with its port, elsewhere behind a TLS proxy. */
 export function addressOf(
   agent: { readonly subdomain: string; readonly port: number | null },
   domain: string,
@@ -16,7 +12,6 @@ export function addressOf(
   return { url, websocketUrl: websocketUrlOf(url) };
 }
 
-/** Returns the address of an agent's WebSocket, on the same host and path as its pages. */
 export const websocketUrlOf = (url: string): string => url.replace(/^http/, 'ws');
 
 function urlOf(host: string, port: number | null, domain: string): string {

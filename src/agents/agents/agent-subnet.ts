@@ -5,26 +5,20 @@ const SIZE = 16;
 /** Number of /28 networks in a /16. */
 const PLACES = 4096;
 
-/** Consecutive ports, including the last. */
 export interface PortRange {
   readonly first: number;
   readonly last: number;
 }
 
-/**
- * Returns the /28 network of the agent that holds a port. The n-th port of the range has the n-th /28 of
- * the pool, so that reserving the port reserves both. A /16 has room for 4,096.
- *
- * @param pool a /16 such as `10.231.0.0/16`.
- */
+/** Returns the n-th /28 of a /16 `pool` for the n-th port of the range: reserving the port reserves both. */
 export function subnetOf(port: number, firstPort: number, pool: string): string {
   const [first = '10', second = '231'] = pool.split('.');
-  // Handles ports below the range too: an agent keeps its port when the range changes.
+  // Covers ports below the range too: an agent keeps its port when the range changes.
   const offset = ((port - firstPort + 65_536) % PLACES) * SIZE;
   return `${first}.${second}.${offset >> 8}.${offset & 255}/28`;
 }
 
-/** Returns the ports of the range whose /28 overlaps any of these networks. */
+/** Returns the ports of the range whose /28 overlaps these networks. */
 export function portsWithin(
   subnets: readonly string[],
   firstPort: number,

@@ -5,7 +5,6 @@ import { selectFrom } from '../../platform/database/schema/table.js';
 import { Agent } from '../../platform/database/tables/agents.js';
 import { NotFoundError } from '../../lib/errors.js';
 
-/** The agent, or data it needs to run, no longer exists in the database. */
 export class AgentGoneError extends Error {
   constructor(readonly agentId: string) {
     super('The agent no longer exists');
@@ -19,7 +18,6 @@ export interface Page<T> {
   readonly next: readonly string[] | undefined;
 }
 
-/** The fields of an agent in lists. */
 export type ListedAgent = Pick<
   AgentRow,
   | 'id'
@@ -36,11 +34,7 @@ export type ListedAgent = Pick<
   readonly ownModel: string | null;
 };
 
-/**
- * Lists the tenant's agents, oldest first, without those being removed.
- *
- * @param page.after the `next` of the previous page: a time as ISO 8601, and an id.
- */
+/** Lists the tenant's agents, oldest first, without those being removed, after a previous page's `next`. */
 export async function listAgents(
   tenant: TenantDatabase,
   page: { readonly limit: number; readonly after?: readonly [string, string] | undefined },
@@ -65,18 +59,14 @@ export async function listAgents(
   return { items, next: last && [last.createdAt.toISOString(), last.id] };
 }
 
-/**
- * Returns an agent.
- *
- * @throws NotFoundError also when the agent is another tenant's or being removed.
- */
+/** Returns an agent. @throws NotFoundError also when the agent is another tenant's or being removed. */
 export async function getAgent(tenant: TenantDatabase, id: string): Promise<AgentRow> {
   const agent = await findAgent(tenant, id);
   if (!agent || agent.desired === 'deleted') throw new NotFoundError('Agent not found');
   return agent;
 }
 
-/** Returns an agent, even one being removed; null if it does not exist or was removed. */
+/** Returns an agent, even one being removed; null if it was removed. */
 export async function findAgent(tenant: TenantDatabase, id: string): Promise<AgentRow | null> {
   const sql = `${selectFrom(Agent)} WHERE id = $id AND deleted_at IS NULL`;
   const [agent] = await tenant.query<AgentRow>(sql, { id });
@@ -88,7 +78,6 @@ export function presentAgent(db: TenantTransaction, id: string): Promise<AgentRo
   return db.Agent.findOne({ where: { id, deletedAt: null } });
 }
 
-/** Changes an agent that was not removed, if its columns match `only`. */
 export async function updateAgent(
   db: TenantTransaction,
   id: string,

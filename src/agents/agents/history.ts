@@ -6,7 +6,6 @@ import type { Page } from './agents.js';
 export interface History {
   readonly operations: readonly OperationRow[];
   readonly transitions: readonly WatchdogTransitionRow[];
-  /** The position after which the next page begins; undefined on the last page. */
   readonly next: Page<unknown>['next'];
 }
 
@@ -24,12 +23,7 @@ const HAPPENED = `
   SELECT 'transition', id, date_trunc('milliseconds', at)
     FROM watchdog_transitions WHERE agent_id = $agentId`;
 
-/**
- * Returns an agent's operations and watchdog transitions before a position: the newest `limit` of both
- * together, newest first.
- *
- * @param page.before the `next` of the previous page: a time as ISO 8601, and an id.
- */
+/** Returns the newest `limit` operations and transitions before a position, the previous page's `next`. */
 export async function readHistory(
   tenant: TenantDatabase,
   agentId: string,

@@ -21,9 +21,8 @@ const WRITE = `
   WHERE agents.id = seen.id`;
 
 /**
- * The times at which agents were last observed unchanged, written in batches: a write per check would
- * cost more than the check. Failed writes are dropped, because the next observation replaces them;
- * reconciliation reports agents not observed for long.
+ * Times of unchanged observations, in batches: a write per check would cost more than the check. Failed
+ * writes are dropped, because the next observation replaces them.
  */
 export class LastSeen {
   /** ISO 8601 times, by agent id. */
@@ -36,18 +35,13 @@ export class LastSeen {
     this.#database = database;
   }
 
-  /**
-   * Schedules the write of an observation, about a second later.
-   *
-   * @param at ISO 8601
-   */
+  /** Schedules the write of an observation, as ISO 8601, about a second later. */
   record(agentId: string, at: string): void {
     if (this.#times.size >= MAX_WAITING && !this.#times.has(agentId)) return;
     this.#times.set(agentId, at);
     this.#writing ??= this.#writeAll();
   }
 
-  /** Resolves when no write is pending. */
   async settled(): Promise<void> {
     await this.#writing;
   }

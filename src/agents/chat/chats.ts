@@ -8,30 +8,25 @@ import type { Release } from '../../lib/fair-limiter.js';
 import { QuotaLimiter } from '../../lib/quota-limiter.js';
 import { chatTurn, requireRunning, type TurnEvent } from './turn.js';
 
-/**
- * Turns in flight in total, and for one owner. A turn may take minutes, and its answer is read as fast as
- * the agent sends it.
- */
+/** Turns in flight in total, and of one owner: a turn may take minutes. */
 const MAX_TURNS = 400;
 const MAX_TURNS_OF_OWNER = 20;
 
 export interface Question {
   readonly agentId: string;
   readonly message: string;
-  /** Conversation id; a new conversation if undefined. */
   readonly conversation?: string | undefined;
   /** An id that stays the same when the request is repeated. */
   readonly requestId?: string;
 }
 
-/** Conversations of users with their agents. */
 export class Chats {
   readonly #directory: Pick<HostDirectory, 'accessTo'>;
   readonly #settings: { readonly ai: AiSettings };
   readonly #limiter = new QuotaLimiter({
     total: MAX_TURNS,
     perOwner: MAX_TURNS_OF_OWNER,
-    message: 'Too many questions are being answered: come again when one of them is',
+    message: 'Too many questions are in progress: retry when one has been answered',
   });
 
   constructor(directory: Pick<HostDirectory, 'accessTo'>, settings: { readonly ai: AiSettings }) {
@@ -40,12 +35,8 @@ export class Chats {
   }
 
   /**
-   * Sends a message to an agent and yields its answer in pieces.
-   *
-   * @throws NotFoundError if the agent does not exist
-   * @throws ConflictError if the agent is not running, or the same request is in flight
-   * @throws TooManyRequestsError if too many of the owner's agents are answering
-   * @throws UnavailableError if the agent's host is unreachable, or no provider is configured
+   * Yields an agent's answer in pieces. @throws NotFoundError; ConflictError if the agent is not running or
+   * the request is in flight; TooManyRequestsError; UnavailableError without a host or a provider
    */
   async ask(
     tenant: TenantDatabase,

@@ -6,11 +6,9 @@ import { ConflictError } from '../../lib/errors.js';
 export interface MessagePage {
   readonly conversation?: string | undefined;
   readonly limit: number;
-  /** Id of the message that follows the page. */
   readonly before?: string | undefined;
 }
 
-/** Lists the newest messages before a point, oldest first. */
 export async function listMessages(
   tenant: TenantDatabase,
   agentId: string,
@@ -32,7 +30,6 @@ export async function listMessages(
   return newestFirst.reverse();
 }
 
-/** The question or the answer of a turn. */
 export type NewMessage = Pick<
   MessageRow,
   'id' | 'agentId' | 'userId' | 'conversation' | 'role' | 'content' | 'status'
@@ -52,11 +49,7 @@ const TRIM = `
         FROM messages WHERE agent_id = $agentId) AS newest
      WHERE bytes > $most ORDER BY position DESC LIMIT 1)`;
 
-/**
- * Stores one side of a turn; idempotent. Removes the oldest messages beyond the limit.
- *
- * @param turnBytes bytes of both sides' texts.
- */
+/** Stores one side of a turn of `turnBytes`; idempotent. Removes the oldest messages beyond the limit. */
 export async function keepMessage(
   tenant: TenantDatabase,
   message: NewMessage,
@@ -72,12 +65,8 @@ export async function keepMessage(
 }
 
 /**
- * Stores a question before it is sent to the agent.
- *
- * @param answerId id of the message for the answer.
- * @param longestMs after which an unanswered earlier request counts as dead.
- * @returns the answer if the question is already answered; it must not be sent again.
- * @throws ConflictError while an earlier request is in flight.
+ * Stores a question before it is sent. Returns the answer if there is one: do not send the question again. An
+ * unanswered request counts as dead after `longestMs`. @throws ConflictError while one is in flight.
  */
 export async function beginTurn(
   tenant: TenantDatabase,
@@ -100,7 +89,6 @@ export async function beginTurn(
   });
 }
 
-/** Removes all but the newest messages of a conversation. */
 export async function trimConversation(
   tenant: TenantDatabase,
   agentId: string,

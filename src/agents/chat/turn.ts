@@ -18,11 +18,10 @@ export type TurnEvent =
 export interface TurnQuestion {
   readonly message: string;
   readonly conversation: string;
-  /** An id that stays the same when the request is repeated: its turn then happens once. */
+  /** Stays the same when the request is repeated: its turn then happens once. */
   readonly requestId?: string;
 }
 
-/** Timing of the retries that store an answer, in milliseconds. */
 interface Keeping {
   readonly retryMs: number;
   readonly mostMs: number;
@@ -33,11 +32,8 @@ interface Keeping {
 const KEEPING: Keeping = { retryMs: 500, mostMs: 5 * 60_000, waitMs: 10_000 };
 
 /**
- * Runs a turn of a conversation: yields the answer in pieces, then the whole. Stores both sides, also an
- * incomplete answer. While the database is unavailable, retries for minutes, but the reader still gets
- * the answer.
- *
- * @param answer the agent's answer; requested when the first piece is read.
+ * Yields an answer in pieces, then the whole, and stores both sides, also an incomplete answer. Storing is
+ * retried for minutes without the database, but the reader still gets the answer.
  * @throws the answer's error; ConflictError while the same request is in flight.
  */
 export async function* chatTurn(
@@ -81,7 +77,6 @@ export async function* chatTurn(
   yield { kind: 'done', message: stored ?? unstored };
 }
 
-/** Stores a message, retrying while the database is unavailable. */
 async function storeWithRetry(
   tenant: TenantDatabase,
   { message, turnBytes }: { readonly message: NewMessage; readonly turnBytes: number },
@@ -99,11 +94,7 @@ async function storeWithRetry(
   }
 }
 
-/**
- * Waits for work for a limited time.
- *
- * @returns undefined on timeout; the work continues.
- */
+/** Waits for a limited time; undefined on timeout, and the work continues. */
 async function withinWait<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   const enough = new AbortController();
   try {
@@ -113,11 +104,6 @@ async function withinWait<T>(work: Promise<T>, ms: number): Promise<T | undefine
   }
 }
 
-/**
- * Checks that the agent is running.
- *
- * @throws ConflictError if not.
- */
 export function requireRunning({ port, status }: AgentRow): void {
   if (status !== 'active' || port === null) {
     throw new ConflictError('The agent is not running', { status });

@@ -8,7 +8,6 @@ export class PaymentNotFoundError extends PaymentRequiredError {
   }
 }
 
-/** 402: the transaction is no valid payment for the clone; `reason` says why. */
 export class PaymentInvalidError extends PaymentRequiredError {
   constructor(reason: PaymentFault | 'timestamp' | 'not_linked') {
     super('The transaction is not a valid payment for this clone', 'PAYMENT_INVALID', { reason });
@@ -17,7 +16,7 @@ export class PaymentInvalidError extends PaymentRequiredError {
 
 /** 409: a transaction pays for at most one clone. */
 export class PaymentUsedError extends ServiceError {
-  /** @param cloneId the clone already paid for; set only for its owner. */
+  /** `cloneId`, the clone already paid for, is set only for its owner. */
   constructor(cloneId?: string) {
     const facts = cloneId === undefined ? {} : { cloneId };
     super(
@@ -26,5 +25,12 @@ export class PaymentUsedError extends ServiceError {
       'PAYMENT_USED',
       facts,
     );
+  }
+}
+
+export class ParentGoneError extends Error {
+  constructor() {
+    super('The parent agent of this clone has been removed');
+    this.name = 'ParentGoneError';
   }
 }

@@ -4,13 +4,10 @@ import type { ChainSettings } from '../../money/chain/settings.js';
 import type { CloneStore, WaitingClone } from './clone-store.js';
 import { paymentFaultOf, paidBy } from './payment-fault.js';
 
-/**
- * Blocks, beyond the confirmations, to wait for a transaction that a reorganization removed; most are
- * mined again.
- */
+/** Blocks to wait, beyond the confirmations, for a transaction that a reorganization removed. */
 const MISSED_BLOCKS = 10;
 
-/** `waiting`: check again. `over`: the clone is not to be made. */
+/** `over`: the clone is not to be made. */
 export type PaymentState = 'waiting' | 'paid' | 'over';
 
 interface ClonePaymentParts {
@@ -19,7 +16,6 @@ interface ClonePaymentParts {
   readonly chain: Pick<ChainSettings, 'treasury' | 'confirmations'>;
 }
 
-/** Payments for clones, until they are final. */
 export class ClonePayments {
   readonly #parts: ClonePaymentParts;
 
@@ -43,11 +39,7 @@ export class ClonePayments {
     return 'paid';
   }
 
-  /**
-   * Checks the payment on the chain.
-   *
-   * @returns base units once the payment is final; otherwise the reason why not.
-   */
+  /** Returns the base units of a final payment; otherwise the reason why not. */
   async #judge({ amount, block, chainId, hash, payer }: WaitingClone): Promise<bigint | string> {
     const { node, chain } = this.#parts;
     // The configured chain has changed; this node has no data on that payment.

@@ -1,31 +1,28 @@
 import { requestProvisioning } from '../lifecycle/create-agent.js';
-import { presentAgent, updateAgent } from '../agents/agents.js';
+import { AgentGoneError, presentAgent, updateAgent } from '../agents/agents.js';
 import { supervisedOf, type Supervised } from '../operations/supervisors.js';
 import { AGENT_IS_GONE } from '../operations/delete-agent.js';
-import type {
-  Database,
-  TenantDatabase,
-  TenantTransaction,
-} from '../../platform/database/database.js';
+import type { Database, TenantTransaction } from '../../platform/database/database.js';
 import type { CloneRow } from '../../platform/database/models.js';
+import type { MadeVolume, MeasuredSpec } from '../../docker/containers/agent-volumes.js';
+import type { AgentRef } from '../../types/agent-ref.js';
+import { volumeOf } from '../memory/agent-volume-store.js';
+import { ParentGoneError } from './clone-errors.js';
 import { transfer } from '../../money/ledger/ledger.js';
 
-/** A clone with a pending payment. */
 export interface WaitingClone extends Pick<
   CloneRow,
   'id' | 'hash' | 'chainId' | 'payer' | 'amount' | 'block' | 'paidAt'
 > {
-  /** True if the parent exists and can be copied. */
   readonly hasParent: boolean;
 }
 
-/** A clone's agent, ready for provisioning. */
 export interface HandedOver {
   readonly agent: Supervised;
   readonly operationId: string;
 }
 
-/** The state of clones as recorded by their workflows. Every method is idempotent. */
+/** Clones with their payments, and the copies of their memories. Every method is idempotent. */
 export class CloneStore {
   readonly #database: Database;
 
@@ -33,10 +30,7 @@ export class CloneStore {
     this.#database = database;
   }
 
-  /**
-   * Returns a clone with a pending payment, otherwise undefined. Fails a clone whose agent is being
-   * removed.
-   */
+  /** Returns a clone with a pending payment. Fails a clone whose agent is being removed. */
   async waiting(id: string): Promise<WaitingClone | undefined> {
     const waits = await this.#ofClone(id, async (db, clone) => {
       if (clone.state !== 'waiting') return undefined;
@@ -52,7 +46,7 @@ export class CloneStore {
     return undefined;
   }
 
-  /** Marks a clone as failed; repeating the same request retries it. @param reason shown to the owner. */
+  /** Marks a clone as failed, with a reason for its owner; repeating the request retries the clone. */
   async fail(id: string, reason: string): Promise<void> {
     await this.#ofClone(id, async (db) => {
       const failed = await db.query(
@@ -64,7 +58,7 @@ export class CloneStore {
     });
   }
 
-  /** Records and books the final payment. @param received base units, including any excess over the price. */
+  /** Records and books the final payment, in base units and with any excess over the price. */
   async recordPaid(id: string, received: bigint): Promise<void> {
     await this.#database.asPlatform().transaction(async (db) => {
       const paid = await db.query(
@@ -83,9 +77,7 @@ export class CloneStore {
   }
 
   /**
-   * Records the provisioning of a paid clone, which from then on is an ordinary agent.
-   *
-   * @returns undefined if there is nothing to provision.
+   * Records the provisioning of a paid clone, which from then on is an ordinary agent; undefined without one.
    */
   async handOver(id: string): Promise<HandedOver | undefined> {
     return this.#ofClone(id, async (db, { requestedBy: actor, requestId }) => {
@@ -105,6 +97,33 @@ export class CloneStore {
     });
   }
 
+  /** Reports whether the memory must still be copied: only a volume recorded as complete counts as a copy. */
+  async isToBeCopied(agent: AgentRef, present: MadeVolume | undefined): Promise<boolean> {
+    const clone = await this.#as(agent, (db) => db.Clone.findByPk(agent.agentId));
+    return clone !== null && (present === undefined || present.madeBy !== clone.memoryMadeBy);
+  }
+
+  /** Returns the volume to copy. @throws AgentGoneError, ParentGoneError */
+  async originalOf(agent: AgentRef): Promise<MeasuredSpec> {
+    return this.#as(agent, async (db) => {
+      const clone = await db.Clone.findByPk(agent.agentId);
+      if (!clone) throw new AgentGoneError(agent.agentId);
+      const parent = await db.Agent.findByPk(clone.parentAgentId);
+      if (!parent || parent.desired === 'deleted') throw new ParentGoneError();
+      return { agentId: parent.id, userId: parent.userId, volume: volumeOf(parent) };
+    });
+  }
+
+  async recordCopied(agent: AgentRef, memoryMadeBy: string): Promise<void> {
+    await this.#as(agent, (db) =>
+      db.Clone.update({ memoryMadeBy }, { where: { id: agent.agentId } }),
+    );
+  }
+
+  #as<T>({ userId }: Pick<AgentRef, 'userId'>, work: (db: TenantTransaction) => Promise<T>) {
+    return this.#database.asUser(userId).transaction(work);
+  }
+
   /** Runs work on a clone as its owner; undefined if the clone no longer exists. */
   async #ofClone<T>(
     id: string,
@@ -114,8 +133,7 @@ export class CloneStore {
       .asPlatform()
       .query<{ userId: string }>(`SELECT user_id AS "userId" FROM clones WHERE id = $id`, { id });
     if (!found) return undefined;
-    const owner: TenantDatabase = this.#database.asUser(found.userId);
-    return owner.transaction(async (db) => {
+    return this.#as(found, async (db) => {
       const clone = await db.Clone.findByPk(id, { lock: true });
       return clone ? work(db, clone) : undefined;
     });

@@ -37,12 +37,9 @@ const MAX_FROM_BLOCK = 15 * 60;
 /** Seconds that a payment's time may be ahead of the platform's clock. */
 const MAX_AHEAD = 5 * 60;
 
-/** Milliseconds for which the chain's availability is cached. */
 const SEEN_MS = 2_000;
 
-/** A payment as claimed by the caller. */
 export interface PaymentProof {
-  /** Transaction hash, in hex of either case. */
   readonly transactionHash: string;
   /** Base units of pathUSD, no less than the price. */
   readonly amount: bigint;
@@ -64,7 +61,6 @@ export interface CloneRequest {
   readonly paymentProof: PaymentProof;
 }
 
-/** An agent that is, or becomes, the copy of another. */
 export interface Cloned {
   readonly agent: AgentRow;
   readonly clone: CloneRow;
@@ -74,7 +70,6 @@ interface CloneParts {
   readonly database: Database;
   readonly secrets: SecretBox;
   readonly engines: Pick<DockerHosts, 'unavailableLocalHost'>;
-  /** True if users may create agents. */
   readonly enabled: boolean;
   readonly accounts: AdminRules;
   readonly node: ChainNode;
@@ -96,9 +91,8 @@ export const clonePaymentText = (
   ].join('\n');
 
 /**
- * Agents cloned from others, for a payment made beforehand. The transaction that creates the agent also
- * claims the payment; a refused request claims nothing. `worker/handed-rows.ts` starts the clone's
- * workflow.
+ * Agents cloned from others, for a payment made beforehand. The transaction that creates the agent claims the
+ * payment; a refused request claims nothing. `worker/handed-rows.ts` starts the clone's workflow.
  */
 export class Clones {
   readonly #parts: CloneParts;
@@ -117,19 +111,15 @@ export class Clones {
     });
   }
 
-  /** Reports whether a payment can be verified now. */
   isPayable(): Promise<boolean> {
     const { treasury } = this.#parts.chain;
     return treasury === undefined ? Promise.resolve(false) : this.#isChainThere();
   }
 
   /**
-   * Records a clone of an agent for its owner. Repeating the request of a failed clone retries the same
-   * clone.
-   *
-   * @throws BadRequestError; NotFoundError without the parent; PaymentRequiredError
-   *   `AGENT_LIMIT_REACHED`; ChainAwayError; PaymentUsedError; PaymentNotFoundError; PaymentInvalidError;
-   *   the errors of `createAgent`.
+   * Records a clone for the parent's owner, or retries a failed one.
+   * @throws BadRequestError, NotFoundError, ChainAwayError, PaymentUsedError, PaymentNotFoundError,
+   * PaymentInvalidError; the errors of `createAgent`
    */
   async request(by: Requester, asked: CloneRequest): Promise<Cloned> {
     const { chain, database, enabled, node } = this.#parts;
@@ -226,7 +216,7 @@ export class Clones {
     }
   }
 
-  /** Retries a failed clone, unless a concurrent request has already retried it. */
+  /** Retries a failed clone, unless a concurrent request has done so. */
   async #again(
     { actor, requestId }: Requester,
     owner: TenantDatabase,
@@ -270,7 +260,6 @@ export class Clones {
     if (!(await this.#isOfOwner(owner, asked))) throw new PaymentInvalidError('not_linked');
   }
 
-  /** Reports whether the owner may use this wallet's payment. */
   async #isOfOwner(owner: TenantDatabase, asked: CloneRequest): Promise<boolean> {
     const { node, settings } = this.#parts;
     const { from, signature } = asked.paymentProof;
@@ -283,7 +272,6 @@ export class Clones {
     return isSignedByWallet({ address, text, signature: hexOf(signature) }, node);
   }
 
-  /** Returns the owner's agent cap for an agent like the parent. */
   #limitOf(parent: AgentRow): (db: TenantTransaction) => Promise<number> {
     const judged = { choice: choiceOf(parent), config: parent.config };
     return (db) => agentCap(db, parent.userId, this.#parts.accounts, judged);
@@ -313,7 +301,6 @@ export class Clones {
   }
 }
 
-/** Reports whether a request matches the one that created the clone. */
 const isSame = (
   { agent, clone }: Cloned,
   { generation, name, parentAgentId, specialization }: CloneRequest,

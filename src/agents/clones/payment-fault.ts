@@ -3,7 +3,7 @@ import type { Receipt } from '../../money/chain/answers.js';
 import { PATH_USD } from '../../money/chain/tempo.js';
 import { transfersOf, type TokenTransfer } from '../../money/chain/transfers.js';
 
-/** The expected payment; addresses are in lower case. */
+/** Addresses are in lower case. */
 export interface DuePayment {
   readonly payer: string;
   readonly treasury: Hex;
@@ -11,7 +11,6 @@ export interface DuePayment {
   readonly amount: bigint;
 }
 
-/** Reasons why a transaction is no valid payment. */
 export type PaymentFault =
   | 'reverted'
   | 'wrong_token'
@@ -20,9 +19,9 @@ export type PaymentFault =
   | 'underpaid';
 
 /**
- * Returns why a transaction is not the payment; undefined if its pathUSD transfers from the payer to the
- * treasury add up to the price. Its own recipient field is ignored: one of several calls names none, and
- * the fee is a transfer too.
+ * Returns why a transaction is not the payment; undefined if its pathUSD transfers from payer to treasury add
+ * up to the price. Its recipient field is ignored: one of several calls names none, and the fee is a
+ * transfer.
  */
 export function paymentFaultOf(receipt: Receipt, due: DuePayment): PaymentFault | undefined {
   if (!receipt.succeeded) return 'reverted';
@@ -38,7 +37,7 @@ export function paymentFaultOf(receipt: Receipt, due: DuePayment): PaymentFault 
   return paid < due.amount ? 'underpaid' : undefined;
 }
 
-/** Returns the base units of pathUSD from the payer to the treasury; a transfer to itself counts as none. */
+/** Returns the base units of pathUSD from payer to treasury; a transfer to itself counts as none. */
 export const paidBy = (
   receipt: Receipt,
   { payer, treasury }: Pick<DuePayment, 'payer' | 'treasury'>,

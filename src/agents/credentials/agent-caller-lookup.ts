@@ -7,7 +7,6 @@ import {
 } from '../../platform/secrets/token-lookup.js';
 import type { Database } from '../../platform/database/database.js';
 
-/** An agent and its owner, found by the AI token of its container. */
 export interface CallingAgent {
   readonly agentId: string;
   readonly model: string;
@@ -15,7 +14,6 @@ export interface CallingAgent {
   /** The model in `config.model`, used only for `custom`. */
   readonly ownModel: string | undefined;
   readonly userId: string;
-  /** True if the owner is an administrator. */
   readonly isAdmin: boolean;
   /** The owner's current plan; undefined without an active subscription. */
   readonly plan: Plan | undefined;
@@ -35,7 +33,6 @@ interface FoundAgent extends FoundSubscription {
 
 const FIND = { name: 'find_calling_agents', text: 'SELECT * FROM find_calling_agents($1)' };
 
-/** Looks up agents by the tokens of their calls. */
 export class AgentCallerLookup {
   readonly #tokens: TokenLookup<FoundAgent>;
 

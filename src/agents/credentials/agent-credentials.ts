@@ -5,16 +5,14 @@ import { ConflictError, NotFoundError } from '../../lib/errors.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { readAgentTokens } from './agent-secrets.js';
 
-/** Maximum number of credentials per agent. */
 export const MAX_CREDENTIALS = 50;
 
 /** Shorter values are not redacted: they occur in other text by chance. */
 const SHORTEST_HIDDEN = 4;
 
-/** A change of a credential, stored until its operation begins. */
 export interface CredentialChange {
   readonly name: string;
-  /** The sealed value; null removes the credential. */
+  /** Null removes the credential. */
   readonly sealed: string | null;
 }
 
@@ -31,10 +29,8 @@ export function sealCredential(
 }
 
 /**
- * Stores a change with its operation. The change takes effect when the operation begins.
- *
- * @throws ConflictError when the agent is at its credential limit
- * @throws NotFoundError when the credential to remove does not exist
+ * Stores a change, which takes effect when its operation begins.
+ * @throws ConflictError at the credential limit; NotFoundError for the removal of a missing credential
  */
 export async function requestCredential(
   db: TenantTransaction,
@@ -64,7 +60,6 @@ export async function requestCredential(
   );
 }
 
-/** Discards the change of an operation that will not begin. */
 export async function forgetCredential(db: TenantTransaction, operationId: string): Promise<void> {
   await db.AgentCredential.destroy({ where: { operationId, state: 'requested' } });
 }
@@ -83,7 +78,6 @@ export async function beginCredential(db: TenantTransaction, operationId: string
   await AgentCredential.update({ state: 'present', updatedAt: new Date() }, { where });
 }
 
-/** Restores the value from before the operation. */
 export async function rollBackCredential(
   db: TenantTransaction,
   operationId: string,
@@ -106,7 +100,6 @@ export async function settleCredentials(db: TenantTransaction, agentId: string):
   await db.AgentCredential.destroy({ where: { agentId, [Op.or]: ended } });
 }
 
-/** Lists an agent's credentials by name, each with the time of its last change. */
 export async function listCredentials(
   tenant: TenantDatabase,
   agentId: string,
@@ -126,7 +119,7 @@ export async function readCredentials(
 }
 
 /**
- * Returns all secrets to redact from an agent's output, longest first: its tokens and every line of its
+ * Returns the secrets to redact from an agent's output, longest first: its tokens and every line of its
  * credentials, including values being replaced.
  */
 export async function secretsToRedact(

@@ -6,20 +6,15 @@ import { NotFoundError } from '../../lib/errors.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 
-/**
- * `gateway-token` opens the agent's gateway; the agent sends `ai-token` to the platform's AI listener.
- */
+/** `gateway-token` opens the agent's gateway; the agent sends `ai-token` to the platform's AI listener. */
 export type AgentSecretKind = 'gateway-token' | 'ai-token';
 
-/**
- * Returns the encryption context that binds a secret to its agent and kind, so that it cannot be moved to
- * another row.
- */
+/** Returns the encryption context that keeps a secret from being moved to another row. */
 export function secretContext(agentId: string, kind: AgentSecretKind): string {
   return `agent/${agentId}/${kind}`;
 }
 
-/** Creates the tokens of a new agent, 256 random bits each, and stores them sealed. */
+/** Stores the tokens of a new agent, 256 random bits each, sealed. */
 export async function createAgentSecrets(
   db: TenantTransaction,
   box: SecretBox,
@@ -38,11 +33,7 @@ export async function createAgentSecrets(
   await db.AgentSecret.bulkCreate([secret('gateway-token'), secret('ai-token')]);
 }
 
-/**
- * Returns the token that opens the agent's gateway.
- *
- * @throws NotFoundError when the agent no longer exists.
- */
+/** Returns the token that opens the agent's gateway. @throws NotFoundError */
 export async function readGatewayToken(
   tenant: TenantDatabase,
   box: SecretBox,
@@ -57,11 +48,7 @@ export async function readGatewayToken(
   return box.open(row.sealed, secretContext(agentId, 'gateway-token'));
 }
 
-/**
- * Returns the gateway token for display, and records the disclosure in the audit log.
- *
- * @throws NotFoundError when the agent no longer exists.
- */
+/** Returns the gateway token for display, and audits the disclosure. @throws NotFoundError */
 export async function discloseGatewayToken(
   { actor, requestId, tenant }: Requester,
   box: SecretBox,
@@ -73,7 +60,6 @@ export async function discloseGatewayToken(
   return token;
 }
 
-/** Returns all tokens of an agent. */
 export async function readAgentTokens(
   tenant: TenantDatabase,
   box: SecretBox,

@@ -1,4 +1,3 @@
-/** The form of a user's environment variable names. */
 export const CREDENTIAL_NAME = /^[A-Z][A-Z0-9_]{0,63}$/;
 
 /** Prefixes reserved for the platform, the runtime and program loaders. */
@@ -12,7 +11,7 @@ const RESERVED_PREFIXES = [
   'BASH_',
 ];
 
-/** Reserved names. The proxy variables would redirect the agent's AI calls, with its token. */
+/** The proxy variables would redirect the agent's AI calls, with its token. */
 const RESERVED: ReadonlySet<string> = new Set([
   'PATH',
   'HOME',
@@ -33,10 +32,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   'NO_PROXY',
 ]);
 
-/**
- * Reports whether users may not set a variable, because it controls the runtime or belongs to the
- * platform.
- */
+/** Reports whether users may not set a variable of the platform, the runtime or a loader. */
 export function isReservedName(name: string): boolean {
   return RESERVED.has(name) || RESERVED_PREFIXES.some((prefix) => name.startsWith(prefix));
 }

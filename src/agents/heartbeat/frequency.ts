@@ -6,17 +6,12 @@ const LONGEST_MS = 7 * UNIT_MS.d;
 /** The format that {@link isFrequency} accepts, in words. */
 export const FREQUENCY_FORMAT = 'like 30m, 3h or 1d, from 5m to 7d';
 
-/** Reports whether the text is a whole number of minutes, hours or days, from 5 minutes to 7 days. */
 export function isFrequency(text: string): boolean {
   const ms = parse(text);
   return ms !== undefined && ms >= SHORTEST_MS && ms <= LONGEST_MS;
 }
 
-/**
- * Returns the milliseconds between two heartbeats.
- *
- * @throws RangeError if {@link isFrequency} refuses the text.
- */
+/** Returns the milliseconds between two heartbeats. @throws RangeError if {@link isFrequency} refuses it. */
 export function frequencyMs(frequency: string): number {
   const ms = parse(frequency);
   if (ms === undefined) throw new RangeError('not a frequency');

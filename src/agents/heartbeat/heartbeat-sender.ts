@@ -15,13 +15,11 @@ const PROMPT =
   'Heartbeat: look at what you were asked to keep an eye on. ' +
   'Do what is due and say what you did. If nothing is, answer HEARTBEAT_OK.';
 
-/** Milliseconds that an agent may take to answer. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
 /** Newest messages that are kept in these conversations. */
 const MAX_MESSAGES = 200;
 
-/** Agents in one page. */
 const PAGE = 50;
 
 export interface AgentPage {
@@ -30,7 +28,6 @@ export interface AgentPage {
   readonly next: string | undefined;
 }
 
-/** A heartbeat round: messages all running agents of a user. */
 export class HeartbeatSender {
   readonly #database: Database;
   readonly #secrets: SecretBox;
@@ -41,11 +38,8 @@ export class HeartbeatSender {
   }
 
   /**
-   * Records the start of a heartbeat round.
-   *
-   * @param setAt `updatedAt` of the setting that the schedule was made from, as ISO 8601.
-   * @returns false if the user has disabled heartbeats or changed the schedule; a worker must then update
-   *   the schedule.
+   * Records the start of a round for the setting of `setAt`, in ISO 8601. False if heartbeats were disabled
+   * or rescheduled since; a worker then updates the schedule.
    */
   async begin(userId: string, setAt: string): Promise<boolean> {
     return this.#database.asUser(userId).transaction(async (db) => {
@@ -56,7 +50,6 @@ export class HeartbeatSender {
     });
   }
 
-  /** Returns a page of the user's running agents. */
   async runningAgents(userId: string, after: string): Promise<AgentPage> {
     const rows = await this.#database.asUser(userId).transaction((db) =>
       db.Agent.findAll({
@@ -71,8 +64,7 @@ export class HeartbeatSender {
   }
 
   /**
-   * Sends a heartbeat to one agent and stores both messages. Skips an agent that no longer runs.
-   *
+   * Sends a heartbeat and stores both messages; skips an agent that no longer runs.
    * @throws BadGatewayError if the agent's gateway fails. Do not retry: the call may have cost tokens.
    */
   async send(agent: AgentRef, signal: AbortSignal): Promise<'answered' | 'skipped'> {

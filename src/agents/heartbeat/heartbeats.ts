@@ -5,7 +5,7 @@ import { frequencyMs } from './frequency.js';
 /** Disabled until the user enables it, because every heartbeat costs tokens. */
 export const DEFAULT_HEARTBEAT = { frequency: '3h', enabled: false } as const;
 
-/** A stored setting; every change gives the user's setting a new `updatedAt`. */
+/** Every change gives a user's setting a new `updatedAt`. */
 export type HeartbeatSetting = Pick<HeartbeatRow, 'userId' | 'frequency' | 'enabled' | 'updatedAt'>;
 
 export type Heartbeat = Pick<HeartbeatRow, 'frequency' | 'enabled' | 'lastHeartbeatAt'> & {
@@ -13,27 +13,22 @@ export type Heartbeat = Pick<HeartbeatRow, 'frequency' | 'enabled' | 'lastHeartb
   readonly updatedAt: Date | null;
 };
 
-/** A scheduler that keeps heartbeats in step with the settings. Its calls are idempotent. */
+/** Keeps heartbeats in step with the settings. Calls are idempotent. */
 export interface HeartbeatScheduler {
   /** @throws UnavailableError if the scheduler does not answer; the change may have been applied. */
   apply(heartbeat: HeartbeatSetting): Promise<void>;
 }
 
-/** Reads the user's setting, or returns the default. */
 export async function readHeartbeat(tenant: TenantDatabase, userId: string): Promise<Heartbeat> {
   const row = await tenant.transaction((db) => db.Heartbeat.findByPk(userId));
   return row ?? { ...DEFAULT_HEARTBEAT, lastHeartbeatAt: null, updatedAt: null };
 }
 
-/**
- * Returns the time from which heartbeats are counted, in Unix milliseconds rounded down to whole seconds,
- * because schedules have no finer unit.
- */
+/** Returns the Unix milliseconds from which heartbeats are counted, in the whole seconds of schedules. */
 export function anchorOf({ updatedAt }: { readonly updatedAt: Date }): number {
   return Math.floor(updatedAt.getTime() / 1_000) * 1_000;
 }
 
-/** Returns the time of the next heartbeat; null if heartbeats are disabled. */
 export function nextHeartbeat(heartbeat: Heartbeat, now = Date.now()): Date | null {
   const { enabled, frequency, updatedAt } = heartbeat;
   if (!enabled || updatedAt === null) return null;

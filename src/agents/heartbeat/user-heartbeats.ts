@@ -10,7 +10,6 @@ export interface HeartbeatChange {
   readonly enabled?: boolean | undefined;
 }
 
-/** The users' heartbeat settings. */
 export class UserHeartbeats {
   readonly #database: Database;
 
@@ -19,9 +18,7 @@ export class UserHeartbeats {
   }
 
   /**
-   * Changes the caller's setting; omitted fields stay. The row is authoritative: a worker updates the
-   * schedule in its next pass, as soon as Temporal is reachable.
-   *
+   * Changes the caller's setting; omitted fields stay. A worker updates the schedule in its next pass.
    * @throws NotFoundError if the user does not exist.
    */
   async set({ actor, requestId }: Requester, change: HeartbeatChange): Promise<Heartbeat> {

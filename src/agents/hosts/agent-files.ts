@@ -10,24 +10,17 @@ import {
 } from '../../workspace/workspace-call.js';
 import type { HostAccess } from './host-access.js';
 
-/** The file access to agents' hosts. */
 interface Hosts {
   accessTo(id: string): Promise<Pick<HostAccess, 'browse'>>;
 }
 
-/**
- * Most characters of an answer. The largest is a diff of characters that JSON escapes with six characters
- * each.
- */
+/** Most characters of an answer: a diff of characters that JSON escapes with six each. */
 const MAX_ANSWER_LENGTH = 16 * 1024 * 1024;
 
 /**
- * The workspace files of an agent on any host, running or stopped. Every method throws ServiceErrors for
- * refused or missing files, and also
- *
- * - ConflictError (409) while the agent's memory is being created, replaced or removed
- * - UnavailableError (503) if the host is unreachable or too many workspaces are in use
- * - BadGatewayError (502) if the call was interrupted; the change may have been made
+ * An agent's workspace files, on any host. Besides ServiceErrors of files every method throws ConflictError
+ * while the memory is replaced, UnavailableError if the host is unreachable or busy, and BadGatewayError
+ * after an interruption: the change may have been made.
  */
 export class AgentFiles implements Files {
   readonly #hosts: Hosts;

@@ -7,11 +7,10 @@ import { hostLoad, hostLoads } from './hosts.js';
 
 interface HostEnginesParts {
   readonly docker: Pick<DockerHost, 'available'>;
-  /** The id of the Docker host next to this process. */
   readonly here: string;
 }
 
-/** A check of hosts' engines: probes the local engine directly and uses the worker's last report for others. */
+/** A check of hosts' engines: the local one directly, others by their worker's last report. */
 export class DockerHosts {
   readonly #parts: HostEnginesParts;
 
@@ -20,10 +19,7 @@ export class DockerHosts {
   }
 
   /**
-   * Checks that the host's engine can be used.
-   *
-   * @throws DockerAwayError if the host's engine does not answer.
-   * @throws UnavailableError if the host's worker is silent.
+   * Checks the host's engine. @throws DockerAwayError, or UnavailableError if the host's worker is silent.
    */
   async require(db: Statements, host: string): Promise<void> {
     const { docker, here } = this.#parts;
@@ -38,9 +34,7 @@ export class DockerHosts {
   }
 
   /**
-   * Returns the local host's id if its engine does not answer, whatever its last report says, so that new
-   * agents are placed on other hosts.
-   *
+   * Returns the local host's id if its engine does not answer, so that agents are placed elsewhere.
    * @throws DockerAwayError if no other host is ready.
    */
   async unavailableLocalHost(db: Statements): Promise<string | undefined> {

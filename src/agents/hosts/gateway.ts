@@ -7,15 +7,14 @@ import { tryParseJson } from '../../lib/json.js';
 /** Milliseconds an agent may take for a whole answer, including tool calls. */
 export const ANSWER_TIMEOUT_MS = 5 * 60_000;
 
-/** Characters of an answer at most. A longer answer is cut off as a gateway fault. */
+/** Characters of an answer at most. */
 const MAX_ANSWER_LENGTH = 1024 * 1024;
 
-/** Empty events of an answer at most. A gateway sends them as keep-alives and during tool calls. */
+/** Empty events of an answer at most: gateways send them as keep-alives and during tool calls. */
 const MAX_EMPTY_EVENTS = 20_000;
 
 /**
- * Bytes of an answer, and bytes read per second. An event is some hundred bytes around a word, models
- * write a hundred words a second, and reading 18 MB a second takes a core.
+ * An event is some hundred bytes, models write a hundred a second, and reading 18 MB a second takes a core.
  */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 const BYTES_PER_SECOND = 512 * 1024;
@@ -33,9 +32,7 @@ const chunk = z.object({
 });
 
 /**
- * Sends a message to an agent through its gateway's OpenAI-compatible endpoint and yields the answer in
- * pieces. The gateway stores the conversation, so only the new message is sent.
- *
+ * Sends a message through the agent's OpenAI-compatible gateway, which stores the conversation.
  * @throws BadGatewayError if the gateway refuses, breaks off or times out.
  */
 export async function* askGateway(

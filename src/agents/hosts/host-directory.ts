@@ -21,22 +21,17 @@ interface HostDirectoryParts {
   readonly database: Database;
   readonly docker: DockerHost;
   readonly secrets: SecretBox;
-  /** The id of the Docker host next to this process. */
   readonly here: string;
   readonly log: Logger;
-  /** The default image for local agents. */
   readonly image: string;
-  /** The helper program that accesses workspaces. */
   readonly helper: () => Promise<string>;
-  /** Non-public addresses that workspaces may push to. */
   readonly allow: Allowed;
 }
 
-/** A directory of Docker hosts: direct access to the local host, access to others through their workers. */
+/** A directory of Docker hosts, remote ones through their workers. */
 export class HostDirectory {
   readonly #parts: HostDirectoryParts;
   readonly #local: LocalHost;
-  /** Returns whether the engine beside this process answers, and the space on its disk. */
   readonly engineHere: () => Promise<{ available: boolean; disk: DiskSpace | null }>;
 
   constructor(parts: HostDirectoryParts) {
@@ -49,11 +44,7 @@ export class HostDirectory {
     });
   }
 
-  /**
-   * Returns access to a host.
-   *
-   * @throws HostUnreachableError if the host's worker has published no address.
-   */
+  /** Returns access to a host. @throws HostUnreachableError if the host's worker has published no address. */
   async accessTo(id: string): Promise<HostAccess> {
     const { database, here } = this.#parts;
     if (id === here) return this.#local;
@@ -70,15 +61,12 @@ export class HostDirectory {
     return this.accessTo(id);
   }
 
-  /** Returns the files of an agent's workspace. */
   filesOf(agent: AgentRef): AgentFiles {
     return new AgentFiles(this, agent);
   }
 
   /**
-   * Lists the containers on all hosts, each once, ordered by agent id, and the hosts whose list is
-   * missing.
-   *
+   * Lists the containers on all hosts, each once, by agent id, and the hosts whose list is missing.
    * @throws ServiceError 500 if the local Docker does not answer.
    */
   async instances(

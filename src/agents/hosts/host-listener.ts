@@ -21,7 +21,7 @@ import {
   type HostCall,
 } from './host-wire.js';
 
-/** Most concurrent calls, mostly followed logs, and the share that one owner may use. */
+/** Most concurrent calls, mostly followed logs, and one owner's share. */
 const MAX_CALLS = 400;
 const PART_OF_OWNER = 1 / 4;
 const MAX_CONNECTIONS = 1_000;
@@ -30,7 +30,6 @@ const MAX_CONNECTIONS = 1_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 const STALLED_MS = 60_000;
 
-/** An error: the worker cannot listen at the configured address. */
 export class HostListenError extends Error {
   constructor(address: string, port: number, cause: NodeJS.ErrnoException) {
     super(
@@ -43,24 +42,21 @@ export class HostListenError extends Error {
 }
 
 export interface HostListenerParts {
-  /** The served host. */
   readonly id: string;
   readonly host: HostAccess;
   readonly secrets: SecretBox;
   /** The accepted names in a request's `Host` header. */
   readonly names: ReadonlySet<string>;
-  /** The agents' network; connections from it are dropped. */
+  /** Connections from the agents' network are dropped. */
   readonly agentsNetwork: string;
   readonly log: Logger;
-  /** Shorter intervals for tests. */
   readonly pulseMs?: number;
   readonly stalledMs?: number;
   readonly maxCalls?: number;
 }
 
 /**
- * A server for other machines' API processes: accepts calls to one host's agents and gives no access to
- * Docker itself.
+ * A server for other machines' API processes: calls to one host's agents, without access to Docker itself.
  */
 export class HostListener {
   readonly #parts: HostListenerParts;
@@ -85,12 +81,7 @@ export class HostListener {
     });
   }
 
-  /**
-   * Listens on an address and a port; port 0 picks a free one.
-   *
-   * @returns the port.
-   * @throws HostListenError
-   */
+  /** Listens; port 0 picks a free one, which is returned. @throws HostListenError */
   async listen(address: string, port: number): Promise<number> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', (error) => reject(new HostListenError(address, port, error)));
@@ -102,7 +93,6 @@ export class HostListener {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Closes the server and aborts calls in flight; callers retry. */
   async close(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
@@ -141,7 +131,6 @@ export class HostListener {
     }
   }
 
-  /** Sends an answer at the reader's pace. */
   async #answer(call: HostCall, response: ServerResponse, signal: AbortSignal): Promise<void> {
     const send = async (line: unknown) => {
       if (response.write(`${JSON.stringify(line)}\n`)) return;
@@ -185,7 +174,6 @@ export class HostListener {
   }
 }
 
-/** Returns the owner that the call counts for: its user, or else its agent. */
 function ownerOf(call: HostCall): string {
   if ('userId' in call && call.userId !== undefined) return `user:${call.userId}`;
   return 'agentId' in call ? `agent:${call.agentId}` : 'platform';

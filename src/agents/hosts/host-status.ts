@@ -1,4 +1,4 @@
-/** Seconds without a report from its worker after which a host is silent: more than four report intervals. */
+/** Seconds without a report after which a host is silent: more than four report intervals. */
 export const SILENT_AFTER_SECONDS = 45;
 
 export const HOST_STATUSES = [
@@ -13,24 +13,21 @@ export const HOST_STATUSES = [
 
 export type HostStatus = (typeof HOST_STATUSES)[number];
 
-/** A host and its current load. */
 export interface HostLoad {
   readonly id: string;
-  /** Most agents on the host. */
   readonly capacity: number;
   /** Agents on the host, including those being removed. */
   readonly agents: number;
   readonly engineAvailable: boolean;
   readonly seenAt: Date;
-  /** Seconds since the worker's last report. */
   readonly unseenSeconds: number;
-  /** True if an operator has excluded the host from placement. */
+  /** Excluded from placement by an operator. */
   readonly cordoned: boolean;
-  /** True if the host is being removed for good. */
+  /** Being removed for good. */
   readonly removing: boolean;
-  /** True if the engine's free disk space is below its floor. */
+  /** The engine's free disk space is below its floor. */
   readonly diskLow?: boolean;
-  /** True if the host starts no agents because their networks would be unprotected. */
+  /** Starts no agents because their networks would be unprotected. */
   readonly egressRefuses?: boolean;
 }
 
@@ -49,19 +46,15 @@ export function statusOf(
   return host.cordoned ? 'cordoned' : 'ready';
 }
 
-/** Reports whether the host's worker has been silent long enough to count as gone. */
 export const isSilent = ({ unseenSeconds }: Pick<HostLoad, 'unseenSeconds'>): boolean =>
   unseenSeconds >= SILENT_AFTER_SECONDS;
 
-/** Returns the number of free places; zero if the capacity was lowered below the number of agents. */
+/** Returns the number of free places; the capacity may be below the number of agents. */
 export function freePlaces({ capacity, agents }: Pick<HostLoad, 'capacity' | 'agents'>): number {
   return Math.max(0, capacity - agents);
 }
 
-/**
- * Returns the host for the next agent: the ready host with the most free places, and among equals the
- * first by id.
- */
+/** Returns the ready host with the most free places, and among equals the first by id. */
 export function leastLoaded(hosts: readonly HostLoad[]): HostLoad | undefined {
   return hosts
     .filter((host) => statusOf(host) === 'ready' && freePlaces(host) > 0)

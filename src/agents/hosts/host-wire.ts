@@ -8,26 +8,24 @@ import { workspaceCall } from '../../workspace/workspace-call.js';
 import { BadGatewayError, ConflictError, ServiceError } from '../../lib/errors.js';
 
 /*
- * The protocol between an API process and a remote host's worker: a call as JSON, answered by lines of
- * JSON. The last line marks the answer as complete or gives its failure.
+ * The protocol between an API process and a remote host's worker: a call as JSON, answered by lines of JSON.
  */
 
 export const CALLS_PATH = '/v1/calls';
 export const ANSWER_TYPE = 'application/x-ndjson';
 
 /**
- * Milliseconds between lines; a pulse fills the silence. A reader that receives no line for three
- * intervals ends the call.
+ * Milliseconds between lines; a pulse fills the silence. A reader ends the call after three without a line.
  */
 export const PULSE_MS = 15_000;
 
-/** Limits: a call can hold a request's whole body, an answer's line can hold a log line or a piece of text. */
+/** A call can hold a request's whole body, an answer's line a log line or a piece of text. */
 export const MAX_CALL_BYTES = 1024 * 1024 + 64 * 1024;
 export const MAX_LINE_LENGTH = 4 * 1024 * 1024;
 
 const id = z.string().max(64);
 
-const call = z.discriminatedUnion('call', [
+export const hostCall = z.discriminatedUnion('call', [
   z.strictObject({
     call: z.literal('ask'),
     agentId: id,
@@ -53,8 +51,7 @@ const call = z.discriminatedUnion('call', [
   z.strictObject({ call: z.literal('browse'), agentId: id, userId: id, asked: workspaceCall }),
 ]);
 
-export const hostCall = call;
-export type HostCall = z.infer<typeof call>;
+export type HostCall = z.infer<typeof hostCall>;
 
 const stats = z.object({
   cpuPercent: z.number(),
@@ -66,7 +63,6 @@ const stats = z.object({
   readAt: z.string(),
 });
 
-/** The schemas of each call's answer items. */
 export const ANSWERS = {
   ask: z.string(),
   browse: z.string(),
@@ -93,7 +89,6 @@ const failure = z.object({
   message: z.string(),
 });
 
-/** A line of an answer: an item, a pulse, the end or a failure. */
 export const answerLine = z.union([
   z.strictObject({ item: z.unknown() }),
   z.strictObject({ pulse: z.literal(true) }),
@@ -103,7 +98,7 @@ export const answerLine = z.union([
 
 type Failure = z.infer<typeof failure>;
 
-/** Returns a description of the error from which {@link errorOf} restores the same type. */
+/** Returns a description from which {@link errorOf} restores the error's type. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof DockerUnavailableError) return { kind: 'engine', message: error.message };
   if (error instanceof ContainerMissingError) return { kind: 'missing', message: error.message };
@@ -113,7 +108,6 @@ export function failureOf(error: unknown): Failure {
   return { kind: 'fault', message: "The agent's host failed to answer" };
 }
 
-/** Restores the error from its description. */
 export function errorOf({ kind, message }: Failure, agentId: string): Error {
   switch (kind) {
     case 'engine':

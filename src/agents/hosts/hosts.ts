@@ -3,7 +3,6 @@ import type { Database, Statements, TenantTransaction } from '../../platform/dat
 import type { EgressState } from '../../docker/egress/host-egress.js';
 import { isSilent, SILENT_AFTER_SECONDS, type HostLoad } from './host-status.js';
 
-/** A worker's report on its local host. */
 export interface HostReport {
   readonly id: string;
   /** Most agents on the host; undefined while unknown. */
@@ -13,20 +12,16 @@ export interface HostReport {
   readonly engineAvailable: boolean;
   /** Docker's own id; undefined until the engine has answered. */
   readonly engineId?: string | undefined;
-  /** The worker's address for other processes; undefined if the worker does not listen. */
+  /** The worker's address; undefined if the worker does not listen. */
   readonly url?: string | undefined;
   /** The disk of the engine's volumes; undefined if it cannot be measured. */
   readonly disk?: { readonly free: number; readonly low: boolean } | undefined;
-  /** The protection of its agents' networks; unknown if omitted. */
   readonly egress?: EgressState | undefined;
   /** True if container users are remapped to unprivileged host users; undefined while unknown. */
   readonly userNamespaces?: boolean | undefined;
 }
 
-/**
- * An error: the host name belongs to another engine. Two machines with one name would receive each
- * other's agents.
- */
+/** Two machines with one name would receive each other's agents. */
 export class HostNameTakenError extends Error {
   constructor(host: string, why: string) {
     super(`The host name "${host}" ${why}`);
@@ -54,13 +49,9 @@ const REPORT = `
   RETURNING engine_id AS "engineId"`;
 
 /**
- * Records the host and its state, and renews the lease of its name. The first engine gets the lease.
- * Another engine gets it only after 45 s of silence, if the host has no agents or `takeoverFrom` names
- * the old engine.
- *
- * @param takeoverFrom the engine whose name this engine takes over.
- * @returns true if this engine has the lease; false while its id is unknown.
- * @throws HostNameTakenError
+ * Records the host's state and renews the lease of its name. The first engine gets the lease, another only
+ * after 45 s of silence, if the host has no agents or `takeoverFrom` names the old engine.
+ * @returns true if this engine has the lease; false while its id is unknown. @throws HostNameTakenError
  */
 export async function reportHost(
   database: Database,
@@ -93,11 +84,7 @@ export async function reportHost(
   return isOurs ? ((await renew()) ?? false) : false;
 }
 
-/**
- * Takes the lease of the name from another engine, if allowed.
- *
- * @returns true if this engine now has the lease, as far as known.
- */
+/** Takes the lease from another engine, if allowed; returns true if this engine has it, as far as known. */
 async function takeLease(
   db: TenantTransaction,
   id: string,
@@ -131,7 +118,7 @@ async function takeLease(
   return true;
 }
 
-/** Returns every host with its load, ordered by id; any tenant may call this. */
+/** Returns every host's load, by id; any tenant may call this. */
 export function hostLoads(db: Statements): Promise<HostLoad[]> {
   return db.query<HostLoad>(
     `SELECT id, capacity, agents, engine_available AS "engineAvailable", seen_at AS "seenAt",
@@ -143,21 +130,18 @@ export function hostLoads(db: Statements): Promise<HostLoad[]> {
   );
 }
 
-/** A host's details for operators, with its load. */
 export interface HostDetail extends HostLoad {
   /** Docker's own id; null until the engine has answered. */
   readonly engineId: string | null;
-  /** The worker's address for other processes; null if the worker does not listen. */
   readonly url: string | null;
   /** Free bytes on the disk of the engine's volumes; null if unknown. */
   readonly diskFree: number | null;
   readonly egress: EgressState['status'];
   readonly egressReason: string | null;
-  /** True if container users are remapped to unprivileged host users; null if unknown. */
+  /** Container users are remapped to unprivileged host users; null if unknown. */
   readonly userNamespaces: boolean | null;
 }
 
-/** Returns every host with the details for operators, ordered by id. */
 export async function hostDetails(database: Database): Promise<HostDetail[]> {
   const platform = database.asPlatform();
   const [loads, rows] = await Promise.all([
@@ -173,12 +157,11 @@ export async function hostDetails(database: Database): Promise<HostDetail[]> {
   });
 }
 
-/** Returns one host's load. */
 export async function hostLoad(db: Statements, id: string): Promise<HostLoad | undefined> {
   return (await hostLoads(db)).find((host) => host.id === id);
 }
 
-/** Reports whether a host was removed for good or is being removed; any tenant may call this. */
+/** Reports whether a host was or is being removed for good; any tenant may call this. */
 export async function isHostRemoved(db: Statements, id: string): Promise<boolean> {
   const sql = 'SELECT id FROM host_marks() WHERE id = $id AND removed_at IS NULL';
   return (await db.query(sql, { id })).length === 0;

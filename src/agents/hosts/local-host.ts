@@ -49,10 +49,9 @@ import {
   type Question,
 } from './host-access.js';
 
-/** Containers measured concurrently, at most half of them for one owner; Docker takes a second for each. */
+/** Containers measured concurrently, half of them for one owner; Docker takes a second for each. */
 const MEASURED_AT_ONCE = 100;
 
-/** Characters in one piece of an answer. */
 const PIECE_LENGTH = 256 * 1024;
 
 const BROKEN_OFF = 'The push was broken off: the remote may have the commit';
@@ -62,11 +61,8 @@ interface LocalHostParts {
   readonly database: Database;
   readonly docker: DockerHost;
   readonly secrets: SecretBox;
-  /** The default image for agents. */
   readonly image: string;
-  /** The helper program that accesses workspaces. */
   readonly helper: () => Promise<string>;
-  /** Non-public addresses that workspaces may push to. */
   readonly allow: Allowed;
 }
 
@@ -75,7 +71,6 @@ export class LocalHost implements HostAccess {
   readonly #parts: LocalHostParts;
   readonly #memorySizes: MemorySizes;
   readonly #measuring = new FairLimiter({ atOnce: MEASURED_AT_ONCE });
-  /** Agents with a commit and push in progress. */
   readonly #syncing = new Set<string>();
 
   constructor(parts: LocalHostParts) {
@@ -91,8 +86,7 @@ export class LocalHost implements HostAccess {
     const { database, id, secrets } = this.#parts;
     const tenant = database.asUser(userId);
     const agent = await findAgent(tenant, agentId);
-    // On another host this port may belong to another agent, which must see neither the message nor the
-    // token.
+    // On another host this port may belong to another agent, which must see neither message nor token.
     if (agent?.host !== id || agent.status !== 'active' || agent.port === null) {
       throw new ConflictError('The agent is not running');
     }
@@ -171,10 +165,7 @@ export class LocalHost implements HostAccess {
       : docker.workspaces.ask(program, spec, call, ends);
   }
 
-  /**
-   * Commits the workspace, then pushes the commit over the agent's own network if the workspace has an
-   * origin.
-   */
+  /** Commits the workspace, then pushes over the agent's own network if the workspace has an origin. */
   async #synced(
     program: string,
     spec: WorkspaceSpec,
@@ -208,7 +199,6 @@ export class LocalHost implements HostAccess {
   }
 }
 
-/** Returns the outcome of a push from the helper's answer. */
 function pushedBy(answer: unknown): Pushed {
   const refused = readRefusal(answer);
   if (refused) return { pushed: false, pushError: refused.message };
@@ -224,7 +214,7 @@ function whyNotPushed(error: unknown): string {
   return isBrokenOff ? BROKEN_OFF : refusedBy(error).message;
 }
 
-/** Returns the error for the client that requested files. Rethrows unexpected errors. */
+/** Returns the error for the client. Rethrows unexpected errors. */
 function refusedBy(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   if (error instanceof DockerUnavailableError) return new DockerAwayError();

@@ -2,10 +2,7 @@ import type { AgentRow } from '../../platform/database/models.js';
 import type { TenantTransaction } from '../../platform/database/database.js';
 import { markDeleted } from '../operations/delete-agent.js';
 
-/**
- * Records that a host's agents are lost with it. Lost agents can only be removed; a removal in progress
- * is completed here.
- */
+/** Marks a host's agents as lost: they can only be removed. Completes removals in progress. */
 export async function markAgentsLost(
   db: TenantTransaction,
   by: { readonly actor: string; readonly requestId: string },
@@ -30,7 +27,7 @@ export async function markAgentsLost(
     { host, reason },
   );
   await db.query(`DELETE FROM agent_archives WHERE ${lost}`, { host });
-  // Credentials that were requested but never applied, and previous ones kept for a rollback.
+  // Credentials that were never applied, and previous ones kept for a rollback.
   await db.query(`DELETE FROM agent_credentials WHERE state <> 'present' AND ${lost}`, { host });
   await db.query(
     `WITH lost AS (

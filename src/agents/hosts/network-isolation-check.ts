@@ -1,12 +1,10 @@
 import type { Database } from '../../platform/database/database.js';
 import { cachedFor } from '../../lib/cached-for.js';
 
-/** Milliseconds for which an answer is cached. */
 const FRESH_MS = 5_000;
 
 /**
- * Makes a cached check that reports whether the host's worker has confirmed that agents cannot reach the
- * host's own addresses. An unknown state counts as false.
+ * Makes a check, cached for 5 s, that agents cannot reach the host's own addresses. Unknown counts as false.
  */
 export function networkIsolationCheck(database: Database, host: string): () => Promise<boolean> {
   return cachedFor(FRESH_MS, async () => {

@@ -4,11 +4,8 @@ import { leastLoaded, type HostLoad } from './host-status.js';
 import { hostLoads } from './hosts.js';
 
 /**
- * Chooses the host for one more agent. The lock lasts until this transaction ends, so two concurrent
- * creations cannot both get the last free place.
- *
+ * Chooses the host for one more agent and locks placement for the transaction.
  * @param where `notOn`: a host whose engine was just found unavailable. `on`: the only host to consider.
- * @returns the host's id.
  * @throws UnavailableError if no host can take an agent; DockerAwayError if only `notOn` could.
  */
 export async function placeAgent(
@@ -28,10 +25,7 @@ export async function placeAgent(
 const NOT_BESIDE =
   'The Docker host of the agent cannot take another one now, and a clone stands beside it';
 
-/**
- * Returns the reason for the refusal. There is no default host: an agent on an unknown host could wait
- * forever.
- */
+/** Returns the refusal: there is no default host, since an agent on an unknown host could wait forever. */
 function refusalOf(hosts: readonly HostLoad[]): string {
   return hosts.length === 0
     ? 'No agent can be created before the worker of a Docker host has come up'

@@ -41,13 +41,12 @@ interface RemoteHostParts {
   readonly url: string;
   readonly secrets: SecretBox;
   readonly log: Logger;
-  /** A shorter limit for tests. */
   readonly admissionMs?: number;
 }
 
 /**
- * Access to the agents on a remote Docker host through its worker. Every method throws UnavailableError
- * if the worker is unreachable, and BadGatewayError if the connection breaks.
+ * Access to a remote host's agents through its worker. Every method throws UnavailableError if the worker is
+ * unreachable, and BadGatewayError if the connection breaks.
  */
 export class RemoteHost implements HostAccess {
   readonly #parts: RemoteHostParts;
@@ -142,7 +141,6 @@ export class RemoteHost implements HostAccess {
   }
 }
 
-/** A timeout that aborts a call when no line arrives in time. */
 class IdleTimeout {
   readonly #ending = new AbortController();
   #timer: NodeJS.Timeout | undefined;

@@ -1,11 +1,6 @@
 import type { DockerHost } from '../../docker/containers/docker-host.js';
 import { DockerAwayError } from '../../lib/errors.js';
 
-/**
- * Checks that Docker is available.
- *
- * @throws DockerAwayError
- */
 export async function requireDocker(docker: Pick<DockerHost, 'available'>) {
   if (!(await docker.available())) throw new DockerAwayError();
 }

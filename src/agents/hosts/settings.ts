@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
+import { area, variable } from '../../platform/environment/area.js';
 import { listenAddress, url } from '../../platform/environment/types.js';
 
 export const hostSettings = area(
@@ -36,5 +36,3 @@ export const hostSettings = area(
     };
   },
 );
-
-export type HostSettings = SettingsOf<typeof hostSettings>;

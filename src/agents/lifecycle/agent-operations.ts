@@ -38,13 +38,11 @@ import {
   type RequestedOperation,
 } from '../operations/supervisors.js';
 
-/** Maximum attempts while the supervisor keeps naming other operations that are then withdrawn. */
+/** Attempts at most while the supervisor names other operations that are then withdrawn. */
 const MAX_ATTEMPTS = 3;
 
-/** The kind of an operation on an existing agent. */
 type Kind = RequestedKind;
 
-/** An operation that the agent's supervisor has admitted. */
 export interface Admitted extends RequestedOperation {
   readonly agent: AgentRow;
   readonly kind: Kind;
@@ -60,16 +58,15 @@ export interface AgentOperationParts {
   readonly engines: Pick<DockerHosts, 'require'>;
   readonly secrets: SecretBox;
   readonly images: RuntimeImageNames;
-  /** The provider for models without a provider of their own. */
   readonly aiProvider: ProviderName;
   readonly accounts: AdminRules;
   readonly log: Logger;
 }
 
 /**
- * The operations on an agent. Each checks the agent (NotFoundError), the request (BadRequestError) and
- * Docker (DockerAwayError), then is stored and admitted by the supervisor. ConflictError: another
- * operation runs or the host is lost. UnavailableError: Temporal is unreachable.
+ * The operations on an agent: checked, stored, then admitted by the supervisor. All may throw NotFoundError,
+ * BadRequestError, DockerAwayError, ConflictError while another operation runs or after the host was lost,
+ * and UnavailableError without Temporal.
  */
 export class AgentOperations {
   readonly #parts: AgentOperationParts;
@@ -78,12 +75,7 @@ export class AgentOperations {
     this.#parts = parts;
   }
 
-  /**
-   * Runs an operation that needs no input.
-   *
-   * @throws PaymentRequiredError when starting an agent whose owner has no plan; only the operator may
-   *   start such an agent.
-   */
+  /** Runs an operation without input. @throws PaymentRequiredError for a user's start without a plan. */
   async run(by: Requester, agentId: string, kind: PlainKind): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
     const isToRun = operationRules(kind).desired === 'running';
@@ -94,9 +86,7 @@ export class AgentOperations {
   }
 
   /**
-   * Changes plan, provider or configuration; omitted fields stay unchanged. Does nothing if all are
-   * omitted; `isAsked` is false then.
-   *
+   * Changes plan, provider or configuration; `isAsked` is false if all are omitted.
    * @throws ModelRestrictedError or PaymentRequiredError for more than the owner's plan includes.
    */
   async configure(
@@ -136,11 +126,7 @@ export class AgentOperations {
     return this.#operate(by, agent, 'configure', { input: { skill } });
   }
 
-  /**
-   * Changes or removes a credential.
-   *
-   * @param value null removes the credential.
-   */
+  /** Changes a credential; null removes it. */
   async changeCredential(
     by: Requester,
     agentId: string,
@@ -156,10 +142,8 @@ export class AgentOperations {
   }
 
   /**
-   * Updates an agent's runtime.
-   *
-   * @param version a version that the operator allows; defaults to the version of new agents.
-   * @throws BadRequestError for any other version.
+   * Updates an agent's runtime, by default to the version of new agents.
+   * @throws BadRequestError for a version that the operator does not allow.
    */
   async update(by: Requester, agentId: string, version: string | undefined): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
@@ -177,21 +161,14 @@ export class AgentOperations {
     return this.#operate(by, agent, 'update', { input: { image } });
   }
 
-  /**
-   * Restores an archived memory.
-   *
-   * @throws NotFoundError also when no such archive exists.
-   */
+  /** Restores an archived memory. @throws NotFoundError also when no such archive exists. */
   async restore(by: Requester, agentId: string, archiveId: string): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
     const { id } = await getArchive(by.tenant, agent.id, archiveId);
     return this.#operate(by, agent, 'restore', { input: { archiveId: id } });
   }
 
-  /**
-   * Removes an agent in any state; an agent that does not exist counts as removed. A stored removal is
-   * carried out even if Temporal or Docker is unavailable now.
-   */
+  /** Removes an agent in any state; a stored removal is carried out even if Temporal is unavailable now. */
   async remove(by: Requester, agentId: string): Promise<Admitted | undefined> {
     const agent = await findAgent(by.tenant, agentId);
     if (!agent) return undefined;
@@ -208,9 +185,7 @@ export class AgentOperations {
     return findEntitlement(by.tenant, agent.userId, this.#parts.accounts);
   }
 
-  /**
-   * Checks that the owner's plan includes the changed agent. Without a plan the agent cannot run anyway.
-   */
+  /** Checks the changed agent against the owner's plan. Without a plan the agent cannot run anyway. */
   async #judge(by: Requester, before: AgentRow, after: AgentRow): Promise<void> {
     requireOwnModel(after.model, after.config);
     const entitlement = await this.#entitlement(by, before);
@@ -219,7 +194,6 @@ export class AgentOperations {
     checkSkillLimit(after.config, entitlement, before.config);
   }
 
-  /** Stores an operation, then requests it from the agent's supervisor. Withdraws a refused operation. */
   async #operate(
     by: Requester,
     agent: AgentRow,
@@ -262,23 +236,18 @@ export class AgentOperations {
         return { agent, kind, ...asked };
       }
     } catch (error) {
-      // The supervisor may have admitted the operation although the call failed; only an operation that
-      // has not begun can be reported as refused.
+      // The supervisor may have admitted the operation although the call failed: only an operation that has
+      // not begun can be reported as refused.
       if (isKept || (await withdrawOperation(tenant, id))) throw error;
       return begun;
     }
-    // The operation to join was withdrawn, so this request needs one of its own. A worker retries a kept
-    // operation.
+    // The operation to join was withdrawn, so this one is retried, a kept one by a worker.
     if (isKept || !(await withdrawOperation(tenant, id))) return begun;
     if (attempt < MAX_ATTEMPTS) return this.#operate(by, agent, kind, change, attempt + 1);
     throw new ConflictError(`Another operation is running: ${kind}`);
   }
 
-  /**
-   * Joins a request to an operation in flight, if both have the same input.
-   *
-   * @returns false when the operation in flight was not carried out.
-   */
+  /** Joins an operation in flight with the same input; false when that was not carried out. */
   async #join(tenant: TenantDatabase, row: OperationRow, otherId: string): Promise<boolean> {
     const other = await waitUntilBegun(tenant, otherId);
     if (!other) return false;
@@ -290,6 +259,6 @@ export class AgentOperations {
   }
 }
 
-/** Reports whether the change requests another model. An unchanged model is checked only at each call. */
+/** Reports whether the change requests another model. An unchanged model is checked at each call. */
 const isChanged = (before: AgentRow, after: AgentRow): boolean =>
   !isDeepStrictEqual(choiceOf(before), choiceOf(after));

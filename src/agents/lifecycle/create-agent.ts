@@ -9,37 +9,24 @@ import { placeAgent } from '../hosts/place-agent.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { createAgentSecrets } from '../credentials/agent-secrets.js';
 
-/**
- * A new agent. Its id is derived from the caller's `Idempotency-Key`, so that a repeated request finds
- * the first agent.
- */
+/** A new agent, with an id from the caller's `Idempotency-Key`: a repeated request finds the first agent. */
 export interface NewAgent
   extends
     Pick<AgentRow, 'id' | 'userId' | 'name' | 'plan' | 'model' | 'aiProvider' | 'config'>,
     Partial<Pick<AgentRow, 'image' | 'parentAgentId' | 'generation'>> {
-  /**
-   * Returns how many agents the owner may have, read in the transaction that creates the agent.
-   *
-   * @throws ServiceError for an agent that the owner may not have at all.
-   */
+  /** Returns the owner's limit of agents. @throws ServiceError for an agent that the owner may not have. */
   readonly limit: (db: TenantTransaction) => Promise<number>;
-  /** A host to avoid in any case. */
   readonly notOn?: string | undefined;
-  /** The only host allowed. */
   readonly on?: string | undefined;
   /** The requester, if not the owner. */
   readonly actor?: string | undefined;
-  /** Id of the request that creates the agent. */
   readonly requestId: string;
 }
 
 /**
- * Stores a new agent with its name, address, tokens, provisioning operation and requester in one
- * transaction. A workflow started at any later time finds everything it needs.
- *
- * @throws PaymentRequiredError `AGENT_LIMIT_REACHED`, with `current` and `limit`
- * @throws ConflictError when the owner already has an agent of that name
- * @throws UnavailableError, DockerAwayError when no host has room for the agent
+ * Stores a new agent with all that its workflow needs in one transaction.
+ * @throws PaymentRequiredError `AGENT_LIMIT_REACHED`; ConflictError for a name that the owner has already;
+ * UnavailableError, DockerAwayError when no host has room.
  */
 export async function createAgent(
   tenant: TenantDatabase,
@@ -71,10 +58,8 @@ export const lockAgentsOf = (db: TenantTransaction, userId: string): Promise<voi
   db.lock(`agents-of:${userId}`);
 
 /**
- * Stores a new agent with its name, address, tokens and requester, but without an operation. The caller
- * must have locked the owner's agents.
- *
- * @throws the same as `createAgent`, except for a name conflict: `translateNameConflict` converts that.
+ * Stores a new agent without an operation; the caller has locked the owner's agents.
+ * @throws the errors of `createAgent`, with a name conflict untranslated
  */
 export async function insertAgent(
   db: TenantTransaction,
@@ -113,11 +98,7 @@ export const requestProvisioning = (
     requestId,
   });
 
-/**
- * Runs an insert and converts a name conflict.
- *
- * @throws ConflictError when the owner already has an agent of that name.
- */
+/** Runs an insert. @throws ConflictError when the owner already has an agent of that name. */
 export async function translateNameConflict<T>(
   { name }: Pick<NewAgent, 'name'>,
   insert: () => Promise<T>,
@@ -131,9 +112,7 @@ export async function translateNameConflict<T>(
 }
 
 /**
- * Checks the owner's agent limit.
- *
- * @throws PaymentRequiredError `AGENT_LIMIT_REACHED`, with `current` and `limit`.
+ * Checks the owner's limit. @throws PaymentRequiredError `AGENT_LIMIT_REACHED`, with `current` and `limit`.
  */
 export async function checkLimit(
   db: TenantTransaction,

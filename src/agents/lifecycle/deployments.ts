@@ -16,7 +16,6 @@ import { supervisedOf, type AgentSupervisors } from '../operations/supervisors.j
 
 export interface Deployment {
   readonly name: string;
-  /** A plan or a tier; defaults to `label`. */
   readonly plan?: string | undefined;
   readonly model?: string | undefined;
   readonly aiProvider?: string | undefined;
@@ -30,9 +29,7 @@ export interface DeploymentParts {
   readonly secrets: SecretBox;
   readonly supervisors: AgentSupervisors;
   readonly engines: Pick<DockerHosts, 'unavailableLocalHost'>;
-  /** False if nobody may create agents. */
   readonly enabled: boolean;
-  /** The provider for models without a provider of their own. */
   readonly aiProvider: ProviderName;
   readonly accounts: AdminRules;
   readonly log: Logger;
@@ -45,10 +42,7 @@ export class Deployments {
     this.#parts = parts;
   }
 
-  /**
-   * Stores a new agent and starts its provisioning. Returns once its supervisor is started; while
-   * Temporal is unavailable the agent is only stored and provisioned later.
-   */
+  /** Stores a new agent and starts its provisioning, later if Temporal is unavailable. */
   async deploy(
     by: Requester,
     requested: Deployment,

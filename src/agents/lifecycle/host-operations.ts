@@ -12,22 +12,17 @@ import { markAgentsLost } from '../hosts/lose-agents.js';
 /** Most agents that one drain stops; a repeated drain continues with the rest. */
 const MAX_DRAINED = 200;
 
-/** Agents that are stopped concurrently. */
 const DRAINED_AT_ONCE = 10;
 
-/** An operator, who sees all tenants. */
 type Operator = Pick<Requester, 'actor' | 'requestId'>;
 
 export interface Drained {
-  /** Stop operations that were started or already in progress. */
   readonly began: readonly { readonly agentId: string; readonly operationId: string }[];
-  /** Agents that could not be stopped now, with the reason. */
   readonly refused: readonly { readonly agentId: string; readonly error: string }[];
   /** Agents that should still run, including the refused ones. */
   readonly remaining: number;
 }
 
-/** The operators' actions on Docker hosts. */
 export class HostOperations {
   readonly #database: Database;
   readonly #agents: Pick<AgentOperations, 'run'>;
@@ -42,21 +37,17 @@ export class HostOperations {
     return this.#setCordon(by, id, true);
   }
 
-  /** Admits the host to placement again. @throws NotFoundError, ConflictError */
   uncordon(by: Operator, id: string): Promise<void> {
     return this.#setCordon(by, id, false);
   }
 
   /**
-   * Cordons the host and stops its agents; their memories are kept. Every stop is a recorded and audited
-   * operation of its agent. A repeated drain starts only the missing stops.
-   *
+   * Cordons the host and stops its agents by ordinary operations; a repeated drain starts the missing stops.
    * @throws NotFoundError, ConflictError
    */
   async drain(by: Operator, id: string): Promise<Drained> {
     await this.cordon(by, id);
-    // Selects agents that should run and are not being stopped. Creations placed before the cordon are
-    // included.
+    // Includes creations placed before the cordon.
     const agents = await this.#database.asPlatform().query<{ id: string; userId: string }>(
       `SELECT id, user_id AS "userId" FROM agents
         WHERE host = $id AND desired = 'running' AND deleted_at IS NULL ORDER BY id`,
@@ -67,8 +58,7 @@ export class HostOperations {
     const refused: Drained['refused'][number][] = [];
     let outage: UnavailableError | undefined;
     const stop = async ({ id: agentId, userId }: (typeof agents)[number]) => {
-      // While Temporal or another dependency is unavailable, every further stop would only wait for the
-      // same timeout.
+      // While Temporal is unavailable, every further stop would only wait for the same timeout.
       if (outage) {
         refused.push({ agentId, error: outage.message });
         return;
@@ -94,13 +84,9 @@ export class HostOperations {
   }
 
   /**
-   * Removes a lost host for good. Its agents go to `error` and can only be removed; agents already being
-   * removed are removed, and operations in progress end. A worker ends their Temporal workflows within a
-   * minute.
-   *
-   * @param confirmed the host's id, to confirm the loss.
-   * @throws NotFoundError; ConflictError with the losses if unconfirmed, and while the host's worker
-   *   reports.
+   * Removes a lost host for good, with its agents' memories. A worker ends their workflows within a minute.
+   * @throws NotFoundError; ConflictError while the host's worker reports or until `confirmed` is the host's
+   * id
    */
   async remove(by: Operator, id: string, confirmed: string | undefined): Promise<void> {
     await this.#database.asPlatform().transaction(async (db) => {
@@ -149,7 +135,7 @@ export class HostOperations {
   }
 }
 
-/** Counts the losses: agents on the host that are not being removed, with their archives and operations. */
+/** Counts the agents on the host that are not being removed, with their archives and operations. */
 async function wouldBeLost(db: TenantTransaction, id: string) {
   const [lost] = await db.query<{ agents: number; archives: number; operations: number }>(
     `SELECT count(*)::integer AS agents,

@@ -8,13 +8,12 @@ import type { JournalEntry } from './journal-entry.js';
 /** Milliseconds to wait for a journal write; a slow disk does not block the caller longer. */
 const WRITE_MS = 5_000;
 
-/** An agent's container and its mounted volumes. */
 export interface WatchedContainer {
   readonly id: string;
   readonly volumes: readonly string[];
 }
 
-/** An error: the host has repaired the agent since; its supervisor must first read the recorded changes. */
+/** The supervisor must first read the changes that the host has recorded. */
 export class RepairedLocallyError extends Error {
   override readonly name = 'RepairedLocallyError';
 
@@ -23,7 +22,6 @@ export class RepairedLocallyError extends Error {
   }
 }
 
-/** Most agents whose last step number is kept. */
 const MAX_REMEMBERED = 10_000;
 
 interface Occupation {
@@ -33,8 +31,8 @@ interface Occupation {
 }
 
 /**
- * A guard that gives either an agent's supervisor or the local repair access to the container, never
- * both. Records the supervisor's steps in the journal for the local repair.
+ * Gives either an agent's supervisor or the local repair access to the container, never both, and records the
+ * supervisor's steps in the journal for the local repair.
  */
 export class AgentGuard {
   readonly #occupied = new Map<string, Occupation>();
@@ -47,10 +45,7 @@ export class AgentGuard {
     this.#journal = journal;
   }
 
-  /**
-   * Runs a step of an operation that changes the agent. Stops a local repair first, and prevents further
-   * ones until a supervisor watches the agent again.
-   */
+  /** Runs a step that changes the agent. Ends and prevents local repairs until a supervisor watches again. */
   operation<T>(agentId: string, work: () => Promise<T>): Promise<T> {
     return this.#step(agentId, async ({ local }) => {
       local?.abort.abort();
@@ -62,15 +57,12 @@ export class AgentGuard {
     });
   }
 
-  /** Removes a deleted agent from the journal. */
   async forget(agentId: string): Promise<void> {
     await this.#journal.delete(agentId);
   }
 
   /**
-   * Runs a step of a supervisor's repair, after any local repair has ended.
-   *
-   * @param memory the watchdog's memory when the gateway is killed, which starts an attempt.
+   * Runs a step of a supervisor's repair, after any local repair has ended; `memory` starts an attempt.
    * @throws RepairedLocallyError if the journal has changes unknown to the supervisor.
    */
   repair<T>(
@@ -97,10 +89,7 @@ export class AgentGuard {
   }
 
   /**
-   * Runs a local repair unless a supervisor's step is in progress.
-   *
-   * @param work ends soon after its signal aborts.
-   * @returns true if the repair ran.
+   * Runs a local repair, which ends on its signal, unless a supervisor's step is in progress; true if it ran.
    */
   async locally(agentId: string, work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
     const occupation = this.#occupation(agentId);
@@ -126,7 +115,7 @@ export class AgentGuard {
     return this.#occupied.get(agentId)?.local !== undefined;
   }
 
-  /** Returns the changes recorded here, except those that the supervisor has read, up to `lastApplied`. */
+  /** Returns the changes recorded here after `lastApplied`, the last that the supervisor has read. */
   unappliedTransitions(
     agentId: string,
     lastApplied: string | undefined,
@@ -139,7 +128,7 @@ export class AgentGuard {
     return past;
   }
 
-  /** Returns the number of the supervisor's last step, to be passed to `watched`; undefined during a step. */
+  /** Returns the number of the supervisor's last step, for `watched`; undefined during a step. */
   lastStep(agentId: string): number | undefined {
     if ((this.#occupied.get(agentId)?.steps ?? 0) > 0) return undefined;
     return this.#lastSteps.get(agentId) ?? 0;
@@ -147,7 +136,6 @@ export class AgentGuard {
 
   /**
    * Records that the supervisor saw the agent healthy; from now on the agent should run.
-   *
    * @param glance the step number from before the observation.
    * @param container called only if the journal has a different state.
    */
@@ -173,7 +161,6 @@ export class AgentGuard {
     if (entry?.phase === 'killed') await this.#write({ ...entry, phase: 'started' });
   }
 
-  /** Records a crash of an agent that should run. */
   async crashed(agentId: string, memory: WatchdogMemory): Promise<void> {
     const entry = this.#journal.get(agentId);
     if (!entry || entry.phase === 'held' || entry.past.length > 0) return;

@@ -6,25 +6,20 @@ import { pause } from '../../lib/pause.js';
 /** The pause between two calls during an outage, as a share of the usual interval. */
 const AWAY_SHARE = 0.4;
 
-/** Failures in a row before an outage counts; after a pause of the process the first failures mean little. */
+/** After a pause of the process the first failures mean little. */
 const FAILURES = 3;
 
 /** One cheap call, which rejects if there is no answer. */
 export type Call = (timeoutMs: number) => Promise<unknown>;
 
-/** A probe of all services that supervisors need. */
 export class ControlPlaneReach {
   readonly #parts: readonly Part[];
 
-  /**
-   * @param calls by the name of the called service.
-   * @param everyMs interval between two calls, also the timeout of each.
-   */
+  /** `calls` by the name of the service, every `everyMs`, which is also the timeout of each. */
   constructor(calls: Readonly<Record<string, Call>>, everyMs: number, log: Logger) {
     this.#parts = Object.entries(calls).map(([name, call]) => new Part(name, call, everyMs, log));
   }
 
-  /** Probes the services until the signal aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#parts.map((part) => part.watch(signal)));
   }

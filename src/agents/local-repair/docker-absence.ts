@@ -1,14 +1,13 @@
 /** A period without events from Docker, in Unix milliseconds. */
 export interface DockerAbsence {
-  /** Start of the period; 0 if the time before is unknown. */
+  /** 0 if the time before is unknown. */
   readonly from: number;
   readonly until: number;
 }
 
-/** Absences that are kept. Containers that ended during earlier ones were handled long ago. */
+/** Containers that ended during earlier absences were handled long ago. */
 const MAX_REMEMBERED = 20;
 
-/** Returns the kept absences, oldest first, after one more. */
 export function withAbsence(
   absences: readonly DockerAbsence[],
   absence: DockerAbsence,

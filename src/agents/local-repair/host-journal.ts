@@ -14,9 +14,8 @@ const MAX_FILE_BYTES = 256 * 1024;
 const SUFFIX = '.json';
 
 /**
- * A journal of the agents that should run on this host, one file for each. Writes are atomic and survive
- * a restart of process and machine. An agent whose file cannot be written or read is unknown to the
- * journal.
+ * The agents that should run on this host, one file for each. Writes are atomic and survive a restart of
+ * process and machine. An agent whose file cannot be written or read is unknown.
  */
 export class HostJournal {
   readonly #entries = new Map<string, JournalEntry>();
@@ -31,10 +30,7 @@ export class HostJournal {
     this.#log = log;
   }
 
-  /**
-   * Opens the journal and loads the entries of an earlier process. If the folder is not writable, entries
-   * stay in memory only.
-   */
+  /** Loads the entries of an earlier process. If the folder is not writable, entries stay in memory only. */
   static async open(folder: string, log: Logger): Promise<HostJournal> {
     const journal = new HostJournal(folder, log);
     try {
@@ -54,7 +50,7 @@ export class HostJournal {
     return [...this.#entries.values()];
   }
 
-  /** Resolves when the entry is on disk. If writing fails, resolves after the outdated file is removed. */
+  /** Resolves when the entry is on disk or, if writing fails, the outdated file is removed. */
   async set(entry: JournalEntry): Promise<void> {
     const { agentId } = entry;
     if (!this.#entries.has(agentId) && this.#entries.size >= MAX_ENTRIES) return;
@@ -66,12 +62,10 @@ export class HostJournal {
     if (this.#entries.delete(agentId)) await this.#write(agentId);
   }
 
-  /** Resolves when no write is in progress. */
   async settled(): Promise<void> {
     await Promise.all(this.#writing);
   }
 
-  /** Writes the agent's latest entry after its earlier writes have ended. */
   #write(agentId: string): Promise<void> {
     const writing = this.#limiter
       .run({ owner: agentId }, () => this.#writeNow(agentId))
@@ -108,7 +102,7 @@ export class HostJournal {
   }
 }
 
-/** Replaces a file atomically and durably: after a power failure it has the old or the new text. */
+/** Replaces a file durably: after a power failure it has the old or the new text. */
 async function replaceFile(file: string, text: string): Promise<void> {
   if (text.length > MAX_FILE_BYTES) throw new RangeError('a journal entry is too long');
   const fresh = `${file}.new`;

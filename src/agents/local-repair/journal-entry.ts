@@ -22,17 +22,15 @@ const past = z.object({
   crash: z.object({ exitCode: z.number().nullable(), oomKilled: z.boolean() }).optional(),
 });
 
-/** The format of an entry's file. */
 export const journalEntry = z.object({
   agentId: z.string(),
   userId: z.string(),
   /** The container that last ran well; no other container is started. */
   containerId: z.string(),
-  /** Volumes mounted in the container, without which it is not started. */
+  /** Volumes without which the container is not started. */
   volumes: z.array(z.string()).readonly(),
   /**
-   * `running`: should run. `killed` and `started`: should run, with a repair attempt that has come this
-   * far. `held`: stopped, or being changed by an operation.
+   * `killed`, `started`: should run, in a repair attempt. `held`: stopped, or being changed by an operation.
    */
   phase: z.enum(['running', 'killed', 'started', 'held']),
   memory,
@@ -40,18 +38,15 @@ export const journalEntry = z.object({
   past: z.array(past).readonly(),
 });
 
-/** A worker's local record of one agent. */
 export type JournalEntry = Readonly<z.infer<typeof journalEntry>>;
 
-/** Returns the entry after one more local change. */
 export function withPast(entry: JournalEntry, made: JournalEntry['past'][number]): JournalEntry {
   return { ...entry, memory: made.memory, past: [...entry.past, made].slice(-MAX_PAST) };
 }
 
 /**
- * Reports whether the agent should be started again after its container ended.
- *
- * @param awayFrom start of Docker's last absence in Unix milliseconds.
+ * Reports whether the agent should be started again after its container ended. `awayFrom`, in Unix
+ * milliseconds: start of Docker's last absence.
  */
 export function shouldRun({ phase, memory }: JournalEntry, awayFrom: number): boolean {
   return phase !== 'held' && memory.state !== 'stopped' && !isCrashLoop(memory, awayFrom);

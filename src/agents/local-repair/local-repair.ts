@@ -26,16 +26,13 @@ import type { ControlPlaneReach } from './control-plane-reach.js';
 const TICK_MS = 1_000;
 const LOOK_MS = 5_000;
 
-/** Milliseconds to wait after an unexpected failure. */
 const RESTART_MS = 5_000;
 
 /** Longest pause before a supervisor is notified again of local changes. */
 const LAST_TELL_MS = 10 * 60_000;
 
-/** Most agents whose last death is kept. */
 const MAX_DEATHS = 10_000;
 
-/** Most concurrent calls to Docker and Temporal. */
 const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
 export interface LocalRepairTimes extends RepairTimes {
@@ -66,7 +63,7 @@ interface Telling {
   readonly pause: number;
 }
 
-/** A local repair that keeps a host's agents running while the control plane is unreachable. */
+/** Keeps a host's agents running while the control plane is unreachable. */
 export class LocalRepair {
   readonly #dependencies: LocalRepairDependencies;
   #absences: readonly DockerAbsence[] = [];
@@ -78,9 +75,8 @@ export class LocalRepair {
   readonly #left = new Map<string, number>();
   /** Monotonic time of the next health check of each running agent. */
   readonly #checks = new Map<string, number>();
-  /** Notifications for agents with local changes that their supervisors have not read. */
   #notified = new Map<string, Telling>();
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #running = new Set<Promise<void>>();
 
   constructor(dependencies: LocalRepairDependencies) {
     this.#dependencies = dependencies;
@@ -89,7 +85,7 @@ export class LocalRepair {
   /** Resolves when the signal has aborted and all repairs have ended. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#listen(signal), this.#tick(signal)]);
-    await Promise.all(this.#underWay);
+    await Promise.all(this.#running);
   }
 
   async #listen(signal: AbortSignal): Promise<void> {
@@ -159,15 +155,12 @@ export class LocalRepair {
       if (running.has(agentId) && !isUnfinished && !this.#isToBeChecked(agentId)) continue;
       if (!shouldRun(entry, this.#awayFrom) || this.#isLeft(agentId) || guard.isBusy(agentId))
         continue;
-      const attending = this.#attend(entry, signal).finally(() => this.#underWay.delete(attending));
-      this.#underWay.add(attending);
+      const attending = this.#attend(entry, signal).finally(() => this.#running.delete(attending));
+      this.#running.add(attending);
     }
   }
 
-  /**
-   * Reports whether the health check is due. A hanging agent's container still runs, so checks are as
-   * frequent as the supervisor's.
-   */
+  /** Reports whether the health check is due: a hanging agent's container still runs. */
   #isToBeChecked(agentId: string): boolean {
     const { checkIntervalMs } = this.#dependencies.settings;
     const at = this.#checks.get(agentId);
@@ -210,14 +203,14 @@ export class LocalRepair {
         );
         return;
       }
-      // A temporary failure: for example, a restarted host does not know yet if its networks are guarded.
+      // For example, a restarted host does not know yet if its networks are guarded.
       this.#left.set(agentId, performance.now() + times.again);
       if (isTold) return;
       log.error({ err: error, agentId }, 'an agent cannot be repaired locally yet, retrying');
     }
   }
 
-  /** Notifies the supervisors of agents with local changes until they have read those changes. */
+  /** Notifies supervisors until they have read the local changes. */
   #tellAll(): void {
     const { guard, journal, log, reach, tell, times } = this.#dependencies;
     if (reach.awayForMs > 0) return;
@@ -236,8 +229,8 @@ export class LocalRepair {
         .catch((error: unknown) =>
           log.warn({ err: error, agentId }, 'notifying a supervisor failed'),
         )
-        .finally(() => this.#underWay.delete(telling));
-      this.#underWay.add(telling);
+        .finally(() => this.#running.delete(telling));
+      this.#running.add(telling);
     }
   }
 }

@@ -39,7 +39,6 @@ const SAME_END_MS = 5_000;
 /** Concurrent container checks across all agents. */
 const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
-/** Durations in milliseconds. */
 export interface RepairTimes {
   readonly pause: number;
   readonly grace: number;
@@ -56,12 +55,11 @@ export interface LocalWatchdogDependencies {
   readonly log: Logger;
 }
 
-/** An error: the repair would need a new container or volume, which only a supervisor may create. */
+/** The repair would need a new container or volume, which only a supervisor may create. */
 export class NotLocallyRepairableError extends Error {
-  override readonly name = 'NotMendedHereError';
+  override readonly name = 'NotLocallyRepairableError';
 }
 
-/** The recorded end of a container. */
 interface End {
   readonly at: number;
   readonly cause: DeathCause;
@@ -70,8 +68,8 @@ interface End {
 }
 
 /**
- * A watchdog that replaces an agent's supervisor and follows the same rules. It starts the existing
- * container with its memory and creates nothing. Each change is in the journal before the next step.
+ * Replaces an agent's supervisor by the same rules. It starts the existing container with its memory and
+ * creates nothing. Each change is in the journal before the next step.
  */
 export class LocalWatchdog {
   #entry: JournalEntry;
@@ -86,11 +84,8 @@ export class LocalWatchdog {
   }
 
   /**
-   * Starts the agent if its container has ended, repairs a hanging agent, or continues an earlier
-   * process's repair.
-   *
+   * Starts, repairs or leaves the agent, or continues an earlier process's repair; true if it is healthy now.
    * @param heard Docker's last event for a container's end, if any.
-   * @returns true if the agent is healthy, from the start or after the repair.
    * @throws NotLocallyRepairableError, DockerUnavailableError
    */
   async attend(
@@ -119,7 +114,7 @@ export class LocalWatchdog {
     return this.#attempt(1, trouble);
   }
 
-  /** Checks the agent, and checks again before an unhealthy result counts. */
+  /** Checks again before an unhealthy result counts. */
   async #lookTwice(): Promise<Observation> {
     const seen = await this.#look();
     return seen.health === 'unhealthy' ? this.#look(SECOND_LOOK_MS) : seen;
@@ -146,7 +141,7 @@ export class LocalWatchdog {
     return this.#crash(end.cause, end);
   }
 
-  /** Inspects the container. @throws NotLocallyRepairableError unless it is the recorded container with its memory. */
+  /** @throws NotLocallyRepairableError unless the container is the recorded one with its memory. */
   async #container(): Promise<ContainerState> {
     const { agentId, containerId, userId, volumes } = this.#entry;
     const { docker } = this.#dependencies;
@@ -163,7 +158,7 @@ export class LocalWatchdog {
     });
   }
 
-  /** Restarts the agent after Docker's absence; a container that ended during the absence has not crashed. */
+  /** Restarts the agent: a container that ended during Docker's absence has not crashed. */
   async #comeBack({ from }: DockerAbsence): Promise<void> {
     const crashes = this.#entry.memory.crashes.filter((at) => at < from);
     await this.#put({ phase: 'running' });
@@ -197,7 +192,7 @@ export class LocalWatchdog {
     return this.#attempt(1, { cause, reason: end.reason });
   }
 
-  /** Makes one attempt at a repair, then continues with the next ones. */
+  /** Makes one attempt at a repair, then the next ones. */
   async #attempt(
     attempt: number,
     { cause, reason }: { readonly cause: WatchdogCause; readonly reason: string },
@@ -266,7 +261,6 @@ export class LocalWatchdog {
     });
   }
 
-  /** Checks until the container has finished starting or the time is over. */
   async #settle(forMs: number): Promise<Observation> {
     for (const until = performance.now() + forMs; ; await this.#wait(STARTING_LOOK_MS)) {
       const seen = await this.#look();
@@ -274,11 +268,6 @@ export class LocalWatchdog {
     }
   }
 
-  /**
-   * Checks the agent.
-   *
-   * @param timeoutMs time for the gateway to answer.
-   */
   async #look(timeoutMs?: number): Promise<Observation> {
     const { port } = await this.#container();
     if (port === undefined)
@@ -321,8 +310,8 @@ function reasonOf({ reason }: Observation): string {
 }
 
 /**
- * Returns the end of a container. Docker's events distinguish a stop from a kill; only its container
- * record is reliable about lack of memory.
+ * Returns the end of a container. Docker's events distinguish a stop from a kill; only its container record
+ * is reliable about lack of memory.
  */
 function endIn(container: ContainerState, heard: ContainerDeath | undefined): End {
   const { exitCode = null, finishedAt, id, oomKilled } = container;

@@ -2,7 +2,8 @@ import type { AgentContainers } from '../../docker/containers/agent-containers.j
 import { logHistory } from './live-logs.js';
 import { sanitizeForJsonb } from '../../lib/well-formed.js';
 import type { AgentRef } from '../../types/agent-ref.js';
-import type { RuntimeStore } from '../operations/runtime-store.js';
+import type { ContainerSpecs } from '../operations/container-specs.js';
+import type { WatchdogStore } from '../watchdog/watchdog-store.js';
 
 /** Log lines stored with a crash, and characters of each. */
 const LAST_LINES = 20;
@@ -10,15 +11,13 @@ const LINE_LENGTH = 500;
 
 export interface CrashScene {
   readonly containers: Pick<AgentContainers, 'inspect' | 'logs'>;
-  readonly specs: Pick<RuntimeStore, 'recordCrash' | 'secretsToRedact'>;
+  readonly specs: Pick<ContainerSpecs, 'secretsToRedact'>;
+  readonly states: Pick<WatchdogStore, 'recordCrash'>;
 }
 
-/**
- * Records the end of a container and its last log lines. The end is recorded first, so that it is stored
- * even if reading the lines fails.
- */
+/** Records the end of a container first, so that it is stored even if reading the last log lines fails. */
 export async function recordCrashDetails(
-  { containers, specs }: CrashScene,
+  { containers, specs, states }: CrashScene,
   agent: AgentRef,
   transitionId: string,
 ): Promise<void> {
@@ -27,12 +26,12 @@ export async function recordCrashDetails(
     exitCode: container?.exitCode ?? null,
     oomKilled: container?.oomKilled ?? false,
   };
-  await specs.recordCrash(agent, transitionId, { ...end, lastLines: [] });
+  await states.recordCrash(agent, transitionId, { ...end, lastLines: [] });
   const redact = await specs.secretsToRedact(agent);
   const options = { limit: LAST_LINES, cursor: undefined, redact };
   const { lines } = await logHistory(containers, agent.agentId, options);
   const lastLines = lines.map(({ line }) => sanitizeForJsonb(beginningOf(line)));
-  await specs.recordCrash(agent, transitionId, { ...end, lastLines });
+  await states.recordCrash(agent, transitionId, { ...end, lastLines });
 }
 
 /** Cuts a line without splitting a surrogate pair. */

@@ -5,10 +5,9 @@ import type { Release } from '../../lib/fair-limiter.js';
 import type { HostAccess } from '../hosts/host-access.js';
 import { QuotaLimiter } from '../../lib/quota-limiter.js';
 
-/** The source of agents' logs: a host's Docker or its worker. */
 type Logs = Pick<HostAccess, 'logs'>;
 
-/** Most concurrent streams of this process, and of one owner; each holds a connection. */
+/** Most streams of this process, and of one owner; each holds a connection. */
 const MAX_STREAMS = 200;
 const MAX_STREAMS_OF_OWNER = 20;
 
@@ -24,14 +23,12 @@ export type LogEvent =
   | { readonly kind: 'end'; readonly reason: 'container-ended' | 'container-missing' | 'stopped' };
 
 export interface FollowOptions {
-  /** The cursor after which the log starts. */
   readonly since: string | undefined;
   /** Secrets that are redacted in every line, such as the agent's tokens. */
   readonly redact: readonly string[];
   readonly signal: AbortSignal;
 }
 
-/** A registry of the live logs that are read through this process. */
 export class LiveLogs {
   readonly #open = new Map<
     string,
@@ -43,12 +40,7 @@ export class LiveLogs {
     message: 'Too many log streams',
   });
 
-  /**
-   * Follows an agent's log after a cursor, by default from now on, until the container ends, the stream
-   * is stopped, or the reader disconnects.
-   *
-   * @throws TooManyRequestsError if too many streams are open in this process or for the owner.
-   */
+  /** Follows an agent's log after a cursor, by default from now on. @throws TooManyRequestsError */
   follow(
     host: Logs,
     { id: agentId, userId }: { readonly id: string; readonly userId: string },
@@ -71,7 +63,7 @@ export class LiveLogs {
       .map(({ streamId, startedAt }) => ({ streamId, agentId, startedAt }));
   }
 
-  /** Ends a stream of this agent. Returns false if the stream does not exist. */
+  /** Ends a stream of this agent; false if the stream does not exist. */
   stop(agentId: string, streamId: string): boolean {
     const stream = this.#open.get(streamId);
     if (stream?.agentId !== agentId) return false;

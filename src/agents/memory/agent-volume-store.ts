@@ -30,7 +30,6 @@ export class AgentVolumeStore {
     return this.#as(userId, (db) => db.AgentVolume.findAll({ where: { agentId } }));
   }
 
-  /** Deletes the records of removed volumes. */
   async forget({ agentId, userId }: AgentRef, names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
     await this.#as(userId, async (db) => {
@@ -43,7 +42,6 @@ export class AgentVolumeStore {
   }
 }
 
-/** Returns the name of the volume that holds an agent's memory. */
 export const volumeOf = ({ id, volume }: Pick<AgentRow, 'id' | 'volume'>): string =>
   volumeName({ agentId: id, volume: volume ?? undefined });
 

@@ -2,7 +2,7 @@ import type { TenantDatabase, TenantTransaction } from '../../platform/database/
 import type { AgentArchiveRow } from '../../platform/database/models.js';
 import { NotFoundError } from '../../lib/errors.js';
 
-/** Lists all archived memories of an agent that are kept, newest first. */
+/** Lists an agent's archived memories, newest first. */
 export async function listArchives(
   tenant: TenantDatabase,
   agentId: string,
@@ -10,7 +10,6 @@ export async function listArchives(
   return tenant.transaction((db) => archivesOf(db, agentId));
 }
 
-/** Lists an agent's archives in the caller's transaction. */
 export function archivesOf(db: TenantTransaction, agentId: string): Promise<AgentArchiveRow[]> {
   return db.AgentArchive.findAll({
     where: { agentId },
@@ -21,11 +20,7 @@ export function archivesOf(db: TenantTransaction, agentId: string): Promise<Agen
   });
 }
 
-/**
- * Returns an archived memory.
- *
- * @throws NotFoundError also when the archive is another agent's.
- */
+/** Returns an archived memory. @throws NotFoundError also when the archive is another agent's. */
 export async function getArchive(
   tenant: TenantDatabase,
   agentId: string,

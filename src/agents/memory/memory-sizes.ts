@@ -8,18 +8,14 @@ import type { AgentRow } from '../../platform/database/models.js';
 import { requestNotification } from '../../notifications/outbox.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 
-/**
- * Share of the memory limit at which users are notified, and share below which the notification is reset.
- */
+/** Shares of the memory limit at which users are notified, and below which the notification is reset. */
 const TOLD_AT = 0.8;
 const FORGOTTEN_AT = 0.7;
 
-/** The agent's memory has reached its limit. */
 export class MemoryFullError extends Error {
   override readonly name = 'MemoryFullError';
 }
 
-/** A memory in use by an agent. */
 export interface UsedMemory {
   readonly agentId: string;
   readonly userId: string;
@@ -39,14 +35,12 @@ const MEMORIES = `
 
 const ON_HOST = `a.host = $host AND a.started_at IS NOT NULL`;
 const IS_TO_RUN = `a.desired = 'running'`;
-/** True if the explorer has written since the last measurement. */
+/** The explorer has written since the last measurement. */
 const IS_WRITTEN = `v.written_at IS NOT NULL AND (v.measured_at IS NULL OR v.written_at > v.measured_at)`;
 
-/** Sizes of agents' memories on their host's disk, and their limits. */
 export class MemorySizes {
   readonly #database: Database;
   readonly #docker: DockerHost;
-  /** The image of new agents. */
   readonly #image: string;
 
   constructor(database: Database, docker: DockerHost, image: string) {
@@ -55,10 +49,7 @@ export class MemorySizes {
     this.#image = image;
   }
 
-  /**
-   * Returns memories of a host that may have grown since their last measurement and are due, longest ago
-   * first.
-   */
+  /** Returns memories that are due and may have grown since their last measurement, longest ago first. */
   due(host: string, olderThanMs: number, most: number): Promise<UsedMemory[]> {
     return this.#database.asPlatform().query<UsedMemory>(
       `${MEMORIES} AND ${ON_HOST} AND (${IS_TO_RUN} OR (${IS_WRITTEN})) AND
@@ -68,11 +59,7 @@ export class MemorySizes {
     );
   }
 
-  /**
-   * Measures memories, stores their sizes and notifies users once of each memory that is nearly full.
-   *
-   * @returns the memories that could not be measured completely.
-   */
+  /** Measures memories and notifies users once of nearly full ones. Returns those measured only in part. */
   async measure(memories: readonly UsedMemory[]): Promise<UsedMemory[]> {
     const partly: UsedMemory[] = [];
     for (const together of this.#batches(memories)) {
@@ -87,11 +74,7 @@ export class MemorySizes {
     return partly;
   }
 
-  /**
-   * Measures one batch.
-   *
-   * @returns undefined when Docker refuses the measurement.
-   */
+  /** Measures one batch; undefined when Docker refuses. */
   async #measureBatch(together: readonly UsedMemory[]) {
     const image = together[0]?.image ?? this.#image;
     try {
@@ -112,7 +95,7 @@ export class MemorySizes {
     }
   }
 
-  /** Returns agents of a host that should run and whose memory exceeds its limit. */
+  /** Returns agents that should run and whose memory exceeds its limit. */
   async full(host: string): Promise<{ readonly agent: AgentRow; readonly reason: string }[]> {
     const platform = this.#database.asPlatform();
     const found = await platform.query<UsedMemory & Use>(
@@ -128,11 +111,7 @@ export class MemorySizes {
     });
   }
 
-  /**
-   * Refuses an agent whose memory is full; measures a memory again that was full.
-   *
-   * @throws MemoryFullError
-   */
+  /** Refuses an agent whose memory is still full in a new measurement. @throws MemoryFullError */
   async requireRoom(agent: AgentRef): Promise<void> {
     const before = await this.#known(agent);
     if (!before || !this.#isFull(before)) return;
@@ -142,9 +121,7 @@ export class MemorySizes {
   }
 
   /**
-   * Admits a write from outside the agent, which may be stopped, and marks the memory as due for
-   * measurement.
-   *
+   * Admits a write from outside the agent, which may be stopped, and makes the memory due for measurement.
    * @throws MemoryFullError when the memory was full at its last measurement; DiskLowError
    */
   async admitWriting(agent: AgentRef): Promise<void> {
@@ -210,7 +187,7 @@ export class MemorySizes {
         bytes: String(bytes),
         files: String(files),
         measuredAt,
-        notifiedAt: notifiedAt,
+        notifiedAt,
       };
       await db.AgentVolume.update(measured, { where });
       if (row.notifiedAt !== null || !isTold || share >= 1) return;

@@ -4,7 +4,6 @@ import { volumeOf } from './agent-volume-store.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { OperationKind } from '../../types/operation-kinds.js';
 
-/** The present location of an agent's workspace. */
 export interface WorkspaceLocation {
   readonly volume: string;
   /** Null for the default image. */
@@ -22,11 +21,8 @@ const MOVES_MEMORY = new Set<OperationKind>([
 ]);
 
 /**
- * Returns the location of an agent's workspace.
- *
- * @throws NotFoundError
- * @throws ConflictError while the memory is being replaced or removed, or when the agent is on another
- *   host
+ * Returns the location of an agent's workspace. @throws NotFoundError; ConflictError while the memory is
+ * replaced, or when the agent is on another host
  */
 export async function workspaceLocation(
   tenant: TenantDatabase,

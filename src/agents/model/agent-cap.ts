@@ -6,18 +6,14 @@ import { NotFoundError } from '../../lib/errors.js';
 import { requestedModelOf, type AgentModelChoice } from './agent-model.js';
 import { checkSkillLimit } from './agent-skills.js';
 
-/** The parts of a new agent that its owner's plan limits. */
 interface Judged {
-  /** A cap below the plan's own. */
   readonly agentLimit?: number | undefined;
   readonly choice: AgentModelChoice;
   readonly config: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Returns the maximum number of the user's agents, counting the new one; infinite for administrators and
- * the operator, otherwise the plan's limit.
- *
+ * Returns the user's agent limit; infinite for administrators and the operator.
  * @throws PaymentRequiredError without a plan or for too many skills; ModelRestrictedError, NotFoundError
  */
 export async function agentCap(

@@ -11,7 +11,7 @@ export const agentName = z
   .max(64)
   .refine(isVisible, { error: `name ${NOT_VISIBLE}` });
 
-/** An agent's configuration. `runtime` goes into the agent runtime's own configuration file. */
+/** `runtime` goes into the agent runtime's own configuration file. */
 export const agentConfig = z
   .record(z.string(), z.unknown())
   .refine((config) => JSON.stringify(config).length <= MAX_CONFIG_BYTES, {

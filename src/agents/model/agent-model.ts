@@ -9,7 +9,6 @@ import { CUSTOM_MODEL, DEFAULT_MODEL } from './models.js';
 
 /** The model and provider an agent was created with. */
 export interface AgentModelChoice {
-  /** A model that provisioning offers. */
   readonly model: string;
   readonly aiProvider: string;
   /** The model in `config.model`, used only for `custom`. */
@@ -28,11 +27,9 @@ const DEFAULT_STAND_INS: readonly string[] = [
 ];
 
 /**
- * Returns the model that an agent uses on its owner's plan. Plans without the default model get their
- * best replacement.
- *
- * @throws ModelRestrictedError for a model that the plan excludes, or an unpriced model on a plan with a
- *   token quota; BadRequestError for a name that does not denote exactly one model.
+ * Returns the model that an agent uses on its owner's plan: without the default model, its best replacement.
+ * @throws ModelRestrictedError for a model that the plan excludes, or an unpriced one on a plan with a quota;
+ * BadRequestError for a name that does not denote exactly one model.
  */
 export function requestedModelOf(agent: AgentModelChoice, plan: Plan): WantedModel {
   const offered = offeredModel(agent, plan);
@@ -40,7 +37,7 @@ export function requestedModelOf(agent: AgentModelChoice, plan: Plan): WantedMod
   return offered;
 }
 
-/** Returns the model, or undefined if the plan excludes it: lists contain many such agents. */
+/** Returns undefined if the plan excludes the model: lists contain many such agents. */
 function offeredModel(agent: AgentModelChoice, plan: Plan): WantedModel | undefined {
   const { aiProvider, model } = agent;
   if (model === CUSTOM_MODEL) return ownModel(agent, plan);
@@ -62,18 +59,13 @@ function ownModel(
   return { aiProvider, name };
 }
 
-/** Returns the model's name as its owner chose it. */
 const nameOf = ({ model, ownModel }: AgentModelChoice): string =>
   model === CUSTOM_MODEL ? (ownModel ?? CUSTOM_MODEL) : model;
 
 const hasModel = (plan: Plan, [entry]: readonly ModelEntry[]): boolean =>
   entry !== undefined && allows(plan, entry);
 
-/**
- * Returns the model in `config.model` for `custom`; undefined for other models.
- *
- * @throws BadRequestError for `custom` without a name.
- */
+/** Returns the model in `config.model` for `custom`. @throws BadRequestError for `custom` without a name. */
 export function requireOwnModel(model: string, { model: own }: JsonObject): string | undefined {
   if (model !== CUSTOM_MODEL) return undefined;
   if (typeof own !== 'string' || own === '') {
@@ -82,7 +74,6 @@ export function requireOwnModel(model: string, { model: own }: JsonObject): stri
   return own;
 }
 
-/** Returns the model choice of an existing agent. */
 export function choiceOf({ aiProvider, config, model }: ChosenModel): AgentModelChoice {
   const ownModel = typeof config.model === 'string' ? config.model : undefined;
   return { model, aiProvider, ownModel };
@@ -91,10 +82,8 @@ export function choiceOf({ aiProvider, config, model }: ChosenModel): AgentModel
 type ChosenModel = Pick<AgentRow, 'aiProvider' | 'config' | 'model'>;
 
 /**
- * Returns the model shown to users: the first model that the agent's calls are routed to, by its
- * catalogue name if it has one. An unavailable model is shown under its chosen name.
- *
- * @param plan the owner's; undefined without one.
+ * Returns the model shown to users: the first that the agent's calls are routed to, by its catalogue name if
+ * any. An unavailable model is shown under its chosen name.
  */
 export function shownModel(
   router: Router,

@@ -3,7 +3,7 @@ import { PaymentRequiredError } from '../../lib/errors.js';
 import { isObject, type JsonObject } from '../../lib/json.js';
 import type { SkillChange } from '../../types/skill-change.js';
 
-/** Returns an agent's configuration with one skill changed: `runtime.skills.entries.<name>`. */
+/** Returns a configuration with one skill changed: `runtime.skills.entries.<name>`. */
 export function withSkill(config: JsonObject, change: SkillChange): Record<string, unknown> {
   const runtime = settings(config.runtime);
   const skills = settings(runtime.skills);
@@ -19,7 +19,7 @@ export function withSkill(config: JsonObject, change: SkillChange): Record<strin
   };
 }
 
-/** Returns the skills that an agent's configuration names. A skill is enabled unless disabled there. */
+/** Returns the skills that a configuration names, enabled unless disabled there. */
 export function skillsIn(config: JsonObject): { name: string; enabled: boolean }[] {
   const entries = settings(settings(settings(config.runtime).skills).entries);
   return Object.entries(entries)
@@ -29,8 +29,6 @@ export function skillsIn(config: JsonObject): { name: string; enabled: boolean }
 
 /**
  * Refuses more skills than a plan includes; reducing their number is always allowed.
- *
- * @param before the previous configuration.
  * @throws PaymentRequiredError `SKILL_LIMIT_REACHED`, with `current` and `limit`
  */
 export function checkSkillLimit(

@@ -10,10 +10,8 @@ export const DEFAULT_MODEL: AgentModel = 'claude-opus-4-6';
 export const CUSTOM_MODEL: AgentModel = 'custom';
 
 /**
- * Returns an agent's model and provider: the default model comes from its maker, every other model from
- * the requested provider or else the configured one.
- *
- * @throws BadRequestError for an unknown model or provider.
+ * Returns an agent's model and provider: the default model comes from its maker, every other model from the
+ * requested provider or else the configured one. @throws BadRequestError for an unknown one.
  */
 export function requestedModel(
   requested: { readonly model?: string | undefined; readonly aiProvider?: string | undefined },

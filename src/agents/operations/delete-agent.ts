@@ -2,14 +2,10 @@ import type { TenantTransaction } from '../../platform/database/database.js';
 import { updateAgent } from '../agents/agents.js';
 import { endOperations } from './operations.js';
 
-/** The error of operations that are cancelled because their agent was removed. */
 export const AGENT_IS_GONE = 'The agent is removed';
 
 /**
- * Marks an agent as removed; deletes its secrets, messages, archives and operation inputs; cancels its
- * other open operations.
- *
- * @param operationId the removing operation, which the caller ends.
+ * Marks an agent as removed, deletes its data and cancels its operations except the caller's `operationId`.
  */
 export async function markDeleted(
   db: TenantTransaction,

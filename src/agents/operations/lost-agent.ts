@@ -4,17 +4,13 @@ import type { AgentRow } from '../../platform/database/models.js';
 import { ConflictError } from '../../lib/errors.js';
 import { markDeleted } from './delete-agent.js';
 
-/** 409: the agent's host was permanently removed, and the agent's memory with it. */
 export class HostGoneError extends ConflictError {
   constructor(host: string) {
     super(`The agent's host ${host} was removed, and its memory is lost: remove the agent`);
   }
 }
 
-/**
- * Removes an agent whose host no longer exists: no supervisor is involved, and no Docker resources are
- * left.
- */
+/** Removes an agent whose host is gone: no supervisor is involved, and no Docker resources are left. */
 export async function removeLostAgent(
   { actor, requestId, tenant }: Pick<Requester, 'actor' | 'requestId' | 'tenant'>,
   agent: AgentRow,

@@ -4,7 +4,6 @@ import type { OperationInput, OperationRow } from '../../platform/database/model
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import type { SkillChange } from '../../types/skill-change.js';
 
-/** The input of a requested operation. */
 export interface RequestedInput extends Omit<OperationInput, 'skill' | 'sealed' | 'digest'> {
   readonly config?: Record<string, unknown>;
   /** A skill change, applied to the configuration at the time the operation begins. */
@@ -13,10 +12,9 @@ export interface RequestedInput extends Omit<OperationInput, 'skill' | 'sealed' 
 
 const settings = z.record(z.string(), z.unknown());
 
-/** The parts that may contain secrets: configurations. */
 const secretParts = z.object({ config: settings.optional(), skillConfig: settings.optional() });
 
-/** Returns the stored form of an input; its secrets stay sealed for the operation until it ends. */
+/** Returns the stored form of an input; its secrets stay sealed until the operation ends. */
 export function sealInput(
   box: SecretBox,
   { agentId, operationId }: { readonly agentId: string; readonly operationId: string },
@@ -39,13 +37,11 @@ export function sealInput(
   };
 }
 
-/** Reports whether two operations of an agent have the same input. */
 export function isSameInput(one: OperationInput | null, other: OperationInput | null): boolean {
   const [{ sealed: _one, ...a }, { sealed: _other, ...b }] = [one ?? {}, other ?? {}];
   return isDeepStrictEqual(a, b);
 }
 
-/** Returns the input of an operation that has not ended. */
 export function openInput(
   box: SecretBox,
   { id, input }: Pick<OperationRow, 'id' | 'input'>,

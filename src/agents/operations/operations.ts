@@ -30,12 +30,9 @@ export interface RequestOfOperation {
 }
 
 /**
- * Stores a request before its supervisor is notified, so that it is carried out even if this process
- * ends. Idempotent by id. A removal joins the open removal, so that unprocessed removals cannot
- * accumulate.
- *
- * @returns the operation's current row, which may already have begun or ended; for a removal the open
- *   one, recorded with its first requester.
+ * Stores a request before its supervisor is notified, so that it outlives this process. Idempotent by id.
+ * @returns the current row, which may have begun or ended; for a removal the open one, if any, so that
+ * unprocessed removals cannot accumulate.
  */
 export async function requestOperation(
   tenant: TenantDatabase,
@@ -92,11 +89,7 @@ async function insertRequest(
   return inserted.length > 0;
 }
 
-/**
- * Writes an operation to the audit log, in the transaction after which it cannot be withdrawn.
- *
- * @param operationId the operation in flight that the request has joined.
- */
+/** Writes an operation, or the one that it joined, to the audit log once it cannot be withdrawn. */
 export async function auditOperation(
   db: Statements,
   { id, agentId, userId, kind, input, requestedBy, requestId }: OperationRow,
@@ -123,10 +116,7 @@ function changed(input: OperationInput | null): Record<string, string> {
   };
 }
 
-/**
- * Ends the agent's open operations that `only` selects, deletes their sealed input and returns how many
- * it ended.
- */
+/** Ends the agent's open operations that `only` selects, and returns how many. */
 export async function endOperations(
   db: Statements,
   agentId: string,
@@ -142,7 +132,6 @@ export async function endOperations(
   return ended.length;
 }
 
-/** Returns an operation; null when it does not exist or is another tenant's. */
 export async function findOperation(
   tenant: TenantDatabase,
   id: string,
@@ -152,12 +141,7 @@ export async function findOperation(
   return operation ?? null;
 }
 
-/**
- * Records that the supervisor has accepted a request, before the requester is notified. The request
- * cannot be withdrawn afterwards.
- *
- * @returns false when the request was already withdrawn and does not begin.
- */
+/** Marks a request as accepted; it cannot be withdrawn afterwards. False when it was already withdrawn. */
 export async function admitOperation(tenant: TenantDatabase, id: string): Promise<boolean> {
   const admitted = await tenant.query(
     'UPDATE operations SET admitted_at = now() WHERE id = $id RETURNING id',
@@ -166,11 +150,7 @@ export async function admitOperation(tenant: TenantDatabase, id: string): Promis
   return admitted.length > 0;
 }
 
-/**
- * Ends an admitted request that no supervisor has any more, so that it never begins.
- *
- * @returns false when the operation has begun.
- */
+/** Ends an admitted request that no supervisor has any more. False when the operation has begun. */
 export async function failAdmitted(
   tenant: TenantDatabase,
   row: OperationRow,
@@ -192,11 +172,7 @@ export async function failAdmitted(
   });
 }
 
-/**
- * Withdraws a request that was refused, or whose supervisor did not respond.
- *
- * @returns true if the operation no longer exists; false if it has begun or was admitted.
- */
+/** Withdraws a refused or unanswered request. False if the operation has begun or was admitted. */
 export async function withdrawOperation(tenant: TenantDatabase, id: string): Promise<boolean> {
   return tenant.transaction(async (db) => {
     await db.Operation.destroy({ where: { id, status: 'requested', admittedAt: null } });
@@ -206,7 +182,6 @@ export async function withdrawOperation(tenant: TenantDatabase, id: string): Pro
   });
 }
 
-/** Replaces a request by the operation that it joins. */
 export async function joinOperation(
   tenant: TenantDatabase,
   request: OperationRow,
@@ -225,7 +200,6 @@ export async function joinOperation(
 const FIRST_POLL_MS = 20;
 const LAST_POLL_MS = 500;
 
-/** Waits until the operation ends or the time is up, and returns its current row. */
 export function waitForOperation(
   tenant: TenantDatabase,
   id: string,
@@ -234,10 +208,10 @@ export function waitForOperation(
   return waitUntil(tenant, id, ({ finishedAt }) => finishedAt !== null, options);
 }
 
-/** Maximum milliseconds to wait: an operation normally begins, or is withdrawn, at once. */
+/** Milliseconds to wait: an operation normally begins, or is withdrawn, at once. */
 const BEGIN_TIMEOUT_MS = 2_000;
 
-/** Waits until the operation cannot be withdrawn; returns null when it was withdrawn or still can be. */
+/** Waits until the operation cannot be withdrawn; null when it was withdrawn or still can be. */
 export async function waitUntilBegun(
   tenant: TenantDatabase,
   id: string,

@@ -2,23 +2,23 @@ import { isSame } from '../../docker/containers/agent-volumes.js';
 import type { DockerHost } from '../../docker/containers/docker-host.js';
 import type { Database } from '../../platform/database/database.js';
 import type { AgentRow, AgentVolumeRow } from '../../platform/database/models.js';
-import { agentsNeverRun, agentsNotKnownStopped, agentsToRun } from '../watchdog/host-agents.js';
+import {
+  agentsNeverRun,
+  agentsNotKnownStopped,
+  agentsToRun,
+  busyAgents,
+} from '../watchdog/host-agents.js';
 
-/** Ids per database query. */
 const CHUNK = 200;
 
-/** Maximum leftovers handled in one pass; the rest waits for the next. */
+/** Leftovers in one pass at most; the rest waits for the next. */
 const MAX_LEFT_OVER = 500;
 
-/** Docker resources that belong to no existing agent. */
 export interface Orphans {
-  /** Agents that were completely removed but left resources behind. */
   readonly removed: readonly string[];
-  /** Agents that the database does not contain. */
   readonly unknown: readonly string[];
 }
 
-/** Compares the running containers of a host with the desired state. */
 export class Reconciliation {
   readonly #database: Database;
   readonly #docker: DockerHost;
@@ -29,9 +29,8 @@ export class Reconciliation {
   }
 
   /**
-   * Yields, page by page, the agents that differ from their desired state: not running although desired;
-   * running, or not known to be stopped, although undesired and without an open operation; or never run,
-   * with remains of a failed provisioning.
+   * Yields the agents that differ from their desired state and have no open operation, or never ran and left
+   * remains of a failed provisioning.
    */
   async *drifted(host: string): AsyncGenerator<AgentRow[]> {
     const running = await this.#docker.containers.running();
@@ -55,10 +54,7 @@ export class Reconciliation {
     }
   }
 
-  /**
-   * Returns the owners of Docker resources without an existing agent. Removes exited helper containers
-   * immediately.
-   */
+  /** Returns the owners of resources without an existing agent. Removes exited helper containers at once. */
   async orphans(): Promise<Orphans> {
     await this.#docker.workspaces.removeDead();
     const removed: string[] = [];
@@ -71,12 +67,7 @@ export class Reconciliation {
     return { removed: removed.slice(0, MAX_LEFT_OVER), unknown };
   }
 
-  /**
-   * Removes what a completely removed agent left behind, after checking the database again. Resources
-   * without the platform's labels stay.
-   *
-   * @returns true if the agent's leftovers were removed.
-   */
+  /** Removes a removed agent's labelled leftovers; true if the database confirms the removal. */
   async removeLeftOver(agentId: string): Promise<boolean> {
     const { removed } = await this.#stateOf([agentId]);
     if (removed.length === 0) return false;
@@ -87,8 +78,7 @@ export class Reconciliation {
   }
 
   /**
-   * Returns volumes that no operation of this database made, probably created before the database was
-   * restored from an older backup. They are never removed.
+   * Returns volumes unknown to this database, probably older than a restored backup. They are never removed.
    */
   async unknownVolumes(): Promise<string[]> {
     const unknown: string[] = [];
@@ -105,9 +95,11 @@ export class Reconciliation {
     return unknown;
   }
 
-  /** Yields the agents without an open operation. */
   async *#idle(agents: readonly AgentRow[]): AsyncGenerator<AgentRow[]> {
-    const busy = await this.#withOpenOperation(agents.map(({ id }) => id));
+    const busy = await busyAgents(
+      this.#database,
+      agents.map(({ id }) => id),
+    );
     yield agents.filter(({ id }) => !busy.has(id));
   }
 
@@ -126,21 +118,11 @@ export class Reconciliation {
     );
     const known = new Set(agents.map(({ id }) => id));
     const removed = agents.filter(({ deletedAt }) => deletedAt !== null).map(({ id }) => id);
-    const busy = await this.#withOpenOperation(removed);
+    const busy = await busyAgents(this.#database, removed);
     return {
       removed: removed.filter((id) => !busy.has(id)),
       unknown: ids.filter((id) => !known.has(id)),
     };
-  }
-
-  async #withOpenOperation(agentIds: readonly string[]): Promise<ReadonlySet<string>> {
-    const open = await this.#database.asPlatform().transaction((db) =>
-      db.Operation.findAll({
-        where: { agentId: [...agentIds], finishedAt: null },
-        attributes: ['agentId'],
-      }),
-    );
-    return new Set(open.map(({ agentId }) => agentId));
   }
 }
 

@@ -1,22 +1,24 @@
 import { containerName } from '../../docker/containers/container-spec.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
-import type { AgentArchiveRow, AgentRow, OperationRow } from '../../platform/database/models.js';
+import type {
+  AgentArchiveRow,
+  AgentRow,
+  OperationRow,
+  PreviousRelease,
+} from '../../platform/database/models.js';
 import { rollBackCredential } from '../credentials/agent-credentials.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import { AgentGoneError } from '../agents/agents.js';
 import { presentAgent, updateAgent } from '../agents/agents.js';
 import { archivesOf } from '../memory/archives.js';
 import { markObsolete, volumeOf } from '../memory/agent-volume-store.js';
-import { releaseOf } from '../memory/previous-release.js';
 
-/** Maximum archived memories per agent; a new one replaces the oldest. */
+/** Archived memories per agent; a new one replaces the oldest. */
 export const MAX_ARCHIVES = 5;
 
-/** The parts of an agent that an operation replaces. */
 export interface Replacement {
   /** The image of an update. */
   readonly image: string | undefined;
-  /** The new volume, made for this operation only. */
   readonly volume: string;
   /** The volume to copy; undefined for an empty one. */
   readonly copyOf: string | undefined;
@@ -30,11 +32,7 @@ export class ReleaseStore {
     this.#database = database;
   }
 
-  /**
-   * Returns the replacement that an operation makes.
-   *
-   * @throws AgentGoneError when the agent, the operation or the archive no longer exists.
-   */
+  /** Returns an operation's replacement. @throws AgentGoneError without agent, operation or archive. */
   async replacementOf(agent: AgentRef, operationId: string): Promise<Replacement> {
     return this.#as(agent, async (db) => {
       const row = await presentAgent(db, agent.agentId);
@@ -57,7 +55,6 @@ export class ReleaseStore {
     });
   }
 
-  /** Applies the replacement and stores the previous state for a rollback. */
   async beginRelease(agent: AgentRef, operationId: string): Promise<void> {
     await this.#as(agent, async (db) => {
       const row = await presentAgent(db, agent.agentId);
@@ -71,11 +68,7 @@ export class ReleaseStore {
     });
   }
 
-  /**
-   * Confirms a successful replacement and archives a replaced memory.
-   *
-   * @param hadMemory false if the replaced memory was missing.
-   */
+  /** Confirms a replacement and archives the replaced memory, unless `hadMemory` is false: it was missing. */
   async keepRelease(agent: AgentRef, operationId: string, hadMemory = true): Promise<void> {
     await this.#as(agent, async (db) => {
       const row = await presentAgent(db, agent.agentId);
@@ -97,7 +90,7 @@ export class ReleaseStore {
     });
   }
 
-  /** Restores the agent's state from before the operation and remembers an image that failed. */
+  /** Restores the state from before the operation and remembers an image that failed. */
   async rollBackRelease(agent: AgentRef, operationId: string): Promise<void> {
     await this.#as(agent, async (db) => {
       const row = await presentAgent(db, agent.agentId);
@@ -153,4 +146,10 @@ export class ReleaseStore {
 
 function newVolume(agent: AgentRow, operation: OperationRow): string {
   return `${containerName(agent.id)}-${operation.id.slice(0, 8)}`;
+}
+
+/** Returns the agent's present state, stored for the rollback of an operation. */
+export function releaseOf(agent: AgentRow, operationId: string): PreviousRelease {
+  const { image, runtimeVersion, volume, plan, aiProvider, model, config } = agent;
+  return { operationId, image, runtimeVersion, volume, plan, aiProvider, model, config };
 }

@@ -4,14 +4,9 @@ import type { AgentRow } from '../../platform/database/models.js';
 import { requestOperation, withdrawOperation } from './operations.js';
 import { supervisedOf, type AgentSupervisors } from './supervisors.js';
 
-/** The requester of operations that the platform starts by itself. */
 const ACTOR = 'platform';
 
-/**
- * Stops an agent whose memory is full, by an ordinary operation with a reason for its users.
- *
- * @throws ConflictError while another operation runs, UnavailableError; the agent stays unchanged.
- */
+/** Stops an agent whose memory is full, by an ordinary operation. @throws ConflictError, UnavailableError */
 export async function stopFullAgent(
   {
     database,

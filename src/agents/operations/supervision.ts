@@ -1,60 +1,46 @@
-import { literal, Op } from 'sequelize';
 import type { Database } from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
 import { UnavailableError } from '../../lib/errors.js';
 import type { AgentRef } from '../../types/agent-ref.js';
+import { busyAgents, supervisedAgents } from '../watchdog/host-agents.js';
 import { supervisedOf, type Supervised } from './supervisors.js';
-
-/** Rows per query; their supervisors are checked concurrently, within Temporal's rate limit. */
-const PAGE = 200;
-
-/** Agents with an open operation. */
-const UNDER_WAY = '(SELECT agent_id FROM operations WHERE finished_at IS NULL)';
 
 /** Check intervals without an observation after which an agent counts as unseen. */
 const UNSEEN_INTERVALS = 3;
 
-/** Maximum agents per pass that are checked for blocking parts of a supervisor. */
+/** Agents per pass that are checked for blocking parts of a supervisor. */
 const MAX_ASKED_FOR_PARTS = 200;
 
-/** The state in which a supervisor was found; `missing` and `stuck` ones are restarted. */
+/** `missing` and `stuck` supervisors are restarted. */
 export type SupervisorFound = 'moves' | 'missing' | 'stuck';
 
 export interface SupervisionParts {
   readonly database: Database;
-  /** Ensures that the agent has a supervisor that makes progress. @throws UnavailableError */
+  /** Gives the agent a supervisor that makes progress. @throws UnavailableError */
   readonly ensure: (agent: Supervised) => Promise<SupervisorFound>;
-  /**
-   * Ends parts of the agent's present or previous supervisor that cannot continue. @returns true if any
-   * were found. @throws UnavailableError
-   */
+  /** Ends parts of a supervisor that cannot continue; true if any were found. @throws UnavailableError */
   readonly endStuckChildren: (agent: AgentRef) => Promise<boolean>;
   /** Milliseconds between two probes of a healthy agent. */
   readonly checkIntervalMs: number;
 }
 
-/** Ids of agents with a supervision problem. */
 export interface Supervision {
   /** Agents without a supervisor: it was ended, or is missing in Temporal's store. */
   readonly missing: readonly string[];
-  /** Agents whose supervisor could not take another step. */
   readonly stuck: readonly string[];
   /** Agents whose supervisor was blocked by a stuck repair or provisioning. */
   readonly blocked: readonly string[];
-  /** Agents whose check failed. */
   readonly failed: readonly string[];
   /** Agents that should run but were not observed for three check intervals. */
   readonly unseen: readonly string[];
 }
 
 /**
- * Ensures that every agent of the host that has ever run or has an open operation has an unblocked
- * supervisor, and finds agents that are not observed. Agents are checked independently.
- *
- * @throws UnavailableError when Temporal cannot be reached.
+ * Gives every agent of the host that has run or has an open operation an unblocked supervisor, and finds
+ * unobserved agents. Agents are checked independently. @throws UnavailableError without Temporal
  */
 export async function ensureSupervisors(
-  { database, ensure, endStuckChildren: endStuckChildren, checkIntervalMs }: SupervisionParts,
+  { database, ensure, endStuckChildren, checkIntervalMs }: SupervisionParts,
   host: string,
 ): Promise<Supervision> {
   const found = {
@@ -67,7 +53,8 @@ export async function ensureSupervisors(
   const mayBeBlocked: AgentRow[] = [];
   const seenSince = Date.now() - UNSEEN_INTERVALS * checkIntervalMs;
   for await (const agents of supervisedAgents(database, host)) {
-    const busy = await withOpenOperation(database, agents);
+    const ids = agents.map(({ id }) => id);
+    const busy = await busyAgents(database, ids);
     await Promise.all(
       agents.map(async (agent) => {
         const isBusy = busy.has(agent.id);
@@ -97,61 +84,14 @@ export async function ensureSupervisors(
   return found;
 }
 
-/**
- * Returns as many agents as one pass checks, starting at a random one, so that all are checked over
- * several passes.
- */
+/** Returns the agents of one pass from a random one on, so that several passes check all. */
 function someOf(agents: readonly AgentRow[]): readonly AgentRow[] {
   const first = Math.floor(Math.random() * agents.length);
   return [...agents.slice(first), ...agents.slice(0, first)].slice(0, MAX_ASKED_FOR_PARTS);
 }
 
-/**
- * Reports whether an agent was not observed for too long. Skips crash loops, which are left to an
- * operator.
- */
+/** Reports whether an agent is unseen too long; crash loops are left to an operator. */
 function isUnseen({ desired, observedAt, watchdog }: AgentRow, since: number): boolean {
   if (desired !== 'running' || watchdog?.state === 'crash_loop') return false;
   return observedAt === null || observedAt.getTime() < since;
-}
-
-/**
- * Yields the supervised agents. An agent that never ran or is being removed has a supervisor only for its
- * operations; if stuck, that supervisor keeps them from ending.
- */
-async function* supervisedAgents(database: Database, host: string): AsyncGenerator<AgentRow[]> {
-  for (let after = ''; ;) {
-    const agents = await database.asPlatform().transaction((db) =>
-      db.Agent.findAll({
-        where: {
-          host,
-          deletedAt: null,
-          id: { [Op.gt]: after },
-          [Op.or]: [
-            { desired: ['running', 'stopped'], startedAt: { [Op.ne]: null } },
-            { id: { [Op.in]: literal(UNDER_WAY) } },
-          ],
-        },
-        order: [['id', 'ASC']],
-        limit: PAGE,
-      }),
-    );
-    if (agents.length > 0) yield agents;
-    const last = agents.at(-1);
-    if (!last || agents.length < PAGE) return;
-    after = last.id;
-  }
-}
-
-async function withOpenOperation(
-  database: Database,
-  agents: readonly AgentRow[],
-): Promise<ReadonlySet<string>> {
-  const open = await database.asPlatform().transaction((db) =>
-    db.Operation.findAll({
-      where: { agentId: agents.map(({ id }) => id), finishedAt: null },
-      attributes: ['agentId'],
-    }),
-  );
-  return new Set(open.map(({ agentId }) => agentId));
 }

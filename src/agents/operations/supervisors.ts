@@ -2,7 +2,6 @@ import type { AgentRow } from '../../platform/database/models.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { RequestedKind } from '../../types/operation-kinds.js';
 
-/** The data needed to start an agent's supervisor. */
 export interface Supervised extends AgentRef {
   readonly name: string;
   readonly desired: 'running' | 'stopped';
@@ -18,21 +17,13 @@ export interface RequestedOperation {
 
 /** Access to the agents' supervisors: one long-running workflow per agent. */
 export interface AgentSupervisors {
-  /**
-   * Requests the provisioning of a new agent, starting its supervisor if missing. Does not wait for a
-   * worker. Idempotent by id.
-   *
-   * @throws UnavailableError
-   */
+  /** Provisions a new agent without waiting for a worker. Idempotent by id. @throws UnavailableError */
   provision(agent: Supervised, operationId: string): Promise<RequestedOperation>;
 
   /**
-   * Requests an operation, starting a supervisor if missing. Idempotent by id.
-   *
-   * @param requestedAt time at which the request was stored. A request repeated after its withdrawal is a
-   *   new one for the supervisor, which has skipped the first.
-   * @throws ConflictError while another operation runs
-   * @throws UnavailableError when the supervisor cannot be reached; it may have received the request
+   * Requests an operation, starting a supervisor if missing. Idempotent by id and the time of storing: the
+   * supervisor has skipped a withdrawn request. @throws ConflictError while another operation runs;
+   * UnavailableError when the supervisor, which may have the request, cannot be reached
    */
   request(
     agent: Supervised,
@@ -41,22 +32,16 @@ export interface AgentSupervisors {
     requestedAt?: Date,
   ): Promise<RequestedOperation>;
 
-  /**
-   * Reports whether the supervisor has this request for an operation, or will receive it.
-   *
-   * @throws UnavailableError
-   */
+  /** Reports whether the supervisor has this request, or will receive it. @throws UnavailableError */
   hasRequest(agent: AgentRef, operationId: string, requestedAt: Date): Promise<boolean>;
 
   /**
-   * Reports whether an operation that has begun is in flight; false once the supervisor's run was closed.
-   *
+   * Reports whether a begun operation is in flight; false once the supervisor's run was closed.
    * @throws UnavailableError also when no worker responds for the supervisor
    */
   isInFlight(agent: AgentRef, operationId: string): Promise<boolean>;
 }
 
-/** Returns the data for starting this agent's supervisor. */
 export function supervisedOf(agent: AgentRow): Supervised {
   return {
     agentId: agent.id,

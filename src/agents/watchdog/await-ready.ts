@@ -5,7 +5,6 @@ import { gatewayReady } from '../../docker/containers/gateway-probe.js';
 import { describeEnd } from './observe-agent.js';
 import { STARTUP_LIMIT_MS, runningForMs, type StartProgress } from './start-progress.js';
 
-/** The container exited, or did not become ready within the start limit. */
 export class AgentNotReadyError extends Error {
   override readonly name = 'AgentNotReadyError';
 }
@@ -17,8 +16,8 @@ export interface Gateway {
 }
 
 /**
- * Milliseconds between polls: a twentieth of the time waited so far, between 50 ms and the 2 s of the
- * contract (section 8). Readiness is thus reported at most 5 % late.
+ * Milliseconds between polls: a twentieth of the time waited so far, between 50 ms and the 2 s of spec 8.
+ * Readiness is thus reported at most 5 % late.
  */
 const FIRST_POLL_MS = 50;
 const LAST_POLL_MS = 2_000;
@@ -27,11 +26,7 @@ const SHARE_OF_WAIT = 1 / 20;
 /** Idle milliseconds after which a starting agent no longer counts as using the host. */
 const IDLE_MS = 5_000;
 
-/**
- * Waits until the agent's gateway is ready. A start that makes progress may exceed the contract's 60 s.
- *
- * @throws AgentNotReadyError
- */
+/** Waits until the gateway is ready, with progress longer than spec 8's 60 s. @throws AgentNotReadyError */
 export async function awaitReady(
   containers: AgentContainers,
   progress: StartProgress,
@@ -48,10 +43,7 @@ export async function awaitReady(
   }
 }
 
-/**
- * Waits while a start uses the host: until the agent is ready, has exited or is idle, 60 s at most. Does
- * not judge whether the start has failed.
- */
+/** Waits while a start uses the host: until the agent is ready, has exited or is idle, 60 s at most. */
 export async function waitWhileStarting(
   containers: AgentContainers,
   progress: StartProgress,
@@ -66,7 +58,6 @@ export async function waitWhileStarting(
   }
 }
 
-/** Yields the container's state after each poll that found its gateway not ready. */
 async function* whileNotReady(
   containers: AgentContainers,
   agentId: string,

@@ -1,17 +1,15 @@
-import { Op, type WhereOptions } from 'sequelize';
+import { literal, Op, type WhereOptions } from 'sequelize';
 import type { Database } from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
 import { isCrashLoop } from '../../types/watchdog.js';
 
-/** Rows per query. */
 const PAGE = 200;
 
+const UNDER_WAY = '(SELECT agent_id FROM operations WHERE finished_at IS NULL)';
+
 /**
- * Yields the agents of a host that should run and have run before, page by page, except those in a crash
- * loop, which need an operator.
- *
- * @param awayFrom Unix milliseconds since when Docker was unavailable: a later crash loop was caused by
- *   that and does not count.
+ * Yields the agents that should run and have run before, except those in a crash loop, which need an
+ * operator. A crash loop later than `awayFrom`, in Unix milliseconds, was caused by Docker's absence.
  */
 export async function* agentsToRun(
   database: Database,
@@ -24,15 +22,10 @@ export async function* agentsToRun(
   }
 }
 
-/** Returns the agents of a host that have never run, page by page. */
 export function agentsNeverRun(database: Database, host: string): AsyncGenerator<AgentRow[]> {
   return pages(database, { host, desired: { [Op.ne]: 'deleted' }, startedAt: null });
 }
 
-/**
- * Returns the agents that should be stopped, have run before and are not known to be stopped, page by
- * page.
- */
 export function agentsNotKnownStopped(
   database: Database,
   host: string,
@@ -40,6 +33,30 @@ export function agentsNotKnownStopped(
   const hasRun = { startedAt: { [Op.ne]: null } };
   const isUnstopped = { watchdog: { state: { [Op.ne]: 'stopped' } } };
   return pages(database, { host, desired: 'stopped', ...hasRun, ...isUnstopped });
+}
+
+/**
+ * Returns the agents with a supervisor. One that never ran or is being removed has a supervisor only for its
+ * operations; if stuck, that supervisor keeps them from ending.
+ */
+export function supervisedAgents(database: Database, host: string): AsyncGenerator<AgentRow[]> {
+  const hasRun = { desired: ['running', 'stopped'], startedAt: { [Op.ne]: null } };
+  const isBusy = { id: { [Op.in]: literal(UNDER_WAY) } };
+  return pages(database, { host, deletedAt: null, [Op.or]: [hasRun, isBusy] });
+}
+
+/** Returns the ids of those agents that have an open operation. */
+export async function busyAgents(
+  database: Database,
+  agentIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const open = await database.asPlatform().transaction((db) =>
+    db.Operation.findAll({
+      where: { agentId: [...agentIds], finishedAt: null },
+      attributes: ['agentId'],
+    }),
+  );
+  return new Set(open.map(({ agentId }) => agentId));
 }
 
 async function* pages(
@@ -54,7 +71,7 @@ async function* pages(
         limit: PAGE,
       }),
     );
-    yield agents;
+    if (agents.length > 0) yield agents;
     const last = agents.at(-1);
     if (!last || agents.length < PAGE) return;
     after = last.id;

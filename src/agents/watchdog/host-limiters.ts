@@ -1,16 +1,13 @@
 import { FairLimiter } from '../../lib/fair-limiter.js';
 
-/** The limits of the work on one Docker host, by what it needs. None uses another's slots. */
+/** The limits of the work on one Docker host, by its needs. None uses another's slots. */
 export interface HostLimiters {
   /** Calls that Docker answers within seconds, or in the time of a stop. */
   readonly calls: FairLimiter;
-  /** Starts of agents: each wants the host's cores. */
+  /** Each start wants the host's cores. */
   readonly starts: FairLimiter;
-  /** Pulls of images. */
   readonly pulls: FairLimiter;
-  /** Copies of memories. */
   readonly copies: FairLimiter;
-  /** Heartbeats of agents, of a minute at most each. */
   readonly heartbeats: FairLimiter;
 }
 
@@ -23,7 +20,6 @@ const HEARTBEATS = 20;
 /** Returns how many agents start at a time on a host with so many cores. */
 export const startsOn = (cores: number): number => Math.max(4, 2 * cores);
 
-/** @param starts agents that start at a time. */
 export function hostLimiters(starts: number): HostLimiters {
   return {
     calls: new FairLimiter({ atOnce: CALLS }),

@@ -1,15 +1,13 @@
 import { FairLimiter } from '../../lib/fair-limiter.js';
 
-/** Observations at a time: each asks a gateway, and Docker where the gateway does not answer. */
+/** Each observation calls a gateway, and Docker if the gateway does not answer. */
 const MAX_AT_ONCE = 200;
 
-/** Milliseconds after which one that waits is given up. */
 const MAX_WAIT_MS = 10_000;
 
-/** Too many agents are being observed, and none of them answers soon. */
 export class ObservationLimitError extends Error {
   constructor() {
-    super('Too many agents are being looked at');
+    super('Too many agents are being observed');
     this.name = 'ObservationLimitError';
   }
 }

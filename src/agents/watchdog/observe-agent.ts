@@ -5,26 +5,17 @@ import type { Observation } from './observation.js';
 import type { StartProgress } from './start-progress.js';
 import type { DeathCause } from '../../types/watchdog.js';
 
-/** Timeout of a probe in milliseconds (spec 8). */
+/** Milliseconds (spec 8). */
 const PROBE_TIMEOUT_MS = 5_000;
 
-/**
- * States of a container that has not exited but does not run properly (spec 3); the platform never causes
- * them.
- */
+/** States in which a container has not exited but does not run properly (spec 3), never by the platform. */
 const UNEXPECTED: readonly ContainerStatus[] = ['paused', 'restarting', 'dead'];
 
-/** The Docker access that an observation needs. */
 export interface ObservationDependencies {
   readonly containers: Pick<AgentContainers, 'inspect'>;
   readonly progress: Pick<StartProgress, 'isStarting'>;
 }
 
-/**
- * Inspects an agent's container and probes its gateway.
- *
- * @param timeoutMs timeout of the gateway's response.
- */
 export async function observeAgent(
   eyes: ObservationDependencies,
   agentId: string,
@@ -38,10 +29,7 @@ export async function observeAgent(
   return probe.healthy ? healthy(observedAt) : unwell(eyes, container, probe, observedAt);
 }
 
-/**
- * Observes an agent that was healthy: only probes the gateway, unless the probe fails. Docker reports
- * separately when the container exits.
- */
+/** Observes an agent that was healthy: only probes the gateway, because Docker reports exits separately. */
 export async function observeHealthyAgent(
   eyes: ObservationDependencies,
   agentId: string,
@@ -86,7 +74,6 @@ async function unwell(
   return { health, reason, observedAt };
 }
 
-/** Describes the end of a container in a sentence. */
 export function describeEnd(container: ContainerState): string {
   if (container.oomKilled) return 'The container ran out of memory';
   return container.exitCode === undefined
@@ -97,7 +84,6 @@ export function describeEnd(container: ContainerState): string {
 /** Exit codes above this value are 128 plus the signal that ended the process. */
 const SIGNAL_BASE = 128;
 
-/** Returns the cause of a container's end, as far as its state shows. */
 export function deathCauseOf(container: ContainerState): DeathCause {
   if (container.oomKilled) return 'oom';
   return (container.exitCode ?? 0) > SIGNAL_BASE ? 'kill' : 'exit';

@@ -2,7 +2,7 @@ import { setBounded } from '../../lib/bounded-map.js';
 import type { AgentContainers } from '../../docker/containers/agent-containers.js';
 import type { ContainerState, ContainerWork } from '../../docker/containers/container-view.js';
 
-/** Milliseconds from its start within which an agent must become ready (contract, section 8). */
+/** Milliseconds from its start within which an agent must become ready (spec 8). */
 export const STARTUP_LIMIT_MS = 60_000;
 
 /** Absolute limit in milliseconds for a start that makes progress. */
@@ -18,7 +18,7 @@ const SAMPLE_MS = 4_000;
 const LEAST_CPU = 0.02;
 const LEAST_BYTES_PER_SECOND = 64 * 1024;
 
-/** Maximum containers with a stored sample: more than start at a time. */
+/** More than start at a time. */
 const MAX_SAMPLES = 1_000;
 
 interface Sample {
@@ -29,7 +29,7 @@ interface Sample {
   readonly progressAt: number;
 }
 
-/** Detects whether a container that is not ready yet makes progress: it computes, reads or writes. */
+/** Detects progress of a container that is not ready yet: it computes, reads or writes. */
 export class StartProgress {
   readonly #samples = new Map<string, Sample>();
   readonly #containers: Pick<AgentContainers, 'work'>;
@@ -38,7 +38,6 @@ export class StartProgress {
     this.#containers = containers;
   }
 
-  /** Reports whether a running container may still be starting. */
   async isStarting(container: ContainerState): Promise<boolean> {
     const runningMs = runningForMs(container);
     if (runningMs > LONGEST_START_MS) return false;
@@ -46,9 +45,7 @@ export class StartProgress {
     return runningMs < STARTUP_LIMIT_MS || idleMs < STALLED_MS;
   }
 
-  /**
-   * Returns the milliseconds since a running container last made progress; its start counts as progress.
-   */
+  /** Returns the milliseconds since the last progress; the start counts as progress. */
   async idleForMs(container: ContainerState): Promise<number> {
     const startedAt = container.startedAt ?? new Date().toISOString();
     const last = this.#lastSample(container.id, startedAt);
@@ -70,7 +67,6 @@ export class StartProgress {
   }
 }
 
-/** Returns the milliseconds since the container's last start. */
 export function runningForMs(container: ContainerState): number {
   return Date.now() - Date.parse(container.startedAt ?? new Date().toISOString());
 }

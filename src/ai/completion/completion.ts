@@ -1,4 +1,4 @@
-/** A message of a conversation in OpenAI's chat completion format. */
+/** A message in OpenAI's chat completion format. */
 export interface ChatMessage {
   readonly role: string;
   /** Text or a list of parts (text, images); absent if the assistant only calls tools. */
@@ -6,10 +6,7 @@ export interface ChatMessage {
   readonly [field: string]: unknown;
 }
 
-/**
- * A chat completion request in OpenAI's format, which every provider adapter converts to the provider's
- * own. Unnamed fields are passed on.
- */
+/** A request in OpenAI's format, which adapters convert to their provider's. Unnamed fields are passed on. */
 export interface ChatBody {
   readonly messages: readonly ChatMessage[];
   readonly stream?: boolean | undefined;
@@ -18,7 +15,6 @@ export interface ChatBody {
   readonly [field: string]: unknown;
 }
 
-/** A chat completion request for one model. */
 export interface ChatRequest extends ChatBody {
   readonly model: string;
 }
@@ -26,11 +22,10 @@ export interface ChatRequest extends ChatBody {
 /** The usage that a provider reports for a call. */
 export interface TokenUsage {
   readonly inputTokens: number;
-  /** Output tokens, including reasoning. */
+  /** Includes reasoning. */
   readonly outputTokens: number;
 }
 
-/** A complete answer. */
 export interface Completion {
   /** The JSON of an OpenAI `chat.completion`. */
   readonly json: string;

@@ -25,12 +25,9 @@ export type ProviderFailure =
   | 'timeout'
   | 'garbage';
 
-/** A failed attempt at a provider. Never contains the provider's text, which could quote the request. */
+/** A failed attempt. Never contains the provider's text, which could quote the request. */
 export class ProviderError extends Error {
-  /**
-   * @param status the HTTP status, if one was received.
-   * @param retryAfterMs milliseconds to wait, as requested by the provider.
-   */
+  /** `retryAfterMs`: milliseconds to wait, as requested by the provider. */
   constructor(
     readonly provider: ProviderName,
     readonly failure: ProviderFailure,

@@ -1,4 +1,3 @@
-/** The AI providers, with the base URLs of their APIs. */
 export const PROVIDER_BASE_URLS = {
   openrouter: 'https://openrouter.ai/api/v1',
   gemini: 'https://generativelanguage.googleapis.com/v1beta',
@@ -10,14 +9,13 @@ export const PROVIDER_BASE_URLS = {
 
 export type ProviderName = keyof typeof PROVIDER_BASE_URLS;
 
-// Safe cast: the keys are those of the literal above.
+// The keys are those of the literal above.
 export const PROVIDER_NAMES = Object.keys(PROVIDER_BASE_URLS) as [ProviderName, ...ProviderName[]];
 
 export function isProviderName(name: string): name is ProviderName {
   return Object.hasOwn(PROVIDER_BASE_URLS, name);
 }
 
-/** The base URL and key of a provider's API. */
 export interface ProviderConfig {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;

@@ -14,10 +14,7 @@ const TOOLS_TOKENS = 1_000;
 
 /**
  * Returns the most tokens that a call may use. A token is at least one byte of UTF-8 (about four in
- * practice), so bytes bound the text. Content behind a URL has unknown size and counts as the full
- * context window.
- *
- * @param contextWindow the largest among the models of the route.
+ * practice). Content behind a URL has unknown size and counts as the route's largest context window.
  */
 export function tokenBound(request: ChatBody, contextWindow: number): number {
   const input = inputBound(request);
@@ -29,26 +26,20 @@ function hasAddress({ content }: ChatMessage): boolean {
   return Array.isArray(content) && content.some((part) => isImage(part) && !isInside(part));
 }
 
-/** Reports whether an image is embedded in the request. */
 function isInside(part: object): boolean {
   const image: unknown = 'image_url' in part ? part.image_url : undefined;
   const url = typeof image === 'object' && image !== null && 'url' in image ? image.url : undefined;
   return typeof url === 'string' && /^data:/i.test(url);
 }
 
-/** Estimates the usage if the provider does not report it. */
 export function usageEstimate(request: ChatBody, outputTokens: number): TokenUsage {
   return { inputTokens: Math.ceil(inputBound(request) / 4), outputTokens };
 }
 
-/** Highest output rate of the commonly requested models, in tokens per second. */
+/** Highest output rate of the commonly requested models. */
 const TOKENS_PER_SECOND = 100;
 
-/**
- * Estimates the usage of an answer of which no output has arrived yet.
- *
- * @param since `performance.now()` at the request to the provider.
- */
+/** Estimates the usage of an answer without output so far, from the `performance.now()` of its request. */
 export function estimateByElapsedTime(request: ChatBody, since: number): TokenUsage {
   const written = Math.ceil(((performance.now() - since) / 1_000) * TOKENS_PER_SECOND);
   return usageEstimate(request, Math.min(written, outputBound(request) * answersOf(request)));

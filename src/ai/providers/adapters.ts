@@ -13,7 +13,6 @@ const ADAPTERS: Readonly<Record<ProviderName, ProviderAdapter>> = {
   minimax: openAiCompatible('minimax'),
 };
 
-/** Returns the adapter for the provider's format. */
 export function adapterOf(name: ProviderName): ProviderAdapter {
   return ADAPTERS[name];
 }

@@ -9,7 +9,6 @@ import type { AttemptResult } from './no-answer-error.js';
 import { ProviderHealthCheck } from './provider-health.js';
 import { Router } from './route.js';
 
-/** The services of the AI endpoints. */
 export interface Ai {
   readonly completions: Completions;
   readonly router: Router;
@@ -19,11 +18,7 @@ export interface Ai {
   close(): Promise<void>;
 }
 
-/**
- * Creates the AI services.
- *
- * @throws the file system's error when the usage journal cannot be opened.
- */
+/** Creates the AI services. @throws the file system's error when the usage journal cannot be opened. */
 export function createAi(parts: {
   readonly settings: { readonly ai: AiSettings; readonly process: ProcessSettings };
   readonly database: Database;

@@ -8,15 +8,13 @@ import type { ProviderConfig, ProviderName } from '../completion/provider-names.
 import { adapterOf } from '../providers/adapters.js';
 import type { StreamReader, WireEvent } from '../providers/shared/adapter.js';
 
-/** Maximum bytes of a complete answer; longer ones are rejected. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
-/** Maximum characters of a stream event, which may contain an image. */
+/** Characters; an event may contain an image. */
 const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
 /** Milliseconds between two stream events, and for the whole stream. */
 const STREAM_IDLE_MS = 60_000;
 const STREAM_MS = 10 * 60_000;
 
-/** A request to one provider, with its time limit. */
 export interface ProviderCall {
   readonly name: ProviderName;
   readonly provider: ProviderConfig;
@@ -28,11 +26,9 @@ export interface ProviderCall {
   readonly signal: AbortSignal;
 }
 
-/** A streamed answer. */
 export interface CompletionStream {
   /**
-   * OpenAI `chat.completion.chunk`s as JSON. Ends with the answer or throws a ProviderError. Call
-   * `return` if it is not read to its end.
+   * OpenAI `chat.completion.chunk`s as JSON; may throw a ProviderError. Call `return` before the end to stop.
    */
   readonly chunks: AsyncGenerator<string>;
   /** Returns the usage that the provider has reported so far. */
@@ -41,11 +37,7 @@ export interface CompletionStream {
   bytes(): number;
 }
 
-/**
- * Requests a complete answer from one provider.
- *
- * @throws ProviderError; the abort reason of the signal.
- */
+/** Requests a complete answer. @throws ProviderError; the abort reason of the signal. */
 export async function requestCompletion(ask: ProviderCall): Promise<Completion> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs);
   try {
@@ -62,11 +54,7 @@ export async function requestCompletion(ask: ProviderCall): Promise<Completion> 
   }
 }
 
-/**
- * Requests a streamed answer from one provider and returns once it begins.
- *
- * @throws ProviderError when the stream does not begin; the chunks throw later errors.
- */
+/** Requests a stream, and returns once it begins. @throws ProviderError, as the chunks do later. */
 export async function requestStream(ask: ProviderCall): Promise<CompletionStream> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs, STREAM_MS);
   try {
@@ -141,16 +129,12 @@ async function* continued(
   }
 }
 
-/**
- * Advances a generator to its first yield, an empty one: a generator that never started would skip its
- * `finally` block.
- */
+/** Advances a generator to its first, empty yield: one that never started would skip its `finally` block. */
 export async function primed(generator: AsyncGenerator<string>): Promise<AsyncGenerator<string>> {
   await generator.next();
   return generator;
 }
 
-/** Sends the request and waits for a success status. */
 async function send(ask: ProviderCall, clock: AttemptClock): Promise<ProviderResponse> {
   const { name, provider } = ask;
   const adapter = adapterOf(name);
@@ -172,9 +156,7 @@ function toHeaders(raw: ProviderResponse['headers']): Headers {
 }
 
 /**
- * Distinguishes an abort by the caller, a timeout and a broken connection.
- *
- * @param status set once the answer has begun.
+ * Distinguishes an abort by the caller, a timeout and a broken connection. `status`: the answer has begun.
  */
 async function asProviderError<T>(
   ask: ProviderCall,

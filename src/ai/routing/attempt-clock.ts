@@ -1,6 +1,6 @@
 /**
- * The clock of one attempt at a provider. Its signal aborts on a timeout or when the caller aborts;
- * `timedOut` distinguishes them. Call `stop` at the end of the attempt.
+ * The clock of one attempt. Its signal aborts on a timeout or with the caller; `timedOut` distinguishes them.
+ * Call `stop` at the end of the attempt.
  */
 export class AttemptClock {
   readonly #controller = new AbortController();
@@ -10,10 +10,7 @@ export class AttemptClock {
   #next: NodeJS.Timeout | undefined;
   #timedOut = false;
 
-  /**
-   * @param ms until the first response.
-   * @param wholeMs for the whole attempt, if limited.
-   */
+  /** `ms` until the first response, `wholeMs` for the whole attempt. */
   constructor(caller: AbortSignal, ms: number, wholeMs?: number) {
     this.#caller = caller;
     this.#next = this.#in(ms);
@@ -35,7 +32,7 @@ export class AttemptClock {
     clearTimeout(this.#next);
   }
 
-  /** Restarts the timeout. @param ms until the next response. */
+  /** Restarts the timeout for the next response. */
   expect(ms: number): void {
     clearTimeout(this.#next);
     this.#next = this.#in(ms);

@@ -12,16 +12,15 @@ export interface CatalogueModel {
   /** US dollars per million tokens, with at most six decimals. */
   readonly inputCost: number;
   readonly outputCost: number;
-  /** Size in tokens. */
+  /** Tokens. */
   readonly contextWindow: number;
   readonly maxOutput: number;
-  /** Source of rates and sizes, with the date they were looked up. */
+  /** Source of rates and sizes, with the date on which they were read. */
   readonly source: string;
   readonly asOf: string;
   readonly servedBy: Partial<Readonly<Record<ProviderName, string>>>;
 }
 
-/** Sources shared by several models. */
 const OPENAI = lookedUp('https://developers.openai.com/api/docs/pricing', '2026-11-21');
 const GOOGLE = lookedUp('https://ai.google.dev/gemini-api/docs/pricing', '2026-11-21');
 const ANTHROPIC = lookedUp(
@@ -32,8 +31,8 @@ const ANTHROPIC = lookedUp(
 const LITELLM = lookedUp('litellm 1.106.2', '2026-11-21');
 
 /**
- * The available models. OpenRouter charges the makers' rates without a surcharge for tokens, so one rate
- * applies to all providers of a model. `npm run models:stale` lists outdated entries.
+ * OpenRouter charges the makers' rates without a surcharge, so one rate applies to all providers of a model.
+ * `npm run models:stale` lists outdated entries.
  */
 export const CATALOGUE: readonly CatalogueModel[] = [
   {

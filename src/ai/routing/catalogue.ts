@@ -2,7 +2,7 @@ import { PLANS, type Plan } from '../../types/plans.js';
 import { CATALOGUE, type CatalogueModel } from './catalogue-data.js';
 import type { ProviderName } from '../completion/provider-names.js';
 
-/** A model at one provider, as callers name it and attempts request it. */
+/** A model at one provider. */
 export interface ModelEntry extends CatalogueModel {
   /** `<provider>/<model>`. */
   readonly id: string;
@@ -32,7 +32,6 @@ const BY_FAMILY: ReadonlyMap<string, readonly ModelEntry[]> = new Map(
   CATALOGUE.map(({ family }) => [family, MODELS.filter((entry) => entry.family === family)]),
 );
 
-/** Returns the model's entries, one for each provider that serves it. */
 export function modelsOfFamily(family: string): readonly ModelEntry[] {
   return BY_FAMILY.get(family) ?? [];
 }
@@ -42,7 +41,6 @@ export function allows(plan: Plan, { plan: lowest }: Pick<CatalogueModel, 'plan'
   return PLANS.indexOf(lowest) <= PLANS.indexOf(plan);
 }
 
-/** Returns the ids of the models that a plan includes. */
 export function allowedModels(plan: Plan): string[] {
   return MODELS.filter((entry) => allows(plan, entry)).map(({ id }) => id);
 }

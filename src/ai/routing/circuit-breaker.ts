@@ -5,11 +5,10 @@ import type { ProviderName } from '../completion/provider-names.js';
 /** Consecutive failures that open the circuit, and the milliseconds it stays open. */
 const FAILURES = 3;
 const SKIP_MS = 30_000;
-/** Maximum milliseconds for which a provider's retry-after is honored, for the owner who received it. */
+/** Milliseconds for which a provider's retry-after is honored, for the owner who received it. */
 const MAX_RETRY_AFTER_MS = 5 * 60_000;
 const MAX_KNOWN = 10_000;
 
-/** A provider with one of its models. */
 export interface Target {
   readonly provider: ProviderName;
   readonly model: string;
@@ -28,11 +27,9 @@ interface State {
 const OF_REQUEST: ReadonlySet<ProviderFailure> = new Set(['too_long', 'refused', 'bad_request']);
 
 /**
- * Opens a circuit when a model or provider keeps failing, then admits one probe at a time until a call
- * succeeds. Local to this process.
- *
- * Callers can cause failures (such as timeouts) at will: failures or retry-after of one owner open the
- * circuit for that owner only; it takes two owners to open it for all.
+ * Opens a circuit when a model or provider keeps failing, then admits one probe at a time. Local to this
+ * process. Callers can cause failures at will, so one owner's failures or retry-after open the circuit for
+ * that owner only; it takes two owners to open it for all.
  */
 export class CircuitBreaker {
   readonly #states = new Map<string, State>();
@@ -49,9 +46,7 @@ export class CircuitBreaker {
     return states.some((state) => state && untilOf(state) > this.#now());
   }
 
-  /**
-   * Records that a call is in flight; until it ends, other calls still skip a target that was failing.
-   */
+  /** Records a call in flight; until it ends, other calls still skip a target that was failing. */
   probing(target: Target, owner: string): void {
     for (const key of keysOf(target, owner)) {
       const state = this.#states.get(key);
@@ -84,8 +79,8 @@ export class CircuitBreaker {
     const owners = [...new Set([...(known?.owners ?? []), owner])].slice(0, 2);
     const isAlone = owners.length < leastOwners;
     const skipMs = isAlone ? 0 : Math.max(failures >= FAILURES ? SKIP_MS : 0, pauseMs);
-    // Neither the failure of a call begun before the circuit opened nor that of the probe shortens the
-    // open period; afterwards again only one probe is allowed.
+    // Neither the failure of a call begun before the circuit opened nor that of the probe shortens the open
+    // period; afterwards again only one probe is allowed.
     const before = known?.skipUntil ?? 0;
     const skipUntil = skipMs === 0 ? before : Math.max(before, this.#now() + skipMs);
     // An opened circuit needs two owners again to be extended for all.
@@ -99,15 +94,12 @@ export class CircuitBreaker {
 
 const untilOf = ({ skipUntil, triedUntil }: State): number => Math.max(skipUntil, triedUntil);
 
-/**
- * Statuses with which a key may be refused for one call or model only: too expensive for the remaining
- * credit, model not allowed, or content blocked by a filter.
- */
+/** Statuses of a key that is refused for one call or model: too expensive, not allowed or filtered. */
 const OF_CALL: readonly unknown[] = [402, 403];
 
 /**
- * Reports whether the whole provider failed. Other failures, including an answer that breaks off, count
- * against one model, because a provider may be a gateway to many.
+ * Reports whether the whole provider failed. Other failures, also a broken answer, count against one model,
+ * because a provider may be a gateway to many.
  */
 const isOfProvider = ({ failure, status }: ProviderError): boolean =>
   failure === 'bad_key'

@@ -24,14 +24,12 @@ import {
   withOutputBound,
 } from '../completion/token-bound.js';
 
-/** A call by an authorized caller. */
 export interface Call {
   readonly callId: string;
   readonly userId: string;
   readonly agentId: string | null;
   /** The plan whose quota applies; undefined for administrators. */
   readonly plan: Plan | undefined;
-  /** The path of the request. */
   readonly endpoint: string;
   readonly route: Route;
   readonly request: ChatBody;
@@ -39,7 +37,6 @@ export interface Call {
   readonly signal: AbortSignal;
 }
 
-/** The provider that answered a call, and the attempts made. */
 export interface Served {
   /** `<provider>/<model>`. */
   readonly model: string;
@@ -53,13 +50,12 @@ export interface Answered extends Served {
 }
 
 export interface Streaming extends Served {
-  /** Returns the usage; call after the chunks have ended. */
+  /** Call after the chunks have ended. */
   usage(): TokenUsage;
   /** OpenAI `chat.completion.chunk`s as JSON. Call `return` if it is not read to its end. */
   readonly chunks: AsyncGenerator<string>;
 }
 
-/** A stream in flight. */
 interface Streamed {
   readonly call: Call;
   readonly life: CallLifetime;
@@ -71,16 +67,13 @@ interface Streamed {
 /** Failures that another model would not avoid. */
 const FINAL: ReadonlySet<string> = new Set(['refused', 'bad_request']);
 
-/** Maximum timeouts per call: the provider has worked for each, and no user is charged for it. */
+/** The provider has worked for each timeout, and no user is charged for it. */
 const MAX_TIMEOUTS = 2;
 
 /** An upper bound, in tokens, for models with an unknown context window. */
 const UNKNOWN_CONTEXT = 2_000_000;
 
-/**
- * Upper bound for the tokens of a call, whatever a provider reports, so that its cost fits the database
- * column.
- */
+/** Upper bound for a call, whatever a provider reports, so that its cost fits the database column. */
 const MAX_TOKENS = 50_000_000;
 
 interface CompletionsOptions {
@@ -91,13 +84,12 @@ interface CompletionsOptions {
   readonly log: Logger;
   /** Limits on reading calls whose clients have disconnected. */
   readonly left?: Partial<LeftCallBounds>;
-  /** Callback that counts attempts. */
   readonly onAttempt?: (result: AttemptResult) => void;
 }
 
 /**
- * Answers chat completions: reserves quota, calls the providers of the route and records the usage. A
- * call whose client disconnects is recorded too, with the provider's figures if they arrive in time.
+ * Reserves quota, calls the providers of the route and records the usage, also of a call whose client
+ * disconnects, with the provider's figures if they arrive in time.
  */
 export class Completions {
   readonly #circuit = new CircuitBreaker();
@@ -116,8 +108,7 @@ export class Completions {
   }
 
   /**
-   * Answers a call completely. @throws QuotaExceededError; NoAnswerError when no provider answers; the
-   * abort reason of the caller's signal.
+   * Answers completely. @throws QuotaExceededError; NoAnswerError; the abort reason of the caller's signal.
    */
   async answer(call: Call): Promise<Answered> {
     const life = this.#left.follow(call.userId, call.signal);
@@ -132,7 +123,7 @@ export class Completions {
     }
   }
 
-  /** Answers a call with a stream, and returns once the stream has begun. @throws as `answer` does. */
+  /** Answers with a stream, and returns once it has begun. @throws as `answer` does. */
   async stream(call: Call): Promise<Streaming> {
     const life = this.#left.follow(call.userId, call.signal);
     try {
@@ -242,10 +233,7 @@ export class Completions {
     this.#options.log.warn({ callId, userId, agentId, tried: attempts }, 'AI providers failed');
   }
 
-  /**
-   * Records the usage before the stream ends. A stream that its client abandons is drained and then
-   * recorded.
-   */
+  /** Records the usage before the stream ends; drains a stream that its client abandons. */
   async *#metered(streamed: Streamed): AsyncGenerator<string> {
     const { stream, used } = streamed;
     let brokeOff: unknown;
@@ -333,8 +321,7 @@ const widestContext = (route: Route): number =>
   Math.max(...route.map(({ entry }) => entry?.contextWindow ?? UNKNOWN_CONTEXT));
 
 /**
- * Cuts a model name to its column's length without splitting a surrogate pair, which the database would
- * reject.
+ * Cuts a model name to its column's length without splitting a surrogate pair, which the database rejects.
  */
 const cutOff = (model: string) => model.slice(0, 100).replace(/[\ud800-\udbff]$/, '');
 

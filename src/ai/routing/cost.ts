@@ -6,10 +6,7 @@ const MILLION = 1_000_000n;
 
 const micro = (dollars: number): bigint => BigInt(Math.round(dollars * 1e6));
 
-/**
- * Returns the cost of a call in US dollars with six decimals: computed exactly, then rounded half up
- * once. A model without a rate, such as a local one, is free.
- */
+/** Returns US dollars with six decimals, rounded half up once. A model without a rate is free. */
 export function costOf(
   rates: Pick<CatalogueModel, 'inputCost' | 'outputCost'> | undefined,
   { inputTokens, outputTokens }: TokenUsage,

@@ -10,23 +10,18 @@ const CLIENT_TOKENS = 100_000;
 /** Clients with a budget; beyond that, the one that called longest ago is forgotten. */
 const MAX_CLIENTS = 10_000;
 
-/** The use of one client since the start of its day, in milliseconds of a monotonic clock. */
+/** The use since the start of the client's day, in milliseconds of a monotonic clock. */
 interface Used {
   readonly since: number;
   readonly tokens: number;
 }
 
-/**
- * A daily budget of demo tokens for each client address, so that no client uses up all of them. Each API
- * process counts by itself.
- */
+/** A daily budget for each client address and API process, so that no client uses up the demo's tokens. */
 export class DemoBudget {
   readonly #used = new Map<string, Used>();
 
   /**
-   * Holds tokens for one call.
-   *
-   * @returns settles the call with the tokens that it used.
+   * Holds tokens for one call; the result settles the call with the tokens that it used.
    * @throws TooManyRequestsError when the client's budget of the day is used up.
    */
   hold({ site }: ClientNetworks, tokens: number): (used: number) => void {

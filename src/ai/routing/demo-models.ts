@@ -10,10 +10,7 @@ const FAMILIES: readonly string[] = [
   'gpt-oss-20b',
 ];
 
-/**
- * Returns each demo model at its first available provider, or else at openrouter, which serves all of
- * them.
- */
+/** Returns each demo model at its first available provider, or else at openrouter, which serves all. */
 export function demoModels(available: (entry: ModelEntry) => boolean): ModelEntry[] {
   return FAMILIES.flatMap((family) => {
     const entries = MODELS.filter((entry) => entry.family === family);
@@ -23,7 +20,6 @@ export function demoModels(available: (entry: ModelEntry) => boolean): ModelEntr
   });
 }
 
-/** Returns a demo model by its id; undefined for models outside the demo. */
 export function findDemoModel(id: string): ModelEntry | undefined {
   const entry = findModel(id);
   return entry && FAMILIES.includes(entry.family) ? entry : undefined;

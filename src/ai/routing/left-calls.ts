@@ -2,10 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Release } from '../../lib/fair-limiter.js';
 import { QuotaLimiter } from '../../lib/quota-limiter.js';
 
-/**
- * Limits on reading calls whose clients have disconnected. Reserved quota stays reserved until then, so
- * that disconnecting gains nothing.
- */
+/** Limits on reading abandoned calls. Their quota stays reserved, so that disconnecting gains nothing. */
 export interface LeftCallBounds {
   /** Milliseconds after the disconnect. */
   readonly ms: number;
@@ -21,24 +18,18 @@ const CLOSE_MS = 2_000;
 
 const BOUNDS: LeftCallBounds = { ms: 5 * 60_000, bytes: 32 * 1024 * 1024, ofUser: 8, inAll: 100 };
 
-/**
- * A call at its provider, which continues after its client disconnects. Call `end` once the call is
- * recorded.
- */
+/** A call that continues after its client disconnects. Call `end` once the call is recorded. */
 export interface CallLifetime {
   /** Aborted, with the client's abort reason, when the rest of the call is not needed. */
   readonly signal: AbortSignal;
-  /** True if the client has disconnected. */
+  /** The client has disconnected. */
   readonly left: boolean;
   /** Marks the client as disconnected before its signal aborts. */
   leave(): void;
   end(): void;
 }
 
-/**
- * Calls that continue after their clients have disconnected, because providers report usage only at the
- * end.
- */
+/** Calls that outlive their clients, because providers report usage only at the end. */
 export class AbandonedCalls {
   readonly bounds: LeftCallBounds;
   readonly #lives = new Map<AbortController, AbortSignal>();
@@ -50,7 +41,7 @@ export class AbandonedCalls {
     this.#left = new QuotaLimiter({ total: this.bounds.inAll, perOwner: this.bounds.ofUser });
   }
 
-  /** Starts a call. @param client aborted when the client disconnects. */
+  /** Starts a call; `client` aborts when the client disconnects. */
   follow(userId: string, client: AbortSignal): CallLifetime {
     const life = new AbortController();
     this.#lives.set(life, client);

@@ -2,7 +2,7 @@ import type { Plan } from '../../types/plans.js';
 import { ServiceError } from '../../lib/errors.js';
 import { allowedModels } from './catalogue.js';
 
-/** 403: the plan does not include the model; `allowedModels` lists the models it includes. */
+/** 403; `allowedModels` lists the models that the plan includes. */
 export class ModelRestrictedError extends ServiceError {
   constructor(model: string, plan: Plan) {
     super(403, `Model ${model} is not part of the plan "${plan}"`, 'MODEL_RESTRICTED', {

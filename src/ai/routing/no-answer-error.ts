@@ -6,7 +6,6 @@ import type { ProviderError, ProviderFailure } from '../completion/provider-erro
 export interface AttemptResult {
   readonly provider: string;
   readonly model: string;
-  /** `ok` or the kind of failure. */
   readonly outcome: ProviderFailure | 'ok';
   /** Milliseconds until the answer, or until its stream began. */
   readonly ms: number;
@@ -15,7 +14,6 @@ export interface AttemptResult {
 /** All providers of a route failed. Contains no text of a provider. */
 export class NoAnswerError extends Error {
   constructor(
-    /** The last attempt's failure. */
     readonly failure: ProviderError,
     readonly attempts: readonly AttemptResult[],
   ) {

@@ -1,13 +1,12 @@
 import type { Providers } from './route.js';
 import type { ProviderName } from '../completion/provider-names.js';
 
-/** Milliseconds for which results are cached: anybody may call the check, and providers are external. */
+/** Results are cached: anybody may call the check, and providers are external. */
 const KEEP_MS = 30_000;
 const TIMEOUT_MS = 5_000;
 
 export type ProviderHealth = Partial<Readonly<Record<ProviderName, boolean>>>;
 
-/** Checks whether the configured providers can be reached. */
 export class ProviderHealthCheck {
   #latest: { readonly at: number; readonly health: Promise<ProviderHealth> } | undefined;
 

@@ -8,15 +8,13 @@ import type { WireRequest } from '../providers/shared/adapter.js';
 /** Bytes of an error response to read: enough to find its type. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/**
- * Maximum connections to one provider. Further calls wait for a free connection while their timeout runs.
- */
+/** Connections to one provider. Further calls wait while their timeout runs. */
 const MAX_CONNECTIONS = 1_024;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Uses `undici` directly, because `fetch` on top of it costs four times as much. Its own timeouts are
- * off: each attempt has an AttemptClock.
+ * Uses `undici` directly, because `fetch` on top of it costs four times as much. Its own timeouts are off:
+ * each attempt has an AttemptClock.
  */
 const dispatcher = new Agent({
   connections: MAX_CONNECTIONS,
@@ -25,7 +23,6 @@ const dispatcher = new Agent({
   bodyTimeout: 0,
 });
 
-/** A provider's response with an unread body. */
 export type ProviderResponse = Dispatcher.ResponseData;
 
 export const isSuccess = ({ statusCode }: ProviderResponse): boolean =>
@@ -38,11 +35,7 @@ export function post(
   return request(url, { method: 'POST', headers, body, signal, dispatcher });
 }
 
-/**
- * Reads a complete body.
- *
- * @throws ProviderError for a body that is too long or not UTF-8.
- */
+/** Reads a complete body. @throws ProviderError for a body that is too long or not UTF-8. */
 export async function readWhole(
   name: ProviderName,
   { body, statusCode }: ProviderResponse,
@@ -57,7 +50,6 @@ export async function readWhole(
   throw new ProviderError(name, 'garbage', statusCode);
 }
 
-/** Reads the beginning of an error response. */
 export async function readFailure({ body }: ProviderResponse): Promise<string> {
   return (await readPrefix(body, MAX_ERROR_BYTES)).toString('utf8');
 }

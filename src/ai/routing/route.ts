@@ -8,9 +8,8 @@ import type { ProviderConfig, ProviderName } from '../completion/provider-names.
 /** Attempts in order; the first to succeed serves the call. */
 export type Route = readonly Attempt[];
 
-/** A model at a provider that a call may try. */
 export interface Attempt extends Target {
-  /** Catalogue entry; undefined for a model outside the catalogue, such as a local server's. */
+  /** Undefined for a model outside the catalogue, such as a local server's. */
   readonly entry: ModelEntry | undefined;
 }
 
@@ -34,34 +33,23 @@ export const TASK_TIERS = ['reasoning', 'coding', 'fast', 'creative'] as const;
 
 export type TaskTier = (typeof TASK_TIERS)[number];
 
-/**
- * OpenRouter's model names, with the variants that only select a host for the model. Other variants
- * search the web or select among curated models.
- */
+/** OpenRouter's names, with the variants that only select a host. Others search the web or select models. */
 const OPENROUTER_NAME =
   /^(?!openrouter\/)[\w.-]+\/[\w.-]+(:(free|thinking|extended|nitro|floor|exacto))?$/;
 
-/**
- * Checks that a name denotes a single model at the provider.
- *
- * @throws BadRequestError if the name means more than one model.
- */
+/** Refuses a name for more than one model at the provider. @throws BadRequestError */
 export function requireOneModel(provider: string, name: string): void {
   if (provider === 'openrouter' && !OPENROUTER_NAME.test(name)) {
     throw new BadRequestError(`${name} does not name a single OpenRouter model`);
   }
 }
 
-/**
- * The model that an agent requests: the first served of several names, or a name known only to its
- * provider.
- */
+/** The first served of several names, or a name known only to its provider. */
 export type WantedModel =
   | {
       readonly aiProvider: string;
-      /** Catalogue names, the best first. */
       readonly families: readonly string[];
-      /** True if no other model may replace it. */
+      /** No other model may replace it. */
       readonly alone: boolean;
     }
   | { readonly aiProvider: string; readonly name: string };
@@ -90,16 +78,12 @@ const TIERS: Readonly<Record<TaskTier, readonly [string, string, string]>> = {
   ],
 };
 
-/** Most attempts of one call; more would take too long to be useful. */
+/** Attempts of one call; more would take too long to be useful. */
 const MAX_ATTEMPTS = 6;
 
 const isTier = (task: string): task is TaskTier => TASK_TIERS.some((tier) => tier === task);
 
-/**
- * Checks that a provider is configured.
- *
- * @throws UnavailableError that names the variables to set.
- */
+/** Requires a provider. @throws UnavailableError that names the variables to set. */
 export function requireProvider(providers: Providers, preferred: ProviderName): void {
   if (Object.keys(providers).length > 0) return;
   const prefix = preferred.toUpperCase();
@@ -114,17 +98,13 @@ export class Router {
   readonly #providers: Providers;
   readonly #preferred: ProviderName;
 
-  /** @param preferred `AI_PROVIDER`: tried first if no other rule decides. */
+  /** `preferred` is `AI_PROVIDER`, tried first if no other rule decides. */
   constructor(providers: Providers, preferred: ProviderName) {
     this.#providers = providers;
     this.#preferred = preferred;
   }
 
-  /**
-   * Returns the route for a model, if given, or else for a kind of task.
-   *
-   * @throws the errors of `forModel` and `forTask`.
-   */
+  /** Returns the route for a model, if given, or else for a kind of task. @throws the errors of these. */
   for(
     { model, task = 'general' }: { model?: string | undefined; task?: string },
     plan: Plan,
@@ -133,11 +113,8 @@ export class Router {
   }
 
   /**
-   * Returns the route for a model id: that model, the same model at another provider, then its provider's
-   * fallback.
-   *
+   * Returns the route for a model id: that model, the same at another provider, then its provider's fallback.
    * @throws ModelRestrictedError; NotFoundError for an unknown or unserved model; UnavailableError
-   *   without a provider.
    */
   forModel(id: string, plan: Plan): Route {
     const asked = findModel(id);
@@ -150,11 +127,8 @@ export class Router {
   }
 
   /**
-   * Returns the route for a kind of task. A task that is no tier, or a tier without openrouter, goes to
-   * the preferred provider, then to the others in turn.
-   *
-   * @throws NotFoundError if no configured provider has a model for the plan; UnavailableError without a
-   *   provider.
+   * Returns the route for a kind of task. A task that is no tier, or a tier without openrouter, goes to the
+   * preferred provider, then to the others in turn. @throws NotFoundError without a model; UnavailableError
    */
   forTask(task: string, plan: Plan): Route {
     const tier = isTier(task) && this.#providers.openrouter ? tierOf(task, plan) : [];
@@ -167,12 +141,9 @@ export class Router {
   }
 
   /**
-   * Returns the route for an agent's model: at its own provider if configured, otherwise at any that
-   * serves it. On plans with a quota, their other models follow. A model outside the catalogue has no
-   * fallback.
-   *
-   * @throws NotFoundError if no provider serves the model; UnavailableError without a provider; the
-   *   errors of `requireOneModel`.
+   * Returns the route for an agent's model: at its own provider if configured, otherwise at any that serves
+   * it. On plans with a quota, their other models follow. A model outside the catalogue has no fallback.
+   * @throws NotFoundError; UnavailableError without a provider; the errors of `requireOneModel`.
    */
   forAgent(wanted: WantedModel, plan: Plan): Route {
     requireProvider(this.#providers, this.#preferred);
@@ -225,8 +196,8 @@ function entryOf(id: string): ModelEntry {
 }
 
 /**
- * Returns the tier's models that the plan allows. If fewer than three, the plan's other models at the
- * same provider follow, those for this kind of task first.
+ * Returns the tier's models that the plan allows. If fewer than three, the plan's other models at the same
+ * provider follow, those for this kind of task first.
  */
 function tierOf(task: TaskTier, plan: Plan): ModelEntry[] {
   const own = TIERS[task].map(entryOf).filter((entry) => allows(plan, entry));

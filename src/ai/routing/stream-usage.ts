@@ -2,7 +2,7 @@ import type { CompletionStream } from './ask-provider.js';
 import type { ChatBody, TokenUsage } from '../completion/completion.js';
 import { estimateByElapsedTime, usageEstimate } from '../completion/token-bound.js';
 
-/** The usage of a stream so far, as reported by the provider and as estimated from the output. */
+/** The usage so far, as reported by the provider and as estimated from the output. */
 export class StreamUsage {
   readonly #request: ChatBody;
   readonly #stream: CompletionStream;
@@ -16,9 +16,8 @@ export class StreamUsage {
   }
 
   /**
-   * Returns the usage so far. A piece is about one token; so are four bytes. Time without output counts
-   * as thinking. Some providers report early totals, so the higher count wins for a stream that is cut
-   * off.
+   * Returns the usage so far. A piece is about one token; so are four bytes. Time without output counts as
+   * thinking. Some providers report early totals, so the higher count wins for a stream that is cut off.
    */
   get soFar(): TokenUsage {
     const said = this.#stream.usage();
@@ -37,7 +36,6 @@ export class StreamUsage {
     return this.#isComplete;
   }
 
-  /** Marks the stream as complete. */
   complete(): void {
     this.#isComplete = true;
   }

@@ -37,10 +37,8 @@ export class UnsupportedError extends BadRequestError {
 }
 
 /**
- * Returns the request with only fields that may be passed on, so that nothing costs more than was held.
- * Fields that state the default behavior are dropped.
- *
- * @throws UnsupportedError for any other field.
+ * Returns the fields that may be passed on, so that nothing costs more than was held. Fields that state the
+ * default behavior are dropped. @throws UnsupportedError for any other field.
  */
 export function supportedRequest(body: ChatBody): ChatBody {
   const fields: [string, unknown][] = [];
@@ -61,7 +59,7 @@ function supportedField(field: string, value: unknown): unknown {
   return value;
 }
 
-/** Checks that a tool is the client's own function, since providers charge for tools they run themselves. */
+/** Admits only the client's own functions, since providers charge for tools they run themselves. */
 function supportedTool(tool: unknown, index: number): unknown {
   const param = `tools[${index}]`;
   if (!isObject(tool)) throw new UnsupportedError(param, `${param} must be an object`);
@@ -88,7 +86,6 @@ function supportedMessage(message: ChatMessage, index: number): ChatMessage {
       supportedPart(part, `messages[${index}].content[${at}]`),
     );
   }
-  // MESSAGE_FIELDS includes `role`.
   return supported as ChatMessage;
 }
 
@@ -122,8 +119,8 @@ function image(given: unknown, param: string): JsonObject {
 }
 
 /**
- * Reports whether a URL is a Gemini file, which Gemini reads with the platform's key. Its error for a
- * foreign file resembles a refused key.
+ * Reports whether a URL is a Gemini file, which Gemini reads with the platform's key. Its error for a foreign
+ * file resembles a refused key.
  */
 function isOfOurKey(url: string): boolean {
   if (/^data:/i.test(url) || !URL.canParse(url)) return false;

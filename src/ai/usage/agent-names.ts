@@ -3,13 +3,10 @@ import type { TenantDatabase } from '../../platform/database/database.js';
 /** Name shown for calls without an agent. */
 const WITHOUT_AGENT = 'API';
 
-/** Agents in one query. */
 const AT_ONCE = 500;
 
 /**
- * Returns the names of agents for usage reports, including removed agents.
- *
- * @param ids '' for calls without an agent.
+ * Returns the names of agents for reports, also of removed ones; the id '' stands for calls without an agent.
  */
 export async function agentNames(
   tenant: TenantDatabase,

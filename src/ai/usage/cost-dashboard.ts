@@ -36,7 +36,7 @@ export interface CostDashboard {
   }[];
 }
 
-/** Most agents and most models that are listed; the cheapest are omitted. */
+/** Agents and models that are listed; the cheapest are omitted. */
 const MAX_NAMED = 500;
 
 interface CostRow {
@@ -57,7 +57,7 @@ interface AgentCost {
   readonly model: string;
 }
 
-/** Returns the costs of a tenant's calls in a period; undefined if the tenant never made a call. */
+/** Returns a tenant's costs in a period; undefined if the tenant never made a call. */
 export async function costDashboard(
   tenant: TenantDatabase,
   period: Period,
@@ -133,7 +133,6 @@ function modelCosts(rows: readonly CostRow[]): CostDashboard['modelBreakdown'] {
   }));
 }
 
-/** Sorts by cost, then by usage, both descending, then by name. */
 function costliestFirst(a: CostRow | AgentCost, b: CostRow | AgentCost): number {
   return (
     b.micros - a.micros ||

@@ -1,12 +1,6 @@
-/** Milliseconds after which no further batch starts. */
 const ENOUGH_MS = 5_000;
 
-/**
- * Repeats work in batches until none is left or enough time has passed.
- *
- * @param work handles up to the given number and returns how many it handled.
- * @returns the total number handled.
- */
+/** Repeats work until a batch is not full or five seconds have passed; returns the total handled. */
 export async function processInBatches(
   size: number,
   work: (most: number) => Promise<number>,

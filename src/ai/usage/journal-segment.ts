@@ -4,12 +4,12 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type { UsageRecord } from './usage-record.js';
 
-/** A journal segment: records, and the file that stores them until they are in the database. */
+/** Records, and the file that stores them until they are in the database. */
 export class JournalSegment {
   readonly #records: UsageRecord[] = [];
   readonly #file: string;
   #fd: number | undefined;
-  /** True if the last line may be incomplete. */
+  /** The last line may be incomplete. */
   #torn = false;
 
   constructor(file: string) {
@@ -22,9 +22,7 @@ export class JournalSegment {
   }
 
   /**
-   * Writes a record to the file before it returns: it survives a kill of the process, but not a crash of
-   * the machine.
-   *
+   * Writes a record before it returns: it survives a kill of the process, but not a crash of the machine.
    * @throws the error of the file system.
    */
   append(record: UsageRecord): void {
@@ -42,7 +40,6 @@ export class JournalSegment {
     if (this.#fd !== undefined) futimesSync(this.#fd, now, now);
   }
 
-  /** Closes the file without removing it. */
   close(): void {
     const fd = this.#takeFd();
     if (fd !== undefined) closeSync(fd);
@@ -56,7 +53,7 @@ export class JournalSegment {
     await closed(fd);
   }
 
-  /** Opens the file; recreates its folder if it was removed. */
+  /** Recreates the folder if it was removed. */
   #openFile(): number {
     mkdirSync(path.dirname(this.#file), { recursive: true });
     return openSync(this.#file, 'a', 0o600);

@@ -11,13 +11,13 @@ import { UsageJournal } from './usage-journal.js';
 import type { UsageRecord } from './usage-record.js';
 
 /**
- * Milliseconds for which records are collected into a batch. Calls of the same users wait with their
- * reservations during a write, so few large batches are better than many small ones.
+ * Milliseconds for which records are collected. Calls of the same users wait with their reservations during a
+ * write, so few large batches are better than many small ones.
  */
 const GATHER_MS = 100;
 /** Milliseconds between two attempts while the database is unavailable. */
 const RETRY_MS = 1_000;
-/** Most records that wait for an unavailable database; beyond this, calls are rejected. */
+/** Records that wait for an unavailable database; beyond this, calls are rejected. */
 const MAX_WAITING = 100_000;
 /** Milliseconds between two updates of the usage of calls in flight. */
 const REFRESH_MS = 1_000;
@@ -33,13 +33,12 @@ export interface MeterOptions {
   /** Folder of the journal; it must survive this process. */
   readonly folder: string;
   readonly log: Logger;
-  /** Shorter in tests. */
   readonly signOfLifeMs?: number;
 }
 
 /**
- * Meters AI calls: reserves quota before each call and records usage after it, without waiting for the
- * database and without losing a record if this process is killed.
+ * Reserves quota before each AI call and records usage after it, without waiting for the database and without
+ * losing a record if this process is killed.
  */
 export class Meter {
   readonly #options: MeterOptions;
@@ -56,7 +55,7 @@ export class Meter {
     this.#quota = new Quota(options.database);
     this.#journal = new UsageJournal(options.folder);
     this.#signOfLifeMs = options.signOfLifeMs ?? SIGN_OF_LIFE_MS;
-    // Independent loops: an unavailable database must not make the journal look abandoned.
+    // Independent loops: an unavailable database must not make the journal seem abandoned.
     this.#living = Promise.all([
       this.#regularly(this.#signOfLifeMs, () => this.#journal.touch()),
       this.#regularly(this.#signOfLifeMs, () => this.#quota.keep()),
@@ -68,8 +67,7 @@ export class Meter {
   }
 
   /**
-   * Reserves quota for a call. The caller must then call `record` or `release`.
-   *
+   * Reserves quota for a call; `record` or `release` must follow.
    * @throws QuotaExceededError; UnavailableError if usage cannot be recorded.
    */
   async reserve(claim: TokenClaim): Promise<void> {
@@ -82,17 +80,13 @@ export class Meter {
   }
 
   /**
-   * Announces a call that is about to be made. If it takes a while and this process is killed before
-   * `record` or `release`, the usage given here counts.
+   * Announces a call, whose usage given here counts if this process is killed before `record` or `release`.
    */
   expect(callId: string, usedSoFar: () => UsageRecord): void {
     this.#journal.open.expect(callId, this.#holding(callId, usedSoFar));
   }
 
-  /**
-   * Marks a call as having incurred costs. If this process is killed before `record`, its usage so far
-   * counts, to the second.
-   */
+  /** Marks a call as having incurred costs: if this process is killed before `record`, its usage counts. */
   begin(callId: string, usedSoFar: () => UsageRecord): void {
     try {
       this.#journal.open.begin(callId, this.#holding(callId, usedSoFar));
@@ -134,8 +128,7 @@ export class Meter {
   }
 
   /**
-   * Writes everything to the database; keeps the journal if this takes longer than `timeoutMs`. May be
-   * called only once.
+   * Writes everything to the database; keeps the journal if this takes longer than `timeoutMs`. Call once.
    */
   async close(timeoutMs = 5_000): Promise<void> {
     const giveUp = new AbortController();
@@ -149,12 +142,10 @@ export class Meter {
     this.#journal.close();
   }
 
-  /** Returns a function for the usage of a call so far, with its current reservation. */
   #holding(callId: string, usedSoFar: () => UsageRecord): () => UsageRecord {
     return () => ({ ...usedSoFar(), ...this.#quota.heldFor(callId) });
   }
 
-  /** Starts writing, if there are records to write. */
   #write(): void {
     if (this.#closing.signal.aborted) return;
     if (this.#journal.size === 0 && !this.#quota.hasOver) return;
@@ -209,7 +200,6 @@ export class Meter {
     }
   }
 
-  /** Recovers the journals of killed processes. */
   async #recover(): Promise<void> {
     const { log } = this.#options;
     for (const segment of this.#journal.abandoned(ABANDONED_AFTER * this.#signOfLifeMs)) {
@@ -222,7 +212,6 @@ export class Meter {
     }
   }
 
-  /** Releases the reservations of killed processes. */
   async #settleAbandoned(): Promise<void> {
     const count = await settleAbandoned(this.#options.database);
     if (count > 0) this.#options.log.info({ count }, 'quota of processes that ended was released');

@@ -42,29 +42,17 @@ export class OpenCalls {
     this.#open(callId, usedSoFar);
   }
 
-  /**
-   * Writes the call to the file before it returns.
-   *
-   * @throws the error of the file system.
-   */
+  /** Writes the call to the file before it returns. @throws the error of the file system. */
   begin(callId: string, usedSoFar: () => UsageRecord): void {
     this.#write(this.#open(callId, usedSoFar));
   }
 
-  /**
-   * Updates the file with the usage of all open calls.
-   *
-   * @throws the error of the file system.
-   */
+  /** Updates the file with the usage of all open calls. @throws the error of the file system. */
   refresh(): void {
     for (const call of this.#calls.values()) this.#write(call);
   }
 
-  /**
-   * Ends a call and clears its slot, if it was open.
-   *
-   * @throws the error of the file system.
-   */
+  /** Ends a call and clears its slot, if it was open. @throws the error of the file system. */
   end(callId: string): void {
     const call = this.#calls.get(callId);
     if (call === undefined) return;
@@ -81,9 +69,7 @@ export class OpenCalls {
   }
 
   /**
-   * Updates the file's time as a sign of life of its process. Recreates a file that was removed because
-   * the sign was late.
-   *
+   * Updates the file's time as a sign of life. Recreates a file that was removed because the sign was late.
    * @throws the error of the file system.
    */
   touch(): void {

@@ -1,6 +1,6 @@
 /**
- * Returns whole percentages of the sum that add up to exactly 100. The largest remainders are rounded up,
- * the first of equal ones first. All are 0 if the sum is 0.
+ * Returns whole percentages that add up to exactly 100, or to 0 if the sum is 0. The largest remainders are
+ * rounded up, the first of equal ones first.
  */
 export function percentagesOf(amounts: readonly number[]): number[] {
   const sum = amounts.reduce((total, amount) => total + amount, 0);

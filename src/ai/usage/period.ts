@@ -17,7 +17,6 @@ export function monthToDate(now: Date): Period {
   return { from: `${to.slice(0, 8)}01`, to };
 }
 
-/** Lists the days of a period in ascending order. */
 export function daysOf({ from, to }: Period): string[] {
   const days: string[] = [];
   for (let at = Date.parse(from); at <= Date.parse(to); at += DAY_MS) days.push(dayOf(at));

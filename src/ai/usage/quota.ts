@@ -6,21 +6,17 @@ import { TooManyRequestsError } from '../../lib/errors.js';
 import { SharedReservation } from './shared-reservation.js';
 import type { HeldTokens } from './usage-record.js';
 
-/** Most reservations in one round trip. */
+/** Reservations in one round trip. */
 const MAX_BATCH = 200;
 
 /**
  * Seconds for which a reservation outlives its process's last sign of life, and milliseconds between two
- * signs. Quota of a dead process, or of a lost answer, is free after that and up to a minute more, until
- * another process checks.
+ * signs. Another process releases it up to a minute later.
  */
 const HOLD_SECONDS = 120;
 export const SIGN_OF_LIFE_MS = 15_000;
 
-/**
- * Most further calls reserved in advance for a frequent user, each as large as the current one, so that
- * they need not wait for the database.
- */
+/** Calls reserved in advance for a frequent user, as large as the current one, without a wait for each. */
 const MAX_CALLS_AHEAD = 15;
 /** Milliseconds for which an advance reservation can be used: much less than it is held. */
 const AHEAD_MS = 30_000;
@@ -32,19 +28,18 @@ const HOLD = {
 
 const KEEP = { name: 'keep_reservations', text: 'SELECT keep_reservations($1, $2)' };
 
-/** The most tokens that a call may use, and its owner. */
 export interface TokenClaim {
   readonly callId: string;
   readonly userId: string;
   /** Undefined for users without a quota. */
   readonly plan: Plan | undefined;
-  /** Most input and output tokens together. */
+  /** Input and output together. */
   readonly tokens: number;
 }
 
 interface LimitedClaim extends TokenClaim {
   readonly limit: number;
-  /** True for an advance reservation, without a waiting call. */
+  /** An advance reservation, without a waiting call. */
   readonly refill: boolean;
 }
 
@@ -57,9 +52,9 @@ interface Verdict {
   readonly extra: string;
 }
 
-/** 429 (spec section 7): the monthly quota is exceeded. */
+/** 429 (spec section 7). */
 export class QuotaExceededError extends TooManyRequestsError {
-  /** @param taken tokens used this month, and held for calls in flight. */
+  /** `taken`: tokens used this month, and held for calls in flight. */
   constructor(plan: Plan, taken: number, limit: number) {
     super(
       `Monthly token quota exceeded for plan "${plan}". Used ${taken} of ${limit} tokens. ` +
@@ -72,7 +67,6 @@ export class QuotaExceededError extends TooManyRequestsError {
 /** Monthly token quotas: every call reserves its share before it begins. */
 export class Quota {
   readonly #database: Database;
-  /** Calls in flight and their reservations. */
   readonly #held = new Map<string, { reservation: SharedReservation; tokens: number }>();
   /** Reservations for a user's next calls; only of recently active users. */
   readonly #current = new Map<string, SharedReservation>();
@@ -88,9 +82,7 @@ export class Quota {
   }
 
   /**
-   * Reserves the call's tokens in the database until it is settled, so that concurrent calls cannot
-   * exceed the quota. Users without a limit are not checked.
-   *
+   * Reserves the call's tokens until it is settled, so that concurrent calls cannot exceed the quota.
    * @throws QuotaExceededError if the rest of the month's quota is too small.
    */
   async reserve(claim: TokenClaim): Promise<void> {
@@ -107,16 +99,11 @@ export class Quota {
     throw new QuotaExceededError(plan, Number(verdict.taken), limit);
   }
 
-  /**
-   * Ends a call whose reservation is about to be settled; `syncFromChain` must be called next.
-   *
-   * @returns the reserved tokens, if any.
-   */
+  /** Ends a call with usage; returns the reserved tokens, which `settleUsage` must settle. */
   settle(callId: string): HeldTokens | undefined {
     return this.#end(callId, 'used');
   }
 
-  /** Returns the reserved tokens of a call in flight, if any. */
   heldFor(callId: string): HeldTokens | undefined {
     const held = this.#held.get(callId);
     return held && { heldBy: held.reservation.terms.id, held: held.tokens };
@@ -147,7 +134,6 @@ export class Quota {
     }
   }
 
-  /** Releases all advance reservations. */
   async retireAll(): Promise<void> {
     await Promise.all(this.#refilling.values());
     for (const reservation of this.#current.values()) this.#retire(reservation);
@@ -259,7 +245,7 @@ export class Quota {
   }
 }
 
-/** Returns the time until which an advance reservation can be used: never past the end of the month (UTC). */
+/** Returns the end of an advance reservation's use: never past the end of the month (UTC). */
 function aheadUntil(now: number): number {
   const day = new Date(now);
   return Math.min(now + AHEAD_MS, Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1, 1));

@@ -1,7 +1,6 @@
 /**
- * SQL of the sums of all logged calls. A call is in `usage_pending` from its own transaction until the
- * one that adds it to `usage_daily`, so one statement over both tables counts it exactly once. No report
- * reads `usage_logs`.
+ * A call is in `usage_pending` from its own transaction until the one that adds it to `usage_daily`, so one
+ * statement over both tables counts it exactly once. No report reads `usage_logs`.
  */
 export const ROLLED_UP = `
   (SELECT user_id, day, agent_id, provider, model, input_tokens, output_tokens, cost_usd, calls
@@ -10,15 +9,12 @@ export const ROLLED_UP = `
    SELECT user_id, day, agent_id, provider, model, input_tokens, output_tokens, cost_usd, calls
      FROM usage_pending)`;
 
-/** The rows that a report covers. */
 export interface Scope {
-  /** SQL expression of the sums. */
   readonly usage: string;
-  /** True for one user (`$userId`), false for all users. */
+  /** One user (`$userId`) or all users. */
   readonly ofUser: boolean;
 }
 
-/** Returns the condition for the days `$from` to `$to`. */
 const within = ({ usage, ofUser }: Scope) =>
   `FROM ${usage} AS u WHERE day BETWEEN $from AND $to${ofUser ? ' AND user_id = $userId' : ''}`;
 
@@ -28,8 +24,8 @@ const SUMS = `sum(input_tokens)::float8 AS "inputTokens", sum(output_tokens)::fl
   sum(calls)::float8 AS calls`;
 
 /**
- * Returns the SQL of usage by day, last day first, then by agent, provider and model. At most `$limit`
- * rows, after the row of `$afterDay`, `$afterAgent`, `$afterProvider` and `$afterModel` if given.
+ * Returns the SQL of usage by day, last day first, then by agent, provider and model: at most `$limit` rows
+ * after the row of `$afterDay`, `$afterAgent`, `$afterProvider` and `$afterModel`, if given.
  */
 export const summarySql = (scope: Scope, after: boolean) => `
   SELECT day::text AS day, agent_id AS "agentId", provider, model, ${SUMS}
@@ -40,7 +36,7 @@ export const summarySql = (scope: Scope, after: boolean) => `
 const AFTER = ` AND (day < $afterDay OR (day = $afterDay
   AND (agent_id, provider, model) > ($afterAgent, $afterProvider, $afterModel)))`;
 
-/** Returns the SQL of usage by provider and model, highest cost first; for one agent (`$agentId`) or all. */
+/** Returns the SQL of usage by model, highest cost first; for one agent (`$agentId`) or all. */
 export const byModelSql = (scope: Scope, ofAgent: boolean) => `
   SELECT provider, model, ${SUMS}
   ${within(scope)}${ofAgent ? ' AND agent_id = $agentId' : ''}
@@ -52,8 +48,8 @@ export const dailySql = (scope: Scope) => `
   ${within(scope)} GROUP BY u.day ORDER BY u.day`;
 
 /**
- * Returns the SQL of a dashboard: a row for the total, each day, each agent's use of a model, and each
- * model. Columns that do not apply are null. Costs are in millionths of a dollar.
+ * Returns the SQL of a dashboard: a row for the total, each day, each agent's use of a model, and each model.
+ * Columns that do not apply are null. Costs are in millionths of a dollar.
  */
 export const costSql = (scope: Scope) => `
   SELECT day::text AS day, agent_id AS "agentId", model,
@@ -62,6 +58,5 @@ export const costSql = (scope: Scope) => `
          coalesce(sum(calls), 0)::float8 AS calls
   ${within(scope)} GROUP BY GROUPING SETS ((), (u.day), (agent_id, model), (model))`;
 
-/** Returns the SQL that checks if any call was ever made. */
 export const usedSql = ({ usage, ofUser }: Scope) =>
   `SELECT EXISTS (SELECT FROM ${usage} AS u${ofUser ? ' WHERE user_id = $userId' : ''}) AS used`;

@@ -2,7 +2,6 @@ import type { TenantDatabase } from '../../platform/database/database.js';
 import type { Period } from './period.js';
 import { byModelSql, dailySql, ROLLED_UP, summarySql, type Scope } from './report-sql.js';
 
-/** Usage and cost of calls. */
 export interface UsageSums {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -30,7 +29,7 @@ export interface SummaryUsage extends ModelUsage, DayUsage {
 /** The last row of the previous page of a summary. */
 export type SummaryPosition = Pick<SummaryUsage, 'day' | 'agentId' | 'provider' | 'model'>;
 
-/** Most models in one report; the cheapest are omitted. */
+/** Models in one report; the cheapest are omitted. */
 const MAX_MODELS = 1_000;
 
 /** Reports usage by day, agent and model: the tenant's, or all users' for the platform. */
@@ -52,7 +51,7 @@ export function usageSummary(
   });
 }
 
-/** Reports usage by model, highest cost first. @param agentId limits the report to this agent. */
+/** Reports usage by model, highest cost first, for one agent or all. */
 export function usageByModel(
   tenant: TenantDatabase,
   period: Period,
@@ -70,13 +69,11 @@ export function usageDaily(tenant: TenantDatabase, period: Period): Promise<DayU
   return report<DayUsage>(tenant, dailySql(scopeOf(tenant)), { ...period });
 }
 
-/** Returns the scope of the tenant's reports. */
 export const scopeOf = ({ userId }: TenantDatabase): Scope => ({
   usage: ROLLED_UP,
   ofUser: userId !== undefined,
 });
 
-/** Runs a query within the tenant's scope. */
 export function report<Row extends object>(
   tenant: TenantDatabase,
   sql: string,

@@ -1,28 +1,19 @@
 import type { Database, FunctionCall } from '../../platform/database/database.js';
 import { processInBatches } from './in-batches.js';
 
-/** Pending sums in one transaction. */
 const BATCH = 5_000;
 
 /**
- * Adds pending sums to the daily sums, for a few seconds at most. Each sum moves from `usage_pending` to
- * `usage_daily` in one transaction, so it counts exactly once despite concurrent calls and crashes. The
- * next call continues.
- *
- * @returns the number of sums added.
+ * Adds pending sums to the daily sums, for a few seconds at most; returns how many. Each sum moves in one
+ * transaction, so it counts exactly once despite concurrent calls and crashes.
  */
 export function rollUpUsage(database: Database): Promise<number> {
   return processInBatches(BATCH, (most) => count(database, ROLL_UP, most));
 }
 
-/** Reservations in one transaction. */
 const SETTLED_AT_ONCE = 500;
 
-/**
- * Releases reservations of processes without signs of life, for a few seconds at most.
- *
- * @returns the number of reservations.
- */
+/** Releases reservations of processes without signs of life, for a few seconds at most; returns how many. */
 export function settleAbandoned(database: Database): Promise<number> {
   return processInBatches(SETTLED_AT_ONCE, (most) => count(database, SETTLE_ABANDONED, most));
 }

@@ -4,18 +4,14 @@ import type { UsageRecord } from './usage-record.js';
 
 const SETTLE = { name: 'settle_usage', text: 'SELECT settle_usage($1, $2)' };
 
-/** A record that the database rejects, and the reason. */
 export interface RefusedRecord {
   readonly record: UsageRecord;
   readonly error: unknown;
 }
 
 /**
- * Writes usage records, each once even if given repeatedly, and releases their reservations. A record
- * that the database rejects is found by bisection, so that it does not block the rest.
- *
- * @param endedReservations reservations that have ended. No later record may name any of them.
- * @returns the rejected records; their tokens are free when their reservation has ended.
+ * Writes usage records, each once even if given repeatedly, and releases reservations that no later record
+ * may name. Returns the records that the database rejects, found by bisection so that they block no others.
  */
 export async function settleUsage(
   database: Database,

@@ -1,4 +1,3 @@
-/** The terms of a reservation. */
 export interface ReservationTerms {
   readonly id: string;
   /** Monthly token limit at the time of admission. */
@@ -12,11 +11,11 @@ export interface ReservationTerms {
 }
 
 /**
- * Tokens that the database holds for a user under one id, shared by several calls; the first call has its
- * share from the beginning. It ends when no call has a share and none will take one.
+ * Tokens that the database holds for a user under one id, shared by several calls; the first has its share
+ * from the beginning. It ends when no call has a share and none will take one.
  */
 export class SharedReservation {
-  #underWay = 1;
+  #inFlight = 1;
   #takenLately = true;
   #retired = false;
   #free: number;
@@ -26,10 +25,10 @@ export class SharedReservation {
   }
 
   get over(): boolean {
-    return this.#underWay === 0 && (this.#retired || this.#free === 0);
+    return this.#inFlight === 0 && (this.#retired || this.#free === 0);
   }
 
-  /** True if most of the advance tokens are taken. */
+  /** Most of the advance tokens are taken. */
   get low(): boolean {
     return !this.#retired && this.terms.extra > 0 && this.#free < this.terms.extra / 3;
   }
@@ -39,14 +38,14 @@ export class SharedReservation {
     const open = !this.#retired && Date.now() < this.terms.until;
     if (!open || limit !== this.terms.limit || tokens > this.#free) return false;
     this.#free -= tokens;
-    this.#underWay++;
+    this.#inFlight++;
     this.#takenLately = true;
     return true;
   }
 
-  /** Ends the share of a call. @param unused tokens to return. */
+  /** Ends the share of a call, and returns unused tokens. */
   end(unused = 0): void {
-    this.#underWay--;
+    this.#inFlight--;
     this.#free += unused;
   }
 

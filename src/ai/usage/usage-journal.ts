@@ -19,15 +19,13 @@ const REFUSED = 'refused.jsonl';
 const MAX_REFUSED_BYTES = 16 * 1024 * 1024;
 
 /**
- * A journal of usage records not yet in the database: files that survive any end of this process. Records
- * are appended to the last segment; a segment is removed as a whole once the database has stored it.
+ * Usage records not yet in the database, in files that survive any end of this process. Records are appended
+ * to the last segment; a segment is removed as a whole once the database has stored it.
  */
 export class UsageJournal {
   readonly #folder: string;
   readonly #process = randomUUID();
-  /** Usage of calls in flight. */
   readonly open: OpenCalls;
-  /** Segments, oldest first. */
   readonly #segments = new Set<JournalSegment>();
   /** Files of other processes: their modification time, and since when this process has seen it unchanged. */
   #others = new Map<string, { readonly touched: number; readonly since: number }>();
@@ -38,10 +36,7 @@ export class UsageJournal {
   #size = 0;
   #closed = false;
 
-  /**
-   * @param now milliseconds of a monotonic clock.
-   * @throws the file system's error.
-   */
+  /** `now`: milliseconds of a monotonic clock. @throws the file system's error. */
   constructor(folder: string, now: () => number = () => performance.now()) {
     this.#folder = folder;
     this.#now = now;
@@ -50,16 +45,12 @@ export class UsageJournal {
     this.open = new OpenCalls(path.join(folder, `${this.#process}.open`));
   }
 
-  /** Returns the number of records not yet in the database. */
+  /** Number of records not yet in the database. */
   get size(): number {
     return this.#size;
   }
 
-  /**
-   * Stores a record, at least in memory.
-   *
-   * @throws the file system's error.
-   */
+  /** Stores a record, at least in memory. @throws the file system's error. */
   append(record: UsageRecord): void {
     if (this.#closed) throw new TypeError('the journal is closed');
     if (this.#open === undefined || this.#open.records.length >= MAX_RECORDS) {
@@ -77,7 +68,6 @@ export class UsageJournal {
 
   /**
    * Removes a segment whose records are in the database.
-   *
    * @throws the file system's error; another process then sends the records to the database again.
    */
   async remove(segment: JournalSegment): Promise<void> {
@@ -106,9 +96,9 @@ export class UsageJournal {
   }
 
   /**
-   * Returns the files of other processes that stayed unchanged for `afterMs` between calls, by the
-   * monotonic clock: after a clock change live processes would seem long silent. A process's finished
-   * calls precede its calls in flight; of a call in both, the first counts.
+   * Returns other processes' files that stayed unchanged for `afterMs` between calls, by the monotonic clock:
+   * after a clock change live processes would seem long silent. A process's finished calls precede its calls
+   * in flight; of a call in both, the first counts.
    */
   abandoned(afterMs: number): AbandonedSegment[] {
     const now = this.#now();

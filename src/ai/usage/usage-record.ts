@@ -1,9 +1,6 @@
 import * as z from 'zod';
 
-/**
- * Usage of one answered call: a row of `usage_logs` before it is inserted. Unknown fields are ignored, so
- * that this release can read the journal of a later one.
- */
+/** A row of `usage_logs`. Unknown fields are ignored: this release can read the journal of a later one. */
 export const usageRecord = z.object({
   callId: z.uuid(),
   userId: z.string().min(1).max(255),
@@ -15,16 +12,14 @@ export const usageRecord = z.object({
   outputTokens: z.number().int().min(0),
   /** US dollars with six decimals. */
   costUsd: z.string(),
-  /** The path that was called. */
   endpoint: z.string().max(255),
-  /** Time in ISO 8601. */
+  /** ISO 8601. */
   at: z.string(),
   /** The reservation that held tokens for the call, and the number held; both missing without a quota. */
   heldBy: z.uuid().optional(),
   held: z.number().int().min(0).optional(),
 });
 
-/** A call's part of a reservation. */
 export interface HeldTokens {
   readonly heldBy: string;
   readonly held: number;

@@ -30,6 +30,7 @@ import {
 } from './container-view.js';
 import type { DockerClient } from './docker-client.js';
 import { readEngine } from './docker-engine.js';
+import { createContainer } from './create-container.js';
 import type { NamedContainers } from './named-containers.js';
 import { canListen, saysPortTaken } from './port-check.js';
 import { stateArchive } from './state-archive.js';
@@ -37,7 +38,6 @@ import { stateArchive } from './state-archive.js';
 const ATTEMPTS = 20;
 const ATTEMPT_PAUSE_MS = 100;
 
-/** The container of each agent, from creation to removal. */
 export class AgentContainers {
   readonly #client: DockerClient;
   readonly #named: NamedContainers;
@@ -60,19 +60,15 @@ export class AgentContainers {
   }
 
   /**
-   * Adopts or creates the agent's container on its network and volume. Replaces a container made from
-   * another specification. Installs files and secrets unless it is running.
-   *
-   * @throws ImageUnavailableError if Docker does not have the image.
-   * @throws MemoryMissingError if the volume is missing.
+   * Adopts or creates the agent's container, and replaces one of another specification. Installs files and
+   * secrets unless it is running. @throws ImageUnavailableError, MemoryMissingError
    */
   async ensure(spec: AgentContainerSpec): Promise<{ id: string; created: boolean }> {
     const options = containerOptions(spec, this.#client, this.#runtime);
     await this.#volumes.require(spec);
     for (let attempt = 1; ; attempt++) {
       const existing = await this.#find(spec.agentId);
-      // Docker marks a container as dead if its removal failed halfway; a dead container never starts
-      // again.
+      // Docker marks a container as dead if its removal failed halfway; it never starts again.
       const isDead = existing?.State.Dead === true;
       if (existing && !isDead && (await this.#fits(existing, options.Labels, spec.agentId))) {
         if (!existing.State.Running) await this.#putFiles(existing.Id, spec);
@@ -80,7 +76,7 @@ export class AgentContainers {
       }
       if (existing) await this.remove(spec.agentId);
       try {
-        const id = await this.#named.create(await this.#asTheEngineCan(options));
+        const id = await createContainer(this.#client, await this.#asTheEngineCan(options));
         await this.#requireVolume(spec);
         await this.#putFiles(id, spec);
         return { id, created: true };
@@ -137,7 +133,7 @@ export class AgentContainers {
     );
   }
 
-  /** Removes the container, running or not, and waits until it is gone. A missing container is no error. */
+  /** Removes the container, running or not, and waits until it is gone. A missing one is no error. */
   async remove(agentId: string): Promise<void> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       if (!(await this.#named.remove(agentId, containerName(agentId)))) return;
@@ -173,7 +169,7 @@ export class AgentContainers {
     return found && containerState(found);
   }
 
-  /** Returns the container's resource usage; Docker takes a second or two. @throws ContainerMissingError */
+  /** Returns the resource usage; Docker takes a second or two. @throws ContainerMissingError */
   async stats(agentId: string): Promise<ContainerStats> {
     const { Id: id } = await this.#get(agentId);
     return containerStats(
@@ -181,7 +177,7 @@ export class AgentContainers {
     );
   }
 
-  /** Returns the container's cumulative work since its start; undefined if it does not exist. */
+  /** Returns the cumulative work since the start; undefined if the container does not exist. */
   async work(containerId: string): Promise<ContainerWork | undefined> {
     const stats = await this.#client.callUnless([404], (docker, bound) =>
       docker.getContainer(containerId).stats({ stream: false, 'one-shot': true, ...bound }),
@@ -189,11 +185,7 @@ export class AgentContainers {
     return stats && containerWork(stats);
   }
 
-  /**
-   * Yields the container's log lines, oldest first.
-   *
-   * @throws ContainerMissingError, InvalidCursorError
-   */
+  /** Yields the log lines, oldest first. @throws ContainerMissingError, InvalidCursorError */
   async *logs(agentId: string, options: LogOptions = {}): AsyncGenerator<LogLine> {
     const { Id: id } = await this.#get(agentId);
     yield* readContainerLog(this.#client, id, options);
@@ -204,7 +196,6 @@ export class AgentContainers {
     return (await this.#list()).map(containerSummary);
   }
 
-  /** Returns the ids of the agents whose container is running. */
   async running(): Promise<ReadonlySet<string>> {
     const running = await this.#list('running');
     return new Set(running.map(({ Labels: labels }) => labels[LABEL.agent] ?? ''));
@@ -213,19 +204,14 @@ export class AgentContainers {
   async #list(status?: 'running'): Promise<Docker.ContainerInfo[]> {
     const label = [`${LABEL.installation}=${this.#client.installation}`];
     const filters = { label, ...(status && { status: [status] }) };
-    const containers = await this.#client.call((docker, bound) =>
-      docker.listContainers({ all: true, filters, ...bound }),
-    );
+    const containers = await this.#client.listContainers({ all: true, filters });
     // Match by name: an agent's other containers have the same labels.
     return containers.filter(({ Labels: labels, Names: names }) =>
       names.includes(`/${containerName(labels[LABEL.agent] ?? '')}`),
     );
   }
 
-  /**
-   * Adapts options to the engine, after the fingerprint: an engine's capabilities are no change of
-   * specification.
-   */
+  /** Adapts options after the fingerprint: an engine's capabilities are no change of specification. */
   async #asTheEngineCan(options: Docker.ContainerCreateOptions) {
     this.#weighsDisks ??= (await readEngine(this.#client)).weighsDisks;
     if (!this.#weighsDisks) return options;
@@ -233,10 +219,7 @@ export class AgentContainers {
     return { ...options, HostConfig: { ...options.HostConfig, BlkioWeight } };
   }
 
-  /**
-   * Checks that the volume exists. Docker recreates, empty, a volume that vanished just before; then the
-   * container and the volume are removed.
-   */
+  /** Checks that the volume exists, and removes the empty one that Docker recreates in its place. */
   async #requireVolume(spec: AgentContainerSpec): Promise<void> {
     if (await this.#volumes.find(spec)) return;
     await this.remove(spec.agentId);
@@ -274,8 +257,7 @@ export class AgentContainers {
   ): Promise<boolean> {
     if (container.Config.Labels[LABEL.spec] !== labels?.[LABEL.spec]) return false;
     if (container.State.Status === 'removing' || container.State.Dead) return false;
-    // A container that has run stores the network's id and cannot start on a new network of the same
-    // name.
+    // A container that has run stores the network's id and cannot start on a new network of the same name.
     const attached = container.NetworkSettings.Networks[containerName(agentId)]?.NetworkID;
     return !attached || attached === (await this.#networks.find(agentId))?.Id;
   }
@@ -283,9 +265,7 @@ export class AgentContainers {
   async #failedForPort(port: number, error: unknown): Promise<boolean> {
     if (!(error instanceof DockerRefusedError)) return false;
     const filters = { publish: [`${port}`], status: ['running'] };
-    const publishing = await this.#client.call((docker, bound) =>
-      docker.listContainers({ filters, ...bound }),
-    );
+    const publishing = await this.#client.listContainers({ filters });
     if (publishing.length > 0) return true;
     return this.#client.isLocal ? !(await canListen('127.0.0.1', port)) : saysPortTaken(error);
   }

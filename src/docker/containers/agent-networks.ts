@@ -9,7 +9,6 @@ import type { DockerClient } from './docker-client.js';
 import { removeHelpersOf } from './helper-leftovers.js';
 import { hostRoutes } from './host-routes.js';
 
-/** Docker's option for the bridge name. */
 export const BRIDGE_NAME = 'com.docker.network.bridge.name';
 
 /**
@@ -23,13 +22,11 @@ const IN_USE = 403;
 const REMOVALS = 3;
 
 /**
- * Docker takes a subnet before it lists the network; the listing follows within two seconds, even under
- * load.
+ * Docker takes a subnet before it lists the network; the listing follows within two seconds, even under load.
  */
 const LISTINGS = 40;
 const LISTING_PAUSE_MS = 50;
 
-/** The bridge network of each agent. */
 export class AgentNetworks {
   readonly #client: DockerClient;
 
@@ -37,7 +34,6 @@ export class AgentNetworks {
     this.#client = client;
   }
 
-  /** Finds the agent's network. @throws ForeignContainerError */
   async find(agentId: string): Promise<Docker.NetworkInspectInfo | undefined> {
     const name = containerName(agentId);
     // Docker's network names are not unique, and the filter also matches parts of names.
@@ -51,11 +47,7 @@ export class AgentNetworks {
     return named[0];
   }
 
-  /**
-   * Adopts or creates the network; replaces a network with another subnet or bridge.
-   *
-   * @throws SubnetTakenError
-   */
+  /** Adopts or creates the network; replaces one with another subnet or bridge. @throws SubnetTakenError */
   async ensure(spec: AgentContainerSpec): Promise<void> {
     const bridge = bridgeName(this.#client.installation, spec.subnet);
     const existing = await this.find(spec.agentId);
@@ -95,8 +87,8 @@ export class AgentNetworks {
   }
 
   /**
-   * Reports whether a concurrent call created the network. Docker takes a subnet before it lists the
-   * network, so the list is read again while nothing in it overlaps.
+   * Reports whether a concurrent call created the network. The list is read again while nothing in it
+   * overlaps, because Docker takes a subnet before it lists the network.
    */
   async #wasMadeMeanwhile(spec: AgentContainerSpec): Promise<boolean> {
     for (let look = 1; look <= LISTINGS; look++) {
@@ -108,10 +100,7 @@ export class AgentNetworks {
     return false;
   }
 
-  /**
-   * Removes the network and the helpers on it; the container must be removed first. A missing network is
-   * no error.
-   */
+  /** Removes the network, if any, and the helpers on it; the container must be removed first. */
   async remove(agentId: string): Promise<void> {
     const network = await this.find(agentId);
     if (!network) return;
@@ -130,10 +119,7 @@ export class AgentNetworks {
     }
   }
 
-  /**
-   * Returns the IPv4 subnets unavailable to this agent: those of all other networks, and those that the
-   * host routes outside Docker.
-   */
+  /** Returns the subnets of all other networks, and those that the host routes outside Docker. */
   async takenSubnets(agentId: string): Promise<string[]> {
     const networks = await this.#client.call((docker, bound) => docker.listNetworks(bound));
     const isOwn = ({ Name }: Docker.NetworkInspectInfo) => Name === containerName(agentId);

@@ -19,26 +19,23 @@ import {
 import { readEngine } from './docker-engine.js';
 import type { DockerDisk } from './docker-disk.js';
 import type { DockerClient } from './docker-client.js';
+import { createContainer } from './create-container.js';
 import type { NamedContainers } from './named-containers.js';
 import { COPIED, copyThrough } from './volume-copy.js';
 import { removeHelpersOf } from './helper-leftovers.js';
 import { removeDeadMeters, VolumeMeter, type MeterBounds, type VolumeUse } from './volume-meter.js';
 
-/** The agent and the volume with its state. */
 export type MemorySpec = Pick<AgentContainerSpec, 'agentId' | 'volume'>;
 
-/** A volume to measure, by name. */
 export type MeasuredSpec = Pick<AgentContainerSpec, 'agentId' | 'userId'> & {
   readonly volume: string;
 };
 
-/** A volume to copy. */
 export type CopiedVolume = MeasuredSpec & {
   /** Predicate for paths within the volume to skip. */
   readonly leavesOut?: (path: string) => boolean;
 };
 
-/** A volume to create. */
 type VolumeSpec = Pick<AgentContainerSpec, 'agentId' | 'userId' | 'volume'>;
 
 /** A volume identified by its name and its maker; a recreated volume has another maker. */
@@ -48,7 +45,6 @@ export interface MadeVolume {
   readonly madeBy: string;
 }
 
-/** A volume of this installation, as Docker lists it. */
 export interface ListedVolume extends MadeVolume {
   readonly agentId: string;
 }
@@ -76,11 +72,8 @@ export class AgentVolumes {
   }
 
   /**
-   * Measures the disk use of volumes, up to the bounds.
-   *
-   * @param image any image with Node, such as that of the agents.
-   * @returns in the order of the volumes; undefined for a volume that is missing or could not be
-   *   measured.
+   * Measures the disk use of volumes, up to the bounds, with any image that has Node; undefined for a volume
+   * that is missing or could not be measured.
    */
   async measure(
     image: string,
@@ -117,20 +110,11 @@ export class AgentVolumes {
     return found && madeBy(found) !== MADE_BY_DOCKER ? made(found) : undefined;
   }
 
-  /**
-   * Reports whether the volume exists.
-   *
-   * @throws ForeignContainerError if the volume belongs to another agent.
-   */
+  /** Reports whether the volume exists. @throws ForeignContainerError if it is another agent's. */
   async exists(agentId: string, volume: string): Promise<boolean> {
     return (await this.find({ agentId, volume })) !== undefined;
   }
 
-  /**
-   * Checks that the volume exists.
-   *
-   * @throws MemoryMissingError
-   */
   async require(spec: MemorySpec): Promise<void> {
     if (!(await this.find(spec))) throw new MemoryMissingError(volumeName(spec));
   }
@@ -144,23 +128,14 @@ export class AgentVolumes {
     await this.#create(spec, maker);
   }
 
-  /**
-   * Creates the volume, empty. No container may use it.
-   *
-   * @throws VolumeTakenError if it exists with another maker.
-   * @throws DiskLowError
-   */
+  /** Creates the volume, empty. No container may use it. @throws VolumeTakenError, DiskLowError */
   async make(spec: VolumeSpec, maker: string): Promise<void> {
     await this.#disk.room();
     if (await this.findOwn(spec, maker)) await this.#remove(volumeName(spec));
     await this.#create(spec, maker);
   }
 
-  /**
-   * Finds the volume that an earlier attempt of the same maker created.
-   *
-   * @throws VolumeTakenError
-   */
+  /** Finds the volume that an earlier attempt of the same maker created. @throws VolumeTakenError */
   async findOwn(spec: MemorySpec, maker: string): Promise<MadeVolume | undefined> {
     const found = await this.find(spec);
     if (found && found.madeBy !== maker) throw new VolumeTakenError(found.name);
@@ -168,13 +143,9 @@ export class AgentVolumes {
   }
 
   /**
-   * Creates the volume as a copy of another, with owners, modes, times and links. Containers that use
-   * either should be stopped, since concurrent writes are copied only in part.
-   *
-   * @param from a volume of this or another agent.
-   * @throws VolumeMissingError, VolumeTakenError, DiskLowError
-   * @throws VolumeTooLargeError if the copy exceeds the limit; sparse files count in full, because their
-   *   holes are written out.
+   * Creates the volume as a copy of another, with owners, modes, times and links. Containers that use either
+   * should be stopped, since concurrent writes are copied only in part.
+   * @throws VolumeMissingError, VolumeTakenError, DiskLowError, VolumeTooLargeError (holes count in full)
    */
   async copy(
     spec: AgentContainerSpec,
@@ -199,8 +170,7 @@ export class AgentVolumes {
     // Docker has recreated, empty, a volume that vanished during the copy.
     if (!(await this.find(original))) {
       await this.#removeCopiers(agentId);
-      // Another agent's recreated volume must go here: if that agent is removed, no other code removes
-      // it.
+      // Another agent's recreated volume must go here: no other code removes it if that agent is removed.
       if (original.agentId !== agentId) await this.removeMadeIn(original, () => false);
       throw new VolumeMissingError(from.volume);
     }
@@ -211,10 +181,8 @@ export class AgentVolumes {
   }
 
   /**
-   * Removes the named volumes that exist with the stated maker, and the agent's spare containers. Its own
-   * container must be removed first.
-   *
-   * @returns the agent's remaining volumes.
+   * Removes the named volumes that exist with the stated maker, and the agent's spare containers, after its
+   * own container. Returns the agent's remaining volumes.
    */
   async remove(agentId: string, named: readonly MadeVolume[]): Promise<ListedVolume[]> {
     await this.#removeCopiers(agentId);
@@ -243,11 +211,7 @@ export class AgentVolumes {
       `${LABEL.installation}=${this.#client.installation}`,
       agentId === undefined ? LABEL.agent : `${LABEL.agent}=${agentId}`,
     ];
-    const filters = JSON.stringify({ label });
-    const { Volumes: volumes } = await this.#client.call((docker, bound) =>
-      docker.listVolumes({ filters, ...bound }),
-    );
-    return (volumes ?? []).map((volume) => ({
+    return (await this.#labelled(label)).map((volume) => ({
       ...made(volume),
       agentId: labelsOf(volume)[LABEL.agent] ?? '',
     }));
@@ -264,10 +228,7 @@ export class AgentVolumes {
     await this.#find(name, spec.agentId);
   }
 
-  /**
-   * Creates a volume with a size to test for quotas: Docker refuses it unless the file system has project
-   * quotas.
-   */
+  /** Creates a volume with a size: Docker refuses it unless the file system has project quotas. */
   async #tryQuota(): Promise<boolean> {
     if (!Number.isFinite(this.#disk.limit)) return false;
     const { installation, labels } = this.#client;
@@ -288,11 +249,15 @@ export class AgentVolumes {
   /** Removes test volumes left by workers, or an engine, that died during the test. */
   async #removeTried(): Promise<void> {
     const label = [`${LABEL.installation}=${this.#client.installation}`, LABEL.tries];
+    for (const { Name: name } of await this.#labelled(label)) await this.#remove(name);
+  }
+
+  async #labelled(label: readonly string[]): Promise<Docker.VolumeInspectInfo[]> {
     const filters = JSON.stringify({ label });
     const { Volumes: volumes } = await this.#client.call((docker, bound) =>
       docker.listVolumes({ filters, ...bound }),
     );
-    for (const { Name: name } of volumes ?? []) await this.#remove(name);
+    return volumes ?? [];
   }
 
   /** Creates a container that never runs, on one of the volumes of a copy. */
@@ -303,7 +268,7 @@ export class AgentVolumes {
   ): Promise<Docker.Container> {
     const { volume } = of;
     const mount = volumeMount(of, this.#client, { volume, target: COPIED, copiesImage: false });
-    const id = await this.#named.create({
+    const id = await createContainer(this.#client, {
       name,
       Image: spec.image,
       Labels: ownershipLabels(spec, this.#client),
@@ -346,6 +311,6 @@ const made = (volume: Docker.VolumeInspectInfo): MadeVolume => ({
 
 const madeBy = (volume: Docker.VolumeInspectInfo): string => labelsOf(volume)[LABEL.madeBy] ?? '';
 
-/** Returns the labels; Docker reports null for a volume without labels. */
+/** Docker reports null for a volume without labels. */
 const labelsOf = ({ Labels }: { readonly Labels: Readonly<Record<string, string>> | null }) =>
   Labels ?? {};

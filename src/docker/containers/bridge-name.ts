@@ -5,10 +5,7 @@ import { addressRange } from './address-range.js';
 const INSTALLATION_LENGTH = 7;
 const SUBNET_LENGTH = 6;
 
-/**
- * Returns the unique prefix of the bridge names of an installation's agents. Firewall rules match this
- * prefix instead of addresses, which others on the host may use too.
- */
+/** Returns the prefix of an installation's bridges, which firewall rules match: addresses may be shared. */
 export function bridgePrefix(installation: string): string {
   const digest = createHash('sha256').update(installation).digest().readBigUInt64BE();
   return `ag${digest.toString(36).slice(-INSTALLATION_LENGTH).padStart(INSTALLATION_LENGTH, '0')}`;

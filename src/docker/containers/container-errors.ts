@@ -16,49 +16,44 @@ export class ForeignContainerError extends ContainerError {
   }
 }
 
-/** Another program uses the host port: try the next one. */
 export class PortTakenError extends ContainerError {
   constructor(port: number, options?: ErrorOptions) {
     super(`Port ${port} is in use on the host`, options);
   }
 }
 
-/** The subnet overlaps another in use: try the next one. */
 export class SubnetTakenError extends ContainerError {
   constructor(subnet: string, options?: ErrorOptions) {
     super(`Subnet ${subnet} overlaps a network in use`, options);
   }
 }
 
-/** The image is not in Docker and cannot be pulled from its registry. */
 export class ImageUnavailableError extends ContainerError {
   constructor(image: string, options?: ErrorOptions) {
     super(`Image ${image} is not on the engine and cannot be pulled`, options);
   }
 }
 
-/** The agent has no container. */
 export class ContainerMissingError extends ContainerError {
   constructor(agentId: string) {
     super(`Agent ${agentId} has no container`);
   }
 }
 
-/** The volume with the agent's memory is missing; only its first creation may create it. */
+/** Only an agent's first creation may create the volume of its memory. */
 export class MemoryMissingError extends ContainerError {
   constructor(volume: string) {
     super(`The agent cannot run, because its memory is missing: there is no volume ${volume}`);
   }
 }
 
-/** A volume to be created exists with another maker. It is never touched. */
+/** The volume exists with another maker. It is never touched. */
 export class VolumeTakenError extends ContainerError {
   constructor(volume: string) {
     super(`The volume ${volume} exists and has another maker; it stays unchanged`);
   }
 }
 
-/** The host's free disk space is below the floor. */
 export class DiskLowError extends ContainerError {
   constructor(free: number, floor: number) {
     super(
@@ -67,7 +62,6 @@ export class DiskLowError extends ContainerError {
   }
 }
 
-/** The volume exceeds the limit for copies. */
 export class VolumeTooLargeError extends ContainerError {
   constructor(limit: number) {
     super(`The memory is larger than the copy limit of ${mib(limit)} MiB`);
@@ -76,7 +70,6 @@ export class VolumeTooLargeError extends ContainerError {
 
 const mib = (bytes: number): number => Math.floor(bytes / 1024 ** 2);
 
-/** The volume to copy is missing. */
 export class VolumeMissingError extends ContainerError {
   constructor(volume: string) {
     super(`The volume ${volume} does not exist`);
@@ -84,13 +77,12 @@ export class VolumeMissingError extends ContainerError {
 }
 
 /**
- * Docker's error without a class of its own here. Agents' owners see failures, and Docker's text names
- * host paths and addresses: it is kept in the cause alone, for operators.
+ * Docker's error without a class of its own here. Agents' owners see failures, and Docker's text names host
+ * paths and addresses: it is kept in the cause alone, for operators.
  */
 export class DockerRefusedError extends ContainerError {
   constructor(
     readonly statusCode: number,
-    /** Docker's error text. */
     readonly said: string,
     cause: Error = new Error(said),
   ) {
@@ -98,7 +90,6 @@ export class DockerRefusedError extends ContainerError {
   }
 }
 
-/** The log cursor was not issued by the platform. */
 export class InvalidCursorError extends ContainerError {
   constructor() {
     super('The log cursor is invalid: use the cursor of a returned line');

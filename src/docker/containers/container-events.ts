@@ -9,12 +9,11 @@ import { type ContainerDeath, DeathCauses } from './death-cause.js';
 import { asContainerError, type DockerClient } from './docker-client.js';
 import { type DockerEvent, openEvents, readEvents } from './docker-events.js';
 
-/** Docker's event about an agent container, or the state of the event stream. */
 export type ContainerEvent =
   | ({ readonly kind: 'death' } & ContainerDeath)
   /**
-   * All events from now on are received. Earlier events may be lost, since Docker keeps only a few, and
-   * none from before its own start: check the current state on this event.
+   * All events from now on are received. Earlier ones may be lost, since Docker keeps only a few, and none
+   * from before its own start: check the current state on this event.
    */
   | {
       readonly kind: 'connected';
@@ -106,10 +105,7 @@ async function* deathsOf(
   }
 }
 
-/**
- * Breaks the stream if Docker falls silent or the signal aborts. @returns a function that ends the watch
- * and the stream.
- */
+/** Breaks the stream if Docker falls silent or the signal aborts; the result ends watch and stream. */
 function watchConnection(client: DockerClient, stream: Readable, signal: AbortSignal): () => void {
   if (stream instanceof IncomingMessage) stream.socket.setKeepAlive(true, PING_INTERVAL_MS);
   const end = () => stream.destroy();

@@ -4,7 +4,7 @@ import { ContainerError, InvalidCursorError } from './container-errors.js';
 import { asContainerError, type DockerClient } from './docker-client.js';
 import { DockerFrames } from './docker-frames.js';
 
-/** A line of an agent's output. A longer line is split into pieces of at most 16 KiB. */
+/** A longer line is split into pieces of at most 16 KiB. */
 export interface LogLine {
   /** RFC 3339 with nanoseconds, from Docker. */
   readonly timestamp: string;
@@ -15,24 +15,21 @@ export interface LogLine {
 }
 
 export interface LogOptions {
-  /** The cursor of the last line seen; only later lines are returned. */
+  /** The cursor of the last line seen. */
   readonly since?: string | undefined;
   /** The number of last lines to begin with, if there is no `since`. */
   readonly tail?: number | undefined;
-  /** True to continue until the container stops or `signal` aborts. */
+  /** Continue until the container stops or `signal` aborts. */
   readonly follow?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/**
- * Largest accepted frame: Docker's frame holds one line of at most 16 KiB with its time; ten times that
- * is invalid.
- */
+/** A frame of Docker holds one line of at most 16 KiB with its time; ten times that is invalid. */
 const MAX_FRAME_BYTES = 160 * 1024;
 
 /**
- * Lines of both output streams are stamped before they are written, so neighbours can be out of order in
- * the file: a resumed read starts this much earlier.
+ * Lines of both outputs are stamped before they are written, so neighbours can be out of order in the file: a
+ * resumed read starts this much earlier.
  */
 const DISORDER_MS = 2_000;
 
@@ -42,7 +39,7 @@ const MAX_HELD_LINES = 10_000;
 /** Opens the log at `since` (in `seconds.fraction`), or at the start of the tail. */
 type OpenLog = (range: { since?: string | undefined; follow: boolean }) => Promise<Readable>;
 
-/** A position in the log: a time, and the index among the lines with exactly this time. */
+/** A time, and the index among the lines with exactly this time. */
 interface Position {
   readonly timestamp: string;
   readonly ordinal: number;
@@ -52,11 +49,7 @@ interface PlacedLine extends LogLine {
   readonly position: Position;
 }
 
-/**
- * Yields a container's log lines, oldest first: after the cursor, or else from the beginning or the tail.
- *
- * @throws InvalidCursorError
- */
+/** Yields log lines, oldest first: after the cursor, the start or the tail. @throws InvalidCursorError */
 export async function* readContainerLog(
   client: DockerClient,
   containerId: string,
@@ -85,10 +78,8 @@ export function cursorOfNow(): string {
 }
 
 /**
- * Yields the log lines after the cursor without gaps or duplicates, even if its line has been rotated out
- * or the container replaced.
- *
- * @throws InvalidCursorError
+ * Yields the lines after the cursor without gaps or duplicates, even if its line has been rotated out or the
+ * container replaced. @throws InvalidCursorError
  */
 async function* resumeLog(open: OpenLog, cursor: string, follow: boolean): AsyncGenerator<LogLine> {
   let at = parseCursor(cursor);
@@ -158,11 +149,7 @@ async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
   }
 }
 
-/**
- * Yields whole frames.
- *
- * @throws ContainerError if the stream is no Docker log.
- */
+/** Yields whole frames. @throws ContainerError if the stream is no Docker log. */
 async function* wholeFrames(stream: Readable) {
   const frames = new DockerFrames();
   let payload: Buffer[] = [];

@@ -21,7 +21,7 @@ export const AGENT_LIMITS = {
   temporaryBytes: 256 * MIB,
   logFileSize: '10m',
   logFiles: 3,
-  /** Buffer of log lines that Docker has not written yet; output beyond it is dropped instead of blocking. */
+  /** Log lines that Docker has not written yet; output beyond is dropped instead of blocking. */
   logBuffer: '4m',
   /** Per process; Docker's default is a million, which some programs iterate over at startup. */
   openFiles: 16_384,
@@ -50,7 +50,7 @@ export interface Owner {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Returns the labels that mark a container, network or volume as this installation's and this agent's. */
+/** Returns the labels that mark an object as this installation's and this agent's. */
 export function ownershipLabels(
   spec: Pick<AgentContainerSpec, 'agentId' | 'userId'>,
   { installation, labels }: Owner,
@@ -63,7 +63,6 @@ export function ownershipLabels(
   };
 }
 
-/** Reports whether labels name this installation and this agent. */
 export function isOurs(
   labels: Readonly<Record<string, string>> | null | undefined,
   agentId: string,
@@ -73,8 +72,8 @@ export function isOurs(
 }
 
 /**
- * Returns the mount of an agent's volume. Docker creates a missing volume itself; these labels
- * distinguish it from volumes with content.
+ * Returns the mount of an agent's volume. Its labels distinguish a volume that Docker creates, because it was
+ * missing, from volumes with content.
  */
 export function volumeMount(
   spec: Pick<AgentContainerSpec, 'agentId' | 'userId'>,
@@ -98,8 +97,6 @@ const limit = (name: string, value: number) => ({ Name: name, Soft: value, Hard:
 /**
  * Returns the options of an agent's hardened container. The command is left to the image, so that the
  * official, the platform's and an operator's image share one profile.
- *
- * @param runtime the container runtime; Docker's default if undefined.
  */
 export function containerOptions(
   spec: AgentContainerSpec,
@@ -110,8 +107,7 @@ export function containerOptions(
   const gateway = `${GATEWAY_PORT}/tcp`;
   const options = {
     name,
-    // Stable across containers: OpenClaw takes over the lease of a killed process only on the same host
-    // name.
+    // OpenClaw takes over the lease of a killed process only on the same host name.
     Hostname: name,
     Image: spec.image,
     User: `${AGENT_UID}:${AGENT_UID}`,

@@ -13,11 +13,10 @@ export interface AgentContainerSpec {
   readonly env: Readonly<Record<string, string>>;
   /** Variables hidden from Docker: the runtime reads them from a file. */
   readonly secrets: Readonly<Record<string, string>>;
-  /** Files written to the state volume before the container starts: relative path to content. */
+  /** Files in the state volume before the container starts: relative path to content. */
   readonly files: Readonly<Record<string, string>>;
 }
 
-/** Prefix of every label of the platform. */
 const PREFIX = 'agent-platform';
 
 export const LABEL = {
@@ -41,13 +40,9 @@ export const LABEL = {
   helps: `${PREFIX}.helps`,
 } as const;
 
-/**
- * Value of `madeBy` on a volume that Docker created itself because a container needed a missing volume;
- * always empty.
- */
+/** Value of `madeBy` on a volume that Docker itself created, empty, because a container needed it. */
 export const MADE_BY_DOCKER = 'docker';
 
-/** Image label with the version of the runtime. */
 export const VERSION_LABEL = 'org.opencontainers.image.version';
 
 /** Host name of the platform's machine inside every agent container. */
@@ -64,7 +59,6 @@ export function containerName(agentId: string): string {
   return `agent-${agentId}`;
 }
 
-/** Returns the name of the volume with an agent's state. */
 export function volumeName(spec: Pick<AgentContainerSpec, 'agentId' | 'volume'>): string {
   return spec.volume ?? containerName(spec.agentId);
 }

@@ -10,7 +10,6 @@ export type ContainerStatus =
   | 'exited'
   | 'dead';
 
-/** A container's current state in Docker. */
 export interface ContainerState {
   readonly id: string;
   readonly status: ContainerStatus;
@@ -19,7 +18,7 @@ export interface ContainerState {
   readonly finishedAt: string | undefined;
   /** Undefined while the container runs, or if it never ran. */
   readonly exitCode: number | undefined;
-  /** True if the container ran out of memory; Docker also sets this if only a child process was killed. */
+  /** Docker also sets this if only a child process was killed. */
   readonly oomKilled: boolean;
   /** Docker's own health check; undefined without a check or while stopped. */
   readonly health: 'starting' | 'healthy' | 'unhealthy' | undefined;
@@ -29,20 +28,17 @@ export interface ContainerState {
   readonly runtimeVersion: string | undefined;
   /** The host port assigned at creation. */
   readonly port: number | undefined;
-  /** Names of the mounted volumes. */
   readonly volumes: readonly string[];
 }
 
-/** A container in a list. */
 export type ContainerSummary = ReturnType<typeof containerSummary>;
 
-/** Current resource usage of a running container. */
 export type ContainerStats = ReturnType<typeof containerStats>;
 
-/** Cumulative work of a container since its start. */
+/** Cumulative since the container's start. */
 export type ContainerWork = ReturnType<typeof containerWork>;
 
-/** Exit code of a program killed by SIGKILL, without a chance to shut down. */
+/** A program killed by SIGKILL had no chance to shut down. */
 export const SIGKILL_EXIT_CODE = 137;
 
 /** Docker's value for "never". */
@@ -57,7 +53,6 @@ const STATUSES: readonly ContainerStatus[] = [
   'exited',
 ];
 
-/** Converts Docker's description of a container. */
 export function containerState(info: Docker.ContainerInspectInfo): ContainerState {
   const { State: state, Config: config } = info;
   const status = containerStatus(state.Status);

@@ -3,9 +3,7 @@ import { DockerRefusedError, ImageUnavailableError } from './container-errors.js
 import type { DockerClient } from './docker-client.js';
 
 /**
- * Creates a container without starting it.
- *
- * @returns its id.
+ * Creates a container without starting it, and returns its id.
  * @throws ImageUnavailableError, DockerRefusedError with 409 if the name is taken.
  */
 export async function createContainer(

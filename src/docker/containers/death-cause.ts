@@ -3,7 +3,6 @@ import type { DeathCause } from '../../types/watchdog.js';
 import { setBounded } from '../../lib/bounded-map.js';
 import type { DockerEvent } from './docker-events.js';
 
-/** The death of an agent's container, as reported by Docker. */
 export interface ContainerDeath extends Omit<DockerEvent, 'action' | 'signal' | 'at'> {
   readonly cause: DeathCause;
   /** Unix milliseconds, by Docker's clock. */
@@ -11,8 +10,8 @@ export interface ContainerDeath extends Omit<DockerEvent, 'action' | 'signal' | 
 }
 
 /**
- * Milliseconds after a death to wait for its explanation: usually 300 ms, but seconds while Docker is
- * busy. Only a death by a signal without a stop is reported that late.
+ * Milliseconds to wait for an explanation: usually 300 ms, but seconds while Docker is busy. Only a death by
+ * a signal without a stop is reported that late.
  */
 const STOP_MS = 5_000;
 const OUT_OF_MEMORY_MS = 100;
@@ -21,14 +20,13 @@ const OUT_OF_MEMORY_MS = 100;
 const SIGNAL_COUNTS_NS = 60_000_000_000n;
 const OUT_OF_MEMORY_COUNTS_NS = 10_000_000_000n;
 
-/** Containers remembered; the oldest are evicted first. */
 const MAX_REMEMBERED = 10_000;
 
 const SIGKILL = '9';
 
 interface Signalled {
   readonly at: bigint;
-  /** True for a stop, which requests shutdown before it kills; false for a kill. */
+  /** A stop requests shutdown before it kills; a kill does not. */
   readonly wasAsked: boolean;
 }
 
@@ -49,11 +47,7 @@ export class DeathCauses {
   readonly #outOfMemory = new Map<string, bigint>();
   readonly #unexplained = new Map<string, Unexplained>();
 
-  /**
-   * Processes an event.
-   *
-   * @returns the death that the event settles.
-   */
+  /** Processes an event, and returns the death that it settles. */
   hear(event: DockerEvent, now = Date.now()): ContainerDeath | undefined {
     const { containerId } = event;
     switch (event.action) {
@@ -119,7 +113,7 @@ export class DeathCauses {
   }
 }
 
-/** Returns the cause; exit codes above 128 mean a signal: 128 plus its number. */
+/** Derives a cause from the exit code: above 128 it is 128 plus a signal's number. */
 function causeOf({ exitCode }: DockerEvent, wasSignalled: boolean): DeathCause {
   return wasSignalled || (exitCode !== null && exitCode > 128) ? 'kill' : 'exit';
 }

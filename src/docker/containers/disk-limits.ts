@@ -1,15 +1,15 @@
-/** Limits of agents' memories on a Docker host's disk. */
+/** Limits in bytes of agents' memories on a Docker host's disk. */
 export interface DiskLimits {
-  /** Bytes that always stay free. */
+  /** Always stays free. */
   readonly floor: number;
-  /** Most bytes of one agent's volume. */
+  /** Most of one agent's volume. */
   readonly volume: number;
 }
 
-/** Bytes for each inode, ext4's default ratio, so that a share of bytes includes an equal share of inodes. */
+/** ext4's default ratio, so that a share of bytes includes an equal share of inodes. */
 const BYTES_PER_FILE = 16 * 1024;
 
-/** Minimum for the limit of files; a bare runtime already needs about that many. */
+/** A bare runtime already needs about that many. */
 const LEAST_FILES = 100_000;
 
 /** Returns the most files and folders of a volume with a limit of so many bytes. */

@@ -20,7 +20,6 @@ export interface DockerOptions {
   readonly mayStart?: (() => Promise<void>) | undefined;
 }
 
-/** The abort signal in the options of a dockerode call. */
 interface Bound {
   readonly abortSignal: AbortSignal;
 }
@@ -46,7 +45,7 @@ export class DockerClient {
   readonly docker: Docker;
   readonly installation: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** True if the containers' ports are ports of this machine. */
+  /** The containers' ports are ports of this machine. */
   readonly isLocal: boolean;
   readonly timeoutMs: number;
   readonly mayStart: () => Promise<void>;
@@ -61,11 +60,8 @@ export class DockerClient {
   }
 
   /**
-   * Makes a call with a timeout.
-   *
-   * @param work makes a single dockerode call and passes the bound in its options.
-   * @throws DockerUnavailableError if Docker is unreachable or too slow.
-   * @throws DockerRefusedError with Docker's status otherwise.
+   * Makes a call with a timeout; `work` makes a single dockerode call and passes the bound in its options.
+   * @throws DockerUnavailableError if Docker is unreachable or too slow, DockerRefusedError otherwise.
    */
   async call<T>(
     work: (docker: Docker, bound: Bound) => Promise<T>,
@@ -92,7 +88,7 @@ export class DockerClient {
     }
   }
 
-  /** Makes a call like `call`, but returns `undefined` for the statuses that mean "nothing to do". */
+  /** Makes a call, but returns `undefined` for the statuses that mean "nothing to do". */
   async callUnless<T>(
     statuses: readonly number[],
     work: (docker: Docker, bound: Bound) => Promise<T>,
@@ -108,11 +104,14 @@ export class DockerClient {
     }
   }
 
+  /** Lists containers; all filters must match. */
+  listContainers(options: Docker.ContainerListOptions): Promise<Docker.ContainerInfo[]> {
+    return this.call((docker, bound) => docker.listContainers({ ...options, ...bound }));
+  }
+
   /**
-   * Opens a continuous answer, such as a log. Bypasses dockerode's own methods, which read a log that is
-   * not followed into memory, and whose numeric times lose nanoseconds.
-   *
-   * @param signal ends the stream.
+   * Opens a continuous answer. Bypasses dockerode's own methods, which read a log that is not followed into
+   * memory, and whose numeric times lose nanoseconds.
    */
   openStream(
     path: string,
@@ -144,8 +143,8 @@ export class DockerClient {
 }
 
 /**
- * Returns the same Docker with every request ended by the bound, also where dockerode's types take no
- * options, so that no connection to a hung engine stays open.
+ * Returns a Docker whose requests the bound ends, also where dockerode's types take no options, so that no
+ * connection to a hung engine stays open.
  */
 function endingWith(docker: Docker, { abortSignal }: Bound): Docker {
   const { modem } = docker;

@@ -6,13 +6,12 @@ import type { DockerClient } from './docker-client.js';
 /** The file system of Docker's volumes, in bytes. */
 export interface DiskSpace {
   readonly total: number;
-  /** Bytes free for users other than root. */
+  /** Free for users other than root. */
   readonly free: number;
-  /** True if less is free than the host's floor; nothing new may be stored. */
+  /** Less is free than the host's floor; nothing new may be stored. */
   readonly low: boolean;
 }
 
-/** Limits of agents' memories on the disk of their host. */
 export class DockerDisk {
   readonly #client: DockerClient;
   readonly #limits: DiskLimits;
@@ -28,7 +27,7 @@ export class DockerDisk {
     return this.#limits.volume;
   }
 
-  /** Measures the file system; undefined if Docker's folder is not visible here, such as on another machine. */
+  /** Measures the file system; undefined if Docker's folder is not visible here, as on another machine. */
   async space(): Promise<DiskSpace | undefined> {
     if (!this.#client.isLocal) return undefined;
     this.#folder ??= await this.#dataFolder();
@@ -42,9 +41,7 @@ export class DockerDisk {
   }
 
   /**
-   * Returns the most bytes for a new volume: the limit, or the space free above the floor.
-   *
-   * @throws DiskLowError if there is none.
+   * Returns the bytes for a new volume: the limit, or the space free above the floor. @throws DiskLowError
    */
   async room(): Promise<number> {
     const space = await this.space();

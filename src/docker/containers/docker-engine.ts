@@ -3,15 +3,13 @@ import { release } from 'node:os';
 import type { DockerClient } from './docker-client.js';
 import type { FirstIds } from './tar-owners.js';
 
-/** A Docker daemon and its machine. */
 export interface DockerEngine {
   /** The daemon's id, stored with its data. */
   readonly id: string | undefined;
   /** Total memory of the machine. */
   readonly memoryBytes: number;
-  /** Names of the available container runtimes. */
   readonly runtimes: readonly string[];
-  /** True if containers may have a weight for disk I/O. */
+  /** Containers may have a weight for disk I/O. */
   readonly weighsDisks: boolean;
   /** The host ids that are root in containers; undefined without user namespaces. */
   readonly usersFrom: FirstIds | undefined;
@@ -27,11 +25,6 @@ interface Info {
   readonly DockerRootDir: string;
 }
 
-/**
- * Reads the engine's properties.
- *
- * @throws DockerUnavailableError, DockerRefusedError
- */
 export async function readEngine(client: DockerClient, timeoutMs?: number): Promise<DockerEngine> {
   const info = await client.call<Info>((docker) => docker.info(), timeoutMs);
   return {
@@ -54,9 +47,8 @@ function usersFrom({ SecurityOptions: options, DockerRootDir: folder }: Info) {
 const WEIGHTS = ['io.weight', 'io.bfq.weight'].map((name) => `/sys/fs/cgroup/system.slice/${name}`);
 
 /**
- * Reports whether I/O weights work. With cgroup 1 Docker checks the kernel and drops the weight with a
- * warning. With cgroup 2 it does not, and the container would fail to start; so only the local kernel is
- * trusted.
+ * Reports whether I/O weights work. With cgroup 1 Docker drops an unsupported weight with a warning. With
+ * cgroup 2 the container would fail to start, so only the local kernel is trusted.
  */
 function weighsDisks({ CgroupVersion: version, KernelVersion: kernel }: Info): boolean {
   return version === '1' || (kernel === release() && WEIGHTS.some((file) => existsSync(file)));

@@ -9,7 +9,6 @@ const ACTIONS = ['start', 'kill', 'oom', 'die', 'stop'] as const;
 /** Characters of an event at most: one line of JSON with the container's labels. */
 const MAX_LINE_LENGTH = 1024 * 1024;
 
-/** A Docker event about a container of this installation. */
 export interface DockerEvent {
   readonly action: (typeof ACTIONS)[number];
   readonly containerId: string;
@@ -29,10 +28,8 @@ const message = z.object({
 });
 
 /**
- * Opens Docker's event stream for this installation's containers: stored events since the given time (256
- * of any kind at most), then new events.
- *
- * @param since Unix nanoseconds.
+ * Opens the event stream of this installation's containers: stored events since a time in Unix nanoseconds
+ * (256 of any kind at most), then new events.
  */
 export function openEvents(
   client: DockerClient,
@@ -54,7 +51,6 @@ export function openEvents(
   );
 }
 
-/** Yields the events of a stream until it ends or fails. */
 export async function* readEvents(stream: Readable): AsyncGenerator<DockerEvent> {
   stream.setEncoding('utf8');
   let rest = '';
@@ -70,7 +66,7 @@ export async function* readEvents(stream: Readable): AsyncGenerator<DockerEvent>
   }
 }
 
-/** Parses an event; undefined if it is not about an agent's container. */
+/** Returns undefined for an event that is not about an agent's container. */
 function parseEvent(line: string): DockerEvent | undefined {
   // Read from the text, because nanoseconds do not fit into a number.
   const nanoseconds = /"timeNano":(\d+)/.exec(line)?.[1];

@@ -1,4 +1,3 @@
-/** A received part of a frame. */
 export interface FramePart {
   readonly stream: 'stdout' | 'stderr';
   readonly bytes: Buffer;
@@ -12,10 +11,7 @@ const HEAD_BYTES = 8;
 const LENGTH_AT = 4;
 const STDERR = 2;
 
-/**
- * Parses Docker's stream for a container without a terminal: both outputs, each piece in a frame. Buffers
- * only a frame's header.
- */
+/** Parses the framed outputs of a container without a terminal. Buffers only a frame's header. */
 export class DockerFrames {
   #head = Buffer.alloc(0);
   #left = 0;

@@ -19,9 +19,9 @@ const AVAILABLE_TIMEOUT_MS = 2_000;
 const ENGINE_TIMEOUT_MS = 5_000;
 
 /**
- * An installation's resources on one Docker daemon. Names derive from the agent's id, so every method may
- * be retried after a lost response. All methods throw DockerUnavailableError on a timeout, and
- * ForeignContainerError, changing nothing, if a name belongs to another owner.
+ * An installation's resources on one Docker daemon. Names derive from the agent's id, so every method may be
+ * retried. All methods throw DockerUnavailableError on a timeout, and ForeignContainerError, changing
+ * nothing, if a name belongs to another owner.
  */
 export class DockerHost {
   readonly containers: AgentContainers;
@@ -46,7 +46,6 @@ export class DockerHost {
     });
   }
 
-  /** Reports whether Docker answers within 2 s. */
   async available(): Promise<boolean> {
     try {
       await this.#client.call((docker) => docker.ping(), AVAILABLE_TIMEOUT_MS);
@@ -70,16 +69,15 @@ export class DockerHost {
   }
 
   /**
-   * Returns the listen address that containers reach as `host.docker.internal`: that of Docker's bridge,
-   * or loopback if Docker runs in a virtual machine that forwards to it (Docker Desktop).
+   * Returns the listen address that containers reach as `host.docker.internal`: that of Docker's bridge, or
+   * loopback if Docker runs in a virtual machine that forwards to it (Docker Desktop).
    */
   async bridgeAddress(): Promise<string> {
     const bridge: Docker.NetworkInspectInfo = await this.#client.call((docker) =>
       docker.getNetwork('bridge').inspect(),
     );
     const { Gateway, Subnet = '' } = bridge.IPAM?.Config?.[0] ?? {};
-    // Older versions do not report the gateway; then it is the first address, `172.17.0.1` of
-    // `172.17.0.0/16`.
+    // Older versions do not report the gateway: the first address, `172.17.0.1` of `172.17.0.0/16`.
     const gateway = Gateway || Subnet.replace(/\.\d+\/\d+$/, '.1');
     // Tried by listening, because the list of interfaces omits a bridge without containers.
     return (await canListen(gateway, 0)) ? gateway : '127.0.0.1';
@@ -95,17 +93,16 @@ export class DockerHost {
     return new Set([...owners, ...agentsOf(volumes ?? [])]);
   }
 
-  /** Returns the ids of the agents with a container or network here, without those that only have a volume. */
+  /** Returns the ids of the agents with a container or network here, not those with a volume alone. */
   async ownersOfContainers(): Promise<ReadonlySet<string>> {
     const filters = this.#ofInstallation();
     const [containers, networks] = await Promise.all([
-      this.#client.call((docker, bound) => docker.listContainers({ all: true, filters, ...bound })),
+      this.#client.listContainers({ all: true, filters }),
       this.#client.call((docker, bound) => docker.listNetworks({ filters, ...bound })),
     ]);
     return new Set([...agentsOf(containers), ...agentsOf(networks)]);
   }
 
-  /** Yields the deaths of this installation's containers until the signal aborts. */
   events(signal: AbortSignal): AsyncGenerator<ContainerEvent> {
     return followContainers(this.#client, signal);
   }
@@ -116,15 +113,11 @@ export class DockerHost {
   }
 }
 
-/** Returns the agents named by the labels. */
 function agentsOf(things: readonly { Labels?: Readonly<Record<string, string>> }[]): string[] {
   return things.flatMap(({ Labels: labels }) => labels?.[LABEL.agent] ?? []);
 }
 
-/**
- * Returns the Docker host of the settings. Several installations can share a Docker daemon without
- * touching each other's containers.
- */
+/** Returns the Docker host of the settings, which several installations can share. */
 export function configuredDocker(
   settings: {
     readonly containers: ContainerSettings;

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { boundedRequest, textOf } from '../../platform/http/strict-call.js';
 import { tryParseJson } from '../../lib/json.js';
 
-/** A gateway's answer to a probe. `reachable: false` covers refused, reset, timed out and not HTTP. */
+/** `reachable: false` covers refused, reset, timed out and not HTTP. */
 export type ProbeResult<T> = { readonly reachable: false; readonly reason: string } | Answer<T>;
 
 interface Answer<T> {
@@ -32,8 +32,8 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 const JSON_TYPE = 'application/json';
 
 /**
- * Probes `GET /healthz` and `GET /health` within one timeout: reports liveness. Both stay 200 while
- * draining. An image may support only one; each supported one must be healthy.
+ * Reports liveness by `GET /healthz` and `GET /health`, which stay 200 while draining. An image may support
+ * only one; each supported one must be healthy.
  */
 export async function gatewayHealth(port: number, options: ProbeOptions) {
   return within(options, async (bounds) => {
@@ -47,10 +47,7 @@ export async function gatewayHealth(port: number, options: ProbeOptions) {
   });
 }
 
-/**
- * Probes `GET /readyz`: reports whether the gateway accepts work. With the token, the answer lists
- * `failing`.
- */
+/** Reports by `GET /readyz` whether the gateway accepts work. With the token, the answer lists `failing`. */
 export async function gatewayReady(port: number, options: ProbeOptions) {
   return within(options, async (bounds) => {
     const result = await probe(port, '/readyz', readyBody, bounds);
@@ -68,7 +65,6 @@ const isHealthy = (result: ProbeResult<z.output<typeof healthBody>>): boolean =>
 const isMissing = (result: ProbeResult<unknown>): boolean =>
   result.reachable && result.status === 404;
 
-/** Signal, connection and token shared by the requests of one probe. */
 interface ProbeBounds {
   readonly signal: AbortSignal;
   readonly agent: Agent;

@@ -8,21 +8,18 @@ import { WORKSPACE_FOLDERS } from './openclaw-config.js';
 import { throwAwayOptions } from './throw-away.js';
 
 const MEMORY_MIB = 256;
-/** MiB of the temporary file system, counted as memory; a sync stores its new objects there. */
+/** Counted as memory; a sync stores its new objects in the temporary file system. */
 const TEMPORARY_MIB = 96;
 
-/** An agent's workspace and its location. */
 export interface WorkspaceSpec {
   readonly agentId: string;
   readonly userId: string;
   /** Any image with Node and git. */
   readonly image: string;
-  /** The volume with the agent's state. */
   readonly volume: string;
 }
 
 interface HelperContainer {
-  /** The program that runs in the helper. */
   readonly program: string;
   readonly spec: WorkspaceSpec;
   /** The container runtime; Docker's default if undefined. */
@@ -33,7 +30,7 @@ interface HelperContainer {
   readonly pushes?: { readonly network: string; readonly allow: readonly string[] };
 }
 
-/** Script that relays between Docker and the helper's socket. */
+/** Relays between Docker and the helper's socket. */
 const RELAY = `
 const deadline = Date.now() + 15_000;
 (function connect() {
@@ -52,8 +49,8 @@ const deadline = Date.now() + 15_000;
 `;
 
 /**
- * Returns a helper's container options: the agents' profile, only the agent's volume, no network. A
- * helper that pushes has a network but read-only access.
+ * Returns a helper's options: the agents' profile, only the agent's volume, no network. A helper that pushes
+ * has a network but read-only access.
  */
 export function helperContainer(
   client: DockerClient,
@@ -109,11 +106,7 @@ export function helperContainer(
   };
 }
 
-/**
- * Connects to a helper.
- *
- * @param unusedMs milliseconds without requests until the connection closes.
- */
+/** Connects to a helper; the connection closes after `unusedMs` without requests. */
 export async function connectToHelper(
   client: DockerClient,
   id: string,

@@ -1,8 +1,8 @@
 import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
 import { LABEL } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
+import { removeContainer } from './throw-away.js';
 
-/** Returns the label filters for this installation's helpers. */
 export const helperLabels = ({ installation }: Pick<DockerClient, 'installation'>): string[] => [
   `${LABEL.installation}=${installation}`,
   LABEL.files,
@@ -33,9 +33,7 @@ export async function endHelper(client: DockerClient, id: string): Promise<void>
         if (!(error instanceof DockerUnavailableError)) throw error; // the helper hangs
       });
   }
-  await client.callUnless([404, 409], (docker, bound) =>
-    docker.getContainer(id).remove({ force: true, v: true, ...bound }),
-  );
+  await removeContainer(client, id);
 }
 
 /** Removes the helpers on a volume or network that is to be removed; their requests in flight fail. */
@@ -45,8 +43,6 @@ export async function removeHelpersOf(
 ): Promise<void> {
   const [kind, name] = 'volume' in what ? ['volume', what.volume] : ['network', what.network];
   const filters = { label: helperLabels(client), [kind]: [name] };
-  const found = await client.call((docker, bound) =>
-    docker.listContainers({ all: true, filters, ...bound }),
-  );
+  const found = await client.listContainers({ all: true, filters });
   await Promise.all(found.map(({ Id: id }) => endHelper(client, id)));
 }

@@ -4,7 +4,7 @@ import type { HelperCall, HelperRequest } from '../../workspace/helper-protocol.
 import { ContainerError } from './container-errors.js';
 import { DockerFrames } from './docker-frames.js';
 
-/** Bytes of an answer at most; the largest is a diff of characters that JSON escapes with six each. */
+/** The largest is a diff of characters that JSON escapes with six each. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 /** Milliseconds until an answer times out; more than the helper's own limit. */
@@ -33,19 +33,17 @@ export class HelperLine {
   readonly #waiting = new Map<number, Waiting>();
   readonly #pieces: Buffer[] = [];
   #length = 0;
-  /** Chunks received so far. */
   #reads = 0;
-  /** Unix milliseconds since when answers are pending without any data received, whichever the request. */
+  /** Since when answers are pending without any data received, whichever the request. */
   #unheardSince: number | undefined;
   #lastId = 0;
   #isOpen = true;
   #hasAnswered = false;
   #unused: NodeJS.Timeout | undefined;
   #onEnd: () => void = () => undefined;
-  /** Unix milliseconds of the last use. */
   usedAt = Date.now();
 
-  /** @param stream of an exec without a terminal: its output is in Docker's frames. */
+  /** `stream` is of an exec without a terminal: its output is in Docker's frames. */
   constructor(
     container: string,
     stream: Duplex,
@@ -84,16 +82,11 @@ export class HelperLine {
     if (!this.#isOpen) listener();
   }
 
-  /** Reports whether the helper has ever answered. */
   get hasAnswered(): boolean {
     return this.#hasAnswered;
   }
 
-  /**
-   * Sends a request and returns the answer.
-   *
-   * @throws HelperGoneError, ServiceError after 40 s; the signal's reason if it aborts.
-   */
+  /** Returns the answer. @throws HelperGoneError, ServiceError after 40 s, or the signal's reason. */
   async ask(call: HelperCall, signal: AbortSignal): Promise<string> {
     signal.throwIfAborted();
     if (!this.#isOpen) throw new HelperGoneError('The helper has ended');

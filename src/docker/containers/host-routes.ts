@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 export interface HostRoute {
   /** CIDR notation, such as `10.231.0.16/28`. */
   readonly subnet: string;
-  /** Device name, such as `eth0`, a VPN's `tun0`, or the bridge of a removed container engine. */
+  /** Such as `eth0`, a VPN's `tun0`, or the bridge of a removed container engine. */
   readonly device: string;
 }
 
@@ -12,8 +12,8 @@ export interface HostRoute {
 const ROUTES = '/proc/net/route';
 
 /**
- * Reads this machine's routes except the default routes. Returns none if the kernel has no such table, as
- * on macOS, where containers run in a virtual machine.
+ * Reads this machine's routes except the default routes; none if the kernel has no such table, as on macOS,
+ * where containers run in a virtual machine.
  */
 export async function hostRoutes(): Promise<HostRoute[]> {
   let table: string;
@@ -26,11 +26,7 @@ export async function hostRoutes(): Promise<HostRoute[]> {
   return readRoutes(table);
 }
 
-/**
- * Parses a routing table.
- *
- * @param table text of `/proc/net/route`, with a heading.
- */
+/** Parses the text of `/proc/net/route`, with its heading. */
 export function readRoutes(table: string): HostRoute[] {
   const [, ...rows] = table.trimEnd().split('\n');
   return rows.flatMap((row) => {

@@ -1,24 +1,22 @@
 import { createHash } from 'node:crypto';
 
-/** A valid Docker tag. */
 export const IMAGE_TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 
 /** Repository, then tag or digest; a colon before the last slash belongs to a port. */
 const NAME = /^(.+?)(?::([^:/@]+))?(?:@([^/@]+))?$/;
 
-/** The official image; each release is published with its version as the tag. */
+/** Each release is published with its version as the tag. */
 export const OFFICIAL_RUNTIME_IMAGE = 'ghcr.io/openclaw/openclaw';
 
 /**
- * A registry that cannot exist, since `.invalid` is reserved (RFC 2606). The platform names its images on
- * an engine under it, so that no publisher can pass off an image as the platform's.
+ * A registry that cannot exist, since `.invalid` is reserved (RFC 2606): no publisher can pass off an image
+ * as one that the platform made on an engine.
  */
 export const NO_REGISTRY = 'agent-platform.invalid';
 
-/** A runtime release that agents may run. */
 export interface RuntimeVersion {
   readonly version: string;
-  /** Digest of the release's image, `sha256:…`. */
+  /** `sha256:…` of the release's image. */
   readonly digest: string | undefined;
 }
 
@@ -29,10 +27,8 @@ export interface RuntimeImageNames {
 }
 
 /**
- * Returns the image names of the settings.
- *
- * @param settings.runtimeImage image of new agents; by default the official image of `runtimeVersion`.
- * @param settings.versions versions in the same repository that agents may be updated to.
+ * Returns the names of the image of new agents, by default the official one of `runtimeVersion`, and of the
+ * `versions` in the same repository.
  */
 export function runtimeImages({
   runtimeImage,
@@ -63,15 +59,14 @@ export function versionOf(image: string): string {
   return tag ?? digest ?? 'latest';
 }
 
-/** Returns the image of the same repository with another tag. */
 export function withTag(image: string, tag: string): string {
   const [, repository = image] = NAME.exec(image) ?? [];
   return `${repository}:${tag}`;
 }
 
 /**
- * Reports whether an image exists only on the engine, since its name has no registry. Docker would try
- * its public registry, where such a name can belong to any publisher.
+ * Reports whether an image exists only on the engine, since its name has no registry: Docker would try its
+ * public registry, where such a name can belong to any publisher.
  */
 export function isLocalImage(image: string): boolean {
   const registry = image.includes('/') ? (image.split('/')[0] ?? '') : '';

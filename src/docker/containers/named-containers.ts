@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
 import { ForeignContainerError } from './container-errors.js';
 import { isOurs } from './container-profile.js';
-import { createContainer } from './create-container.js';
+import { removeContainer } from './throw-away.js';
 import type { DockerClient } from './docker-client.js';
 
 /** An installation's containers by name. A container of another owner under such a name is refused. */
@@ -12,11 +12,6 @@ export class NamedContainers {
     this.#client = client;
   }
 
-  /**
-   * Finds a container.
-   *
-   * @throws ForeignContainerError
-   */
   async find(agentId: string, name: string): Promise<Docker.ContainerInspectInfo | undefined> {
     const found = await this.#client.callUnless([404], (docker, bound) =>
       docker.getContainer(name).inspect(bound),
@@ -27,27 +22,11 @@ export class NamedContainers {
     return found;
   }
 
-  /**
-   * Creates a container.
-   *
-   * @returns its id.
-   * @throws ImageUnavailableError, DockerRefusedError with 409 if the name is taken.
-   */
-  create(options: Docker.ContainerCreateOptions): Promise<string> {
-    return createContainer(this.#client, options);
-  }
-
-  /**
-   * Removes a container; a missing one, or one already being removed, is no error.
-   *
-   * @returns true if there was a container.
-   */
+  /** Removes a container, and returns false if it is missing; one already being removed is no error. */
   async remove(agentId: string, name: string): Promise<boolean> {
     const found = await this.find(agentId, name);
     if (!found) return false;
-    await this.#client.callUnless([404, 409], (docker, bound) =>
-      docker.getContainer(found.Id).remove({ force: true, v: true, ...bound }),
-    );
+    await removeContainer(this.#client, found.Id);
     return true;
   }
 }

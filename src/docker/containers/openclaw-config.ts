@@ -7,23 +7,21 @@ const STATE_FOLDER = '.openclaw';
 /** Path segments from the state volume to the agent's workspace. */
 export const WORKSPACE_FOLDERS = [STATE_FOLDER, 'workspace'];
 
-/** The configuration file, relative to the state volume. */
 export const CONFIG_FILE = `${STATE_FOLDER}/openclaw.json`;
 
-/** The file of variables that OpenClaw loads at startup, relative to the state volume. */
+/** The file of variables that OpenClaw loads at startup. */
 export const SECRETS_FILE = `${STATE_FOLDER}/.env`;
 
 /**
- * Paths in the state that belong to one agent alone: tokens, credentials, its identity, its
- * conversations, and locks, since a gateway refuses to start on state that another still holds. The
- * patterns follow OpenClaw's layout.
+ * Paths of one agent alone, by OpenClaw's layout: tokens, credentials, its identity, its conversations, and
+ * locks, since a gateway refuses to start on state that another still holds.
  */
 const OF_ONE_AGENT = new RegExp(
   String.raw`^\.openclaw/(?:\.env|credentials|identity|devices|state|tmp|config-journal-fingerprint\.key` +
     String.raw`|agents/[^/]+/(?:sessions|agent/(?:auth|openclaw-agent\.sqlite)[^/]*))(?:/|$)`,
 );
 
-/** Reports whether a path belongs to one agent alone. @param path within the state. */
+/** Reports whether a path within the state belongs to one agent alone. */
 export const isOfOneAgent = (path: string): boolean => OF_ONE_AGENT.test(path);
 
 export interface OpenClawOptions {
@@ -40,8 +38,8 @@ const CONTEXT_WINDOW = 128_000;
 const MAX_TOKENS = 8_192;
 
 /**
- * Builds `openclaw.json`: the gateway's listener, and the platform as the only model provider. It refers
- * to secrets by variable name, so it contains none.
+ * Builds `openclaw.json`: the gateway's listener, and the platform as the only model provider. It refers to
+ * secrets by variable name, so it contains none.
  */
 export function openClawConfig(options: OpenClawOptions): string {
   const user = isObject(options.userConfig) ? options.userConfig : {};

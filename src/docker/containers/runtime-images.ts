@@ -11,7 +11,6 @@ const SILENCE_MS = 60_000;
 /** Milliseconds until an image counts as unused; an operation that needs it has started by then. */
 const UNWANTED_MS = 24 * 60 * 60_000;
 
-/** Names removed in one pass at most. */
 const MAX_REMOVED = 20;
 
 export interface RuntimeImage {
@@ -34,7 +33,6 @@ interface Inspected extends Docker.ImageInspectInfo {
 const lastWanted = ({ Metadata: known }: Inspected): number =>
   Math.max(0, Date.parse(known?.LastTagTime ?? '') || 0);
 
-/** Images of the agents' runtime. */
 export class RuntimeImages {
   readonly #client: DockerClient;
 
@@ -43,9 +41,7 @@ export class RuntimeImages {
   }
 
   /**
-   * Returns the image in Docker, or pulls it unless its name has no registry.
-   *
-   * @throws ImageUnavailableError
+   * Returns the image in Docker, or pulls it unless its name has no registry. @throws ImageUnavailableError
    */
   async ensure(image: string, options: PullOptions = {}): Promise<RuntimeImage> {
     const local = await this.find(image);
@@ -65,10 +61,8 @@ export class RuntimeImages {
   }
 
   /**
-   * Removes images pulled by this installation, unless a container uses them, they were used within a
-   * day, or `wanted` names them. Names given by others stay.
-   *
-   * @returns the removed names, twenty at most.
+   * Removes images pulled by this installation, unless a container uses them, they were used within a day, or
+   * `wanted` names them. Names given by others stay. Returns the removed names, twenty at most.
    */
   async removeUnused(
     wanted: ReadonlySet<string>,
@@ -79,9 +73,7 @@ export class RuntimeImages {
     const pulled = await this.#client.call((docker, bound) =>
       docker.listImages({ filters, ...bound }),
     );
-    const containers = await this.#client.call((docker, bound) =>
-      docker.listContainers({ all: true, ...bound }),
-    );
+    const containers = await this.#client.listContainers({ all: true });
     const inUse = new Set(containers.map(({ ImageID: id }) => id));
     const kept = new Set([...wanted].map(listedName));
     const removed: string[] = [];
@@ -125,11 +117,7 @@ export class RuntimeImages {
     return this.#client.callUnless([404], (docker) => docker.getImage(image).inspect());
   }
 
-  /**
-   * Removes an image name.
-   *
-   * @returns false if a container now uses the image, or the name is gone.
-   */
+  /** Removes an image name; false if a container now uses the image, or the name is gone. */
   async #remove(name: string): Promise<boolean> {
     const done = await this.#client.callUnless([404, 409], async (docker, bound) => {
       await docker.getImage(name).remove(bound);
@@ -141,7 +129,6 @@ export class RuntimeImages {
 
 /**
  * Pulls an image. A repeated call after a lost response finds the progress so far.
- *
  * @throws ImageUnavailableError if the registry does not have it or does not answer.
  */
 export async function pullImage(docker: Docker, image: string, options: PullOptions = {}) {

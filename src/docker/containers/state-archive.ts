@@ -8,7 +8,6 @@ import { SECRETS_FILE } from './openclaw-config.js';
 
 /**
  * Builds a tar archive of the files for the state volume, readable only by the runtime's user.
- *
  * @throws RangeError for a path that leads out of the volume.
  */
 export async function stateArchive({

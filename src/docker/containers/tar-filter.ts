@@ -1,11 +1,7 @@
 import { Readable } from 'node:stream';
 import { extract, pack, type Header } from 'tar-stream';
 
-/**
- * Filters an archive: drops the entries of some names, and links to them; passes all else unchanged.
- *
- * @param leavesOut predicate for names as in the archive.
- */
+/** Drops the entries of some names in an archive, and links to them; passes all else unchanged. */
 export function filteredTar(
   archive: NodeJS.ReadableStream,
   leavesOut: (name: string) => boolean,

@@ -6,7 +6,7 @@ export interface FirstIds {
 
 const BLOCK = 512;
 
-/** Bytes of an extended header at most: Docker writes some hundred, and an attribute may have 64 KiB. */
+/** Bytes of an extended header: Docker writes some hundred, and an attribute may have 64 KiB. */
 const MAX_EXTENDED = 1024 * 1024;
 
 /** Offset and length of the numbers in a header. */
@@ -17,10 +17,8 @@ const KIND = 156;
 const WITHOUT_CONTENTS = '123456';
 
 /**
- * Converts an archive's owners from host ids to ids within the user namespace. All else stays byte for
- * byte, including names that are no text, and attributes. Ids outside the namespace are unchanged.
- *
- * @throws RangeError for an invalid or truncated archive.
+ * Converts an archive's owners to ids within the user namespace. All else stays byte for byte, including
+ * names that are no text, and attributes. @throws RangeError for an invalid or truncated archive.
  */
 export async function* withOwnersInside(
   archive: AsyncIterable<Buffer | string>,
@@ -97,9 +95,7 @@ function setChecksum(header: Buffer): void {
 
 /**
  * Changes the owners in an extended header, which holds ids too large for the usual one, in lines of
- * `<length> <key>=<value>` where values may be any bytes.
- *
- * @returns the entry's size, if the header has it.
+ * `<length> <key>=<value>` where values may be any bytes. Returns the entry's size, if the header has it.
  */
 function changeExtended(lines: Buffer, first: FirstIds): number | undefined {
   let size: number | undefined;

@@ -38,7 +38,7 @@ export async function withThrowAway<T>(
   }
 }
 
-/** Returns the container options of a program. Its output is a terminal, since other output comes in frames. */
+/** Returns a program's options. Its output is a terminal, since other output comes in frames. */
 export function throwAwayOptions(program: ThrowAwayProgram): Docker.ContainerCreateOptions {
   const memory = program.memoryMiB * MIB;
   return {
@@ -70,23 +70,20 @@ interface LeftoverFilters {
   readonly label: string[];
   /** Volumes of which one must be mounted. Docker 20.10 finds nothing for an empty list. */
   readonly volume?: string[];
-  /** Container states; all, also running, if undefined. */
+  /** All states, also running, if undefined. */
   readonly status?: string[];
 }
 
 /**
- * Removes the containers left by workers, or an engine, that died.
- *
- * @param olderThanMs minimum age; a younger container may be in use by another process.
+ * Removes the containers left by workers, or an engine, that died. A container younger than `olderThanMs` may
+ * be in use by another process.
  */
 export async function removeLeftovers(
   client: DockerClient,
   filters: LeftoverFilters,
   olderThanMs: number,
 ): Promise<void> {
-  const found = await client.call((docker, bound) =>
-    docker.listContainers({ all: true, filters: { ...filters }, ...bound }),
-  );
+  const found = await client.listContainers({ all: true, filters: { ...filters } });
   for (const { Id: id, Created: created } of found) {
     if (Date.now() - created * 1000 >= olderThanMs) await removeContainer(client, id);
   }

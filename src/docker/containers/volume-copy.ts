@@ -13,10 +13,8 @@ export const COPIED = '/state';
 
 /**
  * Streams one container's volume into another's, with owners, modes, times and links, at Docker's pace.
- * Neither container needs to run; there are two, because Docker locks a container while it is read.
- *
- * @throws DockerUnavailableError after a minute without progress, DockerRefusedError
- * @throws VolumeTooLargeError as soon as more than `maxBytes` have arrived.
+ * Neither needs to run; there are two, because Docker locks a container while it is read.
+ * @throws DockerUnavailableError after a minute without progress, DockerRefusedError, VolumeTooLargeError
  */
 export async function copyThrough(
   from: Docker.Container,

@@ -8,7 +8,6 @@ import { type AgentContainerSpec, LABEL } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
 import { LEFTOVER_MS, removeLeftovers, throwAwayOptions, withThrowAway } from './throw-away.js';
 
-/** A volume's use of its disk. */
 export interface VolumeUse {
   /** Bytes of allocated blocks, so holes do not count. */
   readonly bytes: number;
@@ -20,7 +19,6 @@ export interface VolumeUse {
   readonly complete: boolean;
 }
 
-/** Bounds at which counting ends. */
 export type MeterBounds = Partial<Pick<VolumeUse, 'bytes' | 'files' | 'contents'>>;
 
 type MeasuredVolume = Pick<AgentContainerSpec, 'agentId' | 'userId'> & { readonly volume: string };
@@ -34,8 +32,7 @@ export const MEASURED_TOGETHER = 16;
 
 /**
  * Counts inodes and blocks, so that a tenant cannot hide usage behind names or modes. A file with several
- * names counts once. Names are bytes; folders are read in chunks. Nesting too deep for a path is
- * deliberate and counts as too many files.
+ * names counts once. Nesting too deep for a path is deliberate and counts as too many files.
  */
 const SCRIPT = `
 const fs = require('fs');
@@ -107,8 +104,8 @@ const meterLabel = ({ installation }: DockerClient): string[] => [
 ];
 
 /**
- * Removes the measuring containers of a volume that are not running: if the engine died before the start,
- * such a container would hold the volume forever. A running one ends by itself.
+ * Removes the stopped measuring containers of a volume: if the engine died before the start, such a container
+ * would hold the volume forever.
  */
 export const removeDeadMeters = (client: DockerClient, volume: string): Promise<void> =>
   removeLeftovers(
@@ -128,12 +125,7 @@ export class VolumeMeter {
     this.#client = client;
   }
 
-  /**
-   * Measures volumes.
-   *
-   * @param image any image with Node.
-   * @returns in the order of the volumes; undefined for a volume that could not be measured.
-   */
+  /** Measures with any image that has Node; undefined for a volume that could not be measured. */
   async measure(
     image: string,
     volumes: readonly MeasuredVolume[],

@@ -21,10 +21,8 @@ import { HelperGoneError, type HelperLine } from './helper-line.js';
 import { endHelper, helperLabels } from './helper-leftovers.js';
 import { removeContainer, removeLeftovers } from './throw-away.js';
 
-/** Helpers on one host at most. */
 const MAX_HELPERS = 16;
 
-/** Returns the most helpers that one owner may use. */
 const ofOneOwner = (most: number): number => Math.ceil(most / 4);
 
 /** Milliseconds that a helper that pushes stays idle after its caller has left. */
@@ -35,10 +33,7 @@ const NO_NETWORK = 'The agent has no network to push over: start the agent once,
 /** Fraction of a helper's idle time after which an unused connection closes, before the helper ends. */
 const UNUSED_SHARE = 0.75;
 
-/**
- * Attempts while an ended helper occupies its name until Docker removes it, and attempts after a Docker
- * error, which mostly repeats.
- */
+/** Attempts while an ended helper occupies its name, and after a Docker error, which mostly repeats. */
 const ATTEMPTS = 200;
 const FAILURES = 3;
 const ATTEMPT_PAUSE_MS = 100;
@@ -56,7 +51,6 @@ export interface AskOptions {
 }
 
 interface HelperOptions {
-  /** Container runtime of helpers; Docker's default if undefined. */
   readonly runtime?: string | undefined;
   /** Milliseconds without requests until a helper ends. */
   readonly idleMs?: number;
@@ -72,12 +66,12 @@ interface Opening {
 }
 
 /**
- * Access to agents' files: for each agent a container on its volume alone, without a network, by the
- * agents' profile. It starts on demand and ends by itself after an idle minute, so it never outlives its
- * users. Its labels do not mark it as the agent's own.
+ * Access to agents' files: for each agent a container on its volume alone, without a network. It starts on
+ * demand and ends by itself after an idle minute, so it never outlives its users. Its labels do not mark it
+ * as the agent's own.
  */
 export class WorkspaceHelpers {
-  /** Turns of callers. A caller with a turn finds room for a helper, since all others hold at most one each. */
+  /** A caller with a turn finds room for a helper, since all others hold at most one each. */
   readonly limiter: FairLimiter;
   readonly #client: DockerClient;
   readonly #networks: AgentNetworks;
@@ -101,13 +95,9 @@ export class WorkspaceHelpers {
   }
 
   /**
-   * Sends a request to the agent's helper.
-   *
-   * @param program the program that runs in the helper.
-   * @returns the answer, as JSON that is not checked here.
-   * @throws MemoryMissingError, ImageUnavailableError
-   * @throws UnavailableError if there are too many helpers
-   * @throws BadGatewayError if the helper ends before it answers; the request may have taken effect
+   * Sends a request to the agent's helper and returns the answer, as JSON that is not checked here.
+   * @throws MemoryMissingError, ImageUnavailableError, UnavailableError if there are too many helpers;
+   * BadGatewayError if the helper ends before it answers: the request may have taken effect
    */
   async ask(
     program: string,
@@ -136,12 +126,8 @@ export class WorkspaceHelpers {
   }
 
   /**
-   * Pushes a sync's commits from the agent's own network, under its network rules. A separate helper does
-   * it, with read-only access, no name and no open port; it is removed afterwards. A helper left by a
-   * killed process ends by itself.
-   *
-   * @param allow private addresses that the helper may reach.
-   * @returns the answer, as `ask` does.
+   * Pushes a sync's commits from the agent's own network, under its network rules, and to the private
+   * addresses of `allow`. A separate helper does it, with read-only access, no name and no open port.
    * @throws ConflictError if the agent has no network; otherwise as `ask`
    */
   async push(
@@ -171,9 +157,8 @@ export class WorkspaceHelpers {
   }
 
   /**
-   * Removes helpers that remained after their end, or were created but never started.
-   *
-   * @param startsWithinMs minimum age; another process may be about to start a younger helper.
+   * Removes helpers that remained after their end, or were created but never started: another process may be
+   * about to start a helper younger than `startsWithinMs`.
    */
   async removeDead(startsWithinMs = STARTS_WITHIN_MS): Promise<void> {
     const label = helperLabels(this.#client);
@@ -187,10 +172,7 @@ export class WorkspaceHelpers {
     await Promise.allSettled(all.map(([agentId, { opened }]) => this.#end(agentId, opened)));
   }
 
-  /**
-   * Waits until Docker reports that a helper has ended, so that it is not found again. It may still be
-   * running.
-   */
+  /** Waits until Docker reports that a helper has ended, so that it is not found again. */
   async #ending(id: string): Promise<void> {
     await this.#client
       .callUnless(
@@ -268,7 +250,6 @@ export class WorkspaceHelpers {
     }
   }
 
-  /** Returns the existing helper, or a new one. */
   async #container(
     spec: WorkspaceSpec,
     labels: Record<string, string>,
@@ -318,9 +299,7 @@ export class WorkspaceHelpers {
   async #makeRoom({ agentId, userId }: WorkspaceSpec): Promise<void> {
     // Only running helpers count; those never started occupy nothing and are removed elsewhere.
     const filters = { label: helperLabels(this.#client) };
-    const all = await this.#client.call((docker, bound) =>
-      docker.listContainers({ filters, ...bound }),
-    );
+    const all = await this.#client.listContainers({ filters });
     const there = all.filter(({ Labels: labels }) => labels[LABEL.pushes] === undefined);
     const others = [...this.#openings].filter(([id]) => id !== agentId);
     const isOwners = (owner: string | undefined) => owner === userId;

@@ -14,12 +14,10 @@ import { requireHelperImage } from './helper-image.js';
 import { NEIGHBOUR, SET_RULES, TRY } from './programs.js';
 
 /**
- * Milliseconds for a connection attempt of the probe: an answer may be slow on a busy machine, while
- * dropped packets never get one.
+ * Milliseconds of a connection attempt: a busy machine answers slowly; dropped packets never get an answer.
  */
 const TRY_MS = 2_000;
 
-/** Most addresses of this machine that the probe tries. */
 const MAX_ADDRESSES = 32;
 
 /** Most subnets tried for the probe's network, from the end of the pool: agents begin at its start. */
@@ -30,7 +28,6 @@ export interface EgressOptions {
   readonly image: string;
   /** Pool of subnets for agents' networks, such as `10.231.0.0/16`. */
   readonly subnetPool: string;
-  /** Port of the agents' AI listener. */
   readonly aiPort: number;
   readonly allow: readonly AllowedNetwork[];
 }
@@ -39,9 +36,9 @@ export interface EgressOptions {
 export interface EgressProbe {
   /** Addresses of the host and of private networks that agents reach but must not. */
   readonly reached: readonly string[];
-  /** True if packets reach the AI listener's port, even when it is not running. */
+  /** Packets reach the AI listener's port, even when it is not running. */
   readonly reachesAi: boolean;
-  /** True if agents have IPv6 addresses; the IPv6 rules only drop packets. */
+  /** Agents have IPv6 addresses; the IPv6 rules only drop packets. */
   readonly hasIpv6: boolean;
 }
 
@@ -57,9 +54,8 @@ const tried = z.object({ reached: z.array(z.boolean()), ipv6: z.boolean() });
 type Target = readonly [host: string, port: number];
 
 /**
- * Rules that restrict an installation's agents to the public internet and the AI listener. A helper
- * container in the host's network sets them on the engine's host, so this process needs no privileges,
- * and the engine may run in a virtual machine.
+ * Rules that restrict agents to the public internet and the AI listener. A helper container in the host's
+ * network sets them, so this process needs no privileges, and the engine may run in a virtual machine.
  */
 export class AgentEgress {
   readonly #client: DockerClient;
@@ -73,11 +69,8 @@ export class AgentEgress {
   }
 
   /**
-   * Replaces the rules atomically. If they had to be changed, or `prove` is set, probes them from a
-   * network like an agent's.
-   *
-   * @param prove true to probe in any case.
-   * @returns the probe's result; undefined if none was made.
+   * Replaces the rules atomically. If they had to be changed, or `prove` is set, probes them from a network
+   * like an agent's and returns the result.
    * @throws HelperImageError, HelperFailedError, DockerUnavailableError, DockerRefusedError
    */
   async hold(prove: boolean): Promise<EgressProbe | undefined> {
@@ -94,7 +87,6 @@ export class AgentEgress {
     });
   }
 
-  /** Calls `releaseEgress`. */
   release(): Promise<boolean> {
     return releaseEgress(this.#client, this.#options.image);
   }
@@ -166,11 +158,7 @@ export class AgentEgress {
   }
 }
 
-/**
- * Removes an installation's rules, unless a network of an agent still exists.
- *
- * @returns true if no rules are left.
- */
+/** Removes an installation's rules, and returns true, unless a network of an agent still exists. */
 export async function releaseEgress(client: DockerClient, image: string): Promise<boolean> {
   const helpers = new HelperContainers(client);
   await helpers.removeLeftovers();
@@ -184,8 +172,7 @@ export async function releaseEgress(client: DockerClient, image: string): Promis
 }
 
 /**
- * Sets the chain's rules, or removes the chain if `from` and rules are missing. @returns true if anything
- * has changed.
+ * Sets the chain's rules, or removes the chain if `from` and rules are missing; true if anything has changed.
  */
 async function setRules(
   helpers: HelperContainers,
@@ -199,7 +186,7 @@ async function setRules(
   return changed;
 }
 
-/** Listens on all addresses, so that only the rules block connections. @returns the port. */
+/** Listens on all addresses, so that only the rules block connections. Returns the port. */
 async function listen(server: Server): Promise<number> {
   server.listen(0, '0.0.0.0');
   await once(server, 'listening');

@@ -27,15 +27,14 @@ export interface EgressRules {
   readonly ipv6: readonly string[];
 }
 
-/** Returns the name of an installation's chain. */
 export function egressChain(installation: string): string {
   return `${bridgePrefix(installation)}-egress`;
 }
 
 /**
- * Returns the rules for packets from the bridges of an installation's agents. They apply before routing,
- * so that one chain sees packets through and to the host, with their original destination. Replies pass;
- * other packets pass only by a rule, even on an established connection.
+ * Returns the rules for packets from an installation's agents. They apply before routing, so that one chain
+ * sees packets through and to the host, with their original destination. Replies pass; other packets pass
+ * only by a rule, even on an established connection.
  */
 export function egressRules(installation: string, policy: EgressPolicy): EgressRules {
   const { ai, allow, resolvers } = policy;

@@ -11,7 +11,6 @@ import {
 } from '../containers/throw-away.js';
 import { tryParseJson } from '../../lib/json.js';
 
-/** Milliseconds to wait for a program's answer. */
 const ANSWER_MS = 30_000;
 
 const MAX_SAID = 2_000;
@@ -24,7 +23,7 @@ export interface HelperProgram<T> {
   readonly task?: unknown;
   /** `bridge`, `host`, or a network's name. */
   readonly network: string;
-  /** True if the program sets rules on the engine's host; otherwise it may only open connections. */
+  /** The program sets rules on the engine's host; otherwise it may only open connections. */
   readonly administersNetwork?: boolean;
   /** Schema of the answer, which is the first matching line of output. */
   readonly answer: z.ZodType<T>;
@@ -41,16 +40,13 @@ export class HelperContainers {
     this.#client = client;
   }
 
-  /** Returns the labels of helper containers and networks. */
   get labels(): Record<string, string> {
     const { installation, labels } = this.#client;
     return { ...labels, [LABEL.installation]: installation, [LABEL.helps]: 'egress' };
   }
 
   /**
-   * Runs a program, calls `work` with its answer while the program still runs, then removes its
-   * container.
-   *
+   * Calls `work` with a program's answer while it still runs, then removes its container.
    * @throws HelperFailedError with the program's output if it has no valid answer.
    */
   async run<T, R>(program: HelperProgram<T>, work: (answer: T) => Promise<R>): Promise<R> {

@@ -2,14 +2,9 @@ import { ContainerError, ImageUnavailableError } from '../containers/container-e
 import type { DockerClient } from '../containers/docker-client.js';
 import { pullImage } from '../containers/runtime-images.js';
 
-/** The image of the helpers that set rules of agents' networks is unavailable. */
 export class HelperImageError extends ContainerError {}
 
-/**
- * Returns the id of the helper image on the Docker host, after pulling it if it is missing.
- *
- * @throws HelperImageError
- */
+/** Returns the id of the helper image, after pulling it if missing. @throws HelperImageError */
 export async function requireHelperImage(client: DockerClient, name: string): Promise<string> {
   const found = await idOf(client, name);
   if (found !== undefined) return found;

@@ -3,7 +3,7 @@ import { ContainerError, DockerUnavailableError } from '../containers/container-
 import { pause } from '../../lib/pause.js';
 import type { AgentEgress, EgressProbe } from './agent-egress.js';
 
-/** Intervals in milliseconds; half of each pause is random. */
+/** Milliseconds; half of each pause is random. */
 export interface EgressTimes {
   /** Pause between two checks of valid rules. */
   readonly check: number;
@@ -11,8 +11,8 @@ export interface EgressTimes {
   readonly firstPause: number;
   readonly lastPause: number;
   /**
-   * Limit for all starts of agents together to wait for the first result; longer than a probe takes.
-   * Shared, because each start holds a turn that others wait for.
+   * Limit for all starts together to wait for the first result; longer than a probe takes. Shared, because
+   * each start holds a turn that others wait for.
    */
   readonly firstOutcome: number;
 }
@@ -26,17 +26,15 @@ const TIMES: EgressTimes = {
 
 export const EGRESS_STATUSES = ['unknown', 'guarded', 'open'] as const;
 
-/** Restriction of the agents' networks on a host. */
 export interface EgressState {
   /** `guarded`: rules are set and were probed. `open`: rules are missing or ineffective. */
   readonly status: (typeof EGRESS_STATUSES)[number];
   /** Reason for `open` or `unknown`; with `guarded`, a remark. */
   readonly reason: string | null;
-  /** True if agents are not started because of the status. */
+  /** Agents are not started because of the status. */
   readonly refuses: boolean;
 }
 
-/** Agents are not started, because they could reach private networks. */
 export class NetworkOpenError extends ContainerError {
   constructor(reason: string | null) {
     super(`Agents are not started because their networks would be open: ${reason ?? 'not known'}`);
@@ -47,19 +45,17 @@ export interface HostEgressParts {
   readonly egress: Pick<AgentEgress, 'hold' | 'release'>;
   /** False if an operator has disabled the rules; none are then set. */
   readonly guarded: boolean;
-  /** True if agents may start only while the rules are known to work. */
+  /** Agents may start only while the rules are known to work. */
   readonly required: boolean;
   readonly log: Logger;
   readonly times?: EgressTimes;
-  /** Called at each change. */
   readonly onChange?: (state: EgressState) => void;
 }
 
-/** Maintains the rules for one host's agents while its worker runs. */
 export class HostEgress {
   readonly #parts: HostEgressParts;
   #state: EgressState;
-  /** True if this process has probed the rules successfully. */
+  /** This process has probed the rules successfully. */
   #isProven = false;
   /** Remark on the last successful probe. */
   #proven: string | null = null;
@@ -81,11 +77,7 @@ export class HostEgress {
     return this.#state;
   }
 
-  /**
-   * Waits for the first result before a start of an agent.
-   *
-   * @throws NetworkOpenError if the agent's network would be open and the settings forbid that.
-   */
+  /** Waits for the first result before a start. @throws NetworkOpenError */
   async mayStart(): Promise<void> {
     if (this.#parts.guarded) {
       await (this.#firstOutcome ??= pause(this.#times.firstOutcome, this.#known.signal));
@@ -99,7 +91,7 @@ export class HostEgress {
     this.#wake.abort();
   }
 
-  /** Sets and maintains the rules until the signal aborts; then removes them if the engine has no agents. */
+  /** Maintains the rules until the signal aborts; then removes them if the engine has no agents. */
   async keep(signal: AbortSignal): Promise<void> {
     if (!this.#parts.guarded) {
       this.#become('open', 'AGENT_EGRESS=open');
@@ -118,7 +110,7 @@ export class HostEgress {
     await this.#release();
   }
 
-  /** Sets and checks the rules. @returns true if they are set and work. */
+  /** Sets and checks the rules; true if they are set and work. */
   async #inspect(): Promise<boolean> {
     const { egress } = this.#parts;
     try {
@@ -170,7 +162,7 @@ export class HostEgress {
 
 const NO_AI = 'agents do not reach the AI listener';
 
-/** Describes the destinations that agents reach but must not; returns undefined if there are none. */
+/** Describes the destinations that agents reach but must not; undefined if there are none. */
 function faultOf({ reached, hasIpv6 }: EgressProbe): string | undefined {
   if (reached.length > 0) return `agents reach ${reached.join(', ')} all the same`;
   return hasIpv6 ? 'agents have addresses in IPv6' : undefined;

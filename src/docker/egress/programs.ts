@@ -1,12 +1,11 @@
 /*
- * Programs that run in helper containers, in Node, with the task as JSON in the first argument. Each
- * prints one line of JSON; a program that serves something then runs until its container is removed, a
- * minute at most.
+ * Programs for Node in helper containers, with the task as JSON in the first argument. Each prints one line
+ * of JSON; one that serves something then runs until its container is removed, a minute at most.
  */
 
 /**
- * Sets an installation's chain on the engine's host, or removes the chain. Each address family is one
- * kernel transaction, so rules apply at every moment. Reports whether anything changed.
+ * Sets an installation's chain, or removes it, and reports any change. Each address family is one kernel
+ * transaction, so rules apply at every moment.
  */
 export const SET_RULES = `
 const { execFileSync } = require('node:child_process');
@@ -69,10 +68,7 @@ server.listen(0, '0.0.0.0', () =>
 setTimeout(() => process.exit(), 60000);
 `;
 
-/**
- * Tries to connect from an agent's network. A refused connection counts as reached, because the refusal
- * came from the target.
- */
+/** Tries to connect from an agent's network. A refusal came from the target, so it counts as reached. */
 export const TRY = `
 const net = require('node:net');
 const { networkInterfaces } = require('node:os');

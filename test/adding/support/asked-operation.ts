@@ -5,7 +5,9 @@ import * as z from 'zod';
 import { createRecordActivities } from '../../../activities/records.js';
 import { operationEndpoints } from '../../../api/backend/operations.js';
 import { AgentOperations } from '../../../src/agents/lifecycle/agent-operations.js';
-import { SupervisorStore } from '../../../src/agents/operations/supervisor-store.js';
+import { AgentPorts } from '../../../src/agents/agents/agent-ports.js';
+import { OperationStore } from '../../../src/agents/operations/operation-store.js';
+import { WatchdogStore } from '../../../src/agents/watchdog/watchdog-store.js';
 import { reportHost } from '../../../src/agents/hosts/hosts.js';
 import { Supervisors } from '../../../temporal/supervisors.js';
 import {
@@ -82,7 +84,12 @@ export async function askFor(operation: string): Promise<Asked> {
         ...common,
         ...(await workflowCode()),
         taskQueue: PLATFORM_TASK_QUEUE,
-        activities: createRecordActivities(new SupervisorStore(db, secrets), SETTINGS),
+        activities: createRecordActivities({
+          operations: new OperationStore(db, secrets),
+          ports: new AgentPorts(db),
+          settings: SETTINGS,
+          states: new WatchdogStore(db),
+        }),
       }),
       Worker.create({
         ...common,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ParentGoneError } from '../../../src/agents/clones/clone-memories.js';
+import { ParentGoneError } from '../../../src/agents/clones/clone-errors.js';
 import { ClonePayments } from '../../../src/agents/clones/clone-payments.js';
 import { clonePaymentText } from '../../../src/agents/clones/clones.js';
 import { balanceOf } from '../../../src/money/ledger/ledger.js';
@@ -452,20 +452,20 @@ describe('memory of a clone', () => {
     const { parentAgentId, ...others } = await request();
     const { id: agentId } = (await desk.clone(user, { parentAgentId, ...others })).body.clone;
     const agent = { agentId, userId: user.id, host: 'local' };
-    const { memories } = desk;
+    const { store } = desk;
     const isToBeCopied = (madeBy?: string) =>
-      memories.isToBeCopied(agent, madeBy === undefined ? undefined : { name: 'volume', madeBy });
+      store.isToBeCopied(agent, madeBy === undefined ? undefined : { name: 'volume', madeBy });
     expect([await isToBeCopied(), await isToBeCopied('one')]).toEqual([true, true]);
-    await memories.recordCopied(agent, 'one');
+    await store.recordCopied(agent, 'one');
     expect([await isToBeCopied(), await isToBeCopied('one')]).toEqual([true, false]);
     // A volume of another attempt does not count.
     expect(await isToBeCopied('another')).toBe(true);
     // An agent that is not a clone has its own memory.
     const parent = { ...agent, agentId: parentAgentId };
-    expect(await memories.isToBeCopied(parent, undefined)).toBe(false);
+    expect(await store.isToBeCopied(parent, undefined)).toBe(false);
 
-    expect(await memories.originalOf(agent)).toMatchObject({ agentId: parentAgentId });
+    expect(await store.originalOf(agent)).toMatchObject({ agentId: parentAgentId });
     await owner(`UPDATE agents SET desired = 'deleted' WHERE id = '${parentAgentId}'`);
-    await expect(memories.originalOf(agent)).rejects.toBeInstanceOf(ParentGoneError);
+    await expect(store.originalOf(agent)).rejects.toBeInstanceOf(ParentGoneError);
   });
 });

@@ -10,7 +10,6 @@ import { grantPlan } from '../../../src/accounts/accounts/subscriptions.js';
 import { createAgent } from '../../../src/agents/lifecycle/create-agent.js';
 import { ChainNode } from '../../../src/money/chain/chain-node.js';
 import { PATH_USD } from '../../../src/money/chain/tempo.js';
-import { CloneMemories } from '../../../src/agents/clones/clone-memories.js';
 import { ClonePayments } from '../../../src/agents/clones/clone-payments.js';
 import { CloneStore } from '../../../src/agents/clones/clone-store.js';
 import { Clones } from '../../../src/agents/clones/clones.js';
@@ -111,7 +110,6 @@ export async function cloneDesk() {
       chain: settings.chain,
     }),
     store: new CloneStore(db),
-    memories: new CloneMemories(db),
     urls: { backend: usual.backend.url, web: usual.web.url, blind: blind.backend.url },
     /** Sends another backend request for a user. */
     ask: ({ id }: Pick<TestAccount, 'id'>, method: string, path: string) =>

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { AgentGoneError } from '../../../src/agents/agents/agents.js';
-import { SupervisorStore } from '../../../src/agents/operations/supervisor-store.js';
+import { AgentPorts } from '../../../src/agents/agents/agent-ports.js';
 import { createAgent } from '../../../src/agents/lifecycle/create-agent.js';
 import { UnavailableError } from '../../../src/lib/errors.js';
 import { reportHost, type HostReport } from '../../../src/agents/hosts/hosts.js';
@@ -10,7 +10,6 @@ import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { insertSql, ROWS } from '../../platform/database/rows.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
-import { testSecrets } from '../../support/secrets.js';
 
 let database: TestDatabase;
 const box = new SecretBox(ringOf(randomBytes(32)));
@@ -135,7 +134,7 @@ test('admits exactly as many concurrent agents as there are free places', async 
 });
 
 describe('port reservation', () => {
-  const records = () => new SupervisorStore(database.db, testSecrets());
+  const ports = () => new AgentPorts(database.db);
   const refOf = ({ id, userId, host }: { id: string; userId: string; host: string }) => ({
     agentId: id,
     userId,
@@ -147,22 +146,22 @@ describe('port reservation', () => {
     await report('two', { capacity: 1, ports: { first: 30_500, last: 30_501 } });
     const [onOne, onTwo] = [await create(), await create()];
     expect(hostsOf([onOne, onTwo])).toEqual(['one', 'two']);
-    expect(await records().reservePort(refOf(onTwo), 0)).toBe(30_500);
-    expect(await records().reservePort(refOf(onOne), 0)).toBe(19_100);
-    expect(await records().reservePort(refOf(onTwo), 30_500)).toBe(30_501);
-    await expect(records().reservePort(refOf(onOne), 19_100)).rejects.toThrow('on host one');
+    expect(await ports().reserve(refOf(onTwo), 0)).toBe(30_500);
+    expect(await ports().reserve(refOf(onOne), 0)).toBe(19_100);
+    expect(await ports().reserve(refOf(onTwo), 30_500)).toBe(30_501);
+    await expect(ports().reserve(refOf(onOne), 19_100)).rejects.toThrow('on host one');
   });
 
   test('skips ports that are known to be taken', async () => {
     await report('one', { capacity: 1, ports: { first: 19_100, last: 19_110 } });
     const agent = await create();
-    expect(await records().reservePort(refOf(agent), 0)).toBe(19_100);
+    expect(await ports().reserve(refOf(agent), 0)).toBe(19_100);
     const taken = [
       { first: 19_000, last: 19_103 },
       { first: 19_104, last: 19_104 },
       { first: 19_106, last: 19_106 },
     ];
-    expect(await records().reservePort(refOf(agent), 19_100, taken)).toBe(19_105);
+    expect(await ports().reserve(refOf(agent), 19_100, taken)).toBe(19_105);
   });
 
   test('replaces a reserved port that is known to be taken', async () => {
@@ -178,15 +177,15 @@ describe('port reservation', () => {
     await report('one', { capacity: 1 });
     await report('two', { capacity: 1 });
     const [onOne, onTwo] = [await create(), await create()];
-    expect(await records().reservePort(refOf(onOne), 0)).toBe(19_100);
-    expect(await records().reservePort(refOf(onTwo), 0)).toBe(19_100);
+    expect(await ports().reserve(refOf(onOne), 0)).toBe(19_100);
+    expect(await ports().reserve(refOf(onTwo), 0)).toBe(19_100);
   });
 
   test('reserves no port for a deleted agent', async () => {
     await report('one');
     const agent = await create();
     await asOwner(`UPDATE agents SET deleted_at = now(), desired = 'deleted'`);
-    await expect(records().reservePort(refOf(agent), 0)).rejects.toBeInstanceOf(AgentGoneError);
+    await expect(ports().reserve(refOf(agent), 0)).rejects.toBeInstanceOf(AgentGoneError);
     expect(await asOwner('SELECT id FROM agents WHERE port IS NOT NULL')).toEqual([]);
   });
 
@@ -194,23 +193,23 @@ describe('port reservation', () => {
     await report('one');
     const agent = await create();
     await asOwner('DELETE FROM hosts');
-    await expect(records().reservePort(refOf(agent), 0)).rejects.toMatchObject({ status: 404 });
+    await expect(ports().reserve(refOf(agent), 0)).rejects.toMatchObject({ status: 404 });
   });
 });
 
 test('keeps a port when its late release belongs to an earlier operation', async () => {
   await report('one');
-  const store = new SupervisorStore(database.db, box);
+  const ports = new AgentPorts(database.db);
   const { id: agentId, userId, host } = await create();
   const agent = { agentId, userId, host };
-  const port = await store.reservePort(agent, 0);
+  const port = await ports.reserve(agent, 0);
   const remember = (version: number) =>
     asOwner(`UPDATE agents SET watchdog = '{"version": ${version}}' WHERE id = '${agentId}'`);
   const portNow = async () =>
     (await asOwner(`SELECT port FROM agents WHERE id = '${agentId}'`))[0]?.port;
   await remember(3);
-  await store.releasePort(agent, 2);
+  await ports.release(agent, 2);
   expect(await portNow()).toBe(port);
-  await store.releasePort(agent, 3);
+  await ports.release(agent, 3);
   expect(await portNow()).toBeNull();
 });

@@ -6,7 +6,7 @@ import { getAgent } from '../../../src/agents/agents/agents.js';
 import { createAgent } from '../../../src/agents/lifecycle/create-agent.js';
 import { findOperation, requestOperation } from '../../../src/agents/operations/operations.js';
 import { ReleaseStore } from '../../../src/agents/operations/release-store.js';
-import { SupervisorStore } from '../../../src/agents/operations/supervisor-store.js';
+import { OperationStore } from '../../../src/agents/operations/operation-store.js';
 import { UnavailableError } from '../../../src/lib/errors.js';
 import { recoverOperations } from '../../../worker/recover.js';
 import { call } from '../../support/http.js';
@@ -47,8 +47,8 @@ async function agentOf(on: TestPlatform, userId: string): Promise<string> {
 async function recover(on: TestPlatform): Promise<void> {
   await on.db.asPlatform().query(`UPDATE operations SET looked_at = now() - interval '2 minutes'`);
   const { db: database, supervisors, log } = on;
-  const supervisorStore = new SupervisorStore(database, testSecrets());
-  const services = { supervisorStore, releases: new ReleaseStore(database) };
+  const operationStore = new OperationStore(database, testSecrets());
+  const services = { operationStore, releases: new ReleaseStore(database) };
   await recoverOperations({ database, supervisors, services, log });
 }
 

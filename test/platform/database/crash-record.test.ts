@@ -2,11 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { recordCrashDetails, type CrashScene } from '../../../src/agents/logs/keep-crash.js';
 import { readHistory } from '../../../src/agents/agents/history.js';
-import { recordCrash } from '../../../src/agents/watchdog/watchdog-transitions.js';
-import { SupervisorStore } from '../../../src/agents/operations/supervisor-store.js';
+import { WatchdogStore } from '../../../src/agents/watchdog/watchdog-store.js';
 import type { ContainerState } from '../../../src/docker/containers/container-view.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
-import { testSecrets } from '../../support/secrets.js';
 
 const USER = 'operator';
 const ENDED: ContainerState = {
@@ -39,7 +37,8 @@ async function crashWith(lines: () => Iterable<string>) {
   );
   const agent = { agentId: id, userId: USER, host: 'local' };
   const remembered = { version: 1, since: 0, crashes: [0], repairAttempts: 0, lastRepair: null };
-  await new SupervisorStore(database.db, testSecrets()).recordTransition(agent, {
+  const states = new WatchdogStore(database.db);
+  await states.recordTransition(agent, {
     id,
     from: 'running',
     cause: 'oom',
@@ -56,10 +55,8 @@ async function crashWith(lines: () => Iterable<string>) {
         }
       },
     },
-    specs: {
-      recordCrash: (_, transitionId, crash) => recordCrash(tenant, transitionId, crash),
-      secretsToRedact: () => Promise.resolve([]),
-    },
+    specs: { secretsToRedact: () => Promise.resolve([]) },
+    states,
   };
   const failure = await recordCrashDetails(scene, agent, id).catch((error: unknown) => error);
   const [transition] = (await readHistory(tenant, id, { limit: 1 })).transitions;

@@ -9,7 +9,8 @@ import {
   withdrawOperation,
 } from '../../../src/agents/operations/operations.js';
 import { AgentOperations } from '../../../src/agents/lifecycle/agent-operations.js';
-import { SupervisorStore } from '../../../src/agents/operations/supervisor-store.js';
+import { OperationStore } from '../../../src/agents/operations/operation-store.js';
+import { WatchdogStore } from '../../../src/agents/watchdog/watchdog-store.js';
 import type { AgentSupervisors } from '../../../src/agents/operations/supervisors.js';
 import type { AgentRef } from '../../../src/types/agent-ref.js';
 import { AgentGoneError } from '../../../src/agents/agents/agents.js';
@@ -26,7 +27,7 @@ import { insertSql, ROWS } from './rows.js';
 const secrets = testSecrets();
 
 let database: TestDatabase;
-let store: SupervisorStore;
+let store: OperationStore;
 let tenant: TenantDatabase;
 
 beforeAll(async () => {
@@ -34,7 +35,7 @@ beforeAll(async () => {
   await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.('alice', 1) ?? {}));
   const host = ROWS.hosts?.('local', 1) ?? {};
   await queryRows(database.ownerUrl, insertSql('hosts', host));
-  store = new SupervisorStore(database.db, secrets);
+  store = new OperationStore(database.db, secrets);
   tenant = database.db.asUser('alice');
   await grantPlan(database.db, 'alice', 'solo', { actor: 'operator', requestId: 'request' });
 });
@@ -64,7 +65,7 @@ async function request(
 }
 
 const begin = (agent: AgentRef, kind: OperationKind, id: string) =>
-  store.beginOperation(agent, { id, kind, runId: 'run', transition: crashesForgotten() });
+  store.begin(agent, { id, kind, runId: 'run', transition: crashesForgotten() });
 
 test('a removal requested while another operation begins is not undone by that operation', async () => {
   const agent = await newAgent();
@@ -171,7 +172,7 @@ describe('a removal that is requested while another is open', { tags: 'attack' }
     const agent = await newAgent();
     const [first, second] = [await request(agent, 'delete'), randomUUID()];
     const failed = { id: first, kind: 'delete', status: 'failed', error: 'Docker' } as const;
-    await store.finishOperation(agent, failed);
+    await store.finish(agent, failed);
     await remove(agent, second);
     expect(await operationRow(second)).toMatchObject({ status: 'requested' });
     // A repetition by the first key still returns the first removal.
@@ -195,17 +196,17 @@ describe('an operation that has ended', () => {
       const agent = await newAgent({ desired: 'stopped' });
       const id = await request(agent, 'start');
       expect(await begin(agent, 'start', id)).toBe('begun');
-      await store.finishOperation(agent, { id, kind: 'start', status, error: null });
+      await store.finish(agent, { id, kind: 'start', status, error: null });
       const next = await request(agent, 'stop');
       expect(await begin(agent, 'stop', next)).toBe('begun');
-      await store.finishOperation(agent, { id: next, kind: 'stop', status, error: null });
+      await store.finish(agent, { id: next, kind: 'stop', status, error: null });
       const before = await agentRow(agent);
 
       // The same Idempotency-Key in a run that has no record of it.
       expect(await request(agent, 'start', id)).toBe(id);
       expect(await begin(agent, 'start', id)).toBe('withdrawn');
       // A late end from a worker that missed the first one's confirmation.
-      await store.finishOperation(agent, { id, kind: 'start', status: 'failed', error: 'late' });
+      await store.finish(agent, { id, kind: 'start', status: 'failed', error: 'late' });
       expect(await agentRow(agent)).toEqual(before);
       expect(await operationRow(id)).toMatchObject({ status });
       expect(await audited(agent)).toHaveLength(2);
@@ -220,7 +221,7 @@ describe('the status of an agent after an operation', () => {
     const agent = await newAgent({ desired: 'stopped', startedAt, ...trouble });
     const id = await request(agent, kind);
     expect(await begin(agent, kind, id)).toBe('begun');
-    await store.finishOperation(agent, { id, kind, status: 'succeeded', error: null });
+    await store.finish(agent, { id, kind, status: 'succeeded', error: null });
     const { status, statusReason } = await agentRow(agent);
     return { status, statusReason };
   };
@@ -244,7 +245,7 @@ describe('the status of an agent after an operation', () => {
       const agent = await newAgent({ desired, status: 'stopped', watchdog });
       const id = await request(agent, 'update');
       const failed = { status: 'failed', error: 'its supervisor was ended' } as const;
-      await store.finishOperation(agent, { id, kind: 'update', ...failed });
+      await store.finish(agent, { id, kind: 'update', ...failed });
       expect((await agentRow(agent)).status).toBe(status);
     },
   );
@@ -258,7 +259,7 @@ describe('the status of an agent after an operation', () => {
     await tenant.transaction(async (db) => {
       const known = { ...watchdog, state: 'running' } as const;
       await db.Agent.update({ watchdog: known }, { where: { id: agent.agentId } });
-      finishing = store.finishOperation(agent, { id, ...failed });
+      finishing = store.finish(agent, { id, ...failed });
       // The end of the operation waits for the row lock.
       await until(async () => {
         const waiting = `SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)
@@ -371,11 +372,12 @@ test('a late report about a removed agent changes nothing', async () => {
   const agent = await newAgent({ desired: 'deleted', deletedAt: new Date() });
   const before = await agentRow(agent);
   const late = crashesForgotten();
-  await store.recordRunning(agent);
-  await expect(store.recordTransition(agent, late)).rejects.toBeInstanceOf(AgentGoneError);
+  const states = new WatchdogStore(database.db);
+  await states.recordRunning(agent);
+  await expect(states.recordTransition(agent, late)).rejects.toBeInstanceOf(AgentGoneError);
   const attempt = { id: randomUUID(), memory: { ...late.memory, lastRepair: 1 }, maxAttempts: 3 };
-  await expect(store.recordRepairAttempt(agent, attempt)).rejects.toBeInstanceOf(AgentGoneError);
-  expect(await store.loadSupervisedState(agent)).toBeNull();
+  await expect(states.recordRepairAttempt(agent, attempt)).rejects.toBeInstanceOf(AgentGoneError);
+  expect(await states.load(agent)).toBeNull();
   expect(await agentRow(agent)).toEqual(before);
 });
 
@@ -394,7 +396,7 @@ test('the times of an operation come from the clock of the database', async () =
   const id = await request(agent, 'restart');
   expect(await admitOperation(tenant, id)).toBe(true);
   await begin(agent, 'restart', id);
-  await store.finishOperation(agent, { id, kind: 'restart', status: 'failed', error: null });
+  await store.finish(agent, { id, kind: 'restart', status: 'failed', error: null });
   const { requestedAt, lookedAt, admittedAt, finishedAt } = (await operationRow(id)) ?? {};
   const [clock] = await tenant.query<{ now: Date }>('SELECT now()');
   for (const at of [requestedAt, lookedAt, admittedAt, finishedAt]) {
@@ -472,7 +474,7 @@ describe('a request', () => {
       const id = await request(agent, 'restart');
       await begin(agent, 'restart', id);
       if (status !== 'running') {
-        await store.finishOperation(agent, { id, kind: 'restart', status, error: null });
+        await store.finish(agent, { id, kind: 'restart', status, error: null });
       }
       expect(await restart(agent, unheard, id)).toMatchObject({ operationId: id });
       expect(await operationRow(id)).toMatchObject({ status });
@@ -566,13 +568,13 @@ describe('a configuration that an operation brings', { tags: 'attack' }, () => {
     const [id, removal] = [randomUUID(), randomUUID()];
     await configure(agent, { config }, id);
     await begin(agent, 'configure', id);
-    await store.finishOperation(agent, { id, kind: 'configure', status: 'succeeded', error: null });
+    await store.finish(agent, { id, kind: 'configure', status: 'succeeded', error: null });
     const { input } = (await operationRow(id)) ?? {};
     expect(input).not.toHaveProperty('sealed');
     await request(agent, 'delete', removal);
     await begin(agent, 'delete', removal);
     const end = { id: removal, kind: 'delete', status: 'succeeded', error: null } as const;
-    await store.finishOperation(agent, end);
+    await store.finish(agent, end);
     expect(await operationRow(id)).toMatchObject({ input: null });
   });
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SupervisorStore } from '../../../src/agents/operations/supervisor-store.js';
+import { OperationStore } from '../../../src/agents/operations/operation-store.js';
 import { sealInput, type RequestedInput } from '../../../src/agents/operations/operation-input.js';
 import type { AgentRef } from '../../../src/types/agent-ref.js';
 import { AgentGoneError } from '../../../src/agents/agents/agents.js';
@@ -17,14 +17,14 @@ const secrets = testSecrets();
 
 let database: TestDatabase;
 let releases: ReleaseStore;
-let records: SupervisorStore;
+let operations: OperationStore;
 let volumes: AgentVolumeStore;
 
 beforeAll(async () => {
   database = await testDatabase();
   await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.('alice', 1) ?? {}));
   releases = new ReleaseStore(database.db);
-  records = new SupervisorStore(database.db, secrets);
+  operations = new OperationStore(database.db, secrets);
   volumes = new AgentVolumeStore(database.db);
 });
 afterAll(() => database?.close());
@@ -68,7 +68,7 @@ async function begin(
       finishedAt: null,
     }),
   );
-  expect(await records.beginOperation(agent, { id, kind, runId: 'run' })).toBe('begun');
+  expect(await operations.begin(agent, { id, kind, runId: 'run' })).toBe('begun');
   return id;
 }
 
@@ -184,7 +184,7 @@ describe('a release', () => {
   test('a release of a configuration that needs no proof is kept when its operation ends', async () => {
     const agent = await newAgent();
     const id = await begin(agent, 'configure', { config: { note: 'after' } });
-    await records.finishOperation(agent, {
+    await operations.finish(agent, {
       id,
       kind: 'configure',
       status: 'succeeded',
@@ -250,7 +250,7 @@ describe('an archive', () => {
     await releases.beginRelease(agent, id);
     await releases.keepRelease(agent, id);
     const deletion = await begin(agent, 'delete');
-    await records.finishOperation(agent, {
+    await operations.finish(agent, {
       id: deletion,
       kind: 'delete',
       status: 'succeeded',

@@ -8,7 +8,7 @@ import type { GuardedWatchdog } from '../../../activities/guarded.js';
 import type { AgentRef } from '../../../src/types/agent-ref.js';
 import type { PortRange } from '../../../src/agents/agents/agent-subnet.js';
 import { operationRules } from '../../../src/types/operation-kinds.js';
-import type { OperationEnd } from '../../../src/agents/operations/supervisor-store.js';
+import type { OperationEnd } from '../../../src/agents/operations/operation-store.js';
 import type { ContainerHealth, Observation } from '../../../src/agents/watchdog/observation.js';
 import type {
   DeathCause,

@@ -44,11 +44,7 @@ const answer = z.object({
   usage: wireUsage,
 });
 
-/**
- * Parses a whole message.
- *
- * @throws ProviderError if the body is an error or not a message.
- */
+/** Parses a whole message. @throws ProviderError if the body is an error or not a message. */
 export function readMessage(text: string): Completion {
   const body = tryParseJson(text);
   const read = answer.safeParse(body);
@@ -66,14 +62,14 @@ export function readMessage(text: string): Completion {
   return toCompletion({ id, model, content, calls, reason: toFinishReason(reason), used });
 }
 
-/** Converts Anthropic's usage, whose `input_tokens` exclude tokens written to or read from the prompt cache. */
+/** Converts Anthropic's usage, whose `input_tokens` exclude tokens of the prompt cache. */
 export function toUsed(usage: WireUsage): Used {
   const cached = usage.cache_read_input_tokens ?? 0;
   const inputTokens = (usage.input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0) + cached;
   return { tokens: { inputTokens, outputTokens: usage.output_tokens ?? 0 }, cached };
 }
 
-/** Maps a stop reason; a reason without a counterpart, known or unknown, becomes `stop`. */
+/** Maps a stop reason; a reason without a counterpart becomes `stop`. */
 export function toFinishReason(stopReason: string | null | undefined): FinishReason {
   switch (stopReason) {
     case 'max_tokens':

@@ -6,7 +6,6 @@ import { AnthropicStream } from './stream.js';
 
 const API_VERSION = '2023-06-01';
 
-/** Adapter for Anthropic's Messages API. */
 export const anthropic: ProviderAdapter = {
   request({ baseUrl, apiKey }, request) {
     return {

@@ -5,8 +5,7 @@ import { failureOfStatus } from '../shared/failure-of-status.js';
 import { retryAfterMs } from '../../../lib/retry-after.js';
 
 /**
- * Failure for each `error.type`. An overlong conversation has no type of its own: it is an
- * `invalid_request_error`, distinguishable only by wording that may change.
+ * An overlong conversation has no type of its own, and is distinguishable only by wording that may change.
  */
 const FAILURE_OF_TYPE: ReadonlyMap<string, ProviderFailure> = new Map([
   ['invalid_request_error', 'bad_request'],
@@ -47,7 +46,6 @@ export function errorInside(body: unknown): ProviderError {
   return new ProviderError('anthropic', saidFailure(body) ?? 'garbage');
 }
 
-/** Returns the error for a request that Anthropic's format cannot express. */
 export function unsupported(): ProviderError {
   return new ProviderError('anthropic', 'bad_request');
 }

@@ -10,7 +10,6 @@ const MEDIA_TYPES: ReadonlySet<string> = new Set([
 
 /**
  * Converts OpenAI's `image_url` to an image `source`: the content of a data: URL, or the address.
- *
  * @throws ProviderError `bad_request` for anything else, and for image types that Anthropic refuses.
  */
 export function imageSource(image: unknown): JsonObject {
@@ -21,7 +20,7 @@ export function imageSource(image: unknown): JsonObject {
   return { type: 'url', url };
 }
 
-/** Longest head of a data: URL, in characters: its type and parameters. */
+/** Characters; the head holds type and parameters. */
 const MAX_HEAD_LENGTH = 200;
 
 /** Splits at the comma instead of matching a pattern, since the URL holds megabytes. */

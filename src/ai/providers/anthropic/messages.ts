@@ -11,15 +11,12 @@ interface Turn {
 }
 
 export interface Conversation {
-  /** System blocks; empty without a system message. */
   readonly system: readonly Block[];
   readonly messages: readonly Turn[];
 }
 
 /**
- * Converts an OpenAI conversation to Anthropic's format, where system messages are separate and tool
- * results belong to the user. Only a message's role and content are kept.
- *
+ * Converts roles and contents: at Anthropic system messages are separate and tool results belong to the user.
  * @throws ProviderError `bad_request` for content that Anthropic's format cannot express.
  */
 export function toConversation(messages: readonly ChatMessage[]): Conversation {

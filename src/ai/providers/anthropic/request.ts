@@ -4,17 +4,13 @@ import { takesSampling } from './models.js';
 import { toToolChoice, toTools } from './tools.js';
 import { isObject, type JsonObject } from '../../../lib/json.js';
 
-/** Output limit if the request has none: Anthropic requires a limit, OpenAI does not. */
+/** Anthropic requires a limit, OpenAI does not. */
 const DEFAULT_MAX_TOKENS = 4096;
 
-/** Highest temperature at Anthropic; OpenAI's format allows 2. */
+/** OpenAI's format allows 2. */
 const MAX_TEMPERATURE = 1;
 
-/**
- * Converts a chat completion to the body of Anthropic's Messages API.
- *
- * @throws ProviderError `bad_request` for a request that Anthropic's format cannot express.
- */
+/** Converts a chat completion. @throws ProviderError `bad_request` for one that Anthropic cannot express. */
 export function toMessagesRequest(request: ChatRequest): JsonObject {
   const { system, messages } = toConversation(request.messages);
   const tools = toTools(request.tools);
@@ -52,10 +48,7 @@ function stopSequences(stop: unknown): JsonObject {
   return sequences.length > 0 ? { stop_sequences: sequences } : {};
 }
 
-/**
- * Passes on metadata with a `user_id`, which is Anthropic's own; otherwise they are OpenAI's labels,
- * which Anthropic refuses.
- */
+/** Passes on Anthropic's own metadata, with a `user_id`; Anthropic refuses OpenAI's labels. */
 function metadata({ metadata: given, user }: ChatRequest): JsonObject {
   if (isObject(given) && 'user_id' in given) return { metadata: given };
   return typeof user === 'string' ? { metadata: { user_id: user } } : {};

@@ -31,7 +31,6 @@ const messageDelta = z.object({
   usage: wireUsage.nullish(),
 });
 
-/** A tool call whose arguments are still arriving. */
 interface OpenCall {
   /** Position among the tool calls of this answer. */
   readonly index: number;
@@ -39,7 +38,7 @@ interface OpenCall {
   hasArguments: boolean;
 }
 
-/** Reads the events of one streamed message. Blocks arrive one after another. */
+/** Reads the events of one streamed message, whose blocks arrive one after another. */
 export class AnthropicStream implements StreamReader {
   ended = false;
   over = false;
@@ -144,22 +143,13 @@ export class AnthropicStream implements StreamReader {
     return [last, ...(this.#chunks?.writeUsage(this.#used && toUsed(this.#used)) ?? [])];
   }
 
-  /**
-   * Writes a chunk.
-   *
-   * @throws ProviderError if the message has not begun or has ended.
-   */
+  /** Writes a chunk. @throws ProviderError if the message has not begun or has ended. */
   #write(...chunk: Parameters<ChunkWriter['write']>): string {
     if (!this.#chunks || this.ended) throw errorInside(undefined);
     return this.#chunks.write(...chunk);
   }
 }
 
-/**
- * Parses an event.
- *
- * @throws ProviderError if the event does not match its schema.
- */
 function parsed<T>(schema: z.ZodType<T>, event: JsonObject): T {
   const read = schema.safeParse(event);
   if (!read.success) throw errorInside(event);

@@ -4,11 +4,7 @@ import { isObject, type JsonObject } from '../../../lib/json.js';
 
 const NO_PARAMETERS = { type: 'object', properties: {} };
 
-/**
- * Converts OpenAI's tools.
- *
- * @throws ProviderError `bad_request` for tools that are not functions in OpenAI's format.
- */
+/** Converts OpenAI's tools. @throws ProviderError `bad_request` for tools that are not functions. */
 export function toTools(tools: unknown): JsonObject[] {
   if (tools === undefined || tools === null) return [];
   if (!Array.isArray(tools)) throw unsupported();

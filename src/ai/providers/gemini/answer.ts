@@ -39,11 +39,7 @@ const response = z.object({
 export type GeminiCandidate = z.output<typeof candidate>;
 type GeminiUsage = z.output<typeof response>['usageMetadata'];
 
-/**
- * Reads a `GenerateContentResponse`: a whole answer, or one event of a stream.
- *
- * @throws ProviderError for an error response, a blocked prompt, or anything else.
- */
+/** Reads a whole answer, or one event of a stream. @throws ProviderError also for a blocked prompt. */
 export function readGemini(text: string): z.output<typeof response> {
   const body = tryParseJson(text);
   const error = geminiError(body);
@@ -64,7 +60,6 @@ interface SignedToolCall extends ToolCall {
   readonly extra_content?: { readonly google: { readonly thought_signature: string } };
 }
 
-/** Splits a candidate's output into text and tool calls for the client, and thinking. */
 export function readParts(candidate: GeminiCandidate | undefined): {
   text: string;
   calls: SignedToolCall[];
@@ -110,12 +105,7 @@ const FAILED: ReadonlyMap<string, ProviderFailure> = new Map([
   ['MISSING_THOUGHT_SIGNATURE', 'bad_request'],
 ]);
 
-/**
- * Maps a finish reason.
- *
- * @param reason Gemini's; an unknown reason counts as an end if there was any output.
- * @throws ProviderError for a reason that is a failure.
- */
+/** Maps a finish reason; an unknown one counts as an end if there was output. @throws ProviderError */
 export function finishReason(
   reason: string | null | undefined,
   { said, called }: { readonly said: boolean; readonly called: boolean },
@@ -128,7 +118,6 @@ export function finishReason(
   return called ? 'tool_calls' : 'stop';
 }
 
-/** Reads the usage; undefined if the token counts are missing. */
 export function readUsed(from: GeminiUsage): Used | undefined {
   if (typeof from?.promptTokenCount !== 'number') return undefined;
   const inputTokens = from.promptTokenCount + (from.toolUsePromptTokenCount ?? 0);

@@ -32,12 +32,7 @@ const BY_STATUS: ReadonlyMap<string, ProviderFailure> = new Map([
   ['UNIMPLEMENTED', 'bad_request'],
 ]);
 
-/**
- * Reads Gemini's error from a response body or a stream event.
- *
- * @param httpStatus defaults to the code in the body.
- * @returns undefined if the body is no error and no HTTP status is given.
- */
+/** Reads Gemini's error from a body or a stream event; undefined if the body and the status are no error. */
 export function geminiError(body: unknown): ProviderError | undefined;
 export function geminiError(body: unknown, httpStatus: number, headers: Headers): ProviderError;
 export function geminiError(

@@ -8,7 +8,6 @@ import { geminiError } from './error.js';
 import { geminiBody } from './request.js';
 import { GeminiStream } from './stream.js';
 
-/** Adapter for the Gemini API of Google AI (`generateContent`). */
 export const gemini: ProviderAdapter = {
   request({ baseUrl, apiKey }, request) {
     const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent';
@@ -47,11 +46,7 @@ export const gemini: ProviderAdapter = {
   },
 };
 
-/**
- * Encodes the model name for a URL path.
- *
- * @throws ProviderError `unknown_model` for a name that no URL can hold (broken UTF-16).
- */
+/** Encodes a model name. @throws ProviderError for a name that no URL can hold (broken UTF-16). */
 function pathSegment(model: string): string {
   try {
     return encodeURIComponent(model);

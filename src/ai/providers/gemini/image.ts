@@ -1,14 +1,10 @@
 import { badRequest } from './input.js';
 import type { JsonObject } from '../../../lib/json.js';
 
-/** Longest head of a data URL, in characters; real heads are shorter. */
+/** Characters; real heads are shorter. */
 const MAX_DATA_HEAD_LENGTH = 200;
 
-/**
- * Converts OpenAI's `image_url` to a Gemini part: the content of a data URL, or the address.
- *
- * @throws ProviderError `bad_request` for anything else.
- */
+/** Converts an `image_url`: a data URL's content, or the address. @throws ProviderError `bad_request` */
 export function imagePart(url: string): JsonObject {
   if (/^https?:\/\//i.test(url)) {
     return { fileData: { fileUri: url, mimeType: mimeTypeOf(url) } };

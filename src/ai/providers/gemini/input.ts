@@ -1,13 +1,10 @@
 import type * as z from 'zod';
 import { ProviderError } from '../../completion/provider-error.js';
 
-/** Returns the error for a request that Gemini cannot express, or that is no chat completion. */
 export const badRequest = () => new ProviderError('gemini', 'bad_request');
 
 /**
- * Parses a value.
- *
- * @throws ProviderError `bad_request`, without zod's own error, which can quote the prompt.
+ * Parses a value. @throws ProviderError `bad_request`, without zod's own error, which can quote the prompt.
  */
 export function parsed<T>(schema: z.ZodType<T>, value: unknown): T {
   const read = schema.safeParse(value);

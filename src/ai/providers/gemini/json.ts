@@ -1,16 +1,9 @@
 import { ProviderError, type ProviderFailure } from '../../completion/provider-error.js';
 
-/**
- * Deepest nesting of a value, twice the limit for a request body: some deeper values can be parsed but
- * not serialized.
- */
+/** Twice the depth of a request body: some deeper values can be parsed but not serialized. */
 const MAX_DEPTH = 200;
 
-/**
- * Serializes a value.
- *
- * @throws ProviderError if the value is nested too deeply.
- */
+/** Serializes a value. @throws ProviderError if the value is nested too deeply. */
 export function toJson(value: unknown, failure: ProviderFailure): string {
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {

@@ -38,17 +38,12 @@ const toolCalls = z
   .nullish();
 
 /**
- * Google's marker for a call that Gemini did not make. Gemini 3 and later refuse a call without a
- * signature, and a conversation may have begun at another provider.
+ * Google's marker for a call that Gemini did not make: Gemini 3 and later refuse a call without a signature.
  */
 const NOT_FROM_GEMINI = 'skip_thought_signature_validator';
 const NEEDS_NO_SIGNATURE = /^gemini-[12]\b/;
 
-/**
- * Converts a conversation to Gemini's format.
- *
- * @throws ProviderError `bad_request` for messages that Gemini's format cannot express.
- */
+/** Converts a conversation. @throws ProviderError `bad_request` for messages that Gemini cannot express. */
 export function toContents({ model, messages }: Pick<ChatRequest, 'model' | 'messages'>): {
   readonly contents: readonly Content[];
   readonly systemInstruction: { readonly parts: readonly Part[] } | undefined;

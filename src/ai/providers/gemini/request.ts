@@ -38,9 +38,7 @@ const responseFormat = z
 const generationConfig = z.record(z.string(), z.unknown()).nullish();
 
 /**
- * Builds a `GenerateContentRequest` from a chat completion. Gemini's own fields are kept; fields that
- * only OpenAI supports are dropped.
- *
+ * Builds a request with Gemini's own fields, without those that only OpenAI supports.
  * @throws ProviderError `bad_request` for a request that Gemini cannot express.
  */
 export function geminiBody(request: ChatRequest): string {

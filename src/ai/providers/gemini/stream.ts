@@ -4,7 +4,6 @@ import type { StreamReader, WireEvent } from '../shared/adapter.js';
 import { bytesOf, ChunkWriter, type Used } from '../shared/openai-format.js';
 import { finishReason, readGemini, readParts, readUsed, type GeminiCandidate } from './answer.js';
 
-/** Converts the events of `streamGenerateContent` to OpenAI's chunks. */
 export class GeminiStream implements StreamReader {
   ended = false;
   bytes = 0;

@@ -51,10 +51,7 @@ const withError = z.object({ error: failure });
 const withChoiceError = z.object({ choices: z.array(withError).min(1) });
 const withBase = z.object({ base_resp: baseResponse });
 
-/**
- * Returns the adapter for a provider that speaks OpenAI's chat completions; the conversation passes
- * through unchanged.
- */
+/** Returns the adapter for a provider with OpenAI's format; the conversation passes through unchanged. */
 export function openAiCompatible(name: ProviderName): ProviderAdapter {
   return {
     request({ baseUrl, apiKey }, request) {
@@ -107,10 +104,7 @@ function bodyFor(name: ProviderName, baseUrl: string, request: ChatRequest): Cha
   return isOpenAi ? withOwnBound(asked) : asked;
 }
 
-/**
- * Renames the output bound: OpenAI's newer models refuse the old name, which compatible servers still
- * require.
- */
+/** Renames the output bound: OpenAI's newer models refuse the old name, compatible servers require it. */
 function withOwnBound({ max_tokens: most, ...request }: ChatRequest): ChatRequest {
   return most === undefined ? request : { max_completion_tokens: most, ...request };
 }
@@ -124,7 +118,6 @@ class ChunkReader implements StreamReader {
   readonly #name: ProviderName;
   readonly #includeUsage: boolean;
 
-  /** @param includeUsage true if the client requested the usage chunk. */
   constructor(name: ProviderName, includeUsage: boolean) {
     this.#name = name;
     this.#includeUsage = includeUsage;
@@ -151,7 +144,6 @@ class ChunkReader implements StreamReader {
   }
 }
 
-/** Counts the output bytes of a message or of a piece of a message. */
 function bytesSaid(said: unknown): number {
   if (!isObject(said)) return 0;
   const { content, refusal, reasoning, reasoning_content: thoughts, tool_calls: calls } = said;
@@ -198,11 +190,7 @@ const BASE_FAILURES: Readonly<Record<number, ProviderFailure>> = {
   2049: 'bad_key',
 };
 
-/**
- * Throws if the body holds MiniMax's error code.
- *
- * @throws ProviderError for an error under a 200.
- */
+/** Refuses MiniMax's error codes under a 200. @throws ProviderError */
 function refuseBaseResponse(name: ProviderName, body: unknown): void {
   const code = withBase.safeParse(body).data?.base_resp?.status_code ?? 0;
   if (code !== 0) throw new ProviderError(name, BASE_FAILURES[code] ?? 'overloaded');

@@ -2,9 +2,8 @@ import type { ChatRequest } from '../../completion/completion.js';
 import type { ProviderName } from '../../completion/provider-names.js';
 
 /**
- * Fields of a chat completion that every provider takes, and that cost only tokens covered by the hold.
- * All other fields are dropped: searches, storage, other models or queue priority cost extra, or tokens
- * that cannot be estimated.
+ * Fields that every provider takes, and that cost only tokens covered by the hold. All others are dropped:
+ * searches, storage, other models or queue priority cost extra, or tokens that cannot be estimated.
  */
 const COMMON = [
   'model',
@@ -36,7 +35,7 @@ const COMMON = [
   'prompt_cache_key',
 ] as const;
 
-/** Fields that each provider takes besides the common ones; OpenAI's are those of compatible servers. */
+/** OpenAI's own fields are those of compatible servers. */
 const OWN = {
   openrouter: ['reasoning', 'include_reasoning', 'top_k', 'min_p', 'top_a', 'repetition_penalty'],
   gemini: ['generationConfig', 'safetySettings'],
@@ -46,7 +45,6 @@ const OWN = {
   minimax: ['reasoning_split'],
 } as const satisfies Readonly<Record<ProviderName, readonly string[]>>;
 
-/** Allowed subfields of nested fields. */
 const NESTED: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['stream_options', new Set(['include_usage', 'include_obfuscation'])],
   ['reasoning', new Set(['effort', 'max_tokens', 'exclude', 'enabled', 'summary'])],
@@ -61,17 +59,12 @@ const NESTED: ReadonlyMap<string, ReadonlySet<string>> = new Map([
 const COMMON_FIELDS: ReadonlySet<string> = new Set(COMMON);
 const ALL_FIELDS: ReadonlySet<string> = new Set([...COMMON, ...Object.values(OWN).flat()]);
 
-/** Reports whether any provider takes the field. */
 export const isKnownField = (field: string): boolean => ALL_FIELDS.has(field);
 
-/** Returns the allowed subfields of a field; undefined if they are not restricted. */
+/** Returns the allowed subfields; undefined if they are not restricted. */
 export const fieldsWithin = (field: string): ReadonlySet<string> | undefined => NESTED.get(field);
 
-/**
- * Returns the request without the fields that the provider does not take.
- *
- * @param name undefined for OpenAI itself, which takes only the common fields.
- */
+/** Returns the fields that the provider takes; for OpenAI itself, without a name, the common ones. */
 export function acceptedFields(name: ProviderName | undefined, request: ChatRequest): ChatRequest {
   const own: readonly string[] = name === undefined ? [] : OWN[name];
   const fields = Object.entries(request).filter(

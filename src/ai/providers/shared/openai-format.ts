@@ -1,7 +1,6 @@
 import { isObject } from '../../../lib/json.js';
 import type { ChatRequest, Completion, TokenUsage } from '../../completion/completion.js';
 
-/** A call of one of the client's functions. */
 export interface ToolCall {
   readonly id: string;
   readonly type: 'function';
@@ -10,11 +9,10 @@ export interface ToolCall {
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 
-/** Usage of a call as the provider reports it, with its breakdown. */
 export interface Used {
   readonly tokens: TokenUsage;
   readonly cached: number;
-  /** Thinking tokens; undefined if not reported separately. */
+  /** Undefined if not reported separately. */
   readonly thinking?: number;
 }
 
@@ -22,7 +20,6 @@ export interface Used {
 export const wantsUsage = ({ stream_options: options }: ChatRequest): boolean =>
   isObject(options) && options.include_usage === true;
 
-/** Counts the UTF-8 bytes of the given texts. */
 export function bytesOf(...texts: readonly unknown[]): number {
   let bytes = 0;
   for (const text of texts) if (typeof text === 'string') bytes += Buffer.byteLength(text);
@@ -33,7 +30,6 @@ export function toolCall(id: string, name: string, json: string): ToolCall {
   return { id, type: 'function', function: { name, arguments: json } };
 }
 
-/** Formats a whole answer as OpenAI's API does. */
 export function toCompletion(answer: {
   readonly id: string;
   readonly model: string;
@@ -58,7 +54,6 @@ export function toCompletion(answer: {
   return { json, content, bytes, usage: used?.tokens };
 }
 
-/** Formats the chunks of one streamed answer as OpenAI's API does. */
 export class ChunkWriter {
   readonly #head: object;
   readonly #includeUsage: boolean;
@@ -69,7 +64,7 @@ export class ChunkWriter {
     this.#includeUsage = wantsUsage(request);
   }
 
-  /** Reports whether a chunk was written; the first chunk carries the role. */
+  /** The first chunk carries the role. */
   get hasWritten(): boolean {
     return this.#hasWritten;
   }

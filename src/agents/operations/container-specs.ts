@@ -7,24 +7,20 @@ import {
   openClawSecrets,
 } from '../../docker/containers/openclaw-config.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
-import type { AgentRow, CrashRecord } from '../../platform/database/models.js';
+import type { AgentRow } from '../../platform/database/models.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { readCredentials, secretsToRedact } from '../credentials/agent-credentials.js';
 import { portsWithin, subnetOf, type PortRange } from '../agents/agent-subnet.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import { AgentGoneError, presentAgent, updateAgent } from '../agents/agents.js';
 import { secretContext, type AgentSecretKind } from '../credentials/agent-secrets.js';
-import { LastSeen } from '../agents/last-seen.js';
-import type { Observation } from '../watchdog/observation.js';
-import { recordCrash } from '../watchdog/watchdog-transitions.js';
 
 /** The only model name in an agent's runtime; the AI listener chooses the real model. */
 export const AGENT_MODEL = 'auto';
 
-export interface RuntimeStoreOptions {
+export interface ContainerSpecsOptions {
   readonly database: Database;
   readonly secrets: SecretBox;
-  /** Image of agents without an image of their own. */
   readonly image: string;
   readonly ports: { readonly first: number };
   readonly subnetPool: string;
@@ -32,22 +28,15 @@ export interface RuntimeStoreOptions {
   readonly aiBaseUrl: string;
 }
 
-/** Reads and writes an agent's data for its container. Secrets are decrypted only here. */
-export class RuntimeStore {
-  readonly #lastSeen: LastSeen;
+/** An agent's data for its container. Secrets are decrypted only here. */
+export class ContainerSpecs {
+  readonly #options: ContainerSpecsOptions;
 
-  readonly #options: RuntimeStoreOptions;
-
-  constructor(options: RuntimeStoreOptions) {
+  constructor(options: ContainerSpecsOptions) {
     this.#options = options;
-    this.#lastSeen = new LastSeen(options.database);
   }
 
-  /**
-   * Returns the specification of the agent's container.
-   *
-   * @throws AgentGoneError
-   */
+  /** Returns the specification of the agent's container. @throws AgentGoneError */
   async specOf(agent: AgentRef): Promise<AgentContainerSpec> {
     const { database, secrets } = this.#options;
     const tenant = database.asUser(agent.userId);
@@ -81,31 +70,18 @@ export class RuntimeStore {
     return { agentId: id, volume: volume ?? undefined };
   }
 
-  /**
-   * Returns the image that the agent runs.
-   *
-   * @throws AgentGoneError
-   */
+  /** Returns the image that the agent runs. @throws AgentGoneError */
   async imageOf(agent: AgentRef): Promise<string> {
     const { image } = await this.#as(agent, (db) => this.#find(db, agent));
     return image ?? this.#options.image;
   }
 
-  /** Returns the port of the agent's gateway and the token that opens it. */
   async gatewayOf(agent: AgentRef): Promise<{ port: number; gatewayToken: string }> {
     const { row, gatewayToken } = await this.#read(agent);
     if (row.port === null) throw new AgentGoneError(agent.agentId);
     return { port: row.port, gatewayToken };
   }
 
-  /** Returns the loopback port of the agent's gateway. @throws AgentGoneError */
-  async portOf(agent: AgentRef): Promise<number> {
-    const { port } = await this.#as(agent, (db) => this.#find(db, agent));
-    if (port === null) throw new AgentGoneError(agent.agentId);
-    return port;
-  }
-
-  /** Returns the port ranges whose networks these subnets occupy. */
   placesIn(subnets: readonly string[]): PortRange[] {
     return portsWithin(subnets, this.#options.ports.first, this.#options.subnetPool);
   }
@@ -118,19 +94,9 @@ export class RuntimeStore {
     await this.#update(agent, { containerId });
   }
 
-  /** Records an unchanged observation: only its time is stored, about a second later. */
-  recordSeen(agent: AgentRef, seen: Observation): void {
-    this.#lastSeen.record(agent.agentId, seen.observedAt);
-  }
-
-  /** Returns the secrets to redact from the agent's output. */
   secretsToRedact(agent: AgentRef): Promise<string[]> {
     const { database, secrets } = this.#options;
     return secretsToRedact(database.asUser(agent.userId), secrets, agent.agentId);
-  }
-
-  async recordCrash(agent: AgentRef, transitionId: string, crash: CrashRecord): Promise<void> {
-    await recordCrash(this.#options.database.asUser(agent.userId), transitionId, crash);
   }
 
   async #read(agent: AgentRef) {
