@@ -167,10 +167,10 @@ describe('port reservation', () => {
   test('replaces a reserved port that is known to be taken', async () => {
     await report('one', { capacity: 1, ports: { first: 19_100, last: 19_110 } });
     const agent = await create();
-    expect(await records().reservePort(refOf(agent), 19_101)).toBe(19_102);
+    expect(await ports().reserve(refOf(agent), 19_101)).toBe(19_102);
     const taken = [{ first: 19_101, last: 19_103 }];
-    expect(await records().reservePort(refOf(agent), 19_100, taken)).toBe(19_104);
-    expect(await records().reservePort(refOf(agent), 19_100, taken)).toBe(19_104);
+    expect(await ports().reserve(refOf(agent), 19_100, taken)).toBe(19_104);
+    expect(await ports().reserve(refOf(agent), 19_100, taken)).toBe(19_104);
   });
 
   test('reserves the same port on two hosts', async () => {
