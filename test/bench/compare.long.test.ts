@@ -1,6 +1,7 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { beforeAll, expect, test } from 'vitest';
-import { projectRoot } from '../../dev/root.js';
+import { builtProgram, projectRoot } from '../../dev/root.js';
 import { buildPrograms } from '../support/run-program.js';
 import { bench, rowOf } from './run-benchmark.js';
 
@@ -14,6 +15,20 @@ test('compares the present state with a commit and removes the worktree of the c
     const [, older, now, ratio] = rowOf(output, `/api/agents: ${figure}`);
     for (const value of [older, now, ratio]) expect(Number(value)).toBeGreaterThan(0);
   }
+  expect(worktrees()).toBe(before);
+});
+
+test('removes the worktree if it is interrupted while the commit is built', async () => {
+  const before = worktrees();
+  const comparing = spawn(process.execPath, [builtProgram('bench', 'compare.js'), 'HEAD'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  let output = '';
+  comparing.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  await expect.poll(() => output).toMatch(/^Building /m);
+  expect(worktrees()).not.toBe(before);
+  comparing.kill('SIGINT');
+  expect(await once(comparing, 'exit')).toEqual([1, null]);
   expect(worktrees()).toBe(before);
 });
 
