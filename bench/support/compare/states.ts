@@ -6,7 +6,8 @@ import { projectRoot } from '../../../dev/root.js';
 import type { AtEnd } from '../cleanups.js';
 import type { Steps } from './steps.js';
 
-const GIT_TIMEOUT_MS = 60_000;
+/** Milliseconds for git, which removes the packages of a worktree slowly on a busy disk. */
+const GIT_TIMEOUT_MS = 600_000;
 
 /** A built state of the product and its benchmarks. */
 export interface State {
