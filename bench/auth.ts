@@ -10,7 +10,9 @@ import { makeMailToken } from '../src/accounts/mail/mail-tokens.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
 import { Client } from './support/client.js';
+import { measureLoad, type Round } from './support/measured-load.js';
 import { BenchPlatform } from './support/platform.js';
+import { usageOf } from './support/process-tree.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
@@ -53,9 +55,9 @@ await runBenchmark(async (atEnd) => {
   const known = await accounts(database, Number(options.answers));
   await printTold(web, database, known);
   printTable(
-    ['way', 'a second', 'share of bare', 'aim'],
+    ['way', 'a second', "server's CPU, µs each", 'share of bare', 'aim'],
     [
-      ...(await signIns(web, await accounts(database, Number(options.signins)))),
+      ...(await signIns(platform, web, await accounts(database, Number(options.signins)))),
       ...(await validations(platform, web, database, atEnd)),
     ],
   );
@@ -130,7 +132,7 @@ async function printTold(web: Client, database: Database, known: readonly Accoun
 }
 
 /** Measures sign-ins a second over scrypt alone, with as many in flight as the service hashes concurrently. */
-async function signIns(web: Client, people: readonly Account[]) {
+async function signIns(platform: BenchPlatform, web: Client, people: readonly Account[]) {
   const hash = promisify<string, Buffer, number, typeof PASSWORD_COST & { maxmem: number }, Buffer>(
     scrypt,
   );
@@ -146,9 +148,12 @@ async function signIns(web: Client, people: readonly Account[]) {
     },
     async () => void (await hash(PASSWORD, randomBytes(16), 32, cost)),
   ];
-  const rates: [number[], number[]] = [[], []];
+  // The bare hashes are made by this process.
+  const pids = [platform.pidOf('api'), process.pid];
+  const rounds: [Cost[], Cost[]] = [[], []];
   for (let round = 0; round < Number(options.rounds); round++) {
     for (const [index, way] of ways.entries()) {
+      const cpuBefore = await cpuOf(pids[index] ?? 0);
       const started = performance.now();
       const waiting = [...people];
       await Promise.all(
@@ -156,10 +161,12 @@ async function signIns(web: Client, people: readonly Account[]) {
           for (let next = waiting.pop(); next; next = waiting.pop()) await way(next);
         }),
       );
-      rates[index]?.push((people.length / (performance.now() - started)) * 1_000);
+      const perSecond = (people.length / (performance.now() - started)) * 1_000;
+      const cpu = (await cpuOf(pids[index] ?? 0)) - cpuBefore;
+      rounds[index]?.push({ perSecond, cpuMicroseconds: (cpu / people.length) * 1e6 });
     }
   }
-  return rowsOf('sign-ins', 'scrypt alone', rates, AIM_SIGN_INS);
+  return rowsOf('sign-ins', 'scrypt alone', rounds, AIM_SIGN_INS);
 }
 
 /** Measures validations of one key in one session, over the same queries in a bare handler. */
@@ -182,28 +189,35 @@ async function validations(
     DATABASE_URL: platform.databaseUrl,
   });
   atEnd(() => void bare.child.kill());
-  const rates: [number[], number[]] = [[], []];
-  const urls = [platform.webUrl, `http://127.0.0.1:${bare.message.port}`];
-  const load = async (url: string, seconds: string) => {
-    const body = JSON.stringify({ apiKey });
-    const args = [`${url}/api/keys/validate`, cookie, options.connections, seconds, 'many', body];
-    const { message } = await forkUntilMessage<{ failed: number; perSecond: number }>('load', args);
-    if (message.failed > 0) throw new Error(`${url} failed ${message.failed} times.`);
-    return message.perSecond;
+  const servers = [
+    { url: platform.webUrl, pid: platform.pidOf('api') },
+    { url: `http://127.0.0.1:${bare.message.port}`, pid: bare.child.pid ?? 0 },
+  ];
+  const load = (index: number, seconds: string) => {
+    const { pid = 0, url = '' } = servers[index] ?? {};
+    const args = [`${url}/api/keys/validate`, cookie, options.connections, seconds, 'many'];
+    return measureLoad(pid, [...args, JSON.stringify({ apiKey })]);
   };
-  for (const url of urls) await load(url, options.warmup);
+  const rounds: [Cost[], Cost[]] = [[], []];
+  for (const index of servers.keys()) await load(index, options.warmup);
   for (let round = 0; round < Number(options.rounds); round++) {
-    for (const [index, url] of urls.entries()) {
-      rates[index]?.push(await load(url, options.seconds));
-    }
+    for (const index of servers.keys()) rounds[index]?.push(await load(index, options.seconds));
   }
-  return rowsOf('/api/keys/validate', 'bare Koa handler', rates, AIM_VALIDATION);
+  return rowsOf('/api/keys/validate', 'bare Koa handler', rounds, AIM_VALIDATION);
 }
 
-function rowsOf(way: string, bare: string, rates: [number[], number[]], aim: number) {
-  const [ours, theirs] = [median(rates[0]), median(rates[1])];
+type Cost = Pick<Round, 'perSecond' | 'cpuMicroseconds'>;
+
+function rowsOf(way: string, bare: string, [ours, theirs]: [Cost[], Cost[]], aim: number) {
+  const rate = (list: readonly Cost[]) => median(list.map(({ perSecond }) => perSecond));
+  const cpu = (list: readonly Cost[]) => median(list.map((each) => each.cpuMicroseconds));
   return [
-    [way, figure(ours), figure(ours / theirs), aim],
-    [`  ${bare}`, figure(theirs), '', ''],
+    [way, figure(rate(ours)), figure(cpu(ours)), figure(rate(ours) / rate(theirs)), aim],
+    [`  ${bare}`, figure(rate(theirs)), figure(cpu(theirs)), '', ''],
   ];
+}
+
+/** Returns the seconds of CPU that a process has used. */
+async function cpuOf(pid: number): Promise<number> {
+  return (await usageOf({ measured: pid })).measured?.cpu ?? Number.NaN;
 }

@@ -2,18 +2,12 @@ import { SettingsError } from '../src/platform/environment/settings-error.js';
 
 /** A failure that a person can fix: shown as this one sentence, without a stack. */
 export class StartFailure extends Error {
-  constructor(sentence: string, options?: ErrorOptions) {
-    super(sentence, options);
-    this.name = 'StartFailure';
-  }
+  override readonly name: string = 'StartFailure';
 }
 
 /** A disk that is full or not writable: starting the remaining parts is useless. */
 export class DiskFailure extends StartFailure {
-  constructor(sentence: string, options?: ErrorOptions) {
-    super(sentence, options);
-    this.name = 'DiskFailure';
-  }
+  override readonly name = 'DiskFailure';
 }
 
 /**

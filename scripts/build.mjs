@@ -147,8 +147,8 @@ async function bundlePrograms() {
     banner: {
       js: `import{createRequire as requireOf}from'node:module';const require=requireOf(import.meta.url);`,
     },
-    // Failures are distinguished by their class names.
-    keepNames: true,
+    // Naming a closure at run time costs CPU whenever a request makes one.
+    keepNames: false,
     sourcemap: 'linked',
     sourcesContent: false,
     logLevel: 'warning',
@@ -187,7 +187,6 @@ async function bundleHelper() {
     outfile: path.join(dist, 'workspace-helper.js'),
     bundle: true,
     minify: true,
-    keepNames: true,
     platform: 'node',
     target: 'node20',
     format: 'cjs',

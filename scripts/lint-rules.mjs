@@ -109,6 +109,32 @@ export default {
         };
       },
     },
+    'explicit-names': {
+      create(context) {
+        const checkClass = (node) => {
+          if (!/(Error|Failure|Missing)$/.test(node.superClass?.name ?? '')) return;
+          const stated = node.body.body.find(
+            ({ key, type }) => type === 'PropertyDefinition' && key.name === 'name',
+          );
+          if (node.id !== null && stated?.value?.value === node.id.name) return;
+          context.report({
+            node,
+            message: `State it: override readonly name = '${node.id?.name}'. Bundles change names of classes.`,
+          });
+        };
+        return {
+          ClassDeclaration: checkClass,
+          ClassExpression: checkClass,
+          MemberExpression(node) {
+            const { object, property } = node;
+            const isClass =
+              object.type === 'MetaProperty' || object.property?.name === 'constructor';
+            if (property.name !== 'name' || !isClass) return;
+            context.report({ node, message: 'Bundles change names of classes: state the name.' });
+          },
+        };
+      },
+    },
     'plain-comments': {
       create: (context) => {
         const checkFunction = (node, declaration = node) => {

@@ -33,12 +33,13 @@ export interface HostReporting {
 
 /** Agents must not run with a weaker runtime than the configured one. */
 export class RuntimeMissingError extends Error {
+  override readonly name = 'RuntimeMissingError';
+
   constructor(runtime: string, has: readonly string[]) {
     super(
       `Docker lacks the runtime "${runtime}" that AGENT_CONTAINER_RUNTIME requires; it has only ` +
         `${has.join(', ')}: install the runtime and name it in Docker's daemon.json`,
     );
-    this.name = 'RuntimeMissingError';
   }
 }
 

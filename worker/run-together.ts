@@ -8,10 +8,11 @@ export interface Part {
 
 /** A part failed, or ended before the signal aborted. */
 export class PartFailedError extends Error {
+  override readonly name = 'PartFailedError';
+
   constructor(part: string, cause: unknown) {
     const reason = cause instanceof Error ? cause.message : 'it ended by itself';
     super(`The worker ends because its part "${part}" has failed: ${reason}`, { cause });
-    this.name = 'PartFailedError';
   }
 }
 

@@ -11,11 +11,12 @@ const RETRY_MS = 5_000;
 
 /** The listener for agents could not bind to its configured address. */
 export class AgentsNotServedError extends Error {
+  override readonly name = 'AgentsNotServedError';
+
   constructor(cause: ListenError) {
     super(`${cause.message}: set AGENT_AI_PORT to a free port, for the agents' AI calls`, {
       cause,
     });
-    this.name = 'AgentsNotServedError';
   }
 }
 

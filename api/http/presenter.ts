@@ -36,9 +36,10 @@ function retryHeaders({ limitHeaders, retryAfter }: ErrorAnswer): ReplyHeaders |
 
 /** An answer that the endpoint does not declare: a defect, thrown outside production. */
 export class UndeclaredAnswerError extends Error {
+  override readonly name = 'UndeclaredAnswerError';
+
   constructor(route: string, problems: readonly string[]) {
     super(`${route} sent an undeclared answer: ${problems.join('; ')}`);
-    this.name = 'UndeclaredAnswerError';
   }
 }
 

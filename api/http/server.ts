@@ -16,6 +16,8 @@ export interface Listening {
 
 /** A failure to start a listener; the message gives the reason in one sentence. */
 export class ListenError extends Error {
+  override readonly name = 'ListenError';
+
   /** @param code the system's error code, for example `EADDRINUSE`. */
   constructor(
     readonly code: string,
@@ -24,7 +26,6 @@ export class ListenError extends Error {
     options?: ErrorOptions,
   ) {
     super(`Cannot listen on ${host}:${port}: ${REASONS[code] ?? code}`, options);
-    this.name = 'ListenError';
   }
 }
 

@@ -8,10 +8,7 @@ const INSTALL_TIMEOUT_MS = 600_000;
 
 /** A third-party program that cannot be measured here; the message is one sentence. */
 export class AgainstMissing extends Error {
-  constructor(sentence: string, options?: ErrorOptions) {
-    super(sentence, options);
-    this.name = 'AgainstMissing';
-  }
+  override readonly name = 'AgainstMissing';
 }
 
 /**

@@ -38,7 +38,9 @@ const INPUTS_LABEL = 'agent-platform.egress-helper.inputs';
 const BUILD_MS = 5 * 60_000;
 
 /** A helper image that could not be made. */
-export class EgressImageError extends Error {}
+export class EgressImageError extends Error {
+  override readonly name = 'EgressImageError';
+}
 
 /**
  * Puts the image of the egress helpers on the Docker host: made of this machine's own programs, or where

@@ -3,6 +3,8 @@
  * contract names one, a `code`. Any other thrown value is a defect and is answered as a masked 500.
  */
 export class ServiceError extends Error {
+  override readonly name: string = 'ServiceError';
+
   /** @param facts fields of the error body beside `error` and `code`, such as `current`. */
   constructor(
     readonly status: number,
@@ -12,12 +14,13 @@ export class ServiceError extends Error {
     options?: ErrorOptions,
   ) {
     super(message, options);
-    this.name = new.target.name;
   }
 }
 
 /** 500: an outside resource failed, such as a page; the caller sees the reason. */
 export class ExternalFaultError extends ServiceError {
+  override readonly name: string = 'ExternalFaultError';
+
   constructor(message: string, code: string, options?: ErrorOptions) {
     super(500, message, code, {}, options);
   }
@@ -25,6 +28,8 @@ export class ExternalFaultError extends ServiceError {
 
 /** 400: the request does not fit its declaration or a rule of the domain. */
 export class BadRequestError extends ServiceError {
+  override readonly name: string = 'BadRequestError';
+
   constructor(message: string, facts?: Readonly<Record<string, unknown>>) {
     super(400, message, undefined, facts);
   }
@@ -32,6 +37,8 @@ export class BadRequestError extends ServiceError {
 
 /** 401: no credentials, or invalid credentials. */
 export class UnauthorizedError extends ServiceError {
+  override readonly name = 'UnauthorizedError';
+
   constructor(message = 'Unauthorized') {
     super(401, message);
   }
@@ -39,6 +46,8 @@ export class UnauthorizedError extends ServiceError {
 
 /** 402: a plan, a subscription or a payment is missing. */
 export class PaymentRequiredError extends ServiceError {
+  override readonly name: string = 'PaymentRequiredError';
+
   constructor(message: string, code?: string, facts?: Readonly<Record<string, unknown>>) {
     super(402, message, code, facts);
   }
@@ -46,6 +55,8 @@ export class PaymentRequiredError extends ServiceError {
 
 /** 403: authenticated, but not allowed. */
 export class ForbiddenError extends ServiceError {
+  override readonly name: string = 'ForbiddenError';
+
   constructor(message = 'Forbidden', code?: string) {
     super(403, message, code);
   }
@@ -53,6 +64,8 @@ export class ForbiddenError extends ServiceError {
 
 /** 404: missing, or owned by another user. The response never distinguishes these two cases. */
 export class NotFoundError extends ServiceError {
+  override readonly name = 'NotFoundError';
+
   constructor(message = 'Not found') {
     super(404, message);
   }
@@ -60,6 +73,8 @@ export class NotFoundError extends ServiceError {
 
 /** 409: in conflict with the present state or with work in progress. */
 export class ConflictError extends ServiceError {
+  override readonly name: string = 'ConflictError';
+
   constructor(message: string, facts?: Readonly<Record<string, unknown>>) {
     super(409, message, undefined, facts);
   }
@@ -67,6 +82,8 @@ export class ConflictError extends ServiceError {
 
 /** 421: a request whose `Host` names another service. */
 export class MisdirectedRequestError extends ServiceError {
+  override readonly name = 'MisdirectedRequestError';
+
   constructor() {
     super(
       421,
@@ -77,6 +94,8 @@ export class MisdirectedRequestError extends ServiceError {
 
 /** 422: an `Idempotency-Key` reused with a different request. */
 export class UnprocessableError extends ServiceError {
+  override readonly name = 'UnprocessableError';
+
   constructor(message: string) {
     super(422, message);
   }
@@ -84,6 +103,8 @@ export class UnprocessableError extends ServiceError {
 
 /** 429: a rate limit or a quota is exceeded. */
 export class TooManyRequestsError extends ServiceError {
+  override readonly name: string = 'TooManyRequestsError';
+
   constructor(message: string, code?: string, facts?: Readonly<Record<string, unknown>>) {
     super(429, message, code, facts);
   }
@@ -91,6 +112,8 @@ export class TooManyRequestsError extends ServiceError {
 
 /** 429 by a rate limit that another service counts. */
 export class RemoteRateLimitError extends TooManyRequestsError {
+  override readonly name = 'RemoteRateLimitError';
+
   /** @param headers the other service's rate limit headers. */
   constructor(
     message: string,
@@ -104,6 +127,8 @@ export class RemoteRateLimitError extends TooManyRequestsError {
 
 /** 502: another service sent an invalid answer or none. */
 export class BadGatewayError extends ServiceError {
+  override readonly name = 'BadGatewayError';
+
   constructor(message: string, options?: ErrorOptions) {
     super(502, message, undefined, undefined, options);
   }
@@ -111,6 +136,8 @@ export class BadGatewayError extends ServiceError {
 
 /** 503: disabled or not configured. */
 export class UnavailableError extends ServiceError {
+  override readonly name: string = 'UnavailableError';
+
   constructor(message: string, options?: ErrorOptions, facts?: Readonly<Record<string, unknown>>) {
     super(503, message, undefined, facts, options);
   }
@@ -118,6 +145,8 @@ export class UnavailableError extends ServiceError {
 
 /** 500 (spec 4.11): an operation needs containers while Docker does not answer. */
 export class DockerAwayError extends ServiceError {
+  override readonly name = 'DockerAwayError';
+
   constructor() {
     super(500, 'Docker is not available');
   }

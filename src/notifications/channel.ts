@@ -9,6 +9,8 @@ export interface NotificationChannel {
 
 /** An error: the service did not accept a message. The text names the channel but not its secret address. */
 export class ChannelError extends Error {
+  override readonly name = 'ChannelError';
+
   constructor(
     channel: NotificationChannelName,
     what: string,
@@ -16,7 +18,6 @@ export class ChannelError extends Error {
     readonly retryAfterMs: number | undefined,
   ) {
     super(`${channel} ${what}`);
-    this.name = 'ChannelError';
   }
 }
 

@@ -55,6 +55,8 @@ interface Fetched {
 
 /** 503: the queue is full. */
 export class QueueFullError extends ServiceError {
+  override readonly name = 'QueueFullError';
+
   constructor() {
     super(503, 'Too many pages are waiting to be read: retry later.', undefined, {
       retryAfter: RETRY_AFTER_S,

@@ -95,6 +95,8 @@ type Notified = Partial<Record<NotificationChannelName, string>>;
 
 /** Thrown when a channel must wait. */
 class Waiting extends Error {
+  override readonly name = 'Waiting';
+
   constructor(readonly delayMs: number) {
     super('A channel must wait');
   }

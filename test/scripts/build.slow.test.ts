@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -29,6 +29,12 @@ test('npm run build builds exactly the production code, without tests, benchmark
   ]);
   for (const program of ['api/main.js', 'worker/main.js']) {
     expect(existsSync(path.join(dist, program))).toBe(true);
+  }
+
+  const programs = made.filter((file) => /^(api|worker|chunks)\/|helper/.test(file));
+  for (const program of programs) {
+    const code = readFileSync(path.join(dist, program), 'utf8');
+    expect(code, `${program} names no closure at run time`).not.toMatch(/__name\(/);
   }
 
   const started = run(

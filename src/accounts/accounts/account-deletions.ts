@@ -21,10 +21,7 @@ export interface AccountCleanup {
 
 /** Account data that still exists while its removal is in flight. */
 export class CleanupPendingError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'CleanupPendingError';
-  }
+  override readonly name = 'CleanupPendingError';
 }
 
 /** Reports whether the database refused a write because its account is being deleted. */

@@ -38,6 +38,8 @@ export type SignInFailure =
 
 /** 403: sign-in by an external identity refused. */
 export class IdentityRefusedError extends ForbiddenError {
+  override readonly name = 'IdentityRefusedError';
+
   constructor(
     readonly failure: SignInFailure,
     options?: ErrorOptions,

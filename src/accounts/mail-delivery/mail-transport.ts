@@ -16,13 +16,14 @@ export interface MailTransport {
 
 /** An error: the mail server did not accept the mail. Only the status of the server's response is included. */
 export class MailServerError extends Error {
+  override readonly name = 'MailServerError';
+
   constructor(
     what: string,
     /** True if the failure is permanent. */
     readonly isFinal: boolean,
   ) {
     super(`The mail server ${what}`);
-    this.name = 'MailServerError';
   }
 }
 

@@ -15,6 +15,8 @@ type EventFault =
 
 /** 400: an invalid token; `err` is the reason. */
 export class InvalidEventError extends BadRequestError {
+  override readonly name = 'InvalidEventError';
+
   constructor(
     readonly err: EventFault,
     message: string,

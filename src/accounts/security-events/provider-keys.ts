@@ -24,6 +24,8 @@ const MAX_KEYS = 100;
 
 /** 500: the token cannot be verified now; its sender retries. */
 export class KeysUnavailableError extends ServiceError {
+  override readonly name = 'KeysUnavailableError';
+
   constructor(options?: ErrorOptions) {
     super(
       500,

@@ -28,6 +28,8 @@ export interface Holding {
 
 /** 503: no platform token is configured. */
 export class NoTokenError extends UnavailableError {
+  override readonly name = 'NoTokenError';
+
   constructor() {
     super('Token gating is not configured');
   }

@@ -8,9 +8,10 @@ import { AgentGoneError, presentAgent } from './agents.js';
 const MAX_KNOWN = 10_000;
 
 export class NoPortFreeError extends Error {
+  override readonly name = 'NoPortFreeError';
+
   constructor(readonly host: string) {
     super(`No port is free on host ${host}: widen AGENT_PORT_RANGE`);
-    this.name = 'NoPortFreeError';
   }
 }
 

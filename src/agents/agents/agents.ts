@@ -6,9 +6,10 @@ import { Agent } from '../../platform/database/tables/agents.js';
 import { NotFoundError } from '../../lib/errors.js';
 
 export class AgentGoneError extends Error {
+  override readonly name = 'AgentGoneError';
+
   constructor(readonly agentId: string) {
     super('The agent no longer exists');
-    this.name = 'AgentGoneError';
   }
 }
 

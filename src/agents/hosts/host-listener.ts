@@ -31,13 +31,14 @@ const REQUEST_TIMEOUT_MS = 15_000;
 const STALLED_MS = 60_000;
 
 export class HostListenError extends Error {
+  override readonly name = 'HostListenError';
+
   constructor(address: string, port: number, cause: NodeJS.ErrnoException) {
     super(
       `The host cannot be served at ${address}:${port} (${cause.code ?? cause.message}): set ` +
         'HOST_LISTEN to an address of this machine and a free port',
       { cause },
     );
-    this.name = 'HostListenError';
   }
 }
 

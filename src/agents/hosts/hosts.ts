@@ -23,9 +23,10 @@ export interface HostReport {
 
 /** Two machines with one name would receive each other's agents. */
 export class HostNameTakenError extends Error {
+  override readonly name = 'HostNameTakenError';
+
   constructor(host: string, why: string) {
     super(`The host name "${host}" ${why}`);
-    this.name = 'HostNameTakenError';
   }
 }
 

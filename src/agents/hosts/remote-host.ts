@@ -31,6 +31,8 @@ const INVALID = "The agent's host sent an invalid answer";
 
 /** 503: the worker of the agent's host does not answer or is unknown. */
 export class HostUnreachableError extends UnavailableError {
+  override readonly name = 'HostUnreachableError';
+
   constructor(options?: ErrorOptions) {
     super("The agent's host cannot be reached from here: retry later", options);
   }

@@ -5,6 +5,8 @@ import { ConflictError } from '../../lib/errors.js';
 import { markDeleted } from './delete-agent.js';
 
 export class HostGoneError extends ConflictError {
+  override readonly name = 'HostGoneError';
+
   constructor(host: string) {
     super(`The agent's host ${host} was removed, and its memory is lost: remove the agent`);
   }

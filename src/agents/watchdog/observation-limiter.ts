@@ -6,9 +6,10 @@ const MAX_AT_ONCE = 200;
 const MAX_WAIT_MS = 10_000;
 
 export class ObservationLimitError extends Error {
+  override readonly name = 'ObservationLimitError';
+
   constructor() {
     super('Too many agents are being observed');
-    this.name = 'ObservationLimitError';
   }
 }
 

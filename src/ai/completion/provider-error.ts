@@ -27,6 +27,8 @@ export type ProviderFailure =
 
 /** A failed attempt. Never contains the provider's text, which could quote the request. */
 export class ProviderError extends Error {
+  override readonly name = 'ProviderError';
+
   /** `retryAfterMs`: milliseconds to wait, as requested by the provider. */
   constructor(
     readonly provider: ProviderName,
@@ -36,6 +38,5 @@ export class ProviderError extends Error {
     options?: ErrorOptions,
   ) {
     super(`${provider}: ${failure}${status === undefined ? '' : ` (${status})`}`, options);
-    this.name = 'ProviderError';
   }
 }

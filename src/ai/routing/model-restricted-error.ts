@@ -4,6 +4,8 @@ import { allowedModels } from './catalogue.js';
 
 /** 403; `allowedModels` lists the models that the plan includes. */
 export class ModelRestrictedError extends ServiceError {
+  override readonly name = 'ModelRestrictedError';
+
   constructor(model: string, plan: Plan) {
     super(403, `Model ${model} is not part of the plan "${plan}"`, 'MODEL_RESTRICTED', {
       allowedModels: allowedModels(plan),

@@ -13,12 +13,13 @@ export interface AttemptResult {
 
 /** All providers of a route failed. Contains no text of a provider. */
 export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError';
+
   constructor(
     readonly failure: ProviderError,
     readonly attempts: readonly AttemptResult[],
   ) {
     super(failure.message, { cause: failure });
-    this.name = 'NoAnswerError';
   }
 
   /** Returns the error for the caller: a specific one if the caller can act on it, otherwise a 502. */

@@ -31,6 +31,8 @@ const MESSAGE_FIELDS = [
 
 /** 400 that names the unsupported field, as OpenAI's API does. */
 export class UnsupportedError extends BadRequestError {
+  override readonly name = 'UnsupportedError';
+
   constructor(param: string, message = `${param} is not supported`) {
     super(message, { code: 'unsupported_parameter', param });
   }

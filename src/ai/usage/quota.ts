@@ -54,6 +54,8 @@ interface Verdict {
 
 /** 429 (spec section 7). */
 export class QuotaExceededError extends TooManyRequestsError {
+  override readonly name = 'QuotaExceededError';
+
   /** `taken`: tokens used this month, and held for calls in flight. */
   constructor(plan: Plan, taken: number, limit: number) {
     super(

@@ -1,40 +1,49 @@
 /** Base class of errors by Docker or by the platform's rules for Docker. */
 export class ContainerError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = new.target.name;
-  }
+  override readonly name: string = 'ContainerError';
 }
 
 /** Docker is unreachable or timed out. The call may or may not have taken effect. */
-export class DockerUnavailableError extends ContainerError {}
+export class DockerUnavailableError extends ContainerError {
+  override readonly name = 'DockerUnavailableError';
+}
 
 /** A container, network or volume has the platform's name but not its labels. It is never touched. */
 export class ForeignContainerError extends ContainerError {
+  override readonly name = 'ForeignContainerError';
+
   constructor(kind: 'container' | 'network' | 'volume', name: string) {
     super(`The ${kind} ${name} exists and belongs to another owner; remove or rename it`);
   }
 }
 
 export class PortTakenError extends ContainerError {
+  override readonly name = 'PortTakenError';
+
   constructor(port: number, options?: ErrorOptions) {
     super(`Port ${port} is in use on the host`, options);
   }
 }
 
 export class SubnetTakenError extends ContainerError {
+  override readonly name = 'SubnetTakenError';
+
   constructor(subnet: string, options?: ErrorOptions) {
     super(`Subnet ${subnet} overlaps a network in use`, options);
   }
 }
 
 export class ImageUnavailableError extends ContainerError {
+  override readonly name = 'ImageUnavailableError';
+
   constructor(image: string, options?: ErrorOptions) {
     super(`Image ${image} is not on the engine and cannot be pulled`, options);
   }
 }
 
 export class ContainerMissingError extends ContainerError {
+  override readonly name = 'ContainerMissingError';
+
   constructor(agentId: string) {
     super(`Agent ${agentId} has no container`);
   }
@@ -42,6 +51,8 @@ export class ContainerMissingError extends ContainerError {
 
 /** Only an agent's first creation may create the volume of its memory. */
 export class MemoryMissingError extends ContainerError {
+  override readonly name = 'MemoryMissingError';
+
   constructor(volume: string) {
     super(`The agent cannot run, because its memory is missing: there is no volume ${volume}`);
   }
@@ -49,12 +60,16 @@ export class MemoryMissingError extends ContainerError {
 
 /** The volume exists with another maker. It is never touched. */
 export class VolumeTakenError extends ContainerError {
+  override readonly name = 'VolumeTakenError';
+
   constructor(volume: string) {
     super(`The volume ${volume} exists and has another maker; it stays unchanged`);
   }
 }
 
 export class DiskLowError extends ContainerError {
+  override readonly name = 'DiskLowError';
+
   constructor(free: number, floor: number) {
     super(
       `Only ${mib(free)} MiB of the host's disk are free, but ${mib(floor)} MiB must stay free`,
@@ -63,6 +78,8 @@ export class DiskLowError extends ContainerError {
 }
 
 export class VolumeTooLargeError extends ContainerError {
+  override readonly name = 'VolumeTooLargeError';
+
   constructor(limit: number) {
     super(`The memory is larger than the copy limit of ${mib(limit)} MiB`);
   }
@@ -71,6 +88,8 @@ export class VolumeTooLargeError extends ContainerError {
 const mib = (bytes: number): number => Math.floor(bytes / 1024 ** 2);
 
 export class VolumeMissingError extends ContainerError {
+  override readonly name = 'VolumeMissingError';
+
   constructor(volume: string) {
     super(`The volume ${volume} does not exist`);
   }
@@ -81,6 +100,8 @@ export class VolumeMissingError extends ContainerError {
  * paths and addresses: it is kept in the cause alone, for operators.
  */
 export class DockerRefusedError extends ContainerError {
+  override readonly name = 'DockerRefusedError';
+
   constructor(
     readonly statusCode: number,
     readonly said: string,
@@ -91,6 +112,8 @@ export class DockerRefusedError extends ContainerError {
 }
 
 export class InvalidCursorError extends ContainerError {
+  override readonly name = 'InvalidCursorError';
+
   constructor() {
     super('The log cursor is invalid: use the cursor of a returned line');
   }

@@ -16,7 +16,9 @@ const SILENT_MS = 60_000;
 const NEWLINE = 10;
 
 /** The helper or its connection ended before it answered. */
-export class HelperGoneError extends ContainerError {}
+export class HelperGoneError extends ContainerError {
+  override readonly name = 'HelperGoneError';
+}
 
 interface Waiting {
   readonly resolve: (answer: string) => void;

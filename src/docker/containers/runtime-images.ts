@@ -165,7 +165,9 @@ export async function pullImage(docker: Docker, image: string, options: PullOpti
 }
 
 /** A pull that fails later is reported inside a stream with status 200. */
-class PullFailure extends Error {}
+class PullFailure extends Error {
+  override readonly name = 'PullFailure';
+}
 
 function refuseFailure(line: string): void {
   const step: unknown = line.trim() === '' ? undefined : JSON.parse(line);

@@ -30,7 +30,9 @@ export interface HelperProgram<T> {
 }
 
 /** The program ended without a valid answer. */
-export class HelperFailedError extends ContainerError {}
+export class HelperFailedError extends ContainerError {
+  override readonly name = 'HelperFailedError';
+}
 
 /** Temporary containers of the installation, separate from its agents'. */
 export class HelperContainers {

@@ -2,7 +2,9 @@ import { ContainerError, ImageUnavailableError } from '../containers/container-e
 import type { DockerClient } from '../containers/docker-client.js';
 import { pullImage } from '../containers/runtime-images.js';
 
-export class HelperImageError extends ContainerError {}
+export class HelperImageError extends ContainerError {
+  override readonly name = 'HelperImageError';
+}
 
 /** Returns the id of the helper image, after pulling it if missing. @throws HelperImageError */
 export async function requireHelperImage(client: DockerClient, name: string): Promise<string> {

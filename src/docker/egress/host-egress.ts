@@ -36,6 +36,8 @@ export interface EgressState {
 }
 
 export class NetworkOpenError extends ContainerError {
+  override readonly name = 'NetworkOpenError';
+
   constructor(reason: string | null) {
     super(`Agents are not started because their networks would be open: ${reason ?? 'not known'}`);
   }

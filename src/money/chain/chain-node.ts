@@ -57,6 +57,8 @@ const rpcAnswer = z.union([
 
 /** 503: no node is configured, or it does not respond, or it serves another chain. */
 export class ChainAwayError extends UnavailableError {
+  override readonly name = 'ChainAwayError';
+
   constructor(options?: ErrorOptions) {
     super('Chain unavailable', options, { retryAfter: RETRY_AFTER_S });
   }

@@ -3,6 +3,8 @@ import { ChainAwayError } from './chain-node.js';
 
 /** 500 for read-only endpoints (spec 4.9, 4.10), as opposed to ChainAwayError's 503. */
 export class ChainUnreadableError extends ServiceError {
+  override readonly name = 'ChainUnreadableError';
+
   constructor(options?: ErrorOptions) {
     super(500, 'Chain unavailable', undefined, undefined, options);
   }

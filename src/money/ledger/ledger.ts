@@ -65,6 +65,8 @@ export interface Balance {
 
 /** 402: an account's balance is too low. */
 export class InsufficientFundsError extends PaymentRequiredError {
+  override readonly name = 'InsufficientFundsError';
+
   constructor() {
     super('Insufficient funds', 'INSUFFICIENT_FUNDS');
   }
@@ -72,20 +74,22 @@ export class InsufficientFundsError extends PaymentRequiredError {
 
 /** An error in the calling code: a cause was reused for a different transfer. */
 export class CauseConflictError extends Error {
+  override readonly name = 'CauseConflictError';
+
   constructor(readonly ledgerCause: string) {
     super(`${ledgerCause} was already used for a different transfer or hold`);
-    this.name = 'CauseUsedError';
   }
 }
 
 /** An error: the hold is no longer open or never existed, so no amount was moved or is held. */
 export class HoldNotOpenError extends Error {
+  override readonly name = 'HoldNotOpenError';
+
   constructor(
     readonly ledgerCause: string,
     readonly state: Exclude<HoldState, 'open'> | 'unknown',
   ) {
     super(`The hold ${ledgerCause} is ${state}`);
-    this.name = 'HoldOverError';
   }
 }
 

@@ -110,6 +110,8 @@ export interface ClosedSession {
 
 /** 401: the wallet has not signed yet. */
 export class AuthorizationRequiredError extends ServiceError {
+  override readonly name = 'AuthorizationRequiredError';
+
   constructor(typedData: object, message = 'Wallet authorization required') {
     super(401, message, 'AUTHORIZATION_REQUIRED', { typedData });
   }
@@ -117,6 +119,8 @@ export class AuthorizationRequiredError extends ServiceError {
 
 /** 503: the session is still being opened; a later retry finds it. */
 export class StillOpeningError extends ServiceError {
+  override readonly name = 'StillOpeningError';
+
   constructor() {
     super(503, 'The session is still being opened: retry later', undefined, {
       retryAfter: RETRY_AFTER_S,

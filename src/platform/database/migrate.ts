@@ -10,24 +10,28 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 300_000;
 
 /** A refusal to migrate. Its message is one sentence that says what a person has to do. */
-export class MigrationRefusedError extends Error {}
+export class MigrationRefusedError extends Error {
+  override readonly name: string = 'MigrationRefusedError';
+}
 
 /** The serving role could bypass row-level security, which no schema can prevent. */
 export class UnsafeServingRoleError extends MigrationRefusedError {
+  override readonly name = 'UnsafeServingRoleError';
+
   constructor(role: string, why: string) {
     super(`The database role "${role}" must not serve requests: it ${why}`);
-    this.name = 'UnsafeServingRoleError';
   }
 }
 
 /** The database was migrated by a version that was never released, so its schema cannot be continued. */
 export class DevelopmentDatabaseError extends MigrationRefusedError {
+  override readonly name = 'DevelopmentDatabaseError';
+
   constructor() {
     super(
       'The database was made by a development version of the schema; delete it (in development: the ' +
         'folder .data) to start with an empty one',
     );
-    this.name = 'DevelopmentDatabaseError';
   }
 }
 

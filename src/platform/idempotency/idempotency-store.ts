@@ -147,6 +147,8 @@ export function answerContext({
 
 /** 409: the first request with this key has no answer yet. */
 export class StillRunningError extends ConflictError {
+  override readonly name = 'StillRunningError';
+
   /** @param retryAfter seconds until the key is free at the latest. */
   constructor(readonly retryAfter = 1) {
     super('A request with this Idempotency-Key is still running: retry later');

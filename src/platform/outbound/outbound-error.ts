@@ -14,6 +14,8 @@ export type OutboundCode =
 
 /** 500 (spec 4.4, rule 11). The message contains neither internal addresses nor system errors. */
 export class OutboundError extends ExternalFaultError {
+  override readonly name = 'OutboundError';
+
   constructor(
     override readonly code: OutboundCode,
     message: string,

@@ -16,9 +16,10 @@ const SEALED = /^v1\.(?:([a-zA-Z0-9-]+)\.)?([\w-]+)$/;
 
 /** A sealed secret was changed, belongs to another context, or was sealed under another key. */
 export class SecretUnreadableError extends Error {
+  override readonly name = 'SecretUnreadableError';
+
   constructor(options?: ErrorOptions) {
     super('A sealed secret cannot be opened: check the encryption keys', options);
-    this.name = 'SecretUnreadableError';
   }
 }
 

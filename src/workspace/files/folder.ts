@@ -49,10 +49,14 @@ export interface FileOptions {
 }
 
 /** 400: an entry on the path is not a plain file or folder, for example a link. */
-export class NotPlainError extends BadRequestError {}
+export class NotPlainError extends BadRequestError {
+  override readonly name = 'NotPlainError';
+}
 
 /** 400: the file is larger than the limit. */
-export class TooLargeError extends BadRequestError {}
+export class TooLargeError extends BadRequestError {
+  override readonly name = 'TooLargeError';
+}
 
 /** An open folder; the caller that opens it closes it. */
 export class Folder {

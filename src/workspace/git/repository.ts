@@ -49,6 +49,8 @@ export async function findRepository(
 }
 
 class NoRepositoryError extends ServiceError {
+  override readonly name = 'NoRepositoryError';
+
   constructor() {
     super(500, 'Not a git repository');
   }

@@ -15,6 +15,8 @@ const PATH = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin';
 
 /** 500: git failed. Its error output is not sent to the client. */
 export class GitFailedError extends ServiceError {
+  override readonly name = 'GitFailedError';
+
   constructor(
     message: string,
     /** End of git's error output, for operators: it may contain names from the repository. */

@@ -206,7 +206,7 @@ describe('hold', () => {
     expect(await stateOf(account)).toEqual({ balance: 10n, held: 0n });
     expect(await hold(platform, voucher)).toBe('released');
     const late = post(platform, voucher.cause);
-    await expect(late).rejects.toMatchObject({ name: 'HoldOverError', state: 'released' });
+    await expect(late).rejects.toMatchObject({ name: 'HoldNotOpenError', state: 'released' });
     expect(await stateOf(account)).toEqual({ balance: 10n, held: 0n });
   });
 
@@ -235,7 +235,7 @@ describe('hold', () => {
   });
 
   test('neither posts nor releases an unknown hold', async () => {
-    const unknown = { name: 'HoldOverError', state: 'unknown' };
+    const unknown = { name: 'HoldNotOpenError', state: 'unknown' };
     await expect(post(platform, 'nothing')).rejects.toMatchObject(unknown);
     await expect(release(platform, 'nothing')).rejects.toMatchObject(unknown);
   });

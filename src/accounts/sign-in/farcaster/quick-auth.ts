@@ -37,6 +37,8 @@ const claims = z.object({
 
 /** 503: the keys of the Quick Auth server cannot be fetched. */
 export class KeysUnavailableError extends UnavailableError {
+  override readonly name = 'KeysUnavailableError';
+
   constructor(options?: ErrorOptions) {
     super('Farcaster is unavailable: retry later', options);
   }

@@ -17,6 +17,8 @@ const endUser = z.object({
 
 /** 500: the wallet provider failed or sent an invalid response; `details` says how. */
 export class WalletProviderError extends ServiceError {
+  override readonly name = 'WalletProviderError';
+
   constructor(details: string, options?: ErrorOptions) {
     super(500, 'Failed to create wallet', undefined, { details }, options);
   }

@@ -1,0 +1,3 @@
+import { installModules } from './bootstrap.mjs';
+
+installModules(process.argv[2]);
