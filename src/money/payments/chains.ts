@@ -29,10 +29,13 @@ export function configuredChains({
   feeBumpAfterMs,
   rpcUrl,
   usdc,
-}: ChainSettings): PaymentChain[] {
+}: ChainSettings): readonly [PaymentChain, ...PaymentChain[]] {
   const own = { chainId, node: new ChainNode({ chainId, url: rpcUrl }), confirmations };
   if (usdc.chainId === chainId) return [{ ...own, feeBumpAfterMs }];
   const node = new ChainNode({ chainId: usdc.chainId, url: usdc.rpcUrl });
   const royalties = { chainId: usdc.chainId, node, confirmations: usdc.confirmations };
-  return [own, royalties].map((chain) => ({ ...chain, feeBumpAfterMs }));
+  return [
+    { ...own, feeBumpAfterMs },
+    { ...royalties, feeBumpAfterMs },
+  ];
 }

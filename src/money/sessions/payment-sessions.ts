@@ -31,10 +31,9 @@ import {
   newNonce,
   type Hold,
 } from './hold-authorization.js';
-import { requestHold } from './session-holds.js';
+import { requestHold } from './session-openings.js';
 import { newSessionToken, sessionTokenContext, storedOf } from './session-token.js';
 import { beginClosing, settledBy } from './session-settlements.js';
-import type { SessionFastPath } from './session-fast-path.js';
 import type { SessionWatch } from './session-watch.js';
 import { OPEN_STATES } from '../../types/payment-session-states.js';
 
@@ -131,9 +130,7 @@ interface Parts {
   /** Undefined if no escrow is configured. */
   readonly escrow: Escrow | undefined;
   readonly payments: Pick<ChainPayments, 'request'>;
-  readonly openings: Pick<SessionWatch, 'ended'>;
-  readonly closings: Pick<SessionWatch, 'ended'>;
-  readonly haste: Pick<SessionFastPath, 'open' | 'close'>;
+  readonly watch: Pick<SessionWatch, 'left'>;
   readonly log: Logger;
   /** Milliseconds that a request waits for a session to open; 20 seconds by default. */
   readonly openingMs?: number;
@@ -217,8 +214,7 @@ export class PaymentSessions {
       signal,
       AbortSignal.timeout(this.#parts.closingMs ?? CLOSING_MS),
     ]);
-    const { closings, haste } = this.#parts;
-    const session = await closings.ended(id, waits, (...args) => haste.close(...args));
+    const session = await this.#parts.watch.left('settling', id, waits);
     if (!session) throw new NotFoundError('Session not found');
     return { session, transactions: await settledBy(this.#platform, id) };
   }
@@ -328,8 +324,7 @@ export class PaymentSessions {
 
   /** Waits until the session is open; undefined if it failed to open. @throws StillOpeningError */
   async #opened(id: string, signal: AbortSignal): Promise<PaymentSessionRow | undefined> {
-    const { haste, openings } = this.#parts;
-    const session = await openings.ended(id, signal, (...args) => haste.open(...args));
+    const session = await this.#parts.watch.left('opening', id, signal);
     if (!session || session.state === 'opening') throw new StillOpeningError();
     return session.state === 'failed' ? undefined : session;
   }

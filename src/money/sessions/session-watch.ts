@@ -12,37 +12,31 @@ const MAX_WAITING = 500;
 export class SessionWatch {
   readonly #database: Database;
   readonly #rows: RowWatch<PaymentSessionRow>;
-  readonly #left: PaymentSessionState;
   #waiting = 0;
 
-  /** @param left the state that the sessions leave. */
-  constructor(database: Database, left: PaymentSessionState) {
+  constructor(database: Database) {
     this.#database = database;
     this.#rows = new RowWatch(database.changesOf('payment_sessions'), (ids) =>
       sessionsOf(database, ids),
     );
-    this.#left = left;
   }
 
   /**
    * Waits until a session has left a state.
    *
-   * @param before work to do first, for requests that may wait.
    * @returns the session, still in the state to leave if the signal aborts or too many requests wait;
    *   undefined if it does not exist.
    */
-  async ended(
+  async left(
+    state: PaymentSessionState,
     id: string,
     signal: AbortSignal,
-    before: (id: string, signal: AbortSignal) => Promise<void>,
   ): Promise<PaymentSessionRow | undefined> {
     // The request is already stored; without a free place it returns the current state.
     if (this.#waiting >= MAX_WAITING) return (await sessionsOf(this.#database, [id])).get(id);
     this.#waiting++;
     try {
-      await before(id, signal);
-      const hasLeft = (found: PaymentSessionRow | undefined) =>
-        found !== undefined && found.state !== this.#left;
+      const hasLeft = (found: PaymentSessionRow | undefined) => found?.state !== state;
       return await this.#rows.until(id, hasLeft, signal);
     } finally {
       this.#waiting--;
