@@ -99,7 +99,7 @@ interface NewTransaction {
   readonly signed: SignedTransaction;
 }
 
-interface EndedPayment {
+interface SettledPayment {
   readonly cause: string;
   readonly paymentId: string;
   readonly failure: PaymentFailure | undefined;
@@ -415,7 +415,7 @@ export class PaymentStore {
   }
 
   /** Notifies operators of a failed payment, and its requester of every payment, in the payment's last transaction. */
-  async #ended(db: Statements, { cause, failure, paymentId }: EndedPayment): Promise<void> {
+  async #ended(db: Statements, { cause, failure, paymentId }: SettledPayment): Promise<void> {
     if (failure !== undefined) {
       await requestNotification(db, {
         id: `payment-failed-${paymentId}`,

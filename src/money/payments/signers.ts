@@ -47,11 +47,8 @@ export class Signers {
   }
 
   /**
-   * Returns a signer.
-   *
-   * @param owner owner of the wallet, if known. Requests to the chain are shared fairly between owners;
-   *   the platform's own signer goes first, because all users wait for it.
-   * @throws ChainUnknownError
+   * Returns a signer. Owners share the node fairly; the platform's own signer goes first, because all users
+   * wait for it. @throws ChainUnknownError
    */
   of(id: string, owner?: string): Signer {
     const [chainId, address] = id.split('-');

@@ -164,7 +164,7 @@ export class PaymentSessions {
       AbortSignal.timeout(this.#parts.openingMs ?? OPENING_MS),
     ]);
     const isKept = await this.#isKept(by, wanted.address);
-    const isOwner = isKept || (await this.#isOwner(by, wanted.address));
+    const isOwner = isKept || (await this.isOwner(by.userId, wanted.address));
     let signed = isKept ? undefined : await this.#signedOf(escrow, wanted);
     if (!signed && !isOwner) throw this.#unauthorized(escrow, wanted);
     // A session that fails to open makes room for a new session.
@@ -230,7 +230,8 @@ export class PaymentSessions {
 
   /** Reports whether the user has linked the wallet by proof of ownership. */
   async isOwner(userId: string | undefined, address: Hex): Promise<boolean> {
-    return this.#isOwner({ userId }, address);
+    if (userId === undefined) return false;
+    return (await ownWallets(this.#platform, userId)).includes(address);
   }
 
   /** Decrypts the id of a session; only its owner may see it. */
@@ -251,11 +252,6 @@ export class PaymentSessions {
       { userId, address },
     );
     return kept !== undefined;
-  }
-
-  async #isOwner({ userId }: Pick<Opener, 'userId'>, address: Hex): Promise<boolean> {
-    if (userId === undefined) return false;
-    return (await ownWallets(this.#platform, userId)).includes(address);
   }
 
   /** Returns the verified authorization; undefined if it is missing, invalid or out of time. */

@@ -8,7 +8,7 @@ import { paymentSessions } from '../../platform/database/tables/payment-sessions
 import { transfer } from '../ledger/ledger.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import type { KeptKeys } from '../payments/signing-keys.js';
-import type { PaymentFailure } from '../../types/payment.js';
+import { isEnded, type PaymentFailure } from '../../types/payment.js';
 import { openingCause, sessionAccount, sessionOf } from './causes.js';
 import { openCall, readHold, type EscrowHold } from './escrow.js';
 import { holdTypedData, type Hold } from './hold-authorization.js';
@@ -76,7 +76,7 @@ export class SessionOpenings {
     ]);
     if (session?.state !== 'opening') return;
     if (!payment) return this.#request(session);
-    if (payment.state !== 'confirmed' && payment.state !== 'failed') return;
+    if (!isEnded(payment)) return;
     // The configuration has changed since: the check of the ledger reports it.
     if (String(node.chainId) !== session.chainId) return;
     // The formats were checked when the row was inserted.

@@ -17,6 +17,7 @@ import {
 import { ESCROW_GAS, readHold, type EscrowHold } from './escrow.js';
 import { findById, lockSession } from './session-openings.js';
 import type { PaymentSessionSettings } from './settings.js';
+import { isEnded } from '../../types/payment.js';
 import type { PaymentSessionState, SettlementKind } from '../../types/payment-session-states.js';
 
 /** Failed payments for one kind of settlement of a session after which operators are notified. */
@@ -106,7 +107,7 @@ export class SessionSettlements {
   /** Stores the outcome of a payment; returns false before the payment has ended. */
   async settle(id: string, cause: string): Promise<boolean> {
     const ended = await this.#parts.payments.stateOf(cause);
-    if (ended?.state !== 'confirmed' && ended?.state !== 'failed') return false;
+    if (!isEnded(ended)) return false;
     await this.#locked(id, async (db, session) => {
       const [settlement] = await db.query<Settlement & { requestedAt: Date }>(
         `UPDATE payment_settlements SET state = $state, transaction = $hash, ended_at = now(),
@@ -274,11 +275,9 @@ export class SessionSettlements {
   }
 
   /**
-   * Books the final on-chain state of the hold, whoever changed it; closes the session if its hold is
-   * closed.
+   * Books the final on-chain state of the hold, and closes the session if the hold is closed.
    *
-   * @returns the amount that the treasury has received.
-   * @throws ChainAwayError
+   * @returns the amount that the treasury has received. @throws ChainAwayError
    */
   async #takeFromChain(session: PaymentSessionRow): Promise<bigint> {
     const { confirmations, node } = this.#parts;

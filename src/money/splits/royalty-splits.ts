@@ -77,12 +77,9 @@ export class RoyaltySplits {
   }
 
   /**
-   * Stores a split and its payouts, which never change. Idempotent for the same request or the same
-   * booking.
-   *
-   * @throws NotFoundError if the wallet is not stored for that agent of that user; TooManyRequestsError
-   *   beyond `MAX_OPEN_SPLITS`; UnprocessableError if the request id was used for another split;
-   *   UnavailableError without a token.
+   * Stores a split and its payouts. Idempotent for the same request or booking. @throws NotFoundError
+   *   without such a wallet, TooManyRequestsError, UnprocessableError if the request id was used for
+   *   another split, UnavailableError without a token.
    */
   async create(by: Requester, wanted: NewSplit): Promise<QueuedSplit> {
     const { bookingId, userId } = wanted;

@@ -51,12 +51,10 @@ export class AgentWallets {
   }
 
   /**
-   * Returns the agent's wallet, or stores the wallet that the agent brings, or creates one with a sealed
-   * key.
+   * Returns the agent's wallet, stores the wallet that the agent brings, or creates a wallet.
    *
-   * @throws NotFoundError if the requester has no such agent of that user; UnauthorizedError if the
-   *   wallet's signature is invalid; ConflictError beyond `MAX_AGENT_WALLETS`; ChainAwayError if a
-   *   contract wallet cannot be verified because the chain is unavailable.
+   * @throws NotFoundError without such an agent; UnauthorizedError for an invalid signature; ConflictError
+   *   beyond `MAX_AGENT_WALLETS`; ChainAwayError if a contract wallet must be called.
    */
   async provide(
     by: Requester,

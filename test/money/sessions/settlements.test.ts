@@ -17,6 +17,8 @@ import {
 import { SessionOpenings } from '../../../src/money/sessions/session-openings.js';
 import { ALPHA_USD, escrowCall, HOLD_SECONDS } from '../../contracts/escrow-chain.js';
 import { until } from '../../support/until.js';
+import { handOver } from '../../../worker/hand-over.js';
+import { paymentSessions } from '../../../worker/handed-rows.js';
 import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
 
 const DAY_MS = 86_400_000;
@@ -105,6 +107,42 @@ test('requests and books one payment when several runs of a session work at once
   expect((await inLedger('treasury')) - earned).toBe(2n * ONE);
   await beginClosing(lab.db.asPlatform(), id);
   expect(await lab.run(id)).toBe('closed');
+});
+
+test('takes the next step of a session when its payment ends, and again if the step was lost', async () => {
+  const changes = lab.db.changesOf('payment_sessions');
+  await expect.poll(() => changes.count).toBeGreaterThan(0); // listens from now on
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, ONE);
+  const postpone = () =>
+    lab.owner(`UPDATE payment_sessions SET due_at = now() + interval '1 hour' WHERE id = '${id}'`);
+  const steps = { openings: new SessionOpenings(lab.parts), settlements: lab.settlements };
+  await lab.settlements.step(id);
+  await lab.settlements.step(id);
+  await postpone();
+  const { count } = changes;
+  await lab.paid(`settlement:${id}:1000000`);
+  await expect.poll(() => changes.count).toBeGreaterThan(count);
+  const lost = { step: () => Promise.resolve() };
+  await handOver(lab.db, paymentSessions({ openings: lost, settlements: lost }));
+  await handOver(lab.db, paymentSessions(steps));
+  expect(await lab.session(id)).toMatchObject({ settled: '0' });
+  await lab.owner(
+    `UPDATE payment_sessions SET due_at = due_at - interval '21 seconds' WHERE id = '${id}'`,
+  );
+  await handOver(lab.db, paymentSessions(steps));
+  expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
+
+  // A payment that is refused before it has a transaction hands its session over, too.
+  const { holdId } = await lab.session(id);
+  const escrow = lab.escrow.at(lab.escrow.address);
+  await escrow.send(lab.operator, escrowCall('close', holdId, 1n * ONE));
+  await beginClosing(lab.db.asPlatform(), id);
+  await lab.settlements.step(id);
+  await postpone();
+  await lab.paid(`settlement:${id}:1000000:close`);
+  await handOver(lab.db, paymentSessions(steps));
+  expect(await lab.session(id)).toMatchObject({ state: 'closed' });
 });
 
 test('settles an amount delivered during a settlement when it is due by the usual rules', async () => {
