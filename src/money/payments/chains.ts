@@ -12,7 +12,6 @@ export const isTempo = (chainId: number): boolean => TEMPO_IDS.includes(chainId)
 /** Returns the most calls that one payment on the chain may have; all succeed or all fail. */
 export const callsAtOnce = (chainId: number): number => (isTempo(chainId) ? CALLS_OF_TEMPO : 1);
 
-/** A chain on which payments are made. */
 export interface PaymentChain {
   readonly chainId: number;
   readonly node: ChainNode;

@@ -27,7 +27,6 @@ export class PaymentNode {
     this.#node = node;
   }
 
-  /** The number of the newest block. */
   head = () => this.#node.blockNumber();
 
   /** Returns the receipt of a transaction, or undefined until it is mined. */

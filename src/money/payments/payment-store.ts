@@ -38,14 +38,12 @@ export async function signerOf(database: Database, paymentId: string): Promise<s
   return signerId(row);
 }
 
-/** A payment without a signed transaction. */
 export interface QueuedPayment {
   readonly id: string;
   readonly calls: readonly StoredCall[];
   readonly gas: string | null;
 }
 
-/** A signed transaction. */
 export interface StoredTransaction {
   readonly hash: Hex;
   readonly paymentId: string | null;
@@ -133,7 +131,6 @@ const CLAIM = `
 /** Work in the transaction that ends a payment: for its requester, who waits. */
 export type OnEnded = (db: Statements, cause: string) => Promise<void>;
 
-/** The payments and signed transactions of a signer in the database. */
 export class PaymentStore {
   readonly #database: Database;
   readonly #signer: SignerRef;

@@ -12,7 +12,6 @@ export class PaymentUnknownError extends Error {
   }
 }
 
-/** Waits for any number of payments. */
 export class PaymentWatch {
   readonly #rows: RowWatch<PaymentStatus>;
 

@@ -143,7 +143,6 @@ export class Signer {
     }
   }
 
-  /** Notifies of a gap when it is first seen. */
   async #tellGap(gap: { readonly from: string; readonly until: string }): Promise<void> {
     const { gaps, log } = this.#parts;
     const { address: signer, chainId } = this.#signer;
@@ -407,7 +406,6 @@ export class Signer {
     return this.#signer.address !== this.#parts.keys.operator;
   }
 
-  /** A call without effect. */
   get #nothing(): readonly PaymentCall[] {
     return [{ to: this.#signer.address, data: '0x', value: 0n }];
   }

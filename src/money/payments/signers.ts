@@ -16,7 +16,6 @@ export class ChainUnknownError extends Error {
 /** Time for which final transactions are checked: a node may return with an older state. */
 const LOOKED_AFTER = '1 hour';
 
-/** Signers that are checked at a time. */
 const BATCH = 200;
 
 /** Finds signers on the given chains with recently final transactions: the next batch by address. */
@@ -33,7 +32,6 @@ const paidLately = (
     { chainIds, address: after?.address ?? '', chainId: after?.chainId ?? 0 },
   );
 
-/** The signers on all configured chains. */
 export class Signers {
   readonly #parts: Omit<SignerParts, 'chain'>;
   readonly #chains: readonly PaymentChain[];

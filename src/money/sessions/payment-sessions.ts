@@ -54,10 +54,8 @@ const MAX_REVERTED = 20;
 
 const AN_HOUR_S = 3_600;
 
-/** Sessions for each page. */
 const PAGE = 50;
 
-/** A wallet's authorization of a hold. */
 export interface Authorization {
   /** 32 bytes in hex, in lower case. */
   readonly nonce: Hex;
@@ -66,7 +64,6 @@ export interface Authorization {
   readonly signature: Hex;
 }
 
-/** An authorization whose signature has been verified. */
 interface Signed extends Authorization {
   readonly word: HoldSignature;
 }
@@ -425,7 +422,6 @@ export class PaymentSessions {
     }
   }
 
-  /** Creates the error with the typed data to sign. */
   #unauthorized(escrow: Escrow, wanted: WantedSession, error?: string): AuthorizationRequiredError {
     const fresh = { nonce: newNonce(), deadline: latestDeadline() };
     const { message, ...typedData } = holdTypedData(domainOf(escrow), holdOf(wanted, fresh));

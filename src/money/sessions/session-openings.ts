@@ -22,7 +22,6 @@ export class HoldNotSeenError extends Error {
   }
 }
 
-/** The fields of a session that form its hold. */
 export type HoldRow = Pick<
   PaymentSessionRow,
   'id' | 'address' | 'chainId' | 'escrow' | 'nonce' | 'deposit' | 'authorizationDeadline'
@@ -165,7 +164,6 @@ export async function wakeSession(db: Statements, cause: string): Promise<void> 
   );
 }
 
-/** Finds a session by its row id, for internal use. */
 export async function findById(
   database: Database,
   id: string,

@@ -31,7 +31,6 @@ const MOST_RETRY_S = 3_600;
 /** Seconds between two checks of a closing session for debits in flight. */
 const DEBITS_S = 0.5;
 
-/** The next step of a session's settlement. */
 export type SettlementStep =
   /** Store the outcome of the payment of this cause once it has ended. */
   | { readonly next: 'payment'; readonly cause: string }
@@ -58,7 +57,6 @@ interface Settlement {
   readonly payment: string;
 }
 
-/** Failed attempts of settlements. */
 interface Failures {
   readonly attempts: number;
   /** True if it is too early for the next attempt. */
@@ -177,7 +175,6 @@ export class SessionSettlements {
     return { next: 'payment', cause };
   }
 
-  /** Requests the payment; returns its cause. */
   async #pay(
     db: Statements,
     { chainId, escrow, holdId, id }: PaymentSessionRow,

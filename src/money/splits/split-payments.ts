@@ -201,7 +201,6 @@ const payoutsOf = (
     { splitId, status },
   );
 
-/** Updates payouts of one split. */
 async function setPayouts(
   db: TenantTransaction,
   payouts: readonly RoyaltyPayoutRow[],

@@ -12,7 +12,6 @@ import { sealKey } from './wallet-keys.js';
 /** Most wallets of one user's agents, removed agents included: keys are kept longer than agents. */
 export const MAX_AGENT_WALLETS = 1_000;
 
-/** The user and the agent that own a wallet. */
 export interface WalletOwner {
   readonly userId: string;
   readonly agentId: string;
@@ -30,7 +29,6 @@ export interface ExternalWallet {
 export const broughtWalletText = ({ userId, agentId }: WalletOwner, address: Hex): string =>
   ['agent-platform-wallet:v1', userId, agentId, address].join('\n');
 
-/** An agent's wallet, and whether this request created it. */
 export interface ProvidedWallet {
   readonly address: Hex;
   readonly isNew: boolean;

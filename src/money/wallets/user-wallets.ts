@@ -11,10 +11,8 @@ import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import type { WalletProvider } from './provider/wallet-provider.js';
 import { parsePrivateKey, sealKey } from './wallet-keys.js';
 
-/** Most keys that one user can import. */
 export const MAX_IMPORTED = 20;
 
-/** A user's wallet as shown to its owner. */
 export interface UserWallet {
   /** Address in lower case. */
   readonly address: Hex;

@@ -22,10 +22,8 @@ export class WalletProviderError extends ServiceError {
   }
 }
 
-/** Configuration state of the wallet provider. */
 export type WalletProviderState = 'off' | 'incomplete' | 'on';
 
-/** The wallet provider: holds the keys of wallets that open by email. */
 export class WalletProvider {
   readonly #settings: WalletProviderSettings;
 
