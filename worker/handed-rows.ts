@@ -82,7 +82,7 @@ export const paymentSessions = ({ openings, settlements }: SessionSteps): Handed
   key: 'id',
   open: `(state IN ('opening', 'settling') OR settlement_due_at <= now())`,
   again: '20 seconds',
-  failure: 'payment sessions cannot take their next step yet, which is tried again',
+  failure: 'steps of payment sessions failed and are retried',
   async start(id) {
     await openings.step(id);
     await settlements.step(id);

@@ -173,15 +173,3 @@ export async function findById(
     .query<PaymentSessionRow>(`${selectFrom(paymentSessions)} WHERE id = $id`, { id });
   return found;
 }
-
-/** Finds a session and locks its row until the transaction ends. */
-export async function lockSession(
-  db: Statements,
-  id: string,
-): Promise<PaymentSessionRow | undefined> {
-  const [found] = await db.query<PaymentSessionRow>(
-    `${selectFrom(paymentSessions)} WHERE id = $id FOR NO KEY UPDATE`,
-    { id },
-  );
-  return found;
-}

@@ -3,6 +3,8 @@ import type { ChainNode } from '../chain/chain-node.js';
 import { escrowAbi } from '../chain/payment-escrow.js';
 import type { Database, Statements } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
+import { selectFrom } from '../../platform/database/schema/table.js';
+import { paymentSessions } from '../../platform/database/tables/payment-sessions.js';
 import { UnavailableError } from '../../lib/errors.js';
 import { transfer, type Account } from '../ledger/ledger.js';
 import { NO_AGENT, requestNotification } from '../../notifications/outbox.js';
@@ -15,7 +17,7 @@ import {
   unpaidCause,
 } from './causes.js';
 import { ESCROW_GAS, readHold, type EscrowHold } from './escrow.js';
-import { findById, lockSession } from './session-openings.js';
+import { findById } from './session-openings.js';
 import type { PaymentSessionSettings } from './settings.js';
 import { isEnded } from '../../types/payment.js';
 import type { PaymentSessionState, SettlementKind } from '../../types/payment-session-states.js';
@@ -294,7 +296,10 @@ export class SessionSettlements {
     work: (db: Statements, session: PaymentSessionRow) => Promise<T>,
   ): Promise<T> {
     return this.#parts.database.asPlatform().statements(async (db) => {
-      const session = await lockSession(db, id);
+      const [session] = await db.query<PaymentSessionRow>(
+        `${selectFrom(paymentSessions)} WHERE id = $id FOR NO KEY UPDATE`,
+        { id },
+      );
       if (!session) throw new RangeError(`Payment session ${id} not found`);
       return work(db, session);
     });

@@ -3,6 +3,7 @@ import type { PaymentSessionRow } from '../../platform/database/models.js';
 import { RowWatch } from '../../platform/database/row-watch.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
 import { paymentSessions } from '../../platform/database/tables/payment-sessions.js';
+import { findById } from './session-openings.js';
 import type { PaymentSessionState } from '../../types/payment-session-states.js';
 
 /** Requests of one process that wait at a time: each uses a client connection. */
@@ -33,7 +34,7 @@ export class SessionWatch {
     signal: AbortSignal,
   ): Promise<PaymentSessionRow | undefined> {
     // The request is already stored; without a free place it returns the current state.
-    if (this.#waiting >= MAX_WAITING) return (await sessionsOf(this.#database, [id])).get(id);
+    if (this.#waiting >= MAX_WAITING) return findById(this.#database, id);
     this.#waiting++;
     try {
       const hasLeft = (found: PaymentSessionRow | undefined) => found?.state !== state;
