@@ -82,7 +82,7 @@ export const paymentSessions = ({ openings, settlements }: SessionSteps): Handed
   key: 'id',
   open: `(state IN ('opening', 'settling') OR settlement_due_at <= now())`,
   again: '20 seconds',
-  failure: 'steps of payment sessions failed and are retried',
+  failure: 'payment sessions could not take their next step, retrying',
   async start(id) {
     await openings.step(id);
     await settlements.step(id);
