@@ -8,6 +8,8 @@ import {
 import { releaseExpiredHolds } from '../src/money/ledger/release-expired-holds.js';
 import { NO_AGENT, requestNotification } from '../src/notifications/outbox.js';
 import { forgottenChains, type KnownChains } from '../src/money/payments/forgotten-chains.js';
+import { closeAgedSessions } from '../src/money/sessions/close-aged-sessions.js';
+import type { PaymentSessionSettings } from '../src/money/sessions/settings.js';
 
 /** `check:ledger` lists the differences. */
 export type LedgerChecked = Omit<WholeReport, 'differences'> & { readonly differences: number };
@@ -16,12 +18,16 @@ interface Parts {
   readonly database: Database;
   readonly chain: LedgerChain;
   readonly knownChains: KnownChains;
+  readonly sessionSettings: Pick<PaymentSessionSettings, 'holdMs' | 'maxAgeMs'>;
 }
 
-export function createMoneyActivities({ chain, database, knownChains }: Parts) {
+export function createMoneyActivities({ chain, database, knownChains, sessionSettings }: Parts) {
   return {
     /** Releases ended holds, and returns how many; short and idempotent. */
     releaseEndedHolds: () => releaseExpiredHolds(database),
+
+    /** @returns the number of sessions that this call begins to close. */
+    closeAgedSessions: () => closeAgedSessions(database, sessionSettings),
 
     /**
      * Notifies operators of a ledger that does not balance, and of payments that wait for chains no longer
@@ -59,4 +65,7 @@ export function createMoneyActivities({ chain, database, knownChains }: Parts) {
 }
 
 export type MoneyActivities = ReturnType<typeof createMoneyActivities>;
-export type MoneyRecordActivities = Pick<MoneyActivities, 'releaseEndedHolds'>;
+export type MoneyRecordActivities = Pick<
+  MoneyActivities,
+  'releaseEndedHolds' | 'closeAgedSessions'
+>;

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { TableChanges } from '../src/platform/database/row-changes.js';
-import type { PaymentWatch, SettledPayment } from '../src/money/payments/payment-watch.js';
+import type { PaymentWatch } from '../src/money/payments/payment-watch.js';
+import type { EndedPayment } from '../src/types/payment.js';
 import type { Signers } from '../src/money/payments/signers.js';
 import { heartbeating } from './docker-activity.js';
 import { asApplicationFailure } from './failures.js';
@@ -57,7 +58,7 @@ export function createPaymentActivities({
       ),
 
     /** Waits until a payment is final, without a time limit. */
-    awaitPayment: (cause: string): Promise<SettledPayment> =>
+    awaitPayment: (cause: string): Promise<EndedPayment> =>
       asApplicationFailure(() =>
         heartbeating(async () => {
           const { cancellationSignal } = Context.current();

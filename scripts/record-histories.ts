@@ -9,8 +9,6 @@ import path from 'node:path';
 import type { History } from '@temporalio/common/lib/proto-utils.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { createCloneActivities } from '../activities/clones.js';
-import { createSettlementActivities } from '../activities/payment-sessions.js';
-import type { SettlementStep } from '../src/money/sessions/session-settlements.js';
 import type { PaymentState } from '../src/agents/clones/clone-payments.js';
 import { RETAINED } from '../src/retention/retained.js';
 import { EVENT_TYPES } from '../src/accounts/security-events/event-types.js';
@@ -25,7 +23,6 @@ import { moneyPass } from '../test/workflows/support/money-pass.js';
 import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
 import { retentionPass } from '../test/workflows/support/retention-pass.js';
 import { securityEventPass } from '../test/workflows/support/security-event-pass.js';
-import { sessionRun } from '../test/workflows/support/session-run.js';
 import { signerRun } from '../test/workflows/support/signer-run.js';
 import { splitRun } from '../test/workflows/support/split-run.js';
 import { usagePass } from '../test/workflows/support/usage-pass.js';
@@ -61,7 +58,6 @@ try {
   await step('clones', recordClone);
   await step('deletion of an account', recordAccountDeletion);
   await step('split', recordSplit);
-  await step('payment session', recordPaymentSession);
   await step('recipe', recordRecipe);
 } finally {
   await lab.close();
@@ -214,38 +210,6 @@ async function recordSplit(): Promise<void> {
     finishSplit: () => Promise.resolve('partial'),
   });
   await keep('pay-royalty-split', 'partial', await historyOf(workflowId));
-}
-
-/** Records a session that is opened, and closed with a debit in flight. */
-async function recordPaymentSession(): Promise<void> {
-  const steps: SettlementStep[] = [
-    { next: 'debits' },
-    { next: 'payment', cause: 'settlement:1:1000000:close' },
-    { next: 'nothing', state: 'closed' },
-  ];
-  let looks = 0;
-  const { workflowId } = await sessionRun(lab.environment, await bundleWorkflows(), {
-    platform: {
-      finishSessionOpening: () => Promise.resolve(true),
-      ...createSettlementActivities({
-        request: () => Promise.resolve(steps.shift() ?? { next: 'nothing', state: 'closed' }),
-        hasNoDebits: () => Promise.resolve(++looks > 1),
-        settle: () => Promise.resolve(),
-        closeAged: () => Promise.resolve(0),
-      }),
-    },
-    payments: {
-      requestSessionHold: () => Promise.resolve('session-open:1'),
-      awaitPayment: () =>
-        Promise.resolve({
-          state: 'confirmed',
-          hash: undefined,
-          block: undefined,
-          failure: undefined,
-        }),
-    },
-  });
-  await keep('settle-payment-session', 'whole', await historyOf(workflowId));
 }
 
 /** Records both versions of the workflow in the recipe for a change. */

@@ -6,7 +6,8 @@ import { configuredChains } from './money/payments/chains.js';
 import { PaymentWatch } from './money/payments/payment-watch.js';
 import { Signers } from './money/payments/signers.js';
 import { SigningKeys, type KeptKeys } from './money/payments/signing-keys.js';
-import { SessionHolds } from './money/sessions/session-holds.js';
+import { SessionOpenings, wakeSession } from './money/sessions/session-openings.js';
+import { SessionSettlements } from './money/sessions/session-settlements.js';
 import { SecretBox } from './platform/secrets/secret-box.js';
 import type { Settings } from './settings.js';
 import { openKey } from './money/wallets/open-key.js';
@@ -23,7 +24,8 @@ export interface PaymentServices {
   readonly watch: PaymentWatch;
   /** Changes of the payments table. */
   readonly changes: TableChanges;
-  readonly sessionHolds: Pick<SessionHolds, 'request'>;
+  readonly openings: SessionOpenings;
+  readonly settlements: SessionSettlements;
 }
 
 /** Creates the payment services, in the only process that holds the operator's key. */
@@ -35,21 +37,28 @@ export function createPaymentServices({
   const secrets = new SecretBox(settings.secrets.keys);
   const payments = new ChainPayments(database);
   const changes = database.changesOf('payments');
+  const chains = configuredChains(settings.chain);
+  const [{ confirmations, node }] = chains;
+  const operator = settings.chain.operator?.address;
   const kept: KeptKeys = (address) => openKey(database.asPlatform(), secrets, address);
   return {
     signers: new Signers({
       database,
-      chains: configuredChains(settings.chain),
+      chains,
       keys: new SigningKeys(settings.chain.operator, kept),
       log,
+      onEnded: wakeSession,
     }),
     watch: new PaymentWatch(payments, changes),
     changes,
-    sessionHolds: new SessionHolds({
+    openings: new SessionOpenings({ database, payments, node, operator, kept }),
+    settlements: new SessionSettlements({
       database,
       payments,
-      kept,
-      operator: settings.chain.operator?.address,
+      node,
+      confirmations,
+      operator,
+      settings: settings.paymentSessions,
     }),
   };
 }

@@ -62,13 +62,9 @@ import { SecurityEvents } from './accounts/security-events/receive-events.js';
 import { SecretBox } from './platform/secrets/secret-box.js';
 import type { KnownChains } from './money/payments/forgotten-chains.js';
 import { ChainPayments } from './money/payments/chain-payments.js';
-import { PaymentWatch } from './money/payments/payment-watch.js';
 import { Escrow, escrowTerms } from './money/sessions/escrow.js';
 import { SessionLookup } from './money/sessions/find-session.js';
 import { PaymentSessions } from './money/sessions/payment-sessions.js';
-import { SessionFastPath } from './money/sessions/session-fast-path.js';
-import { SessionOpenings } from './money/sessions/session-openings.js';
-import { SessionSettlements } from './money/sessions/session-settlements.js';
 import { SessionWatch } from './money/sessions/session-watch.js';
 import type { Settings } from './settings.js';
 import { RoyaltySplits } from './money/splits/royalty-splits.js';
@@ -162,8 +158,6 @@ export interface WorkerServices {
   readonly notifier: Notifier;
   readonly operationStore: OperationStore;
   readonly reconciliation: Reconciliation;
-  readonly paymentSessions: SessionOpenings;
-  readonly settlements: SessionSettlements;
   readonly releases: ReleaseStore;
   readonly retention: Retention;
   readonly securityEvents: EventEffects;
@@ -250,14 +244,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       log,
       escrow: terms && new Escrow(chain, terms),
       payments: new ChainPayments(database),
-      openings: new SessionWatch(database, 'opening'),
-      closings: new SessionWatch(database, 'settling'),
-      haste: new SessionFastPath({
-        openings: sessionOpenings(foundation),
-        settlements: sessionSettlements(foundation),
-        payments: new PaymentWatch(new ChainPayments(database), database.changesOf('payments')),
-        log,
-      }),
+      watch: new SessionWatch(database),
     }),
     providers: createSignInProviders(settings),
     refusals: new Refusals(database, log),
@@ -318,23 +305,6 @@ const agentOperations = ({
     log,
   });
 
-const sessionOpenings = ({ database, settings }: Pick<Foundation, 'database' | 'settings'>) =>
-  new SessionOpenings({
-    database,
-    payments: new ChainPayments(database),
-    node: chainNode(settings),
-  });
-
-const sessionSettlements = ({ database, settings }: Pick<Foundation, 'database' | 'settings'>) =>
-  new SessionSettlements({
-    database,
-    payments: new ChainPayments(database),
-    node: chainNode(settings),
-    confirmations: settings.chain.confirmations,
-    operator: settings.chain.operator?.address,
-    settings: settings.paymentSessions,
-  });
-
 export function createWorkerServices({
   database,
   docker,
@@ -367,8 +337,6 @@ export function createWorkerServices({
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
     operationStore: new OperationStore(database, secrets),
     reconciliation: new Reconciliation(database, docker),
-    paymentSessions: sessionOpenings({ database, settings }),
-    settlements: sessionSettlements({ database, settings }),
     releases: new ReleaseStore(database),
     retention: new Retention(database, settings.retention),
     containerSpecs: new ContainerSpecs({

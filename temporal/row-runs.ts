@@ -10,7 +10,6 @@ import {
   payRoyaltySplitId,
   PLATFORM_TASK_QUEUE,
   sendMailId,
-  settlePaymentSessionId,
 } from '../workflows/ids.js';
 import type * as workflows from '../workflows/index.js';
 import { AGENT_ID, AGENT_OWNER } from '../workflows/search-attributes.js';
@@ -22,8 +21,6 @@ const CALL_TIMEOUT_MS = 10_000;
 export interface RowStart {
   /** The row's owner: runs for one owner do not delay those of other owners. */
   readonly owner?: string;
-  /** Milliseconds of delay before the run does any work. */
-  readonly afterMs?: number;
 }
 
 /** The runs for one kind of row: at most one at a time for each row. */
@@ -60,7 +57,7 @@ interface Kind {
 const runsOf =
   ({ workflow, workflowId, isOnce, more }: Kind) =>
   (client: Client): RowRuns => ({
-    start: (id, { afterMs, owner } = {}) =>
+    start: (id, { owner } = {}) =>
       temporalCall(client, CALL_TIMEOUT_MS, async () => {
         try {
           await client.workflow.start(workflow, {
@@ -69,7 +66,6 @@ const runsOf =
             workflowId: workflowId(id),
             taskQueue: PLATFORM_TASK_QUEUE,
             args: [id],
-            ...(afterMs !== undefined && { startDelay: afterMs }),
             workflowIdConflictPolicy: 'USE_EXISTING',
             ...(isOnce && { workflowIdReusePolicy: 'REJECT_DUPLICATE' }),
           });
@@ -110,9 +106,4 @@ export const cloneRuns = runsOf({
 export const royaltySplitRuns = runsOf({
   workflow: 'payRoyaltySplit',
   workflowId: payRoyaltySplitId,
-});
-
-export const paymentSessionRuns = runsOf({
-  workflow: 'settlePaymentSession',
-  workflowId: settlePaymentSessionId,
 });

@@ -13,7 +13,7 @@ const MAX_TOGETHER = 100;
 /** Concurrent calls to Temporal for one kind of row. */
 const MAX_CALLS = 20;
 
-/** A kind of row with one run each; all have a `due_at`, and are due when they are inserted. */
+/** A kind of row with one run or one step each; all have a `due_at`, and are due when they are inserted. */
 export interface Handed {
   readonly table: AnnouncedTable;
   readonly key: 'id' | 'user_id';

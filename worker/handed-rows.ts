@@ -1,6 +1,7 @@
 import type { Database } from '../src/platform/database/database.js';
 import { settleMail } from '../src/accounts/mail-delivery/mail-sender.js';
-import { isSignedHere } from '../src/money/sessions/session-holds.js';
+import type { SessionOpenings } from '../src/money/sessions/session-openings.js';
+import type { SessionSettlements } from '../src/money/sessions/session-settlements.js';
 import { signerOf } from '../src/money/payments/payment-store.js';
 import type { ChainSigners } from '../temporal/chain-signers.js';
 import type { RowRuns } from '../temporal/row-runs.js';
@@ -76,19 +77,19 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
   start: (id, owner) => runs.start(id, { owner }),
 });
 
-/**
- * Milliseconds for which a session's run leaves the work to the request that waits (`SessionFastPath`): run
- * concurrently, it would only slow the request down.
- */
-const HASTE_MS = 1_000;
-
-export const paymentSessions = (database: Database, runs: RowRuns): Handed => ({
+export const paymentSessions = ({ openings, settlements }: SessionSteps): Handed => ({
   table: 'payment_sessions',
   key: 'id',
   open: `(state IN ('opening', 'settling') OR settlement_due_at <= now())`,
   again: '20 seconds',
-  failure: 'payment sessions could not be handed over, retrying',
-  owner: 'address',
-  start: async (id, owner) =>
-    runs.start(id, { owner, afterMs: (await isSignedHere(database, id)) ? undefined : HASTE_MS }),
+  failure: 'payment sessions could not take their next step, retrying',
+  async start(id) {
+    await openings.step(id);
+    await settlements.step(id);
+  },
 });
+
+interface SessionSteps {
+  readonly openings: Pick<SessionOpenings, 'step'>;
+  readonly settlements: Pick<SessionSettlements, 'step'>;
+}

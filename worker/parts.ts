@@ -8,7 +8,6 @@ import {
   accountDeletionRuns,
   cloneRuns,
   mailRuns,
-  paymentSessionRuns,
   royaltySplitRuns,
   securityEventRuns,
 } from '../temporal/row-runs.js';
@@ -16,14 +15,7 @@ import { removeSchedules } from '../temporal/schedules.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
 import { followDocker } from './follow-docker.js';
 import { handOverPeriodically, type Handed } from './hand-over.js';
-import {
-  accountDeletions,
-  clones,
-  mails,
-  paymentSessions,
-  royaltySplits,
-  securityEvents,
-} from './handed-rows.js';
+import { accountDeletions, clones, mails, royaltySplits, securityEvents } from './handed-rows.js';
 import { HostEvents } from './host-events.js';
 import { measureMemories } from './measure-memories.js';
 import {
@@ -82,7 +74,6 @@ export function platformParts(worker: ConnectedWorker): Part[] {
     handOver('mail', mails(database, mailRuns(client))),
     handOver('clones', clones(cloneRuns(client))),
     handOver('splits', royaltySplits(royaltySplitRuns(client))),
-    handOver('payment sessions', paymentSessions(database, paymentSessionRuns(client))),
     { name: 'heartbeats', run: (signal) => scheduleHeartbeatsPeriodically(scheduling, signal) },
     { name: 'removals of hosts', run: (signal) => finishRemovalsPeriodically(removing, signal) },
     {

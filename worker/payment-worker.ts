@@ -1,7 +1,8 @@
 import { Worker, type NativeConnection } from '@temporalio/worker';
-import { createSessionHoldActivities } from '../activities/payment-sessions.js';
-import { createPaymentActivities } from '../activities/payments.js';
-import type { PaymentServices } from '../src/payment-services.js';
+import {
+  createPaymentActivities,
+  type PaymentActivityDependencies,
+} from '../activities/payments.js';
 import { PAYMENTS_TASK_QUEUE } from '../workflows/ids.js';
 
 /** Paying signers, and waits for payments, which are nearly all of them. */
@@ -17,7 +18,7 @@ const HEARTBEAT_THROTTLE = '5 seconds';
 export interface PaymentWorkerDependencies {
   readonly connection: NativeConnection;
   readonly namespace: string;
-  readonly services: PaymentServices;
+  readonly services: PaymentActivityDependencies;
 }
 
 /** Creates the worker that makes payments: the only one with the operator's key. */
@@ -30,10 +31,7 @@ export const createPaymentWorker = ({
     connection,
     namespace,
     taskQueue: PAYMENTS_TASK_QUEUE,
-    activities: {
-      ...createPaymentActivities(services),
-      ...createSessionHoldActivities(services.sessionHolds),
-    },
+    activities: createPaymentActivities(services),
     maxConcurrentActivityTaskExecutions: MAX_ACTIVITIES,
     maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE,
     shutdownGraceTime: SHUTDOWN_GRACE,

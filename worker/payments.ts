@@ -9,7 +9,7 @@ import { ChainSigners } from '../temporal/chain-signers.js';
 import { temporalConnection } from '../temporal/connection.js';
 import { connect } from './connect.js';
 import { handOverPeriodically } from './hand-over.js';
-import { payments } from './handed-rows.js';
+import { payments, paymentSessions } from './handed-rows.js';
 import { createPaymentWorker } from './payment-worker.js';
 import { runTogether, runWorkers } from './run-together.js';
 import { installRuntime } from './temporal-runtime.js';
@@ -53,6 +53,11 @@ async function main(): Promise<void> {
           name: 'hand-over of payments',
           run: (signal) =>
             handOverPeriodically({ database, log }, payments(database, signers), signal),
+        },
+        {
+          name: 'payment sessions',
+          run: (signal) =>
+            handOverPeriodically({ database, log }, paymentSessions(services), signal),
         },
         {
           name: 'restoring of payments',

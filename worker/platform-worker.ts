@@ -8,10 +8,6 @@ import {
 import { guardSteps, guardWatchdog } from '../activities/guarded.js';
 import { createCloneActivities } from '../activities/clones.js';
 import { createContainerActivities } from '../activities/containers.js';
-import {
-  createPaymentSessionActivities,
-  createSettlementActivities,
-} from '../activities/payment-sessions.js';
 import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
@@ -122,6 +118,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
           database,
           chain: services.ledgerChain,
           knownChains: services.knownChains,
+          sessionSettings: settings.paymentSessions,
         }),
         ...createAccountDeletionActivities(accountDeletions),
         ...createSupervisionActivities({
@@ -135,8 +132,6 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createSecurityEventActivities(securityEvents),
         ...createCloneActivities({ payments, store: clones, supervisors }),
         ...createSplitActivities(splits),
-        ...createPaymentSessionActivities(services.paymentSessions),
-        ...createSettlementActivities(services.settlements),
       },
     }),
     Worker.create({

@@ -1,5 +1,4 @@
 import type { MoneyRecordActivities } from '../activities/money.js';
-import type { SettlementActivities } from '../activities/payment-sessions.js';
 import { proxyRecords } from './records.js';
 
 export interface HoldsExpired {
@@ -10,9 +9,7 @@ export interface HoldsExpired {
 
 /** Makes one pass over holds and payment sessions; the next pass handles the rest. */
 export async function expireHolds(): Promise<HoldsExpired> {
-  const money = proxyRecords<
-    MoneyRecordActivities & Pick<SettlementActivities, 'closeAgedSessions'>
-  >();
+  const money = proxyRecords<MoneyRecordActivities>();
   const released = await money.releaseEndedHolds();
   return { released, aged: await money.closeAgedSessions() };
 }

@@ -30,8 +30,6 @@ export const applySecurityEventId = (id: string): string => `risc-${id}`;
 
 export const payRoyaltySplitId = (id: string): string => `royalty-split-${id}`;
 
-export const settlePaymentSessionId = (id: string): string => `payment-session-${id}`;
-
 /** The schedule's runs have the time appended. */
 export const reconcileHostId = (host: string): string => `reconcile-${host}`;
 

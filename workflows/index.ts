@@ -6,7 +6,6 @@ export { deleteAccount } from './delete-account.js';
 export { checkLedger } from './check-ledger.js';
 export { expireHolds } from './expire-holds.js';
 export { payRoyaltySplit } from './pay-royalty-split.js';
-export { settlePaymentSession } from './settle-payment-session.js';
 export { rollUpUsage } from './roll-up-usage.js';
 export { enforceRetention } from './enforce-retention.js';
 export { provisionAgent } from './provision-agent.js';

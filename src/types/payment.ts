@@ -52,3 +52,9 @@ export interface PaymentStatus {
   /** Undefined unless it has failed. */
   readonly failure: PaymentFailure | undefined;
 }
+
+/** The state of a payment that has ended. */
+export type EndedPayment = PaymentStatus & { readonly state: 'confirmed' | 'failed' };
+
+export const isEnded = (status: PaymentStatus | undefined): status is EndedPayment =>
+  status?.state === 'confirmed' || status?.state === 'failed';

@@ -140,7 +140,6 @@ describe('npm start', () => {
     try {
       const { texts } = await textsOfHistories(new Client({ connection }));
       expect(texts.join('\n')).toContain('payRoyaltySplit');
-      expect(texts.join('\n')).toContain('settlePaymentSession');
       const logs = ['api', 'agents-ai', 'summarizer', 'worker', 'payments'].map((name) =>
         readFile(path.join(place.dataDir, 'run', `${name}.log`), 'utf8'),
       );

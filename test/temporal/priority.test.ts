@@ -7,14 +7,13 @@ import type { AgentRef } from '../../src/types/agent-ref.js';
 import { UnavailableError } from '../../src/lib/errors.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { ChainSigners } from '../../temporal/chain-signers.js';
-import { cloneRuns, paymentSessionRuns, royaltySplitRuns } from '../../temporal/row-runs.js';
+import { cloneRuns, royaltySplitRuns } from '../../temporal/row-runs.js';
 import {
   chainSignerId,
   cloneAgentId,
   containersTaskQueue,
   PAYMENTS_TASK_QUEUE,
   PLATFORM_TASK_QUEUE,
-  settlePaymentSessionId,
   startsTaskQueue,
 } from '../../workflows/ids.js';
 import { until } from '../support/until.js';
@@ -145,26 +144,17 @@ test('40 queued operations of one owner do not delay 8 of another owner', async 
 const describeRun = (id: string) => temporal.client.workflow.getHandle(id).describe();
 
 test("money workflows carry their owner's fairness key, and the platform's signer has priority", async () => {
-  const [clone, session] = [randomUUID(), randomUUID()];
+  const clone = randomUUID();
   await cloneRuns(temporal.client).start(clone, { owner: 'ada' });
-  await paymentSessionRuns(temporal.client).start(session, { owner: '0xada', afterMs: 60_000 });
   const signers = new ChainSigners(temporal.client);
   await signers.wake('4217-0xada', 'ada');
   await signers.wake('4217-0xoperator');
   const found = await Promise.all(
-    [
-      cloneAgentId(clone),
-      settlePaymentSessionId(session),
-      chainSignerId('4217-0xada'),
-      chainSignerId('4217-0xoperator'),
-    ].map(async (id) => (await describeRun(id)).priority),
+    [cloneAgentId(clone), chainSignerId('4217-0xada'), chainSignerId('4217-0xoperator')].map(
+      async (id) => (await describeRun(id)).priority,
+    ),
   );
-  expect(found).toMatchObject([
-    { fairnessKey: 'ada' },
-    { fairnessKey: '0xada' },
-    { fairnessKey: 'ada' },
-    { priorityKey: 2 },
-  ]);
+  expect(found).toMatchObject([{ fairnessKey: 'ada' }, { fairnessKey: 'ada' }, { priorityKey: 2 }]);
 });
 
 test('40 splits of one owner do not delay 8 of another owner', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ChainSigners } from '../../temporal/chain-signers.js';
-import { cloneRuns, paymentSessionRuns, royaltySplitRuns } from '../../temporal/row-runs.js';
+import { cloneRuns, royaltySplitRuns } from '../../temporal/row-runs.js';
 import { WorkflowLab } from '../workflows/support/workflow-lab.js';
 
 let lab: WorkflowLab;
@@ -17,14 +17,13 @@ const runOf = async (workflowId: string) => {
 };
 
 test.each([
-  ['a payment session', paymentSessionRuns, 'payment-session', 'settlePaymentSession'],
   ['a clone', cloneRuns, 'clone-agent', 'cloneAgent'],
   ['a split', royaltySplitRuns, 'royalty-split', 'payRoyaltySplit'],
 ] as const)(
   'starting %s twice for one row makes one run, named by the row',
   async (_, runsOf, name, type) => {
     const [runs, id] = [runsOf(clientOf()), randomUUID()];
-    await Promise.all([runs.start(id), runs.start(id, { afterMs: 60_000 })]);
+    await Promise.all([runs.start(id), runs.start(id)]);
     const run = await runOf(`${name}-${id}`);
     expect(run.type).toBe(type);
     expect(await runs.start(id)).toBe(true);

@@ -84,6 +84,7 @@ test('schedules release expired holds and check the ledger', async () => {
       database: db,
       chain: { node: new ChainNode({ chainId: 4217, url: undefined }), treasury: undefined },
       knownChains: { own: 4217, royalties: 4217 },
+      sessionSettings: { holdMs: 3_600_000, maxAgeMs: 3_600_000 },
     }),
   });
   await worker.runUntil(async () => {

@@ -17,7 +17,7 @@ import {
   securityEvents,
 } from '../../worker/handed-rows.js';
 import { handOver, handOverPeriodically, type Handed } from '../../worker/hand-over.js';
-import type { RowRuns, RowStart } from '../../temporal/row-runs.js';
+import type { RowRuns } from '../../temporal/row-runs.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { insertSql, ROWS } from '../platform/database/rows.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
@@ -43,6 +43,12 @@ interface Kind {
   readonly written: () => Promise<string>;
   readonly againSeconds: number;
 }
+
+const sessionsHanded = (start: Start) =>
+  paymentSessions({
+    openings: { step: async (id) => void (await start(id)) },
+    settlements: { step: () => Promise.resolve() },
+  });
 
 const KINDS: readonly Kind[] = [
   {
@@ -98,14 +104,14 @@ const KINDS: readonly Kind[] = [
   {
     kind: 'a payment session that is opened',
     table: 'payment_sessions',
-    handed: (start) => paymentSessions(database.db, { start }),
+    handed: sessionsHanded,
     written: () => newPaymentSession({ state: 'opening' }),
     againSeconds: 20,
   },
   {
     kind: 'a payment session of which something is to be settled',
     table: 'payment_sessions',
-    handed: (start) => paymentSessions(database.db, { start }),
+    handed: sessionsHanded,
     written: () =>
       newPaymentSession({
         state: 'active',
@@ -245,28 +251,6 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
   });
 });
 
-describe('run of a payment session', () => {
-  async function startedAfter(values: Readonly<Record<string, string>>) {
-    const id = await newPaymentSession(values);
-    const after: (number | undefined)[] = [];
-    const start = (_: string, { afterMs }: RowStart = {}) =>
-      Promise.resolve(after.push(afterMs) > 0);
-    await handOver(database.db, paymentSessions(database.db, { start }));
-    await owner(`DELETE FROM payment_sessions WHERE id = '${id}'`);
-    return after;
-  }
-
-  test("a payment session's run starts one second later if the wallet may sign the request itself", async () => {
-    expect(await startedAfter({ state: 'opening' })).toEqual([1_000]);
-  });
-
-  test("a payment session's run starts at once if only the platform can sign", async () => {
-    expect(await startedAfter({ state: 'opening', user_id: await newUser(database) })).toEqual([
-      undefined,
-    ]);
-  });
-});
-
 describe('owner of a run', () => {
   /** Returns the owner with which the only pending row is handed over. */
   async function ownerOf(handed: (start: RowRuns['start']) => Handed) {
@@ -280,7 +264,7 @@ describe('owner of a run', () => {
       payments(database.db, { wake: async (id, of) => void (await start(id, { owner: of })) }),
     );
   afterEach(async () => {
-    for (const table of ['payments', 'clones', 'royalty_splits', 'payment_sessions']) {
+    for (const table of ['payments', 'clones', 'royalty_splits']) {
       await owner(`DELETE FROM ${table}`);
     }
   });
@@ -293,12 +277,6 @@ describe('owner of a run', () => {
     const split = ROWS.royalty_splits?.(user, 1) ?? {};
     await owner(insertSql('royalty_splits', { ...split, status: 'queued' }));
     expect(await ownerOf((start) => royaltySplits({ start }))).toBe(user);
-  });
-
-  test('a payment session is owned by its wallet', async () => {
-    const address = `0x${'7'.repeat(40)}`;
-    await newPaymentSession({ state: 'opening', address });
-    expect(await ownerOf((start) => paymentSessions(database.db, { start }))).toBe(address);
   });
 
   test('a signer is owned by the user of its wallet, and by none if the platform signs', async () => {

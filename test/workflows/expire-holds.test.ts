@@ -1,6 +1,7 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { moneyPass, type MoneyPassActivities } from './support/money-pass.js';
+import type { MoneyActivities } from '../../activities/money.js';
+import { moneyPass } from './support/money-pass.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
 
 let lab: WorkflowLab;
@@ -21,7 +22,7 @@ function afterAMoment<Answer>(answer: Answer): () => Promise<Answer> {
 }
 
 const found = { accounts: 3, transfers: 2, openHolds: 1, differences: 0, isChainAway: false };
-const activities = (): MoneyPassActivities => ({
+const activities = (): MoneyActivities => ({
   releaseEndedHolds: afterAMoment(2),
   closeAgedSessions: afterAMoment(3),
   checkWholeLedger: afterAMoment(found),

@@ -72,7 +72,6 @@ export interface Receipt {
   readonly logs: readonly Log[];
 }
 
-/** A block. */
 export interface Block {
   readonly hash: Hex;
   readonly number: number;

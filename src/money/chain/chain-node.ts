@@ -92,7 +92,6 @@ export class NodeRefusalError extends Error {
 /** Code that is run as of the latest block; without `to`, `data` is a constructor, whose result counts. */
 export type ChainCall = Pick<CallParameters, 'account' | 'data' | 'gas' | 'to'>;
 
-/** A node's chain and address. */
 interface NodePlace {
   readonly chainId: number;
   /** Undefined makes the chain unavailable. */
@@ -105,7 +104,6 @@ export type NodeAsker = Pick<Caller, 'owner' | 'isUrgent'>;
 /** The platform itself, without an owner. */
 const PLATFORM: NodeAsker = { owner: '', isUrgent: true };
 
-/** A request to a node by viem's client. */
 export type NodeRequest<T> = (client: PublicClient) => Promise<T>;
 
 type RpcRequest = Pick<EIP1193Parameters, 'method' | 'params'>;
@@ -249,7 +247,6 @@ export class ChainNode {
     return { hash, number: Number(found), timestamp: Number(timestamp), transactions };
   }
 
-  /** Returns the number of the latest block. @throws ChainAwayError */
   async blockNumber(): Promise<number> {
     // `getBlockNumber` keeps an answer of each client for ever.
     return Number(await this.read((client) => client.request({ method: 'eth_blockNumber' })));
@@ -268,7 +265,6 @@ function throwAway(error: unknown): never {
   throw error instanceof NodeRefusalError ? new ChainAwayError({ cause: error }) : error;
 }
 
-/** URL and connections of a node. */
 type Reached = Required<Pick<StrictCall, 'url' | 'agent'>>;
 
 async function ask(node: Reached, { method, params = [] }: RpcRequest): Promise<unknown> {

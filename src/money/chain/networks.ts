@@ -1,4 +1,3 @@
-/** Chain names used by wallets. */
 const NAMES: Readonly<Record<number, string>> = {
   4217: 'tempo',
   8453: 'base',

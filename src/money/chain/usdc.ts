@@ -14,7 +14,6 @@ export class Usdc {
     this.#node = new ChainNode({ chainId, url });
   }
 
-  /** The name of the USDC chain. */
   get network(): string {
     return networkName(this.#node.chainId);
   }

@@ -2,14 +2,12 @@ import type { Hex } from 'viem';
 import type { ChainNode } from './chain-node.js';
 import { feeTokenOf, PATH_USD } from './tempo.js';
 
-/** An address's balance of a token. */
 export interface TokenBalance {
   readonly token: Hex;
   /** Base units. All fee tokens have 6 decimals. */
   readonly units: bigint;
 }
 
-/** An address's balances of its payment token and of its fee token. */
 export interface WalletBalances {
   readonly feeToken: TokenBalance;
   readonly pathUsd: TokenBalance;

@@ -104,7 +104,6 @@ const currenciesAreNothing: LedgerCheck = async function* ({ platform }) {
   );
 };
 
-/** All checks on the ledger's rows. */
 export const LEDGER_CHECKS: readonly LedgerCheck[] = [
   accountsAreTheirSums,
   currenciesAreNothing,

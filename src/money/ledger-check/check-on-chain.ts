@@ -14,7 +14,6 @@ const PAGE = 50;
 /** Most fees that are compared, newest first; each takes one request to the node. */
 const FEES = 500;
 
-/** The chain data to compare with the ledger. */
 export interface LedgerChain {
   /** A node of the chain on which the platform is paid. */
   readonly node: Pick<ChainNode, 'chainId' | 'tokenBalance' | 'read' | 'receipt'>;

@@ -1,13 +1,11 @@
 import type { Statements } from '../../platform/database/database.js';
 
-/** Numbers of compared rows. */
 export interface LedgerCounts {
   accounts: number;
   transfers: number;
   openHolds: number;
 }
 
-/** The inputs of a check. */
 export interface LedgerCheckParts {
   /** A connection that can read all tenants' rows. */
   readonly platform: Statements;

@@ -34,7 +34,6 @@ export const creditsOf = (userId: string) => `user:${userId}:credits` as const;
  */
 export const spentOf = (userId: string) => `user:${userId}:spent` as const;
 
-/** A transfer between two accounts. */
 export interface TransferRequest {
   readonly debit: Account;
   readonly credit: Account;
@@ -54,7 +53,6 @@ export interface Hold extends TransferRequest {
   readonly forMs: number;
 }
 
-/** The state of a hold. */
 export type HoldState = 'open' | 'posted' | 'released';
 
 export interface Balance {

@@ -9,7 +9,6 @@ import type {
   PaymentStatus,
 } from '../../types/payment.js';
 
-/** A payment to make. */
 export interface PaymentRequest {
   /** Idempotency key: requests with the same cause are the same payment. */
   readonly cause: string;

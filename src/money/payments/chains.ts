@@ -12,7 +12,6 @@ export const isTempo = (chainId: number): boolean => TEMPO_IDS.includes(chainId)
 /** Returns the most calls that one payment on the chain may have; all succeed or all fail. */
 export const callsAtOnce = (chainId: number): number => (isTempo(chainId) ? CALLS_OF_TEMPO : 1);
 
-/** A chain on which payments are made. */
 export interface PaymentChain {
   readonly chainId: number;
   readonly node: ChainNode;
@@ -29,10 +28,13 @@ export function configuredChains({
   feeBumpAfterMs,
   rpcUrl,
   usdc,
-}: ChainSettings): PaymentChain[] {
+}: ChainSettings): readonly [PaymentChain, ...PaymentChain[]] {
   const own = { chainId, node: new ChainNode({ chainId, url: rpcUrl }), confirmations };
   if (usdc.chainId === chainId) return [{ ...own, feeBumpAfterMs }];
   const node = new ChainNode({ chainId: usdc.chainId, url: usdc.rpcUrl });
   const royalties = { chainId: usdc.chainId, node, confirmations: usdc.confirmations };
-  return [own, royalties].map((chain) => ({ ...chain, feeBumpAfterMs }));
+  return [
+    { ...own, feeBumpAfterMs },
+    { ...royalties, feeBumpAfterMs },
+  ];
 }

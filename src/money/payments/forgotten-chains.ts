@@ -1,6 +1,5 @@
 import type { Statements } from '../../platform/database/database.js';
 
-/** The chains that are configured. */
 export interface KnownChains {
   /** Chain of payment sessions and clones. */
   readonly own: number;
@@ -11,7 +10,6 @@ export interface KnownChains {
 /** Rows that wait for a chain without a configured node. */
 export interface ForgottenChain {
   readonly chainId: number;
-  /** Number of rows. */
   readonly waiting: number;
 }
 

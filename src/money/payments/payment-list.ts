@@ -2,7 +2,6 @@ import type { Hex } from 'viem';
 import type { Statements } from '../../platform/database/database.js';
 import type { PaymentFailure, PaymentState, TransactionPurpose } from '../../types/payment.js';
 
-/** A transaction signed for a payment. */
 export interface ListedTransaction {
   readonly hash: Hex;
   readonly nonce: string;
@@ -36,7 +35,6 @@ export interface ListedPayment {
   readonly transactions: readonly ListedTransaction[];
 }
 
-/** State to filter by. */
 export interface PaymentPage {
   readonly state: PaymentState | undefined;
   readonly limit: number;

@@ -27,7 +27,6 @@ export class PaymentNode {
     this.#node = node;
   }
 
-  /** The number of the newest block. */
   head = () => this.#node.blockNumber();
 
   /** Returns the receipt of a transaction, or undefined until it is mined. */
@@ -81,11 +80,9 @@ export class PaymentNode {
   }
 
   /**
-   * Estimates a gas limit for calls in sequence, as of the newest block.
+   * Estimates a gas limit for calls in sequence; undefined if a call would revert. @throws NodeRefusalError
    *
-   * @param most upper limit, applied to a single call; the block's gas limit by default.
-   * @returns undefined if a call would revert.
-   * @throws NodeRefusalError
+   * @param most upper limit of a single call; the block's gas limit by default.
    */
   async gasOf(
     from: Hex,

@@ -38,14 +38,12 @@ export async function signerOf(database: Database, paymentId: string): Promise<s
   return signerId(row);
 }
 
-/** A payment without a signed transaction. */
 export interface QueuedPayment {
   readonly id: string;
   readonly calls: readonly StoredCall[];
   readonly gas: string | null;
 }
 
-/** A signed transaction. */
 export interface StoredTransaction {
   readonly hash: Hex;
   readonly paymentId: string | null;
@@ -99,6 +97,12 @@ interface NewTransaction {
   readonly signed: SignedTransaction;
 }
 
+interface SettledPayment {
+  readonly cause: string;
+  readonly paymentId: string;
+  readonly failure: PaymentFailure | undefined;
+}
+
 const COLUMNS = `hash, payment_id, chain_id, signer, nonce, purpose, raw, max_fee, priority_fee, gas`;
 const VALUES = `$hash, $paymentId, $chainId::bigint, $address, $nonce::bigint, $purpose, $raw,
                 $maxFee::bigint, $priorityFee::bigint, $gas::bigint`;
@@ -124,14 +128,18 @@ const CLAIM = `
   )
   SELECT count(*) AS open FROM payments WHERE ${OF_SIGNER} AND settled_at IS NULL`;
 
-/** The payments and signed transactions of a signer in the database. */
+/** Work in the transaction that ends a payment: for its requester, who waits. */
+export type OnEnded = (db: Statements, cause: string) => Promise<void>;
+
 export class PaymentStore {
   readonly #database: Database;
   readonly #signer: SignerRef;
+  readonly #onEnded: OnEnded | undefined;
 
-  constructor(database: Database, signer: SignerRef) {
+  constructor(database: Database, signer: SignerRef, onEnded?: OnEnded) {
     this.#database = database;
     this.#signer = signer;
+    this.#onEnded = onEnded;
   }
 
   /**
@@ -305,9 +313,7 @@ export class PaymentStore {
         ),
       ]);
       const [settled] = ended;
-      if (settled && failure && paymentId !== null) {
-        await tellFailed(db, { ...settled, paymentId, failure });
-      }
+      if (settled && paymentId !== null) await this.#ended(db, { ...settled, paymentId, failure });
     });
   }
 
@@ -319,7 +325,7 @@ export class PaymentStore {
           WHERE id = $paymentId AND state = 'queued' RETURNING cause`,
         { paymentId, failure },
       );
-      if (settled) await tellFailed(db, { ...settled, paymentId, failure });
+      if (settled) await this.#ended(db, { ...settled, paymentId, failure });
     });
   }
 
@@ -342,7 +348,7 @@ export class PaymentStore {
         this.#values({ last: String(used - 1n) }),
       );
       for (const { cause, id: paymentId } of failed) {
-        await tellFailed(db, { cause, paymentId, failure: 'unknown' });
+        await this.#ended(db, { cause, paymentId, failure: 'unknown' });
       }
       return failed.length > 0;
     });
@@ -394,7 +400,7 @@ export class PaymentStore {
             WHERE id = $paymentId AND state = 'broadcast' AND nonce = $nonce::bigint RETURNING cause`,
           { paymentId, nonce: String(nonce) },
         );
-        if (failed) await tellFailed(db, { ...failed, paymentId, failure: 'unknown' });
+        if (failed) await this.#ended(db, { ...failed, paymentId, failure: 'unknown' });
         return;
       }
       await db.query(
@@ -403,6 +409,21 @@ export class PaymentStore {
         { paymentId, nonce: String(nonce) },
       );
     });
+  }
+
+  /** Notifies operators of a failed payment, and its requester of every payment, in the payment's last transaction. */
+  async #ended(db: Statements, { cause, failure, paymentId }: SettledPayment): Promise<void> {
+    if (failure !== undefined) {
+      await requestNotification(db, {
+        id: `payment-failed-${paymentId}`,
+        agent: NO_AGENT,
+        event: 'payment_failed',
+        cause,
+        paymentId,
+        failure,
+      });
+    }
+    await this.#onEnded?.(db, cause);
   }
 
   async #signed(db: TransactionStatements) {
@@ -449,18 +470,6 @@ const valuesOf = ({ paymentId, purpose, signed, unsigned }: NewTransaction) => (
   maxFee: String(unsigned.maxFee),
   priorityFee: String(unsigned.priorityFee),
 });
-
-/** Notifies of a failed payment in the transaction that ends it, so only once. */
-const tellFailed = (
-  db: Statements,
-  failed: Omit<Extract<PlatformEvent, { event: 'payment_failed' }>, 'event'>,
-): Promise<void> =>
-  requestNotification(db, {
-    id: `payment-failed-${failed.paymentId}`,
-    agent: NO_AGENT,
-    event: 'payment_failed',
-    ...failed,
-  });
 
 function byNonce(rows: readonly TransactionRow[]): Map<bigint, StoredTransaction[]> {
   const found = new Map<bigint, StoredTransaction[]>();

@@ -1,7 +1,7 @@
 import type { TableChanges } from '../../platform/database/row-changes.js';
 import { RowWatch } from '../../platform/database/row-watch.js';
 import type { ChainPayments } from './chain-payments.js';
-import type { PaymentStatus } from '../../types/payment.js';
+import { isEnded, type EndedPayment, type PaymentStatus } from '../../types/payment.js';
 
 /** No payment was requested under the cause. */
 export class PaymentUnknownError extends Error {
@@ -12,10 +12,6 @@ export class PaymentUnknownError extends Error {
   }
 }
 
-/** A payment that has ended. */
-export type SettledPayment = PaymentStatus & { readonly state: 'confirmed' | 'failed' };
-
-/** Waits for any number of payments. */
 export class PaymentWatch {
   readonly #rows: RowWatch<PaymentStatus>;
 
@@ -29,13 +25,10 @@ export class PaymentWatch {
    *
    * @throws PaymentUnknownError, database errors, and the signal's reason.
    */
-  async settled(cause: string, signal: AbortSignal): Promise<SettledPayment> {
-    const status = await this.#rows.until(cause, (each) => !each || isSettled(each), signal);
+  async settled(cause: string, signal: AbortSignal): Promise<EndedPayment> {
+    const status = await this.#rows.until(cause, (each) => !each || isEnded(each), signal);
     if (!status) throw new PaymentUnknownError(cause);
-    if (isSettled(status)) return status;
+    if (isEnded(status)) return status;
     throw signal.reason;
   }
 }
-
-const isSettled = (status: PaymentStatus): status is SettledPayment =>
-  status.state === 'confirmed' || status.state === 'failed';

@@ -6,7 +6,6 @@ import { isTempo } from './chains.js';
 import type { PaymentCall } from '../../types/payment.js';
 import type { OpenedKeys } from './signing-keys.js';
 
-/** A transaction to sign. */
 export interface UnsignedTransaction {
   readonly chainId: number;
   readonly nonce: bigint;
@@ -16,7 +15,6 @@ export interface UnsignedTransaction {
   readonly priorityFee: bigint;
 }
 
-/** The bytes to broadcast, and their hash. */
 export interface SignedTransaction {
   readonly raw: Hex;
   readonly hash: Hex;

@@ -11,6 +11,7 @@ import { PaymentNode, type Fees } from './payment-node.js';
 import {
   PaymentStore,
   signerId,
+  type OnEnded,
   type QueuedPayment,
   type SentTransaction,
   type SignerRef,
@@ -58,6 +59,7 @@ export interface SignerParts {
   readonly log: Logger;
   /** Signers whose nonce gaps operators were notified of, until the gaps are closed. */
   readonly gaps: Set<string>;
+  readonly onEnded?: OnEnded;
   /** Milliseconds between two attempts to sign a payment; 5,000 by default. */
   readonly retryMs?: number;
 }
@@ -78,7 +80,7 @@ export class Signer {
   constructor(parts: SignerParts, address: Hex) {
     this.#parts = parts;
     this.#signer = { chainId: parts.chain.chainId, address };
-    this.#store = new PaymentStore(parts.database, this.#signer);
+    this.#store = new PaymentStore(parts.database, this.#signer, parts.onEnded);
     this.#node = new PaymentNode(parts.chain.node);
   }
 
@@ -141,7 +143,6 @@ export class Signer {
     }
   }
 
-  /** Notifies of a gap when it is first seen. */
   async #tellGap(gap: { readonly from: string; readonly until: string }): Promise<void> {
     const { gaps, log } = this.#parts;
     const { address: signer, chainId } = this.#signer;
@@ -405,7 +406,6 @@ export class Signer {
     return this.#signer.address !== this.#parts.keys.operator;
   }
 
-  /** A call without effect. */
   get #nothing(): readonly PaymentCall[] {
     return [{ to: this.#signer.address, data: '0x', value: 0n }];
   }

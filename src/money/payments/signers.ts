@@ -16,7 +16,6 @@ export class ChainUnknownError extends Error {
 /** Time for which final transactions are checked: a node may return with an older state. */
 const LOOKED_AFTER = '1 hour';
 
-/** Signers that are checked at a time. */
 const BATCH = 200;
 
 /** Finds signers on the given chains with recently final transactions: the next batch by address. */
@@ -33,7 +32,6 @@ const paidLately = (
     { chainIds, address: after?.address ?? '', chainId: after?.chainId ?? 0 },
   );
 
-/** The signers on all configured chains. */
 export class Signers {
   readonly #parts: Omit<SignerParts, 'chain'>;
   readonly #chains: readonly PaymentChain[];
@@ -47,11 +45,8 @@ export class Signers {
   }
 
   /**
-   * Returns a signer.
-   *
-   * @param owner owner of the wallet, if known. Requests to the chain are shared fairly between owners;
-   *   the platform's own signer goes first, because all users wait for it.
-   * @throws ChainUnknownError
+   * Returns a signer. Owners share the node fairly; the platform's own signer goes first, because all users
+   * wait for it. @throws ChainUnknownError
    */
   of(id: string, owner?: string): Signer {
     const [chainId, address] = id.split('-');

@@ -19,3 +19,7 @@ export const sessionAccount = (sessionId: string) => `session:${sessionId}` as c
 
 /** Ledger account of a session's delivered and unsettled amount. */
 export const spentAccount = (sessionId: string) => `session:${sessionId}:spent` as const;
+
+/** Returns the row id of the session that a payment's cause names; undefined for other payments. */
+export const sessionOf = (cause: string): string | undefined =>
+  /^(?:session-open|settlement):([^:]+)/.exec(cause)?.[1];

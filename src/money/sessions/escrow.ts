@@ -51,7 +51,6 @@ interface Call {
   readonly value: bigint;
 }
 
-/** A hold that a payer has signed. */
 export interface SignedHold {
   readonly payer: Hex;
   /** Base units. */
@@ -106,7 +105,6 @@ export async function readHold(
   return { amount, settled, expiresAt: new Date(Number(expiry) * 1_000), closed };
 }
 
-/** The escrow contract that holds new deposits. */
 export class Escrow {
   readonly terms: EscrowTerms;
   readonly #node: ChainNode;

@@ -20,7 +20,6 @@ export async function findPaymentSession(
   return found;
 }
 
-/** The fields of a session that debits need. */
 export type PayingSession = Pick<PaymentSessionRow, 'id'>;
 
 const FIND_PAYING: FunctionCall = {

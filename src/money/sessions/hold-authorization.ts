@@ -28,7 +28,6 @@ const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681
 const erc1271 = parseAbi(['function isValidSignature(bytes32, bytes) view returns (bytes4)']);
 const IS_VALID = '0x1626ba7e';
 
-/** A hold on a wallet's funds in the escrow. */
 export interface Hold {
   /** In lower case. */
   readonly payer: Hex;
@@ -63,11 +62,9 @@ export const holdTypedData = ({ chainId, escrow }: HoldDomain, message: Hold) =>
     message,
   }) as const;
 
-/** Returns the id of the hold in the contract. */
 export const holdIdOf = ({ nonce, payer }: Pick<Hold, 'payer' | 'nonce'>): Hex =>
   keccak256(encodeAbiParameters([{ type: 'address' }, { type: 'bytes32' }], [payer, nonce]));
 
-/** Returns a new random nonce. */
 export const newNonce = (): Hex => `0x${randomBytes(32).toString('hex')}`;
 
 /** Returns the latest deadline, in Unix seconds, of an authorization made now. */

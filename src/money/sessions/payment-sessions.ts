@@ -31,10 +31,9 @@ import {
   newNonce,
   type Hold,
 } from './hold-authorization.js';
-import { requestHold } from './session-holds.js';
+import { requestHold } from './session-openings.js';
 import { newSessionToken, sessionTokenContext, storedOf } from './session-token.js';
 import { beginClosing, settledBy } from './session-settlements.js';
-import type { SessionFastPath } from './session-fast-path.js';
 import type { SessionWatch } from './session-watch.js';
 import { OPEN_STATES } from '../../types/payment-session-states.js';
 
@@ -55,10 +54,8 @@ const MAX_REVERTED = 20;
 
 const AN_HOUR_S = 3_600;
 
-/** Sessions for each page. */
 const PAGE = 50;
 
-/** A wallet's authorization of a hold. */
 export interface Authorization {
   /** 32 bytes in hex, in lower case. */
   readonly nonce: Hex;
@@ -67,7 +64,6 @@ export interface Authorization {
   readonly signature: Hex;
 }
 
-/** An authorization whose signature has been verified. */
 interface Signed extends Authorization {
   readonly word: HoldSignature;
 }
@@ -135,9 +131,7 @@ interface Parts {
   /** Undefined if no escrow is configured. */
   readonly escrow: Escrow | undefined;
   readonly payments: Pick<ChainPayments, 'request'>;
-  readonly openings: Pick<SessionWatch, 'ended'>;
-  readonly closings: Pick<SessionWatch, 'ended'>;
-  readonly haste: Pick<SessionFastPath, 'open' | 'close'>;
+  readonly watch: Pick<SessionWatch, 'left'>;
   readonly log: Logger;
   /** Milliseconds that a request waits for a session to open; 20 seconds by default. */
   readonly openingMs?: number;
@@ -171,7 +165,7 @@ export class PaymentSessions {
       AbortSignal.timeout(this.#parts.openingMs ?? OPENING_MS),
     ]);
     const isKept = await this.#isKept(by, wanted.address);
-    const isOwner = isKept || (await this.#isOwner(by, wanted.address));
+    const isOwner = isKept || (await this.isOwner(by.userId, wanted.address));
     let signed = isKept ? undefined : await this.#signedOf(escrow, wanted);
     if (!signed && !isOwner) throw this.#unauthorized(escrow, wanted);
     // A session that fails to open makes room for a new session.
@@ -221,8 +215,7 @@ export class PaymentSessions {
       signal,
       AbortSignal.timeout(this.#parts.closingMs ?? CLOSING_MS),
     ]);
-    const { closings, haste } = this.#parts;
-    const session = await closings.ended(id, waits, (...args) => haste.close(...args));
+    const session = await this.#parts.watch.left('settling', id, waits);
     if (!session) throw new NotFoundError('Session not found');
     return { session, transactions: await settledBy(this.#platform, id) };
   }
@@ -238,7 +231,8 @@ export class PaymentSessions {
 
   /** Reports whether the user has linked the wallet by proof of ownership. */
   async isOwner(userId: string | undefined, address: Hex): Promise<boolean> {
-    return this.#isOwner({ userId }, address);
+    if (userId === undefined) return false;
+    return (await ownWallets(this.#platform, userId)).includes(address);
   }
 
   /** Decrypts the id of a session; only its owner may see it. */
@@ -259,11 +253,6 @@ export class PaymentSessions {
       { userId, address },
     );
     return kept !== undefined;
-  }
-
-  async #isOwner({ userId }: Pick<Opener, 'userId'>, address: Hex): Promise<boolean> {
-    if (userId === undefined) return false;
-    return (await ownWallets(this.#platform, userId)).includes(address);
   }
 
   /** Returns the verified authorization; undefined if it is missing, invalid or out of time. */
@@ -332,8 +321,7 @@ export class PaymentSessions {
 
   /** Waits until the session is open; undefined if it failed to open. @throws StillOpeningError */
   async #opened(id: string, signal: AbortSignal): Promise<PaymentSessionRow | undefined> {
-    const { haste, openings } = this.#parts;
-    const session = await openings.ended(id, signal, (...args) => haste.open(...args));
+    const session = await this.#parts.watch.left('opening', id, signal);
     if (!session || session.state === 'opening') throw new StillOpeningError();
     return session.state === 'failed' ? undefined : session;
   }
@@ -438,7 +426,6 @@ export class PaymentSessions {
     }
   }
 
-  /** Creates the error with the typed data to sign. */
   #unauthorized(escrow: Escrow, wanted: WantedSession, error?: string): AuthorizationRequiredError {
     const fresh = { nonce: newNonce(), deadline: latestDeadline() };
     const { message, ...typedData } = holdTypedData(domainOf(escrow), holdOf(wanted, fresh));

@@ -1,4 +1,5 @@
 import type { Hex } from 'viem';
+import { signTypedData } from 'viem/accounts';
 import type { ChainNode } from '../chain/chain-node.js';
 import type { Database, Statements } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
@@ -6,23 +7,53 @@ import { selectFrom } from '../../platform/database/schema/table.js';
 import { paymentSessions } from '../../platform/database/tables/payment-sessions.js';
 import { transfer } from '../ledger/ledger.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
-import type { PaymentFailure } from '../../types/payment.js';
-import { openingCause, sessionAccount } from './causes.js';
-import { readHold, type EscrowHold } from './escrow.js';
+import type { KeptKeys } from '../payments/signing-keys.js';
+import { isEnded, type PaymentFailure } from '../../types/payment.js';
+import { openingCause, sessionAccount, sessionOf } from './causes.js';
+import { openCall, readHold, type EscrowHold } from './escrow.js';
+import { holdTypedData, type Hold } from './hold-authorization.js';
 
-/** A step must wait, for example for the end of a payment. */
-export class SessionWaitsError extends Error {
-  override readonly name = 'SessionWaitsError';
+/** The node does not have the hold of a confirmed payment yet. */
+export class HoldNotSeenError extends Error {
+  override readonly name = 'HoldNotSeenError';
+
+  constructor() {
+    super('The node does not have the hold yet: retry later');
+  }
+}
+
+export type HoldRow = Pick<
+  PaymentSessionRow,
+  'id' | 'address' | 'chainId' | 'escrow' | 'nonce' | 'deposit' | 'authorizationDeadline'
+>;
+
+/** Requests the payment that opens a signed hold, in the transaction that inserts the session. */
+export async function requestHold(
+  db: Statements,
+  payments: Pick<ChainPayments, 'request'>,
+  operator: Hex,
+  session: HoldRow,
+  signature: Hex,
+): Promise<void> {
+  await payments.request(db, {
+    cause: openingCause(session.id),
+    chainId: Number(session.chainId),
+    signer: operator,
+    ...openCall(session.escrow as Hex, { ...holdOf(session), signature }), // checked when written
+  });
 }
 
 interface Parts {
   readonly database: Database;
-  readonly payments: Pick<ChainPayments, 'stateOf'>;
+  readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
   /** A node of the chain that holds deposits. */
   readonly node: Pick<ChainNode, 'chainId' | 'read'>;
+  /** Address whose call opens holds; undefined if none is configured. */
+  readonly operator: Hex | undefined;
+  readonly kept: KeptKeys;
 }
 
-/** Final steps of opening a session. Each step is idempotent and may run concurrently. */
+/** Opens sessions in the process that may decrypt wallets' keys. Each step is idempotent. */
 export class SessionOpenings {
   readonly #parts: Parts;
 
@@ -31,36 +62,46 @@ export class SessionOpenings {
   }
 
   /**
-   * Stores the outcome of the requested hold: activates the session and books the deposit in the ledger.
+   * Requests the hold of a session that the platform signs, or stores the outcome of a hold that has ended:
+   * activates the session and books the deposit in the ledger.
    *
-   * @returns false if the session was not opened.
-   * @throws SessionWaitsError before the payment has ended; ChainAwayError.
+   * @throws HoldNotSeenError; ChainAwayError.
    */
-  async finish(id: string): Promise<boolean> {
+  async step(id: string): Promise<void> {
     const { database, node, payments } = this.#parts;
-    const [session, ended] = await Promise.all([
+    const [session, payment] = await Promise.all([
       findById(database, id),
       payments.stateOf(openingCause(id)),
     ]);
-    if (session?.state !== 'opening') return session !== undefined && session.state !== 'failed';
-    if (ended?.state !== 'confirmed' && ended?.state !== 'failed') {
-      throw new SessionWaitsError('The hold is not confirmed yet: retry later');
-    }
-    // The configuration has changed since: an operator must resolve this.
-    if (String(node.chainId) !== session.chainId) {
-      throw new SessionWaitsError(
-        `No node is configured for the chain ${session.chainId}: configure it and retry`,
-      );
-    }
+    if (session?.state !== 'opening') return;
+    if (!payment) return this.#request(session);
+    if (!isEnded(payment)) return;
+    // The configuration has changed since: the check of the ledger reports it.
+    if (String(node.chainId) !== session.chainId) return;
     // The formats were checked when the row was inserted.
     const hold = await readHold(node, session.escrow as Hex, session.holdId as Hex);
-    if (ended.state === 'failed' && !isHeld(session, hold)) {
-      await failOpening(database, id, ended.failure ?? 'reverted');
-      return false;
+    if (payment.state === 'failed' && !isHeld(session, hold)) {
+      await failOpening(database, id, payment.failure ?? 'reverted');
+      return;
     }
-    if (!hold) throw new SessionWaitsError('The node does not have the hold yet: retry later');
+    if (!hold) throw new HoldNotSeenError();
     await this.#activate(session, hold);
-    return true;
+  }
+
+  /** Signs and requests a hold; the right to do so was checked when the row was inserted. */
+  async #request(session: PaymentSessionRow): Promise<void> {
+    const { database, kept, operator, payments } = this.#parts;
+    const privateKey = await kept(session.address as Hex); // checked when written
+    if (privateKey === undefined || operator === undefined) {
+      await failOpening(database, session.id, 'unsignable');
+      return;
+    }
+    const domain = { chainId: Number(session.chainId), escrow: session.escrow as Hex };
+    const typedData = holdTypedData(domain, holdOf(session));
+    const signature = await signTypedData({ ...typedData, privateKey });
+    await database
+      .asPlatform()
+      .transaction((db) => requestHold(db, payments, operator, session, signature));
   }
 
   /**
@@ -95,12 +136,16 @@ export class SessionOpenings {
 const isHeld = ({ deposit }: PaymentSessionRow, hold: EscrowHold | undefined): boolean =>
   hold !== undefined && !hold.closed && hold.amount === BigInt(deposit);
 
+/** The formats were checked when the row was inserted. */
+const holdOf = ({ address, authorizationDeadline, deposit, nonce }: HoldRow): Hold => ({
+  payer: address as Hex,
+  amount: BigInt(deposit),
+  nonce: nonce as Hex,
+  deadline: BigInt(authorizationDeadline.getTime()) / 1_000n,
+});
+
 /** Fails a session that was never opened, so that its wallet can open another. */
-export async function failOpening(
-  database: Database,
-  id: string,
-  failure: PaymentFailure,
-): Promise<void> {
+async function failOpening(database: Database, id: string, failure: PaymentFailure): Promise<void> {
   await database.asPlatform().query(
     `UPDATE payment_sessions SET state = 'failed', failure = $failure
       WHERE id = $id AND state = 'opening'`,
@@ -108,7 +153,17 @@ export async function failOpening(
   );
 }
 
-/** Finds a session by its row id, for internal use. */
+/** Hands a session over to its next step, in the transaction that ends its payment. */
+export async function wakeSession(db: Statements, cause: string): Promise<void> {
+  const id = sessionOf(cause);
+  if (id === undefined) return;
+  await db.query(
+    `WITH due AS (UPDATE payment_sessions SET due_at = now() WHERE id = $id RETURNING 1)
+     SELECT pg_notify('rows', 'payment_sessions') FROM due`,
+    { id },
+  );
+}
+
 export async function findById(
   database: Database,
   id: string,
@@ -116,17 +171,5 @@ export async function findById(
   const [found] = await database
     .asPlatform()
     .query<PaymentSessionRow>(`${selectFrom(paymentSessions)} WHERE id = $id`, { id });
-  return found;
-}
-
-/** Finds a session and locks its row until the transaction ends. */
-export async function lockSession(
-  db: Statements,
-  id: string,
-): Promise<PaymentSessionRow | undefined> {
-  const [found] = await db.query<PaymentSessionRow>(
-    `${selectFrom(paymentSessions)} WHERE id = $id FOR NO KEY UPDATE`,
-    { id },
-  );
   return found;
 }

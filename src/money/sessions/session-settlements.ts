@@ -3,11 +3,12 @@ import type { ChainNode } from '../chain/chain-node.js';
 import { escrowAbi } from '../chain/payment-escrow.js';
 import type { Database, Statements } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
+import { selectFrom } from '../../platform/database/schema/table.js';
+import { paymentSessions } from '../../platform/database/tables/payment-sessions.js';
 import { UnavailableError } from '../../lib/errors.js';
 import { transfer, type Account } from '../ledger/ledger.js';
 import { NO_AGENT, requestNotification } from '../../notifications/outbox.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
-import { closeAgedSessions } from './close-aged-sessions.js';
 import {
   refundCause,
   sessionAccount,
@@ -16,8 +17,9 @@ import {
   unpaidCause,
 } from './causes.js';
 import { ESCROW_GAS, readHold, type EscrowHold } from './escrow.js';
-import { findById, lockSession, SessionWaitsError } from './session-openings.js';
+import { findById } from './session-openings.js';
 import type { PaymentSessionSettings } from './settings.js';
+import { isEnded } from '../../types/payment.js';
 import type { PaymentSessionState, SettlementKind } from '../../types/payment-session-states.js';
 
 /** Failed payments for one kind of settlement of a session after which operators are notified. */
@@ -28,9 +30,11 @@ const RETRY_S = 60;
 const RETRY_FACTOR = 4;
 const MOST_RETRY_S = 3_600;
 
-/** The next step of a session's settlement. */
+/** Seconds between two checks of a closing session for debits in flight. */
+const DEBITS_S = 0.5;
+
 export type SettlementStep =
-  /** Wait until the payment of this cause is final, then store its outcome. */
+  /** Store the outcome of the payment of this cause once it has ended. */
   | { readonly next: 'payment'; readonly cause: string }
   /** Wait until no holds for debits are open; the session accepts no new debits. */
   | { readonly next: 'debits' }
@@ -55,7 +59,6 @@ interface Settlement {
   readonly payment: string;
 }
 
-/** Failed attempts of settlements. */
 interface Failures {
   readonly attempts: number;
   /** True if it is too early for the next attempt. */
@@ -71,6 +74,17 @@ export class SessionSettlements {
 
   constructor(parts: Parts) {
     this.#parts = parts;
+  }
+
+  /**
+   * Stores the outcome of a payment that has ended, and requests the payment that is due.
+   *
+   * @throws ChainAwayError if an earlier payment failed; UnavailableError without a signer.
+   */
+  async step(id: string): Promise<void> {
+    let step: SettlementStep;
+    do step = await this.request(id);
+    while (step.next === 'payment' && (await this.settle(id, step.cause)));
   }
 
   /**
@@ -90,17 +104,10 @@ export class SessionSettlements {
     return this.#locked(id, (db, locked) => this.#next(db, locked, onChain));
   }
 
-  /** Reports whether no holds for debits are open. */
-  async hasNoDebits(id: string): Promise<boolean> {
-    return !(await hasOpenHolds(this.#platform, id));
-  }
-
-  /** Stores the outcome of a payment. @throws SessionWaitsError before it has ended. */
-  async settle(id: string, cause: string): Promise<void> {
+  /** Stores the outcome of a payment; returns false before the payment has ended. */
+  async settle(id: string, cause: string): Promise<boolean> {
     const ended = await this.#parts.payments.stateOf(cause);
-    if (ended?.state !== 'confirmed' && ended?.state !== 'failed') {
-      throw new SessionWaitsError(`The payment ${cause} has not ended: retry later`);
-    }
+    if (!isEnded(ended)) return false;
     await this.#locked(id, async (db, session) => {
       const [settlement] = await db.query<Settlement & { requestedAt: Date }>(
         `UPDATE payment_settlements SET state = $state, transaction = $hash, ended_at = now(),
@@ -113,12 +120,7 @@ export class SessionSettlements {
       if (ended.state === 'failed') await this.#putOff(db, session, settlement);
       else await this.#confirm(db, session, settlement, settlement.requestedAt);
     });
-  }
-
-  /** Starts closing sessions at their maximum age. @returns the number of sessions. */
-  closeAged(): Promise<number> {
-    const { database, settings } = this.#parts;
-    return closeAgedSessions(database, settings);
+    return true;
   }
 
   get #platform(): Statements {
@@ -164,12 +166,17 @@ export class SessionSettlements {
       await this.#pause(db, session, kind);
       return nothing;
     }
-    if (kind === 'close' && isHeld) return { next: 'debits' };
+    if (kind === 'close' && isHeld) {
+      await db.query(
+        'UPDATE payment_sessions SET due_at = now() + make_interval(secs => $seconds) WHERE id = $id',
+        { id, seconds: DEBITS_S },
+      );
+      return { next: 'debits' };
+    }
     const cause = await this.#pay(db, session, { cumulative, kind, attempts: attempts + 1 });
     return { next: 'payment', cause };
   }
 
-  /** Requests the payment; returns its cause. */
   async #pay(
     db: Statements,
     { chainId, escrow, holdId, id }: PaymentSessionRow,
@@ -195,7 +202,6 @@ export class SessionSettlements {
                retry_at = NULL, requested_at = now(), ended_at = NULL`,
         { id, cumulative, kind, attempts, payment },
       ),
-      setDue(db, id, null),
       payments.request(db, {
         cause: payment,
         chainId: Number(chainId),
@@ -268,11 +274,9 @@ export class SessionSettlements {
   }
 
   /**
-   * Books the final on-chain state of the hold, whoever changed it; closes the session if its hold is
-   * closed.
+   * Books the final on-chain state of the hold, and closes the session if the hold is closed.
    *
-   * @returns the amount that the treasury has received.
-   * @throws ChainAwayError
+   * @returns the amount that the treasury has received. @throws ChainAwayError
    */
   async #takeFromChain(session: PaymentSessionRow): Promise<bigint> {
     const { confirmations, node } = this.#parts;
@@ -292,7 +296,10 @@ export class SessionSettlements {
     work: (db: Statements, session: PaymentSessionRow) => Promise<T>,
   ): Promise<T> {
     return this.#parts.database.asPlatform().statements(async (db) => {
-      const session = await lockSession(db, id);
+      const [session] = await db.query<PaymentSessionRow>(
+        `${selectFrom(paymentSessions)} WHERE id = $id FOR NO KEY UPDATE`,
+        { id },
+      );
       if (!session) throw new RangeError(`Payment session ${id} not found`);
       return work(db, session);
     });

@@ -3,6 +3,7 @@ import type { PaymentSessionRow } from '../../platform/database/models.js';
 import { RowWatch } from '../../platform/database/row-watch.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
 import { paymentSessions } from '../../platform/database/tables/payment-sessions.js';
+import { findById } from './session-openings.js';
 import type { PaymentSessionState } from '../../types/payment-session-states.js';
 
 /** Requests of one process that wait at a time: each uses a client connection. */
@@ -12,37 +13,31 @@ const MAX_WAITING = 500;
 export class SessionWatch {
   readonly #database: Database;
   readonly #rows: RowWatch<PaymentSessionRow>;
-  readonly #left: PaymentSessionState;
   #waiting = 0;
 
-  /** @param left the state that the sessions leave. */
-  constructor(database: Database, left: PaymentSessionState) {
+  constructor(database: Database) {
     this.#database = database;
     this.#rows = new RowWatch(database.changesOf('payment_sessions'), (ids) =>
       sessionsOf(database, ids),
     );
-    this.#left = left;
   }
 
   /**
    * Waits until a session has left a state.
    *
-   * @param before work to do first, for requests that may wait.
    * @returns the session, still in the state to leave if the signal aborts or too many requests wait;
    *   undefined if it does not exist.
    */
-  async ended(
+  async left(
+    state: PaymentSessionState,
     id: string,
     signal: AbortSignal,
-    before: (id: string, signal: AbortSignal) => Promise<void>,
   ): Promise<PaymentSessionRow | undefined> {
     // The request is already stored; without a free place it returns the current state.
-    if (this.#waiting >= MAX_WAITING) return (await sessionsOf(this.#database, [id])).get(id);
+    if (this.#waiting >= MAX_WAITING) return findById(this.#database, id);
     this.#waiting++;
     try {
-      await before(id, signal);
-      const hasLeft = (found: PaymentSessionRow | undefined) =>
-        found !== undefined && found.state !== this.#left;
+      const hasLeft = (found: PaymentSessionRow | undefined) => found?.state !== state;
       return await this.#rows.until(id, hasLeft, signal);
     } finally {
       this.#waiting--;

@@ -20,14 +20,12 @@ import { OPEN_STATUSES, RETRIED_STATUSES } from '../../types/split-states.js';
 /** Most open splits of one user; further ones are rejected. */
 export const MAX_OPEN_SPLITS = 100;
 
-/** The token of the payouts. */
 export interface SplitToken {
   readonly chainId: number;
   /** In lower case; undefined if none is configured: splits are then unavailable. */
   readonly address: Hex | undefined;
 }
 
-/** A recipient and their share. */
 export interface Recipient {
   /** In lower case. */
   readonly address: Hex;
@@ -35,7 +33,6 @@ export interface Recipient {
   readonly share: bigint;
 }
 
-/** A split to pay. */
 export interface NewSplit {
   readonly userId: string;
   readonly agentId: string;
@@ -52,13 +49,11 @@ export interface NewSplit {
 /** A split as returned to the client that requests it. */
 export type QueuedSplit = Pick<RoyaltySplitRow, 'id' | 'status'>;
 
-/** A split with its payouts by position. */
 export interface SplitWithPayouts {
   readonly split: RoyaltySplitRow;
   readonly payouts: readonly RoyaltyPayoutRow[];
 }
 
-/** Filter for a user's splits. */
 export interface SplitsWanted {
   readonly userId: string;
   /** True for splits that settle a booking, false for others; all by default. */
@@ -77,12 +72,9 @@ export class RoyaltySplits {
   }
 
   /**
-   * Stores a split and its payouts, which never change. Idempotent for the same request or the same
-   * booking.
-   *
-   * @throws NotFoundError if the wallet is not stored for that agent of that user; TooManyRequestsError
-   *   beyond `MAX_OPEN_SPLITS`; UnprocessableError if the request id was used for another split;
-   *   UnavailableError without a token.
+   * Stores a split and its payouts. Idempotent for the same request or booking. @throws NotFoundError
+   *   without such a wallet, TooManyRequestsError, UnprocessableError if the request id was used for
+   *   another split, UnavailableError without a token.
    */
   async create(by: Requester, wanted: NewSplit): Promise<QueuedSplit> {
     const { bookingId, userId } = wanted;

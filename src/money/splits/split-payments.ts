@@ -8,7 +8,7 @@ import { RoyaltyPayout, RoyaltySplit } from '../../platform/database/tables/spli
 import { transfer } from '../ledger/ledger.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import { callsAtOnce } from '../payments/chains.js';
-import type { PaymentFailure } from '../../types/payment.js';
+import { isEnded, type PaymentFailure } from '../../types/payment.js';
 import { splitStatusOf, type PayoutStatus, type SplitStatus } from '../../types/split-states.js';
 
 /**
@@ -50,8 +50,7 @@ export class SplitPayments {
   }
 
   /**
-   * Requests the payments of all pending payouts; fails the payouts if the wallet's balance is
-   * insufficient.
+   * Requests the payments of all pending payouts, or fails the payouts that the wallet cannot pay.
    *
    * @returns the causes of the payments to wait for, in order.
    * @throws SplitWaitsError while another split is paid from the wallet; ChainAwayError.
@@ -80,7 +79,7 @@ export class SplitPayments {
    */
   async settle(id: string, cause: string): Promise<void> {
     const ended = await this.#parts.payments.stateOf(cause);
-    if (ended?.state !== 'confirmed' && ended?.state !== 'failed') {
+    if (!isEnded(ended)) {
       throw new SplitWaitsError(`The payment ${cause} has not ended: retry later`);
     }
     await this.#locked(id, async (db, split) => {
@@ -202,7 +201,6 @@ const payoutsOf = (
     { splitId, status },
   );
 
-/** Updates payouts of one split. */
 async function setPayouts(
   db: TenantTransaction,
   payouts: readonly RoyaltyPayoutRow[],

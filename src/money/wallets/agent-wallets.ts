@@ -12,7 +12,6 @@ import { sealKey } from './wallet-keys.js';
 /** Most wallets of one user's agents, removed agents included: keys are kept longer than agents. */
 export const MAX_AGENT_WALLETS = 1_000;
 
-/** The user and the agent that own a wallet. */
 export interface WalletOwner {
   readonly userId: string;
   readonly agentId: string;
@@ -30,7 +29,6 @@ export interface ExternalWallet {
 export const broughtWalletText = ({ userId, agentId }: WalletOwner, address: Hex): string =>
   ['agent-platform-wallet:v1', userId, agentId, address].join('\n');
 
-/** An agent's wallet, and whether this request created it. */
 export interface ProvidedWallet {
   readonly address: Hex;
   readonly isNew: boolean;
@@ -51,12 +49,10 @@ export class AgentWallets {
   }
 
   /**
-   * Returns the agent's wallet, or stores the wallet that the agent brings, or creates one with a sealed
-   * key.
+   * Returns the agent's wallet, stores the wallet that the agent brings, or creates a wallet.
    *
-   * @throws NotFoundError if the requester has no such agent of that user; UnauthorizedError if the
-   *   wallet's signature is invalid; ConflictError beyond `MAX_AGENT_WALLETS`; ChainAwayError if a
-   *   contract wallet cannot be verified because the chain is unavailable.
+   * @throws NotFoundError without such an agent; UnauthorizedError for an invalid signature; ConflictError
+   *   beyond `MAX_AGENT_WALLETS`; ChainAwayError if a contract wallet must be called.
    */
   async provide(
     by: Requester,

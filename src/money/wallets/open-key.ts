@@ -4,12 +4,9 @@ import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { keyContext } from './wallet-keys.js';
 
 /**
- * Opens the private key of an address that is stored here. Only the activity that signs with it may call
- * this: the key must not reach a response, log, history or failure.
- *
- * @param db the platform's connection: the payment's creation has checked whose wallets may sign.
- * @param address in lower case.
- * @returns undefined if no such key is stored.
+ * Opens the stored key of an address in lower case; undefined without one. Only the payments process calls
+ * this function: the key must not reach a response, log, history or failure. The creation of the payment
+ * has checked the right to sign.
  */
 export async function openKey(
   db: Statements,

@@ -18,8 +18,3 @@ export async function ownWallets(db: Statements, userId: string): Promise<Hex[]>
   );
   return rows.map(({ address }) => address);
 }
-
-/** Reports whether an address is among the user's own wallets. @param address in lower case. */
-export async function isLinked(db: Statements, userId: string, address: Hex): Promise<boolean> {
-  return (await ownWallets(db, userId)).includes(address);
-}

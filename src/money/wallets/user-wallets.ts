@@ -11,10 +11,8 @@ import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import type { WalletProvider } from './provider/wallet-provider.js';
 import { parsePrivateKey, sealKey } from './wallet-keys.js';
 
-/** Most keys that one user can import. */
 export const MAX_IMPORTED = 20;
 
-/** A user's wallet as shown to its owner. */
 export interface UserWallet {
   /** Address in lower case. */
   readonly address: Hex;
@@ -60,12 +58,7 @@ export class UserWallets {
     return wallet?.address;
   }
 
-  /**
-   * Creates the user's wallet here; a retry of the request returns the same wallet.
-   *
-   * @throws BadRequestError if the user has a wallet already; of several concurrent requests one
-   *   succeeds.
-   */
+  /** Creates the user's wallet here; a retry returns it. @throws BadRequestError if the user has another. */
   async create(by: WalletOwner): Promise<Hex> {
     const { idempotencyId: id, tenant, userId } = by;
     const [known] = await tenant.query<{ readonly address: Hex }>(
@@ -84,11 +77,9 @@ export class UserWallets {
   }
 
   /**
-   * Stores a key that a user imports, or a new one. Importing the key again, or retrying the request,
-   * returns the same wallet.
-   *
-   * @param privateKey never part of an error.
-   * @throws BadRequestError for an invalid key, or beyond `MAX_IMPORTED`.
+   * Stores a key that a user imports, or a new key. Importing the key again, or retrying the request,
+   * returns the same wallet. @throws BadRequestError, without the key, for an invalid key or beyond
+   * `MAX_IMPORTED`.
    */
   async import(by: WalletOwner, privateKey: string | undefined): Promise<Hex> {
     const key = privateKey === undefined ? undefined : parsePrivateKey(privateKey);
@@ -119,11 +110,9 @@ export class UserWallets {
   }
 
   /**
-   * Creates a user's wallet at the provider; a repeated request returns the same wallet.
-   *
-   * @throws BadRequestError for an address not verified as the user's: access to the mailbox opens the
-   *   wallet, and its address is private.
-   * @throws WalletProviderError
+   * Creates a user's wallet at the provider; a repeated request returns the same wallet. @throws
+   * BadRequestError unless the user's mail address is verified, because the mailbox opens the wallet;
+   * WalletProviderError
    */
   async createAtProvider(
     by: WalletOwner,

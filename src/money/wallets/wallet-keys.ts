@@ -20,7 +20,6 @@ export function parsePrivateKey(text: string): Hex | undefined {
   return value > 0n && value < ORDER ? (text.toLowerCase() as Hex) : undefined;
 }
 
-/** A key as it is stored. */
 export interface SealedKey {
   /** Address in lower case. */
   readonly address: Hex;

@@ -365,7 +365,12 @@ describe('notifications of operators', () => {
     new MockActivityEnvironment({
       workflowExecution: { workflowId: 'check-ledger', runId },
     }).run(
-      createMoneyActivities({ database: db, chain: nowhere, knownChains: KNOWN }).checkWholeLedger,
+      createMoneyActivities({
+        database: db,
+        chain: nowhere,
+        knownChains: KNOWN,
+        sessionSettings: { holdMs: AN_HOUR_MS, maxAgeMs: AN_HOUR_MS },
+      }).checkWholeLedger,
     );
 
   async function told(): Promise<string[]> {

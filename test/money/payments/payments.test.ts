@@ -39,7 +39,6 @@ async function startWorkers(): Promise<void> {
     changes,
     signers: new Signers({ ...payer.parts, chains: [payer.parts.chain] }),
     watch: new PaymentWatch(lab.payments, changes),
-    sessionHolds: { request: () => Promise.resolve(undefined) },
   };
   const runs = { connection, namespace, taskQueue: PLATFORM_TASK_QUEUE, ...(await workflowCode()) };
   const ending = new AbortController();

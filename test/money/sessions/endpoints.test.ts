@@ -48,9 +48,7 @@ beforeAll(async () => {
     escrow: terms && new Escrow(node, terms),
     openingMs: 200,
     closingMs: 200,
-    openings: new SessionWatch(database.db, 'opening'),
-    closings: new SessionWatch(database.db, 'settling'),
-    haste: { open: () => Promise.resolve(), close: () => Promise.resolve() },
+    watch: new SessionWatch(database.db),
   });
   hasty = await createWeb({ ...dependencies, paymentSessions }).listen('127.0.0.1', 0);
 });
@@ -371,9 +369,7 @@ test('opens no session if the contract differs from the settings', async () => {
       log,
       escrow,
       payments: lab.payments,
-      openings: { ended: waiting },
-      closings: { ended: waiting },
-      haste: { open: waiting, close: waiting },
+      watch: { left: waiting },
     });
     const wanted = {
       address: wallet.lower,
@@ -508,19 +504,6 @@ describe('closing a session', () => {
     },
   );
 
-  test('opens and closes a session with only the payment signer running while the client waits', async () => {
-    stop = lab.pay();
-    const wallet = await lab.wallet(5n * ONE);
-    const { answer } = await open(wallet);
-    expect(answer.status).toBe(201);
-    await deliver(wallet, ONE);
-    const closed = await close(answer.body.session.id);
-    expect([closed.status, closed.body]).toMatchObject([
-      200,
-      { session: { status: 'closed' }, settled: '1.000000', refunded: '4.000000' },
-    ]);
-  });
-
   test('refuses to close a session that does not exist', async () => {
     expect((await close('')).status).toBe(400);
     expect(await close(`ses_${'A'.repeat(43)}`)).toMatchObject({
@@ -532,7 +515,7 @@ describe('closing a session', () => {
 
 test('returns the current state to every waiter whose wait is aborted', async () => {
   const { db } = lab.site.database;
-  const [watch, leaving] = [new SessionWatch(db, 'opening'), new AbortController()];
+  const [watch, leaving] = [new SessionWatch(db), new AbortController()];
   const id = randomUUID();
   const hex = (length: number) => `0x${randomBytes(length).toString('hex')}`;
   await insertRow(db.asPlatform(), paymentSessionsTable, {
@@ -547,19 +530,10 @@ test('returns the current state to every waiter whose wait is aborted', async ()
     authorizationDeadline: new Date(),
     deposit: String(ONE),
   });
-  let waits = 0;
-  const ask = async (before: () => void) => {
-    const found = await watch.ended(id, leaving.signal, () => {
-      waits++;
-      before();
-      return Promise.resolve();
-    });
-    return found?.state;
-  };
-  const waiting = Array.from({ length: 500 }, () => ask(() => undefined));
-  // The last waiter aborts the others and ends the test.
-  expect(await ask(() => leaving.abort())).toBe('opening');
-  expect([waits, leaving.signal.aborted]).toEqual([500, false]);
+  const ask = async () => (await watch.left('opening', id, leaving.signal))?.state;
+  const waiting = Array.from({ length: 500 }, ask);
+  // One more than may wait: it is answered at once.
+  expect(await ask()).toBe('opening');
   leaving.abort();
   expect(new Set(await Promise.all(waiting))).toEqual(new Set(['opening']));
 });

@@ -1,4 +1,4 @@
-import { createPublicClient, custom, encodeFunctionResult } from 'viem';
+import { createPublicClient, custom, encodeFunctionResult, zeroAddress, type Hex } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { anvilAccount } from '../../../dev/chain/accounts.js';
 import type { NodeRequest } from '../../../src/money/chain/chain-node.js';
@@ -6,7 +6,7 @@ import { escrowAbi } from '../../../src/money/chain/payment-escrow.js';
 import { balanceOf } from '../../../src/money/ledger/ledger.js';
 import { sessionAccount, spentAccount } from '../../../src/money/sessions/causes.js';
 import { beginClosing } from '../../../src/money/sessions/session-settlements.js';
-import { SessionOpenings } from '../../../src/money/sessions/session-openings.js';
+import { HoldNotSeenError, SessionOpenings } from '../../../src/money/sessions/session-openings.js';
 import { escrowCall } from '../../contracts/escrow-chain.js';
 import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
 
@@ -35,7 +35,7 @@ async function restoreQueued(id: string): Promise<void> {
   expect(await lab.paid(cause)).toMatchObject({ state: 'failed', failure: 'refused' });
 }
 
-const finish = (id: string) => new SessionOpenings(lab.parts).finish(id);
+const finish = (id: string) => new SessionOpenings(lab.parts).step(id);
 
 async function byOperator(id: string, call: 'settle' | 'close', amount: bigint): Promise<void> {
   const { holdId } = await lab.session(id);
@@ -43,6 +43,18 @@ async function byOperator(id: string, call: 'settle' | 'close', amount: bigint):
     .at(lab.escrow.address)
     .send(lab.operator, escrowCall(call, holdId, amount));
   expect(done.succeeded).toBe(true);
+}
+
+/** Returns a node whose escrow has this hold: payer, amount, settled amount, expiry and end. */
+function nodeWithHold(result: readonly [Hex, bigint, bigint, bigint, boolean]) {
+  const answer = encodeFunctionResult({ abi: escrowAbi, functionName: 'holds', result });
+  const client = createPublicClient({
+    transport: custom({ request: () => Promise.resolve(answer) }),
+  });
+  return {
+    chainId: lab.node.chainId,
+    read: <T>(request: NodeRequest<T>) => request(client),
+  };
 }
 
 async function closeAtOnce(id: string): Promise<void> {
@@ -53,7 +65,7 @@ async function closeAtOnce(id: string): Promise<void> {
 test('opens a session whose hold is in the escrow by an unknown transaction', async () => {
   const id = await lab.open(5n * ONE);
   await restoreQueued(id);
-  expect(await finish(id)).toBe(true);
+  await finish(id);
   expect(await lab.session(id)).toMatchObject({ state: 'active', failure: null });
   await lab.deliver(id, ONE);
   await closeAtOnce(id);
@@ -68,7 +80,7 @@ test('does not open a session whose hold is closed in the escrow or has another 
   await lab.owner(`UPDATE payment_sessions SET deposit = deposit + 1 WHERE id = '${other}'`);
   await restoreQueued(other);
   for (const id of [closed, other]) {
-    expect(await finish(id)).toBe(false);
+    await finish(id);
     expect(await lab.session(id)).toMatchObject({ state: 'failed', failure: 'refused' });
   }
 });
@@ -78,21 +90,27 @@ test('debits nothing and ends the session if its hold is over when it is recorde
   await byOperator(closed, 'close', 0n);
   const expired = await lab.open(5n * ONE, anvilAccount(8));
   for (const id of [closed, expired]) await restoreOpening(id);
-  const result = [anvilAccount(8).address, 5n * ONE, 0n, 1n, false] as const;
-  const answer = encodeFunctionResult({ abi: escrowAbi, functionName: 'holds', result });
-  const client = createPublicClient({
-    transport: custom({ request: () => Promise.resolve(answer) }),
-  });
-  const node = {
-    chainId: lab.node.chainId,
-    read: <T>(request: NodeRequest<T>) => request(client),
-  };
-  expect(await finish(closed)).toBe(true);
-  expect(await new SessionOpenings({ ...lab.parts, node }).finish(expired)).toBe(true);
+  const node = nodeWithHold([anvilAccount(8).address, 5n * ONE, 0n, 1n, false]);
+  await finish(closed);
+  await new SessionOpenings({ ...lab.parts, node }).step(expired);
   for (const id of [closed, expired]) {
     expect(await lab.session(id)).toMatchObject({ state: 'settling' });
   }
   for (const id of [closed, expired]) expect(await lab.run(id)).toBe('closed');
+});
+
+test('keeps a session opening until the node has its confirmed hold', async () => {
+  const id = await lab.open(5n * ONE, anvilAccount(4));
+  await restoreOpening(id);
+  const behind = new SessionOpenings({
+    ...lab.parts,
+    node: nodeWithHold([zeroAddress, 0n, 0n, 0n, false]),
+  });
+  await expect(behind.step(id)).rejects.toThrow(HoldNotSeenError);
+  expect(await lab.session(id)).toMatchObject({ state: 'opening' });
+  await finish(id);
+  expect(await lab.session(id)).toMatchObject({ state: 'active' });
+  await closeAtOnce(id);
 });
 
 test('closes a session of which the treasury received more than the database recorded', async () => {

@@ -8,7 +8,11 @@ import type { NotifiedEvent } from '../../../src/types/notification.js';
 import { sessionAccount, spentAccount, voucherCause } from '../../../src/money/sessions/causes.js';
 import { openCall } from '../../../src/money/sessions/escrow.js';
 import { newSessionToken, storedOf } from '../../../src/money/sessions/session-token.js';
-import { findById, SessionOpenings } from '../../../src/money/sessions/session-openings.js';
+import {
+  findById,
+  SessionOpenings,
+  wakeSession,
+} from '../../../src/money/sessions/session-openings.js';
 import { SessionSettlements } from '../../../src/money/sessions/session-settlements.js';
 import { ChainPayments } from '../../../src/money/payments/chain-payments.js';
 import type { PaymentStatus } from '../../../src/types/payment.js';
@@ -39,9 +43,10 @@ export async function settlementLab() {
   const payments = new ChainPayments(db);
   const { address: operator, privateKey } = anvilKey(1); // the escrow's operator
   const chain = { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: AN_HOUR_MS };
-  const keys = new SigningKeys({ address: operator, privateKey }, () => Promise.resolve(undefined));
+  const kept = () => Promise.resolve(undefined);
+  const keys = new SigningKeys({ address: operator, privateKey }, kept);
   const { log } = keptLog();
-  const signerParts = { database: db, keys, log };
+  const signerParts = { database: db, keys, log, onEnded: wakeSession };
   const signer = new Signer({ ...signerParts, chain, gaps: new Set<string>() }, operator);
   const settings = {
     settleIntervalMs: AN_HOUR_MS,
@@ -49,7 +54,7 @@ export async function settlementLab() {
     maxAgeMs: 24 * AN_HOUR_MS,
     holdMs: 48 * AN_HOUR_MS,
   };
-  const parts = { database: db, payments, node, confirmations: 1, operator, settings };
+  const parts = { database: db, payments, node, confirmations: 1, operator, settings, kept };
   const settlements = new SessionSettlements(parts);
   const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 
@@ -125,8 +130,8 @@ export async function settlementLab() {
         });
       });
       await paid(`session-open:${id}`);
-      if (!(await new SessionOpenings(parts).finish(id)))
-        throw new Error('the session was not opened');
+      await new SessionOpenings(parts).step(id);
+      if ((await session(id)).state !== 'active') throw new Error('the session was not opened');
       return id;
     },
 
@@ -161,7 +166,7 @@ export async function settlementLab() {
       await this.post(id, await this.hold(id, amount), amount);
     },
 
-    /** Does the work of a session's workflow run until no step is left. */
+    /** Takes a session's steps, and waits for its payments, until no step is left. */
     async run(id: string): Promise<string | undefined> {
       for (;;) {
         const step = await settlements.request(id);

@@ -14,12 +14,11 @@ import {
   NOTIFY_AFTER_ATTEMPTS,
   SessionSettlements,
 } from '../../../src/money/sessions/session-settlements.js';
-import {
-  SessionOpenings,
-  SessionWaitsError,
-} from '../../../src/money/sessions/session-openings.js';
+import { SessionOpenings } from '../../../src/money/sessions/session-openings.js';
 import { ALPHA_USD, escrowCall, HOLD_SECONDS } from '../../contracts/escrow-chain.js';
 import { until } from '../../support/until.js';
+import { handOver } from '../../../worker/hand-over.js';
+import { paymentSessions } from '../../../worker/handed-rows.js';
 import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
 
 const DAY_MS = 86_400_000;
@@ -86,12 +85,12 @@ test('closes a session after its last debit has ended, with all delivered debits
   expect(await lab.run(id)).toBe('waits for debits');
   await lab.post(id, served, 2n * ONE);
   expect(await lab.run(id)).toBe('waits for debits');
-  expect(await lab.settlements.hasNoDebits(id)).toBe(false);
+  const { dueAt } = await lab.session(id);
+  expect(Math.abs(Number(dueAt) - Date.now())).toBeLessThan(5_000);
   await lab.owner(
     `UPDATE ledger_holds SET expires_at = now() - interval '1 second' WHERE cause = 'voucher:${released}'`,
   );
   await lab.db.call({ name: 'release', text: 'SELECT release_ended_holds($1)' }, [10]);
-  expect(await lab.settlements.hasNoDebits(id)).toBe(true);
   expect(await lab.run(id)).toBe('closed');
   expect(await lab.holdOf(id)).toMatchObject({ settled: 2n * ONE, closed: true });
 });
@@ -108,6 +107,42 @@ test('requests and books one payment when several runs of a session work at once
   expect((await inLedger('treasury')) - earned).toBe(2n * ONE);
   await beginClosing(lab.db.asPlatform(), id);
   expect(await lab.run(id)).toBe('closed');
+});
+
+test('takes the next step of a session when its payment ends, and again if the step was lost', async () => {
+  const changes = lab.db.changesOf('payment_sessions');
+  await expect.poll(() => changes.count).toBeGreaterThan(0); // listens from now on
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, ONE);
+  const postpone = () =>
+    lab.owner(`UPDATE payment_sessions SET due_at = now() + interval '1 hour' WHERE id = '${id}'`);
+  const steps = { openings: new SessionOpenings(lab.parts), settlements: lab.settlements };
+  await lab.settlements.step(id);
+  await lab.settlements.step(id);
+  await postpone();
+  const { count } = changes;
+  await lab.paid(`settlement:${id}:1000000`);
+  await expect.poll(() => changes.count).toBeGreaterThan(count);
+  const lost = { step: () => Promise.resolve() };
+  await handOver(lab.db, paymentSessions({ openings: lost, settlements: lost }));
+  await handOver(lab.db, paymentSessions(steps));
+  expect(await lab.session(id)).toMatchObject({ settled: '0' });
+  await lab.owner(
+    `UPDATE payment_sessions SET due_at = due_at - interval '21 seconds' WHERE id = '${id}'`,
+  );
+  await handOver(lab.db, paymentSessions(steps));
+  expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
+
+  // A payment that is refused before it has a transaction hands its session over, too.
+  const { holdId } = await lab.session(id);
+  const escrow = lab.escrow.at(lab.escrow.address);
+  await escrow.send(lab.operator, escrowCall('close', holdId, 1n * ONE));
+  await beginClosing(lab.db.asPlatform(), id);
+  await lab.settlements.step(id);
+  await postpone();
+  await lab.paid(`settlement:${id}:1000000:close`);
+  await handOver(lab.db, paymentSessions(steps));
+  expect(await lab.session(id)).toMatchObject({ state: 'closed' });
 });
 
 test('settles an amount delivered during a settlement when it is due by the usual rules', async () => {
@@ -153,7 +188,7 @@ test('closes a session without deadlock while a transfer moves money between the
     return waiting.length > 0 || undefined;
   };
   const paid = { debit: 'external', amount: 1n, currency: 'pathusd' } as const;
-  const outcomeOf = (work: Promise<void>) => work.then(() => 'done', String);
+  const outcomeOf = (work: Promise<unknown>) => work.then(() => 'done', String);
   const closing: Promise<string>[] = [];
   const moving = lab.db.asPlatform().transaction(async (db) => {
     await transfer(db, { ...paid, credit: 'fees', cause: `test-first:${id}` });
@@ -310,9 +345,10 @@ test('queries the chain only while a failed settlement has no successor, and nev
 async function waitsElsewhere(id: string, read: typeof lab.node.read): Promise<void> {
   const node = { chainId: 1, read };
   const elsewhere = new SessionOpenings({ ...lab.parts, node });
-  await expect(elsewhere.finish(id)).rejects.toThrow(SessionWaitsError);
+  await elsewhere.step(id);
   expect(await lab.session(id)).toMatchObject({ state: 'opening' });
-  expect(await new SessionOpenings(lab.parts).finish(id)).toBe(true);
+  await new SessionOpenings(lab.parts).step(id);
+  expect(await lab.session(id)).toMatchObject({ state: 'active' });
   await beginClosing(lab.db.asPlatform(), id);
   expect(await lab.run(id)).toBe('closed');
 }
@@ -405,7 +441,7 @@ test('books a settlement once after a three-block reorganization removed it', as
   await rpc('anvil_reorg', 3, []);
   await rpc('anvil_dropTransaction', signed?.hash);
   expect((await lab.holdOf(id)).settled).toBe(0n);
-  await expect(lab.settlements.settle(id, step.cause)).rejects.toThrow(SessionWaitsError);
+  expect(await lab.settlements.settle(id, step.cause)).toBe(false);
   expect(await inLedger('treasury')).toBe(earned);
   await rpc('evm_setAutomine', true);
   await until(async () => {

@@ -11,18 +11,16 @@ import {
   latestDeadline,
   newNonce,
 } from '../../../src/money/sessions/hold-authorization.js';
-import { SessionHolds } from '../../../src/money/sessions/session-holds.js';
 import { SessionSettlements } from '../../../src/money/sessions/session-settlements.js';
-import {
-  SessionOpenings,
-  SessionWaitsError,
-} from '../../../src/money/sessions/session-openings.js';
+import { SessionOpenings, wakeSession } from '../../../src/money/sessions/session-openings.js';
 import { ChainPayments } from '../../../src/money/payments/chain-payments.js';
 import { Signer } from '../../../src/money/payments/signer.js';
 import { SigningKeys } from '../../../src/money/payments/signing-keys.js';
 import { openKey } from '../../../src/money/wallets/open-key.js';
 import { keptLog } from '../../support/platform-environment.js';
 import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../../support/chain/chain.js';
+import { handOver } from '../../../worker/hand-over.js';
+import { paymentSessions } from '../../../worker/handed-rows.js';
 import { walletSite, type WalletSite } from '../wallets/support.js';
 
 /** 1 pathUSD in base units. */
@@ -33,13 +31,11 @@ export interface Wallet extends PrivateKeyAccount {
   readonly lower: Hex;
 }
 
-/** The web API on a chain with an escrow; sessions are processed only after `run` or `pay`. */
+/** The web API on a chain with an escrow; sessions are processed only after `run`. */
 export interface SessionLab {
   readonly chain: TestChain;
   readonly site: WalletSite;
   readonly escrow: Hex;
-  readonly openings: SessionOpenings;
-  readonly holds: SessionHolds;
   readonly payments: ChainPayments;
   /** Creates a wallet, new or from a key, that has deposited this many base units. */
   wallet(deposited: bigint, privateKey?: Hex): Promise<Wallet>;
@@ -53,10 +49,8 @@ export interface SessionLab {
   pass(seconds: number): Promise<void>;
   /** Withdraws a wallet's balance that is not held. */
   withdraw(wallet: PrivateKeyAccount, amount: bigint): Promise<void>;
-  /** Runs session workflows and the payment signer until the returned function is called. */
+  /** Takes the steps of sessions and of the payment signer until the returned function is called. */
   run(): () => Promise<void>;
-  /** Runs only the payment signer until the returned function is called. */
-  pay(): () => Promise<void>;
   close(): Promise<void>;
 }
 
@@ -81,8 +75,7 @@ export async function sessionLab(
   const payments = new ChainPayments(database);
   const { secrets } = site.dependencies;
   const kept = (address: Hex) => openKey(database.asPlatform(), secrets, address);
-  const holds = new SessionHolds({ database, payments, operator, kept });
-  const openings = new SessionOpenings({ database, payments, node });
+  const openings = new SessionOpenings({ database, payments, node, operator, kept });
   const settings = site.dependencies.settings.paymentSessions;
   const settlements = new SessionSettlements({
     database,
@@ -99,6 +92,7 @@ export async function sessionLab(
       log: keptLog().log,
       chain: { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: 3_600_000 },
       keys: new SigningKeys(parties.operator, kept),
+      onEnded: wakeSession,
     },
     operator,
   );
@@ -107,22 +101,8 @@ export async function sessionLab(
 
   /** Does one step for everything in flight. */
   const step = async () => {
-    const rows = await database
-      .asPlatform()
-      .query<{ id: string }>(`SELECT id FROM payment_sessions WHERE state = 'opening'`);
-    for (const { id } of rows) await holds.request(id);
     await signer.step();
-    const unlessItWaits = (error: unknown) => {
-      if (!(error instanceof SessionWaitsError)) throw error;
-    };
-    for (const { id } of rows) await openings.finish(id).catch(unlessItWaits);
-    const closing = await database
-      .asPlatform()
-      .query<{ id: string }>(`SELECT id FROM payment_sessions WHERE state = 'settling'`);
-    for (const { id } of closing) {
-      const todo = await settlements.request(id);
-      if (todo.next === 'payment') await settlements.settle(id, todo.cause).catch(unlessItWaits);
-    }
+    await handOver(database, paymentSessions({ openings, settlements }));
   };
 
   const again = (work: () => Promise<unknown>) => {
@@ -143,8 +123,6 @@ export async function sessionLab(
     chain,
     site,
     escrow,
-    openings,
-    holds,
     payments,
     async wallet(deposited, privateKey = generatePrivateKey()) {
       const account = privateKeyToAccount(privateKey);
@@ -184,7 +162,6 @@ export async function sessionLab(
       await clock.mine({ blocks: 1 });
     },
     run: () => again(step),
-    pay: () => again(() => signer.step()),
     async close() {
       await site.close();
       await chain.close();

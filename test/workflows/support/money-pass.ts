@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { MoneyActivities } from '../../../activities/money.js';
-import type { SettlementActivities } from '../../../activities/payment-sessions.js';
 import type { checkLedger } from '../../../workflows/check-ledger.js';
 import type { expireHolds } from '../../../workflows/expire-holds.js';
 import { runAlone } from './run-alone.js';
@@ -12,15 +11,12 @@ interface Passes {
   readonly checkLedger: typeof checkLedger;
 }
 
-/** Activities of the money passes. */
-export type MoneyPassActivities = MoneyActivities & Pick<SettlementActivities, 'closeAgedSessions'>;
-
 /** Runs one money pass with a worker of its own. */
 export async function moneyPass<Name extends keyof Passes>(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,
   workflow: Name,
-  activities: MoneyPassActivities,
+  activities: MoneyActivities,
 ): Promise<{ readonly workflowId: string; readonly result: Awaited<ReturnType<Passes[Name]>> }> {
   const workflowId = `${workflow}-${randomUUID()}`;
   const alone = { workflowId, activities };

@@ -24,10 +24,8 @@ export class WalletProviderError extends ServiceError {
   }
 }
 
-/** Configuration state of the wallet provider. */
 export type WalletProviderState = 'off' | 'incomplete' | 'on';
 
-/** The wallet provider: holds the keys of wallets that open by email. */
 export class WalletProvider {
   readonly #settings: WalletProviderSettings;
 
@@ -47,12 +45,9 @@ export class WalletProvider {
   }
 
   /**
-   * Creates a user's wallet at the provider, or finds it by its id if an earlier request created it, even
-   * when that request's response was lost.
+   * Creates a user's wallet at the provider, or finds the wallet that an earlier request created under this id.
    *
-   * @param walletId our id; the provider has one wallet for each.
-   * @returns the wallet's address in lower case.
-   * @throws WalletProviderError
+   * @returns the address in lower case. @throws WalletProviderError
    */
   async create(walletId: string, email: string): Promise<Hex> {
     const made = await this.#ask('/v2/end-users', {
