@@ -26,12 +26,12 @@ test('a failed preparation of Temporal is logged and retried until it succeeds',
   const wanted = { connection, client, namespace, host: 'late', log };
   // The namespace does not exist yet.
   expect(await prepareSearchAttributes(wanted)).toBe(false);
-  expect(lines.join()).toContain('make them by hand, of type Keyword');
+  expect(lines.join()).toContain('create missing ones by hand, of type Keyword');
 
   const stop = new AbortController();
   const preparing = prepareTemporal(wanted, stop.signal, [100, 1_000]);
   await until(
-    () => Promise.resolve(lines.join().includes('The schedules could not be made')),
+    () => Promise.resolve(lines.join().includes('The schedules could not be created')),
     30_000,
   );
   await connection.workflowService.registerNamespace({
