@@ -404,7 +404,7 @@ async function move(
 }
 
 /**
- * Stops debits of a session and schedules its workflow to close it.
+ * Stops debits of a session and makes its closing due.
  *
  * @returns false if the session was not active, or is being closed already.
  */
