@@ -134,8 +134,8 @@ export interface TestPlatform {
   ): Promise<Answer>;
   /** Creates an agent as the user would and waits until it runs. */
   runningAgent(user: TestUser, body?: Readonly<Record<string, unknown>>): Promise<string>;
-  /** Waits until the backend reports this status for the agent. */
-  becomes(agentId: string, status: string): Promise<Answer>;
+  /** Waits until the backend reports this status for the agent; 30 s by default. */
+  becomes(agentId: string, status: string, timeoutMs?: number): Promise<Answer>;
   /** Sends an order to the test program in the agent's container. */
   tellAgent(agentId: string, order: unknown): Promise<void>;
   /** Records the host's state now, before the next report. */
@@ -346,13 +346,13 @@ async function build(
     if (answer.status < 300) return answer;
     throw new Error([`unexpected ${answer.status}: ${answer.text}`, ...warned()].join('\n'));
   };
-  const becomes = async (agentId: string, status: string) => {
+  const becomes = async (agentId: string, status: string, timeoutMs?: number) => {
     let last: Answer | undefined;
     try {
       return await until(async () => {
         last = await backend(undefined, 'GET', `/api/agents/${agentId}`);
         return last.body.status === status && last;
-      });
+      }, timeoutMs);
     } catch (error) {
       const became = [`is not ${status}: ${last?.text ?? ''}`, ...warned()].join('\n');
       throw new Error(became, { cause: error });

@@ -12,6 +12,9 @@ import {
   type TestUser,
 } from '../../support/platform.js';
 
+/** Milliseconds for a repair, which takes 35 s by the spec. */
+const REPAIR_MS = 100_000;
+
 let platform: TestPlatform;
 let ada: TestUser;
 
@@ -235,7 +238,7 @@ describe('the life of an agent', () => {
       const now = await platform.containers.inspect(id);
       return now?.status === 'running' && now.startedAt !== before?.startedAt;
     });
-    await platform.becomes(id, 'active');
+    await platform.becomes(id, 'active', REPAIR_MS);
     await deleteWholly(id);
   });
 });
