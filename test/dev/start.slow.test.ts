@@ -19,6 +19,9 @@ import { remainsOf, removeRemains } from '../support/docker-remains.js';
 import { textsOfHistories } from '../support/histories.js';
 import { Place, RUNNING, survivors } from './launcher.js';
 
+/** Two starts and two tours take a minute and a half alone. */
+const SLOW = { timeout: 300_000 };
+
 const keyIn = (output: string) => /INTERNAL_API_KEY=(\S+)/.exec(output)?.[1];
 
 const docker = connectDocker(process.env.DOCKER_HOST);
@@ -36,63 +39,67 @@ afterEach(async () => {
 });
 
 describe('npm start', () => {
-  test('npm start starts everything, refuses a second start, stops everything and keeps its data', async () => {
-    const agents = { ...AGENTS, AGENT_RUNTIME_IMAGE: await ensureTestImage(docker) };
-    const first = place.start(agents);
-    await first.printed(RUNNING);
-    expect(first.output).toContain(`http://127.0.0.1:${place.webPort}`);
-    expect(first.output).toContain('export INTERNAL_API_KEY=');
-    expect(first.output).toContain('first admin   the first person to register');
-    const running = await place.processes();
-    expect(running.map(({ name }) => name).sort()).toEqual([
-      'agents-ai',
-      'api',
-      'chain',
-      'payments',
-      'postgres',
-      'summarizer',
-      'temporal',
-      'worker',
-    ]);
+  test(
+    'npm start starts everything, refuses a second start, stops everything and keeps its data',
+    SLOW,
+    async () => {
+      const agents = { ...AGENTS, AGENT_RUNTIME_IMAGE: await ensureTestImage(docker) };
+      const first = place.start(agents);
+      await first.printed(RUNNING);
+      expect(first.output).toContain(`http://127.0.0.1:${place.webPort}`);
+      expect(first.output).toContain('export INTERNAL_API_KEY=');
+      expect(first.output).toContain('first admin   the first person to register');
+      const running = await place.processes();
+      expect(running.map(({ name }) => name).sort()).toEqual([
+        'agents-ai',
+        'api',
+        'chain',
+        'payments',
+        'postgres',
+        'summarizer',
+        'temporal',
+        'worker',
+      ]);
 
-    const chain = readLocalChain(place.dataDir);
-    expect(first.output).toContain(`chain         ${chain?.rpcUrl}`);
-    const balances = `/api/wallet?address=${chain?.operator}`;
-    const told = await fetch(`http://127.0.0.1:${place.webPort}${balances}`);
-    expect(await told.json()).toMatchObject({
-      chainId: 4217,
-      pathUsd: { balanceRaw: expect.stringMatching(/^\d{9,}$/) },
-    });
+      const chain = readLocalChain(place.dataDir);
+      expect(first.output).toContain(`chain         ${chain?.rpcUrl}`);
+      const balances = `/api/wallet?address=${chain?.operator}`;
+      const told = await fetch(`http://127.0.0.1:${place.webPort}${balances}`);
+      expect(await told.json()).toMatchObject({
+        chainId: 4217,
+        pathUsd: { balanceRaw: expect.stringMatching(/^\d{9,}$/) },
+      });
 
-    const beside = place.start();
-    expect(await beside.ended).toBe(1);
-    expect(beside.output.trim().split('\n')).toHaveLength(1);
-    expect(beside.output).toContain(`process ${first.pid}, at http://127.0.0.1:${place.webPort}`);
+      const beside = place.start();
+      expect(await beside.ended).toBe(1);
+      expect(beside.output.trim().split('\n')).toHaveLength(1);
+      expect(beside.output).toContain(`process ${first.pid}, at http://127.0.0.1:${place.webPort}`);
 
-    const bought = await goOnMoneyTour();
-    expect(bought).toMatch(/^1000 bought, 0\.000000 pathUSD left$/m);
-    expect(bought).toContain('"code": "SESSION_EXHAUSTED"');
-    expect(bought).toMatch(/^transaction 0x[\da-f]{64} settled the session$/m);
-    const { keys, rows } = await stored();
-    expect(secretsOfMoneyIn([...rows, ...(await textsOfRuns())], keys)).toEqual([]);
+      const bought = await goOnMoneyTour();
+      expect(bought).toMatch(/^1000 bought, 0\.000000 pathUSD left$/m);
+      expect(bought).toContain('"code": "SESSION_EXHAUSTED"');
+      expect(bought).toMatch(/^transaction 0x[\da-f]{64} settled the session$/m);
+      const { keys, rows } = await stored();
+      expect(secretsOfMoneyIn([...rows, ...(await textsOfRuns())], keys)).toEqual([]);
 
-    first.kill('SIGINT');
-    expect(await first.ended).toBe(0);
-    expect(await survivors(running)).toEqual([]);
+      first.kill('SIGINT');
+      expect(await first.ended).toBe(0);
+      expect(await survivors(running)).toEqual([]);
 
-    const second = place.start({ ...agents, ADMIN_EMAILS: 'boss@example.com' });
-    await second.printed(RUNNING);
-    expect(second.output).toMatch(/boss@example\.com.*\n.*\/api\/auth\/admin\?token=/);
-    // Only the first start migrates the schema and shows the key.
-    expect(first.output).toContain('Migrated the database');
-    expect(second.output).not.toContain('Migrated the database');
-    expect(second.output).not.toContain(keyIn(first.output));
-    expect(second.output).toContain('INTERNAL_API_KEY=$(node -p');
-    expect(readLocalChain(place.dataDir)).toEqual(chain);
-    await goOnMoneyTour('agents');
-    second.kill('SIGTERM');
-    expect(await second.ended).toBe(0);
-  });
+      const second = place.start({ ...agents, ADMIN_EMAILS: 'boss@example.com' });
+      await second.printed(RUNNING);
+      expect(second.output).toMatch(/boss@example\.com.*\n.*\/api\/auth\/admin\?token=/);
+      // Only the first start migrates the schema and shows the key.
+      expect(first.output).toContain('Migrated the database');
+      expect(second.output).not.toContain('Migrated the database');
+      expect(second.output).not.toContain(keyIn(first.output));
+      expect(second.output).toContain('INTERNAL_API_KEY=$(node -p');
+      expect(readLocalChain(place.dataDir)).toEqual(chain);
+      await goOnMoneyTour('agents');
+      second.kill('SIGTERM');
+      expect(await second.ended).toBe(0);
+    },
+  );
 
   /**
    * Runs the money tour to its end and checks that the engine has no leftovers.
