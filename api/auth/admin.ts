@@ -28,7 +28,14 @@ export const admin = configurableAuthentication<Admins, InternalCaller | ApiKeyC
       if (bearerOf(presented.request) === undefined) return undefined;
       const found = await byBearer(presented);
       if (found && (await isAdmin(found.caller))) return found;
-      throw new ForbiddenError('Administrator access required', 'ADMIN_REQUIRED');
+      throw adminRequired('Administrator access required');
     };
   },
 });
+
+/** Refuses callers that speak for a user. @throws ForbiddenError `ADMIN_REQUIRED` */
+export function requireOperator({ user }: InternalCaller): void {
+  if (user) throw adminRequired('Only available to the operator: leave out x-user-id');
+}
+
+const adminRequired = (message: string) => new ForbiddenError(message, 'ADMIN_REQUIRED');

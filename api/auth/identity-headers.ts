@@ -6,10 +6,8 @@ const MAX_USER_ID = 255;
 
 /** The identity that a request claims; valid only from callers that may speak for others. */
 export interface ClaimedIdentity {
-  /** From `x-user-id`, `x-user-email` and `x-user-role`; absent without `x-user-id`. */
-  readonly user:
-    | { readonly id: string; readonly email?: string; readonly role?: string }
-    | undefined;
+  /** From `x-user-id` and `x-user-email`; absent without `x-user-id`. */
+  readonly user: { readonly id: string; readonly email?: string } | undefined;
   /** From `x-user-email`, even without `x-user-id`. */
   readonly email: string | undefined;
   /** From `x-user-plan`, unparsed. */
@@ -24,9 +22,8 @@ export function readIdentityHeaders(request: IncomingMessage): ClaimedIdentity {
     throw new BadRequestError(`x-user-id must be at most ${MAX_USER_ID} characters`);
   }
   const email = headerOf(request, 'x-user-email');
-  const role = headerOf(request, 'x-user-role');
   return {
-    user: id === undefined ? undefined : { id, ...(email && { email }), ...(role && { role }) },
+    user: id === undefined ? undefined : { id, ...(email && { email }) },
     email,
     plan: headerOf(request, 'x-user-plan'),
     subscriptionId: headerOf(request, 'x-billing-subscription-id'),

@@ -38,9 +38,7 @@ export function planEntitlement(caller: AiCaller, adminEmails: readonly string[]
     case 'internal':
     case 'claimed': {
       const { email, plan, user } = caller;
-      // The web API sends for each user whether the address is verified.
-      const isProved = user?.role !== 'user';
-      const admin = email !== undefined && isProved && isAdminEmail(email, { adminEmails });
+      const admin = email !== undefined && isAdminEmail(email, { adminEmails });
       return entitled(user?.id ?? ANONYMOUS_USER, admin, isPlan(plan) ? plan : undefined);
     }
   }

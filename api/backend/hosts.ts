@@ -1,10 +1,9 @@
 import * as z from 'zod';
 import { EGRESS_STATUSES } from '../../src/docker/egress/host-egress.js';
-import { ForbiddenError } from '../../src/lib/errors.js';
 import { freePlaces, HOST_STATUSES, statusOf } from '../../src/agents/hosts/host-status.js';
 import { hostDetails, type HostDetail } from '../../src/agents/hosts/hosts.js';
-import { admin } from '../auth/admin.js';
-import { internalKey, type InternalCaller } from '../auth/internal-key.js';
+import { admin, requireOperator } from '../auth/admin.js';
+import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
@@ -134,10 +133,6 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
       },
     }),
   ];
-}
-
-function requireOperator({ user }: InternalCaller): void {
-  if (user) throw new ForbiddenError('Hosts are only available to the operator');
 }
 
 const presentHost = (host: HostDetail): z.infer<typeof hostItem> => ({

@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { ForbiddenError } from '../../src/lib/errors.js';
 import { PAYMENT_FAILURES, PAYMENT_STATES } from '../../src/types/payment.js';
 import {
   listPayments,
   type ListedPayment,
   type ListedTransaction,
 } from '../../src/money/payments/payment-list.js';
+import { requireOperator } from '../auth/admin.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { nextPageLink, page } from '../http/pagination.js';
@@ -64,7 +64,7 @@ export function paymentEndpoints() {
       query: z.object({ state: z.enum(PAYMENT_STATES).optional(), ...page }),
       responses: { 200: z.strictObject({ payments: z.array(payment) }) },
       async handler({ caller, query, tenant }) {
-        if (caller.user) throw new ForbiddenError('Payments are only available to the operator');
+        requireOperator(caller);
         const { cursor: after, limit, state } = query;
         // One extra row shows whether there is a next page.
         const found = await listPayments(tenant, { state, after, limit: limit + 1 });

@@ -9,6 +9,7 @@ import { makeAdminLinks } from '../../../src/accounts/accounts/admin-links.js';
 import { bearer } from '../../api/http/support.js';
 import { makeAccount, type TestAccount } from '../../support/account.js';
 import { databaseAlone } from '../../support/dependencies.js';
+import { call } from '../../support/http.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 
 const INTERNAL = 'the internal key of this test, long enough';
@@ -83,6 +84,32 @@ test("the internal key alone acts as the operator, and with a user's headers as 
     const claimed = { 'x-user-id': id, 'x-user-email': BOSS, 'x-user-role': 'admin' };
     expect(await by(claimed)).toBe('ADMIN_REQUIRED');
   }
+});
+
+test("an email in ADMIN_EMAILS is an admin's on the AI API whatever the role says", async () => {
+  const estimate = async (headers: Record<string, string>) => {
+    const body = { model: 'openai/gpt-4', inputTokens: 1, outputTokens: 1 };
+    const at = '/api/ai/estimate-cost';
+    const given = { body, headers: { ...bearer(INTERNAL), ...headers } };
+    return (await call(backend.url, 'POST', at, given)).body.code ?? 'allowed';
+  };
+  for (const role of ['user', 'admin', '']) {
+    const claimed = { 'x-user-id': 'u1', 'x-user-role': role };
+    expect(await estimate({ ...claimed, 'x-user-email': BOSS })).toBe('allowed');
+    expect(await estimate({ ...claimed, 'x-user-email': nobody.email })).toBe('PLAN_REQUIRED');
+  }
+});
+
+test.each([
+  ['POST', '/api/hosts/h1/cordon'],
+  ['POST', '/api/hosts/h1/uncordon'],
+  ['POST', '/api/hosts/h1/drain'],
+  ['DELETE', '/api/hosts/h1'],
+  ['GET', '/api/underground/payments'],
+])('%s %s on behalf of a user, even of an admin, is a 403 ADMIN_REQUIRED', async (method, at) => {
+  const headers = { ...bearer(INTERNAL), 'x-user-id': boss.id };
+  const { body, status } = await call(backend.url, method, at, { headers });
+  expect([status, body.code]).toEqual([403, 'ADMIN_REQUIRED']);
 });
 
 test('an API key has admin rights only if its owner is an admin', async () => {
