@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { BadRequestError, ConflictError } from '../lib/errors.js';
+import { BadRequestError, ConflictError, NotFoundError, ServiceError } from '../lib/errors.js';
 import { FairLimiter } from '../lib/fair-limiter.js';
 import { readFile, writeFile, type ReadFile } from './files/files.js';
 import { clearScratch, Folder } from './files/folder.js';
@@ -133,6 +133,8 @@ export class Workspace {
         const pushed = await this.#push(place, { ...made, hash }, { late, signal });
         return { committed: true, ...pushed, hash, message: text };
       });
+    } catch (error) {
+      throw syncFailure(error);
     } finally {
       this.#isSyncing = false;
     }
@@ -199,6 +201,13 @@ export class Workspace {
       await base.close();
     }
   }
+}
+
+/** Returns a 500 in place of a refusal of the repository, which only other requests answer with 400 (spec 4.14). */
+function syncFailure(error: unknown): unknown {
+  if (!(error instanceof BadRequestError || error instanceof NotFoundError)) return error;
+  const { facts, message } = error;
+  return new ServiceError(500, message, undefined, facts, { cause: error });
 }
 
 function orNoRepository<T>(found: T | undefined): T {

