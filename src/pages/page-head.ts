@@ -35,31 +35,42 @@ export function headingsOf(document: Document): string[] {
 }
 
 /** Values of `<meta>` by name in lower case; the first of each name. */
-export type MetaValues = ReadonlyMap<string, string>;
+export interface MetaValues {
+  /** By `property` and `name`. */
+  readonly named: ReadonlyMap<string, string>;
+  /** By `itemprop`, which may be about a part of the page, such as a product or a comment. */
+  readonly microdata: ReadonlyMap<string, string>;
+}
 
 export function metaValues(document: Document): MetaValues {
-  const values = new Map<string, string>();
+  const named = new Map<string, string>();
+  const microdata = new Map<string, string>();
   for (const { attribs, name: tag } of elementsOf(document)) {
     if (tag !== 'meta') continue;
     const { content, itemprop, name, property } = attribs;
     const text = content === undefined ? '' : shown(content);
-    for (const key of [property, name, itemprop]) {
-      const known = key?.trim().toLowerCase();
-      if (known && text !== '' && !values.has(known)) values.set(known, text);
-    }
+    if (text === '') continue;
+    setFirst(named, property, text);
+    setFirst(named, name, text);
+    setFirst(microdata, itemprop, text);
   }
-  return values;
+  return { named, microdata };
 }
 
-export function publicMeta(values: MetaValues): Record<string, string> {
-  const chosen = [...values]
+function setFirst(values: Map<string, string>, key: string | undefined, text: string): void {
+  const known = key?.trim().toLowerCase();
+  if (known && !values.has(known)) values.set(known, text);
+}
+
+export function publicMeta({ named }: MetaValues): Record<string, string> {
+  const chosen = [...named]
     .filter(([name]) => /^(?:og:|twitter:|description$)/.test(name))
     .slice(0, MAX_META);
   return Object.fromEntries(chosen);
 }
 
-export const descriptionOf = (values: MetaValues): string =>
-  values.get('description') ?? values.get('og:description') ?? '';
+export const descriptionOf = ({ named }: MetaValues): string =>
+  named.get('description') ?? named.get('og:description') ?? '';
 
 /** Facts of a page that `/api/read` returns beside its text. */
 export interface PageFacts {
@@ -71,9 +82,15 @@ export interface PageFacts {
 
 const MAX_BYLINE = 200;
 
-export function factsOf(document: Document, values: MetaValues, data: StructuredData): PageFacts {
+export function factsOf(
+  document: Document,
+  { microdata, named: byName }: MetaValues,
+  data: StructuredData,
+): PageFacts {
   const first = (...names: readonly string[]) =>
-    names.map((name) => values.get(name)).find((value) => value !== undefined);
+    names
+      .map((name) => byName.get(name) ?? microdata.get(name))
+      .find((value) => value !== undefined);
   const named = namedIn(document);
   const names = [
     data.author,

@@ -47,6 +47,32 @@ describe('head of a page', () => {
     expect(Object.keys(read('extract', head).meta)).toHaveLength(100);
   });
 
+  test.each([
+    ['no other', '', '', {}],
+    ['a later name', '<meta name=Description content=own>', 'own', { description: 'own' }],
+    [
+      'a later property',
+      '<meta property=og:description content=own>',
+      'own',
+      { 'og:description': 'own' },
+    ],
+    [
+      'its own name',
+      '<meta name=keywords itemprop=description content=wrong><meta name=description content=own>',
+      'own',
+      { description: 'own' },
+    ],
+  ])(
+    'takes no description and no metadata from microdata beside %s',
+    (_, head, description, meta) => {
+      const page = `<div itemscope><meta itemprop=description content=wrong>
+        <meta itemprop=og:image content=wrong><meta itemprop=twitter:card content=wrong></div>${head}`;
+      expect(read('summarize', page).description).toBe(description);
+      expect(read('read', page).description).toBe(description);
+      expect(read('extract', page).meta).toEqual(meta);
+    },
+  );
+
   test('cuts texts to 10,000 characters', () => {
     const long = 'a'.repeat(10_001);
     const page = `<title>${long}</title><meta name=description content=${long}><h1>${long}</h1><p>${long}</p>`;
