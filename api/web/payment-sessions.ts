@@ -3,10 +3,11 @@ import { BadRequestError, NotFoundError } from '../../src/lib/errors.js';
 import { fieldMessage } from '../../src/lib/field-name.js';
 import { amountText, formatAmount, formattedAmount } from '../../src/types/money.js';
 import { findPaymentSession } from '../../src/money/sessions/find-session.js';
-import { detailsOf } from '../../src/money/sessions/session-details.js';
+import { detailsOf, pendingVouchers } from '../../src/money/sessions/session-details.js';
 import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/money/sessions/terms.js';
 import { optionalSession } from '../auth/optional-session.js';
 import { area } from '../http/area.js';
+import { nextPageLink, pageQuery } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import { chainAddress } from '../views/chain-address.js';
 import { hexText } from '../views/hex-text.js';
@@ -17,6 +18,11 @@ import { LIMITS } from './limits.js';
 const SESSIONS = '/api/wallet/sessions';
 
 const paymentSessions = area({ tag: 'Payment sessions', auth: optionalSession });
+
+const sessionId = z.string().min(1, { error: 'sessionId required' });
+
+/** The sequence of the last voucher of a page. */
+const { cursor } = pageQuery(z.tuple([z.string().regex(/^\d{1,18}$/)]));
 
 /** The maximum of an unsigned 64-bit number. */
 const MAX_DEADLINE = 2n ** 64n - 1n;
@@ -101,7 +107,15 @@ export function paymentSessionEndpoints({
       path: SESSIONS,
       summary: "List a wallet's last 50 payment sessions, or get the session of an id",
       limit: LIMITS.wallets,
-      query: z.object({ address: chainAddress.optional(), sessionId: z.string().optional() }),
+      query: z.object({
+        address: chainAddress.optional(),
+        sessionId: sessionId.optional(),
+        vouchers: z
+          .literal('all')
+          .optional()
+          .describe('Pages through all vouchers of the session, oldest first, 1,000 each'),
+        cursor,
+      }),
       responses: {
         200: z.union([
           z.strictObject({ sessions: z.array(paymentSessionItem) }),
@@ -109,9 +123,16 @@ export function paymentSessionEndpoints({
         ]),
       },
       errors: [404],
-      async handler({ caller, query: { address, sessionId: token } }) {
+      async handler({ caller, query }) {
+        const { address, cursor: after, sessionId: token, vouchers } = query;
         if ((address === undefined) === (token === undefined)) {
           throw new BadRequestError('Provide either address or sessionId');
+        }
+        if (vouchers !== undefined && token === undefined) {
+          throw new BadRequestError('vouchers needs sessionId');
+        }
+        if (after !== undefined && vouchers === undefined) {
+          throw new BadRequestError('cursor needs vouchers=all');
         }
         if (address !== undefined) {
           const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
@@ -124,8 +145,16 @@ export function paymentSessionEndpoints({
           return reply(200, { sessions: items });
         }
         const session = await find(token ?? '');
-        const item = presentPaymentSession(session, token, await details([session]));
-        return reply(200, { session: item });
+        const found = await details([session]);
+        if (vouchers === undefined) {
+          return reply(200, { session: presentPaymentSession(session, token, found) });
+        }
+        const { items, next } = await pendingVouchers(database.asPlatform(), session, after?.[0]);
+        return reply(
+          200,
+          { session: presentPaymentSession(session, token, { ...found, pending: items }) },
+          nextPageLink(SESSIONS, query, next === undefined ? undefined : [next]),
+        );
       },
     }),
     paymentSessions({
@@ -133,7 +162,7 @@ export function paymentSessionEndpoints({
       path: SESSIONS,
       summary: 'Close a payment session: delivered actions are settled, and the rest is refunded',
       limit: LIMITS.wallets,
-      query: z.object({ sessionId: z.string().min(1, { error: 'sessionId required' }) }),
+      query: z.object({ sessionId }),
       responses: { 200: closedSession, 202: closedSession },
       errors: [404],
       async handler({ query: { sessionId: token }, signal }) {

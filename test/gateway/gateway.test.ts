@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Listening } from '../../api/http/server.js';
 import { createWeb } from '../../api/web/web.js';
 import { createApiKey } from '../../src/accounts/accounts/api-keys.js';
@@ -213,6 +213,38 @@ describe('payment by a payment session', () => {
     expect((await show()).vouchers).toEqual(['0.002000']);
     const { body } = await call(web.url, 'GET', `/api/wallet/sessions?address=${session.address}`);
     expect(body.sessions[0].vouchers).toHaveLength(1);
+  });
+
+  test('pages through all unsettled vouchers of a session, oldest first', async () => {
+    const session = await open(3n * PRICE);
+    await owner(
+      `INSERT INTO payment_vouchers (id, session_id, sequence, amount, cumulative, plugin, action)
+       SELECT '${session.id}' || n, '${session.id}', n, 1, n, 'echo', 'say'
+         FROM generate_series(1, 2103) n`,
+    );
+    await owner(
+      `UPDATE payment_sessions SET settled = 3, delivered = 2103 WHERE id = '${session.id}'`,
+    );
+    // The ledger has no entries for these vouchers.
+    onTestFinished(async () => {
+      await owner(`DELETE FROM payment_vouchers WHERE session_id = '${session.id}'`);
+      await owner(
+        `UPDATE payment_sessions SET settled = 0, delivered = 0 WHERE id = '${session.id}'`,
+      );
+    });
+    const at = `/api/wallet/sessions?sessionId=${session.token}`;
+    const pages: number[][] = [];
+    for (let path: string | undefined = `${at}&vouchers=all`; path !== undefined;) {
+      const { body, headers }: Answer = await call(web.url, 'GET', path);
+      pages.push(body.session.vouchers.map(({ sequence }: typeof body) => sequence));
+      path = /^<(.+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1];
+    }
+    expect(pages.map(({ length }) => length)).toEqual([1_000, 1_000, 100]);
+    expect(pages.flat()).toEqual(Array.from({ length: 2_100 }, (_, index) => index + 4));
+    const { body, headers } = await call(web.url, 'GET', at);
+    expect(headers.get('link')).toBeNull();
+    expect(body.session.vouchers).toHaveLength(1_000);
+    expect(body.session.vouchers.at(-1).sequence).toBe(2_103);
   });
 
   test("accepts the session's wallet address in any case", async () => {

@@ -15,6 +15,29 @@ export interface SessionDetails {
   readonly lastSettledAt: ReadonlyMap<string, Date>;
 }
 
+/** A page of a session's vouchers that are not yet settled on chain, oldest first. */
+export interface PendingVouchers {
+  readonly items: readonly VoucherRow[];
+  /** Sequence of the last item; undefined on the last page. */
+  readonly next: string | undefined;
+}
+
+export async function pendingVouchers(
+  db: Statements,
+  session: { readonly id: string },
+  after = '0',
+): Promise<PendingVouchers> {
+  // One extra row shows whether there is a next page.
+  const found = await db.query<VoucherRow>(
+    `${selectFrom(paymentVouchers)} WHERE session_id = $id AND sequence > $after
+        AND cumulative > (SELECT settled FROM payment_sessions WHERE id = $id)
+      ORDER BY sequence LIMIT ${MAX_SHOWN + 1}`,
+    { id: session.id, after },
+  );
+  const items = found.slice(0, MAX_SHOWN);
+  return { items, next: found.length > MAX_SHOWN ? items.at(-1)?.sequence : undefined };
+}
+
 export async function detailsOf(
   db: Statements,
   sessions: readonly { readonly id: string }[],

@@ -310,8 +310,13 @@ describe('payment sessions', () => {
     ]);
     expect((await post(good)).status).toBe(402);
     expect((await open(wallet, 100n)).answer.status).toBe(402);
-    for (const query of ['', `address=${address}&sessionId=ses_1`, 'address=0x']) {
-      expect((await show(query)).status).toBe(400);
+    for (const query of [
+      ...['', 'sessionId=', 'address=0x', 'address=', 'sessionId=ses_1&cursor=WyIxIl0'],
+      ...[`address=${address}&sessionId=ses_1`, `address=${address}&sessionId=`],
+      ...[`address=${address}&vouchers=all`, 'sessionId=ses_1&vouchers=some'],
+      ...['sessionId=ses_1&vouchers=all&cursor=', 'sessionId=ses_1&vouchers=all&cursor=x'],
+    ]) {
+      expect([query, (await show(query)).status]).toEqual([query, 400]);
     }
     const unknown = await show('sessionId=ses_1');
     expect([unknown.status, unknown.body]).toEqual([404, { error: 'Session not found' }]);
