@@ -525,12 +525,22 @@ describe('successful requests', () => {
     const again = await buy(headers);
     expect([again.status, again.text, remainingOf(again)]).toEqual([200, first.text, '0.001000']);
     expect((await books(session)).vouchers).toHaveLength(2);
-    // Refusals are replayed too.
-    const refused = { ...session.headers, 'idempotency-key': randomUUID() };
-    for (const answer of [await buy(refused), await buy(refused)]) {
-      expect([answer.status, remainingOf(answer)]).toEqual([402, '0.000000']);
-    }
     expect((await buy(headers, { ...ORDER, input: { text: 'other' } })).status).toBe(422);
+  });
+
+  test('runs a request again with its key after a 402', async () => {
+    const session = await open(PRICE);
+    await buy(session.headers);
+    const refused = { ...session.headers, 'idempotency-key': randomUUID() };
+    for (const { headers, status } of [await buy(refused), await buy(refused)]) {
+      expect([status, headers.get('idempotent-replayed')]).toEqual([402, null]);
+      expect(headers.get('x-session-remaining')).toBe('0.000000');
+    }
+    const user = await person(0n);
+    const key = { cookie: user.cookie, 'idempotency-key': randomUUID() };
+    expect((await buy(key)).status).toBe(402);
+    await giveCredits(database.db, user.id, PRICE);
+    expect((await buy(key)).status).toBe(200);
   });
 
   test('keeps equal idempotency keys of two sessions apart', attack, async () => {
