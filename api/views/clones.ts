@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { webStatus } from '../../src/agents/agents/web-status.js';
 import { agentName } from '../../src/agents/model/agent-config.js';
 import type { Cloned, Clones } from '../../src/agents/clones/clones.js';
 import { CLONE_CURRENCY, CLONE_PRICE, SPECIALIZATIONS } from '../../src/types/clone-terms.js';
@@ -7,6 +8,7 @@ import { PATH_USD } from '../../src/money/chain/tempo.js';
 import { amountText, DECIMALS, formatAmount, formattedAmount } from '../../src/types/money.js';
 import type { ChainSettings } from '../../src/money/chain/settings.js';
 import { agentStatus } from './backend-agents.js';
+import { agentStatus as webAgentStatus } from './web-agents.js';
 
 /** Upper bound; no real lineage is longer. */
 const MAX_GENERATION = 1_000_000;
@@ -60,6 +62,18 @@ export const cloneAnswer = z.strictObject({
     status: agentStatus,
     createdAt: z.iso.datetime(),
   }),
+});
+
+/** The same answer in the words of the web API. */
+export const webCloneAnswer = cloneAnswer.extend({
+  clone: cloneAnswer.shape.clone.extend({ status: webAgentStatus }),
+});
+
+export const presentWebClone = (
+  answer: z.output<typeof cloneAnswer>,
+): z.input<typeof webCloneAnswer> => ({
+  ...answer,
+  clone: { ...answer.clone, status: webStatus(answer.clone.status) },
 });
 
 export const presentClone = ({ agent, clone }: Cloned) => ({

@@ -2,13 +2,14 @@ import * as z from 'zod';
 import { PLANS } from '../../src/types/plans.js';
 import type { ListedAgent } from '../../src/agents/agents/agents.js';
 import { addressOf } from '../../src/agents/agents/agent-address.js';
+import { WEB_STATUSES, webStatus } from '../../src/agents/agents/web-status.js';
 import type { AgentSettings } from '../../src/agents/lifecycle/settings.js';
-import type { AgentRow, AgentStatus } from '../../src/platform/database/models.js';
+import type { AgentRow } from '../../src/platform/database/models.js';
 import { presentWatchdog, watchdogView } from './watchdog.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });
 
-export const agentStatus = z.enum(['provisioning', 'running', 'stopped', 'error']);
+export const agentStatus = z.enum(WEB_STATUSES);
 
 export const agentItem = z.strictObject({
   id: z.string(),
@@ -32,15 +33,6 @@ export const agentDetail = agentItem.extend({
   url: z.string(),
   openclawVersion: z.string(),
 });
-
-const STATUS: Readonly<Record<AgentStatus, z.infer<typeof agentStatus>>> = {
-  pending: 'provisioning',
-  active: 'running',
-  stopped: 'stopped',
-  error: 'error',
-};
-
-export const webStatus = (status: AgentStatus) => STATUS[status];
 
 /** Returns an agent as a list item. @param model the model in actual use. */
 export function presentItem(

@@ -1,3 +1,4 @@
+import { webStatus } from '../../src/agents/agents/web-status.js';
 import * as z from 'zod';
 import { listCredentials } from '../../src/agents/credentials/agent-credentials.js';
 import { skillsIn } from '../../src/agents/model/agent-skills.js';
@@ -16,7 +17,7 @@ import { area } from '../http/area.js';
 import { errorsOf } from '../http/derived-errors.js';
 import { operationAnswer, waitQuery } from '../views/operations.js';
 import { reply } from '../http/reply.js';
-import { agentStatus, webStatus } from '../views/web-agents.js';
+import { agentStatus } from '../views/web-agents.js';
 import { answerChat, chatAnswer, chatQuestion } from './chat-answer.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';

@@ -1,3 +1,4 @@
+import { webStatus } from '../../src/agents/agents/web-status.js';
 import * as z from 'zod';
 import { choiceOf, shownModel, shownModels } from '../../src/agents/model/agent-model.js';
 import { getAgent, listAgents } from '../../src/agents/agents/agents.js';
@@ -13,7 +14,6 @@ import {
   agentItem,
   presentDetail,
   presentItem,
-  webStatus,
 } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';

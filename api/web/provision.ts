@@ -1,3 +1,4 @@
+import { webStatus } from '../../src/agents/agents/web-status.js';
 import * as z from 'zod';
 import { FREE_PLAN, planRequired, TIERS, webAgentLimit } from '../../src/types/plans.js';
 import { agentName } from '../../src/agents/model/agent-config.js';
@@ -12,7 +13,7 @@ import { area } from '../http/area.js';
 import { errorsOf } from '../http/derived-errors.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
-import { agentItem, presentItem, webStatus } from '../views/web-agents.js';
+import { agentItem, presentItem } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 import { requirePlanWithin } from '../../src/accounts/accounts/require-plan-within.js';

@@ -1,5 +1,6 @@
 import type { TenantDatabase } from '../platform/database/database.js';
-import type { UserRow } from '../platform/database/models.js';
+import type { AgentStatus, UserRow } from '../platform/database/models.js';
+import { webStatus } from '../agents/agents/web-status.js';
 import { UnauthorizedError } from '../lib/errors.js';
 import { creditsOf } from '../money/ledger/ledger.js';
 import { formatAmount } from '../types/money.js';
@@ -84,9 +85,9 @@ const withoutSecrets = ({ passwordHash, ...user }: UserRow): object => ({
 });
 
 /** Yields the user's agents, including removed ones whose rows still exist. */
-const agents = (tenant: TenantDatabase, userId: string) =>
+async function* agents(tenant: TenantDatabase, userId: string) {
   // `runtime` may contain tokens for the agent's programs, so it is left out; the agent returns it.
-  paged<{ id: string }>(
+  const pages = paged<{ readonly id: string; readonly status: AgentStatus }>(
     tenant,
     `SELECT id AS position, id, name, subdomain, plan, model, ai_provider AS "aiProvider",
             config - 'runtime' AS config, desired, status, created_at AS "createdAt",
@@ -95,6 +96,10 @@ const agents = (tenant: TenantDatabase, userId: string) =>
     { userId },
     '',
   );
+  for await (const page of pages) {
+    yield page.map((agent) => ({ ...agent, status: webStatus(agent.status) }));
+  }
+}
 
 /** Yields the messages agent by agent, each conversation from its beginning. */
 async function* messages(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {

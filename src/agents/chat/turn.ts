@@ -1,3 +1,4 @@
+import { webStatus } from '../agents/web-status.js';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { refusesData } from '../../platform/database/constraints.js';
@@ -104,8 +105,9 @@ async function withinWait<T>(work: Promise<T>, ms: number): Promise<T | undefine
   }
 }
 
-export function requireRunning({ port, status }: AgentRow): void {
+/** Requires an agent that runs. @throws ConflictError with its status in the web API's words */
+export function requireRunning({ port, status }: Pick<AgentRow, 'port' | 'status'>): void {
   if (status !== 'active' || port === null) {
-    throw new ConflictError('The agent is not running', { status });
+    throw new ConflictError('The agent is not running', { status: webStatus(status) });
   }
 }

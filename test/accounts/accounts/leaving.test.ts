@@ -465,6 +465,9 @@ describe('the export of an account', () => {
       expect([list, body[list].length > 0]).toEqual([list, true]);
     }
     expect(body.sessions).toHaveLength(2);
+    for (const { status } of body.agents) {
+      expect(['provisioning', 'running', 'stopped', 'error']).toContain(status);
+    }
     expect(body.credits).toEqual(
       expect.arrayContaining([
         { amount: '0.010000', reason: 'referral', createdAt: expect.any(String) },

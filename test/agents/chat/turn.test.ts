@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { keepMessage, listMessages } from '../../../src/agents/chat/messages.js';
-import { chatTurn, type TurnEvent } from '../../../src/agents/chat/turn.js';
+import { chatTurn, requireRunning, type TurnEvent } from '../../../src/agents/chat/turn.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { ConflictError } from '../../../src/lib/errors.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
@@ -140,3 +140,14 @@ test(
     expect([ids.length, ids[0]?.id, ids.at(-1)?.id]).toEqual([10_056, '1048576-16', 'new']);
   },
 );
+
+test.each([
+  ['pending', 'provisioning'],
+  ['stopped', 'stopped'],
+  ['error', 'error'],
+  ['active', 'running'],
+] as const)('a chat with an agent that is %s in the table is refused as %s', (status, shown) => {
+  expect(() => requireRunning({ status, port: null })).toThrow(
+    expect.objectContaining({ status: 409, facts: { status: shown } }),
+  );
+});

@@ -94,7 +94,10 @@ describe('clone', () => {
       call(desk.urls.web, 'POST', path, { body, headers: { cookie: user.cookie } });
     const body = await request();
     const made = await ask('/api/agents/clone', body);
-    expect(made).toMatchObject({ status: 202, body: { clone: { name: body.name } } });
+    expect(made).toMatchObject({
+      status: 202,
+      body: { clone: { name: body.name, status: 'provisioning' } },
+    });
     expect(await ask('/api/agents/clone', body)).toMatchObject({
       status: 409,
       body: { code: 'PAYMENT_USED', cloneId: made.body.clone.id },

@@ -64,7 +64,7 @@ test("a clone starts with its running parent's memory but without the parent's s
     parentAgentId: parent,
     generation: 5,
     specialization: 'promo',
-    status: 'pending',
+    status: 'provisioning',
   });
   await platform.becomes(clone.id, 'active');
 
