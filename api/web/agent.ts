@@ -60,7 +60,7 @@ const conversationBegun = z.strictObject({
   createdAt: z.iso.datetime(),
 });
 
-const interactions = area({ tag: 'Chat', auth: person, errors: [404], limit: LIMITS.chat });
+const interactions = area({ tag: 'Chat', auth: person, errors: [404], limit: LIMITS.agent });
 
 /** Creates `GET|POST /api/agent` (spec 4.15). */
 export function agentInteractionEndpoints(dependencies: WebDependencies) {

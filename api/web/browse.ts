@@ -11,7 +11,7 @@ const withAgent = z.object({ agentId: z.string() });
 export function browseEndpoints({ backend }: WebDependencies) {
   return BROWSE.map(
     forwarder(backend, {
-      limit: LIMITS.agents,
+      limit: LIMITS.browse,
       timeoutMs: BROWSE_MS,
       check({ body, caller, query }) {
         // The backend receives the person and not the key, so an operator's key is refused here.

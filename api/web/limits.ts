@@ -9,8 +9,9 @@ const DAY_MS = 24 * HOUR_MS;
 /** The web API's rate limits (spec 8). */
 export const LIMITS = {
   agents: perMinute('agents', 100),
-  /** Shared by both chat endpoints, so that neither bypasses the limit. */
+  browse: perMinute('browse', 100),
   chat: perMinute('chat', 60),
+  agent: perMinute('agent', 60),
   gateway: perMinute('gateway', 100),
   instance: perMinute('instance', 30),
   register: unstated('register'),
