@@ -37,6 +37,22 @@ const authorization = z.object({
   ),
 });
 
+/** A header is in no address, and so in no log of a proxy. */
+const sessionHeader = z.object({
+  'x-session-id': z.string().optional().describe('The id of the session, in place of `sessionId`'),
+});
+
+/** Returns the session's id from the query or the header. @throws BadRequestError if they differ. */
+function tokenOf(
+  { sessionId }: { readonly sessionId?: string | undefined },
+  { 'x-session-id': inHeader }: z.infer<typeof sessionHeader>,
+): string | undefined {
+  if (sessionId !== undefined && inHeader !== undefined && sessionId !== inHeader) {
+    throw new BadRequestError('sessionId and X-Session-Id differ: provide one of them');
+  }
+  return sessionId ?? inHeader;
+}
+
 const closedSession = z.strictObject({
   session: paymentSessionItem,
   settled: formattedAmount.describe('Part of the deposit that the treasury has received'),
@@ -102,6 +118,7 @@ export function paymentSessionEndpoints({
       summary: "List a wallet's last 50 payment sessions, or get the session of an id",
       limit: LIMITS.wallets,
       query: z.object({ address: chainAddress.optional(), sessionId: z.string().optional() }),
+      headers: sessionHeader,
       responses: {
         200: z.union([
           z.strictObject({ sessions: z.array(paymentSessionItem) }),
@@ -109,7 +126,9 @@ export function paymentSessionEndpoints({
         ]),
       },
       errors: [404],
-      async handler({ caller, query: { address, sessionId: token } }) {
+      async handler({ caller, headers, query }) {
+        const { address } = query;
+        const token = tokenOf(query, headers);
         if ((address === undefined) === (token === undefined)) {
           throw new BadRequestError('Provide either address or sessionId');
         }
@@ -133,10 +152,13 @@ export function paymentSessionEndpoints({
       path: SESSIONS,
       summary: 'Close a payment session: delivered actions are settled, and the rest is refunded',
       limit: LIMITS.wallets,
-      query: z.object({ sessionId: z.string().min(1, { error: 'sessionId required' }) }),
+      query: z.object({ sessionId: z.string().min(1, { error: 'sessionId required' }).optional() }),
+      headers: sessionHeader,
       responses: { 200: closedSession, 202: closedSession },
       errors: [404],
-      async handler({ query: { sessionId: token }, signal }) {
+      async handler({ headers, query, signal }) {
+        const token = tokenOf(query, headers);
+        if (token === undefined) throw new BadRequestError('sessionId required');
         const { session, transactions } = await sessions.close(await find(token), signal);
         const { deposit, settled, state } = session;
         const isClosed = state === 'closed';
