@@ -383,6 +383,7 @@ function createSignInProviders({ codeHost, http, identityProvider }: Settings): 
 
 /** Creates the operators' workspace. Git's temporary folders are beside it, out of reach of callers' paths. */
 function operatorsWorkspace({
+  http: { backendUrl, webUrl },
   outbound: { allow },
   process: { dataDir },
   workspace,
@@ -391,7 +392,7 @@ function operatorsWorkspace({
   return new Workspace({
     path: path.resolve(workspace.root ?? path.join(folder, 'workspace')),
     views: path.join(folder, 'workspace-git'),
-    remotes: new OutboundClient({ allow }),
+    remotes: new OutboundClient({ allow, ownUrls: [webUrl, backendUrl] }),
   });
 }
 

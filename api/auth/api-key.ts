@@ -7,6 +7,8 @@ export const apiKey = credential({
   name: 'api-key',
   shows: { apiKey: bearerToken('An API key of a user') },
   idOf: ({ keyId }: Omit<ApiKeyHolder, 'lastUsed'>) => keyId,
+  // The user's, as for a session: a further key gives no further limit, and repeats no payment.
+  scopeOf: ({ userId }) => userId,
 });
 
 export type ApiKeyCaller = CallerOf<typeof apiKey>;

@@ -13,6 +13,10 @@ export interface Identity<C extends Caller = Caller> {
   readonly tenant: TenantOfCaller;
   /** Namespace of `Idempotency-Key`: the same key in two scopes never collides. */
   readonly scope: string;
+  /** Client of the caller's rate limits; the scope by default. */
+  readonly limitedAs?: string | undefined;
+  /** Name in the access log, of the credential rather than of its user; the scope by default. */
+  readonly loggedAs?: string;
   /** True if the caller stores the first answer to an `Idempotency-Key` itself, so this listener does not. */
   readonly storesResponse?: boolean;
 }

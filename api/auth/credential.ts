@@ -41,11 +41,14 @@ export function credential<
   name,
   shows,
   idOf,
+  scopeOf,
 }: {
   readonly name: Name;
   readonly shows: Readonly<Record<Names, CredentialPart>>;
-  /** Identifies the credential in scopes and logs; not secret. */
+  /** Identifies the credential in logs; not secret. */
   readonly idOf: (found: Found) => string;
+  /** Scope of rate limits and idempotency keys; by default each credential has its own. */
+  readonly scopeOf?: (found: Found) => string;
 }): ConfigurableAuthentication<Finder<Names, Found>, Found & { readonly kind: Name }> {
   const parts = Object.entries<CredentialPart>(shows);
   return configurableAuthentication({
@@ -61,10 +64,12 @@ export function credential<
         // Safe cast: the keys are those of `shows`, and no value is undefined here.
         const found = await find(Object.fromEntries(shown) as Record<Names, string>);
         if (found === undefined) return undefined;
+        const loggedAs = `${name}:${idOf(found)}`;
         return {
           caller: { ...found, kind: name },
           tenant: { userId: found.userId },
-          scope: `${name}:${idOf(found)}`,
+          scope: scopeOf?.(found) ?? loggedAs,
+          loggedAs,
         };
       },
   });

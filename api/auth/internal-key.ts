@@ -36,6 +36,7 @@ export function internalIdentity(request: IncomingMessage): Identity<InternalCal
     caller: { kind: 'internal', ...claimed },
     tenant: user === undefined ? 'platform' : { userId: user.id },
     scope: user === undefined ? 'internal' : `internal:${user.id}`,
+    limitedAs: user?.id,
     storesResponse: request.headers[RESPONSE_STORED_BY_HEADER] === 'caller',
   };
 }

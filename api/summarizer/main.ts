@@ -19,7 +19,9 @@ async function main(): Promise<void> {
   const settings = loadSummarizerSettings();
   const { chain, http } = settings;
   const log = createLogger('summarizer', settings.process);
-  const pages = new Pages({ outbound: new OutboundClient({ allow: settings.outbound.allow }) });
+  const { allow } = settings.outbound;
+  const ownUrls = [http.webUrl, http.backendUrl];
+  const pages = new Pages({ outbound: new OutboundClient({ allow, ownUrls }) });
   let listening: Listening | undefined;
   try {
     const listener = createSummarizer({ pages, http, chain, log });

@@ -5,7 +5,7 @@ import { PATH_USD } from '../../src/money/chain/tempo.js';
 import type { DebitRefusal, PaymentSource } from '../../src/gateway/debits.js';
 import type { ServedOrder } from '../../src/gateway/gateway.js';
 import type { GatewayAction } from '../../src/gateway/gateway-action.js';
-import { DECIMALS, formatAmount, formattedAmount } from '../../src/types/money.js';
+import { amountText, DECIMALS, formatAmount, formattedAmount } from '../../src/types/money.js';
 import { voucherAnswer, presentVoucher } from './vouchers.js';
 import { holdSecondsOf, type PaymentSessionSettings } from '../../src/money/sessions/settings.js';
 import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/money/sessions/terms.js';
@@ -86,6 +86,9 @@ export const gatewayOrder = z.object({
     .record(z.string(), z.unknown())
     .default({})
     .describe('Input of the action, as described by `GET`'),
+  maxPrice: amountText
+    .optional()
+    .describe('Most US dollars that the run may cost; required for actions of `x402`'),
 });
 
 export const gatewayAnswer = z.strictObject({
@@ -129,6 +132,7 @@ export const paymentRefusal = z.strictObject({
     'SESSION_CLOSED',
     'SESSION_EXHAUSTED',
     'CREDITS_EXHAUSTED',
+    'PRICE_ABOVE_MAXIMUM',
   ]),
   price: formattedAmount.optional(),
   currency: z.literal(PRICED_IN).optional(),
@@ -152,6 +156,15 @@ export function presentRefusal(
   if (!isExhausted || remaining === undefined) return refused;
   return { ...refused, price: formatAmount(price), remaining: formatAmount(remaining) };
 }
+
+export const presentPriceAboveMaximum = ({
+  price,
+}: GatewayAction): z.input<typeof paymentRefusal> => ({
+  error: 'The price is above maxPrice: repeat the request with a higher maxPrice, or do without',
+  code: 'PRICE_ABOVE_MAXIMUM',
+  price: formatAmount(price),
+  currency: PRICED_IN,
+});
 
 export const presentUnpaid = (
   { price }: GatewayAction,

@@ -2,6 +2,7 @@ import { creditsPaymentSource } from '../../src/gateway/credits-purse.js';
 import type { GatewayAction } from '../../src/gateway/gateway-action.js';
 import { sessionPaymentSource } from '../../src/gateway/session-purse.js';
 import type { PaymentSource } from '../../src/gateway/debits.js';
+import { BadRequestError } from '../../src/lib/errors.js';
 import { StillRunningError } from '../../src/platform/idempotency/idempotency-store.js';
 import { formatAmount } from '../../src/types/money.js';
 import { anonymous } from '../auth/anonymous.js';
@@ -17,6 +18,7 @@ import {
   paymentRefusal,
   presentAction,
   presentPaymentTerms,
+  presentPriceAboveMaximum,
   presentRefusal,
   presentServed,
   presentUnpaid,
@@ -56,13 +58,23 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
       errors: [400, 404, 502],
       async handler({ body, caller, idempotencyId, keepAnswer }) {
         const action = await gateway.catalogue.find(body.plugin, body.action);
-        const input = readers(action)(body.input);
+        const { input: given, maxPrice } = body;
+        const input = readers(action)(given);
+        if (action.isPricedByOthers && maxPrice === undefined) {
+          throw new BadRequestError(
+            `maxPrice is required for ${action.plugin}, because others set its prices`,
+          );
+        }
         if (caller.kind === 'anonymous') {
           return caller.hasSessionHeaders
             ? reply(402, presentRefusal(action, { code: 'SESSION_INVALID', remaining: undefined }))
             : reply(402, presentUnpaid(action, payment));
         }
         const purse = purseOf(caller);
+        if (maxPrice !== undefined && action.price > maxPrice) {
+          const remaining = await purse.remaining();
+          return reply(402, presentPriceAboveMaximum(action), remainingOf(purse, remaining));
+        }
         const answerTo = (served: Parameters<typeof presentServed>[2]) =>
           reply(200, presentServed(action, purse, served), remainingOf(purse, served.remaining));
         const served = await gateway.serve(

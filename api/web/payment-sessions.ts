@@ -43,6 +43,22 @@ const authorization = z.object({
   ),
 });
 
+/** A header is in no address, and so in no log of a proxy. */
+const sessionHeader = z.object({
+  'x-session-id': sessionId.optional().describe('The id of the session, in place of `sessionId`'),
+});
+
+/** Returns the session's id from the query or the header. @throws BadRequestError if they differ. */
+function tokenOf(
+  { sessionId }: { readonly sessionId?: string | undefined },
+  { 'x-session-id': inHeader }: z.infer<typeof sessionHeader>,
+): string | undefined {
+  if (sessionId !== undefined && inHeader !== undefined && sessionId !== inHeader) {
+    throw new BadRequestError('sessionId and X-Session-Id differ: provide one of them');
+  }
+  return sessionId ?? inHeader;
+}
+
 const closedSession = z.strictObject({
   session: paymentSessionItem,
   settled: formattedAmount.describe('Part of the deposit that the treasury has received'),
@@ -116,6 +132,7 @@ export function paymentSessionEndpoints({
           .describe('Pages through all vouchers of the session, oldest first, 1,000 each'),
         cursor,
       }),
+      headers: sessionHeader,
       responses: {
         200: z.union([
           z.strictObject({ sessions: z.array(paymentSessionItem) }),
@@ -123,8 +140,9 @@ export function paymentSessionEndpoints({
         ]),
       },
       errors: [404],
-      async handler({ caller, query }) {
-        const { address, cursor: after, sessionId: token, vouchers } = query;
+      async handler({ caller, headers, query }) {
+        const { address, cursor: after, vouchers } = query;
+        const token = tokenOf(query, headers);
         if ((address === undefined) === (token === undefined)) {
           throw new BadRequestError('Provide either address or sessionId');
         }
@@ -162,10 +180,13 @@ export function paymentSessionEndpoints({
       path: SESSIONS,
       summary: 'Close a payment session: delivered actions are settled, and the rest is refunded',
       limit: LIMITS.wallets,
-      query: z.object({ sessionId }),
+      query: z.object({ sessionId: sessionId.optional() }),
+      headers: sessionHeader,
       responses: { 200: closedSession, 202: closedSession },
       errors: [404],
-      async handler({ query: { sessionId: token }, signal }) {
+      async handler({ headers, query, signal }) {
+        const token = tokenOf(query, headers);
+        if (token === undefined) throw new BadRequestError('sessionId required');
         const { session, transactions } = await sessions.close(await find(token), signal);
         const { deposit, settled, state } = session;
         const isClosed = state === 'closed';

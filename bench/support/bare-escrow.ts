@@ -15,6 +15,7 @@ import {
 } from '../../src/money/sessions/hold-authorization.js';
 import type { PaymentCall } from '../../src/types/payment.js';
 import { PaymentNode } from '../../src/money/payments/payment-node.js';
+import { feeLimitsOf } from '../../src/money/chain/fee-limits.js';
 import { signTransaction } from '../../src/money/payments/sign.js';
 
 /** The deployer of contracts at predictable addresses. */
@@ -117,6 +118,7 @@ export class BareEscrow {
         maxFee: fees.base * 2n + fees.priority,
         priorityFee: fees.priority,
       },
+      feeLimitsOf(this.#chain.chainId),
     );
     await node.broadcast(raw);
     const receipt = await poll(() => node.receiptOf(hash), {

@@ -9,6 +9,7 @@ import {
 } from '../../src/money/sessions/hold-authorization.js';
 import { PaymentNode } from '../../src/money/payments/payment-node.js';
 import type { PaymentCall } from '../../src/types/payment.js';
+import { feeLimitsOf } from '../../src/money/chain/fee-limits.js';
 import { signTransaction } from '../../src/money/payments/sign.js';
 import type { LocalChain } from '../chain/local-chain.js';
 import { StartFailure } from '../failure.js';
@@ -62,6 +63,7 @@ export class Payer {
         maxFee: fees.base * 2n + fees.priority,
         priorityFee: fees.priority,
       },
+      feeLimitsOf(this.#chain.chainId),
     );
     const body = { jsonrpc: '2.0', id: 1, method: 'eth_sendRawTransaction', params: [raw] };
     await this.#terminal.ask({ method: 'POST', url: this.#chain.rpcUrl, body });

@@ -24,6 +24,8 @@ export function creditsPaymentSource(database: Database, userId: string): Paymen
   return {
     method: 'credits',
 
+    remaining: () => remaining(tenant),
+
     async hold(debit) {
       try {
         await hold(tenant, {

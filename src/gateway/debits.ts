@@ -37,6 +37,8 @@ export type InPaymentTransaction = (db: Statements, paid: Paid) => Promise<void>
 
 export interface PaymentSource {
   readonly method: 'session' | 'credits';
+  /** Returns the base units that are neither spent nor held. */
+  remaining(): Promise<bigint>;
   /** Reserves the amount until the debit is posted or released, at most for `HOLD_MS`. */
   hold(debit: Debit): Promise<DebitRefusal | undefined>;
   /** Pays the held amount. Idempotent. @throws HoldNotOpenError if the hold was released, or has expired. */

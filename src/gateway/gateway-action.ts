@@ -22,6 +22,8 @@ export interface GatewayAction<Input extends z.ZodType = z.ZodType> {
   readonly description: string;
   /** Base units of one US dollar. */
   readonly price: bigint;
+  /** True if others set the price: a buyer must then name a maximum. */
+  readonly isPricedByOthers?: boolean;
   /** Published as JSON Schema. */
   readonly input: Input;
   /**

@@ -1,11 +1,12 @@
 import type { Database, FunctionCall, Values } from '../platform/database/database.js';
 import {
+  balanceOf,
   CauseConflictError,
   HoldNotOpenError,
   release,
   type HoldState,
 } from '../money/ledger/ledger.js';
-import { voucherCause } from '../money/sessions/causes.js';
+import { sessionAccount, voucherCause } from '../money/sessions/causes.js';
 import type { PaymentSessionSettings } from '../money/sessions/settings.js';
 import type { DoneDebit, SessionDebits } from './session-debits.js';
 import { HOLD_MS, type Debit, type DebitRefusal, type Paid, type PaymentSource } from './debits.js';
@@ -53,6 +54,15 @@ export function sessionPaymentSource(
     }) satisfies Values;
   return {
     method: 'session',
+
+    async remaining() {
+      const { balance, held } = await balanceOf(
+        database.asPlatform(),
+        sessionAccount(sessionId),
+        'pathusd',
+      );
+      return balance - held;
+    },
 
     async hold(debit) {
       if (await debits.run({ kind: 'hold', sessionId, debit })) return undefined;

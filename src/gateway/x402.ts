@@ -80,6 +80,7 @@ const endpointAction = (at: string, offered: z.output<typeof listed>): GatewayAc
     action: offered.slug,
     description: offered.description,
     price: offered.price,
+    isPricedByOthers: true,
     input: z.record(z.string(), z.unknown()).describe("The seller's input, passed on unchanged"),
     async run(body, { idempotencyKey, signal }) {
       const { said, status } = await callService({

@@ -41,6 +41,12 @@ function describePlatform(event: PlatformEvent): string {
       return `The payment ${event.paymentId} for ${event.cause} was not made: ${FAILURES[event.failure]}. See it: GET /api/underground/payments?state=failed`;
     case 'fees_unpayable':
       return `${event.payer} has nothing left to pay fees with on chain ${event.chainId}. Payments wait until it has.`;
+    case 'fees_too_high': {
+      const { chainId, fee, limit } = event;
+      const [what, name] =
+        limit === 'unit' ? ['A unit of gas', 'MAX_FEE'] : ['A transaction', 'MAX_TRANSACTION_FEE'];
+      return `${what} on chain ${chainId} would cost ${fee}, more than the maximum. Payments wait until the fee falls. Check the node, or raise the maximum: CHAIN_${name}, or USDC_${name} for the chain of USDC.`;
+    }
     case 'chain_unknown': {
       const { chainId, waiting } = event;
       const what = waiting === 1 ? '1 row waits' : `${waiting} rows wait`;

@@ -216,6 +216,7 @@ function eventOf(notification: Notification): string {
     case 'payment_failed':
       return `${event} ${notification.paymentId}`;
     case 'chain_unknown':
+    case 'fees_too_high':
       return `${event} ${notification.chainId}`;
     case 'fees_unpayable':
       return `${event} ${notification.chainId} ${notification.payer}`;

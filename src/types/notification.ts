@@ -46,6 +46,13 @@ export type PlatformEvent =
     }
   /** Nodes reject transactions because the fee payer's balance is too low. */
   | { readonly event: 'fees_unpayable'; readonly chainId: number; readonly payer: Hex }
+  /** A transaction would cost `fee`, more than the limit of a unit of gas or of a transaction. */
+  | {
+      readonly event: 'fees_too_high';
+      readonly chainId: number;
+      readonly limit: 'unit' | 'transaction';
+      readonly fee: string;
+    }
   /** Number of payments, sessions, clones and splits that wait for a chain no longer configured. */
   | { readonly event: 'chain_unknown'; readonly chainId: number; readonly waiting: number }
   /** Deliveries of a payment session could not be settled in any attempt. */
@@ -61,6 +68,7 @@ const OF_PLATFORM: Readonly<Record<PlatformEvent['event'], true>> = {
   nonces_missing: true,
   payment_failed: true,
   fees_unpayable: true,
+  fees_too_high: true,
   chain_unknown: true,
   settlement_given_up: true,
   session_unpaid: true,

@@ -19,6 +19,7 @@ import {
 } from '../../src/money/sessions/hold-authorization.js';
 import { PaymentNode } from '../../src/money/payments/payment-node.js';
 import type { PaymentCall } from '../../src/types/payment.js';
+import { feeLimitsOf } from '../../src/money/chain/fee-limits.js';
 import { signTransaction } from '../../src/money/payments/sign.js';
 import { rpcProxy, type RpcProxy } from '../support/chain/rpc-proxy.js';
 import { killProcess } from './kills.js';
@@ -230,6 +231,7 @@ export class ChaosChain {
               maxFee: base * 3n + priority,
               priorityFee: priority,
             },
+            feeLimitsOf(CHAIN_ID),
           );
         } catch {
           return undefined; // the node is restarting

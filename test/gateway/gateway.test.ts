@@ -420,6 +420,15 @@ describe('unpaid requests', () => {
     expect(ran).toBe(1);
   });
 
+  test('runs own actions up to the maximum price, if there is one', async () => {
+    const { cookie } = await person(PRICE);
+    const above = await buy({ cookie }, { ...ORDER, maxPrice: '0.000999' });
+    expect([above.status, above.body.code]).toEqual([402, 'PRICE_ABOVE_MAXIMUM']);
+    expect(remainingOf(above)).toBeNull();
+    expect(ran).toBe(0);
+    expect((await buy({ cookie }, { ...ORDER, maxPrice: '0.001' })).status).toBe(200);
+  });
+
   test('rejects a user with too few credits', async () => {
     const { cookie } = await person(PRICE - 1n);
     const { body, status } = await buy({ cookie });
@@ -738,6 +747,7 @@ test('releases a hold whose result is unknown', async () => {
   const released: string[] = [];
   const purse: PaymentSource = {
     method: 'session',
+    remaining: () => Promise.resolve(0n),
     hold: () => Promise.reject(lost),
     post: () => Promise.reject(lost),
     release({ id }) {
@@ -762,6 +772,7 @@ test('retries a payment whose result is unknown, but not a refused payment', asy
     let asked = 0;
     const purse: PaymentSource = {
       method: 'session',
+      remaining: () => Promise.resolve(0n),
       hold: () => Promise.resolve(undefined),
       post() {
         const answer = answers[asked++];

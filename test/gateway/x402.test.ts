@@ -100,11 +100,21 @@ const open = () => openSession(database.db, 2n * PRICE);
 
 const buy = (
   { headers }: Pick<TestSession, 'headers'>,
-  order: { readonly action?: string; readonly input?: unknown; readonly key?: string } = {},
+  order: {
+    readonly action?: string;
+    readonly input?: unknown;
+    readonly key?: string;
+    readonly maxPrice?: unknown;
+  } = {},
   at = web,
 ) =>
   call(at.url, 'POST', PATH, {
-    body: { plugin: 'x402', action: order.action ?? 'weather', input: order.input ?? {} },
+    body: {
+      plugin: 'x402',
+      action: order.action ?? 'weather',
+      input: order.input ?? {},
+      maxPrice: 'maxPrice' in order ? order.maxPrice : '100',
+    },
     headers: { ...headers, ...(order.key !== undefined && { 'idempotency-key': order.key }) },
   });
 
@@ -191,6 +201,34 @@ test("charges nothing for failed runs and hides the seller's error text", attack
     expect(JSON.stringify(refused.body)).not.toContain(secret);
   }
   expect(asked).toHaveLength(answers.length);
+  expect(await booksOf(database.db, session)).toMatchObject(unpaid);
+});
+
+test('sells nothing at a price above the maximum of the buyer', attack, async () => {
+  const session = await open();
+  const { body, headers, status } = await buy(session, { maxPrice: '0.049999' });
+  expect([status, body]).toEqual([
+    402,
+    {
+      error: expect.any(String),
+      code: 'PRICE_ABOVE_MAXIMUM',
+      price: '0.050000',
+      currency: 'USD',
+    },
+  ]);
+  expect(headers.get('x-session-remaining')).toBe('0.100000');
+  expect(asked).toEqual([]);
+  expect(await booksOf(database.db, session)).toMatchObject(unpaid);
+  expect((await buy(session, { maxPrice: '.05' })).status).toBe(200);
+});
+
+test('demands a maximum price for actions whose prices others set', attack, async () => {
+  const session = await open();
+  for (const maxPrice of [undefined, null, 1, '', '-1', '1e2', '1.0000000', '0x10']) {
+    const { body, status } = await buy(session, { maxPrice });
+    expect([status, body]).toEqual([400, { error: expect.stringContaining('maxPrice') }]);
+  }
+  expect(asked).toEqual([]);
   expect(await booksOf(database.db, session)).toMatchObject(unpaid);
 });
 

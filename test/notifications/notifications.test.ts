@@ -204,11 +204,13 @@ describe('repeated notification', () => {
     const [signer, other] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`] as const;
     const gap = { event: 'nonces_missing', chainId: 1, signer, from: '3', until: '6' } as const;
     const fees = { event: 'fees_unpayable', chainId: 1, payer: signer } as const;
+    const tooHigh = { event: 'fees_too_high', chainId: 1, limit: 'unit', fee: '9' } as const;
     const failed = (paymentId: string) =>
       ({ event: 'payment_failed', paymentId, cause: 'split:7:1:0', failure: 'reverted' }) as const;
     for (const event of [
       ...[failed('one'), failed('other'), gap, { ...gap, chainId: 2, until: '4' }],
       ...[fees, { ...fees, payer: other }],
+      ...[tooHigh, { ...tooHigh, chainId: 2, limit: 'transaction' } as const],
     ]) {
       const notification = { id: randomUUID(), agent: NO_AGENT, ...event };
       expect(await notify(notification)).toEqual({ discord: 'sent' });
@@ -221,6 +223,8 @@ describe('repeated notification', () => {
       `Nonces 3 to 5 of ${signer} went missing on chain 1`,
       `Nonce 3 of ${signer} went missing on chain 2`,
       `${other} has nothing left to pay fees with on chain 1`,
+      'A unit of gas on chain 1 would cost 9, more than the maximum',
+      'A transaction on chain 2 would cost 9, more than the maximum',
     ]) {
       expect(told).toContain(part);
     }

@@ -11,7 +11,7 @@ export function accessLog(log: Logger): Middleware {
       const line = {
         requestId: state.requestId,
         address: state.clientAddress,
-        caller: state.identity?.scope,
+        caller: state.identity?.loggedAs ?? state.identity?.scope,
         method: req.method,
         path: ctx._matchedRoute?.toString() ?? '(unknown)',
         status: res.statusCode,

@@ -28,7 +28,7 @@ export function limitUnknownPaths(limiter: Limiter, limits: readonly WideLimit[]
   return (ctx, next) => limitRate(limiter, limitsOf({ path: ctx.path }, limits))(ctx, next);
 }
 
-/** Limits how often one caller may call the endpoint; the operator's own programs are not limited. */
+/** Limits how often one user (over all keys and sessions) or agent may call the endpoint; the operator's own programs are not limited. */
 export function limitCallerRate(
   limiter: Limiter,
   limits: readonly RateLimit[],
@@ -36,7 +36,7 @@ export function limitCallerRate(
   return async (ctx, next) => {
     const { addressVerdict, identity } = ctx.state;
     if (identity.tenant !== 'platform') {
-      const verdict = await limiter.check(limits, identity.scope);
+      const verdict = await limiter.check(limits, identity.limitedAs ?? identity.scope);
       if (verdict) obey(tighterOf(addressVerdict, verdict), ctx);
     }
     await next();

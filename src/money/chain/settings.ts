@@ -9,6 +9,7 @@ import {
   textMatching,
   url,
 } from '../../platform/environment/types.js';
+import { feeLimitsOf } from './fee-limits.js';
 
 const MAINNET_ID = 4217;
 const TESTNET_ID = 42_431;
@@ -33,6 +34,14 @@ const signer = textAs('0x and the 64 hex digits of a private key', (value) => {
 });
 
 const confirmations = () => count({ most: 1_000 }).prefault('3');
+
+/** A fee in the chain's fee unit. */
+const fee = () =>
+  textAs('a whole number from 1, with at most 30 digits', (value) =>
+    /^[1-9]\d{0,29}$/.test(value) ? BigInt(value) : undefined,
+  ).optional();
+
+const FEE_UNIT = '10^-18 of a dollar on Tempo, else wei';
 
 /** An amount with at most 18 decimals, the usual maximum for tokens. */
 const amount = textMatching(
@@ -63,6 +72,18 @@ export const chainSettings = area(
       'CHAIN_FEE_BUMP_AFTER',
       duration.prefault('30s'),
       'for how long a transaction waits for its block until it offers a higher fee',
+    ),
+    maxFee: variable(
+      'CHAIN_MAX_FEE',
+      fee(),
+      `the most that a unit of gas may cost there, in the chain's fee unit (${FEE_UNIT}); above it payments wait`,
+      { whenUnset: '500000000000' },
+    ),
+    maxTransactionFee: variable(
+      'CHAIN_MAX_TRANSACTION_FEE',
+      fee(),
+      'the most that the fee of a transaction may be there, in the same unit; above it the payment waits',
+      { whenUnset: '10000000000000000000: 10 USD' },
     ),
     treasury: variable('TREASURY_ADDRESS', address.optional(), 'who is paid', { whenUnset: NONE }),
     operatorKey: variable(
@@ -104,6 +125,15 @@ export const chainSettings = area(
         confirmations(),
         'the same as `CHAIN_CONFIRMATIONS`, of that chain',
       ),
+      maxFee: variable('USDC_MAX_FEE', fee(), 'the same as `CHAIN_MAX_FEE`, of that chain', {
+        whenUnset: 'that of the same chain; 20000000000 (20 gwei) off Tempo',
+      }),
+      maxTransactionFee: variable(
+        'USDC_MAX_TRANSACTION_FEE',
+        fee(),
+        'the same as `CHAIN_MAX_TRANSACTION_FEE`, of that chain',
+        { whenUnset: 'that of the same chain; 5000000000000000 (0.005 ether) off Tempo' },
+      ),
     },
     platformToken: {
       address: variable(
@@ -129,17 +159,41 @@ export const chainSettings = area(
       ),
     },
   }),
-  ({ operatorAddress, operatorKey, platformToken: token, testnet, usdc, ...values }) => {
+  ({
+    maxFee,
+    maxTransactionFee,
+    operatorAddress,
+    operatorKey,
+    platformToken: token,
+    testnet,
+    usdc: { maxFee: usdcMaxFee, maxTransactionFee: usdcMaxTransactionFee, ...usdc },
+    ...values
+  }) => {
     const chainId = testnet ? TESTNET_ID : MAINNET_ID;
     const usdcChainId = usdc.chainId ?? chainId;
     const sameChainUrl = usdcChainId === chainId ? values.rpcUrl : undefined;
+    const defaults = feeLimitsOf(chainId);
+    const feeLimits = {
+      unit: maxFee ?? defaults.unit,
+      transaction: maxTransactionFee ?? defaults.transaction,
+    };
+    const usdcDefaults = usdcChainId === chainId ? feeLimits : feeLimitsOf(usdcChainId);
     return {
       ...values,
+      feeLimits,
       /** The signer of the platform's payments; only the payment process has the key. */
       operator: operatorKey ?? (operatorAddress && { address: operatorAddress }),
       chainId,
       testnet,
-      usdc: { ...usdc, chainId: usdcChainId, rpcUrl: usdc.rpcUrl ?? sameChainUrl },
+      usdc: {
+        ...usdc,
+        chainId: usdcChainId,
+        rpcUrl: usdc.rpcUrl ?? sameChainUrl,
+        feeLimits: {
+          unit: usdcMaxFee ?? usdcDefaults.unit,
+          transaction: usdcMaxTransactionFee ?? usdcDefaults.transaction,
+        },
+      },
       /** The chain ids allowed in a sign-in message. */
       signInChainIds: [...new Set([chainId, usdcChainId])],
       /** Undefined if no platform token is required. */

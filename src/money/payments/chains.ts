@@ -1,4 +1,5 @@
 import { ChainNode } from '../chain/chain-node.js';
+import type { FeeLimits } from '../chain/fee-limits.js';
 import type { ChainSettings } from '../chain/settings.js';
 
 /** Tempo, the platform's own chain, and its testnet: their transactions carry several calls. */
@@ -19,6 +20,7 @@ export interface PaymentChain {
   readonly confirmations: number;
   /** Milliseconds for which a transaction waits before its fee is raised. */
   readonly feeBumpAfterMs: number;
+  readonly feeLimits: FeeLimits;
 }
 
 /** Returns the platform's own chain, and the royalties' chain if it is a different one. */
@@ -26,13 +28,20 @@ export function configuredChains({
   chainId,
   confirmations,
   feeBumpAfterMs,
+  feeLimits,
   rpcUrl,
   usdc,
 }: ChainSettings): readonly [PaymentChain, ...PaymentChain[]] {
-  const own = { chainId, node: new ChainNode({ chainId, url: rpcUrl }), confirmations };
+  const ownNode = new ChainNode({ chainId, url: rpcUrl });
+  const own = { chainId, node: ownNode, confirmations, feeLimits };
   if (usdc.chainId === chainId) return [{ ...own, feeBumpAfterMs }];
   const node = new ChainNode({ chainId: usdc.chainId, url: usdc.rpcUrl });
-  const royalties = { chainId: usdc.chainId, node, confirmations: usdc.confirmations };
+  const royalties = {
+    chainId: usdc.chainId,
+    node,
+    confirmations: usdc.confirmations,
+    feeLimits: usdc.feeLimits,
+  };
   return [
     { ...own, feeBumpAfterMs },
     { ...royalties, feeBumpAfterMs },

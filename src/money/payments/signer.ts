@@ -17,7 +17,12 @@ import {
   type SignerRef,
   type StoredTransaction,
 } from './payment-store.js';
-import { signTransaction, type UnsignedTransaction } from './sign.js';
+import {
+  FeeTooHighError,
+  signTransaction,
+  type SignedTransaction,
+  type UnsignedTransaction,
+} from './sign.js';
 import { KeyMissingError, type OpenedKeys, type SigningKeys } from './signing-keys.js';
 
 /** Most transactions of one signer in flight. */
@@ -45,6 +50,8 @@ const MAX_SIGNED = 9;
 const MAX_ATTEMPTS = 24;
 const MAX_REFUSALS = 17_280;
 const RETRY_MS = 5_000;
+
+const AN_HOUR_MS = 3_600_000;
 
 /** Gas limit of an empty transaction, as high because some chains charge for a new account. */
 const GAS_OF_NOTHING = 1_000_000n;
@@ -76,6 +83,8 @@ export class Signer {
   readonly #doubtful = new Map<string, bigint>();
   /** The nonce for which operators were notified that its fee cannot be paid. */
   #toldUnpayable: bigint | undefined;
+  /** The hour of Unix time in which operators were notified of a fee above its limit. */
+  #toldTooHigh: number | undefined;
 
   constructor(parts: SignerParts, address: Hex) {
     this.#parts = parts;
@@ -170,7 +179,8 @@ export class Signer {
   async #fill(nonce: bigint): Promise<void> {
     const fees = firstFees(await this.#node.fees());
     const unsigned = { ...this.#unsigned(nonce, this.#nothing, GAS_OF_NOTHING), ...fees };
-    await this.#store.storeFill(unsigned, await signTransaction(await this.#key(), unsigned));
+    const signed = await this.#signWithinLimits(await this.#key(), unsigned);
+    if ('raw' in signed) await this.#store.storeFill(unsigned, signed);
   }
 
   /** Checks the transactions of a nonce: settles the mined one, or pushes the newest. */
@@ -277,8 +287,8 @@ export class Signer {
       ? this.#unsigned(nonce, await this.#store.callsOf(paymentId), gas)
       : this.#unsigned(nonce, this.#nothing, GAS_OF_NOTHING);
     const priced = { ...unsigned, ...fees };
-    const signed = await signTransaction(await this.#key(), priced);
-    await this.#store.replace(transaction, purpose, priced, signed);
+    const signed = await this.#signWithinLimits(await this.#key(), priced);
+    if ('raw' in signed) await this.#store.replace(transaction, purpose, priced, signed);
   }
 
   /** Sends queued payments in order, from the first free nonce on. */
@@ -374,12 +384,44 @@ export class Signer {
     }
     const fees = firstFees(current);
     const unsigned = { ...this.#unsigned(nonce, calls, gas ?? needed), ...fees };
-    const signed = await signTransaction(key, unsigned);
+    const signed = await this.#signWithinLimits(key, unsigned);
+    if (!('raw' in signed)) {
+      // All payments pay the same for a unit of gas, but another payment may need less gas.
+      if (signed.limit === 'unit') return 'waits';
+      this.#tried.set(payment.id, performance.now());
+      return 'aside';
+    }
     if (!(await this.#store.storeFirst(payment.id, unsigned, signed))) return 'waits';
     const sent = { ...signed, nonce, paymentId: payment.id, purpose: 'pay' } as const;
     const isTaken = await this.#node.broadcast(signed.raw);
     if (!isTaken || !(await this.#isFinalAtOnce(sent))) await this.#store.offered(signed, isTaken);
     return 'sent';
+  }
+
+  /** Signs a transaction; above a fee limit notifies operators and returns the error. */
+  async #signWithinLimits(
+    keys: OpenedKeys,
+    unsigned: UnsignedTransaction,
+  ): Promise<SignedTransaction | FeeTooHighError> {
+    try {
+      return await signTransaction(keys, unsigned, this.#parts.chain.feeLimits);
+    } catch (error) {
+      if (!(error instanceof FeeTooHighError)) throw error;
+      await this.#tellTooHigh(error);
+      return error;
+    }
+  }
+
+  /** Notifies at most once an hour for each chain, across all signers. */
+  async #tellTooHigh(error: FeeTooHighError): Promise<void> {
+    const hour = Math.floor(Date.now() / AN_HOUR_MS);
+    if (this.#toldTooHigh === hour) return;
+    const { chainId } = this.#signer;
+    this.#parts.log.error({ ...this.#signer, err: error }, 'fee above its maximum: payments wait');
+    const { fee, limit } = error;
+    const told = { event: 'fees_too_high', chainId, limit, fee: String(fee) } as const;
+    await this.#store.tell(`fees-too-high-${chainId}-${hour}`, told);
+    this.#toldTooHigh = hour;
   }
 
   /** Settles a transaction that its chain mined immediately, without waiting for the next step. */

@@ -70,7 +70,7 @@ export const httpSettings = area(
     aiCallsPerMinute: variable(
       'RATE_LIMIT_AI_CALLS',
       count({ least: 1, most: MOST_A_MINUTE }).prefault('600'),
-      'AI calls of one API key, agent or user a minute',
+      'AI calls of one user, over all keys, or of one agent a minute',
     ),
     redisUrl: variable(
       'REDIS_URL',

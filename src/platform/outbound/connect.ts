@@ -2,7 +2,8 @@ import type net from 'node:net';
 import { isIPv6 } from 'node:net';
 import tls from 'node:tls';
 import { OutboundError } from './outbound-error.js';
-import { isReachAllowed, type Allowed } from './reachable.js';
+import type { OwnPlaces } from './own-places.js';
+import { isExplicitlyAllowed, isReachAllowed, type Allowed } from './reachable.js';
 import type { ResolveName } from './resolve-name.js';
 import type { Target } from './target.js';
 
@@ -14,6 +15,7 @@ const CONNECT_MS = 3_000;
 
 export interface Guard {
   readonly allowed: Allowed;
+  readonly own: OwnPlaces;
   readonly resolve: ResolveName;
   readonly connect: Connect;
 }
@@ -26,7 +28,7 @@ export type Connect = (to: net.TcpNetConnectOpts) => net.Socket;
  */
 export async function checkedAddresses(
   { host, isAddress, port }: Target,
-  { allowed, resolve }: Guard,
+  { allowed, own, resolve }: Guard,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const addresses = isAddress ? [host] : await resolve(host, signal);
@@ -40,6 +42,14 @@ export async function checkedAddresses(
     throw new OutboundError(
       'URL_NOT_ALLOWED',
       'The URL leads to a non-public address, which is not allowed',
+    );
+  }
+  const isNamed = addresses.every((address) => isExplicitlyAllowed(address, port, allowed));
+  // A public address of our own may reach what is closed to strangers, past the proxy in front.
+  if (!isNamed && (own.hasHost(host) || own.hasAddress(addresses))) {
+    throw new OutboundError(
+      'URL_NOT_ALLOWED',
+      'The URL leads to an address of the platform itself, which is not allowed',
     );
   }
   return addresses;

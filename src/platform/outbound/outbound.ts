@@ -3,6 +3,7 @@ import net, { type Socket } from 'node:net';
 import { checkedAddresses, connectTo, type Connect, type Guard } from './connect.js';
 import { ACCEPTED_ENCODINGS, decompressed, encodingsOf } from './decompress.js';
 import { OutboundError } from './outbound-error.js';
+import { OwnPlaces, type OwnAddresses } from './own-places.js';
 import { isExplicitlyAllowed, NO_EXCEPTIONS, type Allowed } from './reachable.js';
 import { resolveName, type ResolveName } from './resolve-name.js';
 import { readTarget, type Target } from './target.js';
@@ -52,9 +53,11 @@ export class OutboundClient {
   constructor({
     allow = NO_EXCEPTIONS,
     connect = net.connect,
+    ownAddresses,
+    ownUrls = [],
     resolve = resolveName,
   }: OutboundOptions = {}) {
-    this.#guard = { allowed: allow, connect, resolve };
+    this.#guard = { allowed: allow, connect, own: new OwnPlaces(ownUrls, ownAddresses), resolve };
   }
 
   /** Returns a URL's checked addresses, for a program that connects by itself. @throws OutboundError */
@@ -103,6 +106,10 @@ export class OutboundClient {
 
 export interface OutboundOptions {
   readonly allow?: Allowed;
+  /** Addresses at which the platform itself is reached; their hosts are refused. */
+  readonly ownUrls?: readonly string[];
+  /** Addresses of this machine; by default those of its network interfaces. */
+  readonly ownAddresses?: OwnAddresses;
   readonly resolve?: ResolveName;
   readonly connect?: Connect;
 }

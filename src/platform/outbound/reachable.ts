@@ -111,5 +111,12 @@ export function isExplicitlyAllowed(address: string, port: number, allowed: Allo
   );
 }
 
+/** Returns one spelling of an address; IPv4 behind NAT64 is the IPv4 address. Other texts are unchanged. */
+export function canonicalAddress(address: string): string {
+  const [unzoned = ''] = address.split('%');
+  if (!isIPv6(unzoned)) return address;
+  return nat64.check(unzoned, 'ipv6') ? lastFourBytes(unzoned) : groupsOf(unzoned).join(':');
+}
+
 const placeOf = (address: string, port: number): string =>
   isIPv6(address) ? `${groupsOf(address).join(':')} ${port}` : `${address} ${port}`;

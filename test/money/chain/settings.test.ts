@@ -53,6 +53,27 @@ describe('settings of the chain', () => {
     expect(testnet).toMatchObject({ chainId: 42_431, usdc: { chainId: 42_431, rpcUrl: NODE } });
   });
 
+  test('chain settings limit fees by chain, or as set', () => {
+    expect(settingsOf({ USDC_CHAIN_ID: '84532' })).toMatchObject({
+      feeLimits: { unit: 500_000_000_000n, transaction: 10n ** 19n },
+      usdc: { feeLimits: { unit: 20_000_000_000n, transaction: 5n * 10n ** 15n } },
+    });
+    const own = { CHAIN_MAX_FEE: '7', CHAIN_MAX_TRANSACTION_FEE: '8' };
+    expect(settingsOf(own).usdc.feeLimits).toEqual({ unit: 7n, transaction: 8n });
+    const both = { ...own, USDC_CHAIN_ID: '8453', USDC_MAX_FEE: '9' };
+    expect(settingsOf(both)).toMatchObject({
+      feeLimits: { unit: 7n, transaction: 8n },
+      usdc: { feeLimits: { unit: 9n, transaction: 5n * 10n ** 15n } },
+    });
+  });
+
+  test.each(['0', '-1', '1.5', '1e9', `1${'0'.repeat(30)}`])(
+    'chain settings refuse %j as a maximum fee',
+    (fee) => {
+      expect(() => settingsOf({ CHAIN_MAX_FEE: fee })).toThrow('CHAIN_MAX_FEE must be');
+    },
+  );
+
   test.each(['0x1', KEY.slice(2), `0x${'0'.repeat(64)}`, `0x${'f'.repeat(64)}`])(
     'chain settings refuse a malformed private key without showing it: %s',
     (key) => {

@@ -2,6 +2,7 @@ import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { ChainAwayError, ChainNode } from '../../../src/money/chain/chain-node.js';
+import { feeLimitsOf } from '../../../src/money/chain/fee-limits.js';
 import { PaymentStore } from '../../../src/money/payments/payment-store.js';
 import { MAX_ON_THE_WAY, Signer } from '../../../src/money/payments/signer.js';
 import { Signers } from '../../../src/money/payments/signers.js';
@@ -25,6 +26,9 @@ afterAll(async () => {
   await proxy?.close();
   await lab?.close();
 });
+
+/** 10^18 for a unit of gas. */
+const HUGE_TIP = { result: '0xde0b6b3a7640000' };
 
 const hold = () => lab.rpc('evm_setAutomine', false);
 const mine = () => lab.rpc('anvil_mine', '0x1');
@@ -264,7 +268,7 @@ test('notifies operators once of a nonce gap, however long it remains, and again
 
 /** Sends a transaction with the payer's key from outside the platform. */
 async function foreign({ address, privateKey }: Payer, nonce: bigint): Promise<void> {
-  const price = { maxFee: 900_000_000_000n, priorityFee: 90_000_000_000n };
+  const price = { maxFee: 400_000_000_000n, priorityFee: 40_000_000_000n };
   const call = { ...transfer(address, 1n) };
   const { raw } = await signTransaction(
     { signer: privateKey, feePayer: undefined },
@@ -275,6 +279,7 @@ async function foreign({ address, privateKey }: Payer, nonce: bigint): Promise<v
       gas: 1_000_000n,
       ...price,
     },
+    feeLimitsOf(CHAIN_ID),
   );
   await lab.rpc('eth_sendRawTransaction', raw);
 }
@@ -465,6 +470,76 @@ test('makes a payment that depends on one in flight after it', async () => {
   await lab.rpc('evm_setAutomine', true);
   await mine();
   await paysOnce(payer, [{ cause, to }]);
+});
+
+test(
+  'signs no fee above the maximum that a node answers, and pays once the node is honest',
+  { tags: 'attack' },
+  async () => {
+    const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
+    const asked = await payer.ask();
+    proxy.fate = (method) => (method === 'eth_maxPriorityFeePerGas' ? HUGE_TIP : undefined);
+    for (let n = 0; n < 3; n++) await payer.signer.step();
+    expect(await signedFor(asked.cause)).toEqual([]);
+    expect(await stateOf(asked.cause)).toMatchObject({ state: 'queued' });
+    expect(await lab.toldOf('fees_too_high')).toMatchObject([
+      { event: 'fees_too_high', chainId: CHAIN_ID, limit: 'unit' },
+    ]);
+    proxy.fate = () => undefined;
+    await paysOnce(payer, [asked]);
+  },
+);
+
+test(
+  'keeps a transaction whose raised fee would exceed the maximum, and pays once with it',
+  { tags: 'attack' },
+  async () => {
+    const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
+    const payer = await lab.payer({ node, feeBumpAfterMs: 0 });
+    await hold();
+    const asked = await payer.ask();
+    await payer.signer.step();
+    proxy.fate = (method) => (method === 'eth_maxPriorityFeePerGas' ? HUGE_TIP : undefined);
+    for (let n = 0; n < 3; n++) await payer.signer.step();
+    expect(await signedFor(asked.cause)).toHaveLength(1);
+    await mine();
+    await paysOnce(payer, [asked]);
+  },
+);
+
+test('fills no missing nonce at a fee above the maximum', { tags: 'attack' }, async () => {
+  const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
+  const older = await lab.rpc('evm_snapshot');
+  await foreign(payer, 0n);
+  const asked = await payer.ask();
+  await paysOnce(payer, [asked]);
+  await lab.rpc('evm_revert', older);
+  proxy.fate = (method) => (method === 'eth_maxPriorityFeePerGas' ? HUGE_TIP : undefined);
+  const next = await payer.ask();
+  await payer.signer.step();
+  expect(await stateOf(next.cause)).toMatchObject({ state: 'queued' });
+  const signed = await lab.database.db
+    .asPlatform()
+    .query('SELECT 1 FROM transactions WHERE signer = $address', { address: payer.address });
+  expect(signed).toHaveLength(1);
+  proxy.fate = () => undefined;
+  await paysOnce(payer, [asked, next]);
+});
+
+test('makes cheaper payments while one with expensive gas waits', { tags: 'attack' }, async () => {
+  const payer = await lab.payer();
+  const first = await payer.ask();
+  await paysOnce(payer, [first]);
+  const [signed] = await signedFor(first.cause);
+  const feeLimits = { unit: 10n ** 18n, transaction: BigInt(signed?.maxFee ?? 0) * 5_000_000n };
+  const chain = { ...payer.parts.chain, feeLimits };
+  const signer = new Signer({ ...payer.parts, chain }, payer.address);
+  const expensive = await payer.ask({ gas: 20_000_000n });
+  const cheap = await payer.ask();
+  for (let n = 0; n < 3; n++) await signer.step();
+  expect(await stateOf(cheap.cause)).toMatchObject({ state: 'confirmed' });
+  expect(await signedFor(expensive.cause)).toEqual([]);
+  await paysOnce(payer, [expensive]);
 });
 
 test('waits without raising fees when the signer cannot pay them, and notifies operators once', async () => {

@@ -4,6 +4,7 @@ import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { anvilAccount, anvilKey } from '../../../dev/chain/accounts.js';
 import { ChainNode } from '../../../src/money/chain/chain-node.js';
+import { feeLimitsOf } from '../../../src/money/chain/fee-limits.js';
 import { ChainPayments, type PaymentRequest } from '../../../src/money/payments/chain-payments.js';
 import { Signer, type SignerParts } from '../../../src/money/payments/signer.js';
 import { SigningKeys } from '../../../src/money/payments/signing-keys.js';
@@ -42,7 +43,13 @@ function signerOf({ address, privateKey }: typeof payer, feeBumpAfterMs = 3_600_
     database: database.db,
     gaps: new Set(),
     log: keptLog().log,
-    chain: { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs },
+    chain: {
+      chainId: CHAIN_ID,
+      node,
+      confirmations: 1,
+      feeBumpAfterMs,
+      feeLimits: feeLimitsOf(CHAIN_ID),
+    },
     keys: new SigningKeys(anvilKey(4), () => Promise.resolve(privateKey)),
   };
   return new Signer(parts, address);

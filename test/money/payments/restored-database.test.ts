@@ -1,6 +1,7 @@
 import type { Hex } from 'viem';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { Signer } from '../../../src/money/payments/signer.js';
+import { feeLimitsOf } from '../../../src/money/chain/fee-limits.js';
 import { signTransaction } from '../../../src/money/payments/sign.js';
 import { SigningKeys } from '../../../src/money/payments/signing-keys.js';
 import { queryRows } from '../../platform/database/catalog.js';
@@ -82,9 +83,10 @@ test("fails a stored wallet's payment as unknown if an unknown transaction final
       nonce: 0n,
       calls: [transfer(to, ONE)],
       gas: 1_000_000n,
-      maxFee: 900_000_000_000n,
-      priorityFee: 90_000_000_000n,
+      maxFee: 400_000_000_000n,
+      priorityFee: 40_000_000_000n,
     },
+    feeLimitsOf(CHAIN_ID),
   );
   await lab.rpc('eth_sendRawTransaction', signed.raw);
   await lab.rpc('evm_setAutomine', true);

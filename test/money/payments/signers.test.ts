@@ -2,6 +2,7 @@ import type { Hex } from 'viem';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { ChainAwayError, ChainNode, type NodeAsker } from '../../../src/money/chain/chain-node.js';
+import { feeLimitsOf } from '../../../src/money/chain/fee-limits.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { Signers } from '../../../src/money/payments/signers.js';
 import { SigningKeys } from '../../../src/money/payments/signing-keys.js';
@@ -24,7 +25,9 @@ function signersOn(chainId: number, database: Database) {
   const signers = new Signers({
     database,
     keys: new SigningKeys({ address: OPERATOR, privateKey: `0x${'3'.repeat(64)}` }, NO_KEYS),
-    chains: [{ chainId, node, confirmations: 1, feeBumpAfterMs: 1_000 }],
+    chains: [
+      { chainId, node, confirmations: 1, feeBumpAfterMs: 1_000, feeLimits: feeLimitsOf(chainId) },
+    ],
     log: pino({ enabled: false }),
   });
   return { askers, signers };

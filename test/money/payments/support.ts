@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts';
 import { ChainNode } from '../../../src/money/chain/chain-node.js';
+import { feeLimitsOf } from '../../../src/money/chain/fee-limits.js';
 import type { NotifiedEvent } from '../../../src/types/notification.js';
 import { ChainPayments, type PaymentRequest } from '../../../src/money/payments/chain-payments.js';
 import type { PaymentChain } from '../../../src/money/payments/chains.js';
@@ -89,7 +90,13 @@ export async function paymentLab(): Promise<PaymentLab> {
       const privateKey = generatePrivateKey();
       const address = privateKeyToAccount(privateKey).address.toLowerCase() as Hex;
       await chain.pay(address, 100n * ONE);
-      const usual = { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: 3_600_000 };
+      const usual = {
+        chainId: CHAIN_ID,
+        node,
+        confirmations: 1,
+        feeBumpAfterMs: 3_600_000,
+        feeLimits: feeLimitsOf(CHAIN_ID),
+      };
       const keys = new SigningKeys({ address, privateKey }, NO_KEYS);
       const parts = {
         database: database.db,

@@ -322,6 +322,30 @@ describe('payment sessions', () => {
     expect([unknown.status, unknown.body]).toEqual([404, { error: 'Session not found' }]);
   });
 
+  test('reads and closes a session by its id in a header', attack, async () => {
+    run();
+    const wallet = await lab.wallet(5n * ONE);
+    const { address } = wallet;
+    const opened = (await open(wallet)).answer.body;
+    const byHeader = (method: string, id: string, query = '') =>
+      lab.site.web(undefined, method, `${SESSIONS}${query}`, { headers: { 'x-session-id': id } });
+    const { id } = opened.session;
+    expect(await byHeader('GET', id)).toMatchObject({ status: 200, body: opened });
+    expect((await byHeader('GET', id, `?sessionId=${id}`)).status).toBe(200);
+    for (const query of ['?sessionId=ses_1', `?address=${address}`]) {
+      expect((await byHeader('GET', id, query)).status).toBe(400);
+    }
+    expect((await byHeader('GET', 'ses_1')).status).toBe(404);
+    expect((await byHeader('DELETE', id, '?sessionId=ses_1')).status).toBe(400);
+    expect((await byHeader('DELETE', 'ses_1')).status).toBe(404);
+    const missing = await lab.site.web(undefined, 'DELETE', SESSIONS);
+    expect([missing.status, missing.body]).toEqual([400, { error: 'sessionId required' }]);
+    expect(await byHeader('DELETE', id)).toMatchObject({
+      status: 200,
+      body: { session: { id, status: 'closed' } },
+    });
+  });
+
   test('opens a session with the typed data of the refusal, unchanged', async () => {
     run();
     const wallet = await lab.wallet(2n * ONE);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Hex } from 'viem';
 import { ChainNode } from '../../../src/money/chain/chain-node.js';
+import { feeLimitsOf } from '../../../src/money/chain/fee-limits.js';
 import type { PaymentSessionRow } from '../../../src/platform/database/models.js';
 import { paymentSessions } from '../../../src/platform/database/tables/payment-sessions.js';
 import { hold, post } from '../../../src/money/ledger/ledger.js';
@@ -42,7 +43,13 @@ export async function settlementLab() {
   const node = new ChainNode({ chainId: CHAIN_ID, url: escrow.chain.rpcUrl });
   const payments = new ChainPayments(db);
   const { address: operator, privateKey } = anvilKey(1); // the escrow's operator
-  const chain = { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: AN_HOUR_MS };
+  const chain = {
+    chainId: CHAIN_ID,
+    node,
+    confirmations: 1,
+    feeBumpAfterMs: AN_HOUR_MS,
+    feeLimits: feeLimitsOf(CHAIN_ID),
+  };
   const kept = () => Promise.resolve(undefined);
   const keys = new SigningKeys({ address: operator, privateKey }, kept);
   const { log } = keptLog();

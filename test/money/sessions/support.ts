@@ -5,6 +5,7 @@ import { createTestClient, encodeFunctionData, erc20Abi, http, type Hex } from '
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
 import { furnish, partiesOf } from '../../../dev/chain/local-chain.js';
 import { ChainNode } from '../../../src/money/chain/chain-node.js';
+import { feeLimitsOf } from '../../../src/money/chain/fee-limits.js';
 import { escrowAbi } from '../../../src/money/chain/payment-escrow.js';
 import {
   holdTypedData,
@@ -90,7 +91,13 @@ export async function sessionLab(
       database,
       gaps: new Set(),
       log: keptLog().log,
-      chain: { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: 3_600_000 },
+      chain: {
+        chainId: CHAIN_ID,
+        node,
+        confirmations: 1,
+        feeBumpAfterMs: 3_600_000,
+        feeLimits: feeLimitsOf(CHAIN_ID),
+      },
       keys: new SigningKeys(parties.operator, kept),
       onEnded: wakeSession,
     },

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import http, { type RequestListener } from 'node:http';
 import net, { type AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import tls from 'node:tls';
 import zlib from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -9,6 +10,7 @@ import { decompressed } from '../../../src/platform/outbound/decompress.js';
 import { OutboundClient, type OutboundCall } from '../../../src/platform/outbound/outbound.js';
 import { allowedDestinations } from '../../../src/platform/outbound/allowed-places.js';
 import type { Connect } from '../../../src/platform/outbound/connect.js';
+import { OwnPlaces } from '../../../src/platform/outbound/own-places.js';
 import { resolveName, type ResolveName } from '../../../src/platform/outbound/resolve-name.js';
 import { FORGED_HOSTS, FORGED_URLS, LYING_ANSWERS } from './forged.js';
 
@@ -346,6 +348,62 @@ describe('unreadable pages', () => {
     const long = start.padEnd(8_192, 'a');
     expect((await outbound().get(long, CALL)).body.toString()).toBe('found');
     expect(await codeOf(outbound().get(`${long}a`, CALL))).toBe('INVALID_URL');
+  });
+
+  describe("the platform's own addresses", { tags: 'attack' }, () => {
+    const OWN = ['93.184.215.14', '2606:2800:21f:cb07::1'];
+    const ownUrls = ['https://App.example.test', 'http://backend:3001', `http://${OWN[0]}:3000`];
+    const own = (addresses: readonly string[], allow = '') =>
+      new OutboundClient({
+        allow: allowedDestinations.parse(allow),
+        connect: nowhere,
+        ownAddresses: () => [...OWN, 'fe80::1%eth0'],
+        ownUrls,
+        resolve: () => Promise.resolve(addresses),
+      });
+    afterEach(() => reached.splice(0));
+
+    test.each([
+      ['https://app.example.test/', ['8.8.8.8']],
+      ['https://APP.example.test./', ['8.8.8.8']],
+      ['http://backend:80/', ['8.8.8.8']],
+      ['http://backend:3001/', ['8.8.8.8']],
+      ['http://93.184.215.14/', []],
+      ['http://0x5db8d70e/', []],
+      ['http://[2606:2800:21F:cb07:0:0:0:1]/', []],
+      ['http://[64:ff9b::93.184.215.14]/', []],
+      ['http://alias.test/', ['93.184.215.14']],
+      ['http://alias.test/', ['8.8.8.8', '2606:2800:21f:cb07:0::1']],
+    ])('refuses %s at %j before a connection', async (url, addresses) => {
+      expect(await codeOf(own(addresses).get(url, CALL))).toBe('URL_NOT_ALLOWED');
+      await expect(own(addresses).addressesOf(url, CALL.signal)).rejects.toThrow(
+        'an address of the platform itself',
+      );
+      expect(reached).toEqual([]);
+    });
+
+    test('reaches them where OUTBOUND_ALLOW names their addresses', async () => {
+      const named = own(['93.184.215.14'], '93.184.215.14:443');
+      for (const url of ['https://app.example.test/', 'https://93.184.215.14/']) {
+        expect(await codeOf(named.get(url, CALL))).toBe('UNREACHABLE');
+      }
+      expect(reached.splice(0)).toEqual(['93.184.215.14 443', '93.184.215.14 443']);
+      expect(await codeOf(named.get('http://app.example.test/', CALL))).toBe('URL_NOT_ALLOWED');
+      const other = own(['8.8.8.8'], '93.184.215.14');
+      expect(await codeOf(other.get('https://app.example.test/', CALL))).toBe('URL_NOT_ALLOWED');
+    });
+
+    test('reaches other hosts of the same domain', async () => {
+      expect(await codeOf(own(['8.8.8.8']).get('https://example.test/', CALL))).toBe('UNREACHABLE');
+      expect(reached).toEqual(['8.8.8.8 443']);
+    });
+
+    test("refuses the addresses of this machine's network interfaces", () => {
+      const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+      const places = new OwnPlaces([]);
+      expect(addresses.filter(({ address }) => !places.hasAddress([address]))).toEqual([]);
+      expect(places.hasAddress(['8.8.8.8'])).toBe(false);
+    });
   });
 
   test('tries at most four addresses of a name', async () => {
