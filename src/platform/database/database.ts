@@ -176,12 +176,14 @@ export class Database {
     statement: pg.QueryConfig,
   ): Promise<Row[]> {
     const client = await this.#connection();
-    const answers = await Promise.allSettled([
-      client.query('BEGIN'),
-      client.query(SET_TENANT, settingsOf(userId)),
-      client.query<Row>(statement),
-      client.query('COMMIT'),
-    ]);
+    const answers = await inOneWrite(client, () =>
+      Promise.allSettled([
+        client.query('BEGIN'),
+        client.query(SET_TENANT, settingsOf(userId)),
+        client.query<Row>(statement),
+        client.query('COMMIT'),
+      ]),
+    );
     const [error] = answers.flatMap((answer) =>
       answer.status === 'rejected' ? [answer.reason as unknown] : [],
     );
@@ -215,9 +217,11 @@ export class Database {
     const lock = async (name: string) => void (await query(LOCK, { name }));
     let isOver = false;
     try {
-      void send({ text: 'BEGIN' });
-      void send({ ...SET_TENANT, values: settingsOf(userId) });
-      const result = await work({ userId, query, lock });
+      const result = await inOneWrite(client, () => {
+        void send({ text: 'BEGIN' });
+        void send({ ...SET_TENANT, values: settingsOf(userId) });
+        return work({ userId, query, lock });
+      });
       const { command } = await send({ text: 'COMMIT' });
       isOver = true;
       // PostgreSQL rolls back if a statement failed that `work` did not await.
@@ -255,6 +259,16 @@ export class Database {
         await query(LOCK, { name });
       },
     };
+  }
+}
+
+/** Sends the statements of `send` in one write: each write to a socket costs more than a statement's text. */
+function inOneWrite<T>({ connection }: pg.PoolClient, send: () => T): T {
+  connection.stream.cork();
+  try {
+    return send();
+  } finally {
+    connection.stream.uncork();
   }
 }
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type AddressInfo, connect, createServer, Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { Database } from '../../../src/platform/database/database.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { until } from '../../support/until.js';
@@ -95,4 +95,26 @@ test('the first of several statements is sent together with the begin of their t
   await until(() => /BEGIN[^]*AS second/.test(relay.sent()), SENT_MS);
   relay.release();
   expect(await reading).toEqual([{ second: 2 }]);
+});
+
+test('a single read takes one write to the connection', async () => {
+  const toServer = Number(new URL(relay.url).port);
+  const writes = [
+    vi.spyOn(Socket.prototype, '_write'),
+    vi.spyOn(Socket.prototype, '_writev' as '_write'), // optional in the types, like in every stream
+  ];
+  const count = () =>
+    writes
+      .flatMap(({ mock }) => mock.contexts)
+      .filter((to) => to instanceof Socket && to.remotePort === toServer).length;
+  const read = () => database.asUser('ada').query('SELECT 3 AS third');
+  try {
+    expect(await read()).toEqual([{ third: 3 }]);
+    expect(count()).toBe(1);
+    await database.asUser('ada').statements((db) => db.query('SELECT 4 AS fourth'));
+    // The commit follows after the answer.
+    expect(count()).toBe(3);
+  } finally {
+    for (const spy of writes) spy.mockRestore();
+  }
 });
