@@ -7,6 +7,7 @@ import { AccountDeletions } from './accounts/accounts/account-deletions.js';
 import { ApiKeyLookup } from './accounts/accounts/api-key-lookup.js';
 import { ApiKeyValidator } from './accounts/accounts/api-key-validation.js';
 import { LastUses } from './accounts/accounts/last-uses.js';
+import { SignedInSessions } from './accounts/accounts/sessions.js';
 import type { ProviderKind } from './types/sign-in-methods.js';
 import { AgentOperations } from './agents/lifecycle/agent-operations.js';
 import { AgentVolumeStore } from './agents/memory/agent-volume-store.js';
@@ -125,6 +126,7 @@ export interface ApiServices {
   readonly refusals: Refusals;
   readonly secrets: SecretBox;
   readonly sessionDebits: SessionDebits;
+  readonly sessions: SignedInSessions;
   readonly sessionUses: LastUses;
   readonly farcaster: Farcaster;
   readonly tokenGate: TokenGate;
@@ -250,6 +252,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     refusals: new Refusals(database, log),
     secrets,
     sessionDebits: new SessionDebits(database, settings.paymentSessions),
+    sessions: new SignedInSessions(database, settings.accounts),
     sessionUses: new LastUses('session', database, log),
     farcaster: {
       quickAuth: new QuickAuth({

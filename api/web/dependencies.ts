@@ -23,6 +23,7 @@ export interface WebDependencies extends Pick<
   | 'secrets'
   | 'securityEvents'
   | 'sessionDebits'
+  | 'sessions'
   | 'sessionUses'
   | 'splits'
   | 'tokenGate'

@@ -1,4 +1,3 @@
-import { findSession } from '../../src/accounts/accounts/sessions.js';
 import { apiKey } from '../auth/api-key.js';
 import { payer } from '../auth/payer.js';
 import { freshSession } from '../auth/fresh-session.js';
@@ -75,7 +74,7 @@ export function webEndpoints(dependencies: WebDependencies) {
 
 /** Creates the web API, authenticated by session cookie or API key. */
 export function createWeb(dependencies: WebDependencies): Listener {
-  const { apiKeys, payingSessions, sessionUses } = dependencies;
+  const { apiKeys, payingSessions, sessions, sessionUses } = dependencies;
   const { settings, database, log, refusals, secrets } = dependencies;
   return createListener({
     name: 'web',
@@ -85,7 +84,7 @@ export function createWeb(dependencies: WebDependencies): Listener {
     authenticate: [
       session.with({
         find: async (token) => {
-          const found = await findSession(database, token, settings.accounts);
+          const found = await sessions.find(token);
           if (!found) return undefined;
           sessionUses.record({ id: found.id, userId: found.user.id, lastUsed: found.lastSeenAt });
           return { ...found, sessionId: found.id };

@@ -1,6 +1,7 @@
 import bcrypt from 'bcrypt';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.js';
+import { Batcher } from '../../lib/batcher.js';
 import { setBounded } from '../../lib/bounded-map.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import type { AdminRules } from './admin.js';
@@ -15,9 +16,25 @@ const KEY_FORM = /^sk_[\w-]{1,69}$/;
 /** Cached matches: some 2 MB. */
 const MAX_REMEMBERED = 10_000;
 
-const FIND = { name: 'find_keys_beginning', text: 'SELECT * FROM find_keys_beginning($1, $2)' };
+/** Keys per round trip. */
+const MAX_BATCH = 200;
+
+const FIND = {
+  name: 'find_keys_beginning',
+  text: `SELECT shown.place::int, found.*
+           FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS shown (beginning, whole, place)
+          CROSS JOIN LATERAL find_keys_beginning(shown.beginning, shown.whole) AS found`,
+};
+
+/** A presented key, as it is looked up. */
+interface Shown {
+  readonly beginning: string;
+  readonly hash: string;
+}
 
 interface Candidate extends FoundKey {
+  /** Position of the presented key in its batch, from 1. */
+  readonly place: number;
   readonly key_hash: string;
 }
 
@@ -28,6 +45,7 @@ interface Candidate extends FoundKey {
  */
 export class ApiKeyValidator {
   readonly #database: Database;
+  readonly #lookups: Batcher<Shown, Candidate[]>;
   readonly #rules: AdminRules;
   readonly #uses: LastUses;
   /** Bcrypt hashes of matched keys, by the key's SHA-256. */
@@ -35,6 +53,7 @@ export class ApiKeyValidator {
 
   constructor(database: Database, rules: AdminRules, log: Logger) {
     this.#database = database;
+    this.#lookups = new Batcher((shown) => this.#findAll(shown), MAX_BATCH);
     this.#rules = rules;
     this.#uses = new LastUses('API key', database, log);
   }
@@ -47,12 +66,23 @@ export class ApiKeyValidator {
   async find(key: string, site: string): Promise<ApiKeyHolder | undefined> {
     if (!KEY_FORM.test(key)) return undefined;
     const hash = tokenHash(key);
-    const found = await this.#database.call<Candidate>(FIND, [prefixOf(key), hash]);
+    const found = await this.#lookups.add({ beginning: prefixOf(key), hash });
     for (const candidate of found) {
       if (!(await this.#matches(key, hash, candidate.key_hash, site))) continue;
       return recordKeyUse(candidate, { token: key, uses: this.#uses, rules: this.#rules });
     }
     return undefined;
+  }
+
+  /** Finds the candidates of concurrently presented keys in one round trip. */
+  async #findAll(shown: readonly Shown[]): Promise<Candidate[][]> {
+    const found = await this.#database.call<Candidate>(FIND, [
+      shown.map(({ beginning }) => beginning),
+      shown.map(({ hash }) => hash),
+    ]);
+    const candidates = shown.map((): Candidate[] => []);
+    for (const candidate of found) candidates[candidate.place - 1]?.push(candidate);
+    return candidates;
   }
 
   async #matches(key: string, hash: string, keyHash: string, site: string): Promise<boolean> {

@@ -10,6 +10,7 @@ import type {
 import type { SessionRow } from '../../platform/database/models.js';
 import { NotFoundError, UnauthorizedError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
+import { TokenLookup } from '../../platform/secrets/token-lookup.js';
 import { sanitizeForJsonb } from '../../lib/well-formed.js';
 import { isOfDeletedAccount } from './account-deletions.js';
 import { isAdmin, type AdminRules } from './admin.js';
@@ -118,9 +119,14 @@ export async function addSession(
 /** Derives the CSRF token from the session token, so that it need not be stored. */
 const csrfTokenOf = (token: string): string => tokenHash(`csrf of ${token}`);
 
-const FIND = { name: 'find_signed_in', text: 'SELECT * FROM find_signed_in($1)' };
+const FIND = {
+  name: 'find_signed_in',
+  text: `SELECT shown.hash, found.* FROM unnest($1::text[]) AS shown (hash)
+         CROSS JOIN LATERAL find_signed_in(shown.hash) AS found`,
+};
 
 interface SessionFound {
+  readonly hash: string;
   readonly session_id: string;
   readonly signed_in_at: Date;
   readonly last_seen_at: Date;
@@ -133,26 +139,33 @@ interface SessionFound {
   readonly plan: Plan | null;
 }
 
-/** Finds the session of a cookie's token and the user's plan in one query. */
-export async function findSession(
-  database: Database,
-  token: string,
-  rules: AdminRules,
-): Promise<Session | undefined> {
-  if (!TOKEN_FORM.test(token)) return undefined;
-  const [found] = await database.call<SessionFound>(FIND, [tokenHash(token)]);
-  if (!found) return undefined;
-  const user = { id: found.id, name: found.name, email: found.email };
-  const judged = { emailVerified: found.email_verified, isAdmin: found.is_admin };
-  return {
-    id: found.session_id,
-    signedInAt: found.signed_in_at,
-    lastSeenAt: found.last_seen_at,
-    user: { ...user, isAdmin: isAdmin({ ...user, ...judged }, rules) },
-    plan: found.plan ?? undefined,
-    csrfToken: csrfTokenOf(token),
-    expiresAt: found.expires_at,
-  };
+/** Looks up the sessions of cookies, with one round trip for concurrent lookups. */
+export class SignedInSessions {
+  readonly #tokens: TokenLookup<SessionFound>;
+  readonly #rules: AdminRules;
+
+  constructor(database: Database, rules: AdminRules) {
+    this.#tokens = new TokenLookup(database, FIND);
+    this.#rules = rules;
+  }
+
+  /** Finds the session of a cookie's token with the user's plan; undefined when no such session exists. */
+  async find(token: string): Promise<Session | undefined> {
+    if (!TOKEN_FORM.test(token)) return undefined;
+    const found = await this.#tokens.find(token);
+    if (!found) return undefined;
+    const user = { id: found.id, name: found.name, email: found.email };
+    const judged = { emailVerified: found.email_verified, isAdmin: found.is_admin };
+    return {
+      id: found.session_id,
+      signedInAt: found.signed_in_at,
+      lastSeenAt: found.last_seen_at,
+      user: { ...user, isAdmin: isAdmin({ ...user, ...judged }, this.#rules) },
+      plan: found.plan ?? undefined,
+      csrfToken: csrfTokenOf(token),
+      expiresAt: found.expires_at,
+    };
+  }
 }
 
 /** Ends the session of a token. An unknown token is no error. */

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   createApiKey,
   listApiKeys,
@@ -9,10 +9,10 @@ import { changePassword } from '../../../src/accounts/accounts/change-password.j
 import {
   createSession,
   deleteSession,
-  findSession,
   listSessions,
   MAX_SESSIONS,
   SESSION_LIFETIME_MS,
+  SignedInSessions,
 } from '../../../src/accounts/accounts/sessions.js';
 import { verifyPassword, type SignInProof } from '../../../src/accounts/accounts/sign-in.js';
 import { ForbiddenError, UnauthorizedError } from '../../../src/lib/errors.js';
@@ -33,7 +33,7 @@ let database: TestDatabase;
 let ann: SignInProof;
 
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
-const find = (token: string) => findSession(database.db, token, RULES);
+const find = (token: string) => new SignedInSessions(database.db, RULES).find(token);
 
 /** Creates an account and returns a proof of its password. */
 async function somebody(): Promise<SignInProof> {
@@ -80,6 +80,21 @@ describe('a session', () => {
     const hash = createHash('sha256').update(token).digest('hex');
     expect(rows.map((row) => row.token_hash)).toContain(hash);
     expect(await find(hash)).toBeUndefined();
+  });
+
+  test('concurrent lookups find each its own session in two round trips', async () => {
+    const bob = await somebody();
+    const [ofAnn, ofBob] = [await opened(ann), await opened(bob)];
+    const calls = vi.spyOn(database.db, 'call');
+    const lookup = new SignedInSessions(database.db, RULES);
+    const unknown = 'x'.repeat(43);
+    const tokens = [ofAnn.token, ofBob.token, unknown, ofAnn.token];
+    const found = await Promise.all(tokens.map((token) => lookup.find(token)));
+    const users = found.map((session) => session?.user.id);
+    expect(users).toEqual([ann.user.id, bob.user.id, undefined, ann.user.id]);
+    // The first lookup does not wait for others; all others share the next round trip.
+    expect(calls).toHaveBeenCalledTimes(2);
+    calls.mockRestore();
   });
 
   test("deleting a session ends it and leaves the user's other sessions", async () => {

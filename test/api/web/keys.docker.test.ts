@@ -222,6 +222,19 @@ describe('validation of an API key', () => {
     (await platform.db.asPlatform().transaction((db) => db.ApiKey.findByPk(id)))?.keyPrefix;
   const refused = { status: 401, body: { error: 'Invalid API key' } };
 
+  test('concurrent validations find each its own key', async () => {
+    const owners = [ada, bob, ada, bob];
+    const keys = await Promise.all(
+      owners.map(async (owner) => (await create(owner, { name: 'at once' })).body.key),
+    );
+    const answers = await Promise.all([
+      validate('sk_invented'),
+      ...keys.map((key) => validate(key)),
+    ]);
+    const found = answers.map(({ body, status }) => (status === 200 ? body.userId : status));
+    expect(found).toEqual([401, ada.id, bob.id, ada.id, bob.id]);
+  });
+
   test("returns an API key's owner, plan and features", async () => {
     const owner = await platform.signUp('solo');
     const { key } = (await create(owner, { name: 'shown' })).body;
