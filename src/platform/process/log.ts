@@ -2,8 +2,8 @@ import { destination, pino, type Logger } from 'pino';
 import { describeError } from '../../lib/describe-error.js';
 import type { ProcessSettings } from './settings.js';
 
-/** Limits of the log's buffer: one write costs as much as the rest of a line. */
-const WRITE_BYTES = 4_096;
+/** Limits of the log's buffer: one write costs as much as the rest of several lines. */
+const WRITE_BYTES = 12_288;
 const WRITE_EVERY_MS = 250;
 
 /** Serializers that log errors without their secrets. */
