@@ -33,9 +33,7 @@ const FIRST = [
   'test/agents/lifecycle/lifecycle.docker.test.ts',
   'test/agents/lifecycle/isolation.docker.test.ts',
   'test/workflows/watchdog.test.ts',
-  'test/workflows/watchdog-runs.test.ts',
-  'test/money/splits/pay.test.ts',
-  'test/money/payments/faults.test.ts',
+  'test/workflows/operations.test.ts',
 ];
 
 /** Hashes passwords in 8 ms instead of 240, of which tests make hundreds. */

@@ -47,8 +47,16 @@ async function startTestPostgres(folder: string, runDir: string, stops: (() => P
       runDir,
       port: await freePort(),
       password: randomBytes(16).toString('hex'),
-      // The data is discarded afterwards, so waiting for the disk is useless.
-      settings: { fsync: 'off', full_page_writes: 'off', max_connections: '300' },
+      // The data is discarded afterwards: waiting for the disk, replication and vacuums are useless.
+      settings: {
+        fsync: 'off',
+        full_page_writes: 'off',
+        synchronous_commit: 'off',
+        wal_level: 'minimal',
+        max_wal_senders: '0',
+        autovacuum: 'off',
+        max_connections: '300',
+      },
     }),
   );
   stops.push(() => postgres.stop());
