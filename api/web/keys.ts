@@ -53,8 +53,6 @@ export function keyEndpoints({ apiKeyValidator, refusals }: WebDependencies) {
       path: `${PATH}/validate`,
       summary: 'Validate an API key',
       body: z.object({ apiKey: z.string({ error: 'apiKey required' }) }),
-      limit: LIMITS.keyValidation,
-      limitOfCaller: LIMITS.keyValidationOfUser,
       responses: {
         200: z.strictObject({
           ...validKey,

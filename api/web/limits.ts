@@ -41,9 +41,6 @@ export const LIMITS = {
   newKeys: perMinute('keys', UNSTATED),
   /** New keys per user, from any address. */
   newKeysOfUser: perMinute('keys-of-user', 60),
-  /** Guesses of keys; each may take as long as hashing a key. */
-  keyValidation: perHostAndSite('key-validation', 60),
-  keyValidationOfUser: perMinute('key-validation-of-user', 60),
   /** Splits per user, from any address: each has up to 100 payouts. */
   splitsOfUser: perMinute('splits-of-user', 60),
 };
