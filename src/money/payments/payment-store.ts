@@ -355,7 +355,7 @@ export class PaymentStore {
   }
 
   /** Notifies operators. @param id idempotency key: a repeated id notifies only once. */
-  async tell(id: string, event: PlatformEvent): Promise<void> {
+  async notify(id: string, event: PlatformEvent): Promise<void> {
     await requestNotification(this.#database.asPlatform(), { id, agent: NO_AGENT, ...event });
   }
 

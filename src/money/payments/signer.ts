@@ -82,9 +82,9 @@ export class Signer {
   /** Payments that would revert now, with the last nonce that they may depend on. */
   readonly #doubtful = new Map<string, bigint>();
   /** The nonce for which operators were notified that its fee cannot be paid. */
-  #toldUnpayable: bigint | undefined;
+  #notifiedUnpayable: bigint | undefined;
   /** The hour of Unix time in which operators were notified of a fee above its limit. */
-  #toldTooHigh: number | undefined;
+  #notifiedHour: number | undefined;
 
   constructor(parts: SignerParts, address: Hex) {
     this.#parts = parts;
@@ -141,7 +141,7 @@ export class Signer {
     fills: boolean,
   ): Promise<void> {
     if (used >= end) return this.#forgetGap();
-    await this.#tellGap({ from: String(used), until: String(end) });
+    await this.#notifyGap({ from: String(used), until: String(end) });
     for (let nonce = used; nonce < end && nonce < used + BigInt(MAX_CLOSED); nonce++) {
       const final = await this.#store.finalOf(nonce);
       if (!final) {
@@ -152,7 +152,7 @@ export class Signer {
     }
   }
 
-  async #tellGap(gap: { readonly from: string; readonly until: string }): Promise<void> {
+  async #notifyGap(gap: { readonly from: string; readonly until: string }): Promise<void> {
     const { gaps, log } = this.#parts;
     const { address: signer, chainId } = this.#signer;
     const id = signerId(this.#signer);
@@ -161,9 +161,9 @@ export class Signer {
     if (gaps.size >= MAX_GAPS) gaps.clear();
     gaps.add(id);
     log.warn({ ...this.#signer, ...gap }, 'nonces are missing on chain');
-    const told = { event: 'nonces_missing', chainId, signer, ...gap } as const;
+    const event = { event: 'nonces_missing', chainId, signer, ...gap } as const;
     try {
-      await this.#store.tell(`nonces-missing-${randomUUID()}`, told);
+      await this.#store.notify(`nonces-missing-${randomUUID()}`, event);
     } catch (error) {
       gaps.delete(id);
       throw error;
@@ -235,7 +235,7 @@ export class Signer {
     if (transaction.waitingMs < this.#parts.chain.feeBumpAfterMs) return;
     const payer = isTempo(this.#signer.chainId) ? this.#parts.keys.feePayerOf(address) : address;
     if (isRefused && !(await this.#node.canPay(payer, gas, maxFee))) {
-      if (isFirst) await this.#tellUnpayable(nonce, payer);
+      if (isFirst) await this.#notifyUnpayable(nonce, payer);
     } else if (signed < MAX_SIGNED) {
       await this.#raise(transaction, transaction.purpose);
     } else if (isRefused && transaction.purpose === 'pay') {
@@ -244,16 +244,16 @@ export class Signer {
   }
 
   /** Notifies once for each nonce that blocks later ones, across all processes and attempts. */
-  async #tellUnpayable(nonce: bigint, payer: Hex): Promise<void> {
-    if (this.#toldUnpayable === nonce) return;
+  async #notifyUnpayable(nonce: bigint, payer: Hex): Promise<void> {
+    if (this.#notifiedUnpayable === nonce) return;
     const { chainId } = this.#signer;
-    const told = { event: 'fees_unpayable', chainId, payer } as const;
+    const event = { event: 'fees_unpayable', chainId, payer } as const;
     this.#parts.log.error(
       { ...this.#signer, payer },
       'insufficient balance for fees: payments wait for a deposit',
     );
-    await this.#store.tell(`fees-unpayable-${signerId(this.#signer)}-${nonce}`, told);
-    this.#toldUnpayable = nonce;
+    await this.#store.notify(`fees-unpayable-${signerId(this.#signer)}-${nonce}`, event);
+    this.#notifiedUnpayable = nonce;
   }
 
   /** Requeues a payment if the nonce was finally used by a transaction that is not stored. */
@@ -407,21 +407,21 @@ export class Signer {
       return await signTransaction(keys, unsigned, this.#parts.chain.feeLimits);
     } catch (error) {
       if (!(error instanceof FeeTooHighError)) throw error;
-      await this.#tellTooHigh(error);
+      await this.#notifyTooHigh(error);
       return error;
     }
   }
 
   /** Notifies at most once an hour for each chain, across all signers. */
-  async #tellTooHigh(error: FeeTooHighError): Promise<void> {
+  async #notifyTooHigh(error: FeeTooHighError): Promise<void> {
     const hour = Math.floor(Date.now() / AN_HOUR_MS);
-    if (this.#toldTooHigh === hour) return;
+    if (this.#notifiedHour === hour) return;
     const { chainId } = this.#signer;
     this.#parts.log.error({ ...this.#signer, err: error }, 'fee above its maximum: payments wait');
     const { fee, limit } = error;
-    const told = { event: 'fees_too_high', chainId, limit, fee: String(fee) } as const;
-    await this.#store.tell(`fees-too-high-${chainId}-${hour}`, told);
-    this.#toldTooHigh = hour;
+    const event = { event: 'fees_too_high', chainId, limit, fee: String(fee) } as const;
+    await this.#store.notify(`fees-too-high-${chainId}-${hour}`, event);
+    this.#notifiedHour = hour;
   }
 
   /** Settles a transaction that its chain mined immediately, without waiting for the next step. */
