@@ -32,8 +32,8 @@ const FIRST = [
   'test/docker/containers/openclaw.docker.test.ts',
   'test/agents/lifecycle/lifecycle.docker.test.ts',
   'test/agents/lifecycle/isolation.docker.test.ts',
-  'test/workflows/watchdog.test.ts',
-  'test/workflows/operations.test.ts',
+  'test/workflows/watchdog.slow.test.ts',
+  'test/workflows/operations.slow.test.ts',
 ];
 
 /** Hashes passwords in 8 ms instead of 240, of which tests make hundreds. */
@@ -63,12 +63,12 @@ export default defineConfig({
     expect: { poll: { timeout: 30_000, interval: 100 } },
     projects: [
       // The groups run one after the other. Networks of containers, which are addresses of the host,
-      // come and go from the second on; programs of many processes come last.
+      // come and go from the second on; tests that wait and tests that compute share the second.
       project('fast', { group: 0, maxWorkers: 5, isolate: false }),
       project('isolated', { group: 0, maxWorkers: 5, isolate: true }),
       project('docker', { group: 1, maxWorkers: 5, isolate: false }),
-      project('slow', { group: 2, maxWorkers: 3, isolate: true }),
-      project('long', { group: 3, maxWorkers: 3, isolate: true, hangsMs: 900_000 }),
+      project('slow', { group: 1, maxWorkers: 5, isolate: true }),
+      project('long', { group: 2, maxWorkers: 3, isolate: true, hangsMs: 900_000 }),
     ],
   },
 });

@@ -6,8 +6,16 @@ import { stopping } from '../dev/processes/stopping.js';
 /** The native compiler. `dependency-cruiser` and `npm run shape` use the library of the earlier one. */
 const COMPILER = '@typescript/native/bin/tsc';
 
+interface Check {
+  readonly name: string;
+  readonly program: string;
+  readonly args: readonly string[];
+  /** True for a check that takes more than a few seconds of CPU. */
+  readonly isSlow?: true;
+}
+
 /** Checks of the sources besides the tests. */
-const CHECKS = [
+const CHECKS: readonly Check[] = [
   { name: 'types', program: COMPILER, args: ['-p', '.'] },
   {
     name: "types of the pages' script",
@@ -18,11 +26,13 @@ const CHECKS = [
     name: 'lint',
     program: 'oxlint/bin/oxlint',
     args: ['.'],
+    isSlow: true,
   },
   {
     name: 'rooms',
     program: 'dependency-cruiser/bin/dependency-cruise.mjs',
     args: ['--config', '.dependency-cruiser.mjs', '.'],
+    isSlow: true,
   },
   {
     name: 'format',
@@ -38,11 +48,15 @@ export interface Checked {
   readonly failed: readonly { readonly name: string; readonly output: string }[];
 }
 
-/** Runs every check, one after the other, and prints nothing, since tests run at the same time. */
-export async function runChecks(): Promise<Checked> {
+/**
+ * Runs the checks, one after the other, and prints nothing, since tests run at the same time.
+ *
+ * @param isFast true without the slow checks.
+ */
+export async function runChecks(isFast: boolean): Promise<Checked> {
   const passed: string[] = [];
   const failed: { name: string; output: string }[] = [];
-  for (const { name, program, args } of CHECKS) {
+  for (const { name, program, args } of CHECKS.filter((each) => !isFast || !each.isSlow)) {
     const output: string[] = [];
     const file = path.join(projectRoot, 'node_modules', program);
     const child = spawn(process.execPath, [file, ...args], {

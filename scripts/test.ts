@@ -39,7 +39,9 @@ async function main(args: string[]): Promise<number> {
   const files = args.filter((arg) => !['--fast', '--long', '--attacks'].includes(arg));
   const filters = isAttack ? ['--tags-filter=attack', ...(await attackFiles())] : files;
   const checking =
-    filters.length === 0 && !isLong ? runChecks() : Promise.resolve({ passed: [], failed: [] });
+    filters.length === 0 && !isLong
+      ? runChecks(isFast)
+      : Promise.resolve({ passed: [], failed: [] });
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-test-'));
   chmodSync(folder, 0o711); // root's PostgreSQL runs as another user, who must traverse the folder.
   const cleanups: (() => Promise<void>)[] = [
