@@ -10,7 +10,7 @@ import { QuotaLimiter } from '../../lib/quota-limiter.js';
 import { readTextUpTo } from '../../lib/read-beginning.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import type { HostAccess } from './host-access.js';
-import { isHostToken } from './host-token.js';
+import { isForBody, readHostToken, UsedTokens } from './host-token.js';
 import {
   ANSWER_TYPE,
   CALLS_PATH,
@@ -63,6 +63,7 @@ export class HostListener {
   readonly #parts: HostListenerParts;
   readonly #server: http.Server;
   readonly #calls: QuotaLimiter;
+  readonly #used = new UsedTokens();
 
   constructor(parts: HostListenerParts) {
     this.#parts = parts;
@@ -109,10 +110,12 @@ export class HostListener {
       if (!isOwnHost(request, this.#parts.names)) return refuse(response, 421);
       if (request.method !== 'POST' || request.url !== CALLS_PATH) return refuse(response, 404);
       const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
-      if (!isHostToken(secrets, id, token)) return refuse(response, 401);
-      const call = hostCall.safeParse(
-        tryParseJson(await readTextUpTo(request, MAX_CALL_BYTES)),
-      ).data;
+      const claim = readHostToken(secrets, id, token);
+      if (!claim) return refuse(response, 401);
+      if (this.#used.isFull()) return refuse(response, 503);
+      const body = await readTextUpTo(request, MAX_CALL_BYTES);
+      if (!isForBody(claim, body) || !this.#used.use(claim)) return refuse(response, 401);
+      const call = hostCall.safeParse(tryParseJson(body)).data;
       if (!call) return refuse(response, 400);
       release = this.#calls.tryTake(ownerOf(call));
       if (!release) return refuse(response, 503);

@@ -129,7 +129,8 @@ export class RemoteHost implements HostAccess {
     const { id, secrets, url } = this.#parts;
     const { status, body } = await boundedRequest({
       url: `${url}${CALLS_PATH}`,
-      headers: { authorization: `Bearer ${hostToken(secrets, id)}` },
+      // `boundedRequest` serializes the body to the same text.
+      headers: { authorization: `Bearer ${hostToken(secrets, id, JSON.stringify(call))}` },
       body: call,
       accept: ANSWER_TYPE,
       signal,
@@ -137,7 +138,7 @@ export class RemoteHost implements HostAccess {
     if (status === 200 && body) return body;
     throw new Error(
       status === 401
-        ? "its worker refused the token: compare its AGENT_HOST, ENCRYPTION_KEY and clock with this process's"
+        ? "its worker refused the token: compare its AGENT_HOST, ENCRYPTION_KEY, release and clock with this process's"
         : `its worker answered with status ${status}`,
     );
   }

@@ -12,7 +12,12 @@ import {
 import { BadGatewayError, ConflictError } from '../../../src/lib/errors.js';
 import type { HostAccess } from '../../../src/agents/hosts/host-access.js';
 import { HostListener, type HostListenerParts } from '../../../src/agents/hosts/host-listener.js';
-import { hostToken, isHostToken } from '../../../src/agents/hosts/host-token.js';
+import {
+  hostToken,
+  isForBody,
+  readHostToken,
+  UsedTokens,
+} from '../../../src/agents/hosts/host-token.js';
 import { HostUnreachableError, RemoteHost } from '../../../src/agents/hosts/remote-host.js';
 import { LOOPBACK_NAMES } from '../../../src/platform/http/own-hosts.js';
 import { ringOf } from '../../../src/platform/secrets/key-ring.js';
@@ -74,25 +79,66 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe('host token', { tags: 'attack' }, () => {
+  const read = (token: string, { now = Date.now(), host = 'far', box = secrets } = {}) =>
+    readHostToken(box, host, token, now);
+
   test('accepts a host token for one host and 60 s, and only with the same key', () => {
-    const token = hostToken(secrets, 'far', 1_000_000);
-    expect(isHostToken(secrets, 'far', token, 1_000_000)).toBe(true);
-    expect(isHostToken(secrets, 'far', token, 1_059_999)).toBe(true);
-    expect(isHostToken(secrets, 'far', token, 1_060_000)).toBe(false);
-    expect(isHostToken(secrets, 'near', token, 1_000_000)).toBe(false);
-    expect(isHostToken(new SecretBox(ringOf(randomBytes(32))), 'far', token, 1_000_000)).toBe(
-      false,
-    );
+    const now = 1_000_000;
+    const token = hostToken(secrets, 'far', '{}', now);
+    expect(read(token, { now })).toMatchObject({ until: 1_060_000 });
+    expect(read(token, { now: 1_059_999 })).toBeDefined();
+    expect(read(token, { now: 1_060_000 })).toBeUndefined();
+    expect(read(token, { now, host: 'near' })).toBeUndefined();
+    expect(read(token, { now, box: new SecretBox(ringOf(randomBytes(32))) })).toBeUndefined();
     // A token from the future is invalid.
-    expect(isHostToken(secrets, 'far', token, 900_000)).toBe(false);
+    expect(read(token, { now: 900_000 })).toBeUndefined();
   });
 
-  test('rejects a modified host token', () => {
-    const token = hostToken(secrets, 'far');
-    const later = String(Number(token.split('.')[0]) + 1);
-    for (const forged of [token.replace(/^\d+/, later), token.slice(0, -1), '', '.', `${token}0`]) {
-      expect(isHostToken(secrets, 'far', forged)).toBe(false);
+  test('rejects a host token of which any part was changed', () => {
+    const token = hostToken(secrets, 'far', '{}');
+    const [until, nonce = '', digest = ''] = token.split('.');
+    const flipped = (hex: string) => hex.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
+    for (const forged of [
+      token.replace(/^\d+/, String(Number(until) + 1)),
+      token.replace(nonce, flipped(nonce)),
+      token.replace(digest, flipped(digest)),
+      flipped(token),
+      token.slice(0, -1),
+      '',
+      '...',
+      `${token}0`,
+    ]) {
+      expect(read(forged)).toBeUndefined();
     }
+    expect(read(token)).toBeDefined();
+  });
+
+  test('is valid for one body', () => {
+    const claim = read(hostToken(secrets, 'far', '{"call":"stats"}'));
+    expect(claim && isForBody(claim, '{"call":"stats"}')).toBe(true);
+    expect(claim && isForBody(claim, '{"call":"logs"}')).toBe(false);
+  });
+
+  test('remembers used tokens while they would be valid, in bounded memory', () => {
+    const used = new UsedTokens({ now: 0, max: 2 });
+    const [first, second] = [1, 2].map((until) => ({
+      nonce: String(until),
+      until: 60_000 + until,
+      digest: '',
+    }));
+    if (!first || !second) throw new TypeError('two tokens were made');
+    expect(used.use(first)).toBe(true);
+    expect(used.use(first)).toBe(false);
+    expect(used.isFull(60_000)).toBe(false);
+    expect(used.use(second)).toBe(true);
+    expect(used.isFull(60_000)).toBe(true);
+    expect(used.isFull(60_001)).toBe(false);
+  });
+
+  test('refuses tokens that were made before the start, since they may have been used', () => {
+    const used = new UsedTokens({ now: 1_000 });
+    expect(used.use({ nonce: 'a', digest: '', until: 60_999 })).toBe(false);
+    expect(used.use({ nonce: 'a', digest: '', until: 61_000 })).toBe(true);
   });
 });
 
@@ -145,12 +191,34 @@ describe('remote host', () => {
     expect((await fetch(`${url}/v1/calls`, { method: 'POST', body: '{}' })).status).toBe(401);
   });
 
+  test('refuses a token for another call, and a repeated call', { tags: 'attack' }, async () => {
+    let calls = 0;
+    const url = await serve({ stats: () => Promise.resolve((calls++, null)) });
+    const call = '{"call":"stats","agentId":"a"}';
+    const authorization = `Bearer ${hostToken(secrets, 'far', call)}`;
+    const statusOf = async (body: string) => {
+      const sent = await fetch(`${url}/v1/calls`, {
+        method: 'POST',
+        headers: { authorization },
+        body,
+      });
+      await sent.text();
+      return sent.status;
+    };
+    expect(await statusOf('{"call":"stats","agentId":"b"}')).toBe(401);
+    expect(calls).toBe(0);
+    // The refused call has not used the token up.
+    expect(await statusOf(call)).toBe(200);
+    expect(await statusOf(call)).toBe(401);
+    expect(calls).toBe(1);
+  });
+
   test('answers a malformed call with 400', async () => {
     const url = await serve({});
     const send = (body: string) =>
       fetch(`${url}/v1/calls`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${hostToken(secrets, 'far')}` },
+        headers: { authorization: `Bearer ${hostToken(secrets, 'far', body)}` },
         body,
       });
     for (const body of ['', '{', '{"call":"containers"}', '{"call":"stats","agentId":5}']) {
@@ -161,9 +229,10 @@ describe('remote host', () => {
   test('rejects other paths, methods, host names and oversized bodies', async () => {
     const url = await serve({ stats: () => Promise.resolve(null) });
     const statusOf = async (path: string, { name = 'localhost', method = 'POST', filled = 0 }) => {
-      const headers = { host: name, authorization: `Bearer ${hostToken(secrets, 'far')}` };
+      const body = `{"call":"stats",${' '.repeat(filled)}"agentId":"a"}`;
+      const headers = { host: name, authorization: `Bearer ${hostToken(secrets, 'far', body)}` };
       const asking = request(`${url}${path}`, { method, headers });
-      asking.end(`{"call":"stats",${' '.repeat(filled)}"agentId":"a"}`);
+      asking.end(body);
       const status = once(asking, 'response').then(
         ([response]: IncomingMessage[]) => response?.statusCode,
       );
@@ -351,7 +420,7 @@ describe('remote host', () => {
     const body = '{"call":"logs","agentId":"a"}';
     socket.write(
       `POST /v1/calls HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${body.length}\r\n` +
-        `authorization: Bearer ${hostToken(secrets, 'far')}\r\n\r\n${body}`,
+        `authorization: Bearer ${hostToken(secrets, 'far', body)}\r\n\r\n${body}`,
     );
     await until(() => ended);
     socket.destroy();
@@ -387,11 +456,12 @@ describe('remote host', () => {
       expect(await all(remote(url).ask(agent, question, never))).toEqual(['one']);
     }
     const leaving = new AbortController();
+    const body = '{"call":"stats","agentId":"a"}';
     const held = Array.from({ length: 5 }, () =>
       fetch(`${url}/v1/calls`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${hostToken(secrets, 'far')}` },
-        body: '{"call":"stats","agentId":"a"}',
+        headers: { authorization: `Bearer ${hostToken(secrets, 'far', body)}` },
+        body,
         signal: leaving.signal,
       }),
     );
