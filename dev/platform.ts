@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { isFirstAdminPending } from '../src/accounts/accounts/register.js';
 import { LABEL } from '../src/docker/containers/container-spec.js';
+import { LOCAL_HELPER_IMAGE } from '../src/docker/egress/helper-image-name.js';
 import { Database } from '../src/platform/database/database.js';
 import { ensureRolesAndDatabase } from '../src/platform/database/roles.js';
 import { startAnvil } from './chain/anvil.js';
@@ -98,10 +99,10 @@ export class Platform {
   /** Finds or makes the images of the agents and of the egress helpers on the Docker host. */
   async obtainImages(): Promise<void> {
     const { runDir } = this.#settings;
-    const { egress, egressImage } = this.#settings.agents;
-    const isGiven = isSet(this.env, 'AGENT_EGRESS_IMAGE');
-    if (egress === 'guarded' && !isGiven) {
-      await obtainImage(EGRESS_IMAGE, this.env, runDir, [egressImage]);
+    const { egress } = this.#settings.agents;
+    if (egress === 'guarded' && !isSet(this.env, 'AGENT_EGRESS_IMAGE')) {
+      const helper = await obtainImage(EGRESS_IMAGE, this.env, runDir, [LOCAL_HELPER_IMAGE]);
+      if (helper !== undefined) this.env.AGENT_EGRESS_IMAGE = helper;
     }
     if (isSet(this.env, 'AGENT_RUNTIME_IMAGE')) return;
     const image = await obtainImage(AGENT_IMAGE, this.env, runDir);

@@ -43,6 +43,7 @@ export type LauncherSettings = ReturnType<typeof readSettings>;
  */
 export function readSettings(env: Environment) {
   const standIns = {
+    AGENT_EGRESS_IMAGE: `sha256:${'0'.repeat(64)}`,
     DATABASE_URL: 'postgres://localhost',
     ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
     INSTALLATION_ID: '0'.repeat(16),

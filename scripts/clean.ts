@@ -51,8 +51,7 @@ async function clean(docker: string): Promise<number> {
   for (const { name, things } of found) {
     await removeLabelled(docker, things);
     const client = new DockerClient({ dockerHost: docker, installation: name });
-    await ensureEgressImage(client.docker, LOCAL_HELPER_IMAGE);
-    await releaseEgress(client, LOCAL_HELPER_IMAGE);
+    await releaseEgress(client, await ensureEgressImage(client.docker, LOCAL_HELPER_IMAGE));
     forgetInstallation(name);
   }
   say('Removed.');

@@ -46,9 +46,10 @@ export class EgressImageError extends Error {
  * Puts the image of the egress helpers on the Docker host: made of this machine's own programs, or where
  * they do not run there, built from the Dockerfile.
  *
+ * @returns the image's id, since its name can come to mean another image.
  * @throws EgressImageError
  */
-export async function ensureEgressImage(docker: Docker, name: string): Promise<void> {
+export async function ensureEgressImage(docker: Docker, name: string): Promise<string> {
   const own = await ownPrograms(docker);
   const dockerfile = await readFile(path.join(projectRoot, 'dev/egress-image/Dockerfile'), 'utf8');
   const inputs = createHash('sha256')
@@ -59,9 +60,11 @@ export async function ensureEgressImage(docker: Docker, name: string): Promise<v
     )
     .digest('hex');
   const [found] = await docker.listImages({ filters: { reference: [name] } });
-  if (found?.Labels?.[INPUTS_LABEL] === inputs) return;
+  if (found?.Labels?.[INPUTS_LABEL] === inputs) return found.Id;
   if (own) await importOwnPrograms(docker, name, inputs, own);
   else await build(docker, name, `${dockerfile}LABEL ${INPUTS_LABEL}=${inputs}\n`);
+  const { Id: id } = await docker.getImage(name).inspect();
+  return id;
 }
 
 interface OwnPrograms {

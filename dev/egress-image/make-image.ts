@@ -5,8 +5,7 @@ import { EgressImageError, ensureEgressImage } from './ensure-egress-image.js';
 const [name = ''] = process.argv.slice(2);
 const report = (message: object) => process.send?.(message);
 try {
-  await ensureEgressImage(connectDocker(process.env.DOCKER_HOST), name);
-  report({ image: name });
+  report({ image: await ensureEgressImage(connectDocker(process.env.DOCKER_HOST), name) });
 } catch (error) {
   if (!(error instanceof EgressImageError)) throw error;
   report({ problem: error.message });

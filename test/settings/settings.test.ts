@@ -14,6 +14,7 @@ const PRODUCTION = {
   NODE_ENV: 'production',
   INTERNAL_API_KEY: 'k'.repeat(32),
   AGENT_RUNTIME_IMAGE: 'mine:1',
+  AGENT_EGRESS_IMAGE: `sha256:${'e'.repeat(64)}`,
 };
 
 let folder: string;
@@ -219,7 +220,7 @@ describe('settings from the environment', () => {
   });
 
   test('requires the internal key in production, with secure cookies and bot detection', () => {
-    const production = { ...NEEDED, NODE_ENV: 'production', AGENT_RUNTIME_IMAGE: 'mine:1' };
+    const { INTERNAL_API_KEY: _, ...production } = { ...NEEDED, ...PRODUCTION };
     expect(problemsOf(production)).toEqual(['INTERNAL_API_KEY is missing']);
     expect(loadSettings({ ...production, INTERNAL_API_KEY: 'k'.repeat(32) })).toMatchObject({
       accounts: { sessionCookieSecure: true, botDetection: true, firstIsAdmin: false },
@@ -251,6 +252,28 @@ describe('settings from the environment', () => {
     for (const versions of ['1@', '1@sha256:1', '@1', 'a b', `x/y:1`, `1@${digest}0`]) {
       expect(problems('mine:1', versions)).toEqual([expect.stringContaining('must be releases')]);
     }
+  });
+
+  test('requires the image that gets NET_ADMIN by digest in production', { tags: 'attack' }, () => {
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const problems = (env: Record<string, string | undefined>) =>
+      problemsOf({ ...NEEDED, ...PRODUCTION, ...env });
+    const wanted = [expect.stringMatching(/^AGENT_EGRESS_IMAGE must end in the digest/)];
+    for (const AGENT_EGRESS_IMAGE of [
+      undefined,
+      'helper:1',
+      'ghcr.io/a/helper',
+      'ghcr.io/a/helper:1',
+      digest.slice(0, -1),
+      `${digest}0`,
+      'a'.repeat(64),
+    ]) {
+      expect(problems({ AGENT_EGRESS_IMAGE })).toEqual(wanted);
+      expect(problems({ AGENT_EGRESS_IMAGE, AGENT_EGRESS: 'open' })).toEqual([]);
+    }
+    expect(problems({ AGENT_EGRESS_IMAGE: `ghcr.io/a/helper:1@${digest}` })).toEqual([]);
+    expect(problems({ AGENT_EGRESS_IMAGE: digest })).toEqual([]);
+    expect(problemsOf({ ...NEEDED, AGENT_EGRESS_IMAGE: 'helper:1' })).toEqual([]);
   });
 
   test('repairs agents automatically unless the variable is false', () => {

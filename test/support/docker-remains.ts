@@ -42,6 +42,5 @@ export async function removeRemains(docker: Docker, installation: string): Promi
   for (const id of networks) await docker.getNetwork(id).remove();
   for (const name of volumes) await docker.getVolume(name).remove();
   const client = new DockerClient({ dockerHost: process.env.DOCKER_HOST, installation });
-  await ensureEgressImage(docker, LOCAL_HELPER_IMAGE);
-  await releaseEgress(client, LOCAL_HELPER_IMAGE);
+  await releaseEgress(client, await ensureEgressImage(docker, LOCAL_HELPER_IMAGE));
 }

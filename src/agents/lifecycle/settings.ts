@@ -2,6 +2,7 @@ import { isIPv4 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import {
   IMAGE_TAG,
+  isByDigest,
   isLocalImage,
   isPinned,
   runtimeImages,
@@ -116,7 +117,7 @@ export const agentSettings = area(
     egressImage: variable(
       'AGENT_EGRESS_IMAGE',
       text.prefault(LOCAL_HELPER_IMAGE),
-      'the image that sets those rules, in production with its digest unless it is on the Docker host: `dev/egress-image/Dockerfile` makes it',
+      'the image that sets those rules, made by `dev/egress-image/Dockerfile`: in production a name with its digest, or the id of an image that was built on the Docker host; `npm start` makes one',
     ),
     egressAllow: variable(
       'AGENT_EGRESS_ALLOW',
@@ -193,8 +194,12 @@ export const agentSettings = area(
       ...(production && [...versions.values()].some((image) => image !== usual && isUnknown(image))
         ? ['AGENT_VERSIONS must have every release with its digest in production']
         : []),
-      ...(production && isUnknown(values.egressImage)
-        ? ['AGENT_EGRESS_IMAGE must end in the digest of the image in production (@sha256:…)']
+      // Its containers have NET_ADMIN on the host, and a name without a digest can come to mean another image.
+      ...(production && values.egress === 'guarded' && !isByDigest(values.egressImage)
+        ? [
+            'AGENT_EGRESS_IMAGE must end in the digest of the image in production (@sha256:…), or be ' +
+              'the id (sha256:…) of an image that was built on the Docker host',
+          ]
         : []),
     ];
   },

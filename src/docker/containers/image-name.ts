@@ -76,6 +76,10 @@ export function isLocalImage(image: string): boolean {
 /** Reports whether the name fixes the content, whichever registry serves it. */
 export const isPinned = (image: string): boolean => /@sha256:[0-9a-f]{64}$/.test(image);
 
+/** Reports whether the text fixes the content: a name with its digest, or the id of an image on an engine. */
+export const isByDigest = (image: string): boolean =>
+  isPinned(image) || /^sha256:[0-9a-f]{64}$/.test(image);
+
 /** Returns the name in Docker's list after a pull: a name with a digest loses its tag. */
 export function listedName(image: string): string {
   const [, repository = image, tag = 'latest', digest] = NAME.exec(image) ?? [];

@@ -236,7 +236,7 @@ describe('in production', () => {
   beforeAll(async () => {
     strict = await testPlatform({
       workers: false,
-      env: { NODE_ENV: 'production', ADMIN_EMAILS: undefined },
+      env: { NODE_ENV: 'production', ADMIN_EMAILS: undefined, AGENT_EGRESS: 'open' },
     });
   });
   afterAll(() => strict?.close());

@@ -38,6 +38,8 @@ let ai: Server;
 let service: Server;
 let far: FarMachine;
 let spec: AgentContainerSpec;
+/** Id of the helper image. */
+let image: string;
 
 const WELL = { reached: [], reachesAi: true, hasIpv6: false };
 
@@ -59,7 +61,6 @@ function egressOf(
   options: Partial<EgressOptions> = {},
 ): AgentEgress {
   const client = new DockerClient({ dockerHost: process.env.DOCKER_HOST, installation, labels });
-  const image = LOCAL_HELPER_IMAGE;
   return new AgentEgress(client, { image, subnetPool, aiPort: portOf(ai), allow: [], ...options });
 }
 
@@ -115,7 +116,7 @@ const rulesOf = async ({ installation }: TestDocker) => {
 describe.runIf(canMakeNetworks)("egress of an agent's network", () => {
   beforeAll(async () => {
     [ai, service] = [await listener(), await listener()];
-    await ensureEgressImage(fixture.docker, LOCAL_HELPER_IMAGE);
+    image = await ensureEgressImage(fixture.docker, LOCAL_HELPER_IMAGE);
     far = await farMachine([PRIVATE, LINK_LOCAL, CARRIER_GRADE, PUBLIC]);
     spec = await runningAgent(fixture);
   });
@@ -242,9 +243,9 @@ describe('the helper image', () => {
     const idOf = async () => (await docker.getImage(name).inspect()).Id;
     const removed = () => docker.getImage(name).remove({ force: true });
     try {
-      await ensureEgressImage(docker, name);
-      const made = await idOf();
-      await ensureEgressImage(docker, name);
+      const made = await ensureEgressImage(docker, name);
+      expect(await idOf()).toBe(made);
+      expect(await ensureEgressImage(docker, name)).toBe(made);
       expect(await idOf()).toBe(made);
       await removed();
       const [repo, tag] = name.split(':');

@@ -44,6 +44,7 @@ const PRODUCTION = {
   ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
   INTERNAL_API_KEY: 'k'.repeat(40),
   AGENT_RUNTIME_IMAGE: `image@sha256:${'0'.repeat(64)}`,
+  AGENT_EGRESS_IMAGE: `sha256:${'0'.repeat(64)}`,
 };
 
 function problemsOf(env: Readonly<Record<string, string | undefined>>): string {
