@@ -28,9 +28,9 @@ import { withOwnSummarizer } from './own-summarizer.js';
 import { startService, type ServiceName } from './services.js';
 import { isSet, withoutPayer, type LauncherSettings } from './settings.js';
 
-/** Environment variables for the summarizer; none of them is a secret. */
+/** Environment variables for the summarizer; its key is the only secret, and opens nothing else. */
 const OF_THE_SUMMARIZER =
-  /^(HOST|SUMMARIZER_PORT|OUTBOUND_ALLOW|ALLOWED_HOSTS|TRUSTED_PROXIES|RATE_LIMIT_REQUESTS|REDIS_URL|WEB_URL|BACKEND_URL|WEB_PORT|BACKEND_PORT|EXPOSE_DEVELOPMENT|TREASURY_ADDRESS|CHAIN_TESTNET|NODE_ENV|LOG_LEVEL)(_FILE)?$/;
+  /^(HOST|SUMMARIZER_PORT|SUMMARIZER_KEY|OUTBOUND_ALLOW|ALLOWED_HOSTS|TRUSTED_PROXIES|RATE_LIMIT_REQUESTS|REDIS_URL|WEB_URL|BACKEND_URL|WEB_PORT|BACKEND_PORT|EXPOSE_DEVELOPMENT|TREASURY_ADDRESS|CHAIN_TESTNET|NODE_ENV|LOG_LEVEL)(_FILE)?$/;
 
 /** A running server or service, in the order of their starts. */
 export interface Started {
@@ -130,7 +130,7 @@ export class Platform {
 
   /**
    * Returns a service's environment: only the payments worker gets the key that pays, and the summarizer
-   * gets no keys.
+   * gets no key but its own.
    */
   #envOf(name: ServiceName): NodeJS.ProcessEnv {
     if (name === 'api') return withOwnSummarizer(this.env, this.#settings.http);

@@ -42,6 +42,8 @@ export function loadSecrets(dataDir: string): Secrets {
 export function withMadeSecrets(env: NodeJS.ProcessEnv, secrets: Secrets): NodeJS.ProcessEnv {
   const made = { ...env };
   if (!isSet(env, 'INTERNAL_API_KEY')) made.INTERNAL_API_KEY = secrets.internalApiKey;
+  // Both of its holders are started with the same environment, so the key is not stored.
+  if (!isSet(env, 'SUMMARIZER_KEY')) made.SUMMARIZER_KEY = randomBytes(32).toString('base64url');
   if (!isSet(env, 'ENCRYPTION_KEY')) {
     made.ENCRYPTION_KEY = secrets.encryptionKey;
     if (!isSet(env, 'INSTALLATION_ID')) made.INSTALLATION_ID = secrets.installation;

@@ -180,7 +180,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const secrets = secretBox(settings);
   const { provider: aiProvider } = settings.ai;
   const { host: here } = settings.agents;
-  const { summarizerUrl, x402Url } = settings.http;
+  const { summarizer, x402Url } = settings.http;
   const directory = new HostDirectory({
     database,
     docker,
@@ -229,7 +229,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     }),
     gateway: new Gateway({
       catalogue: new GatewayCatalogue(
-        builtInActions({ ai, chain, summarizerUrl }),
+        builtInActions({ ai, chain, summarizer }),
         x402Url === undefined ? undefined : x402Actions(x402Url, log),
       ),
       log,

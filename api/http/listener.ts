@@ -29,6 +29,8 @@ export interface ListenerOptions {
   readonly authenticate: readonly AuthenticationConfig[];
   /** Reports whether to trust the peer's `X-Forwarded-For`, in addition to trusted proxies. */
   readonly trustsForwarded?: (request: IncomingMessage) => boolean;
+  /** Names the client of a request from a trusted sender, which counts in place of the sender's address. */
+  readonly clientOf?: (request: IncomingMessage) => string | undefined;
   /** Without a database, endpoints have no `tenant` and accept no `Idempotency-Key`. */
   readonly database?: Database;
   /** Writes rejected keys to the audit log. */
@@ -73,6 +75,7 @@ export function createListener(options: ListenerOptions): Listener {
     onClosed: () => limiter.close(),
   });
 
+  const addressOf = addressReader(settings.trustedProxies, options.trustsForwarded);
   const app = new Koa();
   app.on('error', (error: unknown) => {
     // A client that disconnects during a stream is not our error.
@@ -86,7 +89,7 @@ export function createListener(options: ListenerOptions): Listener {
     limits,
     limiter,
     ownNames: new Set([...settings.ownNames, ...(options.alsoNamed ?? [])]),
-    addressOf: addressReader(settings.trustedProxies, options.trustsForwarded),
+    addressOf: (request) => options.clientOf?.(request) ?? addressOf(request),
     configs: new AuthenticationConfigs(options.authenticate),
     idempotency:
       options.secrets && database && idempotency(new IdempotencyStore(database, options.secrets)),

@@ -1,10 +1,13 @@
+import type { IncomingMessage } from 'node:http';
 import type { Logger } from 'pino';
 import * as z from 'zod';
 import type { ChainSettings } from '../../src/money/chain/settings.js';
 import { networkName } from '../../src/money/chain/networks.js';
+import { BUYER_HEADER } from '../../src/platform/http/buyer-header.js';
 import type { HttpSettings } from '../../src/platform/http/settings.js';
 import type { Pages } from '../../src/pages/pages.js';
 import { anonymous } from '../auth/anonymous.js';
+import { bearerOf, keyMatcher } from '../auth/bearer-token.js';
 import { area } from '../http/area.js';
 import { jsonBody, MAX_BODY_BYTES } from '../http/body-format.js';
 import { createListener, type Listener, type ListenerOptions } from '../http/listener.js';
@@ -42,9 +45,20 @@ export function createSummarizer(
     endpoints: summarizerEndpoints(dependencies),
     limits: [],
     authenticate: [],
+    clientOf: buyerReader(dependencies.http.summarizerKey),
     log: dependencies.log,
     settings: dependencies.http,
   });
+}
+
+/** Makes a reader of the buyer that the web API names. A key proves the web API; its address proves nothing. */
+function buyerReader(key: string | undefined) {
+  const isKey = keyMatcher(key === undefined ? [] : [key]);
+  return (request: IncomingMessage): string | undefined => {
+    const buyer = request.headers[BUYER_HEADER];
+    if (typeof buyer !== 'string' || buyer === '') return undefined;
+    return isKey(bearerOf(request) ?? '') ? `buyer ${buyer}` : undefined;
+  };
 }
 
 const summarizer = area({ tag: 'Pages', auth: anonymous });

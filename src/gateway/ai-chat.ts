@@ -21,7 +21,7 @@ const FAMILIES: readonly string[] = [
   'minimax-m3',
 ];
 
-/** The account of these calls: the platform itself buys the completions. */
+/** The account of these calls: the platform itself buys the completions. Their buyers are the owners. */
 const GATEWAY = { userId: 'gateway', agentId: 'gateway', plan: undefined } as const;
 
 const PATH = '/api/v1/gateway';
@@ -50,9 +50,9 @@ export const aiChat = ({ completions, router }: Pick<Ai, 'completions' | 'router
         .describe('The conversation, oldest message first'),
       max_tokens: z.number().int().min(1).max(MAX_TOKENS).default(MAX_TOKENS),
     }),
-    async run(request, { id: callId, signal }) {
+    async run(request, { buyer: owner, id: callId, signal }) {
       const route = routeTo(router);
-      const call = { ...GATEWAY, callId, endpoint: PATH, route, request, signal };
+      const call = { ...GATEWAY, owner, callId, endpoint: PATH, route, request, signal };
       try {
         const { completion, model, usage } = await completions.answer(call);
         const { inputTokens, outputTokens } = usage;

@@ -23,6 +23,7 @@ export function creditsPaymentSource(database: Database, userId: string): Paymen
   };
   return {
     method: 'credits',
+    buyer: userId,
 
     remaining: () => remaining(tenant),
 

@@ -37,6 +37,8 @@ export type InPaymentTransaction = (db: Statements, paid: Paid) => Promise<void>
 
 export interface PaymentSource {
   readonly method: 'session' | 'credits';
+  /** Names the payer to the services that its runs use. */
+  readonly buyer: string;
   /** Returns the base units that are neither spent nor held. */
   remaining(): Promise<bigint>;
   /** Reserves the amount until the debit is posted or released, at most for `HOLD_MS`. */

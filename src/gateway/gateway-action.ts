@@ -2,6 +2,8 @@ import type * as z from 'zod';
 
 export interface RunContext {
   readonly id: string;
+  /** The user or payment session that pays, so that no buyer's runs hold up those of others. */
+  readonly buyer: string;
   /** The key of the buyer's request, unchanged in retries, so that outside effects happen once. */
   readonly idempotencyKey: string;
   /** Aborts after the run's time limit; later results are discarded. */

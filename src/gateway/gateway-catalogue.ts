@@ -4,24 +4,24 @@ import { BadGatewayError, NotFoundError } from '../lib/errors.js';
 import { aiChat } from './ai-chat.js';
 import { chainTransfers } from './chain-transfers.js';
 import type { GatewayAction } from './gateway-action.js';
-import { summarizerActions } from './summarizer.js';
+import { summarizerActions, type SummarizerPlace } from './summarizer.js';
 import { X402, type OfferedActions } from './x402.js';
 
 interface ActionParts {
   readonly ai: Pick<Ai, 'completions' | 'router'>;
   readonly chain: Pick<ChainNode, 'receipt'>;
   /** Undefined if the summarizer does not run. */
-  readonly summarizerUrl: string | undefined;
+  readonly summarizer: SummarizerPlace | undefined;
 }
 
 export const builtInActions = ({
   ai,
   chain,
-  summarizerUrl,
+  summarizer,
 }: ActionParts): readonly GatewayAction[] => [
   chainTransfers(chain),
   aiChat(ai),
-  ...(summarizerUrl === undefined ? [] : summarizerActions(summarizerUrl)),
+  ...(summarizer === undefined ? [] : summarizerActions(summarizer)),
 ];
 
 export class GatewayCatalogue {

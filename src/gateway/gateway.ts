@@ -72,7 +72,11 @@ export class Gateway {
     try {
       const refusal = await purse.hold(debit);
       if (refusal) return refusal;
-      const result = await this.#run(action, input, { id: debit.id, idempotencyKey });
+      const result = await this.#run(action, input, {
+        id: debit.id,
+        buyer: purse.buyer,
+        idempotencyKey,
+      });
       const within: InPaymentTransaction | undefined =
         also && ((db, paid) => also(db, { ...paid, result }));
       return { ...(await this.#post(purse, debit, within)), result };

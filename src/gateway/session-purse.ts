@@ -54,6 +54,7 @@ export function sessionPaymentSource(
     }) satisfies Values;
   return {
     method: 'session',
+    buyer: `session:${sessionId}`,
 
     async remaining() {
       const { balance, held } = await balanceOf(

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { BadGatewayError, BadRequestError } from '../lib/errors.js';
+import { buyerHeaders } from '../platform/http/buyer-header.js';
 import { callService } from './ask-service.js';
 import { gatewayAction, type GatewayAction, type Json } from './gateway-action.js';
 
@@ -41,7 +42,13 @@ const extract = z.object({
   fetchedAt: z.string(),
 });
 
-export const summarizerActions = (at: string): readonly GatewayAction[] => [
+export interface SummarizerPlace {
+  readonly url: string;
+  /** Proves to the summarizer that a buyer's name comes from the platform; without it buyers share one limit. */
+  readonly key: string | undefined;
+}
+
+export const summarizerActions = (at: SummarizerPlace): readonly GatewayAction[] => [
   pageAction(
     at,
     'summarize',
@@ -52,7 +59,7 @@ export const summarizerActions = (at: string): readonly GatewayAction[] => [
 ];
 
 const pageAction = (
-  at: string,
+  at: SummarizerPlace,
   action: 'summarize' | 'extract',
   description: string,
   answer: z.ZodType<Json>,
@@ -69,10 +76,11 @@ const pageAction = (
         .max(MAX_URL)
         .describe('http or https; non-public addresses are refused'),
     }),
-    async run({ url }, { signal }) {
+    async run({ url }, { buyer, signal }) {
       const { said, status } = await callService({
         name: 'The summarizer',
-        url: `${at}/api/${action}`,
+        url: `${at.url}/api/${action}`,
+        ...(at.key !== undefined && { headers: buyerHeaders(at.key, buyer) }),
         body: { url },
         maxBytes: MAX_ANSWER_BYTES,
         signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]),

@@ -8,10 +8,11 @@ import { sendJson, startProvider, type ProviderStub } from '../support/provider-
 import { chainTransfers } from '../../src/gateway/chain-transfers.js';
 
 /** Runs the action on its parsed input, as the gateway does. */
-const run = async (action: GatewayAction, input: unknown): Promise<unknown> => {
+const run = async (action: GatewayAction, input: unknown, buyer = 'buyer'): Promise<unknown> => {
   const { signal } = new AbortController();
   return action.run(action.input.parse(input), {
     id: crypto.randomUUID(),
+    buyer,
     idempotencyKey: crypto.randomUUID(),
     signal,
   });
@@ -101,6 +102,37 @@ describe('ai chat', () => {
     const models = provider.requests.slice(before).map(({ body }) => body.model);
     expect(new Set(models)).toEqual(new Set(['gpt-6-luna']));
   });
+
+  test(
+    "a buyer's failing calls have no effect on the provider of other buyers",
+    { tags: 'attack' },
+    async () => {
+      const second = await startProvider();
+      const both = await databaseAlone(database, undefined, {
+        OPENAI_API_KEY: provider.apiKey,
+        OPENAI_BASE_URL: provider.baseUrl,
+        OPENROUTER_API_KEY: second.apiKey,
+        OPENROUTER_BASE_URL: second.baseUrl,
+      });
+      try {
+        const chat = await both.dependencies.gateway.catalogue.find('ai', 'chat');
+        const servedBy = async (buyer: string) => {
+          const before = second.requests.length;
+          await run(chat, { messages }, buyer);
+          return second.requests.length === before ? 'first' : 'second';
+        };
+        expect([await servedBy('greedy'), await servedBy('other')]).toEqual(['first', 'first']);
+        provider.behave((_, response) => sendJson(response, 500, {}));
+        for (let failures = 0; failures < 3; failures++) await servedBy('greedy');
+        provider.behave();
+        expect([await servedBy('greedy'), await servedBy('other')]).toEqual(['second', 'first']);
+      } finally {
+        provider.behave();
+        await both.close();
+        await second.close();
+      }
+    },
+  );
 
   test.each([
     ['more tokens', { messages, max_tokens: 1_025 }],

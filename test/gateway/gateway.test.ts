@@ -747,6 +747,7 @@ test('releases a hold whose result is unknown', async () => {
   const released: string[] = [];
   const purse: PaymentSource = {
     method: 'session',
+    buyer: 'buyer',
     remaining: () => Promise.resolve(0n),
     hold: () => Promise.reject(lost),
     post: () => Promise.reject(lost),
@@ -772,6 +773,7 @@ test('retries a payment whose result is unknown, but not a refused payment', asy
     let asked = 0;
     const purse: PaymentSource = {
       method: 'session',
+      buyer: 'buyer',
       remaining: () => Promise.resolve(0n),
       hold: () => Promise.resolve(undefined),
       post() {

@@ -125,6 +125,29 @@ test("sets SUMMARIZER_URL to npm start's own summarizer unless a URL is set", ()
   expect(withOwnSummarizer(env, { ...own, summarizerPort: 0 })).toEqual(env);
 });
 
+test("names each buyer to the summarizer, with the summarizer's key", async () => {
+  const seen: (string | undefined)[][] = [];
+  const posing = await stub(({ headers }, response) => {
+    seen.push([headers.authorization, String(headers['x-buyer'])]);
+    response.writeHead(500, { 'content-type': 'application/json' }).end('{}');
+  });
+  const key = 'k'.repeat(32);
+  const sold = await databaseAlone(database, undefined, {
+    SUMMARIZER_URL: posing.url,
+    SUMMARIZER_KEY: key,
+  });
+  const { close, url } = await createWeb(sold.dependencies).listen('127.0.0.1', 0);
+  const sessions = [await openSession(database.db, PRICE), await openSession(database.db, PRICE)];
+  for (const { headers } of sessions) {
+    const body = { plugin: 'summarizer', action: 'extract', input: { url: site.url } };
+    await call(url, 'POST', PATH, { body, headers });
+  }
+  expect(seen).toEqual(sessions.map(({ id }) => [`Bearer ${key}`, `session%3A${id}`]));
+  await close();
+  await sold.close();
+  await posing.close();
+});
+
 test('rejects malformed summarizer responses and follows no redirects', async () => {
   const other = await stub((_, response) => response.end('{}'));
   const answers: RequestListener[] = [
@@ -135,10 +158,13 @@ test('rejects malformed summarizer responses and follows no redirects', async ()
   ];
   for (const answer of answers) {
     const posing = await stub(answer);
-    const [action] = summarizerActions(posing.url);
+    const [action] = summarizerActions({ url: posing.url, key: undefined });
     const { signal } = new AbortController();
     await expect(
-      action?.run({ url: site.url }, { id: 'debit', idempotencyKey: 'key', signal }),
+      action?.run(
+        { url: site.url },
+        { id: 'debit', buyer: 'buyer', idempotencyKey: 'key', signal },
+      ),
     ).rejects.toMatchObject({
       status: 502,
     });

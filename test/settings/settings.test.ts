@@ -136,6 +136,18 @@ describe('settings from the environment', () => {
     expect(loadSettings({ ...env, ...keys }).http.internalApiKeys).toEqual(Object.values(keys));
   });
 
+  test('requires the key by which a summarizer recognizes buyers in production', () => {
+    const sold = { ...NEEDED, ...PRODUCTION, SUMMARIZER_URL: 'http://127.0.0.1:3100' };
+    expect(problemsOf(sold)).toEqual([expect.stringMatching(/^SUMMARIZER_KEY is missing/)]);
+    expect(problemsOf({ ...sold, SUMMARIZER_KEY: 'short' })).toEqual([
+      expect.stringMatching(/^SUMMARIZER_KEY must be at least 32 characters/),
+    ]);
+    const key = 'k'.repeat(32);
+    const { http } = loadSettings({ ...sold, SUMMARIZER_KEY: key });
+    expect(http.summarizer).toEqual({ url: 'http://127.0.0.1:3100', key });
+    expect(loadSettings(NEEDED).http.summarizer).toBeUndefined();
+  });
+
   describe('key ring settings', () => {
     const other = Buffer.alloc(32, 8).toString('base64');
     const ID = { INSTALLATION_ID: '0123456789abcdef' };

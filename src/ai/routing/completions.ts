@@ -26,7 +26,10 @@ import {
 
 export interface Call {
   readonly callId: string;
+  /** The account that the usage is recorded for. */
   readonly userId: string;
+  /** Causer of the call, for whom failures and abandoned calls count: the account unless given. */
+  readonly owner?: string;
   readonly agentId: string | null;
   /** The plan whose quota applies; undefined for administrators. */
   readonly plan: Plan | undefined;
@@ -111,10 +114,10 @@ export class Completions {
    * Answers completely. @throws QuotaExceededError; NoAnswerError; the abort reason of the caller's signal.
    */
   async answer(call: Call): Promise<Answered> {
-    const life = this.#left.follow(call.userId, call.signal);
+    const life = this.#left.follow(ownerOf(call), call.signal);
     try {
       const { result, attempt, attempts } = await this.#begin(call, life, requestCompletion);
-      this.#circuit.succeeded(attempt, call.userId);
+      this.#circuit.succeeded(attempt, ownerOf(call));
       const usage = result.usage ?? usageEstimate(call.request, Math.ceil(result.bytes / 4));
       this.#record(call, attempt, usage);
       return { completion: result, usage, ...servedBy(attempt), attempts };
@@ -125,7 +128,7 @@ export class Completions {
 
   /** Answers with a stream, and returns once it has begun. @throws as `answer` does. */
   async stream(call: Call): Promise<Streaming> {
-    const life = this.#left.follow(call.userId, call.signal);
+    const life = this.#left.follow(ownerOf(call), call.signal);
     try {
       const { result, attempt, attempts } = await this.#begin(call, life, requestStream);
       const used = new StreamUsage(call.request, result);
@@ -164,9 +167,10 @@ export class Completions {
 
   /** Tries the route in order, with failing providers last instead of not at all. */
   async #tryInOrder<T>(call: Call, life: CallLifetime, ask: (ask: ProviderCall) => Promise<T>) {
-    const { callId, request, route, userId } = call;
+    const { callId, request, route } = call;
+    const owner = ownerOf(call);
     const attempts: AttemptResult[] = [];
-    const skipped = route.filter((attempt) => this.#circuit.isOpen(attempt, userId));
+    const skipped = route.filter((attempt) => this.#circuit.isOpen(attempt, owner));
     const inTurn = [...route.filter((attempt) => !skipped.includes(attempt)), ...skipped];
     let last: ProviderError | undefined;
     for (const attempt of inTurn) {
@@ -175,7 +179,7 @@ export class Completions {
       const began = performance.now();
       const done = (outcome: AttemptResult['outcome']) =>
         attempts.push(this.#attemptResult(attempt, outcome, performance.now() - began));
-      this.#circuit.probing(attempt, userId);
+      this.#circuit.probing(attempt, owner);
       const used = () => this.#recordOf(call, attempt, estimateByElapsedTime(request, began));
       this.#options.meter.expect(callId, used);
       try {
@@ -189,7 +193,7 @@ export class Completions {
           if (life.signal.aborted) this.#options.meter.record(used());
           throw error;
         }
-        this.#circuit.failed(attempt, userId, error);
+        this.#circuit.failed(attempt, owner, error);
         done(error.failure);
         last = error;
         if (FINAL.has(error.failure) || timedOut(attempts) === MAX_TIMEOUTS) break;
@@ -282,8 +286,8 @@ export class Completions {
   }
 
   async #settle({ call, life, attempt, stream, used }: Streamed, brokeOff: unknown) {
-    if (brokeOff instanceof ProviderError) this.#circuit.failed(attempt, call.userId, brokeOff);
-    else if (used.isComplete) this.#circuit.succeeded(attempt, call.userId);
+    if (brokeOff instanceof ProviderError) this.#circuit.failed(attempt, ownerOf(call), brokeOff);
+    else if (used.isComplete) this.#circuit.succeeded(attempt, ownerOf(call));
     this.#record(call, attempt, used.soFar);
     life.end();
     await stream.chunks.return(undefined);
@@ -313,6 +317,8 @@ export class Completions {
     };
   }
 }
+
+const ownerOf = ({ owner, userId }: Call): string => owner ?? userId;
 
 const timedOut = (attempts: readonly AttemptResult[]): number =>
   attempts.filter(({ outcome }) => outcome === 'timeout').length;

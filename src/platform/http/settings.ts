@@ -46,6 +46,12 @@ export const httpSettings = area(
       'address of the web summarizer, whose results the web API sells',
       { whenUnset: 'none are sold' },
     ),
+    summarizerKey: variable(
+      'SUMMARIZER_KEY',
+      longKey.optional(),
+      'by which the web summarizer recognizes the web API, and believes it who buys; both have it',
+      { secret: true, whenUnset: 'buyers share the limit of one client; `npm start` makes one' },
+    ),
     x402Url: variable(
       'X402_GATEWAY_URL',
       url('http', 'https').optional(),
@@ -107,6 +113,11 @@ export const httpSettings = area(
       backendPort,
       host,
       summarizerPort,
+      /** Undefined if no summarizer's results are sold. */
+      summarizer:
+        values.summarizerUrl === undefined
+          ? undefined
+          : { url: values.summarizerUrl, key: values.summarizerKey },
       ownSummarizerUrl: `http://${reachable}:${summarizerPort}`,
       webPort,
       production,
@@ -118,13 +129,17 @@ export const httpSettings = area(
       ownNames: new Set<string>([...LOOPBACK_NAMES, ...reachedBy, inUrl(host), ...allowedHosts]),
     };
   },
-  ({ exposeDevelopment, host }, { production }) =>
-    production || exposeDevelopment || isLoopback(host)
+  ({ exposeDevelopment, host, summarizerKey, summarizerUrl }, { production }) => [
+    ...(production || exposeDevelopment || isLoopback(host)
       ? []
       : [
           'HOST is an address that others reach: set NODE_ENV=production, or EXPOSE_DEVELOPMENT=true ' +
             'for a platform with the defaults of development',
-        ],
+        ]),
+    ...(production && summarizerUrl !== undefined && summarizerKey === undefined
+      ? ['SUMMARIZER_KEY is missing: without it one buyer of pages can hold up all others']
+      : []),
+  ],
 );
 
 function isLoopback(host: string): boolean {
