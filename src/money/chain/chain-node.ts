@@ -15,7 +15,7 @@ import {
 import * as z from 'zod';
 import { UnavailableError } from '../../lib/errors.js';
 import { boundedRequest, textOf, type StrictCall } from '../../platform/http/strict-call.js';
-import { tryParseJson } from '../../lib/json.js';
+import { isObject, tryParseJson } from '../../lib/json.js';
 import { cachedFor } from '../../lib/cached-for.js';
 import { FairLimiter, type Caller } from '../../lib/fair-limiter.js';
 import { ANSWERS, hexData, type Block, type Receipt } from './answers.js';
@@ -36,6 +36,12 @@ const MAX_WAITING = 200;
 
 /** Seconds that a caller waits before it retries while a node is unavailable. */
 const RETRY_AFTER_S = 5;
+
+/**
+ * Gas of a call that states no limit, since it may run a stranger's code: enough to deploy a wallet and to check
+ * its signature (ERC-6492), and a short time for a node.
+ */
+const CALL_GAS = '0x989680'; // 10,000,000
 
 /** Milliseconds for which a node's verified chain id stays valid. */
 const CHAIN_KEPT_MS = 60_000;
@@ -146,8 +152,16 @@ class NodeConnections {
 
   #ask(rpc: RpcRequest): Promise<unknown> {
     if (this.#url === undefined) return Promise.reject(new ChainAwayError());
-    return ask({ url: this.#url, agent: this.#agent }, rpc);
+    return ask({ url: this.#url, agent: this.#agent }, withGasLimit(rpc));
   }
+}
+
+function withGasLimit(rpc: RpcRequest): RpcRequest {
+  const { method, params } = rpc;
+  if (method !== 'eth_call' || !Array.isArray(params)) return rpc;
+  const [call, ...others]: readonly unknown[] = params;
+  if (!isObject(call) || call.gas !== undefined) return rpc;
+  return { method, params: [{ ...call, gas: CALL_GAS }, ...others] };
 }
 
 /** A node of one chain. */

@@ -19,6 +19,7 @@ import {
 import type { Receipt } from '../../../src/money/chain/answers.js';
 import { FEE_MANAGER, feeTokenOf, PATH_USD } from '../../../src/money/chain/tempo.js';
 import { transfersOf } from '../../../src/money/chain/transfers.js';
+import { isSignedByWallet } from '../../../src/money/chain/wallet-signature.js';
 import { CHAIN_ID, testChain, type TestChain } from '../../support/chain/chain.js';
 
 /** Another token of the chain, in which its first accounts pay fees. */
@@ -65,14 +66,16 @@ const offchainLookup = parseAbi([
 ]);
 
 /** Starts a node that answers each method with the given result. */
-async function stubNode(answerTo: (method: string) => object) {
+async function stubNode(
+  answerTo: (method: string, params: readonly { readonly gas?: string }[]) => object,
+) {
   const paths: (string | undefined)[] = [];
   const server = createServer((request, response) => {
     paths.push(request.url);
     void text(request).then((body) => {
-      const { method } = JSON.parse(body) as { method: string };
+      const { method, params } = JSON.parse(body) as { method: string; params: [] };
       response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, ...answerTo(method) }));
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, ...answerTo(method, params) }));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -278,6 +281,21 @@ describe('chain node', () => {
     await expect(stub.node.call({ to: PATH_USD, data: '0x' })).rejects.toThrow(CallRevertedError);
     await expect(stub.node.tokenBalance(PATH_USD, PATH_USD)).rejects.toThrow(ChainAwayError);
     expect(stub.paths).toEqual(['/', '/', '/']);
+    stub.close();
+  });
+
+  test('limits the gas of every call, which may run foreign code', { tags: 'attack' }, async () => {
+    const calls: { readonly gas?: string }[] = [];
+    const stub = await stubNode((method, params) => {
+      if (method === 'eth_call') calls.push(params[0] ?? {});
+      return { result: numberToHex(CHAIN_ID, { size: method === 'eth_call' ? 32 : undefined }) };
+    });
+    const ofAda = stub.node.askedFor({ owner: 'ada', isUrgent: true });
+    const signed = { address: newAddress(), text: 'text', signature: '0x00' } as const;
+    await isSignedByWallet(signed, ofAda);
+    await ofAda.tokenBalance(newAddress(), payer);
+    await ofAda.call({ to: newAddress(), data: '0x', gas: 5n });
+    expect(calls.map(({ gas }) => Number(gas))).toEqual([10_000_000, 10_000_000, 5]);
     stub.close();
   });
 
