@@ -70,7 +70,7 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
             ? reply(402, presentRefusal(action, { code: 'SESSION_INVALID', remaining: undefined }))
             : reply(402, presentUnpaid(action, payment));
         }
-        const purse = purseOf(caller);
+        const purse = purseOf(caller, action);
         if (maxPrice !== undefined && action.price > maxPrice) {
           const remaining = await purse.remaining();
           return reply(402, presentPriceAboveMaximum(action), remainingOf(purse, remaining));
@@ -91,10 +91,13 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
     }),
   ];
 
-  function purseOf(caller: Exclude<CallerOf<typeof payer>, { kind: 'anonymous' }>): PaymentSource {
+  function purseOf(
+    caller: Exclude<CallerOf<typeof payer>, { kind: 'anonymous' }>,
+    action: GatewayAction,
+  ): PaymentSource {
     return caller.kind === 'payment-session'
       ? sessionPaymentSource(database, caller.session.id, settings.paymentSessions, sessionDebits)
-      : creditsPaymentSource(database, caller.user.id);
+      : creditsPaymentSource(database, caller.user.id, action);
   }
 }
 

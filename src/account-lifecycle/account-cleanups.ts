@@ -10,6 +10,7 @@ import {
 } from '../accounts/accounts/account-deletions.js';
 import { OPEN_STATUSES } from '../types/split-states.js';
 import { revokeRefreshToken, type TokenRevoker } from '../accounts/accounts/identities.js';
+import { takeBackReferralCredits } from '../accounts/accounts/referral-credits.js';
 
 /** Agents that one attempt removes; the next attempt continues. */
 const MAX_AT_ONCE = 200;
@@ -33,6 +34,7 @@ export function accountCleanups(parts: AreaParts): readonly AccountCleanup[] {
     heartbeats(parts.database),
     refreshTokens(parts),
     splits(parts.database),
+    referralCredits(parts.database),
   ];
 }
 
@@ -114,4 +116,10 @@ const splits = (database: Database): AccountCleanup => ({
       .transaction((db) => db.RoyaltySplit.count({ where }));
     if (open > 0) throw new CleanupPendingError(`${open} splits are being paid`);
   },
+});
+
+/** Ends the holds of referral credits, which nobody could spend any more. */
+const referralCredits = (database: Database): AccountCleanup => ({
+  name: 'referral credits',
+  release: ({ userId }) => takeBackReferralCredits(database, userId),
 });

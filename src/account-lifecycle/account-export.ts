@@ -2,7 +2,7 @@ import type { TenantDatabase } from '../platform/database/database.js';
 import type { AgentStatus, UserRow } from '../platform/database/models.js';
 import { webStatus } from '../agents/agents/web-status.js';
 import { UnauthorizedError } from '../lib/errors.js';
-import { creditsOf } from '../money/ledger/ledger.js';
+import { creditsOf, grantedOf } from '../money/ledger/ledger.js';
 import { formatAmount } from '../types/money.js';
 import { listSplits } from '../money/splits/royalty-splits.js';
 import { usageSummary, type SummaryPosition } from '../ai/usage/reports.js';
@@ -194,19 +194,28 @@ async function* usage(tenant: TenantDatabase): AsyncGenerator<object[]> {
   }
 }
 
-/** Yields credits and, as negative amounts, debits in US dollars, each with its cause. */
+/**
+ * Yields bought and granted credits and, as negative amounts, debits in US dollars, each with its cause, but no
+ * movement between the two.
+ */
 async function* credits(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
-  // Each side of a transfer has its own index.
-  const side = (column: 'debit' | 'credit', sign: '' | '-') =>
-    `(SELECT id, ${sign}amount AS amount, cause, created_at FROM ledger_transfers
-       WHERE ${column} = $account AND currency = 'usd' AND id > $after ORDER BY id LIMIT ${PAGE})`;
+  // Each side of a transfer has its own index, in which each account is in order.
+  const side = (account: string, column: 'debit' | 'credit', other: string) =>
+    `(SELECT id, ${column === 'debit' ? '-' : ''}amount AS amount, cause, created_at
+        FROM ledger_transfers
+       WHERE ${column} = ${account} AND ${column === 'debit' ? 'credit' : 'debit'} <> ${other}
+         AND currency = 'usd' AND id > $after ORDER BY id LIMIT ${PAGE})`;
+  const sides = (['debit', 'credit'] as const).flatMap((column) => [
+    side('$credits', column, '$granted'),
+    side('$granted', column, '$credits'),
+  ]);
   const entries = paged<{ amount: string }>(
     tenant,
     `SELECT id AS position, amount::text, split_part(cause, ':', 1) AS reason,
             created_at AS "createdAt"
-       FROM (${side('credit', '')} UNION ALL ${side('debit', '-')}) AS entries
+       FROM (${sides.join(' UNION ALL ')}) AS entries
       ORDER BY id LIMIT ${PAGE}`,
-    { account: creditsOf(userId) },
+    { credits: creditsOf(userId), granted: grantedOf(userId) },
   );
   for await (const page of entries) {
     yield page.map((entry) => ({ ...entry, amount: formatAmount(BigInt(entry.amount)) }));

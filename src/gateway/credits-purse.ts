@@ -1,26 +1,35 @@
 import type { Database, Statements } from '../platform/database/database.js';
 import {
-  balanceOf,
   creditsOf,
-  hold,
+  freeOf,
+  grantedCause,
+  grantedOf,
+  holdCredits,
   InsufficientFundsError,
-  post,
-  release,
-  spentOf,
+  postAll,
+  releaseAll,
 } from '../money/ledger/ledger.js';
-import { HOLD_MS, type PaymentSource } from './debits.js';
+import { HOLD_MS, type Debit, type PaymentSource } from './debits.js';
+import type { GatewayAction } from './gateway-action.js';
 
-const CURRENCY = 'usd';
+const causeOf = ({ id }: Pick<Debit, 'id'>) => `gateway:${id}`;
 
-const causeOf = ({ id }: { readonly id: string }) => `gateway:${id}`;
+/** The causes of a debit's holds, of which at least one exists. */
+const causesOf = (debit: Debit) => [causeOf(debit), grantedCause(causeOf(debit))];
 
-/** Makes a purse of the user's credits, with an account per user so that no users share a row lock. */
-export function creditsPaymentSource(database: Database, userId: string): PaymentSource {
+/**
+ * Makes a purse of the user's credits, with accounts per user so that no users share a row lock. Granted
+ * credits pay first, but not for what others are paid for.
+ */
+export function creditsPaymentSource(
+  database: Database,
+  userId: string,
+  { isPricedByOthers = false }: Pick<GatewayAction, 'isPricedByOthers'>,
+): PaymentSource {
   const tenant = database.asUser(userId);
-  const remaining = async (db: Statements) => {
-    const { balance, held } = await balanceOf(db, creditsOf(userId), CURRENCY);
-    return balance - held;
-  };
+  const withGranted = !isPricedByOthers;
+  const accounts = [creditsOf(userId), ...(withGranted ? [grantedOf(userId)] : [])];
+  const remaining = (db: Statements) => freeOf(db, accounts, 'usd');
   return {
     method: 'credits',
     buyer: userId,
@@ -28,15 +37,10 @@ export function creditsPaymentSource(database: Database, userId: string): Paymen
     remaining: () => remaining(tenant),
 
     async hold(debit) {
+      const { amount } = debit;
+      const cause = causeOf(debit);
       try {
-        await hold(tenant, {
-          debit: creditsOf(userId),
-          credit: spentOf(userId),
-          amount: debit.amount,
-          currency: CURRENCY,
-          cause: causeOf(debit),
-          forMs: HOLD_MS,
-        });
+        await holdCredits(tenant, { userId, amount, cause, withGranted, forMs: HOLD_MS });
         return undefined;
       } catch (error) {
         if (!(error instanceof InsufficientFundsError)) throw error;
@@ -46,7 +50,7 @@ export function creditsPaymentSource(database: Database, userId: string): Paymen
 
     async post(debit, also) {
       const paying = async (db: Statements) => {
-        await post(db, causeOf(debit));
+        await postAll(db, causesOf(debit));
         return { remaining: await remaining(db) };
       };
       if (!also) return paying(tenant);
@@ -57,6 +61,6 @@ export function creditsPaymentSource(database: Database, userId: string): Paymen
       });
     },
 
-    release: (debit) => release(tenant, causeOf(debit)),
+    release: (debit) => releaseAll(tenant, causesOf(debit)),
   };
 }

@@ -39,7 +39,7 @@ export interface PaymentSource {
   readonly method: 'session' | 'credits';
   /** Names the payer to the services that its runs use. */
   readonly buyer: string;
-  /** Returns the base units that are neither spent nor held. */
+  /** Returns the base units that are neither spent nor held, and may pay for the action. */
   remaining(): Promise<bigint>;
   /** Reserves the amount until the debit is posted or released, at most for `HOLD_MS`. */
   hold(debit: Debit): Promise<DebitRefusal | undefined>;

@@ -24,7 +24,7 @@ export interface GatewayAction<Input extends z.ZodType = z.ZodType> {
   readonly description: string;
   /** Base units of one US dollar. */
   readonly price: bigint;
-  /** True if others set the price: a buyer must then name a maximum. */
+  /** True if others set and get the price: a buyer names a maximum, and pays with bought credits alone. */
   readonly isPricedByOthers?: boolean;
   /** Published as JSON Schema. */
   readonly input: Input;

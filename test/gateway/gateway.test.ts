@@ -20,8 +20,10 @@ import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import {
   booksOf,
+  creditsByKind,
   creditsLeft,
   giveCredits,
+  grantCredits,
   openSession,
   PRICE,
   setState,
@@ -309,6 +311,51 @@ describe('payment by credits', () => {
     expect([first.status, again.text]).toEqual([200, first.text]);
     expect((await creditsLeft(database.db, id)).spent).toBe(PRICE);
     expect((await buy({ authorization })).status).toBe(200);
+  });
+
+  test('charges granted credits first, then bought ones, and shows the sum that remains', async () => {
+    const { cookie, id } = await person(2n * PRICE);
+    await grantCredits(database.db, id, PRICE + 1n);
+    const remaining: string[] = [];
+    for (let runs = 0; runs < 2; runs += 1) {
+      remaining.push((await buy({ cookie })).body.payment.remaining);
+    }
+    expect(remaining).toEqual(['0.002001', '0.001001']);
+    const left = { bought: PRICE + 1n, granted: 0n, spent: 2n * PRICE };
+    expect(await creditsByKind(database, id)).toEqual(left);
+  });
+
+  test('takes nothing of either kind of credits for a failed run', async () => {
+    const { cookie, id } = await person(PRICE);
+    await grantCredits(database.db, id, 1n);
+    behaviour.run = () => Promise.reject(new Error('down'));
+    expect((await buy({ cookie })).status).toBe(502);
+    const left = { bought: PRICE, granted: 1n, spent: 0n };
+    expect(await creditsByKind(database, id)).toEqual(left);
+  });
+
+  test('charges nothing after the holds of both kinds have expired', async () => {
+    const { cookie, id } = await person(PRICE);
+    await grantCredits(database.db, id, 1n);
+    const running = gate();
+    const asked = buy({ cookie });
+    await running.untilBegun(1);
+    expect(await creditsByKind(database, id)).toEqual({ bought: 1n, granted: 0n, spent: 0n });
+    await owner(`UPDATE ledger_holds SET expires_at = now() - interval '1 s' WHERE state = 'open'`);
+    expect(await releaseExpiredHolds(database.db)).toBe(2);
+    running.open();
+    expect((await asked).status).toBe(502);
+    const left = { bought: PRICE, granted: 1n, spent: 0n };
+    expect(await creditsByKind(database, id)).toEqual(left);
+  });
+
+  test('concurrent runs spend both kinds of credits exactly', attack, async () => {
+    const { cookie, id } = await person(2n * PRICE + 1n);
+    await grantCredits(database.db, id, 3n * PRICE - 1n);
+    const answers = await Promise.all(Array.from({ length: 12 }, () => buy({ cookie })));
+    expect(answers.filter(isServed)).toHaveLength(5);
+    const left = { bought: 0n, granted: 0n, spent: 5n * PRICE };
+    expect(await creditsByKind(database, id)).toEqual(left);
   });
 
   test('answers an invalid API key with 401, not with a request to pay', async () => {

@@ -6,12 +6,20 @@ import { paymentSessions } from '../../src/platform/database/tables/payment-sess
 import { paymentVouchers } from '../../src/platform/database/tables/payment-vouchers.js';
 import { BadRequestError } from '../../src/lib/errors.js';
 import { gatewayAction } from '../../src/gateway/gateway-action.js';
-import { balanceOf, creditsOf, spentOf, transfer } from '../../src/money/ledger/ledger.js';
+import {
+  balanceOf,
+  creditsOf,
+  freeOf,
+  grantedOf,
+  spentOf,
+  transfer,
+} from '../../src/money/ledger/ledger.js';
 import { findById } from '../../src/money/sessions/session-openings.js';
 import { newSessionToken, storedOf } from '../../src/money/sessions/session-token.js';
 import type { PaymentSessionState } from '../../src/types/payment-session-states.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { insertRow } from '../support/insert-row.js';
+import type { TestDatabase } from '../support/postgres.js';
 
 /** Price of the test actions, in base units. */
 export const PRICE = 1_000n;
@@ -60,15 +68,34 @@ export async function openSession(database: Database, deposit: bigint): Promise<
   return { id, token, address, headers: { 'x-session-id': token, 'x-wallet-address': address } };
 }
 
-/** Gives a user credits, in base units. */
+/** Gives a user bought credits, in base units. */
 export const giveCredits = (database: Database, userId: string, amount: bigint) =>
   transfer(database.asPlatform(), {
-    debit: 'referrals',
+    debit: 'external',
     credit: creditsOf(userId),
+    amount,
+    currency: 'usd',
+    cause: `purchase:${randomUUID()}`,
+  });
+
+/** Gives a user granted credits, in base units, which can be spent at once. */
+export const grantCredits = (database: Database, userId: string, amount: bigint) =>
+  transfer(database.asPlatform(), {
+    debit: 'referrals',
+    credit: grantedOf(userId),
     amount,
     currency: 'usd',
     cause: `referral:${randomUUID()}`,
   });
+
+/** Returns what is free of a user's bought and granted credits, and what was spent. */
+export async function creditsByKind({ db }: Pick<TestDatabase, 'db'>, userId: string) {
+  const platform = db.asPlatform();
+  const [bought, granted, spent] = await Promise.all(
+    [creditsOf, grantedOf, spentOf].map((account) => freeOf(platform, [account(userId)], 'usd')),
+  );
+  return { bought, granted, spent };
+}
 
 /** Sets the state of a session. */
 export const setState = (ownerUrl: string, { id }: TestSession, state: PaymentSessionState) =>

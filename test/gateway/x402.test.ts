@@ -5,11 +5,19 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { Listening } from '../../api/http/server.js';
 import { createWeb } from '../../api/web/web.js';
 import { databaseAlone } from '../support/dependencies.js';
+import { makeAccount, signIn } from '../support/account.js';
 import { call } from '../support/http.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { stub, type StubService } from './stub-service.js';
-import { booksOf, openSession, type TestSession } from './support.js';
+import {
+  booksOf,
+  creditsByKind,
+  giveCredits,
+  grantCredits,
+  openSession,
+  type TestSession,
+} from './support.js';
 
 const attack = { tags: 'attack' };
 
@@ -278,3 +286,30 @@ test('sells everything else while the upstream list is unavailable, and requests
     lines.filter((line) => line.includes("listing the x402 gateway's endpoints failed")),
   ).toHaveLength(5);
 });
+
+test(
+  'is paid with bought credits alone, of which the response shows the rest',
+  attack,
+  async () => {
+    const account = await makeAccount(database.db);
+    const headers = { cookie: await signIn(database.db, account) };
+    await grantCredits(database.db, account.id, 100n * PRICE);
+    await giveCredits(database.db, account.id, PRICE - 1n);
+    const refused = await buy({ headers });
+    expect([refused.status, refused.body]).toEqual([
+      402,
+      {
+        error: expect.any(String),
+        code: 'CREDITS_EXHAUSTED',
+        price: '0.050000',
+        remaining: '0.049999',
+      },
+    ]);
+    expect(asked).toEqual([]);
+    await giveCredits(database.db, account.id, 2n);
+    const bought = await buy({ headers });
+    expect([bought.status, bought.body.payment.remaining]).toEqual([200, '0.000001']);
+    const left = { bought: 1n, granted: 100n * PRICE, spent: PRICE };
+    expect(await creditsByKind(database, account.id)).toEqual(left);
+  },
+);

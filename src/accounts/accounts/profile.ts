@@ -1,7 +1,7 @@
 import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
 import type { Database, TenantDatabase } from '../../platform/database/database.js';
 import { NotFoundError } from '../../lib/errors.js';
-import { creditsOf } from '../../money/ledger/ledger.js';
+import { creditsOf, grantedOf } from '../../money/ledger/ledger.js';
 import { requestMail } from '../mail/request-mail.js';
 import { CENT } from '../../types/money.js';
 import { isMailbox, requireChosenEmail } from './email.js';
@@ -15,7 +15,7 @@ export interface Profile {
   readonly emailVerified: boolean;
   readonly hasPassword: boolean;
   readonly referralCode: string | null;
-  /** Whole credits; one credit is a cent. */
+  /** Whole credits, bought and granted; one credit is a cent. */
   readonly credits: number;
   readonly createdAt: Date;
 }
@@ -26,11 +26,11 @@ export async function getProfile(tenant: TenantDatabase, userId: string): Promis
     `SELECT id, name, email, pending_email AS "pendingEmail",
             email_verified_at IS NOT NULL AS "emailVerified",
             password_hash IS NOT NULL AS "hasPassword", referral_code AS "referralCode",
-            (SELECT balance::text FROM ledger_accounts
-              WHERE name = $credits AND currency = 'usd') AS balance,
+            (SELECT sum(balance)::text FROM ledger_accounts
+              WHERE name IN ($credits, $granted) AND currency = 'usd') AS balance,
             created_at AS "createdAt"
        FROM users WHERE id = $userId`,
-    { userId, credits: creditsOf(userId) },
+    { userId, credits: creditsOf(userId), granted: grantedOf(userId) },
   );
   if (!row) throw new NotFoundError('User not found');
   const { balance, ...profile } = row;

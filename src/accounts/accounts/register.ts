@@ -3,10 +3,8 @@ import { violates } from '../../platform/database/constraints.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
 import { BadRequestError, ConflictError } from '../../lib/errors.js';
 import type { ClientNetworks } from '../../platform/http/client-networks.js';
-import { creditsOf, transfer } from '../../money/ledger/ledger.js';
 import { requestMail } from '../mail/request-mail.js';
 import type { MailSettings } from '../mail/settings.js';
-import { CENT } from '../../types/money.js';
 import { isVisible, NOT_VISIBLE } from '../../lib/visible-text.js';
 import { isAdminUser } from './admin.js';
 import type { AccountSettings } from './settings.js';
@@ -14,11 +12,9 @@ import { createAccount, hasNoAccount } from './new-account.js';
 import type { SignedInUser } from './sign-in.js';
 import { requireChosenEmail } from './email.js';
 import { checkPassword, hashPassword } from './password.js';
+import { creditReferral } from './referral-credits.js';
 
 export const MAX_NAME_LENGTH = 200;
-
-/** Credits for the new user and for the referrer, each: 100, which are cents. */
-export const REFERRAL_AMOUNT = 100n * CENT;
 
 export interface Registration {
   readonly email: string;
@@ -39,7 +35,7 @@ export interface Registration {
 export async function registerAccount(
   database: Database,
   registration: Registration,
-  settings: Pick<AccountSettings, 'adminEmails' | 'firstIsAdmin'>,
+  settings: Pick<AccountSettings, 'adminEmails' | 'creditsGrantedADay' | 'firstIsAdmin'>,
   mail?: Pick<MailSettings, 'available'>,
 ): Promise<SignedInUser> {
   // A password on a wallet's address would open the account without the wallet.
@@ -57,9 +53,7 @@ export async function registerAccount(
       const referrerId = await findReferrer(db, registration.referralCode);
       const user = await createAccount(db, { email, name, passwordHash }, settings);
       if (referrerId !== undefined) {
-        // Each user is credited once for the other, also after retries.
-        await creditReferral(db, referrerId, user.id);
-        await creditReferral(db, user.id, referrerId);
+        await creditReferral(db, { userId: user.id, referrerId }, settings);
       }
       if (mail?.available) {
         await requestMail(db, { kind: 'verify-email', address: email, userId: user.id });
@@ -72,15 +66,6 @@ export async function registerAccount(
     throw error;
   }
 }
-
-const creditReferral = (db: TenantTransaction, userId: string, reference: string) =>
-  transfer(db, {
-    debit: 'referrals',
-    credit: creditsOf(userId),
-    amount: REFERRAL_AMOUNT,
-    currency: 'usd',
-    cause: `referral:${userId}:${reference}`,
-  });
 
 async function findReferrer(
   db: TenantTransaction,

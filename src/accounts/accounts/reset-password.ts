@@ -7,6 +7,7 @@ import { isValidMailToken, consumeMailToken } from '../mail/mail-tokens.js';
 import { requestMail } from '../mail/request-mail.js';
 import { requireEmail } from './email.js';
 import { checkPassword, hashPassword } from './password.js';
+import { releaseReferralCredits } from './referral-credits.js';
 import { isResetMailBlocked } from './reset-mail-blocks.js';
 
 /**
@@ -63,6 +64,7 @@ export async function resetPassword(
         WHERE id = $userId`,
       { userId, passwordHash },
     );
+    await releaseReferralCredits(db, userId);
     await db.Session.destroy({ where: { userId } });
     await db.query('DELETE FROM mail_tokens WHERE user_id = $userId', { userId });
     await recordAudit(db, ofUser(userId, 'password.reset', origin));

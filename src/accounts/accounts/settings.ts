@@ -1,9 +1,13 @@
 import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
 import { boolean, duration, entriesOf, textAs } from '../../platform/environment/types.js';
+import { parseAmount } from '../../types/money.js';
 
 const emails = textAs('addresses, separated by commas', (value): readonly string[] =>
   entriesOf(value.toLowerCase()),
 );
+
+/** Base units. */
+const amount = textAs('an amount like 20.00, with at most six decimals', parseAmount);
 
 export const accountSettings = area(
   'Accounts',
@@ -22,6 +26,11 @@ export const accountSettings = area(
       'STEP_UP_MAX_AGE',
       duration.prefault('10m'),
       'how long after signing in one can do what is dangerous, such as linking and unlinking ways to sign in',
+    ),
+    creditsGrantedADay: variable(
+      'CREDITS_GRANTED_A_DAY',
+      amount.prefault('20.00'),
+      'most US dollars of credits that referrals grant on a UTC day, over all accounts; beyond it operators are notified once',
     ),
     botDetection: variable(
       'BOT_DETECTION',

@@ -4,6 +4,7 @@ import type { Database, TenantTransaction } from '../../platform/database/databa
 import { consumeMailToken } from '../mail/mail-tokens.js';
 import { requestMail } from '../mail/request-mail.js';
 import { isMailbox } from './email.js';
+import { releaseReferralCredits } from './referral-credits.js';
 import { invalidToken } from './reset-password.js';
 
 interface Addresses {
@@ -49,6 +50,7 @@ export async function verifyEmail(
       } else {
         throw invalidToken();
       }
+      await releaseReferralCredits(db, userId);
       return proven.email;
     });
   } catch (error) {

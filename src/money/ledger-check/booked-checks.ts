@@ -89,6 +89,22 @@ export const feesAreBooked = namesFaults(
     WHERE t.cause LIKE 'fee:%' AND f.hash IS NULL`,
 );
 
+/**
+ * Checks that bought and granted credits paid for a run together, and that a referral's credits are held only
+ * while the new account exists and its address is not verified.
+ */
+export const creditsAreWhole = namesFaults(
+  `SELECT g.cause, 'is posted without the hold of bought credits, or the reverse' AS fault
+     FROM ledger_holds g JOIN ledger_holds b ON b.cause = left(g.cause, -length(':granted'))
+    WHERE g.cause LIKE 'gateway:%:granted' AND (g.state = 'posted') <> (b.state = 'posted')
+    UNION ALL
+   SELECT h.cause, CASE WHEN u.id IS NULL THEN 'is held for an account that does not exist'
+                        WHEN u.email_verified_at IS NOT NULL
+                          THEN 'is held, and the address is verified' END
+     FROM ledger_holds h LEFT JOIN users u ON u.id = split_part(h.cause, ':', 2)
+    WHERE h.cause LIKE 'unverified:%' AND h.state = 'open'`,
+);
+
 interface ComparedSession {
   readonly id: string;
   readonly deposit: string;

@@ -1,6 +1,12 @@
 import type { Database } from '../../platform/database/database.js';
 import { formatAmount } from '../../types/money.js';
-import { clonesArePaid, depositsAreWhole, feesAreBooked, payoutsArePaid } from './booked-checks.js';
+import {
+  clonesArePaid,
+  creditsAreWhole,
+  depositsAreWhole,
+  feesAreBooked,
+  payoutsArePaid,
+} from './booked-checks.js';
 import type { LedgerCheck, LedgerCounts } from './ledger-check.js';
 
 /** Accounts compared in one statement, each at one moment. */
@@ -111,4 +117,5 @@ export const LEDGER_CHECKS: readonly LedgerCheck[] = [
   clonesArePaid,
   feesAreBooked,
   depositsAreWhole,
+  creditsAreWhole,
 ];

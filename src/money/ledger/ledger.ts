@@ -10,7 +10,7 @@ export type LedgerCurrency = Exclude<Currency, 'usdc'> | `usdc:${number}`;
  * never fall below zero; other accounts go negative by the amounts that entered through them.
  */
 export type Account =
-  /** A user's account for credits or for spending. */
+  /** A user's account for bought credits, for granted credits or for spending. */
   | `user:${string}:${string}`
   /** The remainder of a payment session's deposit; named by the id of the session's row. */
   | `session:${string}`
@@ -25,8 +25,14 @@ export type Account =
   /** All wallets outside the platform. */
   | 'external';
 
-/** Returns the account of a user's unspent credits, in `usd`. */
+/** Returns the account of a user's unspent bought credits, in `usd`. */
 export const creditsOf = (userId: string) => `user:${userId}:credits` as const;
+
+/**
+ * Returns the account of a user's unspent granted credits, in `usd`. They buy only what the platform serves
+ * itself: the database lets them move to the user's spent credits, or back to `referrals`.
+ */
+export const grantedOf = (userId: string) => `user:${userId}:granted` as const;
 
 /**
  * Returns the account of a user's spent credits. Each user has one, so that users do not wait for each
@@ -49,9 +55,24 @@ export interface TransferRequest {
 
 /** An amount to reserve until it is posted or released. */
 export interface Hold extends TransferRequest {
-  /** Milliseconds after which the hold expires, by the database's clock. */
+  /** Milliseconds after which the hold expires, by the database's clock; `never` if only a caller ends it. */
+  readonly forMs: number | 'never';
+}
+
+/** An amount of a user's credits to reserve for a run. */
+export interface CreditsHold {
+  readonly userId: string;
+  /** Base units, more than zero. */
+  readonly amount: bigint;
+  /** The cause of bought credits' hold. A second hold, of granted ones, has the cause `grantedCause`. */
+  readonly cause: string;
+  /** True if granted credits may pay; they pay first. */
+  readonly withGranted: boolean;
   readonly forMs: number;
 }
+
+/** Returns the cause of the granted credits' part of a hold. */
+export const grantedCause = (cause: string) => `${cause}:granted`;
 
 export type HoldState = 'open' | 'posted' | 'released';
 
@@ -119,10 +140,28 @@ export async function hold(db: Statements, { forMs, ...movement }: Hold): Promis
   const outcome = await ask<HoldState | Refusal>(
     db,
     `ledger_hold($cause, $debit, $credit, $currency, $amount::numeric,
-       now() + make_interval(secs => $seconds::double precision))`,
-    { ...valuesOf(movement), seconds: forMs / 1_000 },
+       coalesce(now() + make_interval(secs => $seconds::double precision), 'infinity'))`,
+    { ...valuesOf(movement), seconds: forMs === 'never' ? null : forMs / 1_000 },
   );
   return throwRefused(outcome, movement.cause);
+}
+
+/**
+ * Holds an amount of a user's credits, on one account or on both. Idempotent, as `hold` is.
+ *
+ * @throws InsufficientFundsError: nothing is held; CauseConflictError.
+ */
+export async function holdCredits(
+  db: Statements,
+  { amount, cause, forMs, userId, withGranted }: CreditsHold,
+): Promise<HoldState> {
+  const outcome = await ask<HoldState | Refusal>(
+    db,
+    `hold_credits($cause, $userId, $amount::numeric, $withGranted::boolean,
+       now() + make_interval(secs => $seconds::double precision))`,
+    { cause, userId, amount: amount.toString(), withGranted, seconds: forMs / 1_000 },
+  );
+  return throwRefused(outcome, cause);
 }
 
 /**
@@ -153,6 +192,30 @@ export async function release(db: Statements, cause: string): Promise<void> {
   if (outcome !== 'released') throw new HoldNotOpenError(cause, outcome);
 }
 
+/**
+ * Moves the amounts of all holds that exist for these causes, or none. Idempotent.
+ *
+ * @throws HoldNotOpenError if one of them was released, or none exists.
+ */
+export async function postAll(db: Statements, causes: readonly string[]): Promise<void> {
+  const outcome = await ask<'posted' | 'released' | 'unknown'>(db, 'ledger_post_all($causes)', {
+    causes,
+  });
+  if (outcome !== 'posted') throw new HoldNotOpenError(causes.join(' and '), outcome);
+}
+
+/**
+ * Frees the amounts of all holds that exist for these causes. Idempotent.
+ *
+ * @throws HoldNotOpenError if they were posted, or none exists.
+ */
+export async function releaseAll(db: Statements, causes: readonly string[]): Promise<void> {
+  const outcome = await ask<'released' | 'posted' | 'unknown'>(db, 'ledger_release_all($causes)', {
+    causes,
+  });
+  if (outcome !== 'released') throw new HoldNotOpenError(causes.join(' and '), outcome);
+}
+
 /** Returns an account's balance; zero for an unused account. */
 export async function balanceOf(
   db: Statements,
@@ -165,6 +228,20 @@ export async function balanceOf(
     { account, currency },
   );
   return { balance: BigInt(row?.balance ?? 0), held: BigInt(row?.held ?? 0) };
+}
+
+/** Returns the sum of several accounts' free balances in a currency. */
+export async function freeOf(
+  db: Statements,
+  accounts: readonly Account[],
+  currency: LedgerCurrency,
+): Promise<bigint> {
+  const [row] = await db.query<{ free: string }>(
+    `SELECT coalesce(sum(balance - held), 0)::text AS free FROM ledger_accounts
+      WHERE name = ANY ($accounts) AND currency = $currency`,
+    { accounts, currency },
+  );
+  return BigInt(row?.free ?? 0);
 }
 
 type Refusal = 'insufficient' | 'other';

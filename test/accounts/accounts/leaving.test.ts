@@ -470,7 +470,7 @@ describe('the export of an account', () => {
     }
     expect(body.credits).toEqual(
       expect.arrayContaining([
-        { amount: '0.010000', reason: 'referral', createdAt: expect.any(String) },
+        { amount: '0.010000', reason: 'purchase', createdAt: expect.any(String) },
       ]),
     );
     expect(body.subscription).toMatchObject({ plan: 'solo' });

@@ -8,11 +8,13 @@ import { getProfile } from '../../../src/accounts/accounts/profile.js';
 import { verifyPassword } from '../../../src/accounts/accounts/sign-in.js';
 import { BadRequestError, ConflictError } from '../../../src/lib/errors.js';
 import { networksOf } from '../../../src/platform/http/client-networks.js';
+import { ONE } from '../../../src/types/money.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { holdPostgres, testDatabase, type TestDatabase } from '../../support/postgres.js';
 
-const DEVELOPMENT = { firstIsAdmin: true, adminEmails: [] };
-const PRODUCTION = { firstIsAdmin: false, adminEmails: [] };
+const creditsGrantedADay = 20n * ONE;
+const DEVELOPMENT = { firstIsAdmin: true, adminEmails: [], creditsGrantedADay };
+const PRODUCTION = { firstIsAdmin: false, adminEmails: [], creditsGrantedADay };
 
 let database: TestDatabase;
 
@@ -32,7 +34,7 @@ const ORIGIN = { address: '192.0.2.1', requestId: 'request' };
 
 const register = (
   given: Partial<Registration>,
-  rules: { readonly firstIsAdmin: boolean; readonly adminEmails: readonly string[] } = PRODUCTION,
+  rules: Parameters<typeof registerAccount>[2] = PRODUCTION,
 ) =>
   registerAccount(
     database.db,
@@ -133,7 +135,7 @@ describe('a referral code', () => {
       user_id: of,
       amount: '1000000',
       debit: 'referrals',
-      credit: `user:${of}:credits`,
+      credit: `user:${of}:granted`,
       cause: `referral:${of}:${other}`,
     });
     expect(await credits()).toEqual([entry(ann.id, bob.id), entry(bob.id, ann.id)]);
@@ -180,7 +182,7 @@ describe('the first account', () => {
   });
 
   test('the first account is not an admin if ADMIN_EMAILS is set, nor is an unverified address in it', async () => {
-    const rules = { firstIsAdmin: false, adminEmails: ['boss@example.test'] };
+    const rules = { ...PRODUCTION, adminEmails: ['boss@example.test'] };
     const [ann, boss] = [
       await register({}, rules),
       await register({ email: 'Boss@Example.Test' }, rules),

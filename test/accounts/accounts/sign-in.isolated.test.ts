@@ -9,7 +9,7 @@ import { TooManyRequestsError } from '../../../src/lib/errors.js';
 import { networksOf } from '../../../src/platform/http/client-networks.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 
-const RULES = { firstIsAdmin: false, adminEmails: ['boss@example.test'] };
+const RULES = { firstIsAdmin: false, creditsGrantedADay: 0n, adminEmails: ['boss@example.test'] };
 const PASSWORD = 'correct horse';
 const HERE = networksOf('192.0.2.1');
 const ORIGIN = { address: '192.0.2.1', requestId: 'request' };

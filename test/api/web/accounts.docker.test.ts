@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { REFERRAL_AMOUNT } from '../../../src/accounts/accounts/register.js';
-import { balanceOf, creditsOf } from '../../../src/money/ledger/ledger.js';
+import { REFERRAL_AMOUNT } from '../../../src/accounts/accounts/referral-credits.js';
+import { balanceOf, grantedOf } from '../../../src/money/ledger/ledger.js';
 import { newAddress } from '../../support/http.js';
 import { ADMIN_EMAIL, testPlatform, type TestPlatform } from '../../support/platform.js';
 
@@ -88,7 +88,7 @@ describe('registration', () => {
     expect(statuses).toEqual([...Array<number>(20).fill(400), 429]);
   });
 
-  test('a referral code, in any case, credits both users once', async () => {
+  test('a referral code, in any case, credits both users once, until verification without use', async () => {
     const referrer = await platform.signUp();
     const code = await platform.db.asPlatform().transaction(async (db) => {
       return (await db.User.findByPk(referrer.id))?.referralCode ?? '';
@@ -97,9 +97,9 @@ describe('registration', () => {
     const made = await register(body);
     expect(made.status).toBe(200);
     for (const id of [referrer.id, made.body.id as string]) {
-      expect(await balanceOf(platform.db.asUser(id), creditsOf(id), 'usd')).toEqual({
+      expect(await balanceOf(platform.db.asUser(id), grantedOf(id), 'usd')).toEqual({
         balance: REFERRAL_AMOUNT,
-        held: 0n,
+        held: REFERRAL_AMOUNT,
       });
     }
   });

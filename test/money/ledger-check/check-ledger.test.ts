@@ -7,14 +7,24 @@ import { ChainNode } from '../../../src/money/chain/chain-node.js';
 import type { Database } from '../../../src/platform/database/database.js';
 import { checkLedger, LEDGER_CHECKS } from '../../../src/money/ledger-check/check-ledger.js';
 import { releaseExpiredHolds } from '../../../src/money/ledger/release-expired-holds.js';
-import { balanceOf, hold, post, transfer, type Account } from '../../../src/money/ledger/ledger.js';
+import {
+  balanceOf,
+  grantedCause,
+  grantedOf,
+  hold,
+  holdCredits,
+  post,
+  postAll,
+  transfer,
+  type Account,
+} from '../../../src/money/ledger/ledger.js';
 import { Notifier } from '../../../src/notifications/notifier.js';
 import { sendDue } from '../../../src/notifications/outbox.js';
 import { Retention } from '../../../src/retention/retention.js';
 import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { insertSql, ROWS } from '../../platform/database/rows.js';
-import { openSession } from '../../gateway/support.js';
+import { giveCredits, grantCredits, openSession } from '../../gateway/support.js';
 import { makePayer } from '../splits/support.js';
 import { keptLog } from '../../support/platform-environment.js';
 import { newUser, testDatabase, type TestDatabase } from '../../support/postgres.js';
@@ -128,6 +138,55 @@ describe('ledger check', () => {
     for (let n = 0; n < 20; n += 1) expect((await check()).differences).toEqual([]);
     isOver = true;
     await moving;
+  });
+});
+
+describe('credits in the ledger', () => {
+  const grantHold = (cause: string, userId: string) =>
+    hold(db.asPlatform(), {
+      cause,
+      debit: grantedOf(userId),
+      credit: 'referrals',
+      amount: 1n,
+      currency: 'usd',
+      forMs: 'never',
+    });
+
+  test('finds runs that one of two kinds of credits paid alone', async () => {
+    const userId = randomUUID();
+    await giveCredits(db, userId, 5n);
+    await grantCredits(db, userId, 5n);
+    const run = { userId, amount: 7n, withGranted: true, forMs: AN_HOUR_MS };
+    const [one, two] = ['gateway:1', 'gateway:2'];
+    await holdCredits(db.asPlatform(), { ...run, cause: one });
+    await postAll(db.asPlatform(), [one, grantedCause(one)]);
+    expect((await check()).differences).toEqual([]);
+    await giveCredits(db, userId, 5n);
+    await grantCredits(db, userId, 5n);
+    await holdCredits(db.asPlatform(), { ...run, cause: two });
+    await post(db.asPlatform(), two);
+    expect((await check()).differences).toEqual([
+      'gateway:2:granted is posted without the hold of bought credits, or the reverse',
+    ]);
+  });
+
+  test('finds credits of a referral that are held for a verified or a deleted account', async () => {
+    const [unverified, verified, gone] = [
+      await newUser(database),
+      await newUser(database),
+      await newUser(database),
+    ];
+    await grantCredits(db, unverified, 9n);
+    await owner(`UPDATE users SET email_verified_at = now() WHERE id = '${verified}'`);
+    await owner(`DELETE FROM users WHERE id = '${gone}'`);
+    for (const id of [unverified, verified, gone])
+      await grantHold(`unverified:${id}:new`, unverified);
+    expect([...(await check()).differences].sort()).toEqual(
+      [
+        `unverified:${verified}:new is held, and the address is verified`,
+        `unverified:${gone}:new is held for an account that does not exist`,
+      ].sort(),
+    );
   });
 });
 

@@ -14,6 +14,7 @@ import { migration as clones } from './013-clones.js';
 import { migration as paymentSessions } from './014-payment-sessions.js';
 import { migration as splits } from './015-splits.js';
 import { migration as rowChanges } from './016-row-changes.js';
+import { migration as grantedCredits } from './017-granted-credits.js';
 import type { Migration } from './migration.js';
 
 /**
@@ -37,4 +38,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '014-payment-sessions', migration: paymentSessions },
   { name: '015-splits', migration: splits },
   { name: '016-row-changes', migration: rowChanges },
+  { name: '017-granted-credits', migration: grantedCredits },
 ];

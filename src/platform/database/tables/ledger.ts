@@ -53,6 +53,7 @@ export const ledgerTransfers = table(
     unique('ledger_transfers_cause_key', ['cause']),
     index('ledger_transfers_debit', ['debit', 'currency', 'id']),
     index('ledger_transfers_credit', ['credit', 'currency', 'id']),
+    index('ledger_transfers_granted', ['created_at'], { debit: 'referrals' }),
   ],
   ownedThrough('user_id'),
 );
