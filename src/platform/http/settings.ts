@@ -49,7 +49,7 @@ export const httpSettings = area(
     summarizerKey: variable(
       'SUMMARIZER_KEY',
       longKey.optional(),
-      'by which the web summarizer recognizes the web API, and believes it who buys; both have it',
+      'by which the web summarizer recognizes the web API and accepts its names of buyers; both processes have it',
       { secret: true, whenUnset: 'buyers share the limit of one client; `npm start` makes one' },
     ),
     x402Url: variable(
