@@ -9,6 +9,7 @@ export const apiKey = credential({
   idOf: ({ keyId }: Omit<ApiKeyHolder, 'lastUsed'>) => keyId,
   // The user's, as for a session: a further key gives no further limit, and repeats no payment.
   scopeOf: ({ userId }) => userId,
+  keyScopesOf: ({ scopes }) => scopes,
 });
 
 export type ApiKeyCaller = CallerOf<typeof apiKey>;

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { KeyScope } from '../../src/types/key-scopes.js';
 
 export interface Caller {
   readonly kind: string;
@@ -17,6 +18,8 @@ export interface Identity<C extends Caller = Caller> {
   readonly limitedAs?: string | undefined;
   /** Name in the access log, of the credential rather than of its user; the scope by default. */
   readonly loggedAs?: string;
+  /** Scopes of the API key that the request carries; undefined for any other credential. */
+  readonly keyScopes?: readonly KeyScope[] | undefined;
   /** True if the caller stores the first answer to an `Idempotency-Key` itself, so this listener does not. */
   readonly storesResponse?: boolean;
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { KeyScope } from '../../src/types/key-scopes.js';
 import {
   configurableAuthentication,
   type ConfigurableAuthentication,
@@ -42,6 +43,7 @@ export function credential<
   shows,
   idOf,
   scopeOf,
+  keyScopesOf,
 }: {
   readonly name: Name;
   readonly shows: Readonly<Record<Names, CredentialPart>>;
@@ -49,6 +51,8 @@ export function credential<
   readonly idOf: (found: Found) => string;
   /** Scope of rate limits and idempotency keys; by default each credential has its own. */
   readonly scopeOf?: (found: Found) => string;
+  /** Scopes of an API key; other credentials have none. */
+  readonly keyScopesOf?: (found: Found) => readonly KeyScope[];
 }): ConfigurableAuthentication<Finder<Names, Found>, Found & { readonly kind: Name }> {
   const parts = Object.entries<CredentialPart>(shows);
   return configurableAuthentication({
@@ -70,6 +74,7 @@ export function credential<
           tenant: { userId: found.userId },
           scope: scopeOf?.(found) ?? loggedAs,
           loggedAs,
+          keyScopes: keyScopesOf?.(found),
         };
       },
   });

@@ -1,3 +1,4 @@
+import type { KeyScope } from '../../src/types/key-scopes.js';
 import type { Plan } from '../../src/types/plans.js';
 import { anonymousIdentity, type AnonymousCaller } from './anonymous.js';
 import { apiKey } from './api-key.js';
@@ -9,6 +10,7 @@ import { session, type Person, type SessionCaller } from './session.js';
 export interface ProgramCaller extends Person {
   readonly kind: 'api-key';
   readonly keyId: string;
+  readonly scopes: readonly KeyScope[];
 }
 
 /** The plan whose limits apply; administrators get the highest plan. */
@@ -28,10 +30,10 @@ export const person = authentication<SessionCaller | ProgramCaller>({
       if (bearerOf(presented.request) === undefined) return bySession(presented);
       const found = await byKey(presented);
       if (found === undefined) return undefined;
-      const { keyId, userId: id, name, email, isAdmin, plan } = found.caller;
+      const { keyId, scopes, userId: id, name, email, isAdmin, plan } = found.caller;
       return {
         ...found,
-        caller: { kind: 'api-key', keyId, user: { id, name, email, isAdmin }, plan },
+        caller: { kind: 'api-key', keyId, scopes, user: { id, name, email, isAdmin }, plan },
       };
     };
   },

@@ -27,6 +27,7 @@ export function aiChatEndpoints({ ai, settings }: BackendDependencies) {
       summary: 'Complete a chat; streams server-sent events on request',
       tag: 'AI',
       auth: optionalBearer,
+      keyScope: 'ai',
       headers: z.object({ accept: z.string().optional() }),
       body: chatBody,
       limitOfCaller: aiCallLimit(settings.http),

@@ -92,6 +92,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
       path: '/api/ai/models/select',
       summary: 'Select the model for a kind of task',
       auth: bearer,
+      keyScope: 'ai',
       body: z.object({ taskType: taskType.default('general') }),
       responses: {
         200: z.strictObject({
@@ -117,6 +118,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
       path: '/api/ai/estimate-cost',
       summary: 'Calculate the cost of a number of tokens of a model',
       auth: bearer,
+      keyScope: 'ai',
       body: z.object({
         model: z.string().min(1).max(200),
         inputTokens: tokenCount,

@@ -17,6 +17,7 @@ export const FILES_AT_ONCE: ConcurrencyLimit = { name: 'files', perOwner: 8, tot
 const browse = area({
   tag: 'Files',
   auth: bearer,
+  keyScope: 'files',
   atOnce: FILES_AT_ONCE,
   errors: [403, 404, 409, 500, 502, 503],
 });

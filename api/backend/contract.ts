@@ -50,7 +50,7 @@ export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).decla
   errors: [402, 403, 404, 409, 503],
 });
 
-export const cloneAgent = area({ tag: 'Clones', auth: bearer }).declare({
+export const cloneAgent = area({ tag: 'Clones', auth: bearer, keyScope: 'agents' }).declare({
   method: 'POST',
   path: '/api/agents/clone',
   summary: 'Clone an agent, paid for by an earlier payment in pathUSD',

@@ -45,7 +45,7 @@ const hostItem = z.strictObject({
     ),
 });
 
-const hosts = area({ tag: 'Hosts', auth: admin });
+const hosts = area({ tag: 'Hosts', auth: admin, keyScope: 'agents' });
 const ofHost = area({
   tag: 'Hosts',
   auth: internalKey,

@@ -13,6 +13,7 @@ export function keyEndpoints() {
       summary: 'Validate an API key',
       tag: 'API keys',
       auth: apiKey,
+      keyScope: 'any',
       responses: { 200: z.strictObject(validKey) },
       handler: ({ caller }) => reply(200, presentValidKey(caller)),
     }),

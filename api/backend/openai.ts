@@ -16,7 +16,13 @@ import type { BackendDependencies } from './dependencies.js';
 
 const PATH = '/v1/chat/completions';
 
-const openAi = area({ tag: 'AI', auth: bearer, errorForm: OPENAI_ERRORS, errors: [402] });
+const openAi = area({
+  tag: 'AI',
+  auth: bearer,
+  keyScope: 'ai',
+  errorForm: OPENAI_ERRORS,
+  errors: [402],
+});
 
 /** The model name that OpenAI clients send if their user chose none. */
 const AUTO = 'auto';

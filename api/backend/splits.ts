@@ -25,8 +25,15 @@ const PATH = '/api/underground/splits';
 
 const id = z.string().min(1).max(255);
 
-const splits = area({ tag: 'Underground', auth: bearer });
-const ofSplit = area({ tag: 'Underground', auth: bearer, params: splitIdParams, errors: [404] });
+/** Reads move nothing, so they need only the scope of the agents that pay. */
+const splits = area({ tag: 'Underground', auth: bearer, keyScope: 'agents' });
+const ofSplit = area({
+  tag: 'Underground',
+  auth: bearer,
+  keyScope: 'agents',
+  params: splitIdParams,
+  errors: [404],
+});
 
 type Asking = Parameters<typeof requestedBy>[0];
 
@@ -37,6 +44,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
       method: 'POST',
       path: PATH,
       summary: "Pay several recipients from an agent's wallet, by shares",
+      keyScope: 'money',
       idempotent: true,
       limitOfCaller: SPLITS_LIMIT,
       body: z.object({
@@ -83,6 +91,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
       method: 'POST',
       path: `${PATH}/:id/retry`,
       summary: 'Resume a split: retry its unpaid payouts',
+      keyScope: 'money',
       idempotent: true,
       responses: { 202: splitQueued },
       errors: [409, 429],

@@ -11,7 +11,7 @@ import { chainAddress } from '../views/chain-address.js';
 import { walletSignature } from '../views/wallets.js';
 import type { BackendDependencies } from './dependencies.js';
 
-const wallets = area({ tag: 'Underground', auth: bearer });
+const wallets = area({ tag: 'Underground', auth: bearer, keyScope: 'agents' });
 
 const provided = z.strictObject({
   address: z.string().describe('In lower case'),
@@ -30,6 +30,7 @@ export function undergroundWalletEndpoints({
       path: '/api/underground/wallets',
       summary:
         "Create a wallet for an agent, held by the platform, or register the agent's own wallet",
+      keyScope: 'money',
       idempotent: true,
       body: z
         .object({

@@ -12,7 +12,7 @@ import type {
 
 interface Shared<C extends Caller, P extends z.ZodType> extends Pick<
   Declaration,
-  'tag' | 'errors' | 'limit' | 'limitOfCaller' | 'atOnce' | 'errorForm'
+  'tag' | 'keyScope' | 'errors' | 'limit' | 'limitOfCaller' | 'atOnce' | 'errorForm'
 > {
   readonly auth: Authentication<C>;
   readonly params?: P;

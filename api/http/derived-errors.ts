@@ -1,3 +1,4 @@
+import { acceptsApiKeys } from '../auth/key-scope.js';
 import type { Declaration } from './endpoint.js';
 
 /** Returns the errors of an endpoint that calls others: theirs, except for rejections of our key, and 502. */
@@ -8,7 +9,7 @@ export function errorsOf(...asked: readonly Declaration[]): readonly number[] {
 
 /** Returns the error statuses of an endpoint: the listed ones and those implied by its declaration. */
 export function errorStatuses(endpoint: Declaration): Set<number> {
-  const { auth, method } = endpoint;
+  const { auth, keyScope, method } = endpoint;
   const statuses = new Set([...(endpoint.errors ?? []), 421, 429, 500]);
   const add = (condition: unknown, ...added: number[]) => {
     if (condition) for (const status of added) statuses.add(status);
@@ -20,6 +21,7 @@ export function errorStatuses(endpoint: Declaration): Set<number> {
   add(endpoint.body, 400, 415);
   add(true, ...auth.errors);
   add(changes, ...(auth.errorsOfChanges ?? []));
+  add(keyScope !== undefined && keyScope !== 'any' && acceptsApiKeys(auth), 403);
   add(endpoint.idempotent, 400, 409, 422);
   return statuses;
 }

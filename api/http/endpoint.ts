@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { Statements, TenantDatabase } from '../../src/platform/database/database.js';
 import type { Authentication, Caller } from '../auth/authentication.js';
+import type { RequiredScope } from '../auth/key-scope.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { Limits, RateLimit } from './rate-limit.js';
 import type { ConcurrencyLimit } from './in-flight.js';
@@ -96,6 +97,8 @@ export interface Declaration {
   readonly summary: string;
   readonly tag: string;
   readonly auth: Authentication;
+  /** The scope that an API key needs; required where `auth` accepts API keys. */
+  readonly keyScope?: RequiredScope | undefined;
   readonly idempotent?: boolean | undefined;
   readonly params?: z.ZodType | undefined;
   readonly query?: z.ZodType | undefined;

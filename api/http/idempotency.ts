@@ -20,7 +20,7 @@ export type OncePerKey = (
 
 const MAX_KEY_LENGTH = 255;
 
-const PASSING: ReadonlySet<number> = new Set([402, 409, CLIENT_LEFT]);
+const PASSING: ReadonlySet<number> = new Set([402, 403, 409, CLIENT_LEFT]);
 
 export function readIdempotencyKey(header: string | string[] | undefined): string | undefined {
   if (header === undefined) return undefined;

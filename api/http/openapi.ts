@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import * as z from 'zod';
 import { isObject } from '../../src/lib/json.js';
-import type { Authentication } from '../auth/authentication.js';
+import { acceptsApiKeys } from '../auth/key-scope.js';
 import { formatOf, type BodyFormat } from './body-format.js';
 import { errorStatuses } from './derived-errors.js';
 import type { Endpoint, ResponseBody } from './endpoint.js';
@@ -19,9 +19,13 @@ const ERROR: Json = {
 
 const ERROR_REFERENCE: Json = { $ref: '#/components/schemas/Error' };
 
-function securityOf({ optional, schemes }: Authentication): readonly Json[] {
+/** Roles of a scheme that is not OAuth 2 may be named since OpenAPI 3.1. */
+function securityOf({ auth: { optional, schemes }, keyScope }: Endpoint): readonly Json[] {
+  const scopes = keyScope === undefined || keyScope === 'any' ? [] : [keyScope];
   const needed = schemes.map((together) =>
-    Object.fromEntries(Object.keys(together).map((name) => [name, []])),
+    Object.fromEntries(
+      Object.keys(together).map((name) => [name, name === 'apiKey' ? scopes : []]),
+    ),
   );
   return optional ? [{}, ...needed] : needed;
 }
@@ -70,19 +74,26 @@ export function openApiDocument(listener: {
 function operationOf(endpoint: Endpoint, limits: readonly WideLimit[]): Json {
   const { method, path, body } = endpoint;
   const applying = limitsOf(endpoint, limits);
-  const description = [...applying, ...[endpoint.limitOfCaller ?? []].flat()]
-    .map(({ name, max, windowMs }) => `Limit ${name}: ${max} requests in ${windowMs / 1000} s.`)
-    .join('\n\n');
+  const limited = [...applying, ...[endpoint.limitOfCaller ?? []].flat()].map(
+    ({ name, max, windowMs }) => `Limit ${name}: ${max} requests in ${windowMs / 1000} s.`,
+  );
+  const description = [...scopeTextOf(endpoint), ...limited].join('\n\n');
   return {
     operationId: `${method.toLowerCase()}${path.replace(/(?<!\W)\W+(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
     summary: endpoint.summary,
     ...(description !== '' && { description }),
     tags: [endpoint.tag],
-    security: securityOf(endpoint.auth),
+    security: securityOf(endpoint),
     parameters: parametersOf(endpoint),
     ...(body && { requestBody: requestBodyOf(formatOf(body)) }),
     responses: responsesOf(endpoint, applying.length > 0),
   };
+}
+
+/** Returns the sentence about API keys, which Swagger UI does not derive from roles. */
+function scopeTextOf({ auth, keyScope }: Endpoint): readonly string[] {
+  if (keyScope === undefined || !acceptsApiKeys(auth)) return [];
+  return [keyScope === 'any' ? 'Any API key.' : `API keys need the scope \`${keyScope}\`.`];
 }
 
 /** Converts a schema to JSON Schema by its input types: bodies as sent, answers before defaults. */

@@ -4,6 +4,7 @@ import compose from 'koa-compose';
 import type { Logger } from 'pino';
 import type { Database } from '../../src/platform/database/database.js';
 import type { AuthenticationConfigs } from '../auth/authentication.js';
+import { acceptsApiKeys } from '../auth/key-scope.js';
 import { formatOf } from './body-format.js';
 import { BodyMemory } from './body-memory.js';
 import type { AddressReader } from './client-address.js';
@@ -96,7 +97,7 @@ interface Shared extends PipelineOptions {
 
 /** Composes an endpoint's middlewares. A refused request never reaches the later ones. */
 function endpointPipeline(endpoint: Endpoint, shared: Shared) {
-  const { atOnce, auth, errorForm, idempotent: takesKey, limitOfCaller } = endpoint;
+  const { atOnce, auth, errorForm, idempotent: takesKey, keyScope, limitOfCaller } = endpoint;
   const { bodies, configs, database, idempotency, limiter, log, server, inFlight } = shared;
   const limits = limitsOf(endpoint, shared.limits);
   const format = endpoint.body && formatOf(endpoint.body);
@@ -107,6 +108,10 @@ function endpointPipeline(endpoint: Endpoint, shared: Shared) {
     );
   }
 
+  if (keyScope === undefined && acceptsApiKeys(auth)) {
+    throw new TypeError(`${routeOf(endpoint)} accepts API keys: it must declare \`keyScope\``);
+  }
+
   const body = when(endpoint.method !== 'GET', () => receiveBody(format, bodies, server.bounds));
   const isProof = auth.proof === 'body';
   const middlewares: Middleware<PresentedState>[] = [
@@ -114,7 +119,7 @@ function endpointPipeline(endpoint: Endpoint, shared: Shared) {
     limitAddress(limiter),
     when(limits.length > 0, () => limitRate(limiter, limits)),
     isProof ? body : [],
-    authenticate(auth.prepare(configs), shared.onKeyRefused),
+    authenticate(auth.prepare(configs), keyScope, shared.onKeyRefused),
     when(limitOfCaller, (limit) => limitCallerRate(limiter, [limit])),
     isProof ? [] : body,
     validate(endpoint, format, database),

@@ -60,7 +60,13 @@ const conversationBegun = z.strictObject({
   createdAt: z.iso.datetime(),
 });
 
-const interactions = area({ tag: 'Chat', auth: person, errors: [404], limit: LIMITS.agent });
+const interactions = area({
+  tag: 'Chat',
+  auth: person,
+  keyScope: 'agents',
+  errors: [404],
+  limit: LIMITS.agent,
+});
 
 /** Creates `GET|POST /api/agent` (spec 4.15). */
 export function agentInteractionEndpoints(dependencies: WebDependencies) {

@@ -22,10 +22,11 @@ import { requirePlanWithin } from '../../src/accounts/accounts/require-plan-with
 const configuration = z.record(z.string(), z.unknown());
 
 const limit = LIMITS.agents;
-const agents = area({ tag: 'Agents', auth: optionalPerson, limit });
+const agents = area({ tag: 'Agents', auth: optionalPerson, keyScope: 'agents', limit });
 const ofAgent = area({
   tag: 'Agents',
   auth: person,
+  keyScope: 'agents',
   params: agentIdParams,
   errors: [404],
   limit,

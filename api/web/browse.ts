@@ -11,6 +11,7 @@ const withAgent = z.object({ agentId: z.string() });
 export function browseEndpoints({ backend }: WebDependencies) {
   return BROWSE.map(
     forwarder(backend, {
+      keyScope: 'files',
       limit: LIMITS.browse,
       timeoutMs: BROWSE_MS,
       check({ body, caller, query }) {

@@ -9,7 +9,13 @@ import { answerChat, chatAnswer, chatQuestion } from './chat-answer.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
-const chat = area({ tag: 'Chat', auth: person, errors: [404], limit: LIMITS.chat });
+const chat = area({
+  tag: 'Chat',
+  auth: person,
+  keyScope: 'agents',
+  errors: [404],
+  limit: LIMITS.chat,
+});
 
 /** Creates `GET|POST /api/chat` (decision 18). */
 export function chatEndpoints(dependencies: WebDependencies) {

@@ -19,6 +19,7 @@ export function cloneEndpoints(dependencies: WebDependencies) {
     endpoint({
       ...{ method, path, summary, tag, idempotent, limit },
       auth: person,
+      keyScope: cloneAgent.keyScope,
       body: cloneBody,
       responses: { 202: webCloneAnswer },
       errors: errorsOf(cloneAgent),

@@ -68,6 +68,7 @@ export function costEndpoints({ log }: Pick<WebDependencies, 'log'>) {
       summary: 'Cost of your AI calls by agent, day and model',
       tag: 'Usage',
       auth: person,
+      keyScope: 'ai',
       query: z.object({
         period: z
           .enum(['7d', '30d', 'mtd'])

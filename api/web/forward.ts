@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { CallerOf } from '../auth/authentication.js';
+import type { RequiredScope } from '../auth/key-scope.js';
 import { person } from '../auth/person.js';
 import { errorsOf } from '../http/derived-errors.js';
 import {
@@ -19,6 +20,7 @@ type Forwarded<P> = Declaration & {
 };
 
 interface ForwardOptions<P> {
+  readonly keyScope: RequiredScope;
   readonly limit: RateLimit;
   /** Throws for a request that the backend must not receive. */
   readonly check?: (request: EndpointRequest<CallerOf<typeof person>, P>) => unknown;
@@ -30,7 +32,7 @@ interface ForwardOptions<P> {
 /** Derives endpoints that forward a signed-in user's requests to the backend's of the same method and path. */
 export function forwarder<P>(
   backend: BackendClient,
-  { check, storesResponse, limit, timeoutMs }: ForwardOptions<P>,
+  { check, keyScope, storesResponse, limit, timeoutMs }: ForwardOptions<P>,
 ): (declared: Forwarded<P>) => Endpoint {
   return (declared) => {
     const { method, path, summary, tag, idempotent, atOnce } = declared;
@@ -47,6 +49,7 @@ export function forwarder<P>(
       body,
       responses,
       auth: person,
+      keyScope,
       limit,
       errors: [...errorsOf(declared), 404],
       async handler(request) {

@@ -52,6 +52,7 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
       path: PATH,
       summary: 'Buy one run of an action, by a payment session or by credits',
       auth: payer,
+      keyScope: 'gateway',
       idempotent: true,
       body: gatewayOrder,
       responses: { 200: gatewayAnswer, 402: paymentRefusal },

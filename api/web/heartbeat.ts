@@ -14,7 +14,7 @@ import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 
 const PATH = '/api/heartbeat';
-const heartbeats = area({ tag: 'Heartbeat', auth: person });
+const heartbeats = area({ tag: 'Heartbeat', auth: person, keyScope: 'agents' });
 
 /** Creates `GET|POST|DELETE /api/heartbeat` (spec 4.11): read here, set by the backend. */
 export function heartbeatEndpoints({ backend }: WebDependencies) {

@@ -17,6 +17,7 @@ import { LIMITS } from './limits.js';
 const instance = area({
   tag: 'Instance',
   auth: person,
+  keyScope: 'agents',
   params: z.object({ userId: z.string().max(64) }),
   errors: [404],
   limit: LIMITS.instance,

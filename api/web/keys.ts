@@ -7,9 +7,11 @@ import {
   MAX_API_KEY_NAME,
   type ApiKey,
 } from '../../src/accounts/accounts/api-keys.js';
+import { KEY_SCOPES } from '../../src/types/key-scopes.js';
 import { UnauthorizedError } from '../../src/lib/errors.js';
 import { networksOf } from '../../src/platform/http/client-networks.js';
 import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
+import { requireFresh } from '../auth/fresh-session.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
@@ -27,26 +29,30 @@ const ofKey = area({
   errors: [404],
 });
 
+const scope = z.enum(KEY_SCOPES);
+
 const keyItem = z.strictObject({
   id: z.string(),
   name: z.string(),
   keyPreview: z.string(),
+  scopes: z.array(scope),
   createdAt: z.iso.datetime(),
   lastUsed: z.iso.datetime().nullable().describe('Accurate to the minute; null if never used'),
 });
 
-function presentKey({ id, name, keyPreview, createdAt, lastUsed }: ApiKey) {
+function presentKey({ id, name, keyPreview, scopes, createdAt, lastUsed }: ApiKey) {
   return {
     id,
     name,
     keyPreview,
+    scopes,
     createdAt: createdAt.toISOString(),
     lastUsed: lastUsed?.toISOString() ?? null,
   };
 }
 
 /** Creates the `/api/keys` endpoints (spec 4.5) for the API keys of the caller's programs. */
-export function keyEndpoints({ apiKeyValidator, refusals }: WebDependencies) {
+export function keyEndpoints({ apiKeyValidator, refusals, settings }: WebDependencies) {
   return [
     keys({
       method: 'POST',
@@ -92,6 +98,12 @@ export function keyEndpoints({ apiKeyValidator, refusals }: WebDependencies) {
           .min(1)
           .max(MAX_API_KEY_NAME)
           .refine(isVisible, { error: `name ${NOT_VISIBLE}` }),
+        scopes: z
+          .array(scope)
+          .min(1)
+          .max(KEY_SCOPES.length)
+          .optional()
+          .describe('All but `money` by default; `money` requires a recent sign-in'),
       }),
       limit: LIMITS.newKeys,
       limitOfCaller: LIMITS.newKeysOfUser,
@@ -100,11 +112,15 @@ export function keyEndpoints({ apiKeyValidator, refusals }: WebDependencies) {
           id: z.string(),
           name: z.string(),
           key: z.string().describe('Value for `Authorization: Bearer`'),
+          scopes: z.array(scope),
           createdAt: z.iso.datetime(),
         }),
       },
       errors: [409],
       async handler({ body, caller, clientAddress, requestId, tenant }) {
+        if (body.scopes?.includes('money')) {
+          requireFresh(caller, { maxAgeMs: settings.accounts.stepUpMaxAgeMs });
+        }
         const owner = { userId: caller.user.id, requestId };
         const { site } = networksOf(clientAddress);
         const asked = { ...body, site, sessionId: caller.sessionId };

@@ -10,11 +10,17 @@ import { LIMITS } from './limits.js';
 export function lifecycleEndpoints({ backend }: Pick<WebDependencies, 'backend'>) {
   const limit = LIMITS.agents;
   const forward = forwarder<{ readonly id: string }>(backend, {
+    keyScope: 'agents',
     limit,
     check: ({ params, tenant }) => getAgent(tenant, params.id),
   });
   return [
     ...FOR_OWNERS.map(forward),
-    ...AGENT_READS.map((read) => ({ ...read, auth: person, limit })),
+    ...AGENT_READS.map((read) => ({
+      ...read,
+      auth: person,
+      keyScope: 'agents' as const,
+      limit,
+    })),
   ];
 }

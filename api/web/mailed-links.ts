@@ -7,6 +7,7 @@ import { anonymous } from '../auth/anonymous.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
+import { keepKeys } from '../views/keep-keys.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
@@ -40,8 +41,9 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
     links({
       method: 'POST',
       path: '/api/auth/reset-password',
-      summary: 'Set a new password by the token of a mail, without signing in',
-      body: z.object({ token, password: z.string().min(8).max(1024) }),
+      summary:
+        'Set a new password by the token of a mail, without signing in; ends all sessions and API keys',
+      body: z.object({ token, password: z.string().min(8).max(1024), keepKeys }),
       limit: LIMITS.resetPassword,
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },
       async handler({ body, origin }) {

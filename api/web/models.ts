@@ -15,6 +15,7 @@ export function modelEndpoints({ ai }: Pick<WebDependencies, 'ai'>) {
       summary: 'List the models, and whether your plan includes each',
       tag: 'AI',
       auth: person,
+      keyScope: 'ai',
       responses: {
         200: z.strictObject({
           models: z.array(modelItem.extend({ allowed: z.boolean() })),

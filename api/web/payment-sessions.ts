@@ -5,6 +5,7 @@ import { amountText, formatAmount, formattedAmount } from '../../src/types/money
 import { findPaymentSession } from '../../src/money/sessions/find-session.js';
 import { detailsOf, pendingVouchers } from '../../src/money/sessions/session-details.js';
 import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/money/sessions/terms.js';
+import { optionalPerson } from '../auth/person.js';
 import { optionalSession } from '../auth/optional-session.js';
 import { area } from '../http/area.js';
 import { nextPageLink, pageQuery } from '../http/pagination.js';
@@ -85,6 +86,8 @@ export function paymentSessionEndpoints({
     paymentSessions({
       method: 'POST',
       path: SESSIONS,
+      auth: optionalPerson,
+      keyScope: 'money',
       summary:
         "Open a payment session by a hold on the wallet's escrow balance, or return its open session",
       limit: LIMITS.paymentSessions,
@@ -121,6 +124,8 @@ export function paymentSessionEndpoints({
     paymentSessions({
       method: 'GET',
       path: SESSIONS,
+      auth: optionalPerson,
+      keyScope: 'any',
       summary: "List a wallet's last 50 payment sessions, or get the session of an id",
       limit: LIMITS.wallets,
       query: z.object({
@@ -153,7 +158,9 @@ export function paymentSessionEndpoints({
           throw new BadRequestError('cursor needs vouchers=all');
         }
         if (address !== undefined) {
-          const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
+          // The id of a session spends its deposit.
+          const mayPay = caller.kind !== 'api-key' || caller.scopes.includes('money');
+          const userId = caller.kind === 'anonymous' || !mayPay ? undefined : caller.user.id;
           const isOwner = await sessions.isOwner(userId, address);
           const found = await sessions.list(address);
           const all = await details(found);

@@ -20,7 +20,12 @@ import { requirePlanWithin } from '../../src/accounts/accounts/require-plan-with
 
 const provisioned = agentItem.omit({ updatedAt: true });
 
-const provisioning = area({ tag: 'Agents', auth: person, limit: LIMITS.agents });
+const provisioning = area({
+  tag: 'Agents',
+  auth: person,
+  keyScope: 'agents',
+  limit: LIMITS.agents,
+});
 
 /** Creates `GET|POST /api/agents/provision` (spec 4.7). */
 export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {

@@ -14,6 +14,7 @@ import { serializeSessionCookie } from '../auth/session-cookie.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
+import { keepKeys } from '../views/keep-keys.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 import { signInHeaders, signInPlace } from './sign-in-place.js';
@@ -84,7 +85,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
     sessions({
       method: 'POST',
       path: '/api/settings/password',
-      summary: 'Change your password; ends all other sessions',
+      summary: 'Change your password; ends all other sessions and all API keys',
       headers: signInHeaders,
       body: z.object({
         currentPassword: z
@@ -94,6 +95,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
           .optional()
           .describe('Omit if no password is set, which then requires a recent sign-in'),
         newPassword: z.string().min(8).max(1024),
+        keepKeys,
       }),
       limit: LIMITS.signIn,
       responses: { 200: z.strictObject({ success: z.literal(true) }) },

@@ -24,7 +24,8 @@ import { LIMITS } from './limits.js';
 const INSTANT = '/api/skills/instant-split';
 const SETTLEMENT = '/api/skills/booking-settlement';
 
-const skills = area({ tag: 'Skills', auth: person });
+/** Reads move nothing, so they need only the scope of the agents that pay. */
+const skills = area({ tag: 'Skills', auth: person, keyScope: 'agents' });
 
 const bookingId = z.string().trim().min(1).max(255);
 
@@ -50,6 +51,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
       method: 'POST',
       path: INSTANT,
       summary: "Pay several recipients from your agent's wallet, by shares",
+      keyScope: 'money',
       idempotent: true,
       limitOfCaller: LIMITS.splitsOfUser,
       body: z.object(wanted),
@@ -73,6 +75,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
       method: 'POST',
       path: SETTLEMENT,
       summary: 'Settle a booking by a split; idempotent: a repetition returns the first settlement',
+      keyScope: 'money',
       idempotent: true,
       limitOfCaller: LIMITS.splitsOfUser,
       body: z.object({ ...wanted, bookingId }),

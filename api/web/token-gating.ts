@@ -8,7 +8,7 @@ import { chainAddress } from '../views/chain-address.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
-const gating = area({ tag: 'Accounts', auth: optionalPerson });
+const gating = area({ tag: 'Accounts', auth: optionalPerson, keyScope: 'any' });
 
 const PATH = '/api/auth/token-gating/verify';
 

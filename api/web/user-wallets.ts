@@ -12,8 +12,8 @@ import { formatAmount, formattedAmount } from '../../src/types/money.js';
 import type { Settings } from '../../src/settings.js';
 import type { WalletOwner } from '../../src/money/wallets/user-wallets.js';
 import { anonymous } from '../auth/anonymous.js';
-import { optionalSession } from '../auth/optional-session.js';
-import { session, type SessionCaller } from '../auth/session.js';
+import type { CallerOf } from '../auth/authentication.js';
+import { optionalPerson, person } from '../auth/person.js';
 import { area } from '../http/area.js';
 import type { EndpointRequest } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
@@ -22,7 +22,13 @@ import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 import { balancesAnswer, balancesOf } from './wallet-balances.js';
 
-const wallets = area({ tag: 'Wallets', auth: session, limit: LIMITS.wallets });
+/** Writes need `money`; any key reads what everybody may read of a wallet, and its owner's addresses. */
+const wallets = area({
+  tag: 'Wallets',
+  auth: person,
+  keyScope: 'money',
+  limit: LIMITS.wallets,
+});
 
 /** Networks reported for provider wallets and imported wallets. */
 const PROVIDER_NETWORKS = ['base', 'base-sepolia'];
@@ -87,7 +93,8 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
       path: '/api/wallet',
       summary:
         'Get the on-chain balances of an address; without an address, of your wallet, or how to create one at the wallet provider',
-      auth: optionalSession,
+      auth: optionalPerson,
+      keyScope: 'any',
       query: z.object({ address: chainAddress.optional() }),
       responses: { 200: z.union([balancesAnswer, agenticWallet, ownWallet, noWallet]) },
       errors: [401],
@@ -157,7 +164,8 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
       method: 'GET',
       path: '/api/wallet/address',
       summary: 'Get the address of your wallet, of any sort',
-      auth: optionalSession,
+      auth: optionalPerson,
+      keyScope: 'any',
       responses: {
         200: z.union([
           z.strictObject({ authenticated: z.literal(true), address: z.string().nullable() }),
@@ -264,7 +272,7 @@ const ownerOf = ({
   idempotencyId,
   requestId,
   tenant,
-}: EndpointRequest<SessionCaller>): WalletOwner => {
+}: EndpointRequest<CallerOf<typeof person>>): WalletOwner => {
   const { id } = caller.user;
   return { actor: id, userId: id, tenant, requestId, idempotencyId };
 };

@@ -55,7 +55,7 @@ export async function exportAccount(
          FROM sessions WHERE user_id = $userId ORDER BY created_at, id`,
     ),
     keys: await list(
-      `SELECT id, name, key_preview AS "keyPreview", created_at AS "createdAt", last_used AS "lastUsed"
+      `SELECT id, name, key_preview AS "keyPreview", scopes, created_at AS "createdAt", last_used AS "lastUsed"
          FROM api_keys WHERE user_id = $userId ORDER BY created_at, id`,
     ),
     wallets: await list(

@@ -11,6 +11,8 @@ export type MailKind =
   /** A notice to the former address: the account now has another one. */
   | 'email-changed'
   /** A notice to the account's address: its password was reset. */
-  | 'password-was-reset';
+  | 'password-was-reset'
+  /** A notice to owners of keys that were made before keys had scopes. */
+  | 'keys-got-scopes';
 
 export type MailTokenKind = 'verify-email' | 'reset-password';

@@ -2,12 +2,13 @@ import type { ApiKey } from '../../../src/accounts/accounts/api-keys.js';
 import { MAX_API_KEY_NAME } from '../../../src/accounts/accounts/api-keys.js';
 import type { ListedSession } from '../../../src/accounts/accounts/sessions.js';
 import type { ListedIdentity } from '../../../src/accounts/accounts/identities.js';
+import { DEFAULT_KEY_SCOPES, KEY_SCOPES } from '../../../src/types/key-scopes.js';
 import type { Plan } from '../../../src/types/plans.js';
 import type { Profile } from '../../../src/accounts/accounts/profile.js';
 import { MAX_NAME_LENGTH } from '../../../src/accounts/accounts/register.js';
 import { html, type Html, type HtmlPart } from '../../../src/lib/html.js';
 import type { HtmlReply } from '../../http/reply.js';
-import { form, newPassword, type Field } from './forms.js';
+import { form, keepKeys, newPassword, type Field } from './forms.js';
 import { page } from './layout.js';
 import { formatTime } from './format-time.js';
 import { doneNotice, successLocation } from './messages.js';
@@ -122,13 +123,15 @@ function passwordChange({ email, hasPassword }: Profile): Html {
     type: 'password',
     autocomplete: 'current-password',
   };
-  const hint = 'At least 8 characters. All other sessions end.';
+  const hint =
+    'At least 8 characters. All other sessions end, and all API keys unless you keep them.';
   return form(
     {
       id: 'password',
       endpoint: ['POST', `${SETTINGS}/password`],
       successLocation: successLocation('/dashboard', 'password-changed'),
       fields: [...(hasPassword ? [current] : []), newPassword('newPassword', hint)],
+      choices: [keepKeys],
       button: hasPassword ? 'Change the password' : 'Set a password',
     },
     // Password managers use it to store the password with its account.
@@ -207,10 +210,10 @@ function sessionList(sessions: readonly ListedSession[], current: string): Html 
 
 function keyList(keys: readonly ApiKey[]): Html {
   const items = keys.map(
-    ({ createdAt, id, keyPreview, lastUsed, name }) =>
+    ({ createdAt, id, keyPreview, lastUsed, name, scopes }) =>
       html`<li>
         <p>
-          <strong>${name}</strong> <code>${keyPreview}</code><br />
+          <strong>${name}</strong> <code>${keyPreview}</code>: ${scopes.join(', ')}<br />
           Made on ${formatTime(createdAt)};
           ${lastUsed ? html`last used on ${formatTime(lastUsed)}` : 'not used yet'}
         </p>
@@ -225,7 +228,8 @@ function keyList(keys: readonly ApiKey[]): Html {
       </li>`,
   );
   return html`<p>
-      By a key your programs call the API. It can do what you can, save for your account.
+      By a key your programs call the API. It can do what its scopes say; <code>money</code> pays
+      from the wallets that the platform keeps for you.
     </p>
     ${
       keys.length > 0
@@ -247,6 +251,12 @@ function keyList(keys: readonly ApiKey[]): Html {
           maxLength: MAX_API_KEY_NAME,
         },
       ],
+      choices: KEY_SCOPES.map((scope) => ({
+        label: scope,
+        name: 'scopes',
+        value: scope,
+        checked: DEFAULT_KEY_SCOPES.includes(scope),
+      })),
       button: 'Make a key',
     })}`;
 }

@@ -23,6 +23,7 @@ export interface Form {
   /** True for sign-in forms: a 401 does not mean that the session has expired. */
   readonly signsIn?: true;
   readonly fields?: readonly Field[];
+  readonly choices?: readonly Choice[];
   readonly button: string;
   /** The button's purpose, if several buttons on the page have the same label. */
   readonly about?: string;
@@ -43,9 +44,18 @@ export interface Field {
   readonly maxLength?: number;
 }
 
+/** A checkbox: with a value one of a list, otherwise a boolean. */
+export interface Choice {
+  readonly label: string;
+  /** The endpoint's name for the field. */
+  readonly name: string;
+  readonly value?: string;
+  readonly checked?: boolean;
+}
+
 /** Renders a form. `method="post"` keeps passwords out of the URL if the script does not run. */
 export function form(given: Form, extra?: HtmlPart): Html {
-  const { about, button, dangerous, fields = [], id } = given;
+  const { about, button, choices = [], dangerous, fields = [], id } = given;
   const [method, action] = given.endpoint;
   const how = {
     'data-then': given.successLocation,
@@ -59,11 +69,18 @@ export function form(given: Form, extra?: HtmlPart): Html {
     hidden: given.chainId !== undefined,
   };
   return html`<form ${attributes({ id, method: 'post', action, 'data-sends': method, ...how })}>
-    ${extra} ${fields.map((each) => field(id, each))}
+    ${extra} ${fields.map((each) => field(id, each))} ${choices.map(choice)}
     <button ${attributes({ 'aria-label': about, class: dangerous && 'danger' })}>${button}</button>
     <p class="outcome" role="status" tabindex="-1"></p>
   </form>`;
 }
+
+const choice = ({ checked, label, name, value }: Choice): Html => {
+  const box = { type: 'checkbox', name, value, checked, 'data-list': value !== undefined };
+  return html`<p>
+    <label><input ${attributes(box)} /> ${label}</label>
+  </p>`;
+};
 
 function field(formId: string, given: Field): Html {
   const { autocomplete, hint, label, maxLength, minLength, name, optional, type, value } = given;
@@ -86,6 +103,9 @@ function field(formId: string, given: Field): Html {
     ${hintId && html`<small id="${hintId}">${hint}</small>`}
   </p>`;
 }
+
+/** The choice of requests that set a password. */
+export const keepKeys: Choice = { label: 'Keep my API keys', name: 'keepKeys' };
 
 /** The field for choosing a new password. @param name the endpoint's name for the field. */
 export const newPassword = (name: string, hint = 'At least 8 characters.'): Field => ({

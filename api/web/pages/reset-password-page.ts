@@ -1,6 +1,6 @@
 import { html } from '../../../src/lib/html.js';
 import type { HtmlReply } from '../../http/reply.js';
-import { form, newPassword } from './forms.js';
+import { form, keepKeys, newPassword } from './forms.js';
 import { page } from './layout.js';
 import { successLocation } from './messages.js';
 
@@ -29,7 +29,8 @@ const section = (content: ReturnType<typeof html>) =>
 
 const passwordOf = (mail: boolean) =>
   html`<p>
-      The new password replaces the old one, and all sessions end.
+      The new password replaces the old one, and all sessions end, as do your API keys unless you
+      keep them.
       ${mail && html`If the link has expired, <a href="/reset-password">get another</a>.`}
     </p>
     ${form({
@@ -38,6 +39,7 @@ const passwordOf = (mail: boolean) =>
       token: true,
       successLocation: successLocation('/login', 'password-reset'),
       fields: [newPassword('password')],
+      choices: [keepKeys],
       button: 'Set the password',
     })}`;
 

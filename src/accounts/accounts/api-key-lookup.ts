@@ -3,6 +3,7 @@ import type { Database } from '../../platform/database/database.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import { prefixOf } from './api-keys.js';
 import { LastUses } from './last-uses.js';
+import type { KeyScope } from '../../types/key-scopes.js';
 import type { Plan } from '../../types/plans.js';
 import {
   activePlan,
@@ -13,6 +14,7 @@ import {
 /** A valid key and its owner, as needed to authorize a call. */
 export interface ApiKeyHolder {
   readonly keyId: string;
+  readonly scopes: readonly KeyScope[];
   readonly userId: string;
   readonly name: string;
   readonly email: string;
@@ -29,6 +31,7 @@ export interface ApiKeyHolder {
 export interface FoundKey extends FoundSubscription {
   readonly hash: string;
   readonly key_id: string;
+  readonly scopes: readonly KeyScope[];
   readonly user_id: string;
   readonly name: string;
   readonly email: string;
@@ -37,7 +40,7 @@ export interface FoundKey extends FoundSubscription {
   readonly last_used: Date | null;
 }
 
-const FIND = { name: 'find_key_holders', text: 'SELECT * FROM find_key_holders($1)' };
+const FIND = { name: 'find_keys', text: 'SELECT * FROM find_keys($1)' };
 
 export class ApiKeyLookup {
   readonly #tokens: TokenLookup<FoundKey>;
@@ -62,12 +65,13 @@ export function recordKeyUse(
   found: FoundKey,
   { token, uses, rules }: { token: string; uses: LastUses; rules: AdminRules },
 ): ApiKeyHolder {
-  const { key_id: keyId, user_id: userId, name, email, last_used: lastUsed } = found;
+  const { key_id: keyId, user_id: userId, name, email, scopes, last_used: lastUsed } = found;
   uses.record({ id: keyId, userId, lastUsed }, { prefix: prefixOf(token) });
   const plan = activePlan(found);
   const judged = { email, emailVerified: found.email_verified, isAdmin: found.is_admin };
   return {
     keyId,
+    scopes,
     userId,
     name,
     email,

@@ -20,10 +20,10 @@ const MAX_REMEMBERED = 10_000;
 const MAX_BATCH = 200;
 
 const FIND = {
-  name: 'find_keys_beginning',
+  name: 'find_keys_by_prefix',
   text: `SELECT shown.place::int, found.*
            FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS shown (beginning, whole, place)
-          CROSS JOIN LATERAL find_keys_beginning(shown.beginning, shown.whole) AS found`,
+          CROSS JOIN LATERAL find_keys_by_prefix(shown.beginning, shown.whole) AS found`,
 };
 
 /** A presented key, as it is looked up. */

@@ -1,10 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import bcrypt from 'bcrypt';
 import { recordAudit } from '../../platform/audit/audit.js';
-import type { TenantDatabase } from '../../platform/database/database.js';
+import type { TenantDatabase, TenantTransaction } from '../../platform/database/database.js';
 import type { ApiKeyRow } from '../../platform/database/models.js';
 import { ConflictError, NotFoundError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
+import { DEFAULT_KEY_SCOPES, KEY_SCOPES, type KeyScope } from '../../types/key-scopes.js';
 import { keyHashing } from './hashing-limiters.js';
 import { requireOpenSession } from './sessions.js';
 
@@ -23,10 +24,15 @@ const BCRYPT_COST = 10;
 /** Characters of the random part shown at each end of the preview. Both ends reveal 48 of 256 bits. */
 const SHOWN_AT_EACH_END = 4;
 
-export type ApiKey = Pick<ApiKeyRow, 'id' | 'name' | 'keyPreview' | 'createdAt' | 'lastUsed'>;
+export type ApiKey = Pick<
+  ApiKeyRow,
+  'id' | 'name' | 'keyPreview' | 'scopes' | 'createdAt' | 'lastUsed'
+>;
 
 /** A new key, whose text is shown only once. */
-export type NewApiKey = Pick<ApiKeyRow, 'id' | 'name' | 'createdAt'> & { readonly key: string };
+export type NewApiKey = Pick<ApiKeyRow, 'id' | 'name' | 'scopes' | 'createdAt'> & {
+  readonly key: string;
+};
 
 export interface ApiKeyOwner {
   readonly userId: string;
@@ -35,6 +41,8 @@ export interface ApiKeyOwner {
 
 export interface ApiKeyRequest {
   readonly name: string;
+  /** All but `money` by default. */
+  readonly scopes?: readonly KeyScope[] | undefined;
   /** Client network under which the hashing is queued. */
   readonly site: string;
   /** The session that requests the key. No key is created once the session has ended. */
@@ -43,7 +51,7 @@ export interface ApiKeyRequest {
 
 export const prefixOf = (key: string): string => key.slice(0, PREFIX_LENGTH);
 
-const SHOWN = ['id', 'name', 'keyPreview', 'createdAt', 'lastUsed'] as const;
+const SHOWN = ['id', 'name', 'keyPreview', 'scopes', 'createdAt', 'lastUsed'] as const;
 
 /**
  * Creates a key: `sk_` and 256 random bits in base64url, of which only hashes are stored.
@@ -53,8 +61,9 @@ const SHOWN = ['id', 'name', 'keyPreview', 'createdAt', 'lastUsed'] as const;
 export async function createApiKey(
   tenant: TenantDatabase,
   { userId, requestId }: ApiKeyOwner,
-  { name, site, sessionId }: ApiKeyRequest,
+  { name, scopes: wanted = DEFAULT_KEY_SCOPES, site, sessionId }: ApiKeyRequest,
 ): Promise<NewApiKey> {
+  const scopes = KEY_SCOPES.filter((scope) => wanted.includes(scope));
   const random = randomBytes(RANDOM_BYTES).toString('base64url');
   const key = PREFIX + random;
   // Hashed before the transaction, so that no connection is held during CPU work.
@@ -72,15 +81,16 @@ export async function createApiKey(
       id: randomUUID(),
       userId,
       name,
+      scopes,
       keyPreview: preview(random),
       keyHash,
       lookupHash: tokenHash(key),
       keyPrefix: prefixOf(key),
       lastUsed: null,
     });
-    const audit = { actor: userId, userId, requestId, detail: { name } };
+    const audit = { actor: userId, userId, requestId, detail: { name, scopes } };
     await recordAudit(db, { ...audit, action: 'api-key.create', subject: row.id });
-    return { id: row.id, name, key, createdAt: row.createdAt };
+    return { id: row.id, name, key, scopes, createdAt: row.createdAt };
   });
 }
 
@@ -115,6 +125,11 @@ export async function deleteApiKey(
     const audit = { actor: userId, userId, requestId };
     await recordAudit(db, { ...audit, action: 'api-key.delete', subject: id });
   });
+}
+
+/** Ends all keys of an account. The account's row must be locked, against keys that are being made. */
+export async function endApiKeys(db: TenantTransaction, userId: string): Promise<void> {
+  await db.ApiKey.destroy({ where: { userId } });
 }
 
 function preview(random: string): string {

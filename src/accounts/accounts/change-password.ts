@@ -3,6 +3,7 @@ import type { Database } from '../../platform/database/database.js';
 import { BadRequestError, ForbiddenError } from '../../lib/errors.js';
 import { networksOf } from '../../platform/http/client-networks.js';
 import type { AdminRules } from './admin.js';
+import { endApiKeys } from './api-keys.js';
 import { checkPassword, hashPassword } from './password.js';
 import { addSession, requireOpenSession, type NewSession, type SignInOrigin } from './sessions.js';
 import { verifyPassword, type SignedInUser } from './sign-in.js';
@@ -12,19 +13,22 @@ export interface PasswordChange {
   /** Omitted for an account without a password; that needs a fresh session. */
   readonly currentPassword?: string | undefined;
   readonly newPassword: string;
+  /** If true, the API keys stay; otherwise all of them end. */
+  readonly keepKeys?: boolean | undefined;
   /** The requesting session, which is the proof when the account has no password yet. */
   readonly sessionId: string;
   readonly place: SignInOrigin;
 }
 
 /**
- * Changes a password or sets an account's first, ends all sessions, even those being opened, and opens one.
+ * Changes a password or sets an account's first, ends all sessions, even those being opened, and the API
+ * keys, and opens a session.
  * @throws ForbiddenError for a wrong password, BadRequestError for an unacceptable or a missing one,
  * TooManyRequestsError at the sign-in limits, UnauthorizedError without password and session.
  */
 export async function changePassword(
   database: Database,
-  { user, currentPassword, newPassword, place, sessionId }: PasswordChange,
+  { user, currentPassword, keepKeys, newPassword, place, sessionId }: PasswordChange,
   rules: AdminRules,
 ): Promise<NewSession> {
   checkPassword(newPassword, user.email);
@@ -45,6 +49,7 @@ export async function changePassword(
     );
     if (count === 0) throw passwordHash === null ? missing() : incorrect();
     await db.Session.destroy({ where: { userId: user.id } });
+    if (keepKeys !== true) await endApiKeys(db, user.id);
     const { address, requestId } = place;
     await recordAudit(db, ofUser(user.id, 'password.change', { address, requestId }));
     return addSession(db, user.id, 'password', place);

@@ -2,6 +2,7 @@ import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/au
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
 import { BadRequestError } from '../../lib/errors.js';
 import { isBeingDeleted } from './account-deletions.js';
+import { endApiKeys } from './api-keys.js';
 import { networksOf } from '../../platform/http/client-networks.js';
 import { isValidMailToken, consumeMailToken } from '../mail/mail-tokens.js';
 import { requestMail } from '../mail/request-mail.js';
@@ -27,17 +28,19 @@ export const invalidToken = () => new BadRequestError('Invalid or expired token'
 export interface PasswordReset {
   readonly token: string;
   readonly password: string;
+  /** If true, the API keys of a verified account stay; otherwise all of them end. */
+  readonly keepKeys?: boolean | undefined;
   readonly origin: RequestOrigin;
 }
 
 /**
- * Sets a password by a mail token, and ends all sessions. If the address was unverified, the account may be an
+ * Sets a password by a mail token, and ends all sessions and API keys. If the address was unverified, the account may be an
  * impostor's, so everything that lets an earlier holder in is removed.
  * @throws BadRequestError for a bad password, which keeps the token, or a bad token; TooManyRequestsError
  */
 export async function resetPassword(
   database: Database,
-  { origin, password, token }: PasswordReset,
+  { keepKeys, origin, password, token }: PasswordReset,
 ): Promise<void> {
   checkPassword(password);
   if (!(await isValidMailToken(database.asPlatform(), 'reset-password', token)))
@@ -66,6 +69,7 @@ export async function resetPassword(
     );
     await releaseReferralCredits(db, userId);
     await db.Session.destroy({ where: { userId } });
+    if (keepKeys !== true || !user.verified) await endApiKeys(db, userId);
     await db.query('DELETE FROM mail_tokens WHERE user_id = $userId', { userId });
     await recordAudit(db, ofUser(userId, 'password.reset', origin));
     await requestMail(db, { kind: 'password-was-reset', address: email, userId });
@@ -74,7 +78,6 @@ export async function resetPassword(
 
 /** Removes sign-ins an earlier holder may have planted, and wallets whose keys that holder brought. */
 async function removeForeignAccess(db: TenantTransaction, userId: string): Promise<void> {
-  await db.ApiKey.destroy({ where: { userId } });
   await db.Identity.destroy({ where: { userId } });
   await db.SignInHost.destroy({ where: { userId } });
   await db.Wallet.destroy({ where: { userId, brought: true } });

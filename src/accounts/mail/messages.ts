@@ -56,8 +56,16 @@ const WORDINGS: Readonly<Record<MailKind, Wording>> = {
   'password-was-reset': {
     subject: 'Your password was reset',
     before: [
-      'A new password was set for your account by a link that was sent to this address. Everybody who was signed in has been signed out.',
+      'A new password was set for your account by a link that was sent to this address. Everybody who was signed in has been signed out. API keys have ended, unless the request kept them.',
       'If that was not you, somebody else reads your mail: secure your mailbox, and then set a new password.',
+    ],
+    after: [],
+  },
+  'keys-got-scopes': {
+    subject: 'Your API keys have scopes now',
+    before: [
+      'API keys have scopes: agents, ai, files, gateway and money. Your present keys have all but money.',
+      'Only a key with the scope money pays splits, settles bookings, creates or imports wallets, and opens payment sessions. If a program of yours does that, sign in, make a key with this scope, and give it to the program.',
     ],
     after: [],
   },

@@ -1,3 +1,4 @@
+import { endApiKeys } from '../accounts/api-keys.js';
 import { setResetMailBlocks } from '../accounts/reset-mail-blocks.js';
 import { recordAudit } from '../../platform/audit/audit.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
@@ -95,10 +96,10 @@ const EFFECTS: ReadonlyMap<string, Apply> = new Map<string, Apply>([
   [
     EVENT_TYPES['account-disabled'],
     async (effect) => {
-      const done =
-        effect.told.reason === 'hijacking' ? await setSignInBlocked(effect, true) : 'signed-out';
       await endSessions(effect);
-      return done;
+      if (effect.told.reason !== 'hijacking') return 'signed-out';
+      await endApiKeys(effect.db, effect.subject.userId);
+      return setSignInBlocked(effect, true);
     },
   ],
   [EVENT_TYPES['account-enabled'], (effect) => setSignInBlocked(effect, false)],

@@ -89,8 +89,8 @@ const verified = () => person(new Date());
 
 const forgot = (email: string, options: CallOptions = {}) =>
   ask(undefined, 'POST', '/api/auth/forgot-password', { ...options, body: { email } });
-const reset = (token: string, password = `new ${randomUUID()}`) =>
-  ask(undefined, 'POST', '/api/auth/reset-password', { body: { token, password } });
+const reset = (token: string, password = `new ${randomUUID()}`, more = {}) =>
+  ask(undefined, 'POST', '/api/auth/reset-password', { body: { token, password, ...more } });
 const verify = (person: Person | undefined, token: string) =>
   ask(person, 'POST', '/api/auth/verify-email', { body: { token } });
 const resend = (person: Person | undefined) => ask(person, 'POST', '/api/auth/verify-email/resend');
@@ -241,7 +241,7 @@ describe('a forgotten password', () => {
     },
   );
 
-  test('a password reset ends all sessions, mails the owner a notice and keeps API keys', async () => {
+  test('a password reset ends all sessions, mails the owner a notice and ends API keys', async () => {
     const ada = await verified();
     await ask(ada, 'POST', '/api/keys', { body: { name: 'of ada' } });
     const token = await resetTokenFor(ada.email);
@@ -251,10 +251,19 @@ describe('a forgotten password', () => {
     expect(done.headers.get('set-cookie')).toBeNull();
     expect((await ask(ada, 'GET', '/api/settings')).status).toBe(401);
     const again = { ...ada, cookie: (await signIn(ada.email, password)) ?? '' };
-    expect((await ask(again, 'GET', '/api/keys')).body.keys).toHaveLength(1);
+    expect((await ask(again, 'GET', '/api/keys')).body.keys).toEqual([]);
     const notice = await mailTo(ada.email, 'password-was-reset');
     expect(notice.text).not.toMatch(/token|http/);
     expect(told(await reset(token))).toEqual(INVALID);
+  });
+
+  test('a password reset keeps API keys if the request says so', async () => {
+    const ada = await verified();
+    await ask(ada, 'POST', '/api/keys', { body: { name: 'of ada' } });
+    const [token, password] = [await resetTokenFor(ada.email), `new ${randomUUID()}`];
+    expect((await reset(token, password, { keepKeys: true })).status).toBe(200);
+    const again = { ...ada, cookie: (await signIn(ada.email, password)) ?? '' };
+    expect((await ask(again, 'GET', '/api/keys')).body.keys).toHaveLength(1);
   });
 
   test('the reset link stays valid when the new password is refused', async () => {
@@ -359,7 +368,8 @@ describe('a forgotten password', () => {
        VALUES ('${randomUUID()}', '${squatter.id}', 'github', 'host', '${randomUUID()}', 'x', now());
        INSERT INTO sign_in_hosts (user_id, host, last_at) VALUES ('${squatter.id}', 'theirs', now())`,
       );
-      expect((await reset(await resetTokenFor(squatter.email))).status).toBe(200);
+      const token = await resetTokenFor(squatter.email);
+      expect((await reset(token, undefined, { keepKeys: true })).status).toBe(200);
       const ada = { ...squatter, cookie: await newSession(squatter.id) };
       expect(await settingsOf(ada)).toMatchObject({ emailVerified: true, pendingEmail: null });
       expect((await ask(ada, 'GET', '/api/keys')).body.keys).toEqual([]);

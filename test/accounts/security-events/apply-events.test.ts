@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createApiKey } from '../../../src/accounts/accounts/api-keys.js';
 import { refreshTokenContext } from '../../../src/accounts/accounts/identities.js';
 import { isResetMailBlocked } from '../../../src/accounts/accounts/reset-mail-blocks.js';
 import { addSession, createSession } from '../../../src/accounts/accounts/sessions.js';
@@ -51,6 +52,8 @@ async function person(): Promise<Person> {
   const made = { sub: randomUUID(), label: `${randomUUID()}@mail.example.com` };
   const identityId = await link(userId, made);
   await signIn(userId);
+  const by = { userId, requestId: 'a-request' };
+  await createApiKey(database.db.asUser(userId), by, { name: 'ci', site: 'here' });
   return { userId, email: `${userId}@example.com`, identityId, ...made };
 }
 
@@ -79,6 +82,7 @@ const signIn = (userId: string) =>
 
 interface State {
   readonly sessions: number;
+  readonly keys: number;
   /** True if the user can sign in with the account at the provider. */
   readonly signsIn: boolean;
   readonly refreshes: boolean;
@@ -92,6 +96,7 @@ async function stateOf({ email, identityId, label, userId }: Person): Promise<St
     const sessions = await db.Session.findAll({ where: { userId } });
     return {
       sessions: sessions.length,
+      keys: await db.ApiKey.count({ where: { userId } }),
       signsIn: identity?.disabledAt === null,
       refreshes: identity?.refreshToken !== null,
       resetMails: [!(await isResetMailBlocked(db, label)), !(await isResetMailBlocked(db, email))],
@@ -101,6 +106,7 @@ async function stateOf({ email, identityId, label, userId }: Person): Promise<St
 
 const UNTOUCHED: State = {
   sessions: 2,
+  keys: 1,
   signsIn: true,
   refreshes: true,
   resetMails: [true, true],
@@ -149,11 +155,12 @@ const sha512 = (data: string | Buffer) => createHash('sha512').update(data).dige
 const earlier = (seconds: number) => new Date(Date.now() - seconds * 1_000);
 
 describe('effects of each event', () => {
-  test('blocks sign-in and reset mails of a hijacked account', async () => {
+  test('blocks sign-in, API keys and reset mails of a hijacked account', async () => {
     const done = await apply([{ type: 'account-disabled', sub: ada.sub, reason: 'hijacking' }]);
     expect(done).toEqual(['disabled']);
     expect(await stateOf(ada)).toEqual({
       sessions: 0,
+      keys: 0,
       signsIn: false,
       refreshes: true,
       resetMails: [false, true],
@@ -201,7 +208,7 @@ describe('effects of each event', () => {
   test('restores sign-in and reset mails of an enabled account', async () => {
     await apply([{ type: 'account-disabled', sub: ada.sub, reason: 'hijacking' }]);
     expect(await apply([{ type: 'account-enabled', sub: ada.sub }])).toEqual(['enabled']);
-    expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0 });
+    expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0, keys: 0 });
   });
 
   test('ends all sessions when sessions are revoked', async () => {
@@ -371,7 +378,7 @@ describe('security events to apply', () => {
     const hijacking = { type: 'account-disabled', ...sub, reason: 'hijacking' } as const;
     await apply([{ type: 'account-enabled', ...sub }], { at: earlier(60) });
     expect(await apply([hijacking], { at: earlier(120) })).toEqual(['superseded']);
-    expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0 });
+    expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0, keys: 0 });
 
     expect(await apply([hijacking], { at: earlier(30) })).toEqual(['disabled']);
     const enabled = [{ type: 'account-enabled', ...sub }] as const;

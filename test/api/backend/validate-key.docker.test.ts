@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DEFAULT_KEY_SCOPES } from '../../../src/types/key-scopes.js';
 import { ApiKeyLookup } from '../../../src/accounts/accounts/api-key-lookup.js';
 import { until } from '../../support/until.js';
 import { call, type Answer } from '../../support/http.js';
@@ -46,6 +47,7 @@ describe('valid key', () => {
     expect(answer.body).toEqual({
       valid: true,
       userId: user.id,
+      scopes: DEFAULT_KEY_SCOPES,
       plan: 'solo',
       features: ['agents', 'chat', 'ai'],
     });

@@ -11,6 +11,7 @@ import { person } from '../../../api/auth/person.js';
 import { session } from '../../../api/auth/session.js';
 import { endpoint } from '../../../api/http/endpoint.js';
 import { reply } from '../../../api/http/reply.js';
+import { DEFAULT_KEY_SCOPES } from '../../../src/types/key-scopes.js';
 import { testSecrets } from '../../support/secrets.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import {
@@ -30,6 +31,7 @@ const MAX = 3;
 /** Owners of keys of the form `<user>-<key>`, and of agents' tokens. */
 const holderOf = (key: string) => ({
   keyId: key,
+  scopes: DEFAULT_KEY_SCOPES,
   userId: key.split('-')[0] ?? '',
   name: 'Ada',
   email: 'ada@example.com',
@@ -59,6 +61,7 @@ async function payingBy(auth: Authentication): Promise<void> {
     summary: 'Pay',
     tag: 'money',
     auth,
+    keyScope: 'any',
     idempotent: true,
     limitOfCaller: { name: `pay-${windows++}`, max: MAX, windowMs: 60_000, message: 'Too many' },
     body: z.strictObject({ amount: z.number() }),

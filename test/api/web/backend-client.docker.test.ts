@@ -97,7 +97,7 @@ test("passes on the backend's rate limit headers and Retry-After", async () => {
   };
   const refusal = { error: 'Deployment rate limit exceeded.' };
   const client = await answering(refusal, { status: 429, headers: limited });
-  const forward = forwarder(client, { limit: LIMITS.agents });
+  const forward = forwarder(client, { keyScope: 'any', limit: LIMITS.agents });
   listener = await serve([forward(agentArchives)]);
   const response = await listener.call('/api/agents/a1/archives', { headers: signedIn });
   expect([response.status, await response.json()]).toEqual([429, refusal]);
@@ -106,7 +106,7 @@ test("passes on the backend's rate limit headers and Retry-After", async () => {
 
 test('forwards only the fields that this version declares', async () => {
   const client = await answering({ ...NEWER, archives: [] });
-  const forward = forwarder(client, { limit: LIMITS.agents });
+  const forward = forwarder(client, { keyScope: 'any', limit: LIMITS.agents });
   listener = await serve([forward(agentArchives)]);
   const response = await listener.call('/api/agents/a1/archives', { headers: signedIn });
   expect([response.status, await response.json()]).toEqual([200, { archives: [] }]);
@@ -140,7 +140,7 @@ test.each(['25.0049', '0x10', '1e1', '-1', '61', '', ' 5', 'soon', '999999999999
     const [plain] = PLAIN_OPERATIONS;
     const { declared } = plain!;
     const client = await serving(() => expect.unreachable());
-    const forward = forwarder(client, { limit: LIMITS.agents });
+    const forward = forwarder(client, { keyScope: 'any', limit: LIMITS.agents });
     const path = `/api/agents/a1/${plain!.kind}?wait=${encodeURIComponent(wait)}`;
     const asked = [
       [forward(declared), signedIn],
@@ -163,7 +163,7 @@ test('forwards a wait in whole seconds', async () => {
     asked.push(url);
     response.writeHead(503, { connection: 'close' }).end('{"error":"no"}');
   });
-  const forward = forwarder(client, { limit: LIMITS.agents });
+  const forward = forwarder(client, { keyScope: 'any', limit: LIMITS.agents });
   listener = await serve([forward(plain!.declared)]);
   const path = `/api/agents/a1/${plain!.kind}?wait=60`;
   const response = await listener.call(path, { method: 'POST', headers: signedIn });

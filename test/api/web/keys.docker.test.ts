@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { anonymous } from '../../../api/auth/anonymous.js';
 import { webEndpoints } from '../../../api/web/web.js';
 import { MAX_API_KEYS } from '../../../src/accounts/accounts/api-keys.js';
+import { DEFAULT_KEY_SCOPES } from '../../../src/types/key-scopes.js';
 import { until } from '../../support/until.js';
 import { newAddress } from '../../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
@@ -48,6 +49,7 @@ describe('new API key', () => {
       id: expect.any(String),
       name: 'CI',
       key: expect.stringMatching(/^sk_[\w-]{43}$/),
+      scopes: DEFAULT_KEY_SCOPES,
       createdAt: expect.stringMatching(TIME),
     });
     expect(made.headers.get('cache-control')).toBe('no-store');
@@ -57,6 +59,7 @@ describe('new API key', () => {
       id,
       name: 'CI',
       keyPreview: `${key.slice(0, 7)}...${key.slice(-4)}`,
+      scopes: DEFAULT_KEY_SCOPES,
       createdAt,
       lastUsed: null,
     };
@@ -245,6 +248,7 @@ describe('validation of an API key', () => {
         valid: true,
         userId: owner.id,
         email: owner.email,
+        scopes: DEFAULT_KEY_SCOPES,
         plan: 'solo',
         subscriptionStatus: 'active',
         features: ['agents', 'chat', 'ai'],
@@ -348,7 +352,7 @@ test('the audit log records the creation and deletion of a key', async () => {
       id,
     });
   expect(entries.map(({ actor, action, detail }) => [actor, action, detail])).toEqual([
-    [ada.id, 'api-key.create', { name: 'audited' }],
+    [ada.id, 'api-key.create', { name: 'audited', scopes: DEFAULT_KEY_SCOPES }],
     [ada.id, 'api-key.delete', {}],
   ]);
   expect(entries.every(({ requestId }) => requestId !== null)).toBe(true);

@@ -6,6 +6,7 @@ import { createWeb } from '../../../api/web/web.js';
 import { createApiKey } from '../../../src/accounts/accounts/api-keys.js';
 import { MAX_OPEN_SPLITS } from '../../../src/money/splits/royalty-splits.js';
 import { queryRows } from '../../platform/database/catalog.js';
+import { KEY_SCOPES } from '../../../src/types/key-scopes.js';
 import { signIn } from '../../support/account.js';
 import { databaseAlone } from '../../support/dependencies.js';
 import { call, type Answer } from '../../support/http.js';
@@ -422,8 +423,8 @@ describe('splits of another user', () => {
   /** Returns the headers of each way in which Bob's programs can authenticate. */
   async function ways(): Promise<Headers[]> {
     const place = { userId: bob.id, requestId: randomUUID() };
-    const session = { name: 'ci', site: '192.0.2.0/24', sessionId: undefined };
-    const { key } = await createApiKey(database.db.asUser(bob.id), place, session);
+    const asked = { name: 'ci', scopes: KEY_SCOPES, site: '192.0.2.0/24', sessionId: undefined };
+    const { key } = await createApiKey(database.db.asUser(bob.id), place, asked);
     return [{ authorization: `Bearer ${key}` }, { ...internal, 'x-user-id': bob.id }];
   }
 

@@ -30,7 +30,9 @@ const provide = (body: object, as?: Pick<Person, 'id'>, options: CallOptions = {
 
 /** Requests a wallet with the API key of a user's program. */
 async function byProgram(user: Person, body: object) {
-  const made = await site.web(user, 'POST', '/api/keys', { body: { name: 'program' } });
+  const made = await site.web(user, 'POST', '/api/keys', {
+    body: { name: 'program', scopes: ['money'] },
+  });
   const headers = { authorization: `Bearer ${made.body.key}` };
   return provide(body, undefined, { headers });
 }

@@ -46,7 +46,13 @@ async function jsonOf(answer) {
  * @returns {Json | undefined} undefined when it has no fields.
  */
 function bodyOf(form) {
-  const fields = [...new FormData(form)];
+  const data = new FormData(form);
+  /** @type {[string, unknown][]} */
+  const fields = [...data];
+  for (const box of form.querySelectorAll('input')) {
+    if (box.type !== 'checkbox') continue;
+    fields.push([box.name, 'list' in box.dataset ? data.getAll(box.name) : box.checked]);
+  }
   if ('token' in form.dataset) {
     fields.push(['token', new URLSearchParams(location.search).get('token') ?? '']);
   }

@@ -15,6 +15,7 @@ import { migration as paymentSessions } from './014-payment-sessions.js';
 import { migration as splits } from './015-splits.js';
 import { migration as rowChanges } from './016-row-changes.js';
 import { migration as grantedCredits } from './017-granted-credits.js';
+import { migration as keyScopes } from './018-key-scopes.js';
 import type { Migration } from './migration.js';
 
 /**
@@ -39,4 +40,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '015-splits', migration: splits },
   { name: '016-row-changes', migration: rowChanges },
   { name: '017-granted-credits', migration: grantedCredits },
+  { name: '018-key-scopes', migration: keyScopes },
 ];

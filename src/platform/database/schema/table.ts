@@ -40,6 +40,9 @@ export const date = () => column<string>(DataTypes.DATEONLY);
 export const timestamp = () => column<Date>(DataTypes.DATE);
 export const json = <Value>() => column<Value>(DataTypes.JSONB);
 
+export const texts = <Value extends string = string>() =>
+  column<readonly Value[]>(DataTypes.ARRAY(DataTypes.TEXT));
+
 /** A number that the table increments. */
 export const serial = (): Column<string, false> => ({
   stored: { type: DataTypes.BIGINT, allowNull: false, autoIncrement: true },

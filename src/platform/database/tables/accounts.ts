@@ -1,4 +1,5 @@
 import { literal } from 'sequelize';
+import { DEFAULT_KEY_SCOPES, type KeyScope } from '../../../types/key-scopes.js';
 import type { Plan } from '../../../types/plans.js';
 import type { IdentityKind, SignInMethod } from '../../../types/sign-in-methods.js';
 import { ownedThrough } from '../schema/policies.js';
@@ -10,6 +11,7 @@ import {
   nullable,
   table,
   text,
+  texts,
   timestamp,
   unique,
   updated,
@@ -124,6 +126,7 @@ export const ApiKey = table(
     lookupHash: text(),
     /** First ten characters of the key; null for an older key until its next use. */
     keyPrefix: nullable(text()),
+    scopes: withDefault(texts<KeyScope>(), literal(`'{${DEFAULT_KEY_SCOPES.join(',')}}'::text[]`)),
     createdAt: created(),
     /** Time of last use, to the minute; null if never used. */
     lastUsed: nullable(timestamp()),
