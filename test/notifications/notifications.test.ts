@@ -210,6 +210,7 @@ describe('repeated notification', () => {
     for (const event of [
       ...[failed('one'), failed('other'), gap, { ...gap, chainId: 2, until: '4' }],
       ...[fees, { ...fees, payer: other }],
+      { event: 'granted_credits_used_up', day: '2026-01-01', limit: '20.000000' } as const,
       ...[tooHigh, { ...tooHigh, chainId: 2, limit: 'transaction' } as const],
     ]) {
       const notification = { id: randomUUID(), agent: NO_AGENT, ...event };
@@ -223,6 +224,7 @@ describe('repeated notification', () => {
       `Nonces 3 to 5 of ${signer} went missing on chain 1`,
       `Nonce 3 of ${signer} went missing on chain 2`,
       `${other} has nothing left to pay fees with on chain 1`,
+      'Referrals have granted as many credits on 2026-01-01 (UTC) as they may: 20.000000 US dollars',
       'A unit of gas on chain 1 would cost 9, more than the maximum',
       'A transaction on chain 2 would cost 9, more than the maximum',
     ]) {

@@ -16,12 +16,23 @@ import type { TenantDatabase } from '../../../src/platform/database/database.js'
 import { UnavailableError } from '../../../src/lib/errors.js';
 import { addSession, createSession } from '../../../src/accounts/accounts/sessions.js';
 import { UserHeartbeats } from '../../../src/agents/heartbeat/user-heartbeats.js';
-import { balanceOf, creditsOf, transfer } from '../../../src/money/ledger/ledger.js';
+import {
+  creditReferral,
+  REFERRAL_AMOUNT,
+} from '../../../src/accounts/accounts/referral-credits.js';
+import {
+  balanceOf,
+  creditsOf,
+  grantedOf,
+  spentOf,
+  transfer,
+  type Account,
+} from '../../../src/money/ledger/ledger.js';
 import { formatAmount } from '../../../src/types/money.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { insertSql, ROWS } from '../../platform/database/rows.js';
 import { leaveTraces, tracesOf, type Person } from '../../platform/database/traces.js';
-import { giveCredits } from '../../gateway/support.js';
+import { giveCredits, grantCredits } from '../../gateway/support.js';
 import { databaseAlone } from '../../support/dependencies.js';
 import { call, type Answer, type CallOptions } from '../../support/http.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
@@ -235,6 +246,19 @@ describe('deletion of an account', () => {
     expect(had.balance).toBeGreaterThanOrEqual(100n);
     expect(await balanceOf(database.db.asUser(bob.id), creditsOf(bob.id), 'usd')).toEqual(had);
     expect((await ask(bob, 'GET', '/api/keys')).status).toBe(200);
+  });
+
+  test('deleting an account that was never verified takes back the credits of its referral', async () => {
+    const bob = await somebody();
+    const bounds = { creditsGrantedADay: 1_000_000_000n };
+    await database.db
+      .asPlatform()
+      .transaction((db) => creditReferral(db, { userId: ada.id, referrerId: bob.id }, bounds));
+    const credits = () => balanceOf(database.db.asUser(bob.id), grantedOf(bob.id), 'usd');
+    expect((await credits()).balance).toBe(REFERRAL_AMOUNT);
+    await leave(ada);
+    await deleted(ada);
+    expect(await credits()).toEqual({ balance: 0n, held: 0n });
   });
 
   test('waits until all agents of the account are removed, and requests each removal once', async () => {
@@ -483,6 +507,31 @@ describe('the export of an account', () => {
     expect(body.activity.map(({ action }: { action: string }) => action)).toContain(
       'session.create',
     );
+  });
+
+  test('exports bought and granted credits in one list, without movements between them', async () => {
+    const id = ada.id;
+    await giveCredits(database.db, id, 20_000n);
+    await grantCredits(database.db, id, 10_000n);
+    const usd = { currency: 'usd', amount: 5_000n } as const;
+    const platform = database.db.asPlatform();
+    const paid = (debit: Account, cause: string) =>
+      transfer(platform, { ...usd, debit, credit: spentOf(id), cause: `${cause}:${randomUUID()}` });
+    await paid(creditsOf(id), 'gateway');
+    await paid(grantedOf(id), 'gateway');
+    const [debit, credit] = [creditsOf(id), grantedOf(id)];
+    await transfer(platform, { ...usd, debit, credit, cause: `granted:${id}` });
+    const { body } = await exported();
+    const entries = body.credits.map(({ amount, reason }: Record<string, string>) => [
+      reason,
+      amount,
+    ]);
+    expect(entries).toEqual([
+      ['purchase', '0.020000'],
+      ['referral', '0.010000'],
+      ['gateway', '-0.005000'],
+      ['gateway', '-0.005000'],
+    ]);
   });
 
   test("exports an account's rows page by page, each once and in order", async () => {
