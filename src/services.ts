@@ -28,7 +28,7 @@ import { CloneStore } from './agents/clones/clone-store.js';
 import { Clones } from './agents/clones/clones.js';
 import { CodeHost } from './accounts/sign-in/code-host/code-host.js';
 import { PLATFORM_NAME } from './docker/containers/container-spec.js';
-import { ChainNode } from './money/chain/chain-node.js';
+import { ChainNode, type Chain } from './money/chain/chain-node.js';
 import { Usdc } from './money/chain/usdc.js';
 import type { DockerHost } from './docker/containers/docker-host.js';
 import { runtimeImages } from './docker/containers/image-name.js';
@@ -106,7 +106,7 @@ export interface ApiServices {
   readonly apiKeys: ApiKeyLookup;
   readonly apiKeyValidator: ApiKeyValidator;
   /** The chain of payments. */
-  readonly chain: ChainNode;
+  readonly chain: Chain;
   readonly chats: Chats;
   readonly clones: Clones;
   readonly demoBudget: DemoBudget;

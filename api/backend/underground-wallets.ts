@@ -69,7 +69,7 @@ export function undergroundWalletEndpoints({
         if (!(await hasWallet(tenant, query.userId, address))) {
           throw new NotFoundError('Wallet not found');
         }
-        const balance = await reading(usdc.balanceOf(address));
+        const balance = await reading(usdc.balanceOf(address, query.userId));
         return reply(200, { address, balance_usdc: Number(formatAmount(balance)) });
       },
     }),

@@ -3,6 +3,7 @@ import { UnauthorizedError } from '../../src/lib/errors.js';
 import type { FarcasterIdentity } from '../../src/accounts/sign-in/farcaster/quick-auth.js';
 import type { FarcasterToken } from '../../src/accounts/sign-in/farcaster/farcaster-tokens.js';
 import { checkProvenAddress } from '../../src/accounts/token-gating/check-gate.js';
+import { requestOwner } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
@@ -70,10 +71,10 @@ export function farcasterEndpoints({
       ...common,
       path: VERIFY,
       summary: 'Prove a Farcaster account, without signing in',
-      async handler({ body }) {
+      async handler({ body, clientAddress }) {
         const identity = await service.quickAuth.verify(body.token);
         if (!identity) throw new UnauthorizedError(INVALID_FARCASTER_TOKEN);
-        const gating = await gatingOf(identity, body.gate);
+        const gating = await gatingOf(identity, clientAddress, body.gate);
         return answer(identity, await service.tokens.issue(identity), gating);
       },
     }),
@@ -83,10 +84,10 @@ export function farcasterEndpoints({
       path: REFRESH,
       summary:
         'Replace a token by a new one and invalidate the old one; up to 30 days after the proof',
-      async handler({ body }) {
+      async handler({ body, clientAddress }) {
         const identity = await service.tokens.find(body.token);
         // The step that may fail comes first, so that the token stays valid on failure.
-        const gating = identity && (await gatingOf(identity, body.gate));
+        const gating = identity && (await gatingOf(identity, clientAddress, body.gate));
         const made = identity && (await service.tokens.refresh(body.token));
         if (!made) throw new UnauthorizedError(INVALID_FARCASTER_TOKEN);
         return answer(identity, made, gating);
@@ -95,9 +96,10 @@ export function farcasterEndpoints({
   ];
 
   /** Checks the wallet named by the server: a wallet named by the caller proves nothing. */
-  async function gatingOf({ address }: FarcasterIdentity, isAsked = false) {
+  async function gatingOf({ address }: FarcasterIdentity, clientAddress: string, isAsked = false) {
     if (!isAsked) return undefined;
-    return address === undefined ? null : checkProvenAddress(tokenGate, address);
+    if (address === undefined) return null;
+    return checkProvenAddress(tokenGate, address, requestOwner(undefined, clientAddress));
   }
 }
 

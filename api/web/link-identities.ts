@@ -35,7 +35,7 @@ export function linkEndpoints(dependencies: WebDependencies) {
       limit: LIMITS.walletLink,
       responses: { 201: identityItem },
       async handler(request) {
-        const wallet = await wallets.verify(request.body);
+        const wallet = await wallets.verify(request.body, request.caller.user.id);
         if (!wallet) throw new UnauthorizedError(NOT_SIGNED_BY_WALLET);
         return link(request, walletIdentity(wallet));
       },

@@ -6,6 +6,7 @@ import { findPaymentSession } from '../../src/money/sessions/find-session.js';
 import { detailsOf, pendingVouchers } from '../../src/money/sessions/session-details.js';
 import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/money/sessions/terms.js';
 import { optionalPerson } from '../auth/person.js';
+import { requestOwner } from '../../src/platform/http/client-networks.js';
 import { optionalSession } from '../auth/optional-session.js';
 import { area } from '../http/area.js';
 import { nextPageLink, pageQuery } from '../http/pagination.js';
@@ -107,9 +108,13 @@ export function paymentSessionEndpoints({
         201: z.strictObject({ session: paymentSessionItem }),
       },
       errors: [401, 402, 503],
-      async handler({ body, caller, requestId, signal }) {
+      async handler({ body, caller, clientAddress, requestId, signal }) {
         const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
-        const opened = await sessions.open({ userId, requestId }, body, signal);
+        const opened = await sessions.open(
+          { userId, requestId, owner: requestOwner(userId, clientAddress) },
+          body,
+          signal,
+        );
         const { isNew, token } = opened;
         const session = presentPaymentSession(
           opened.session,

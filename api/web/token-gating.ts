@@ -1,8 +1,11 @@
 import * as z from 'zod';
 import { BadRequestError } from '../../src/lib/errors.js';
 import { checkGate } from '../../src/accounts/token-gating/check-gate.js';
+import { requestOwner } from '../../src/platform/http/client-networks.js';
+import type { CallerOf } from '../auth/authentication.js';
 import { optionalPerson } from '../auth/person.js';
 import { area } from '../http/area.js';
+import type { EndpointRequest } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { chainAddress } from '../views/chain-address.js';
 import type { WebDependencies } from './dependencies.js';
@@ -40,25 +43,30 @@ export function tokenGatingEndpoints({ tokenGate }: WebDependencies) {
       ...common,
       method: 'GET',
       query: asked,
-      async handler({ caller, query, tenant }) {
-        return reply(200, await check(caller.kind !== 'anonymous' ? tenant : undefined, query));
+      async handler(request) {
+        return reply(200, await check(request, request.query));
       },
     }),
     gating({
       ...common,
       method: 'POST',
       body: asked,
-      async handler({ body, caller, tenant }) {
-        return reply(200, await check(caller.kind !== 'anonymous' ? tenant : undefined, body));
+      async handler(request) {
+        return reply(200, await check(request, request.body));
       },
     }),
   ];
 
   async function check(
-    tenant: Parameters<typeof checkGate>[1],
+    request: Pick<EndpointRequest, 'clientAddress' | 'tenant'> & {
+      readonly caller: CallerOf<typeof optionalPerson>;
+    },
     { address }: z.output<typeof asked>,
   ) {
-    if (!tenant && address === undefined) throw new BadRequestError('address is required');
-    return checkGate(tokenGate, tenant, address);
+    const { caller, clientAddress } = request;
+    const user = caller.kind === 'anonymous' ? undefined : caller.user;
+    if (!user && address === undefined) throw new BadRequestError('address is required');
+    const owner = requestOwner(user?.id, clientAddress);
+    return checkGate(tokenGate, user && request.tenant, address, owner);
   }
 }

@@ -11,6 +11,7 @@ import {
 import { formatAmount, formattedAmount } from '../../src/types/money.js';
 import type { Settings } from '../../src/settings.js';
 import type { WalletOwner } from '../../src/money/wallets/user-wallets.js';
+import { requestOwner } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import type { CallerOf } from '../auth/authentication.js';
 import { optionalPerson, person } from '../auth/person.js';
@@ -98,9 +99,12 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
       query: z.object({ address: chainAddress.optional() }),
       responses: { 200: z.union([balancesAnswer, agenticWallet, ownWallet, noWallet]) },
       errors: [401],
-      async handler({ caller, query, tenant }) {
+      async handler({ caller, clientAddress, query, tenant }) {
         if (query.address !== undefined) {
-          return reply(200, await balancesOf(chain, settings.chain, query.address));
+          const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
+          const owner = requestOwner(userId, clientAddress);
+          const asked = chain.askedFor({ owner, isUrgent: true });
+          return reply(200, await balancesOf(asked, settings.chain, query.address));
         }
         if (walletProvider.state === 'on') {
           return reply(200, {
@@ -126,7 +130,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
             message,
           });
         }
-        const balance = formatAmount(await reading(usdc.balanceOf(wallet.address)));
+        const balance = formatAmount(await reading(usdc.balanceOf(wallet.address, caller.user.id)));
         const createdAt = wallet.createdAt.toISOString();
         const { address } = wallet;
         return reply(200, { address, balance, network, hasWallet: true, createdAt });

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { createSession } from '../../src/accounts/accounts/sessions.js';
 import { signInByWallet } from '../../src/accounts/accounts/sign-in-by-wallet.js';
 import { UnauthorizedError } from '../../src/lib/errors.js';
+import { requestOwner } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { SignIn } from '../auth/sign-in.js';
 import { WalletStrategy } from '../auth/wallet-strategy.js';
@@ -35,7 +36,7 @@ export function walletEndpoints({
   const store = { database, secrets, settings: settings.accounts };
   const signIn = new SignIn([
     new WalletStrategy(async (shown, origin) => {
-      const wallet = await proofs.verify(shown);
+      const wallet = await proofs.verify(shown, requestOwner(undefined, origin.address));
       return wallet && signInByWallet(store, wallet, origin);
     }),
   ]);

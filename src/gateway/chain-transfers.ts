@@ -1,6 +1,6 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
-import type { ChainNode } from '../money/chain/chain-node.js';
+import type { ChainNode, NodeAsker } from '../money/chain/chain-node.js';
 import { PATH_USD } from '../money/chain/tempo.js';
 import { transfersOf } from '../money/chain/transfers.js';
 import { BadRequestError } from '../lib/errors.js';
@@ -8,7 +8,12 @@ import { fieldMessage } from '../lib/field-name.js';
 import { formatAmount } from '../types/money.js';
 import { gatewayAction } from './gateway-action.js';
 
-export const chainTransfers = (chain: Pick<ChainNode, 'receipt'>) =>
+/** A chain that answers for the buyer, so that buyers take turns. */
+export interface ReceiptChain {
+  askedFor(asker: NodeAsker): Pick<ChainNode, 'receipt'>;
+}
+
+export const chainTransfers = (chain: ReceiptChain) =>
   gatewayAction({
     plugin: 'chain',
     action: 'transfers',
@@ -21,9 +26,10 @@ export const chainTransfers = (chain: Pick<ChainNode, 'receipt'>) =>
         .regex(/^0x[\da-fA-F]{64}$/, fieldMessage('must be 0x and 64 hex digits'))
         .describe("The transaction's"),
     }),
-    async run({ hash }) {
+    async run({ hash }, { buyer }) {
+      const asked = chain.askedFor({ owner: buyer, isUrgent: true });
       // The schema has checked the hash's form.
-      const receipt = await chain.receipt(hash.toLowerCase() as Hex);
+      const receipt = await asked.receipt(hash.toLowerCase() as Hex);
       if (!receipt)
         throw new BadRequestError(
           'Transaction not found: it is in no block yet, or does not exist',

@@ -1,15 +1,18 @@
-/** Caches a result for `keepMs` and shares the call in flight; a failure is not cached. */
-export function cachedFor<T>(
+/**
+ * Caches a result for `keepMs` and shares the call in flight; a failure is not cached. `by` names the
+ * causer of a new call, and has no influence on the result.
+ */
+export function cachedFor<T, By extends readonly unknown[] = []>(
   keepMs: number,
-  ask: () => Promise<T>,
+  ask: (...by: By) => Promise<T>,
   now: () => number = () => performance.now(),
-): () => Promise<T> {
+): (...by: By) => Promise<T> {
   let latest: Promise<T> | undefined;
   let freshUntil = Infinity;
-  return () => {
+  return (...by) => {
     if (latest !== undefined && now() < freshUntil) return latest;
     freshUntil = Infinity;
-    latest = ask().then(
+    latest = ask(...by).then(
       (answer) => {
         freshUntil = now() + keepMs;
         return answer;

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import type { ChainNode } from '../../money/chain/chain-node.js';
+import type { Chain } from '../../money/chain/chain-node.js';
 import { BadRequestError } from '../../lib/errors.js';
 import { parseSiweMessage, type SiweMessage } from './siwe-message.js';
 import type { WalletNonces } from './wallet-nonces.js';
@@ -21,7 +21,7 @@ export interface WalletClaim {
 interface Parts {
   readonly nonces: WalletNonces;
   /** The platform's chain, which verifies signatures of contracts. */
-  readonly chain: ChainNode;
+  readonly chain: Chain;
   /** Chains that a message may name. */
   readonly chainIds: readonly number[];
   readonly webUrl: string;
@@ -46,9 +46,10 @@ export class WalletProofs {
   /**
    * Verifies a signed message and returns the wallet; uses up its nonce only if all other checks succeed, so that
    * the message can be sent again while the chain is unavailable. Undefined if not proven.
+   * @param owner the user or client that the chain is asked for.
    * @throws BadRequestError for invalid or mismatching input; ChainAwayError while a contract's chain is unavailable.
    */
-  async verify(shown: WalletClaim, now = Date.now()): Promise<Hex | undefined> {
+  async verify(shown: WalletClaim, owner: string, now = Date.now()): Promise<Hex | undefined> {
     const address = hexOf(ADDRESS, shown.address, 'address must be 0x and 40 hex digits');
     const signature = hexOf(BYTES, shown.signature, 'signature must be hex');
     const message = parseSiweMessage(shown.message);
@@ -61,7 +62,8 @@ export class WalletProofs {
     if (!this.#isForUs(message) || !isTimely(message, now)) return undefined;
     if (!nonces.isAuthentic(message.nonce, now)) return undefined;
     // A contract at this address on another chain may have another owner.
-    const asked = message.chainId === chain.chainId ? chain : undefined;
+    const isHere = message.chainId === chain.chainId;
+    const asked = isHere ? chain.askedFor({ owner, isUrgent: true }) : undefined;
     const signed = { address, text: shown.message, signature };
     if (!(await isSignedByWallet(signed, asked))) return undefined;
     return (await nonces.use(message.nonce)) ? address : undefined;

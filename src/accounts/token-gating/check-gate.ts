@@ -21,30 +21,37 @@ export interface GateResult {
   readonly chainId: number;
 }
 
-export async function checkProvenAddress(gate: TokenGate, address: Hex): Promise<GateResult> {
-  return answer(gate, [address], true);
+export async function checkProvenAddress(
+  gate: TokenGate,
+  address: Hex,
+  owner: string,
+): Promise<GateResult> {
+  return answer(gate, [address], { areProven: true, owner });
 }
 
 /**
  * Checks if a user holds enough of the platform's token: at this address (lower case), or at the linked wallet
- * with the highest balance. @throws NoTokenError, ChainAwayError
+ * with the highest balance.
+ * @param owner the user or client that the chain is asked for.
+ * @throws NoTokenError, ChainAwayError
  */
 export async function checkGate(
   gate: TokenGate,
   tenant: TenantDatabase | undefined,
   address: Hex | undefined,
+  owner: string,
 ): Promise<GateResult> {
   const linked = tenant ? await linkedWallets(tenant) : [];
-  if (address === undefined) return answer(gate, linked, true);
-  return answer(gate, [address], linked.includes(address));
+  if (address === undefined) return answer(gate, linked, { areProven: true, owner });
+  return answer(gate, [address], { areProven: linked.includes(address), owner });
 }
 
 async function answer(
   gate: TokenGate,
   addresses: readonly Hex[],
-  areProven: boolean,
+  { areProven, owner }: { readonly areProven: boolean; readonly owner: string },
 ): Promise<GateResult> {
-  const [most] = await gate.holdingsOf(addresses);
+  const [most] = await gate.holdingsOf(addresses, owner);
   const holding = most ?? { address: null, holds: false, balance: '0' };
   const proven = areProven && most !== undefined;
   return { ...holding, proven, verified: proven && holding.holds, ...gate.terms };

@@ -1,7 +1,7 @@
 import { erc20Abi, type Hex } from 'viem';
 import { setBounded } from '../../lib/bounded-map.js';
 import { isAtLeast, plainDecimal, wholeTokens } from '../../money/chain/amount.js';
-import { ChainAwayError, ChainNode } from '../../money/chain/chain-node.js';
+import { ChainAwayError, ChainNode, PLATFORM, type Chain } from '../../money/chain/chain-node.js';
 import type { ChainSettings } from '../../money/chain/settings.js';
 import { UnavailableError } from '../../lib/errors.js';
 import { cachedFor } from '../../lib/cached-for.js';
@@ -38,9 +38,9 @@ export class NoTokenError extends UnavailableError {
 /** Checks balances of the platform's token, for features reserved to its holders. */
 export class TokenGate {
   readonly #token: NonNullable<ChainSettings['platformToken']> | undefined;
-  readonly #node: ChainNode | undefined;
+  readonly #node: Chain | undefined;
   readonly #decimals = cachedFor(DECIMALS_KEPT_MS, () => this.#readDecimals());
-  readonly #balances = new Map<Hex, () => Promise<bigint>>();
+  readonly #balances = new Map<Hex, (owner: string) => Promise<bigint>>();
 
   constructor({ platformToken: token }: Pick<ChainSettings, 'platformToken'>) {
     this.#token = token;
@@ -57,14 +57,15 @@ export class TokenGate {
   /**
    * Returns the balances of addresses, at most half a minute old, highest first.
    * @param addresses in lower case, limited in number.
+   * @param owner the user or client that the chain is asked for.
    * @throws NoTokenError, ChainAwayError
    */
-  async holdingsOf(addresses: readonly Hex[]): Promise<Holding[]> {
+  async holdingsOf(addresses: readonly Hex[], owner: string): Promise<Holding[]> {
     const { threshold } = this.terms;
     if (addresses.length === 0) return [];
     const decimals = await this.#decimals();
     const found = await Promise.all(
-      addresses.map(async (address) => ({ address, units: await this.#balanceOf(address) })),
+      addresses.map(async (address) => ({ address, units: await this.#balanceOf(address, owner) })),
     );
     return found
       .sort((a, b) => (a.units < b.units ? 1 : a.units > b.units ? -1 : 0))
@@ -75,30 +76,30 @@ export class TokenGate {
       }));
   }
 
-  #balanceOf(address: Hex): Promise<bigint> {
+  #balanceOf(address: Hex, owner: string): Promise<bigint> {
     const kept = this.#balances.get(address);
-    if (kept) return kept();
-    const ask = cachedFor(BALANCE_CACHE_MS, () => this.#readBalance(address));
+    if (kept) return kept(owner);
+    const ask = cachedFor(BALANCE_CACHE_MS, (by: string) => this.#readBalance(address, by));
     setBounded(this.#balances, address, ask, MAX_KEPT);
-    return ask();
+    return ask(owner);
   }
 
-  async #readBalance(address: Hex): Promise<bigint> {
+  async #readBalance(address: Hex, owner: string): Promise<bigint> {
     const { token, node } = this.#asked();
-    return node.tokenBalance(token, address);
+    return node.askedFor({ owner, isUrgent: true }).tokenBalance(token, address);
   }
 
   async #readDecimals(): Promise<number> {
     const { token, node } = this.#asked();
     const call = { address: token, abi: erc20Abi, functionName: 'decimals' } as const;
-    const decimals = await node.read((client) => client.readContract(call));
+    const decimals = await node.askedFor(PLATFORM).read((client) => client.readContract(call));
     if (decimals <= MAX_DECIMALS) return decimals;
     throw new ChainAwayError({
       cause: new RangeError(`The token has ${decimals} decimals: configure another token`),
     });
   }
 
-  #asked(): { readonly token: Hex; readonly node: ChainNode } {
+  #asked(): { readonly token: Hex; readonly node: Chain } {
     if (!this.#token || !this.#node) throw new NoTokenError();
     return { token: this.#token.address, node: this.#node };
   }

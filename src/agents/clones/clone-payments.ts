@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import { ChainAwayError, type ChainNode } from '../../money/chain/chain-node.js';
+import { ChainAwayError, type ChainNode, type NodeAsker } from '../../money/chain/chain-node.js';
 import type { ChainSettings } from '../../money/chain/settings.js';
 import type { CloneStore, WaitingClone } from './clone-store.js';
 import { paymentFaultOf, paidBy } from './payment-fault.js';
@@ -12,7 +12,9 @@ export type PaymentState = 'waiting' | 'paid' | 'over';
 
 interface ClonePaymentParts {
   readonly store: Pick<CloneStore, 'waiting' | 'fail' | 'recordPaid'>;
-  readonly node: Pick<ChainNode, 'chainId' | 'blockNumber' | 'receipt'>;
+  readonly node: Pick<ChainNode, 'chainId'> & {
+    askedFor(asker: NodeAsker): Pick<ChainNode, 'blockNumber' | 'receipt'>;
+  };
   readonly chain: Pick<ChainSettings, 'treasury' | 'confirmations'>;
 }
 
@@ -40,15 +42,23 @@ export class ClonePayments {
   }
 
   /** Returns the base units of a final payment; otherwise the reason why not. */
-  async #judge({ amount, block, chainId, hash, payer }: WaitingClone): Promise<bigint | string> {
+  async #judge({
+    amount,
+    block,
+    chainId,
+    hash,
+    payer,
+    userId,
+  }: WaitingClone): Promise<bigint | string> {
     const { node, chain } = this.#parts;
     // The configured chain has changed; this node has no data on that payment.
     if (String(node.chainId) !== chainId) return 'waiting';
     const { confirmations, treasury } = chain;
     if (treasury === undefined) throw new ChainAwayError();
     // Read before the receipt, so that the depth is not overestimated.
-    const latest = await node.blockNumber();
-    const receipt = await node.receipt(hash as Hex); // its form was checked when it was claimed
+    const asked = node.askedFor({ owner: userId, isUrgent: false });
+    const latest = await asked.blockNumber();
+    const receipt = await asked.receipt(hash as Hex); // its form was checked when it was claimed
     if (!receipt) {
       return latest >= Number(block) + confirmations + MISSED_BLOCKS ? TAKEN_BACK : 'waiting';
     }

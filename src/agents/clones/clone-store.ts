@@ -12,7 +12,7 @@ import { transfer } from '../../money/ledger/ledger.js';
 
 export interface WaitingClone extends Pick<
   CloneRow,
-  'id' | 'hash' | 'chainId' | 'payer' | 'amount' | 'block' | 'paidAt'
+  'id' | 'userId' | 'hash' | 'chainId' | 'payer' | 'amount' | 'block' | 'paidAt'
 > {
   readonly hasParent: boolean;
 }

@@ -12,7 +12,7 @@ import {
 } from '../lifecycle/create-agent.js';
 import type { Requester } from '../../platform/audit/requester.js';
 import type { Receipt } from '../../money/chain/answers.js';
-import { ChainAwayError, type ChainNode } from '../../money/chain/chain-node.js';
+import { ChainAwayError, PLATFORM, type Chain } from '../../money/chain/chain-node.js';
 import type { ChainSettings } from '../../money/chain/settings.js';
 import { violates } from '../../platform/database/constraints.js';
 import type {
@@ -72,7 +72,7 @@ interface CloneParts {
   readonly engines: Pick<DockerHosts, 'unavailableLocalHost'>;
   readonly enabled: boolean;
   readonly accounts: AdminRules;
-  readonly node: ChainNode;
+  readonly node: Chain;
   readonly chain: Pick<ChainSettings, 'treasury'>;
   readonly settings: CloneSettings;
 }
@@ -102,7 +102,7 @@ export class Clones {
     this.#parts = parts;
     this.#isChainThere = cachedFor(SEEN_MS, async () => {
       try {
-        await parts.node.blockNumber();
+        await parts.node.askedFor(PLATFORM).blockNumber();
         return true;
       } catch (error) {
         if (error instanceof ChainAwayError) return false;
@@ -145,7 +145,7 @@ export class Clones {
     }
     const { treasury } = chain;
     if (treasury === undefined) throw new ChainAwayError();
-    const receipt = await node.receipt(hash);
+    const receipt = await this.#askedFor(parent.userId).receipt(hash);
     if (!isAgain && (earlier || (await this.#isClaimed(hash)))) {
       throw new PaymentUsedError(same?.agent.id);
     }
@@ -243,7 +243,6 @@ export class Clones {
     asked: CloneRequest,
     paid: { readonly receipt: Receipt; readonly treasury: Hex; readonly isAgain: boolean },
   ): Promise<void> {
-    const { node } = this.#parts;
     const { isAgain, receipt, treasury } = paid;
     const { amount, from, timestamp, to } = asked.paymentProof;
     const fault = paymentFaultOf(receipt, { payer: hexOf(from), amount, treasury });
@@ -251,7 +250,7 @@ export class Clones {
     const isElsewhere = fault !== 'reverted' && fault !== 'wrong_token' && hexOf(to) !== treasury;
     if (isElsewhere) throw new PaymentInvalidError('wrong_recipient');
     if (fault) throw new PaymentInvalidError(fault);
-    const block = await node.block(receipt.blockNumber);
+    const block = await this.#askedFor(owner.userId ?? '').block(receipt.blockNumber);
     if (!block) throw new PaymentNotFoundError();
     // A claimed payment was in time; a reorganization may mine it again much later.
     if (!isAgain && Math.abs(block.timestamp - timestamp) > MAX_FROM_BLOCK) {
@@ -269,7 +268,12 @@ export class Clones {
     if (settings.payerProof === 'linked') return linked.length === 0;
     if (signature === undefined) return false;
     const text = clonePaymentText(node.chainId, asked);
-    return isSignedByWallet({ address, text, signature: hexOf(signature) }, node);
+    const signed = { address, text, signature: hexOf(signature) };
+    return isSignedByWallet(signed, this.#askedFor(owner.userId ?? ''));
+  }
+
+  #askedFor(userId: string) {
+    return this.#parts.node.askedFor({ owner: userId, isUrgent: true });
   }
 
   #limitOf(parent: AgentRow): (db: TenantTransaction) => Promise<number> {

@@ -107,8 +107,11 @@ interface NodePlace {
 /** The owner that a node is queried for, and its urgency. */
 export type NodeAsker = Pick<Caller, 'owner' | 'isUrgent'>;
 
-/** The platform itself, without an owner. */
-const PLATFORM: NodeAsker = { owner: '', isUrgent: true };
+/** The platform itself, for its own work and for answers that all users share. */
+export const PLATFORM: NodeAsker = { owner: '', isUrgent: true };
+
+/** A chain whose every request names its owner, for code that works on behalf of users and clients. */
+export type Chain = Pick<ChainNode, 'chainId' | 'askedFor'>;
 
 export type NodeRequest<T> = (client: PublicClient) => Promise<T>;
 

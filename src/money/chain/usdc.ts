@@ -1,12 +1,12 @@
 import type { Hex } from 'viem';
-import { ChainAwayError, ChainNode } from './chain-node.js';
+import { ChainAwayError, ChainNode, type Chain } from './chain-node.js';
 import { networkName } from './networks.js';
 import type { ChainSettings } from './settings.js';
 
 /** USDC on the chain of agents' wallets and royalty splits. It has 6 decimals. */
 export class Usdc {
   readonly #token: Hex | undefined;
-  readonly #node: ChainNode;
+  readonly #node: Chain;
 
   constructor({ usdc }: Pick<ChainSettings, 'usdc'>) {
     const { address, chainId, rpcUrl: url } = usdc;
@@ -21,9 +21,12 @@ export class Usdc {
   /**
    * Returns the USDC balance of an address in base units. @throws ChainAwayError also if no token is
    * configured.
+   *
+   * @param requester the user or client that the chain is asked for.
    */
-  async balanceOf(owner: Hex): Promise<bigint> {
+  async balanceOf(owner: Hex, requester: string): Promise<bigint> {
     if (this.#token === undefined) throw new ChainAwayError();
-    return this.#node.tokenBalance(this.#token, owner);
+    const asked = this.#node.askedFor({ owner: requester, isUrgent: true });
+    return asked.tokenBalance(this.#token, owner);
   }
 }

@@ -1,5 +1,5 @@
 import { encodeFunctionData, zeroAddress, type Hex } from 'viem';
-import type { ChainNode } from '../chain/chain-node.js';
+import { PLATFORM, type Chain, type ChainNode, type NodeAsker } from '../chain/chain-node.js';
 import { escrowAbi } from '../chain/payment-escrow.js';
 import type { ChainSettings } from '../chain/settings.js';
 import { PATH_USD } from '../chain/tempo.js';
@@ -107,10 +107,10 @@ export async function readHold(
 
 export class Escrow {
   readonly terms: EscrowTerms;
-  readonly #node: ChainNode;
+  readonly #node: Chain;
   readonly #check: () => Promise<void>;
 
-  constructor(node: ChainNode, terms: EscrowTerms) {
+  constructor(node: Chain, terms: EscrowTerms) {
     this.#node = node;
     this.terms = terms;
     this.#check = cachedFor(TERMS_KEPT_MS, () => this.#compare());
@@ -125,12 +125,12 @@ export class Escrow {
    *
    * @throws WrongEscrowError, ChainAwayError
    */
-  async available(payer: Hex): Promise<bigint> {
+  async available(payer: Hex, asker: NodeAsker): Promise<bigint> {
     await this.#check();
     const call = { abi: escrowAbi, functionName: 'available', args: [payer] } as const;
-    return this.#node.read((client) =>
-      client.readContract({ ...call, address: this.terms.escrow }),
-    );
+    return this.#node
+      .askedFor(asker)
+      .read((client) => client.readContract({ ...call, address: this.terms.escrow }));
   }
 
   /**
@@ -140,9 +140,10 @@ export class Escrow {
   async #compare(): Promise<void> {
     const { escrow, holdSeconds, operator, treasury } = this.terms;
     const wanted = { token: PATH_USD, operator, treasury, holdSeconds } as const;
+    const node = this.#node.askedFor(PLATFORM);
     const says = async (functionName: keyof typeof wanted) => {
       const call = { address: escrow, abi: escrowAbi, functionName } as const;
-      const answer = await this.#node.read((client) => client.readContract(call));
+      const answer = await node.read((client) => client.readContract(call));
       return String(answer).toLowerCase() === String(wanted[functionName]) ? [] : [functionName];
     };
     const names = ['token', 'operator', 'treasury', 'holdSeconds'] as const;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Hex } from 'viem';
 import { recordAudit } from '../../platform/audit/audit.js';
-import type { ChainNode } from '../chain/chain-node.js';
+import type { Chain, ChainNode, NodeAsker } from '../chain/chain-node.js';
 import { PATH_USD } from '../chain/tempo.js';
 import { violates } from '../../platform/database/constraints.js';
 import type { Database, Statements } from '../../platform/database/database.js';
@@ -88,6 +88,8 @@ export interface Opener {
   /** Undefined without a sign-in. */
   readonly userId: string | undefined;
   readonly requestId: string;
+  /** The user or client that the chain is asked for. */
+  readonly owner: string;
 }
 
 /** A session, with its id for authorized clients. */
@@ -127,7 +129,7 @@ export class StillOpeningError extends ServiceError {
 interface Parts {
   readonly database: Database;
   readonly secrets: SecretBox;
-  readonly node: ChainNode;
+  readonly node: Chain;
   /** Undefined if no escrow is configured. */
   readonly escrow: Escrow | undefined;
   readonly payments: Pick<ChainPayments, 'request'>;
@@ -164,9 +166,11 @@ export class PaymentSessions {
       signal,
       AbortSignal.timeout(this.#parts.openingMs ?? OPENING_MS),
     ]);
+    const asker: NodeAsker = { owner: by.owner, isUrgent: true };
+    const node = this.#parts.node.askedFor(asker);
     const isKept = await this.#isKept(by, wanted.address);
     const isOwner = isKept || (await this.isOwner(by.userId, wanted.address));
-    let signed = isKept ? undefined : await this.#signedOf(escrow, wanted);
+    let signed = isKept ? undefined : await this.#signedOf(node, escrow, wanted);
     if (!signed && !isOwner) throw this.#unauthorized(escrow, wanted);
     // A session that fails to open makes room for a new session.
     while (!waits.aborted) {
@@ -174,19 +178,20 @@ export class PaymentSessions {
       if (existing) {
         const session = await this.#opened(existing.id, waits);
         if (!session) continue;
-        const shows = isOwner || (signed && (await this.#isFirst(escrow, wanted.address, signed)));
+        const shows =
+          isOwner || (signed && (await this.#isFirst(node, escrow, wanted.address, signed)));
         return { session, token: shows ? this.tokenOf(session) : undefined, isNew: false };
       }
       if (!isKept && !signed) throw this.#unauthorized(escrow, wanted);
       const [hasCode, available, isPublished] = await Promise.all([
-        this.#parts.node.hasCode(wanted.address),
-        this.#availableOf(escrow, wanted.address),
-        signed && !isOwner && this.#isPublished(escrow, wanted.address, signed),
+        node.hasCode(wanted.address),
+        this.#availableOf(escrow, wanted.address, asker),
+        signed && !isOwner && this.#isPublished(node, escrow, wanted.address, signed),
       ]);
       if (isPublished) throw this.#unauthorized(escrow, wanted);
       if (hasCode) {
         // For a wallet with code, the escrow ignores the key that the platform stores.
-        signed ??= await this.#signedOf(escrow, wanted);
+        signed ??= await this.#signedOf(node, escrow, wanted);
         await this.#requireAccepted(escrow, wanted, signed);
       }
       requireCover(escrow, wanted, available);
@@ -195,7 +200,7 @@ export class PaymentSessions {
       if (made === 'used') throw this.#unauthorized(escrow, wanted);
       const session = await this.#opened(made.id, waits);
       if (session) return { session, token: made.token, isNew: true };
-      requireCover(escrow, wanted, await this.#availableOf(escrow, wanted.address));
+      requireCover(escrow, wanted, await this.#availableOf(escrow, wanted.address, asker));
       throw new UnavailableError(
         'The session could not be opened: sign a new authorization and retry',
       );
@@ -256,12 +261,16 @@ export class PaymentSessions {
   }
 
   /** Returns the verified authorization; undefined if it is missing, invalid or out of time. */
-  async #signedOf(escrow: Escrow, wanted: WantedSession): Promise<Signed | undefined> {
+  async #signedOf(
+    node: ChainNode,
+    escrow: Escrow,
+    wanted: WantedSession,
+  ): Promise<Signed | undefined> {
     const { authorization } = wanted;
     if (!authorization || !isInTime(authorization.deadline)) return undefined;
     const hold = holdOf(wanted, authorization);
     const { signature } = authorization;
-    const word = new HoldSignature(domainOf(escrow), hold, signature, this.#parts.node);
+    const word = new HoldSignature(domainOf(escrow), hold, signature, node);
     return (await word.isOfWallet()) ? { ...authorization, word } : undefined;
   }
 
@@ -269,13 +278,18 @@ export class PaymentSessions {
    * Reports whether this is the first use of an authorization, and marks it as used. An authorization
    * that opened a session is public on the chain.
    */
-  async #isFirst(escrow: Escrow, address: Hex, signed: Authorization): Promise<boolean> {
+  async #isFirst(
+    node: ChainNode,
+    escrow: Escrow,
+    address: Hex,
+    signed: Authorization,
+  ): Promise<boolean> {
     const [published] = await this.#platform.query(
       `SELECT FROM payment_sessions
         WHERE chain_id = $chainId AND escrow = $escrow AND address = $address AND nonce = $nonce`,
       { chainId: escrow.chainId, escrow: escrow.terms.escrow, address, nonce: signed.nonce },
     );
-    if (published || (await this.#isPublished(escrow, address, signed))) return false;
+    if (published || (await this.#isPublished(node, escrow, address, signed))) return false;
     return this.#useUp(escrow, address, signed);
   }
 
@@ -284,12 +298,13 @@ export class PaymentSessions {
    * restore. @throws ChainAwayError
    */
   async #isPublished(
+    node: ChainNode,
     { terms }: Escrow,
     payer: Hex,
     { nonce }: Pick<Authorization, 'nonce'>,
   ): Promise<boolean> {
     const id = holdIdOf({ payer, nonce });
-    return (await readHold(this.#parts.node, terms.escrow, id)) !== undefined;
+    return (await readHold(node, terms.escrow, id)) !== undefined;
   }
 
   /** Marks an authorization as used; returns false if it was used before. */
@@ -357,9 +372,9 @@ export class PaymentSessions {
   }
 
   /** Returns the payer's available balance. @throws UnavailableError, ChainAwayError */
-  async #availableOf(escrow: Escrow, address: Hex): Promise<bigint> {
+  async #availableOf(escrow: Escrow, address: Hex, asker: NodeAsker): Promise<bigint> {
     try {
-      return await escrow.available(address);
+      return await escrow.available(address, asker);
     } catch (error) {
       if (!(error instanceof WrongEscrowError)) throw error;
       this.#parts.log.error({ err: error }, 'no payment session can be opened');

@@ -1,6 +1,6 @@
 import type { Hex } from 'viem';
 import { signTypedData } from 'viem/accounts';
-import type { ChainNode } from '../chain/chain-node.js';
+import type { ChainNode, NodeAsker } from '../chain/chain-node.js';
 import type { Database, Statements } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
@@ -47,7 +47,9 @@ interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
   /** A node of the chain that holds deposits. */
-  readonly node: Pick<ChainNode, 'chainId' | 'read'>;
+  readonly node: Pick<ChainNode, 'chainId'> & {
+    askedFor(asker: NodeAsker): Pick<ChainNode, 'read'>;
+  };
   /** Address whose call opens holds; undefined if none is configured. */
   readonly operator: Hex | undefined;
   readonly kept: KeptKeys;
@@ -78,8 +80,9 @@ export class SessionOpenings {
     if (!isEnded(payment)) return;
     // The configuration has changed since: the check of the ledger reports it.
     if (String(node.chainId) !== session.chainId) return;
+    const asked = node.askedFor({ owner: session.address, isUrgent: true });
     // The formats were checked when the row was inserted.
-    const hold = await readHold(node, session.escrow as Hex, session.holdId as Hex);
+    const hold = await readHold(asked, session.escrow as Hex, session.holdId as Hex);
     if (payment.state === 'failed' && !isHeld(session, hold)) {
       await failOpening(database, id, payment.failure ?? 'reverted');
       return;

@@ -1,5 +1,5 @@
 import { encodeFunctionData, type Hex } from 'viem';
-import type { ChainNode } from '../chain/chain-node.js';
+import type { ChainNode, NodeAsker } from '../chain/chain-node.js';
 import { escrowAbi } from '../chain/payment-escrow.js';
 import type { Database, Statements } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
@@ -44,7 +44,9 @@ interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
   /** A node of the chain that holds deposits. */
-  readonly node: Pick<ChainNode, 'chainId' | 'read' | 'blockNumber'>;
+  readonly node: Pick<ChainNode, 'chainId'> & {
+    askedFor(asker: NodeAsker): Pick<ChainNode, 'read' | 'blockNumber'>;
+  };
   /** Blocks, including a transaction's own, after which it is final. */
   readonly confirmations: number;
   /** Address whose call settles; undefined if none is configured. */
@@ -282,9 +284,10 @@ export class SessionSettlements {
     const { confirmations, node } = this.#parts;
     // The configuration has changed since: an operator must resolve this.
     if (String(node.chainId) !== session.chainId) return 0n;
-    const block = confirmations > 1 ? (await node.blockNumber()) - confirmations + 1 : undefined;
+    const asked = node.askedFor({ owner: session.address, isUrgent: true });
+    const block = confirmations > 1 ? (await asked.blockNumber()) - confirmations + 1 : undefined;
     const ids = [session.escrow as Hex, session.holdId as Hex] as const; // checked when written
-    const hold = await readHold(node, ...ids, block);
+    const hold = await readHold(asked, ...ids, block);
     if (!hold) return 0n;
     await this.#locked(session.id, (db, locked) => syncFromChain(db, locked, hold));
     return hold.settled;

@@ -3,7 +3,7 @@ import type { Hex } from 'viem';
 import { isSignedByWallet } from '../chain/wallet-signature.js';
 import { recordAudit } from '../../platform/audit/audit.js';
 import type { Requester } from '../../platform/audit/requester.js';
-import type { ChainNode } from '../chain/chain-node.js';
+import type { Chain } from '../chain/chain-node.js';
 import type { Statements } from '../../platform/database/database.js';
 import { ConflictError, NotFoundError, UnauthorizedError } from '../../lib/errors.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
@@ -37,7 +37,7 @@ export interface ProvidedWallet {
 interface Parts {
   readonly secrets: SecretBox;
   /** The chain on which the signatures of contract wallets are verified. */
-  readonly chain: ChainNode;
+  readonly chain: Chain;
 }
 
 /** Wallets of agents: at most one for each. */
@@ -64,7 +64,8 @@ export class AgentWallets {
     if (known !== undefined) return { address: known, isNew: false };
     if (brought) {
       const text = broughtWalletText(owner, brought.address);
-      if (!(await isSignedByWallet({ ...brought, text }, chain))) {
+      const asked = chain.askedFor({ owner: owner.userId, isUrgent: true });
+      if (!(await isSignedByWallet({ ...brought, text }, asked))) {
         throw new UnauthorizedError('Invalid signature');
       }
     }

@@ -8,6 +8,10 @@ export interface ClientNetworks {
   readonly site: string;
 }
 
+/** Names the owner of a request for limiters: its user, or the site of a client without a sign-in. */
+export const requestOwner = (userId: string | undefined, clientAddress: string): string =>
+  userId ?? networksOf(clientAddress).site;
+
 export function networksOf(address: string): ClientNetworks {
   if (!isIPv6(address)) return { host: address, site: address };
   const [head = '', tail] = address.toLowerCase().split('::');

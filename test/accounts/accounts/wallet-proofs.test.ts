@@ -68,12 +68,12 @@ async function signedByContract(said: Partial<SiweMessage> = {}): Promise<Wallet
 describe('a wallet is proven', () => {
   test('proves a wallet by its key without a chain', async () => {
     const here = proofsOf(database.db, undefined);
-    expect(await here.verify(await signed())).toBe(inLowerCase(owner.address));
+    expect(await here.verify(await signed(), '192.0.2.1')).toBe(inLowerCase(owner.address));
   });
 
   test('proves a wallet for each configured chain', async () => {
     const shown = await signed({ chainId: OTHER_CHAIN });
-    expect(await proofs.verify(shown)).toBe(inLowerCase(owner.address));
+    expect(await proofs.verify(shown, '192.0.2.1')).toBe(inLowerCase(owner.address));
   });
 
   test('proves a wallet by a message with all fields of EIP-4361', async () => {
@@ -86,23 +86,25 @@ describe('a wallet is proven', () => {
       requestId: 'a-request',
       resources: ['https://example.com/terms', 'ipfs://bafy'],
     });
-    expect(await proofs.verify(shown)).toBe(inLowerCase(owner.address));
+    expect(await proofs.verify(shown, '192.0.2.1')).toBe(inLowerCase(owner.address));
   });
 
   test('proves a wallet whose address is in upper or lower case', async () => {
     const shown = await signed();
     const address = `0x${owner.address.slice(2).toUpperCase()}`;
-    expect(await proofs.verify({ ...shown, address })).toBe(inLowerCase(owner.address));
+    expect(await proofs.verify({ ...shown, address }, '192.0.2.1')).toBe(
+      inLowerCase(owner.address),
+    );
   });
 
   test('proves a contract wallet (ERC-1271)', async () => {
     const address = await chain.deployWallet(owner);
-    expect(await proofs.verify(await signed({}, address))).toBe(inLowerCase(address));
+    expect(await proofs.verify(await signed({}, address), '192.0.2.1')).toBe(inLowerCase(address));
   });
 
   test('proves a contract wallet that is not deployed yet (ERC-6492)', async () => {
     const shown = await signedByContract();
-    expect(await proofs.verify(shown)).toBe(inLowerCase(chain.walletOf(owner)));
+    expect(await proofs.verify(shown, '192.0.2.1')).toBe(inLowerCase(chain.walletOf(owner)));
   });
 });
 
@@ -130,25 +132,27 @@ describe('a wallet is not proven', () => {
       () => ({ nonce: proofs.nonces.issue(Date.now() - NONCE_LIFETIME_MS).nonce }),
     ],
   ])('%s', async (_, said) => {
-    expect(await proofs.verify(await signed(said()))).toBeUndefined();
+    expect(await proofs.verify(await signed(said()), '192.0.2.1')).toBeUndefined();
   });
 
   test('does not prove a wallet by a message of another version', async () => {
     const inTwo = (text: string) => text.replace('Version: 1', 'Version: 2');
-    expect(await proofs.verify(await signed({}, owner.address, inTwo))).toBeUndefined();
+    expect(
+      await proofs.verify(await signed({}, owner.address, inTwo), '192.0.2.1'),
+    ).toBeUndefined();
   });
 
   test('does not prove a wallet by another key', async () => {
     const { message } = await signed();
     const signature = await newOwner().signMessage({ message });
     const shown = { address: owner.address, message, signature };
-    expect(await proofs.verify(shown)).toBeUndefined();
+    expect(await proofs.verify(shown, '192.0.2.1')).toBeUndefined();
   });
 
   test('does not prove a wallet by a signature of another message', async () => {
     const [{ message }, { signature }] = [await signed(), await signed()];
     const shown = { address: owner.address, message, signature };
-    expect(await proofs.verify(shown)).toBeUndefined();
+    expect(await proofs.verify(shown, '192.0.2.1')).toBeUndefined();
   });
 
   test('does not prove a contract wallet of another owner, deployed or not', async () => {
@@ -159,10 +163,10 @@ describe('a wallet is not proven', () => {
       ...chain.deployment(owner),
       signature: await theirs.signMessage({ message }),
     });
-    expect(await proofs.verify({ ...shown, signature: wrapped })).toBeUndefined();
+    expect(await proofs.verify({ ...shown, signature: wrapped }, '192.0.2.1')).toBeUndefined();
     await chain.deployWallet(owner);
     const signature = await theirs.signMessage({ message });
-    expect(await proofs.verify({ ...shown, signature })).toBeUndefined();
+    expect(await proofs.verify({ ...shown, signature }, '192.0.2.1')).toBeUndefined();
   });
 
   test('does not prove a contract wallet whose deployment yields a different address', async () => {
@@ -173,12 +177,14 @@ describe('a wallet is not proven', () => {
       ...chain.deployment(owner),
       signature: await owner.signMessage({ message }),
     });
-    expect(await proofs.verify({ ...shown, address, message, signature })).toBeUndefined();
+    expect(
+      await proofs.verify({ ...shown, address, message, signature }, '192.0.2.1'),
+    ).toBeUndefined();
   });
 
   test('does not prove a contract wallet for a chain where its address may belong to another owner', async () => {
     const shown = await signedByContract({ chainId: OTHER_CHAIN });
-    expect(await proofs.verify(shown)).toBeUndefined();
+    expect(await proofs.verify(shown, '192.0.2.1')).toBeUndefined();
   });
 });
 
@@ -197,11 +203,11 @@ describe('a nonce', () => {
       const elsewhere = proofsOf(other, undefined);
       const shown = await signed();
       const tries = Array.from({ length: 50 }, (_, n) =>
-        (n % 2 === 0 ? proofs : elsewhere).verify(shown),
+        (n % 2 === 0 ? proofs : elsewhere).verify(shown, '192.0.2.1'),
       );
       const proven = (await Promise.all(tries)).filter((address) => address !== undefined);
       expect(proven).toEqual([inLowerCase(owner.address)]);
-      expect(await proofs.verify(shown)).toBeUndefined();
+      expect(await proofs.verify(shown, '192.0.2.1')).toBeUndefined();
     } finally {
       await other.close();
     }
@@ -210,8 +216,8 @@ describe('a nonce', () => {
   test('a proof with a wrong signature does not use up the nonce', async () => {
     const shown = await signed();
     const signature = await newOwner().signMessage({ message: shown.message });
-    expect(await proofs.verify({ ...shown, signature })).toBeUndefined();
-    expect(await proofs.verify(shown)).toBe(inLowerCase(owner.address));
+    expect(await proofs.verify({ ...shown, signature }, '192.0.2.1')).toBeUndefined();
+    expect(await proofs.verify(shown, '192.0.2.1')).toBe(inLowerCase(owner.address));
   });
 
   test('a nonce is not stored before its use, and then as a hash only', async () => {
@@ -219,7 +225,7 @@ describe('a nonce', () => {
     const before = await count();
     const shown = await signed();
     expect(await count()).toBe(before);
-    await proofs.verify(shown);
+    await proofs.verify(shown, '192.0.2.1');
     expect(await count()).toBe(before + 1);
     const text = JSON.stringify(await database.db.asPlatform().query(STORED));
     expect(text).not.toContain(/Nonce: (\w+)/.exec(shown.message)?.[1]);
@@ -246,7 +252,7 @@ describe('reports a malformed proof', () => {
     ['no signature at all', () => ({ signature: '0x' })],
   ])('%s', async (_, change) => {
     const shown = await signed();
-    const refused = proofs.verify({ ...shown, ...change(shown) });
+    const refused = proofs.verify({ ...shown, ...change(shown) }, '192.0.2.1');
     await expect(refused).rejects.toThrow(BadRequestError);
   });
 });
@@ -270,13 +276,15 @@ describe('proofs while the chain is unavailable', () => {
     };
   }
   const refusal = (rpcUrl: string | undefined, shown: WalletClaim, chainId = CHAIN_ID) =>
-    expect(proofsOf(database.db, rpcUrl, chainId).verify(shown)).rejects.toThrow(ChainAwayError);
+    expect(proofsOf(database.db, rpcUrl, chainId).verify(shown, '192.0.2.1')).rejects.toThrow(
+      ChainAwayError,
+    );
 
   test("a contract's proof fails as unavailable and succeeds later with the same message", async () => {
     const shown = await signedByContract();
     await refusal(undefined, shown);
     await refusal('http://127.0.0.1:1', shown);
-    expect(await proofs.verify(shown)).toBe(inLowerCase(chain.walletOf(owner)));
+    expect(await proofs.verify(shown, '192.0.2.1')).toBe(inLowerCase(chain.walletOf(owner)));
   });
 
   test('does not wait for a node that never answers', async () => {

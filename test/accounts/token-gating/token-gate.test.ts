@@ -32,7 +32,7 @@ describe('token gate', () => {
     await chain.pay(enough, 1_500_000n);
     await chain.pay(tooLittle, 1_499_999n);
     const gate = gateOf();
-    expect(await gate.holdingsOf([tooLittle, newAddress(), enough])).toEqual([
+    expect(await gate.holdingsOf([tooLittle, newAddress(), enough], '192.0.2.1')).toEqual([
       { address: enough, holds: true, balance: '1.5' },
       { address: tooLittle, holds: false, balance: '1.499999' },
       { address: expect.any(String), holds: false, balance: '0' },
@@ -42,9 +42,9 @@ describe('token gate', () => {
 
   test('queries the chain again when the cached balance has expired', async () => {
     const address = newAddress();
-    expect(await gateOf().holdingsOf([address])).toMatchObject([{ holds: false }]);
+    expect(await gateOf().holdingsOf([address], '192.0.2.1')).toMatchObject([{ holds: false }]);
     await chain.pay(address, 2_000_000n);
-    expect(await gateOf().holdingsOf([address])).toMatchObject([{ holds: true }]);
+    expect(await gateOf().holdingsOf([address], '192.0.2.1')).toMatchObject([{ holds: true }]);
   });
 
   test.each<[string, () => Partial<Token>]>([
@@ -57,11 +57,13 @@ describe('token gate', () => {
       () => ({ address: `0x4e59b44847b379578588920ca78fbf26c0b4956c` }),
     ],
   ])('the token gate is closed while %s', async (_, changes) => {
-    await expect(gateOf(changes()).holdingsOf([newAddress()])).rejects.toThrow(ChainAwayError);
+    await expect(gateOf(changes()).holdingsOf([newAddress()], '192.0.2.1')).rejects.toThrow(
+      ChainAwayError,
+    );
   });
 
   test('the token gate is not available if no token is configured', async () => {
     const gate = new TokenGate({ platformToken: undefined });
-    await expect(gate.holdingsOf([newAddress()])).rejects.toThrow(NoTokenError);
+    await expect(gate.holdingsOf([newAddress()], '192.0.2.1')).rejects.toThrow(NoTokenError);
   });
 });

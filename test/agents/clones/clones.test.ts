@@ -370,8 +370,10 @@ describe('clone that waits for its payment', () => {
     const chainId = 42_431;
     const elsewhere = {
       chainId,
-      receipt: () => Promise.resolve(undefined),
-      blockNumber: () => Promise.resolve(1_000_000),
+      askedFor: () => ({
+        receipt: () => Promise.resolve(undefined),
+        blockNumber: () => Promise.resolve(1_000_000),
+      }),
     };
     const chain = { treasury: TREASURY, confirmations: CONFIRMATIONS };
     const payments = new ClonePayments({ store: desk.store, node: elsewhere, chain });

@@ -42,6 +42,7 @@ test('a payment that a reorganisation mined again and reverted is not a payment'
   const clone = {
     id: 'clone',
     hash: paid.hash,
+    userId: 'owner',
     chainId: '4217',
     payer,
     amount: '1000000',
@@ -58,8 +59,10 @@ test('a payment that a reorganisation mined again and reverted is not a payment'
       },
       node: {
         chainId: 4217,
-        blockNumber: () => Promise.resolve(9),
-        receipt: () => Promise.resolve(receipt),
+        askedFor: () => ({
+          blockNumber: () => Promise.resolve(9),
+          receipt: () => Promise.resolve(receipt),
+        }),
       },
       chain: { treasury, confirmations: 3 },
     }).check('clone');

@@ -18,6 +18,7 @@ import { SessionWatch } from '../../../src/money/sessions/session-watch.js';
 import { sealKey } from '../../../src/money/wallets/wallet-keys.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { textsOfRows, tracesOf } from '../../platform/database/traces.js';
+import { PLATFORM } from '../../../src/money/chain/chain-node.js';
 import { PATH_USD } from '../../support/chain/chain.js';
 import { keptKeysOf, secretsOfMoneyIn } from '../../support/chain/money-secrets.js';
 import { call, newAddress, type CallOptions } from '../../support/http.js';
@@ -390,7 +391,9 @@ test('opens no session if the contract differs from the settings', async () => {
   const waiting = () => Promise.reject(new Error('the test must not wait'));
   for (const [name, value] of Object.entries(differing)) {
     const escrow = new Escrow(node, { ...terms, [name]: value });
-    await expect(escrow.available(wallet.lower)).rejects.toMatchObject({ differing: [name] });
+    await expect(escrow.available(wallet.lower, PLATFORM)).rejects.toMatchObject({
+      differing: [name],
+    });
     const sessions = new PaymentSessions({
       database: lab.site.database.db,
       secrets,
@@ -406,7 +409,7 @@ test('opens no session if the contract differs from the settings', async () => {
       authorization: { ...authorization, deadline: BigInt(authorization.deadline) },
     };
     const opening = sessions.open(
-      { userId: undefined, requestId: 'r' },
+      { userId: undefined, requestId: 'r', owner: 'client' },
       wanted,
       new AbortController().signal,
     );
@@ -433,7 +436,8 @@ test('ignores a session on another chain: it neither replaces nor blocks a sessi
 });
 
 describe('closing a session', () => {
-  const balance = ({ lower }: Wallet) => lab.site.dependencies.chain.tokenBalance(PATH_USD, lower);
+  const balance = ({ lower }: Wallet) =>
+    lab.site.dependencies.chain.askedFor(PLATFORM).tokenBalance(PATH_USD, lower);
   test('settles the delivered amount and refunds the rest once, however often closing is requested', async () => {
     run();
     const wallet = await lab.wallet(5n * ONE);

@@ -53,7 +53,7 @@ function nodeWithHold(result: readonly [Hex, bigint, bigint, bigint, boolean]) {
   });
   return {
     chainId: lab.node.chainId,
-    read: <T>(request: NodeRequest<T>) => request(client),
+    askedFor: () => ({ read: <T>(request: NodeRequest<T>) => request(client) }),
   };
 }
 

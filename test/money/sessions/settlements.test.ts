@@ -1,7 +1,7 @@
 import { createPublicClient, custom, encodeFunctionData, type Hex } from 'viem';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { anvilAccount } from '../../../dev/chain/accounts.js';
-import type { NodeRequest } from '../../../src/money/chain/chain-node.js';
+import { PLATFORM, type NodeRequest } from '../../../src/money/chain/chain-node.js';
 import { escrowAbi } from '../../../src/money/chain/payment-escrow.js';
 import { PATH_USD } from '../../../src/money/chain/tempo.js';
 import { balanceOf, transfer } from '../../../src/money/ledger/ledger.js';
@@ -321,7 +321,7 @@ test('queries the chain only while a failed settlement has no successor, and nev
   const nobody = () => Promise.reject(new Error('the chain must not be queried'));
   const unasked = (chainId: number) => ({
     ...lab.parts,
-    node: { chainId, read: nobody, blockNumber: nobody },
+    node: { chainId, askedFor: () => ({ read: nobody, blockNumber: nobody }) },
   });
   const here = new SessionSettlements(unasked(lab.node.chainId));
   const elsewhere = new SessionSettlements(unasked(1));
@@ -343,7 +343,7 @@ test('queries the chain only while a failed settlement has no successor, and nev
 
 /** Expects the opening to wait while another chain is configured and to resume on its own chain. */
 async function waitsElsewhere(id: string, read: typeof lab.node.read): Promise<void> {
-  const node = { chainId: 1, read };
+  const node = { chainId: 1, askedFor: () => ({ read }) };
   const elsewhere = new SessionOpenings({ ...lab.parts, node });
   await elsewhere.step(id);
   expect(await lab.session(id)).toMatchObject({ state: 'opening' });
@@ -411,7 +411,7 @@ test('refuses a contract whose token differs from the settings', async () => {
   const treasury = lab.escrow.treasury.toLowerCase() as Hex;
   const terms = { operator: lab.operator, treasury, holdSeconds: BigInt(HOLD_SECONDS) };
   const availableIn = (escrow: Hex) =>
-    new Escrow(lab.node, { ...terms, escrow }).available(lab.operator);
+    new Escrow(lab.node, { ...terms, escrow }).available(lab.operator, PLATFORM);
   expect(await availableIn(lab.escrow.address)).toBe(0n);
   const another = await lab.escrow.deploy(ALPHA_USD);
   await expect(availableIn(another)).rejects.toMatchObject({ differing: ['token'] });
@@ -494,8 +494,10 @@ test('keeps booked settlements when the node reports an older state', async () =
   });
   const node = {
     chainId: lab.node.chainId,
-    blockNumber: () => lab.node.blockNumber(),
-    read: <T>(request: NodeRequest<T>) => request(older),
+    askedFor: () => ({
+      blockNumber: () => lab.node.blockNumber(),
+      read: <T>(request: NodeRequest<T>) => request(older),
+    }),
   };
   await new SessionSettlements({ ...lab.parts, node }).request(id);
   expect(await lab.session(id)).toMatchObject({ settled: '2000000' });

@@ -4,6 +4,7 @@ import { createTestClient, http, type Hex } from 'viem';
 import { generatePrivateKey, type PrivateKeyAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { sealKey } from '../../../src/money/wallets/wallet-keys.js';
+import { PLATFORM } from '../../../src/money/chain/chain-node.js';
 import { PATH_USD } from '../../support/chain/chain.js';
 import { ONE, sessionLab, type SessionLab, type Wallet } from './support.js';
 
@@ -76,7 +77,8 @@ test('refuses the key of a wallet that has code, opens with a signature its code
   expect(await failuresOf(wallet)).toEqual([]);
   const made = await open(wallet, owner);
   expect(made.status).toBe(201);
-  const balance = () => lab.site.dependencies.chain.tokenBalance(PATH_USD, wallet.lower);
+  const node = lab.site.dependencies.chain.askedFor(PLATFORM);
+  const balance = () => node.tokenBalance(PATH_USD, wallet.lower);
   const before = await balance();
   const { id } = made.body.session;
   const closed = await lab.site.web(undefined, 'DELETE', `${SESSIONS}?sessionId=${id}`);
