@@ -16,7 +16,9 @@ export const paymentSessionItem = z.strictObject({
   remaining: formattedAmount,
   vouchers: z
     .array(voucherAnswer)
-    .describe('Debits not yet settled on chain, oldest first; at most the latest 1,000'),
+    .describe(
+      'Debits not yet settled on chain, oldest first; at most the latest 1,000. Empty unless the caller owns the session',
+    ),
   status: z.enum(['active', 'settling', 'closed']),
   createdAt: z.number().describe('Unix milliseconds'),
   lastSettledAt: z
@@ -26,8 +28,8 @@ export const paymentSessionItem = z.strictObject({
 });
 
 /**
- * Returns the view of a payment session.
- * @param token in full, if the caller may see it.
+ * Returns the view of a payment session. Its vouchers name what its owner bought, so only the owner sees them.
+ * @param token in full, if the caller owns the session.
  * @param details details of this session, possibly among those of other sessions.
  */
 export function presentPaymentSession(
@@ -43,7 +45,7 @@ export function presentPaymentSession(
     spent: formatAmount(BigInt(delivered)),
     remaining: formatAmount(BigInt(deposit) - BigInt(delivered)),
     vouchers: pending
-      .filter(({ sessionId }) => sessionId === session.id)
+      .filter(({ sessionId }) => token !== undefined && sessionId === session.id)
       .map((voucher) =>
         presentVoucher({
           ...voucher,
