@@ -16,10 +16,14 @@ export interface Verdict {
 export interface Limiter {
   /** Applies the overall limit of one address. @returns undefined if the request is within the limit. */
   guard(address: string): Verdict | undefined;
-  /** Counts a request of an address or an authenticated caller in the limits; undefined without limits. */
+  /**
+   * Counts a request of an address or an authenticated caller in the limits; undefined without limits.
+   * @param by 0 only reads the counts; default 1.
+   */
   check(
     limits: readonly RateLimit[],
     client: string,
+    by?: 0 | 1,
   ): Verdict | undefined | Promise<Verdict | undefined>;
   close(): Promise<void>;
 }
@@ -46,9 +50,9 @@ export function createLimiter(options: {
       const refused = guard.refuse(address);
       return refused && toVerdict(refused);
     },
-    check(limits, client) {
+    check(limits, client, by) {
       if (limits.length === 0) return undefined;
-      const taken = counters.take(networksOf(client), limits);
+      const taken = counters.take(networksOf(client), limits, by);
       return taken instanceof Promise ? taken.then(toVerdict) : toVerdict(taken);
     },
     close: () => counters.close(),

@@ -24,7 +24,7 @@ export class MemoryCounters implements Counters {
     return size;
   }
 
-  take(networks: ClientNetworks, limits: readonly RateLimit[]): Taken {
+  take(networks: ClientNetworks, limits: readonly RateLimit[], by: 0 | 1 = 1): Taken {
     const now = this.#now();
     this.#dropExpired(now);
 
@@ -36,7 +36,7 @@ export class MemoryCounters implements Counters {
     });
     const refused = current.some(({ limit, window }) => window.count >= limit.max);
     const counts = current.map(({ limit, windows, client, window }) => {
-      if (!refused) {
+      if (!refused && by > 0) {
         window.count++;
         // At capacity, the window that ends first is evicted, to bound memory.
         if (window.count === 1) setBounded(windows, client, window, MAX_CLIENTS_PER_LIMIT);

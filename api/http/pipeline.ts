@@ -29,6 +29,7 @@ import {
   limitAddress,
   limitCallerRate,
   limitRate,
+  limitRefusals,
   limitUnknownPaths,
 } from './middleware/rate-limit.js';
 import { respond } from './middleware/respond.js';
@@ -97,7 +98,15 @@ interface Shared extends PipelineOptions {
 
 /** Composes an endpoint's middlewares. A refused request never reaches the later ones. */
 function endpointPipeline(endpoint: Endpoint, shared: Shared) {
-  const { atOnce, auth, errorForm, idempotent: takesKey, keyScope, limitOfCaller } = endpoint;
+  const {
+    atOnce,
+    auth,
+    errorForm,
+    idempotent: takesKey,
+    keyScope,
+    limitOfCaller,
+    limitOfRefusals,
+  } = endpoint;
   const { bodies, configs, database, idempotency, limiter, log, server, inFlight } = shared;
   const limits = limitsOf(endpoint, shared.limits);
   const format = endpoint.body && formatOf(endpoint.body);
@@ -121,6 +130,7 @@ function endpointPipeline(endpoint: Endpoint, shared: Shared) {
     isProof ? body : [],
     authenticate(auth.prepare(configs), keyScope, shared.onKeyRefused),
     when(limitOfCaller, (limit) => limitCallerRate(limiter, [limit])),
+    when(limitOfRefusals, (limit) => limitRefusals(limiter, limit)),
     isProof ? [] : body,
     validate(endpoint, format, database),
     when(atOnce, (limit) => limitConcurrency(limit, inFlight)),

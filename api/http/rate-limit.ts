@@ -40,7 +40,8 @@ export interface Taken {
 
 /** Counts requests. Implementations admit exactly `max`, even for concurrent requests. */
 export interface Counters {
-  take(client: ClientNetworks, limits: readonly RateLimit[]): Taken | Promise<Taken>;
+  /** @param by 0 reads the counts without a change; default 1. */
+  take(client: ClientNetworks, limits: readonly RateLimit[], by?: 0 | 1): Taken | Promise<Taken>;
   close(): Promise<void>;
 }
 

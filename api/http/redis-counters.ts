@@ -5,10 +5,11 @@ import { countedClient, type Counters, type RateLimit, type Taken } from './rate
 
 /**
  * Checks all limits of a request, then counts in all or none: one atomic round trip, so that all processes
- * together admit exactly `max`. Returns 1 if rejected, then count and milliseconds left per limit.
+ * together admit exactly `max`. The last argument is 0 to read only. Returns 1 if rejected, then count and
+ * milliseconds left per limit.
  */
 const TAKE = `
-local counts, refused = {}, false
+local counts, refused, by = {}, false, tonumber(ARGV[#ARGV])
 for i, key in ipairs(KEYS) do
   counts[i] = tonumber(redis.call('GET', key) or '0')
   if counts[i] >= tonumber(ARGV[2 * i - 1]) then refused = true end
@@ -16,7 +17,7 @@ end
 local result = { refused and 1 or 0 }
 for i, key in ipairs(KEYS) do
   local window = tonumber(ARGV[2 * i])
-  if not refused then counts[i] = redis.call('INCR', key) end
+  if not refused and by > 0 then counts[i] = redis.call('INCR', key) end
   local left = redis.call('PTTL', key)
   if left == -1 then redis.call('PEXPIRE', key, window) end
   if left < 0 then left = window end
@@ -54,15 +55,15 @@ export class RedisCounters implements Counters {
     this.#redis.on('error', (error: Error) => this.#failed(error));
   }
 
-  async take(client: ClientNetworks, limits: readonly RateLimit[]): Promise<Taken> {
-    if (performance.now() < this.#skipUntil) return this.#options.memory.take(client, limits);
+  async take(client: ClientNetworks, limits: readonly RateLimit[], by: 0 | 1 = 1): Promise<Taken> {
+    if (performance.now() < this.#skipUntil) return this.#options.memory.take(client, limits, by);
     try {
-      const taken = await this.#takeShared(client, limits);
+      const taken = await this.#takeShared(client, limits, by);
       this.#recovered();
       return taken;
     } catch (error) {
       this.#failed(error);
-      return this.#options.memory.take(client, limits);
+      return this.#options.memory.take(client, limits, by);
     }
   }
 
@@ -71,7 +72,11 @@ export class RedisCounters implements Counters {
     await this.#options.memory.close();
   }
 
-  async #takeShared(client: ClientNetworks, limits: readonly RateLimit[]): Promise<Taken> {
+  async #takeShared(
+    client: ClientNetworks,
+    limits: readonly RateLimit[],
+    by: 0 | 1,
+  ): Promise<Taken> {
     const { namespace } = this.#options;
     // The braces (hash tag) place all keys of a request on one Redis Cluster node.
     const keys = limits.map(
@@ -79,7 +84,7 @@ export class RedisCounters implements Counters {
         `limit:{${client.site}}:${countedClient(client, limit)}:${namespace}:${limit.name}`,
     );
     const bounds = limits.flatMap(({ max, windowMs }) => [max, windowMs]);
-    const result = await this.#redis.eval(TAKE, keys.length, ...keys, ...bounds);
+    const result = await this.#redis.eval(TAKE, keys.length, ...keys, ...bounds, by);
     if (!isNumbers(result) || result.length !== 1 + 2 * limits.length) {
       throw new TypeError('Redis returned a count in an unknown format');
     }

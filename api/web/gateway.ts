@@ -54,6 +54,7 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
       auth: payer,
       keyScope: 'gateway',
       idempotent: true,
+      limitOfRefusals: LIMITS.refusedRuns,
       body: gatewayOrder,
       responses: { 200: gatewayAnswer, 402: paymentRefusal },
       errors: [400, 404, 502],

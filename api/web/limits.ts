@@ -13,6 +13,8 @@ export const LIMITS = {
   chat: perMinute('chat', 60),
   agent: perMinute('agent', 60),
   gateway: perMinute('gateway', 100),
+  /** Runs per payment session or user, from any address, that are refused for their input and so are free. */
+  refusedRuns: perMinute('refused-runs', 100),
   instance: perMinute('instance', 30),
   register: unstated('register'),
   /** Limit for all endpoints that send mail to an entered address. */

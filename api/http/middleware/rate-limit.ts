@@ -1,7 +1,7 @@
 import { TooManyRequestsError } from '../../../src/lib/errors.js';
 import { tighterOf, type Limiter, type Verdict } from '../limiter.js';
 import { limitsOf, type RateLimit, type WideLimit } from '../rate-limit.js';
-import type { AuthenticatedState, Context, Middleware } from './context.js';
+import type { AuthenticatedState, Context, Middleware, PresentedState } from './context.js';
 
 export function limitAddress(limiter: Limiter): Middleware {
   return (ctx, next) => {
@@ -40,6 +40,21 @@ export function limitCallerRate(
       if (verdict) obey(tighterOf(addressVerdict, verdict), ctx);
     }
     await next();
+  };
+}
+
+/**
+ * Limits how often one caller's valid requests end with 400. Requests with another outcome are not counted,
+ * since their caller pays.
+ */
+export function limitRefusals(limiter: Limiter, limit: RateLimit): Middleware<PresentedState> {
+  return async (ctx, next) => {
+    const { limitedAs, scope } = ctx.state.identity;
+    const client = limitedAs ?? scope;
+    const before = await limiter.check([limit], client, 0);
+    if (before?.refusal !== undefined) obey(before, ctx);
+    await next();
+    if (ctx.state.answer.status === 400) await limiter.check([limit], client);
   };
 }
 

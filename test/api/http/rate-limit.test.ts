@@ -6,6 +6,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { BlockList } from 'node:net';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import { anonymous } from '../../../api/auth/anonymous.js';
@@ -17,6 +18,7 @@ import { networksOf } from '../../../src/platform/http/client-networks.js';
 import { endpoint } from '../../../api/http/endpoint.js';
 import { MemoryCounters } from '../../../api/http/memory-counters.js';
 import type { WideLimit } from '../../../api/http/rate-limit.js';
+import { RedisCounters } from '../../../api/http/redis-counters.js';
 import { reply } from '../../../api/http/reply.js';
 import {
   bearer,
@@ -332,6 +334,27 @@ describe('counters in Redis', () => {
     const { headers } = await call('/api/plain');
     expect(headers.get('ratelimit-remaining')).toBe('89');
     expect(headers.get('ratelimit-reset')).toMatch(SECONDS_OF_A_MINUTE);
+  });
+
+  test('reads a count in Redis without a change', async () => {
+    const memory = new MemoryCounters();
+    const { redisUrl: url } = settings();
+    const counters = new RedisCounters({
+      url,
+      namespace: randomUUID(),
+      memory,
+      log: pino({ level: 'silent' }),
+    });
+    const taken = async (by: 0 | 1) => {
+      const { counts, refused } = await counters.take(one('ada'), [limit('read', 1, '/')], by);
+      return [refused, counts[0]?.remaining];
+    };
+    expect(await taken(0)).toEqual([false, 1]);
+    expect(await taken(0)).toEqual([false, 1]);
+    expect(await taken(1)).toEqual([false, 0]);
+    expect(await taken(0)).toEqual([true, 0]);
+    expect(memory.size).toBe(0);
+    await counters.close();
   });
 
   test('evicts counters in Redis after their window', async () => {

@@ -11,6 +11,7 @@ import { person } from '../../../api/auth/person.js';
 import { session } from '../../../api/auth/session.js';
 import { endpoint } from '../../../api/http/endpoint.js';
 import { reply } from '../../../api/http/reply.js';
+import { BadRequestError } from '../../../src/lib/errors.js';
 import { DEFAULT_KEY_SCOPES } from '../../../src/types/key-scopes.js';
 import { testSecrets } from '../../support/secrets.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
@@ -108,6 +109,38 @@ test('counts a user once for a limit, over all API keys and calls on behalf of t
   const callers = [bearer('ada-1'), represented, bearer('ada-2'), represented, bearer('ada-3')];
   expect(await statusesOf(callers)).toEqual([200, 200, 200, 429, 429]);
   expect(await statusesOf(Array(5).fill(bearer(INTERNAL_KEY)))).toEqual(Array(5).fill(200));
+});
+
+test("limits a user's requests that end with 400, and no others", async () => {
+  const order = endpoint({
+    method: 'POST',
+    path: '/pay',
+    summary: 'Order',
+    tag: 'money',
+    auth: person,
+    limitOfRefusals: { name: `refused-${windows++}`, max: MAX, windowMs: 60_000, message: 'Slow' },
+    body: z.object({ amount: z.number() }),
+    responses: { 200: z.strictObject({ paid: z.number() }) },
+    errors: [400],
+    handler({ body }) {
+      if (body.amount < 0) throw new BadRequestError('The seller refused the input');
+      return reply(200, { paid: ++paid });
+    },
+  });
+  listener = await serve([order], {
+    authenticate: [
+      session.with({ find: findSession }),
+      apiKey.with(({ apiKey: key }) => Promise.resolve(holderOf(key))),
+    ],
+  });
+  const statusOf = async (key: string, amount: number) =>
+    (await listener.call('/pay', postJson({ amount }, bearer(key)))).status;
+  for (let n = 0; n < 2 * MAX; n++) expect(await statusOf('ada-1', 1)).toBe(200);
+  for (let n = 0; n < MAX; n++) expect(await statusOf(`ada-${n}`, -1)).toBe(400);
+  expect(await statusOf('ada-1', -1)).toBe(429);
+  expect(await statusOf('ada-2', 1)).toBe(429);
+  expect(await statusOf('bob-1', -1)).toBe(400);
+  expect(paid).toBe(2 * MAX);
 });
 
 test('counts each agent of a user for itself', async () => {
