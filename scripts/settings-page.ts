@@ -20,7 +20,8 @@ const INTRODUCTION = `# Settings
 Settings of the platform, as environment variables. All are read once at the start, and all problems
 are reported together. With \`_FILE\` after its name, a variable names the file that holds its value,
 as suits secrets: \`ENCRYPTION_KEY_FILE=/run/secrets/encryption-key\`. \`npm start\` creates or starts
-required parts that are not set.
+required parts that are not set. In production, addresses beyond this machine use TLS, unless
+\`PRIVATE_HOSTS\` names their hosts.
 `;
 
 /** Returns the page that documents every variable for operators. */

@@ -1,9 +1,10 @@
+import { address } from '../platform/environment/address.js';
 import { area, variable, type SettingsOf } from '../platform/environment/area.js';
-import { text, textMatching, url } from '../platform/environment/types.js';
+import { text, textMatching } from '../platform/environment/types.js';
 
 export const notificationSettings = area(
   'Notifications',
-  () => ({
+  (mode) => ({
     telegram: {
       botToken: variable(
         'TELEGRAM_BOT_TOKEN',
@@ -18,13 +19,13 @@ export const notificationSettings = area(
       ),
       apiUrl: variable(
         'TELEGRAM_API_URL',
-        url('http', 'https').prefault('https://api.telegram.org'),
+        address(mode, 'http', 'https').prefault('https://api.telegram.org'),
         'address of the bot API',
       ),
     },
     discordWebhookUrl: variable(
       'DISCORD_WEBHOOK_URL',
-      url('http', 'https').optional(),
+      address(mode, 'http', 'https').optional(),
       'webhook that also notifies operators',
       { secret: true },
     ),

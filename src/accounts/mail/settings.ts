@@ -1,12 +1,13 @@
+import { address } from '../../platform/environment/address.js';
 import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
-import { textMatching, url } from '../../platform/environment/types.js';
+import { textMatching } from '../../platform/environment/types.js';
 
 export const mailSettings = area(
   'Mail',
-  () => ({
+  (mode) => ({
     smtpUrl: variable(
       'SMTP_URL',
-      url('smtp', 'smtps').optional(),
+      address(mode, 'smtp', 'smtps').optional(),
       'the server that takes our mail, with user and password in the address; `smtp` demands STARTTLS of a server beyond this machine, unless `?requireTLS=false` says otherwise',
       { secret: true, whenUnset: 'none: the log; in production no mail' },
     ),

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
+import { plainFault, switchedAddress } from '../../platform/environment/address.js';
 import { area, variable } from '../../platform/environment/area.js';
-import { listenAddress, url } from '../../platform/environment/types.js';
+import { boolean, listenAddress } from '../../platform/environment/types.js';
 
 export const hostSettings = area(
   'Docker hosts',
@@ -13,26 +14,38 @@ export const hostSettings = area(
     ),
     url: variable(
       'HOST_URL',
-      url('http', 'https').optional(),
+      switchedAddress('http', 'https').optional(),
       'address at which those processes reach the worker',
       {
         whenUnset: 'from `HOST_LISTEN`',
       },
     ),
+    tls: variable(
+      'HOST_TLS',
+      boolean.prefault('true'),
+      '`false`: in production `HOST_URL` may be `http` beyond this machine, because nobody else reaches that network',
+    ),
   }),
-  ({ listen, url }) => {
-    if (listen === undefined) return { listener: undefined };
-    const at = listen.lastIndexOf(':');
-    const address = listen.slice(0, at).replace(/^\[|\]$/g, '');
-    const port = Number(listen.slice(at + 1));
-    // A wildcard address cannot be called: other machines use this machine's host name.
-    const isEvery = address === '0.0.0.0' || address === '::';
-    return {
-      listener: {
-        address,
-        port,
-        url: url ?? `http://${isEvery ? hostname() : listen.slice(0, at)}:${port}`,
-      },
-    };
+  ({ listen, url }) => ({ listener: listen === undefined ? undefined : listenerOf(listen, url) }),
+  (values, mode) => {
+    const { listen, tls, url } = values;
+    if (listen === undefined || !tls || !mode.production) return [];
+    const fault = plainFault(listenerOf(listen, url).url, mode);
+    return fault === undefined
+      ? []
+      : [`HOST_URL ${fault}; or set HOST_TLS=false where nobody else reaches the worker`];
   },
 );
+
+function listenerOf(listen: string, url: string | undefined) {
+  const at = listen.lastIndexOf(':');
+  const address = listen.slice(0, at).replace(/^\[|\]$/g, '');
+  const port = Number(listen.slice(at + 1));
+  // A wildcard address cannot be called: other machines use this machine's host name.
+  const isEvery = address === '0.0.0.0' || address === '::';
+  return {
+    address,
+    port,
+    url: url ?? `http://${isEvery ? hostname() : listen.slice(0, at)}:${port}`,
+  };
+}

@@ -1,5 +1,6 @@
-import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
-import { choice, count, textAs, textMatching, url } from '../../platform/environment/types.js';
+import { address } from '../../platform/environment/address.js';
+import { area, variable, type Mode, type SettingsOf } from '../../platform/environment/area.js';
+import { choice, count, textAs, textMatching } from '../../platform/environment/types.js';
 import {
   PROVIDER_BASE_URLS,
   PROVIDER_NAMES,
@@ -11,7 +12,7 @@ const onlyNever = textAs('never in production', (value) => (value === 'never' ? 
 
 export const aiSettings = area(
   'AI',
-  ({ production }) => ({
+  (mode) => ({
     provider: variable(
       'AI_PROVIDER',
       choice(...PROVIDER_NAMES).prefault('openrouter'),
@@ -24,10 +25,14 @@ export const aiSettings = area(
     ),
     trustHeaders: variable(
       'AI_TRUST_HEADERS',
-      production ? onlyNever.prefault('never') : choice('loopback', 'never').prefault('loopback'),
+      mode.production
+        ? onlyNever.prefault('never')
+        : choice('loopback', 'never').prefault('loopback'),
       'access to the AI API from this machine without a key, as the user named in the headers',
     ),
-    providers: Object.fromEntries(PROVIDER_NAMES.map((name) => [name, providerVariables(name)])),
+    providers: Object.fromEntries(
+      PROVIDER_NAMES.map((name) => [name, providerVariables(name, mode)]),
+    ),
   }),
   ({ providers: values, ...rest }) => {
     const providers: Partial<Record<ProviderName, ProviderConfig>> = {};
@@ -41,7 +46,7 @@ export const aiSettings = area(
   },
 );
 
-function providerVariables(name: ProviderName) {
+function providerVariables(name: ProviderName, mode: Mode) {
   return {
     // A key that is no valid header value would be quoted in the error of the HTTP client.
     apiKey: variable(
@@ -52,7 +57,7 @@ function providerVariables(name: ProviderName) {
     ),
     baseUrl: variable(
       `${name.toUpperCase()}_BASE_URL`,
-      url('http', 'https').optional(),
+      address(mode, 'http', 'https').optional(),
       'address of its API; sufficient alone for a server that needs no key',
       { whenUnset: `\`${PROVIDER_BASE_URLS[name]}\`` },
     ),

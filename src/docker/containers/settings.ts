@@ -1,10 +1,11 @@
+import { address } from '../../platform/environment/address.js';
 import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
-import { size, text, url } from '../../platform/environment/types.js';
+import { size, text } from '../../platform/environment/types.js';
 
-export const containerSettings = area('Docker', () => ({
+export const containerSettings = area('Docker', (mode) => ({
   dockerHost: variable(
     'DOCKER_HOST',
-    url('unix', 'tcp', 'http', 'https', 'npipe').optional(),
+    address(mode, 'unix', 'tcp', 'http', 'https', 'npipe').optional(),
     'address of Docker',
     { whenUnset: "Docker's usual socket" },
   ),

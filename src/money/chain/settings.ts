@@ -1,5 +1,6 @@
 import type { Hex } from 'viem';
 import { privateKeyToAddress } from 'viem/accounts';
+import { address as serviceAddress } from '../../platform/environment/address.js';
 import { area, variable, type SettingsOf } from '../../platform/environment/area.js';
 import {
   boolean,
@@ -7,7 +8,6 @@ import {
   duration,
   textAs,
   textMatching,
-  url,
 } from '../../platform/environment/types.js';
 import { feeLimitsOf } from './fee-limits.js';
 
@@ -51,10 +51,10 @@ const amount = textMatching(
 
 export const chainSettings = area(
   'Chain',
-  () => ({
+  (mode) => ({
     rpcUrl: variable(
       'CHAIN_RPC_URL',
-      url('http', 'https').optional(),
+      serviceAddress(mode, 'http', 'https').optional(),
       'JSON-RPC of a node of the chain that payments are made on, and that wallets are on which are contracts',
       { secret: true, whenUnset: NONE },
     ),
@@ -107,7 +107,7 @@ export const chainSettings = area(
     usdc: {
       rpcUrl: variable(
         'USDC_RPC_URL',
-        url('http', 'https').optional(),
+        serviceAddress(mode, 'http', 'https').optional(),
         'JSON-RPC of a node of the chain that royalties are split on',
         { secret: true, whenUnset: '`CHAIN_RPC_URL` where the chain is the same' },
       ),
@@ -143,7 +143,7 @@ export const chainSettings = area(
       ),
       rpcUrl: variable(
         'PLATFORM_TOKEN_RPC_URL',
-        url('http', 'https').optional(),
+        serviceAddress(mode, 'http', 'https').optional(),
         'JSON-RPC of a node of its chain',
         { secret: true, whenUnset: '`CHAIN_RPC_URL`' },
       ),

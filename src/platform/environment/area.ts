@@ -1,8 +1,11 @@
 import type * as z from 'zod';
+import type { PrivateHosts } from './private-hosts.js';
 
 /** The mode that defaults and requirements depend on. */
 export interface Mode {
   readonly production: boolean;
+  /** None unless given. */
+  readonly privateHosts?: PrivateHosts | undefined;
 }
 
 export interface VariableOptions {

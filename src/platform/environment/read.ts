@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Variable, type Area, type SettingsOf, type Variables } from './area.js';
+import { privateHostsVariable } from './private-hosts-variable.js';
+import { PrivateHosts } from './private-hosts.js';
 import { productionVariable } from './production.js';
 import { SettingsError } from './settings-error.js';
 
@@ -12,7 +14,10 @@ export function readAreas<A extends Readonly<Record<string, Area>>>(
   env: Environment,
 ): { readonly [K in keyof A]: SettingsOf<A[K]> } {
   const problems: string[] = [];
-  const mode = { production: valueOf(productionVariable, env, []) === true };
+  const mode = {
+    production: valueOf(productionVariable, env, []) === true,
+    privateHosts: privateHostsOf(env),
+  };
   const read = Object.entries(areas).map(([name, area]) => {
     const before = problems.length;
     const values = readVariables(area.variables(mode), env, problems);
@@ -25,6 +30,12 @@ export function readAreas<A extends Readonly<Record<string, Area>>>(
   return Object.fromEntries(read.map(([name, settings]) => [name, settings()])) as {
     readonly [K in keyof A]: SettingsOf<A[K]>;
   };
+}
+
+/** Returns no hosts for an invalid value, which the area of the variable reports. */
+function privateHostsOf(env: Environment): PrivateHosts | undefined {
+  const hosts = valueOf(privateHostsVariable, env, []);
+  return hosts instanceof PrivateHosts ? hosts : undefined;
 }
 
 function readVariables(

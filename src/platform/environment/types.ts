@@ -60,14 +60,6 @@ export const portRange = textAs(
   },
 );
 
-/** Accepts a URL with one of the protocols and strips trailing slashes. */
-export function url(...protocols: readonly string[]) {
-  return textAs(`an address that starts with ${protocols.join(':// or ')}://`, (value) => {
-    const protocol = URL.canParse(value) ? new URL(value).protocol.slice(0, -1) : '';
-    return protocols.includes(protocol) ? value.replace(/(?<!\/)\/+$/, '') : undefined;
-  });
-}
-
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
 /** A duration in milliseconds. */

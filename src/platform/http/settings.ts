@@ -1,14 +1,6 @@
+import { address } from '../environment/address.js';
 import { area, variable, type SettingsOf } from '../environment/area.js';
-import {
-  boolean,
-  count,
-  hostNames,
-  networks,
-  port,
-  text,
-  textAs,
-  url,
-} from '../environment/types.js';
+import { boolean, count, hostNames, networks, port, text, textAs } from '../environment/types.js';
 import { inUrl, LOOPBACK_NAMES } from './own-hosts.js';
 
 const MOST_A_MINUTE = 10_000_000;
@@ -21,7 +13,7 @@ const longKey = textAs(`at least ${MIN_KEY_LENGTH} characters (openssl rand -bas
 
 export const httpSettings = area(
   'Listeners',
-  ({ production }) => ({
+  (mode) => ({
     host: variable('HOST', text.prefault('127.0.0.1'), 'address the APIs listen on'),
     webPort: variable('WEB_PORT', port.prefault('3000'), 'the web API'),
     backendPort: variable('BACKEND_PORT', port.prefault('3001'), 'the backend API'),
@@ -31,18 +23,23 @@ export const httpSettings = area(
       port.prefault('9464'),
       'port on which Prometheus scrapes `/metrics` of an API process',
     ),
-    webUrl: variable('WEB_URL', url('http', 'https').optional(), 'public address of the web API', {
-      whenUnset: 'from host and port',
-    }),
+    webUrl: variable(
+      'WEB_URL',
+      address(mode, 'http', 'https').optional(),
+      'public address of the web API',
+      {
+        whenUnset: 'from host and port',
+      },
+    ),
     backendUrl: variable(
       'BACKEND_URL',
-      url('http', 'https').optional(),
+      address(mode, 'http', 'https').optional(),
       'where the web API reaches the backend',
       { whenUnset: 'from host and port' },
     ),
     summarizerUrl: variable(
       'SUMMARIZER_URL',
-      url('http', 'https').optional(),
+      address(mode, 'http', 'https').optional(),
       'address of the web summarizer, whose results the web API sells',
       { whenUnset: 'none are sold' },
     ),
@@ -54,7 +51,7 @@ export const httpSettings = area(
     ),
     x402Url: variable(
       'X402_GATEWAY_URL',
-      url('http', 'https').optional(),
+      address(mode, 'http', 'https').optional(),
       'address of an x402 gateway whose endpoints the web API resells, including its credentials',
       { secret: true, whenUnset: 'none are sold' },
     ),
@@ -80,7 +77,7 @@ export const httpSettings = area(
     ),
     redisUrl: variable(
       'REDIS_URL',
-      url('redis', 'rediss').optional(),
+      address(mode, 'redis', 'rediss').optional(),
       'rate limits that several API processes share',
       { secret: true, whenUnset: 'none: memory' },
     ),
@@ -91,7 +88,7 @@ export const httpSettings = area(
     ),
     internalApiKey: variable(
       'INTERNAL_API_KEY',
-      production ? longKey : text.optional(),
+      mode.production ? longKey : text.optional(),
       'opens the backend API; `npm start` makes one, and prints it once',
       { secret: true },
     ),

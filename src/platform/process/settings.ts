@@ -1,6 +1,7 @@
 import { homedir, platform } from 'node:os';
 import path from 'node:path';
 import { area, variable, type SettingsOf } from '../environment/area.js';
+import { privateHostsVariable } from '../environment/private-hosts-variable.js';
 import { productionVariable } from '../environment/production.js';
 import { choice, text } from '../environment/types.js';
 
@@ -8,6 +9,7 @@ export const processSettings = area(
   'Processes',
   () => ({
     production: productionVariable,
+    privateHosts: privateHostsVariable,
     logLevel: variable(
       'LOG_LEVEL',
       choice('debug', 'info', 'warn', 'error', 'silent').prefault('info'),

@@ -1,6 +1,7 @@
+import { address } from '../environment/address.js';
 import { area, variable, type SettingsOf, type VariableOptions } from '../environment/area.js';
-import { isLoopback } from '../environment/loopback.js';
-import { listenAddress, text, url } from '../environment/types.js';
+import { NO_PRIVATE_HOSTS } from '../environment/private-hosts.js';
+import { listenAddress, text } from '../environment/types.js';
 
 /** Variables that Temporal's own tools understand: `@temporalio/envconfig` builds the connection from them. */
 const CONNECTION = [
@@ -32,11 +33,11 @@ const CONNECTION = [
 
 export const temporalSettings = area(
   'Temporal',
-  () => ({
+  (mode) => ({
     connection: Object.fromEntries(CONNECTION.map((each) => [each.name, each])),
     uiUrl: variable(
       'TEMPORAL_UI_URL',
-      url('http', 'https').optional(),
+      address(mode, 'http', 'https').optional(),
       'where links to runs point',
     ),
     workerMetrics: variable(
@@ -54,12 +55,12 @@ export const temporalSettings = area(
       ),
     ),
   }),
-  ({ connection }, { production }) =>
-    production && isSilentlyPlain(connection)
+  ({ connection }, { privateHosts, production }) =>
+    production && isSilentlyPlain(connection, privateHosts)
       ? [
           'TEMPORAL_ADDRESS leaves this machine in production: set TEMPORAL_API_KEY, a client ' +
-            'certificate or TEMPORAL_TLS=true, or TEMPORAL_TLS=false where you know that nobody else ' +
-            'reaches it',
+            'certificate or TEMPORAL_TLS=true, or where nobody else reaches it TEMPORAL_TLS=false, or ' +
+            'PRIVATE_HOSTS with its host',
         ]
       : [],
 );
@@ -75,9 +76,12 @@ const PROOFS = [
   'TEMPORAL_PROFILE',
 ];
 
-function isSilentlyPlain(connection: Readonly<Record<string, string | undefined>>): boolean {
+function isSilentlyPlain(
+  connection: Readonly<Record<string, string | undefined>>,
+  privateHosts = NO_PRIVATE_HOSTS,
+): boolean {
   const { TEMPORAL_ADDRESS: address = 'localhost' } = connection;
-  return !isLoopback(address) && PROOFS.every((name) => connection[name] === undefined);
+  return !privateHosts.has(address) && PROOFS.every((name) => connection[name] === undefined);
 }
 
 export type TemporalSettings = SettingsOf<typeof temporalSettings>;

@@ -1,32 +1,30 @@
+import { address } from '../../../platform/environment/address.js';
 import { area, variable, type SettingsOf } from '../../../platform/environment/area.js';
-import { text, url } from '../../../platform/environment/types.js';
+import { text } from '../../../platform/environment/types.js';
 
-export const codeHostSettings = area('Code host', ({ production }) => {
-  const address = url(...(production ? ['https'] : ['http', 'https']));
-  return {
-    clientId: variable(
-      'CODEHOST_CLIENT_ID',
-      text.optional(),
-      'OAuth client id of the platform at the code host',
-      { whenUnset: 'no code host' },
-    ),
-    clientSecret: variable(
-      'CODEHOST_CLIENT_SECRET',
-      text.optional(),
-      'by which the platform shows that it is that client',
-      { secret: true, whenUnset: 'no code host' },
-    ),
-    url: variable(
-      'CODEHOST_URL',
-      address.prefault('https://github.com'),
-      "the code host's address for sign-in",
-    ),
-    apiUrl: variable(
-      'CODEHOST_API_URL',
-      address.prefault('https://api.github.com'),
-      "the code host's API, for the user's identity",
-    ),
-  };
-});
+export const codeHostSettings = area('Code host', (mode) => ({
+  clientId: variable(
+    'CODEHOST_CLIENT_ID',
+    text.optional(),
+    'OAuth client id of the platform at the code host',
+    { whenUnset: 'no code host' },
+  ),
+  clientSecret: variable(
+    'CODEHOST_CLIENT_SECRET',
+    text.optional(),
+    'by which the platform shows that it is that client',
+    { secret: true, whenUnset: 'no code host' },
+  ),
+  url: variable(
+    'CODEHOST_URL',
+    address(mode, 'http', 'https').prefault('https://github.com'),
+    "the code host's address for sign-in",
+  ),
+  apiUrl: variable(
+    'CODEHOST_API_URL',
+    address(mode, 'http', 'https').prefault('https://api.github.com'),
+    "the code host's API, for the user's identity",
+  ),
+}));
 
 export type CodeHostSettings = SettingsOf<typeof codeHostSettings>;

@@ -1,10 +1,11 @@
+import { address } from '../../../platform/environment/address.js';
 import { area, variable } from '../../../platform/environment/area.js';
-import { text, url } from '../../../platform/environment/types.js';
+import { text } from '../../../platform/environment/types.js';
 
-export const farcasterSettings = area('Farcaster', () => ({
+export const farcasterSettings = area('Farcaster', (mode) => ({
   authUrl: variable(
     'FARCASTER_AUTH_URL',
-    url('http', 'https').prefault('https://auth.farcaster.xyz'),
+    address(mode, 'http', 'https').prefault('https://auth.farcaster.xyz'),
     'the Quick Auth server whose tokens prove a Farcaster account',
   ),
   domain: variable(

@@ -1,10 +1,11 @@
+import { address } from '../../../platform/environment/address.js';
 import { area, variable, type SettingsOf } from '../../../platform/environment/area.js';
-import { text, url } from '../../../platform/environment/types.js';
+import { text } from '../../../platform/environment/types.js';
 
-export const walletProviderSettings = area('Wallet provider', ({ production }) => ({
+export const walletProviderSettings = area('Wallet provider', (mode) => ({
   apiUrl: variable(
     'WALLETPROV_API_URL',
-    url(...(production ? ['https'] : ['http', 'https'])).optional(),
+    address(mode, 'http', 'https').optional(),
     'base URL of the wallet provider: wallets that open by email are created at `POST /v2/end-users` below it, in the format of Coinbase CDP',
     { whenUnset: 'no wallet provider' },
   ),
