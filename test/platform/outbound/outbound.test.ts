@@ -404,6 +404,18 @@ describe('unreadable pages', () => {
       expect(addresses.filter(({ address }) => !places.hasAddress([address]))).toEqual([]);
       expect(places.hasAddress(['8.8.8.8'])).toBe(false);
     });
+
+    test('reads the interfaces every five seconds, and refuses a new address from then on', () => {
+      let [now, reads] = [0, 0];
+      const addresses = ['93.184.215.14'];
+      const read = () => (reads++, addresses);
+      const places = new OwnPlaces([], read, () => now);
+      for (; now < 5_000; now += 1_000) expect(places.hasAddress(['8.8.8.8'])).toBe(false);
+      expect(reads).toBe(1);
+      addresses.push('8.8.8.8');
+      expect(places.hasAddress(['8.8.8.8'])).toBe(true);
+      expect(reads).toBe(2);
+    });
   });
 
   test('tries at most four addresses of a name', async () => {
