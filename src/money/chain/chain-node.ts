@@ -162,7 +162,8 @@ class NodeConnections {
 function withGasLimit(rpc: RpcRequest): RpcRequest {
   const { method, params } = rpc;
   if (method !== 'eth_call' || !Array.isArray(params)) return rpc;
-  const [call, ...others]: readonly unknown[] = params;
+  const given: readonly unknown[] = params;
+  const [call, ...others] = given;
   if (!isObject(call) || call.gas !== undefined) return rpc;
   return { method, params: [{ ...call, gas: CALL_GAS }, ...others] };
 }
