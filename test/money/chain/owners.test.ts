@@ -154,13 +154,14 @@ const ASKING: readonly (readonly [string, () => Ask])[] = [
 
 test.each(ASKING)('leaves room for others while one owner waits for %s', async (_, make) => {
   const ask = make();
-  const greedy: Promise<unknown>[] = [];
-  for (let n = 0; n < OF_ONE_OWNER + 5; n++) greedy.push(ask('greedy'));
-  for (const each of greedy) each.catch(() => undefined);
+  let timedOut = 0;
+  for (let n = 0; n < OF_ONE_OWNER + 5; n++) ask('greedy').catch(() => timedOut++);
   await expect.poll(() => hanging).toBe(OF_ONE_OWNER);
   const other = ask('other');
   other.catch(() => undefined);
-  await expect.poll(() => hanging).toBe(OF_ONE_OWNER + 1);
+  await expect.poll(() => hanging).toBeGreaterThan(OF_ONE_OWNER);
+  // A request that ends makes room in any case.
+  expect(timedOut).toBe(0);
   server.closeAllConnections();
   await expect(other).rejects.toThrow(ChainAwayError);
 });
