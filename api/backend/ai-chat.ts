@@ -4,7 +4,7 @@ import type { Call, Served, Streaming } from '../../src/ai/routing/completions.j
 import { NoAnswerError } from '../../src/ai/routing/no-answer-error.js';
 import { ProviderError } from '../../src/ai/completion/provider-error.js';
 import type { TokenUsage } from '../../src/ai/completion/completion.js';
-import { BadGatewayError, ServiceError } from '../../src/lib/errors.js';
+import { BadGatewayError, ServiceError, TooManyRequestsError } from '../../src/lib/errors.js';
 import { optionalBearer } from '../auth/optional-bearer.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
@@ -65,8 +65,11 @@ export function aiChatEndpoints({ ai, settings }: BackendDependencies) {
 /** Maps a failure to a status of the contract, which has no 502 here. */
 function chatRefusal({ refusal, attempts }: NoAnswerError, { isAdmin }: Entitlement): ServiceError {
   const { cause, code, facts, message } = refusal;
-  const status = refusal instanceof BadGatewayError ? 500 : refusal.status;
   const told = isAdmin ? { ...facts, attempts } : facts;
+  if (refusal instanceof TooManyRequestsError) {
+    return new TooManyRequestsError(message, refusal.limit, code, told);
+  }
+  const status = refusal instanceof BadGatewayError ? 500 : refusal.status;
   return new ServiceError(status, message, code, told, { cause });
 }
 

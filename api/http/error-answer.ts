@@ -3,8 +3,8 @@ import { isOfDeletedAccount } from '../../src/accounts/accounts/account-deletion
 import { describeError } from '../../src/lib/describe-error.js';
 import {
   ExternalFaultError,
-  RemoteRateLimitError,
   ServiceError,
+  TooManyRequestsError,
   UnauthorizedError,
 } from '../../src/lib/errors.js';
 import { StillRunningError } from '../../src/platform/idempotency/idempotency-store.js';
@@ -14,7 +14,7 @@ export interface ErrorAnswer {
   readonly body: Readonly<Record<string, unknown>>;
   /** Seconds to wait before a retry. */
   readonly retryAfter?: number;
-  /** Headers that replace those of our own limits. */
+  /** The limit that refused, which replaces the limits that the request passed. */
   readonly limitHeaders?: Readonly<Record<string, string>>;
 }
 
@@ -27,13 +27,23 @@ export function errorAnswer(thrown: unknown, requestId: string): ErrorAnswer {
   }
   const code = error.code === undefined ? {} : { code: error.code };
   const body = { error: error.message, ...code, ...error.facts };
+  if (error instanceof TooManyRequestsError) return { status: 429, body, ...refusedBy(error) };
   const retryAfter = error instanceof StillRunningError ? error.retryAfter : error.facts.retryAfter;
   return {
     status: error.status,
     body,
     ...(typeof retryAfter === 'number' && { retryAfter }),
-    ...(error instanceof RemoteRateLimitError && { limitHeaders: error.headers }),
   };
+}
+
+function refusedBy({ limit }: TooManyRequestsError) {
+  const retryAfter = Math.max(1, Math.ceil(limit.resetS));
+  const limitHeaders = {
+    'RateLimit-Limit': String(limit.max),
+    'RateLimit-Remaining': '0',
+    'RateLimit-Reset': String(retryAfter),
+  };
+  return { retryAfter, limitHeaders };
 }
 
 /** Returns the answer to an error, and logs the details of a 5xx, which the caller must not see. */

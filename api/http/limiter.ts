@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { TooManyRequestsError } from '../../src/lib/errors.js';
 import { networksOf } from '../../src/platform/http/client-networks.js';
 import { AddressGuard } from './address-guard.js';
 import { MemoryCounters } from './memory-counters.js';
@@ -8,7 +9,7 @@ import type { Count, Counters, RateLimit, Taken } from './rate-limit.js';
 /** The verdict of the limits: headers for the answer, and the refusal, if any. */
 export interface Verdict {
   readonly headers: Readonly<Record<string, string>>;
-  readonly refusal: string | undefined;
+  readonly refusal: TooManyRequestsError | undefined;
   /** The count that the headers describe. */
   readonly tightest: Count;
 }
@@ -72,13 +73,15 @@ export function tighterOf(passed: Verdict | undefined, then: Verdict): Verdict {
 function toVerdict({ refused, counts }: Taken): Verdict | undefined {
   const [tightest] = counts.toSorted(byTightness);
   if (tightest === undefined) return undefined;
-  const seconds = String(Math.max(1, Math.ceil(Math.floor(tightest.resetMs) / 1000)));
+  const { limit, remaining } = tightest;
+  const resetS = Math.max(1, Math.ceil(Math.floor(tightest.resetMs) / 1000));
   const headers = {
-    'RateLimit-Limit': String(tightest.limit.max),
-    'RateLimit-Remaining': String(tightest.remaining),
-    'RateLimit-Reset': seconds,
+    'RateLimit-Limit': String(limit.max),
+    'RateLimit-Remaining': String(remaining),
+    'RateLimit-Reset': String(resetS),
   };
-  if (!refused) return { headers, refusal: undefined, tightest };
-  const refusal = tightest.limit.message;
-  return { headers: { ...headers, 'Retry-After': seconds }, refusal, tightest };
+  const refusal = refused
+    ? new TooManyRequestsError(limit.message, { max: limit.max, resetS })
+    : undefined;
+  return { headers, refusal, tightest };
 }

@@ -33,9 +33,9 @@ function securityOf({ auth: { optional, schemes }, keyScope }: Endpoint): readon
 const seconds = (description: string): Json => ({ description, schema: { type: 'integer' } });
 
 const RATE_LIMIT_HEADERS: Json = {
-  'RateLimit-Limit': seconds('Requests that a window admits'),
-  'RateLimit-Remaining': seconds('Requests left in this window'),
-  'RateLimit-Reset': seconds('Seconds until the window ends'),
+  'RateLimit-Limit': seconds('Amount that the limit admits, such as requests of a window'),
+  'RateLimit-Remaining': seconds('Amount left of the limit'),
+  'RateLimit-Reset': seconds('Seconds until the limit admits more'),
 };
 
 const TEXT: Json = { type: 'string' };

@@ -1,5 +1,10 @@
 import type * as z from 'zod';
-import { BadGatewayError, RemoteRateLimitError, ServiceError } from '../../src/lib/errors.js';
+import {
+  BadGatewayError,
+  ServiceError,
+  TooManyRequestsError,
+  type RefusingLimit,
+} from '../../src/lib/errors.js';
 import { StillRunningError } from '../../src/platform/idempotency/idempotency-store.js';
 import { isObject, tryParseJson } from '../../src/lib/json.js';
 import { retryAfterMs } from '../../src/lib/retry-after.js';
@@ -10,13 +15,6 @@ import type { Declaration, None, Responses, TypedDeclaration } from '../http/end
 
 /** Timeout of every backend call: the limit of spec 8 for deployments. */
 const CALL_TIMEOUT_MS = 15_000;
-
-const LIMIT_HEADERS = [
-  'RateLimit-Limit',
-  'RateLimit-Remaining',
-  'RateLimit-Reset',
-  'Retry-After',
-] as const;
 
 export interface CallContext {
   readonly caller: Person;
@@ -199,20 +197,15 @@ function refusal({ headers, status }: Response, body: unknown): ServiceError {
   }
   const { error, requestId: _requestId, code: shown, ...facts } = body;
   const code = typeof shown === 'string' ? shown : undefined;
-  if (status === 429) return new RemoteRateLimitError(error, limitHeaders(headers), code, facts);
+  if (status === 429) return new TooManyRequestsError(error, limitOf(headers), code, facts);
   return new ServiceError(status, error, code, facts);
 }
 
-/** Returns the backend's limit headers, which replace those of our own limits. */
-function limitHeaders(headers: Headers): Readonly<Record<string, string>> {
-  if (!headers.has('retry-after')) return {};
-  return Object.fromEntries(
-    LIMIT_HEADERS.flatMap((name) => {
-      const value = headers.get(name);
-      return value === null ? [] : [[name, value]];
-    }),
-  );
-}
+/** Returns the backend's limit, which replaces our own limits. */
+const limitOf = (headers: Headers): RefusingLimit => ({
+  max: Number(headers.get('ratelimit-limit')) || 0,
+  resetS: Number(headers.get('ratelimit-reset')) || 0,
+});
 
 /** An error with a code is about the request, not about our key. */
 const isCoded = (body: unknown): boolean => isObject(body) && typeof body.code === 'string';

@@ -126,9 +126,11 @@ export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
         } catch (error) {
           // A failed call used nothing, unless the client disconnected during it.
           if (!signal.aborted) settle(0);
-          if (error instanceof TooManyRequestsError) throw tooMany();
+          const refusal = error instanceof NoAnswerError ? error.refusal : error;
+          if (refusal instanceof TooManyRequestsError) {
+            throw new TooManyRequestsError('Too many requests', refusal.limit);
+          }
           if (!(error instanceof NoAnswerError)) throw error;
-          if (error.refusal instanceof TooManyRequestsError) throw tooMany();
           throw new ServiceError(500, 'Failed to get response', undefined, {}, { cause: error });
         }
       },
@@ -149,8 +151,6 @@ export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
 /** Estimated tokens of a call, replaced by the actual number after the answer. */
 const estimate = (messages: readonly ChatMessage[]): number =>
   Math.ceil(JSON.stringify(messages).length / 4) + MAX_TOKENS;
-
-const tooMany = () => new TooManyRequestsError('Too many requests');
 
 /** Returns the visitor's own earlier messages; a visitor could forge answers of the model. */
 function said(conversation: readonly z.infer<typeof entry>[]): ChatMessage[] {

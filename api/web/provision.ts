@@ -18,6 +18,9 @@ import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 import { requirePlanWithin } from '../../src/accounts/accounts/require-plan-within.js';
 
+/** Seconds after which one of the user's agents may be gone. */
+const RETRY_AFTER_S = 60;
+
 const provisioned = agentItem.omit({ updatedAt: true });
 
 const provisioning = area({
@@ -112,7 +115,13 @@ async function asAgentLimit<T>(call: () => Promise<T>): Promise<T> {
     return await call();
   } catch (error) {
     if (error instanceof ServiceError && error.code === 'AGENT_LIMIT_REACHED') {
-      throw new TooManyRequestsError('Agent limit reached', error.code, error.facts);
+      const max = Number(error.facts.limit);
+      throw new TooManyRequestsError(
+        'Agent limit reached',
+        { max, resetS: RETRY_AFTER_S },
+        error.code,
+        error.facts,
+      );
     }
     throw error;
   }

@@ -101,27 +101,25 @@ export class UnprocessableError extends ServiceError {
   }
 }
 
+/** The limit that refused a request. */
+export interface RefusingLimit {
+  /** Amount that the limit admits, such as requests, tokens or agents; 0 if another service limits us. */
+  readonly max: number;
+  /** Seconds until the limit admits more; an estimate if that needs the end of work or a removal. */
+  readonly resetS: number;
+}
+
 /** 429: a rate limit or a quota is exceeded. */
 export class TooManyRequestsError extends ServiceError {
   override readonly name: string = 'TooManyRequestsError';
 
-  constructor(message: string, code?: string, facts?: Readonly<Record<string, unknown>>) {
-    super(429, message, code, facts);
-  }
-}
-
-/** 429 by a rate limit that another service counts. */
-export class RemoteRateLimitError extends TooManyRequestsError {
-  override readonly name = 'RemoteRateLimitError';
-
-  /** @param headers the other service's rate limit headers. */
   constructor(
     message: string,
-    readonly headers: Readonly<Record<string, string>>,
+    readonly limit: RefusingLimit,
     code?: string,
     facts?: Readonly<Record<string, unknown>>,
   ) {
-    super(message, code, facts);
+    super(429, message, code, facts);
   }
 }
 

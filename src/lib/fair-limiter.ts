@@ -27,8 +27,11 @@ export interface QueueBounds {
   readonly perOwner?: number;
   /** Milliseconds. */
   readonly maxWaitMs?: number;
-  /** Makes the error of a caller that finds no place in the queue, loses it, or waits too long. */
-  readonly refusal: () => Error;
+  /**
+   * Makes the error of a caller that finds no place in the queue, loses it, or waits too long.
+   * @param bound callers that may wait: of the owner, or of all.
+   */
+  readonly refusal: (bound: number) => Error;
 }
 
 interface Waiting {
@@ -134,8 +137,8 @@ export class FairLimiter {
       };
       const abort = () => waiting.refuse(signal?.reason);
       signal?.addEventListener('abort', abort, { once: true });
-      const { maxWaitMs, refusal } = this.#queue ?? {};
-      const timer = maxWaitMs && setTimeout(() => waiting.refuse(refusal?.()), maxWaitMs);
+      const { max = Infinity, maxWaitMs, refusal } = this.#queue ?? {};
+      const timer = maxWaitMs && setTimeout(() => waiting.refuse(refusal?.(max)), maxWaitMs);
       this.#owners.set(owner.name, owner);
       owner[queue].add(waiting);
       this.#waiting++;
@@ -146,11 +149,11 @@ export class FairLimiter {
   #makeRoom(owner: Owner): void {
     if (!this.#queue) return;
     const { max = Infinity, perOwner = Infinity, refusal } = this.#queue;
-    if (waitingOf(owner) >= perOwner) throw refusal();
+    if (waitingOf(owner) >= perOwner) throw refusal(perOwner);
     if (this.#waiting < max) return;
     const [most] = [...this.#owners.values()].sort((a, b) => waitingOf(b) - waitingOf(a));
-    if (!most || waitingOf(most) <= waitingOf(owner) + 1) throw refusal();
-    [...most.urgent, ...most.other].at(-1)?.refuse(refusal());
+    if (!most || waitingOf(most) <= waitingOf(owner) + 1) throw refusal(max);
+    [...most.urgent, ...most.other].at(-1)?.refuse(refusal(max));
   }
 
   #startWaiting(): void {

@@ -36,19 +36,29 @@ export class QuotaLimiter {
 
   /** Takes an amount. @throws TooManyRequestsError if the owner, or all together, would hold too much */
   take(owner: string, amount = 1): Release {
-    const release = this.tryTake(owner, amount);
-    if (release) return release;
-    throw new TooManyRequestsError(this.#message, undefined, { retryAfter: RETRY_AFTER_S });
+    const max = this.#refusing(owner, amount);
+    if (max === undefined) return this.#hold(owner, amount);
+    const limit = { max, resetS: RETRY_AFTER_S };
+    throw new TooManyRequestsError(this.#message, limit, undefined, { retryAfter: RETRY_AFTER_S });
   }
 
   /** Takes an amount; undefined if the owner, or all together, would hold too much. */
   tryTake(owner: string, amount = 1): Release | undefined {
+    return this.#refusing(owner, amount) === undefined ? this.#hold(owner, amount) : undefined;
+  }
+
+  /** Returns the bound that refuses an amount; undefined if both admit it. */
+  #refusing(owner: string, amount: number): number | undefined {
     const own = (this.#held.get(owner) ?? 0) + amount;
     const sum = this.#sum + amount;
-    if (own > this.#perOwner || sum > this.#total) return undefined;
+    if (own > this.#perOwner) return this.#perOwner;
     const isScarce = sum > this.#total * (1 - RESERVED);
-    if (isScarce && own > Math.max(1, this.#perOwner * LITTLE)) return undefined;
-    this.#held.set(owner, own);
+    const isMuch = own > Math.max(1, this.#perOwner * LITTLE);
+    return sum > this.#total || (isScarce && isMuch) ? this.#total : undefined;
+  }
+
+  #hold(owner: string, amount: number): Release {
+    this.#held.set(owner, (this.#held.get(owner) ?? 0) + amount);
     this.#sum += amount;
     let isHeld = true;
     return () => {

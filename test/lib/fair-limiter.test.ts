@@ -44,7 +44,7 @@ class Calls {
 const names = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}`);
 
-const refusal = () => new TooManyRequestsError('full');
+const refusal = () => new TooManyRequestsError('full', { max: 1, resetS: 1 });
 
 test('runs no more at a time than its bound, and all in the end', async () => {
   const calls = new Calls({ atOnce: 2 });

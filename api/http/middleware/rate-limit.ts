@@ -1,4 +1,3 @@
-import { TooManyRequestsError } from '../../../src/lib/errors.js';
 import { tighterOf, type Limiter, type Verdict } from '../limiter.js';
 import { limitsOf, type RateLimit, type WideLimit } from '../rate-limit.js';
 import type { AuthenticatedState, Context, Middleware, PresentedState } from './context.js';
@@ -59,6 +58,6 @@ export function limitRefusals(limiter: Limiter, limit: RateLimit): Middleware<Pr
 }
 
 function obey({ headers, refusal }: Verdict, ctx: Context): void {
+  if (refusal) throw refusal;
   ctx.set(headers);
-  if (refusal !== undefined) throw new TooManyRequestsError(refusal);
 }

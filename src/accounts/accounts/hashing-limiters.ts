@@ -14,10 +14,13 @@ const hashingLimiter = (
     perOwner: atOnce,
     queue: {
       ...queue,
-      refusal: () =>
-        new TooManyRequestsError('Too many at once, please try again.', undefined, {
-          retryAfter: RETRY_AFTER_S,
-        }),
+      refusal: (max) =>
+        new TooManyRequestsError(
+          'Too many at once, please try again.',
+          { max, resetS: RETRY_AFTER_S },
+          undefined,
+          { retryAfter: RETRY_AFTER_S },
+        ),
     },
   });
 

@@ -59,9 +59,13 @@ export class SignInLimits {
     ]);
     const wait = row?.wait ?? 0;
     if (wait > 0) {
-      throw new TooManyRequestsError('Too many sign-ins, please try again later.', undefined, {
-        retryAfter: Math.ceil(wait),
-      });
+      const resetS = Math.ceil(wait);
+      throw new TooManyRequestsError(
+        'Too many sign-ins, please try again later.',
+        { max: await this.#refusing(counted), resetS },
+        undefined,
+        { retryAfter: resetS },
+      );
     }
     let found: T | undefined;
     try {
@@ -77,6 +81,17 @@ export class SignInLimits {
       if (pair) await this.#forget(pair);
     }
     return found;
+  }
+
+  /** Returns the failures that the longest blocked subject has free. */
+  async #refusing(counted: readonly Counted[]): Promise<number> {
+    const [blocked] = await this.#database.asPlatform().query<{ subject: string }>(
+      `SELECT subject FROM sign_in_attempts WHERE subject = ANY ($subjects)
+        ORDER BY blocked_until DESC NULLS LAST LIMIT 1`,
+      { subjects: counted.map(({ subject }) => subject) },
+    );
+    const refusing = counted.find(({ subject }) => subject === blocked?.subject) ?? counted[0];
+    return refusing?.free ?? 0;
   }
 
   /** Uncounts the attempt. A wait it caused stays, because other attempts may have failed as well. */

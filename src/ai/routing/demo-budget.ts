@@ -26,7 +26,10 @@ export class DemoBudget {
    */
   hold({ site }: ClientNetworks, tokens: number): (used: number) => void {
     const { since, tokens: before } = this.#of(site);
-    if (before + tokens > CLIENT_TOKENS) throw new TooManyRequestsError('Too many requests');
+    if (before + tokens > CLIENT_TOKENS) {
+      const resetS = (since + DAY_MS - performance.now()) / 1_000;
+      throw new TooManyRequestsError('Too many requests', { max: CLIENT_TOKENS, resetS });
+    }
     setBounded(this.#used, site, { since, tokens: before + tokens }, MAX_CLIENTS);
     return (used) => {
       const now = this.#of(site);

@@ -2,6 +2,9 @@ import type { ServiceError } from '../../lib/errors.js';
 import { BadGatewayError, BadRequestError, TooManyRequestsError } from '../../lib/errors.js';
 import type { ProviderError, ProviderFailure } from '../completion/provider-error.js';
 
+/** Wait for a provider that names none. */
+const RETRY_AFTER_MS = 5_000;
+
 /** An attempt as shown in logs, metrics and to administrators. */
 export interface AttemptResult {
   readonly provider: string;
@@ -39,6 +42,7 @@ export class NoAnswerError extends Error {
       case 'rate_limited':
         return new TooManyRequestsError(
           `The AI provider ${provider} limits its requests`,
+          { max: 0, resetS: (retryAfterMs ?? RETRY_AFTER_MS) / 1_000 },
           undefined,
           retryAfterMs === undefined ? {} : { retryAfter: Math.ceil(retryAfterMs / 1000) },
         );

@@ -61,9 +61,16 @@ export class QuotaExceededError extends TooManyRequestsError {
     super(
       `Monthly token quota exceeded for plan "${plan}". Used ${taken} of ${limit} tokens. ` +
         'Quota resets at the start of next month.',
+      { max: limit, resetS: secondsOfMonth() },
       'QUOTA_EXCEEDED',
     );
   }
+}
+
+/** Returns the seconds until the next month of UTC, in which the database counts. */
+function secondsOfMonth(): number {
+  const now = new Date();
+  return (Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1) - now.getTime()) / 1_000;
 }
 
 /** Monthly token quotas: every call reserves its share before it begins. */

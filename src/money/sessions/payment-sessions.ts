@@ -367,6 +367,7 @@ export class PaymentSessions {
     throw new TooManyRequestsError(
       'Recent openings of wallets with code were reverted on chain: retry later',
       undefined,
+      { max: reverted.own > 0 ? 1 : MAX_REVERTED, resetS: AN_HOUR_S },
       { retryAfter: AN_HOUR_S },
     );
   }

@@ -19,6 +19,8 @@ import { OPEN_STATUSES, RETRIED_STATUSES } from '../../types/split-states.js';
 
 /** Most open splits of one user; further ones are rejected. */
 export const MAX_OPEN_SPLITS = 100;
+/** Seconds in which a split in progress may end. */
+const RETRY_AFTER_S = 10;
 
 export interface SplitToken {
   readonly chainId: number;
@@ -235,7 +237,12 @@ async function refuseTooMany(db: TenantTransaction, userId: string): Promise<voi
   const current = await db.RoyaltySplit.count({ where: { userId, status: OPEN_STATUSES } });
   if (current < MAX_OPEN_SPLITS) return;
   const facts = { current, limit: MAX_OPEN_SPLITS };
-  throw new TooManyRequestsError('Too many splits are in progress: retry later.', undefined, facts);
+  throw new TooManyRequestsError(
+    'Too many splits are in progress: retry later.',
+    { max: MAX_OPEN_SPLITS, resetS: RETRY_AFTER_S },
+    undefined,
+    facts,
+  );
 }
 
 /** Returns a split. @throws NotFoundError also if it belongs to another tenant. */
