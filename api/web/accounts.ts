@@ -112,16 +112,16 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       },
     }),
     accounts({
-      method: 'GET',
+      method: 'POST',
       path: ADMIN_LINK_PATH,
-      summary: 'Become an admin, by the link mailed to your address',
+      summary: "Become an admin, by the token of your address's link",
       auth: session,
-      query: z.object({ token: z.string().max(64) }),
+      body: z.object({ token: z.string().max(64) }),
       limit: LIMITS.signIn,
       responses: { 200: z.strictObject({ isAdmin: z.literal(true) }) },
       errors: [404],
-      async handler({ caller, origin, query }) {
-        await useAdminLink(database, caller.user, query.token, origin);
+      async handler({ body, caller, origin }) {
+        await useAdminLink(database, caller.user, body.token, origin);
         return reply(200, { isAdmin: true });
       },
     }),

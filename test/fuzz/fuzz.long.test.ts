@@ -17,7 +17,7 @@ const SEED = Number(process.env.FUZZ_SEED ?? 1);
  * with a container, and this test creates none.
  */
 const HARD = [
-  'web: GET /api/auth/admin',
+  'web: POST /api/auth/admin',
   'web: DELETE /api/auth/sessions/{id}',
   'web: POST /api/settings/password',
   'web: GET /api/auth/google',

@@ -33,6 +33,7 @@ const DONE = {
   registered: 'Your account is ready. Sign in.',
   'password-reset': 'Your new password is set, and all sessions have ended. Sign in with it.',
   'address-confirmed': 'Your address is confirmed.',
+  admin: 'Your account is an admin now.',
   'profile-changed': 'Your profile is changed.',
   'signed-out': 'You are signed out.',
   'password-changed': 'Your password is changed. All other sessions have ended.',

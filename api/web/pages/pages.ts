@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { ADMIN_LINK_PATH } from '../../../src/accounts/accounts/admin-links.js';
 import { listApiKeys } from '../../../src/accounts/accounts/api-keys.js';
 import { listIdentities } from '../../../src/accounts/accounts/identities.js';
 import { getProfile } from '../../../src/accounts/accounts/profile.js';
@@ -10,6 +11,8 @@ import type { SessionCaller } from '../../auth/session.js';
 import { area } from '../../http/area.js';
 import type { Endpoint } from '../../http/endpoint.js';
 import { fileReply, redirect } from '../../http/reply.js';
+import { LIMITS } from '../limits.js';
+import { adminLinkPage } from './admin-link-page.js';
 import { SCRIPT, STYLE, type Asset } from './assets.js';
 import { dashboardPage } from './dashboard-page.js';
 import { loginPage } from './login-page.js';
@@ -67,6 +70,16 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       responses: { 200: 'html' },
       handler: ({ caller, query }) =>
         verifyEmailPage({ email: emailOf(caller), hasToken: query.token !== undefined }),
+    }),
+    pages({
+      method: 'GET',
+      path: ADMIN_LINK_PATH,
+      summary: 'Page for becoming an admin; opening it does not use up the token',
+      query: z.object({ token: word }),
+      limit: LIMITS.signIn,
+      responses: { 200: 'html' },
+      handler: ({ caller, query }) =>
+        adminLinkPage({ email: emailOf(caller), hasToken: query.token !== undefined }),
     }),
     pages({
       method: 'GET',

@@ -200,9 +200,11 @@ async function playedSecrets(): Promise<Map<string, string>> {
   const admin = await registered(ADMIN_EMAIL);
   see('password', admin.password);
   seeCookies(admin.browser);
-  const becoming = (token: string) => `/api/auth/admin?token=${token}`;
-  await ask(admin.browser, 404, 'GET', becoming(see('guess', randomUUID())));
-  await ask(admin.browser, 200, 'GET', becoming(see('admin link', adminLink?.token)));
+  await ask(admin.browser, 200, 'GET', `/api/auth/admin?token=${see('guess', randomUUID())}`);
+  const becoming = (token: string) => ({ body: { token } });
+  await ask(admin.browser, 404, 'POST', '/api/auth/admin', becoming(see('guess', randomUUID())));
+  const right = becoming(see('admin link', adminLink?.token));
+  await ask(admin.browser, 200, 'POST', '/api/auth/admin', right);
 
   // An address change, an event of the identity provider and an export.
   const address = newEmail();

@@ -279,7 +279,8 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/settings/identities/google': { nobody: 401, bob: 503 },
   'POST /api/settings/identities/github': { nobody: 401, bob: 503 },
   'DELETE /api/settings/identities/:id': missing,
-  'GET /api/auth/admin': { ...missing, query: () => '?token=none' },
+  'GET /api/auth/admin': { nobody: 200, bob: 200, query: () => '?token=none' },
+  'POST /api/auth/admin': { ...missing, body: () => ({ token: 'none' }) },
   'GET /api/keys': { nobody: 401, bob: 200 },
   'POST /api/keys': { nobody: 401, bob: 201, body: () => ({ name: 'of bob' }) },
   'POST /api/keys/validate': {

@@ -37,7 +37,13 @@ async function signUp(name: string, userAgent = 'a browser'): Promise<string> {
   return signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
 }
 
-const PAGES = ['/login', '/reset-password', '/reset-password?token=x', '/verify-email?token=x'];
+const PAGES = [
+  '/login',
+  '/reset-password',
+  '/reset-password?token=x',
+  '/verify-email?token=x',
+  '/api/auth/admin?token=x',
+];
 
 test.each(PAGES)(
   "%s loads only the platform's own scripts and styles, and none inline",
