@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { shownAddress } from '../../src/money/chain/address.js';
 import { PAYMENT_FAILURES, PAYMENT_STATES } from '../../src/types/payment.js';
 import {
   listPayments,
@@ -10,6 +11,7 @@ import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
+import { answeredAddress } from '../views/chain-address.js';
 
 const PATH = '/api/underground/payments';
 
@@ -37,7 +39,7 @@ const payment = z.strictObject({
   id: z.string(),
   cause: z.string(),
   chainId: z.number(),
-  signer: z.string(),
+  signer: answeredAddress,
   state: z.enum(PAYMENT_STATES),
   failure: z.enum(PAYMENT_FAILURES).nullable(),
   nonce: z.string().nullable(),
@@ -84,7 +86,7 @@ const present = (row: ListedPayment): z.infer<typeof payment> => ({
   id: row.id,
   cause: row.cause,
   chainId: Number(row.chainId),
-  signer: row.signer,
+  signer: shownAddress(row.signer),
   state: row.state,
   failure: row.failure,
   nonce: row.nonce,

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { OPERATOR_USER_ID } from '../../src/types/operator-user.js';
+import { shownAddress } from '../../src/money/chain/address.js';
 import { reading } from '../../src/money/chain/unreadable.js';
 import { NotFoundError } from '../../src/lib/errors.js';
 import { formatAmount } from '../../src/types/money.js';
@@ -7,14 +8,14 @@ import { hasWallet } from '../../src/money/wallets/agent-wallets.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
-import { chainAddress } from '../views/chain-address.js';
+import { answeredAddress, chainAddress, lookedUpAddress } from '../views/chain-address.js';
 import { walletSignature } from '../views/wallets.js';
 import type { BackendDependencies } from './dependencies.js';
 
 const wallets = area({ tag: 'Underground', auth: bearer, keyScope: 'agents' });
 
 const provided = z.strictObject({
-  address: z.string().describe('In lower case'),
+  address: answeredAddress,
   agentId: z.string(),
   userId: z.string(),
 });
@@ -48,21 +49,22 @@ export function undergroundWalletEndpoints({
         const { userId, agentId, address, signature } = body;
         const actor =
           caller.kind === 'internal' ? (caller.user?.id ?? OPERATOR_USER_ID) : caller.userId;
-        const { isNew, ...wallet } = await agentWallets.provide(
+        const wallet = await agentWallets.provide(
           { actor, tenant, requestId, idempotencyId },
           { userId, agentId },
           address && signature && { address, signature },
         );
-        return reply(isNew ? 201 : 200, { ...wallet, agentId, userId });
+        const shown = { address: shownAddress(wallet.address), agentId, userId };
+        return reply(wallet.isNew ? 201 : 200, shown);
       },
     }),
     wallets({
       method: 'GET',
       path: '/api/underground/wallets/:address/balance',
       summary: "USDC balance of a wallet of a user or of one of the user's agents",
-      params: z.object({ address: chainAddress }),
+      params: z.object({ address: lookedUpAddress }),
       query: z.object({ userId: z.string().min(1).max(256) }),
-      responses: { 200: z.strictObject({ address: z.string(), balance_usdc: z.number() }) },
+      responses: { 200: z.strictObject({ address: answeredAddress, balance_usdc: z.number() }) },
       errors: [404],
       async handler({ params, query, tenant }) {
         const { address } = params;
@@ -70,7 +72,8 @@ export function undergroundWalletEndpoints({
           throw new NotFoundError('Wallet not found');
         }
         const balance = await reading(usdc.balanceOf(address, query.userId));
-        return reply(200, { address, balance_usdc: Number(formatAmount(balance)) });
+        const balance_usdc = Number(formatAmount(balance));
+        return reply(200, { address: shownAddress(address), balance_usdc });
       },
     }),
   ];

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Logger } from 'pino';
 import * as z from 'zod';
+import { shownAddress } from '../../src/money/chain/address.js';
 import type { ChainSettings } from '../../src/money/chain/settings.js';
 import { networkName } from '../../src/money/chain/networks.js';
 import { BUYER_HEADER } from '../../src/platform/http/buyer-header.js';
@@ -13,6 +14,7 @@ import { jsonBody, MAX_BODY_BYTES } from '../http/body-format.js';
 import { createListener, type Listener, type ListenerOptions } from '../http/listener.js';
 import type { RateLimit } from '../http/rate-limit.js';
 import { reply } from '../http/reply.js';
+import { answeredAddress } from '../views/chain-address.js';
 
 /** Version of the answers, not of the product. */
 const VERSION = '1.0';
@@ -94,7 +96,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
           payment: z.strictObject({
             network: z.string(),
             currency: z.string(),
-            payTo: z.string().nullable().describe('Payment address; null if payments are off'),
+            payTo: answeredAddress.nullable().describe('Payment address; null if payments are off'),
             note: z.string(),
           }),
         }),
@@ -112,7 +114,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
           payment: {
             network: networkName(chain.chainId),
             currency: 'pathUSD',
-            payTo: chain.treasury ?? null,
+            payTo: chain.treasury === undefined ? null : shownAddress(chain.treasury),
             note: 'Free of charge here, within limits. Paid for by a payment session: POST /api/v1/gateway.',
           },
         }),

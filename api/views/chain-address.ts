@@ -1,4 +1,29 @@
-import { hexText } from './hex-text.js';
+import type { Hex } from 'viem';
+import * as z from 'zod';
+import { fieldMessage } from '../../src/lib/field-name.js';
+import {
+  ADDRESS_FORM,
+  lowerCaseOf,
+  parseAddress,
+  shownAddress,
+} from '../../src/money/chain/address.js';
 
-/** An address on the chain; handlers get it in lower case. */
-export const chainAddress = hexText(/^0x[\da-fA-F]{40}$/, 'must be 0x and 40 hex digits');
+const form = z.string().regex(ADDRESS_FORM, fieldMessage('must be 0x and 40 hex digits'));
+
+/** Handlers get addresses in lower case. */
+const inLowerCase = (text: z.ZodType<string, string>) =>
+  z.codec(text, z.custom<Hex>(), { decode: lowerCaseOf, encode: (address) => address });
+
+/** An address that receives or is stored, in a single letter case or with its checksum. */
+export const chainAddress = inLowerCase(
+  form.refine(
+    (text) => parseAddress(text) !== undefined,
+    fieldMessage('is mistyped, because its checksum (EIP-55) is wrong: copy it once more'),
+  ),
+);
+
+/** An address to look up, in any letter case. */
+export const lookedUpAddress = inLowerCase(form);
+
+/** An address in an answer, with its checksum. */
+export const answeredAddress = form.refine((text) => text === shownAddress(text));

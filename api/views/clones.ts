@@ -4,18 +4,16 @@ import { agentName } from '../../src/agents/model/agent-config.js';
 import type { Cloned, Clones } from '../../src/agents/clones/clones.js';
 import { CLONE_CURRENCY, CLONE_PRICE, SPECIALIZATIONS } from '../../src/types/clone-terms.js';
 import { fieldMessage } from '../../src/lib/field-name.js';
+import { shownAddress } from '../../src/money/chain/address.js';
 import { PATH_USD } from '../../src/money/chain/tempo.js';
 import { amountText, DECIMALS, formatAmount, formattedAmount } from '../../src/types/money.js';
 import type { ChainSettings } from '../../src/money/chain/settings.js';
 import { agentStatus } from './backend-agents.js';
+import { answeredAddress, chainAddress } from './chain-address.js';
 import { agentStatus as webAgentStatus } from './web-agents.js';
 
 /** Upper bound; no real lineage is longer. */
 const MAX_GENERATION = 1_000_000;
-
-const address = z
-  .string()
-  .regex(/^0x[\da-fA-F]{40}$/, fieldMessage('must be 0x and 40 hex digits'));
 
 export const cloneBody = z.object({
   parentAgentId: z.string().min(1).max(64),
@@ -40,8 +38,8 @@ export const cloneBody = z.object({
       .meta({ description: 'Amount paid, in pathUSD' }),
     currency: z.literal(CLONE_CURRENCY),
     chainId: z.number().int(),
-    from: address,
-    to: address,
+    from: chainAddress,
+    to: chainAddress,
     timestamp: z.number().min(0).describe('Approximate time of the payment, in Unix seconds'),
     signature: z
       .string()
@@ -94,9 +92,11 @@ export const cloneTerms = z.strictObject({
   status: z.literal('ok'),
   chainId: z.number(),
   currency: z.literal(CLONE_CURRENCY),
-  token: z.string(),
+  token: answeredAddress,
   decimals: z.number(),
-  treasury: z.string().nullable().describe('Address to pay; null if clones cannot be paid for'),
+  treasury: answeredAddress
+    .nullable()
+    .describe('Address to pay; null if clones cannot be paid for'),
   price: formattedAmount,
   confirmations: z.number().describe('Blocks until a payment is final, including its own block'),
   chain: z.enum(['available', 'unavailable']),
@@ -110,9 +110,9 @@ export async function presentTerms(
     status: 'ok',
     chainId,
     currency: CLONE_CURRENCY,
-    token: PATH_USD,
+    token: shownAddress(PATH_USD),
     decimals: DECIMALS,
-    treasury: treasury ?? null,
+    treasury: treasury === undefined ? null : shownAddress(treasury),
     price: formatAmount(CLONE_PRICE),
     confirmations,
     chain: (await clones.isPayable()) ? 'available' : 'unavailable',

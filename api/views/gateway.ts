@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { shownAddress } from '../../src/money/chain/address.js';
 import { networkName } from '../../src/money/chain/networks.js';
 import type { ChainSettings } from '../../src/money/chain/settings.js';
 import { PATH_USD } from '../../src/money/chain/tempo.js';
@@ -6,6 +7,7 @@ import type { DebitRefusal, PaymentSource } from '../../src/gateway/debits.js';
 import type { ServedOrder } from '../../src/gateway/gateway.js';
 import type { GatewayAction } from '../../src/gateway/gateway-action.js';
 import { amountText, DECIMALS, formatAmount, formattedAmount } from '../../src/types/money.js';
+import { answeredAddress } from './chain-address.js';
 import { voucherAnswer, presentVoucher } from './vouchers.js';
 import { holdSecondsOf, type PaymentSessionSettings } from '../../src/money/sessions/settings.js';
 import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/money/sessions/terms.js';
@@ -21,18 +23,20 @@ const CURRENCIES = { session: 'pathUSD', credits: 'USD' } as const satisfies Rec
 const paymentTerms = z.strictObject({
   chainId: z.number(),
   network: z.string(),
-  token: z.string(),
+  token: answeredAddress,
   decimals: z.number(),
-  escrow: z
-    .string()
+  escrow: answeredAddress
     .nullable()
     .describe('Address of the escrow contract for deposits; null if deposits are not possible'),
-  operator: z.string().nullable(),
-  treasury: z.string().nullable(),
+  operator: answeredAddress.nullable(),
+  treasury: answeredAddress.nullable(),
   holdSeconds: z.number().describe('Seconds from a hold until the payer can withdraw the rest'),
   minDeposit: formattedAmount,
   maxDeposit: formattedAmount,
 });
+
+const shownOrNull = (address: string | undefined) =>
+  address === undefined ? null : shownAddress(address);
 
 export const presentPaymentTerms = (
   { chainId, escrow, operator, treasury }: ChainSettings,
@@ -40,11 +44,11 @@ export const presentPaymentTerms = (
 ): z.infer<typeof paymentTerms> => ({
   chainId,
   network: networkName(chainId),
-  token: PATH_USD,
+  token: shownAddress(PATH_USD),
   decimals: DECIMALS,
-  escrow: escrow ?? null,
-  operator: operator?.address ?? null,
-  treasury: treasury ?? null,
+  escrow: shownOrNull(escrow),
+  operator: shownOrNull(operator?.address),
+  treasury: shownOrNull(treasury),
   holdSeconds: Number(holdSecondsOf(holdMs)),
   minDeposit: formatAmount(MIN_DEPOSIT),
   maxDeposit: formatAmount(MAX_DEPOSIT),

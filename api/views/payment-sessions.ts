@@ -1,8 +1,10 @@
 import * as z from 'zod';
+import { shownAddress } from '../../src/money/chain/address.js';
 import type { PaymentSessionRow } from '../../src/platform/database/models.js';
 import { formatAmount, formattedAmount } from '../../src/types/money.js';
 import type { SessionDetails } from '../../src/money/sessions/session-details.js';
 import { maskedId } from '../../src/money/sessions/session-token.js';
+import { answeredAddress } from './chain-address.js';
 import { presentVoucher, voucherAnswer } from './vouchers.js';
 
 /** A payment session (spec 2). */
@@ -10,7 +12,7 @@ export const paymentSessionItem = z.strictObject({
   id: z
     .string()
     .describe('Token for debits; masked except for its end unless the caller owns the session'),
-  userAddress: z.string(),
+  userAddress: answeredAddress,
   deposit: formattedAmount,
   spent: formattedAmount.describe('Value of delivered actions'),
   remaining: formattedAmount,
@@ -40,7 +42,7 @@ export function presentPaymentSession(
   const { address, createdAt, delivered, deposit, state } = session;
   return {
     id: token ?? maskedId(session),
-    userAddress: address,
+    userAddress: shownAddress(address),
     deposit: formatAmount(BigInt(deposit)),
     spent: formatAmount(BigInt(delivered)),
     remaining: formatAmount(BigInt(deposit) - BigInt(delivered)),

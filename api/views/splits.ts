@@ -7,12 +7,13 @@ import {
   formattedAmount,
   roundedAmountText,
 } from '../../src/types/money.js';
+import { shownAddress } from '../../src/money/chain/address.js';
 import type { QueuedSplit, SplitWithPayouts } from '../../src/money/splits/royalty-splits.js';
 import { parsePercentage, percentageOf } from '../../src/money/splits/percentages.js';
 import { PAYOUT_STATUSES, SPLIT_STATUSES } from '../../src/types/split-states.js';
 import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
 import { pageQuery } from '../http/pagination.js';
-import { chainAddress } from './chain-address.js';
+import { answeredAddress, chainAddress } from './chain-address.js';
 
 export const MAX_RECIPIENTS = 100;
 
@@ -80,7 +81,7 @@ export const splitItem = z.strictObject({
   name: z.string(),
   status: z.enum(SPLIT_STATUSES),
   totalAmount: formattedAmount,
-  fromAddress: z.string(),
+  fromAddress: answeredAddress,
   createdAt: z.iso.datetime(),
   completedAt: z.iso
     .datetime()
@@ -89,7 +90,7 @@ export const splitItem = z.strictObject({
   error: z.string().optional().describe('Why some payouts failed'),
   payouts: z.array(
     z.strictObject({
-      address: z.string(),
+      address: answeredAddress,
       share: z.number().describe('A percentage'),
       amount: formattedAmount,
       status: z
@@ -109,12 +110,12 @@ export function presentSplit({ split, payouts }: SplitWithPayouts): z.input<type
     name: split.name,
     status: split.status,
     totalAmount: formatAmount(BigInt(split.totalAmount)),
-    fromAddress: split.fromAddress,
+    fromAddress: shownAddress(split.fromAddress),
     createdAt: split.createdAt.toISOString(),
     completedAt: split.completedAt?.toISOString() ?? null,
     ...(split.error !== null && { error: split.error }),
     payouts: payouts.map(({ address, share, amount, status, transaction }) => ({
-      address,
+      address: shownAddress(address),
       share: percentageOf(share),
       amount: formatAmount(BigInt(amount)),
       status,

@@ -9,7 +9,7 @@ import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
-import { gateAnswer } from './token-gating.js';
+import { gateAnswer, presentGate } from './token-gating.js';
 
 const farcaster = area({ tag: 'Accounts', auth: anonymous });
 
@@ -99,7 +99,8 @@ export function farcasterEndpoints({
   async function gatingOf({ address }: FarcasterIdentity, clientAddress: string, isAsked = false) {
     if (!isAsked) return undefined;
     if (address === undefined) return null;
-    return checkProvenAddress(tokenGate, address, requestOwner(undefined, clientAddress));
+    const owner = requestOwner(undefined, clientAddress);
+    return presentGate(await checkProvenAddress(tokenGate, address, owner));
   }
 }
 

@@ -5,6 +5,7 @@ import {
   unlinkIdentity,
   type ListedIdentity,
 } from '../../src/accounts/accounts/identities.js';
+import { shownAddress } from '../../src/money/chain/address.js';
 import { IDENTITY_KINDS } from '../../src/types/sign-in-methods.js';
 import { freshSession } from '../auth/fresh-session.js';
 import { session } from '../auth/session.js';
@@ -62,7 +63,7 @@ export function presentIdentity({ createdAt, id, kind, label, lastUsedAt }: List
   return {
     id,
     kind,
-    label,
+    label: kind === 'wallet' ? shownAddress(label) : label,
     createdAt: createdAt.toISOString(),
     lastUsedAt: lastUsedAt?.toISOString() ?? null,
   };

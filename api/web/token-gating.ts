@@ -1,13 +1,14 @@
 import * as z from 'zod';
 import { BadRequestError } from '../../src/lib/errors.js';
-import { checkGate } from '../../src/accounts/token-gating/check-gate.js';
+import { checkGate, type GateResult } from '../../src/accounts/token-gating/check-gate.js';
+import { shownAddress } from '../../src/money/chain/address.js';
 import { requestOwner } from '../../src/platform/http/client-networks.js';
 import type { CallerOf } from '../auth/authentication.js';
 import { optionalPerson } from '../auth/person.js';
 import { area } from '../http/area.js';
 import type { EndpointRequest } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
-import { chainAddress } from '../views/chain-address.js';
+import { answeredAddress, lookedUpAddress } from '../views/chain-address.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
@@ -15,17 +16,23 @@ const gating = area({ tag: 'Accounts', auth: optionalPerson, keyScope: 'any' });
 
 const PATH = '/api/auth/token-gating/verify';
 
-const asked = z.object({ address: chainAddress.optional() });
+const asked = z.object({ address: lookedUpAddress.optional() });
 
 export const gateAnswer = z.strictObject({
   verified: z.boolean().describe('True if both `holds` and `proven` are true'),
   holds: z.boolean(),
   proven: z.boolean().describe('True if the address is linked to the caller'),
-  address: z.string().nullable(),
+  address: answeredAddress.nullable(),
   balance: z.string().describe('Balance in whole tokens, with decimals'),
   threshold: z.string(),
-  token: z.string(),
+  token: answeredAddress,
   chainId: z.number().int(),
+});
+
+export const presentGate = ({ address, token, ...result }: GateResult) => ({
+  ...result,
+  address: address && shownAddress(address),
+  token: shownAddress(token),
 });
 
 /** Creates the endpoints that check for the platform's token (spec 4.1). */
@@ -67,6 +74,6 @@ export function tokenGatingEndpoints({ tokenGate }: WebDependencies) {
     const user = caller.kind === 'anonymous' ? undefined : caller.user;
     if (!user && address === undefined) throw new BadRequestError('address is required');
     const owner = requestOwner(user?.id, clientAddress);
-    return checkGate(tokenGate, user && request.tenant, address, owner);
+    return presentGate(await checkGate(tokenGate, user && request.tenant, address, owner));
   }
 }

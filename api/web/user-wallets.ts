@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { normalizeEmail } from '../../src/accounts/accounts/email.js';
+import { shownAddress } from '../../src/money/chain/address.js';
 import { reading } from '../../src/money/chain/unreadable.js';
 import {
   BadRequestError,
@@ -18,7 +19,7 @@ import { optionalPerson, person } from '../auth/person.js';
 import { area } from '../http/area.js';
 import type { EndpointRequest } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
-import { chainAddress } from '../views/chain-address.js';
+import { answeredAddress, lookedUpAddress } from '../views/chain-address.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 import { balancesAnswer, balancesOf } from './wallet-balances.js';
@@ -49,7 +50,7 @@ const agenticWallet = z.strictObject({
 });
 
 const ownWallet = z.strictObject({
-  address: z.string(),
+  address: answeredAddress,
   balance: formattedAmount.describe('USDC'),
   network: z.string(),
   hasWallet: z.literal(true),
@@ -64,10 +65,14 @@ const noWallet = z.strictObject({
   message: z.string(),
 });
 
-const created = z.strictObject({ address: z.string(), network: z.string(), message: z.string() });
+const created = z.strictObject({
+  address: answeredAddress,
+  network: z.string(),
+  message: z.string(),
+});
 
 const seed = z.strictObject({
-  address: z.string(),
+  address: answeredAddress,
   network: z.string(),
   createdAt: z.iso.datetime(),
   warning: z.string(),
@@ -96,7 +101,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
         'Get the on-chain balances of an address; without an address, of your wallet, or how to create one at the wallet provider',
       auth: optionalPerson,
       keyScope: 'any',
-      query: z.object({ address: chainAddress.optional() }),
+      query: z.object({ address: lookedUpAddress.optional() }),
       responses: { 200: z.union([balancesAnswer, agenticWallet, ownWallet, noWallet]) },
       errors: [401],
       async handler({ caller, clientAddress, query, tenant }) {
@@ -132,7 +137,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
         }
         const balance = formatAmount(await reading(usdc.balanceOf(wallet.address, caller.user.id)));
         const createdAt = wallet.createdAt.toISOString();
-        const { address } = wallet;
+        const address = shownAddress(wallet.address);
         return reply(200, { address, balance, network, hasWallet: true, createdAt });
       },
     }),
@@ -148,14 +153,15 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
         const { network } = usdc;
         switch (request.body.action) {
           case 'create': {
-            const address = await userWallets.create(ownerOf(request));
+            const address = shownAddress(await userWallets.create(ownerOf(request)));
             return reply(200, { address, network, message: 'Your wallet has been created' });
           }
           case 'get_seed': {
             const wallet = await userWallets.find(request.tenant, request.caller.user.id);
             if (!wallet) throw new NotFoundError('No wallet found');
             const createdAt = wallet.createdAt.toISOString();
-            return reply(200, { address: wallet.address, network, createdAt, warning: WARNING });
+            const address = shownAddress(wallet.address);
+            return reply(200, { address, network, createdAt, warning: WARNING });
           }
           case 'export_seed':
             throw new ForbiddenError('Wallet keys cannot be exported');
@@ -172,7 +178,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
       keyScope: 'any',
       responses: {
         200: z.union([
-          z.strictObject({ authenticated: z.literal(true), address: z.string().nullable() }),
+          z.strictObject({ authenticated: z.literal(true), address: answeredAddress.nullable() }),
           z.strictObject({
             authenticated: z.literal(false),
             needsAuth: z.literal(true),
@@ -189,7 +195,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
       async handler({ caller, tenant }) {
         const isSignedIn = caller.kind !== 'anonymous';
         const address = isSignedIn && (await userWallets.firstAddress(tenant, caller.user.id));
-        if (address) return reply(200, { authenticated: true, address });
+        if (address) return reply(200, { authenticated: true, address: shownAddress(address) });
         const refused = { authenticated: false, needsAuth: true } as const;
         if (walletProvider.state === 'incomplete') {
           return reply(200, { ...refused, error: NOT_CONFIGURED, setup: SETUP });
@@ -213,7 +219,7 @@ function providerWalletEndpoints({ userWallets, walletProvider }: Parts) {
       responses: {
         200: z.strictObject({
           success: z.literal(true),
-          walletAddress: z.string(),
+          walletAddress: answeredAddress,
           walletId: z.string(),
           networks: z.array(z.string()),
         }),
@@ -226,7 +232,7 @@ function providerWalletEndpoints({ userWallets, walletProvider }: Parts) {
         const { address, walletId } = await userWallets.createAtProvider(ownerOf(request), email);
         return reply(200, {
           success: true,
-          walletAddress: address,
+          walletAddress: shownAddress(address),
           walletId,
           networks: PROVIDER_NETWORKS,
         });
@@ -261,11 +267,19 @@ function importedWalletEndpoints({ userWallets }: Parts) {
         .object({ privateKey: z.string().optional().describe('0x and 64 hex digits') })
         .optional(),
       responses: {
-        200: z.strictObject({ success: z.literal(true), address: z.string(), network: z.string() }),
+        200: z.strictObject({
+          success: z.literal(true),
+          address: answeredAddress,
+          network: z.string(),
+        }),
       },
       async handler(request) {
         const address = await userWallets.import(ownerOf(request), request.body?.privateKey);
-        return reply(200, { success: true, address, network: IMPORTED_NETWORK });
+        return reply(200, {
+          success: true,
+          address: shownAddress(address),
+          network: IMPORTED_NETWORK,
+        });
       },
     }),
   ];

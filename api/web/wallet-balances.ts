@@ -1,21 +1,23 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
+import { shownAddress } from '../../src/money/chain/address.js';
 import type { ChainNode } from '../../src/money/chain/chain-node.js';
 import { chainTitle } from '../../src/money/chain/networks.js';
 import type { ChainSettings } from '../../src/money/chain/settings.js';
 import { reading } from '../../src/money/chain/unreadable.js';
 import { walletBalances, type TokenBalance } from '../../src/money/chain/wallet-balances.js';
 import { formatAmount } from '../../src/types/money.js';
+import { answeredAddress } from '../views/chain-address.js';
 
 const balanceOfToken = z.strictObject({
-  address: z.string().describe("Address of the token's contract"),
+  address: answeredAddress.describe("Address of the token's contract"),
   balance: z.string().describe('Balance in whole tokens, with six decimals'),
   balanceRaw: z.string().describe('Base units'),
 });
 
 /** The on-chain balances of an address (spec 4.9). */
 export const balancesAnswer = z.strictObject({
-  address: z.string(),
+  address: answeredAddress,
   chain: z.string(),
   chainId: z.number().int(),
   testnet: z.boolean(),
@@ -31,7 +33,7 @@ export async function balancesOf(
 ): Promise<z.output<typeof balancesAnswer>> {
   const { feeToken, pathUsd } = await reading(walletBalances(node, address));
   return {
-    address,
+    address: shownAddress(address),
     chain: chainTitle(testnet),
     chainId,
     testnet,
@@ -41,7 +43,7 @@ export async function balancesOf(
 }
 
 const presentBalance = ({ token, units }: TokenBalance) => ({
-  address: token,
+  address: shownAddress(token),
   balance: formatAmount(units),
   balanceRaw: String(units),
 });

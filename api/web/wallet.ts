@@ -8,6 +8,7 @@ import { SignIn } from '../auth/sign-in.js';
 import { WalletStrategy } from '../auth/wallet-strategy.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
+import { chainAddress } from '../views/chain-address.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 import { replySignedIn, signedIn, signInHeaders, signInPlace } from './sign-in-place.js';
@@ -17,7 +18,7 @@ const wallets = area({ tag: 'Accounts', auth: anonymous });
 export const NOT_SIGNED_BY_WALLET = 'The wallet has not signed this';
 
 export const walletProof = z.object({
-  address: z.string().max(64),
+  address: chainAddress,
   message: z.string().max(4_096).describe('EIP-4361 message with a nonce from `/api/auth/nonce`'),
   signature: z
     .string()
@@ -70,8 +71,7 @@ export function walletEndpoints({
         const proof = await signIn.by('wallet', { body, query: {}, origin });
         const made = proof && (await createSession(database, proof, signInPlace(request)));
         if (!made) {
-          const subject = body.address.toLowerCase();
-          refusals.note({ action: 'sign-in.failed', subject, address });
+          refusals.note({ action: 'sign-in.failed', subject: body.address, address });
           throw new UnauthorizedError(NOT_SIGNED_BY_WALLET);
         }
         return replySignedIn(proof.user, made, secure);

@@ -2,6 +2,7 @@ import type { TenantDatabase } from '../platform/database/database.js';
 import type { AgentStatus, UserRow } from '../platform/database/models.js';
 import { webStatus } from '../agents/agents/web-status.js';
 import { UnauthorizedError } from '../lib/errors.js';
+import { shownAddress } from '../money/chain/address.js';
 import { creditsOf, grantedOf } from '../money/ledger/ledger.js';
 import { formatAmount } from '../types/money.js';
 import { listSplits } from '../money/splits/royalty-splits.js';
@@ -23,6 +24,18 @@ interface Sums {
   readonly spent: string;
   readonly settled: string;
 }
+
+/** An address as stored. */
+const STORED_ADDRESS = /^0x[\da-f]{40}$/;
+
+/** Parts without texts of the user, in which addresses get their checksum. */
+const PARTS_WITH_ADDRESSES: ReadonlySet<string> = new Set([
+  'identities',
+  'wallets',
+  'splits',
+  'paymentSessions',
+  'activity',
+]);
 
 /** The parts of an export in output order: a single value, or a list delivered page by page. */
 type Parts = Readonly<Record<string, object | null | AsyncIterable<readonly object[]>>>;
@@ -238,19 +251,23 @@ async function* paged<Row extends object>(
   }
 }
 
+const withChecksum = (_: string, value: unknown): unknown =>
+  typeof value === 'string' && STORED_ADDRESS.test(value) ? shownAddress(value) : value;
+
 async function* asJson(parts: Parts): AsyncGenerator<string> {
   let before = '{';
   for (const [name, part] of Object.entries(parts)) {
+    const replacer = PARTS_WITH_ADDRESSES.has(name) ? withChecksum : undefined;
     yield `${before}\n${JSON.stringify(name)}: `;
     before = ',';
     if (part === null || !(Symbol.asyncIterator in part)) {
-      yield JSON.stringify(part);
+      yield JSON.stringify(part, replacer);
       continue;
     }
     let rowBefore = '[';
     for await (const rows of part) {
       for (const row of rows) {
-        yield `${rowBefore}\n${JSON.stringify(row)}`;
+        yield `${rowBefore}\n${JSON.stringify(row, replacer)}`;
         rowBefore = ',';
       }
     }

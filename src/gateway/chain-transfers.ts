@@ -1,5 +1,6 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
+import { shownAddress } from '../money/chain/address.js';
 import type { ChainNode, NodeAsker } from '../money/chain/chain-node.js';
 import { PATH_USD } from '../money/chain/tempo.js';
 import { transfersOf } from '../money/chain/transfers.js';
@@ -39,9 +40,9 @@ export const chainTransfers = (chain: ReceiptChain) =>
         succeeded: receipt.succeeded,
         blockNumber: receipt.blockNumber,
         transfers: transfersOf(receipt).map(({ token, from, to, amount, isFee }) => ({
-          token,
-          from,
-          to,
+          token: shownAddress(token),
+          from: shownAddress(from),
+          to: shownAddress(to),
           isFee,
           amountRaw: String(amount),
           // The decimals of other tokens are defined by their contracts, so their amounts stay unformatted.

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { shownAddress } from '../../src/money/chain/address.js';
 import { ChainNode } from '../../src/money/chain/chain-node.js';
 import type { GatewayAction } from '../../src/gateway/gateway-action.js';
 import { databaseAlone } from '../support/dependencies.js';
@@ -37,9 +38,9 @@ describe('chain transfers', () => {
       'transfers',
       expect.arrayContaining([
         {
-          token: PATH_USD,
-          from,
-          to,
+          token: shownAddress(PATH_USD),
+          from: shownAddress(from),
+          to: shownAddress(to),
           isFee: false,
           amount: '1.500000',
           amountRaw: '1500000',

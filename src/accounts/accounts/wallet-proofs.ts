@@ -1,4 +1,5 @@
 import type { Hex } from 'viem';
+import { lowerCaseOf, parseAddress } from '../../money/chain/address.js';
 import type { Chain } from '../../money/chain/chain-node.js';
 import { BadRequestError } from '../../lib/errors.js';
 import { parseSiweMessage, type SiweMessage } from './siwe-message.js';
@@ -27,7 +28,6 @@ interface Parts {
   readonly webUrl: string;
 }
 
-const ADDRESS = /^0x[\da-f]{40}$/;
 const BYTES = /^0x(?:[\da-f]{2})+$/;
 
 /** Verifies that a user owns a wallet, by a recent message that the wallet signed once for this platform. */
@@ -50,11 +50,15 @@ export class WalletProofs {
    * @throws BadRequestError for invalid or mismatching input; ChainAwayError while a contract's chain is unavailable.
    */
   async verify(shown: WalletClaim, owner: string, now = Date.now()): Promise<Hex | undefined> {
-    const address = hexOf(ADDRESS, shown.address, 'address must be 0x and 40 hex digits');
-    const signature = hexOf(BYTES, shown.signature, 'signature must be hex');
+    const address = parseAddress(shown.address);
+    if (address === undefined) {
+      throw new BadRequestError('address must be 0x and 40 hex digits, with a right checksum');
+    }
+    const signature = lowerCaseOf(shown.signature);
+    if (!BYTES.test(signature)) throw new BadRequestError('signature must be hex');
     const message = parseSiweMessage(shown.message);
     if (!message) throw new BadRequestError('message must be a sign-in message (EIP-4361)');
-    if (message.address.toLowerCase() !== address) {
+    if (parseAddress(message.address) !== address) {
       throw new BadRequestError('message names another address');
     }
     const { nonces } = this;
@@ -79,12 +83,6 @@ export class WalletProofs {
       this.#parts.chainIds.includes(chainId)
     );
   }
-}
-
-function hexOf(form: RegExp, text: string, otherwise: string): Hex {
-  const lower = text.toLowerCase();
-  if (!form.test(lower)) throw new BadRequestError(otherwise);
-  return lower as Hex; // matched by the form: begins with 0x
 }
 
 function isTimely({ issuedAt, expirationTime, notBefore }: SiweMessage, now: number): boolean {

@@ -9,6 +9,7 @@ import {
   textAs,
   textMatching,
 } from '../../platform/environment/types.js';
+import { parseAddress } from './address.js';
 import { feeLimitsOf } from './fee-limits.js';
 
 const MAINNET_ID = 4217;
@@ -20,8 +21,9 @@ const NONE = 'none; with `npm start` that of its own chain';
 const chainId = () => count({ most: Number.MAX_SAFE_INTEGER });
 
 /** An address in lower case. */
-const address = textAs('0x and 40 hex digits', (value): Hex | undefined =>
-  /^0x[\da-fA-F]{40}$/.test(value) ? (value.toLowerCase() as Hex) : undefined,
+const address = textAs(
+  '0x and 40 hex digits, in one letter case or with a right checksum (EIP-55)',
+  parseAddress,
 );
 
 const signer = textAs('0x and the 64 hex digits of a private key', (value) => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Hex } from 'viem';
 import { recordAudit } from '../../platform/audit/audit.js';
+import { shownAddress } from '../chain/address.js';
 import type { Chain, ChainNode, NodeAsker } from '../chain/chain-node.js';
 import { PATH_USD } from '../chain/tempo.js';
 import { violates } from '../../platform/database/constraints.js';
@@ -366,8 +367,8 @@ export class PaymentSessions {
     if (!reverted || (reverted.own === 0 && reverted.all < MAX_REVERTED)) return;
     throw new TooManyRequestsError(
       'Recent openings of wallets with code were reverted on chain: retry later',
-      undefined,
       { max: reverted.own > 0 ? 1 : MAX_REVERTED, resetS: AN_HOUR_S },
+      undefined,
       { retryAfter: AN_HOUR_S },
     );
   }
@@ -444,12 +445,17 @@ export class PaymentSessions {
 
   #unauthorized(escrow: Escrow, wanted: WantedSession, error?: string): AuthorizationRequiredError {
     const fresh = { nonce: newNonce(), deadline: latestDeadline() };
-    const { message, ...typedData } = holdTypedData(domainOf(escrow), holdOf(wanted, fresh));
+    const { domain, message, ...typedData } = holdTypedData(
+      domainOf(escrow),
+      holdOf(wanted, fresh),
+    );
     const asJson = {
       ...typedData,
+      domain: { ...domain, verifyingContract: shownAddress(domain.verifyingContract) },
       // JSON numbers cannot hold values of this size.
       message: {
         ...message,
+        payer: shownAddress(message.payer),
         amount: String(message.amount),
         deadline: String(message.deadline),
       },
@@ -471,8 +477,8 @@ function requireCover(
     {
       available: formatAmount(available),
       required: formatAmount(deposit),
-      escrow,
-      token: PATH_USD,
+      escrow: shownAddress(escrow),
+      token: shownAddress(PATH_USD),
       chainId,
     },
   );

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { shownAddress } from '../../../src/money/chain/address.js';
 import { ParentGoneError } from '../../../src/agents/clones/clone-errors.js';
 import { ClonePayments } from '../../../src/agents/clones/clone-payments.js';
 import { clonePaymentText } from '../../../src/agents/clones/clones.js';
@@ -111,7 +112,7 @@ describe('clone', () => {
       currency: 'pathUSD',
       decimals: 6,
       price: '1.000000',
-      treasury: TREASURY,
+      treasury: shownAddress(TREASURY),
       confirmations: CONFIRMATIONS,
     };
     for (const url of [desk.urls.backend, desk.urls.web]) {

@@ -4,6 +4,7 @@ import { createBackend } from '../../../api/backend/backend.js';
 import type { Listening } from '../../../api/http/server.js';
 import { createWeb } from '../../../api/web/web.js';
 import { createApiKey } from '../../../src/accounts/accounts/api-keys.js';
+import { shownAddress } from '../../../src/money/chain/address.js';
 import { MAX_OPEN_SPLITS } from '../../../src/money/splits/royalty-splits.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { KEY_SCOPES } from '../../../src/types/key-scopes.js';
@@ -110,12 +111,13 @@ describe('splits on the backend', () => {
       name: 'a song',
       status: 'queued',
       totalAmount: '10.000000',
-      fromAddress: ada.wallet,
+      fromAddress: shownAddress(ada.wallet),
       createdAt: expect.any(String),
       completedAt: null,
-      payouts: ['3.333330', '3.333330', '3.333340'].map((amount, n) => ({
-        ...body.recipients[n],
-        amount,
+      payouts: body.recipients.map(({ address, share }, n) => ({
+        address: shownAddress(address),
+        share,
+        amount: ['3.333330', '3.333330', '3.333340'][n],
         status: 'pending',
         transaction: null,
       })),
@@ -378,7 +380,12 @@ describe('splits on the web API', () => {
     const id = idOf(await asUser(ada, 'POST', INSTANT, skillOf(ada)));
     const { body } = await asUser(ada, 'GET', INSTANT);
     expect(body.splits).toMatchObject([
-      { splitId: id, fromAddress: ada.wallet, name: `agent ${ada.agentId}`, status: 'queued' },
+      {
+        splitId: id,
+        fromAddress: shownAddress(ada.wallet),
+        name: `agent ${ada.agentId}`,
+        status: 'queued',
+      },
     ]);
     const named = { ...skillOf(ada), name: 'a song' };
     const second = idOf(await asUser(ada, 'POST', INSTANT, named));

@@ -43,7 +43,13 @@ const rowsOf = (user: Pick<Person, 'id'>) =>
     `SELECT address, agent_id, sealed_key FROM wallets WHERE user_id = '${user.id}'`,
   );
 const open = (address: string) =>
-  openKey(site.database.db.asPlatform(), site.dependencies.secrets, address);
+  openKey(site.database.db.asPlatform(), site.dependencies.secrets, address.toLowerCase());
+
+/** Creates the agent's wallet. @returns its address as it is stored. */
+async function provided(): Promise<string> {
+  const { body } = await provide({ userId: ada.id, agentId });
+  return body.address.toLowerCase();
+}
 
 const newWallet = () => privateKeyToAccount(generatePrivateKey());
 
@@ -62,7 +68,7 @@ describe('agent wallet', () => {
     const { address } = first.body;
     expect(first.body).toEqual({ address, agentId, userId: ada.id });
     const key = await open(address);
-    expect(key && privateKeyToAddress(key).toLowerCase()).toBe(address);
+    expect(key && privateKeyToAddress(key)).toBe(address);
 
     const again = await provide({ userId: ada.id, agentId }, ada);
     expect([again.status, again.body]).toEqual([200, first.body]);
@@ -96,7 +102,7 @@ describe('agent wallet', () => {
       `SELECT actor, subject, detail FROM audit_log WHERE action = 'wallet.create' AND user_id = '${ada.id}'`,
     );
     const detail = { agentId, kind: 'agent', kept: true };
-    expect(record).toEqual({ actor: ada.id, subject: made.body.address, detail });
+    expect(record).toEqual({ actor: ada.id, subject: made.body.address.toLowerCase(), detail });
   });
 
   test.each([
@@ -116,7 +122,7 @@ describe('agent wallet', () => {
   });
 
   test('keeps the wallet after its agent is removed', async () => {
-    const { address } = (await provide({ userId: ada.id, agentId })).body;
+    const address = await provided();
     await owner(`DELETE FROM agents WHERE id = '${agentId}'`);
     expect(await rowsOf(ada)).toMatchObject([{ address, agent_id: null }]);
     expect(await open(address)).toMatch(/^0x[\da-f]{64}$/);
@@ -141,17 +147,17 @@ describe('agent wallet', () => {
     'a sealed key cannot be opened as that of another wallet of the same owner',
     attack,
     async () => {
-      const { address } = (await provide({ userId: ada.id, agentId })).body;
+      const address = await provided();
       const another = await provide({ userId: ada.id, agentId: await site.agentOf(ada) });
       await owner(`UPDATE wallets SET sealed_key = (SELECT sealed_key FROM wallets
-                                                   WHERE address = '${another.body.address}')
+                                                   WHERE address = '${another.body.address.toLowerCase()}')
                   WHERE address = '${address}'`);
       await expect(open(address)).rejects.toThrow('cannot be opened');
     },
   );
 
   test("an agent's wallet is not a wallet of its owner", async () => {
-    const { address } = (await provide({ userId: ada.id, agentId })).body;
+    const address = await provided();
     expect(await ownWallets(site.database.db.asPlatform(), ada.id)).not.toContain(address);
   });
 });
@@ -161,7 +167,7 @@ describe('wallet brought by an agent', () => {
     const body = await brought(ada, agentId);
     const { status, body: answer } = await provide(body);
     const address = body.address.toLowerCase();
-    expect([status, answer]).toEqual([201, { address, agentId, userId: ada.id }]);
+    expect([status, answer]).toEqual([201, { address: body.address, agentId, userId: ada.id }]);
     expect(await rowsOf(ada)).toEqual([{ address, agent_id: agentId, sealed_key: null }]);
     expect(await open(address)).toBeUndefined();
   });
@@ -213,7 +219,7 @@ describe('wallets of another user', () => {
   });
 
   test("a sealed key cannot be opened in another user's row", attack, async () => {
-    const { address } = (await provide({ userId: ada.id, agentId })).body;
+    const address = await provided();
     await owner(`UPDATE wallets SET user_id = '${bob.id}', agent_id = NULL
                   WHERE address = '${address}'`);
     await expect(open(address)).rejects.toThrow('cannot be opened');

@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 
 const attack = { tags: 'attack' };
-const ADDRESS = /^0x[\da-f]{40}$/;
+const ADDRESS = /^0x[\da-fA-F]{40}$/;
 
 const owner = <Row extends object>(sql: string) => queryRows<Row>(site.database.ownerUrl, sql);
 const walletOf = (user?: Person) => site.web(user, 'GET', '/api/wallet');
@@ -81,9 +81,10 @@ describe('user wallet', () => {
       { address, network: 'tempo', createdAt, warning: expect.any(String) },
     ]);
     expect((await addressOf(ada)).body).toEqual({ authenticated: true, address });
-    expect(await ownWallets(platform(), ada.id)).toContain(address);
-    const key = await openKey(platform(), site.dependencies.secrets, address);
-    expect(key && addressOfKey(key)).toBe(address);
+    const stored = address.toLowerCase();
+    expect(await ownWallets(platform(), ada.id)).toContain(stored);
+    const key = await openKey(platform(), site.dependencies.secrets, stored);
+    expect(key && addressOfKey(key)).toBe(stored);
   });
 
   test('many concurrent creations make one wallet, and only one returns 200', async () => {
@@ -114,7 +115,7 @@ describe('user wallet', () => {
     expect([again.status, again.body]).toEqual([200, first.body]);
     expect(again.headers.get('idempotent-replayed')).toBeNull();
     const made = await owner(`SELECT address FROM wallets WHERE user_id = '${ada.id}'`);
-    expect(made).toEqual([{ address: first.body.address }]);
+    expect(made).toEqual([{ address: first.body.address.toLowerCase() }]);
   });
 
   test('refuses to export the seed, with or without a wallet', async () => {
@@ -145,7 +146,8 @@ describe('imported key', () => {
   test('stores an imported key once and returns its address', async () => {
     const key = generatePrivateKey();
     const address = addressOfKey(key);
-    const answer = { success: true, address, network: 'base-sepolia' };
+    const shown = privateKeyToAddress(key);
+    const answer = { success: true, address: shown, network: 'base-sepolia' };
     for (const brought of [key, key, `0x${key.slice(2).toUpperCase()}`]) {
       const { status, body } = await bring(ada, brought);
       expect([status, body]).toEqual([200, answer]);
@@ -154,7 +156,7 @@ describe('imported key', () => {
       { kind: 'imported' },
     ]);
     expect(await openKey(platform(), site.dependencies.secrets, address)).toBe(key);
-    expect((await addressOf(ada)).body.address).toBe(address);
+    expect((await addressOf(ada)).body.address).toBe(shown);
     expect(await ownWallets(platform(), ada.id)).toEqual([address]);
   });
 
@@ -267,9 +269,11 @@ test("an unlinked wallet no longer belongs to the user, and a provider's wallet 
 });
 
 test('deleting an account keeps the keys that exist nowhere else, and refuses new ones', async () => {
-  const { address } = (await act(ada, 'create')).body;
-  const made = (await bring(ada)).body.address;
-  const brought = (await bring(ada, generatePrivateKey())).body.address;
+  const stored = async (answer: ReturnType<typeof act>): Promise<string> =>
+    (await answer).body.address.toLowerCase();
+  const address = await stored(act(ada, 'create'));
+  const made = await stored(bring(ada));
+  const brought = await stored(bring(ada, generatePrivateKey()));
   await owner(
     `INSERT INTO account_deletions (user_id, request_id) VALUES ('${ada.id}', 'request')`,
   );
@@ -450,7 +454,7 @@ describe('wallet provider', () => {
       200,
       {
         success: true,
-        walletAddress: ACCOUNT.toLowerCase(),
+        walletAddress: ACCOUNT,
         walletId: user.id,
         networks: ['base', 'base-sepolia'],
       },
@@ -468,7 +472,7 @@ describe('wallet provider', () => {
     expect((await create(user, user.email)).body).toEqual(first.body);
     expect(provider.requests).toHaveLength(asked + 1);
     const address = await far.web(user, 'GET', '/api/wallet/address');
-    expect(address.body).toEqual({ authenticated: true, address: ACCOUNT.toLowerCase() });
+    expect(address.body).toEqual({ authenticated: true, address: ACCOUNT });
   });
 
   test('finds a wallet whose creation response was lost', async () => {
@@ -484,7 +488,7 @@ describe('wallet provider', () => {
     );
     const answers = await Promise.all([create(user, user.email), create(user, user.email)]);
     for (const { status, body } of answers) {
-      expect([status, body.walletAddress]).toEqual([200, ACCOUNT.toLowerCase()]);
+      expect([status, body.walletAddress]).toEqual([200, ACCOUNT]);
     }
   });
 

@@ -2,6 +2,7 @@ import { createRemoteJWKSet, customFetch, errors, jwtVerify, type JWTVerifyGetKe
 import type { Hex } from 'viem';
 import * as z from 'zod';
 import { UnavailableError } from '../../../lib/errors.js';
+import { parseAddress } from '../../../money/chain/address.js';
 import { boundedRequest, textOf } from '../../../platform/http/strict-call.js';
 
 /** Signature algorithms with public keys only; a shared secret proves nothing about the issuer. */
@@ -94,8 +95,7 @@ export class QuickAuth {
 }
 
 function addressIn(claim: unknown): Hex | undefined {
-  const isAddress = typeof claim === 'string' && /^0x[\da-fA-F]{40}$/.test(claim);
-  return isAddress ? (claim.toLowerCase() as Hex) : undefined; // an address starts with 0x
+  return typeof claim === 'string' ? parseAddress(claim) : undefined;
 }
 
 async function fetchKeys(url: string, { signal }: { signal: AbortSignal }): Promise<Response> {

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { ServiceError } from '../../../lib/errors.js';
 import { boundedRequest, textOf } from '../../../platform/http/strict-call.js';
 import { tryParseJson } from '../../../lib/json.js';
+import { parseAddress } from '../../chain/address.js';
 import type { WalletProviderSettings } from './settings.js';
 
 /** Milliseconds for one request and its response. */
@@ -12,7 +13,7 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 /** An account at the provider with its addresses; the first address is the wallet. */
 const endUser = z.object({
   userId: z.string(),
-  evmAccountObjects: z.array(z.object({ address: z.string().regex(/^0x[\da-fA-F]{40}$/) })).min(1),
+  evmAccountObjects: z.array(z.object({ address: z.string() })).min(1),
 });
 
 /** 500: the wallet provider failed or sent an invalid response; `details` says how. */
@@ -62,10 +63,11 @@ export class WalletProvider {
     }
     const answer = endUser.safeParse(body);
     const [account] = answer.data?.evmAccountObjects ?? [];
-    if (!account || answer.data?.userId !== walletId) {
+    const address = account && parseAddress(account.address);
+    if (address === undefined || answer.data?.userId !== walletId) {
       throw new WalletProviderError('The wallet provider sent a response of unknown format');
     }
-    return account.address.toLowerCase() as Hex; // the schema has checked the format
+    return address;
   }
 
   /** Sends a request; the returned `body` is undefined if it is not JSON. */

@@ -104,7 +104,7 @@ describe('verify', () => {
       verified: true,
       holds: true,
       proven: true,
-      address: address.toLowerCase(),
+      address,
     });
     const refreshed = await post('refresh', { token: verified.body.token, gate: true });
     expect(refreshed.body.tokenGating).toEqual(verified.body.tokenGating);
