@@ -362,10 +362,11 @@ export function createWorkerServices({
 }
 
 /** Returns the trusted event sender; undefined without an identity provider. */
-function eventTrust({ identityProvider }: Settings): EventTrust | undefined {
+function eventTrust({ identityProvider, retention }: Settings): EventTrust | undefined {
   const { clientIds, issuerUrl, riscConfigurationUrl: configurationUrl } = identityProvider;
   if (!clientIds) return undefined;
-  return { issuer: issuerUrl, clientIds, keys: new ProviderKeys({ configurationUrl }) };
+  const keys = new ProviderKeys({ configurationUrl });
+  return { issuer: issuerUrl, clientIds, keys, retentionDays: retention.audit };
 }
 
 function createSignInProviders({ codeHost, http, identityProvider }: Settings): SignInProviders {

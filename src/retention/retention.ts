@@ -33,8 +33,11 @@ const expired = (table: string) => `
 /** Days, more than clocks can differ: a used nonce must have expired for every process. */
 const NONCE_DAYS = 1;
 
+/** Kept a day longer than their tokens are accepted, more than clocks can differ: no token acts twice. */
 const OLD_EVENTS = `
-  SELECT id FROM risc_events WHERE applied_at < now() - ${AGE}
+  SELECT id FROM risc_events
+   WHERE applied_at < now() - make_interval(days => $days + 1)
+     AND (issued_at IS NULL OR issued_at < now() - make_interval(days => $days + 1))
    ORDER BY applied_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
 /** Stops that are in force remain until the provider lifts them. */

@@ -38,7 +38,7 @@ export const retentionSettings = area('Retention', () => ({
   audit: variable(
     'RETENTION_AUDIT',
     days(90).prefault('365d'),
-    "the audit log, and which of the identity provider's security events have come",
+    "the audit log, and which of the identity provider's security events have come, of which older ones are refused",
   ),
 }));
 

@@ -289,11 +289,15 @@ test('rejects a retention time below the minimum of its kind', () => {
 
 describe("the identity provider's security events", () => {
   test('removes security events applied before the retention time of the audit log', async () => {
-    await insert('risc_events', { id: 'old', applied_at: daysAgo(366) });
-    await insert('risc_events', { id: 'young', applied_at: daysAgo(364) });
-    await insert('risc_events', { id: 'waiting', received_at: daysAgo(366) });
-    expect(await remove('security-events')).toBe(1);
-    expect(await idsIn('risc_events')).toEqual(['waiting', 'young']);
+    const event = (id: string, row: Record<string, string>) =>
+      insert('risc_events', { jti: id, id, ...row });
+    await event('old', { applied_at: daysAgo(367) });
+    await event('young', { applied_at: daysAgo(365) });
+    await event('waiting', { received_at: daysAgo(367) });
+    await event('of the future', { applied_at: daysAgo(367), issued_at: daysAgo(-1) });
+    await event('known', { applied_at: daysAgo(367), issued_at: daysAgo(367) });
+    expect(await remove('security-events')).toBe(2);
+    expect(await idsIn('risc_events')).toEqual(['of the future', 'waiting', 'young']);
   });
 
   test('keeps a stop of reset mails until it was lifted before the retention time of the audit log', async () => {

@@ -29,7 +29,7 @@ export class InvalidEventError extends BadRequestError {
 export interface VerifiedEventToken {
   readonly jti: string;
   /** Time of issue by the provider, in seconds since 1970. */
-  readonly issuedAt: number | undefined;
+  readonly issuedAt: number;
   readonly events: readonly ReportedEvent[];
 }
 
@@ -39,7 +39,14 @@ export interface EventTrust {
   readonly issuer: string;
   readonly clientIds: readonly string[];
   readonly keys: ProviderKeys;
+  /** Days for which received tokens are remembered; older tokens are refused, because they could act twice. */
+  readonly retentionDays: number;
 }
+
+/** Characters of a token's `jti`. */
+const MAX_JTI_LENGTH = 512;
+
+const DAY_S = 24 * 60 * 60;
 
 const ALGORITHMS = ['RS256', 'ES256'];
 
@@ -47,12 +54,12 @@ const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 
 /**
  * Verifies a security event token (RFC 8417) in the specified order; keys are fetched only if issuer and
- * audience match. `exp` is ignored: a late event is still true.
+ * audience match. `exp` is ignored: a late event is still true while a repetition would be noticed.
  * @throws InvalidEventError, KeysUnavailableError
  */
 export async function verifyEventToken(
   token: string,
-  { issuer, clientIds, keys }: EventTrust,
+  { issuer, clientIds, keys, retentionDays }: EventTrust,
 ): Promise<VerifiedEventToken> {
   const { header, claims } = decode(token);
   if (withoutSlash(claims.iss) !== issuer) {
@@ -88,7 +95,14 @@ export async function verifyEventToken(
     }
     throw error;
   }
-  return contentOf(claims, issuer);
+  const content = contentOf(claims, issuer);
+  if (content.issuedAt < Date.now() / 1_000 - retentionDays * DAY_S) {
+    throw new InvalidEventError(
+      'invalid_request',
+      `The token is too old: its iat is more than ${retentionDays} days ago`,
+    );
+  }
+  return content;
 }
 
 function decode(token: string) {
@@ -109,12 +123,21 @@ function contentOf(claims: JsonObject, issuer: string): VerifiedEventToken {
   if (typeof jti !== 'string' || jti === '') {
     throw new InvalidEventError('invalid_request', 'The token has no jti');
   }
+  if ([...jti].length > MAX_JTI_LENGTH || sanitizeForJsonb(jti) !== jti) {
+    throw new InvalidEventError(
+      'invalid_request',
+      `The jti of the token must be at most ${MAX_JTI_LENGTH} valid characters`,
+    );
+  }
+  if (typeof iat !== 'number' || iat < 0) {
+    throw new InvalidEventError('invalid_request', 'The token has no iat, its time of issue');
+  }
   if (!isObject(events) || Object.keys(events).length === 0) {
     throw new InvalidEventError('invalid_request', 'The token has no events');
   }
   return {
     jti,
-    issuedAt: typeof iat === 'number' && iat >= 0 ? iat : undefined,
+    issuedAt: iat,
     events: Object.entries(events).map(([type, told]) => reportedEvent(type, told, issuer)),
   };
 }

@@ -121,6 +121,7 @@ async function told(
 ): Promise<string> {
   const id = randomUUID();
   await insertRow(database.db.asPlatform(), riscEvents, {
+    jti: id,
     id,
     issuer: ISSUER,
     matching,

@@ -50,7 +50,8 @@ afterEach(() => queryRows(database.ownerUrl, 'DELETE FROM risc_events'));
 async function receive(): Promise<string> {
   const process = new Database(database.url, { maxConnections: 1 });
   const { configurationUrl, issuer } = provider;
-  const trust = { issuer, clientIds: [CLIENT_ID], keys: new ProviderKeys({ configurationUrl }) };
+  const keys = new ProviderKeys({ configurationUrl });
+  const trust = { issuer, clientIds: [CLIENT_ID], keys, retentionDays: 365 };
   const token = await tokenOf(provider, 'sessions-revoked', { email: `${userId}@example.com` });
   await new SecurityEvents(process, trust).receive(token, 'subject');
   await process.close();

@@ -61,17 +61,19 @@ describe('received security events', () => {
   test('answers 202 without a body after recording the event', async () => {
     const claims = claimsOf(provider, 'sessions-revoked', { sub: '1', email: 'ada@example.com' });
     const [signer] = provider.signers as [EventSigner];
-    const token = await signer.sign({ ...claims, iat: 1_508_184_845 });
-    const { status, text } = await send(token);
+    const iat = Math.floor(Date.now() / 1_000) - 3_600;
+    const { status, text } = await send(await signer.sign({ ...claims, iat }));
     expect([status, text]).toEqual([202, '']);
     const type = EVENT_TYPES['sessions-revoked'];
     expect(await rows()).toEqual([
       {
+        jti: claims.jti,
         id: tokenHash(String(claims.jti)),
         issuer: provider.issuer,
         matching: 'subject',
         events: [{ type, sub: '1', email: 'ada@example.com' }],
-        happened_at: new Date(1_508_184_845_999),
+        happened_at: new Date(iat * 1_000 + 999),
+        issued_at: new Date(iat * 1_000),
         received_at: expect.any(Date),
         due_at: expect.any(Date),
         applied_at: null,
@@ -92,8 +94,10 @@ describe('received security events', () => {
     const [signer] = provider.signers as [EventSigner];
     const claims = { ...claimsOf(provider, 'verification', { sub: '1' }), iat: 4_000_000_000 };
     await send(await signer.sign(claims));
-    const [row] = await rows();
+    await send(await signer.sign({ ...claims, jti: 'another', iat: 1e300 }));
+    const [row, other] = await rows();
     expect(Number(row?.happened_at)).toBeLessThanOrEqual(Date.now());
+    expect(Number(other?.happened_at)).toBeLessThanOrEqual(Date.now());
   });
 
   test('acknowledges a repeated event without effect, at the legacy receiver too', async () => {
@@ -104,6 +108,27 @@ describe('received security events', () => {
     expect((await send(token)).status).toBe(202);
     expect((await send(token, { path: LEGACY_PATH })).status).toBe(202);
     expect(await rows()).toEqual(before);
+  });
+
+  test('acknowledges an event that an earlier release has stored by its digest, without effect', async () => {
+    const claims = claimsOf(provider, 'sessions-revoked', { sub: '1' });
+    const [signer] = provider.signers as [EventSigner];
+    await queryRows(
+      database.ownerUrl,
+      `INSERT INTO risc_events (id, issuer, matching, events, happened_at)
+       VALUES ('${tokenHash(String(claims.jti))}', 'x', 'subject', '[]', now())`,
+    );
+    const before = await rows();
+    expect((await send(await signer.sign(claims))).status).toBe(202);
+    expect(await rows()).toEqual(before);
+  });
+
+  test('stores the longest id, whatever its characters', async () => {
+    const [signer] = provider.signers as [EventSigner];
+    const jti = '\u{1f600}'.repeat(512);
+    const claims = claimsOf(provider, 'sessions-revoked', { sub: '1' });
+    expect((await send(await signer.sign({ ...claims, jti }))).status).toBe(202);
+    expect(await rows()).toMatchObject([{ jti }]);
   });
 
   test('records one event for fifty concurrent deliveries to two processes', async () => {
@@ -135,6 +160,9 @@ describe('refused deliveries', { tags: 'attack' }, () => {
         ['{"sub": "1"}', 'invalid_request'],
         ['\xff\xfe', 'invalid_request'],
         [await signer.sign(unnamed), 'invalid_request'],
+        [await signer.sign({ ...claims, jti: 'x'.repeat(513) }), 'invalid_request'],
+        [await signer.sign({ ...claims, iat: 1_508_184_845 }), 'invalid_request'],
+        [await signer.sign({ ...claims, iat: undefined }), 'invalid_request'],
         [await signer.sign({ ...claims, iss: 'https://evil.example.com' }), 'invalid_issuer'],
         [await signer.sign({ ...claims, aud: 'somebody else' }), 'invalid_audience'],
         [await forger.sign(claims), 'invalid_key'],

@@ -19,7 +19,10 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     email: `${user}-${n}@example.test`,
   }),
   sessions: () => ({ method: 'password', expires_at: '2100-01-01T00:00:00Z' }),
-  risc_events: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, matching: 'subject' }),
+  risc_events: (user, n) => {
+    const id = n === 1 ? user : `${user}-${n}`;
+    return { jti: id, id, matching: 'subject' };
+  },
   reset_mail_stops: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   identities: () => ({ kind: 'google' }),
   subscriptions: () => ({ plan: 'solo', status: 'active' }),

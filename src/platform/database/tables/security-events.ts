@@ -10,6 +10,7 @@ import {
   table,
   text,
   timestamp,
+  unique,
   withDefault,
 } from '../schema/table.js';
 
@@ -17,8 +18,10 @@ import {
 export const riscEvents = table(
   'risc_events',
   {
-    /** SHA-256 of the token's `jti` in hex. */
-    id: key(text()),
+    /** The token's own id; in rows of earlier releases, the same as `id`. */
+    jti: key(text()),
+    /** SHA-256 of the `jti` in hex: the name of the row's workflow. */
+    id: text(),
     /** Issuer of the events, equal to `issuer` of the identities concerned. */
     issuer: text(),
     /** Rule to find accounts: by the subject's id first, or by the email address only. */
@@ -27,6 +30,8 @@ export const riscEvents = table(
     events: json<readonly ReportedEvent[]>(),
     /** Time of the events; of two contradictory events the later one counts. */
     happenedAt: timestamp(),
+    /** Time of issue according to the token; null in rows of earlier releases. */
+    issuedAt: nullable(timestamp()),
     receivedAt: withDefault(timestamp(), literal('now()')),
     /** When the token is next sent to its workflow. */
     dueAt: withDefault(timestamp(), literal('now()')),
@@ -35,6 +40,7 @@ export const riscEvents = table(
     outcomes: nullable(json<readonly EventOutcome[]>()),
   },
   [
+    unique('risc_events_id_key', ['id']),
     index('risc_events_waiting', ['due_at'], { applied_at: null }),
     index('risc_events_applied', ['applied_at'], { applied_at: { [Op.ne]: null } }),
   ],
