@@ -8,9 +8,6 @@ import { hasMoreValues } from './value-count.js';
 /** Size limit of bodies unless the endpoint allows more (spec 8). */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Size limit of bodies from unauthenticated callers, who need no more. */
-export const MAX_ANONYMOUS_BYTES = 16 * 1024;
-
 /** Maximum number of JSON values: 1 MB with that many takes 10 ms to process; with more, up to 100 ms. */
 const MAX_VALUES = 50_000;
 /** Smaller JSON is not counted: it cannot hold enough values to matter. */
@@ -21,8 +18,6 @@ export interface BodyFormat<Output = unknown> {
   /** Accepted content types; empty accepts any. */
   readonly types: readonly string[];
   readonly maxBytes: number;
-  /** `maxBytes` for unauthenticated callers, if different. */
-  readonly maxAnonymousBytes?: number;
   readonly schema: z.ZodType;
   /**
    * Parses a body.
@@ -43,21 +38,13 @@ export function formatOf(body: z.ZodType | BodyFormat): BodyFormat {
   return 'safeParse' in body ? jsonBody(body) : body;
 }
 
-/**
- * Declares a JSON body.
- * @param maxAnonymousBytes for endpoints that accept larger bodies from unauthenticated callers.
- */
-export function jsonBody<S extends z.ZodType>(
-  schema: S,
-  maxAnonymousBytes = MAX_ANONYMOUS_BYTES,
-): BodyFormat<z.output<S>> {
+function jsonBody<S extends z.ZodType>(schema: S): BodyFormat<z.output<S>> {
   const check = validator(schema, 'body');
   // A missing body is validated as `{}`, so that the error names the missing field.
   const noBody = schema.safeParse(undefined).success ? undefined : {};
   return {
     types: ['application/json'],
     maxBytes: MAX_BODY_BYTES,
-    maxAnonymousBytes,
     schema,
     read: (bytes) => check(bytes === undefined ? noBody : parseJson(bytes)),
   };

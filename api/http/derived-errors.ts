@@ -17,7 +17,7 @@ export function errorStatuses(endpoint: Declaration): Set<number> {
   const changes = method !== 'GET';
 
   add(endpoint.params ?? endpoint.query ?? endpoint.headers, 400);
-  add(changes, 413);
+  add(changes, 413, 503);
   add(endpoint.body, 400, 415);
   add(true, ...auth.errors);
   add(changes, ...(auth.errorsOfChanges ?? []));

@@ -8,6 +8,7 @@ import { IdempotencyStore } from '../../src/platform/idempotency/idempotency-sto
 import type { Refusals } from '../../src/platform/audit/refusals.js';
 import type { SecretBox } from '../../src/platform/secrets/secret-box.js';
 import { AuthenticationConfigs, type AuthenticationConfig } from '../auth/authentication.js';
+import { bodyMemory, type BodyBudget } from './body-memory.js';
 import { addressReader } from './client-address.js';
 import type { Endpoint } from './endpoint.js';
 import { idempotency } from './idempotency.js';
@@ -47,7 +48,7 @@ export interface ListenerOptions {
   /** Networks (CIDR) whose connections are dropped without an answer, such as those of agents. */
   readonly refuseFrom?: readonly string[];
   /** For tests. */
-  readonly bounds?: Partial<Bounds>;
+  readonly bounds?: Partial<Bounds & BodyBudget>;
 }
 
 export interface Listener {
@@ -94,6 +95,7 @@ export function createListener(options: ListenerOptions): Listener {
     idempotency:
       options.secrets && database && idempotency(new IdempotencyStore(database, options.secrets)),
     database,
+    bodies: bodyMemory(options.bounds),
     log,
     production: settings.production,
     server,

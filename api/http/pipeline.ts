@@ -6,7 +6,7 @@ import type { Database } from '../../src/platform/database/database.js';
 import type { AuthenticationConfigs } from '../auth/authentication.js';
 import { acceptsApiKeys } from '../auth/key-scope.js';
 import { formatOf } from './body-format.js';
-import { BodyMemory } from './body-memory.js';
+import type { BodyMemory } from './body-memory.js';
 import type { AddressReader } from './client-address.js';
 import { errorStatuses } from './derived-errors.js';
 import type { Endpoint } from './endpoint.js';
@@ -52,6 +52,7 @@ export interface PipelineOptions {
   /** Undefined where no endpoint takes `Idempotency-Key`. */
   readonly idempotency: OncePerKey | undefined;
   readonly database: Database | undefined;
+  readonly bodies: BodyMemory;
   readonly server: Server;
   readonly production: boolean;
   readonly log: Logger;
@@ -78,7 +79,6 @@ function routes(options: PipelineOptions) {
   const router = new Router<PresentedState>({ strict: true, sensitive: true });
   const shared: Shared = {
     ...options,
-    bodies: new BodyMemory(options.server.bounds),
     inFlight: new RequestsInFlight(),
   };
   // Literal paths first, so that `/api/agents/clone` matches before `/api/agents/:id`.
@@ -92,7 +92,6 @@ function routes(options: PipelineOptions) {
 }
 
 interface Shared extends PipelineOptions {
-  readonly bodies: BodyMemory;
   readonly inFlight: RequestsInFlight;
 }
 

@@ -1,10 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { BadRequestError, ServiceError } from '../../src/lib/errors.js';
-import { MAX_ANONYMOUS_BYTES, MAX_BODY_BYTES, type BodyFormat } from './body-format.js';
+import { MAX_BODY_BYTES, type BodyFormat } from './body-format.js';
 
 export interface BodyBounds {
-  /** True if the sender is not authenticated. */
-  readonly isAnonymous: boolean;
   /** Minimum pace: `paceBytes` must arrive within `paceMs`. */
   readonly paceBytes: number;
   readonly paceMs: number;
@@ -21,7 +19,7 @@ export async function readBody(
   const { headers, method } = request;
   if (method === 'GET' || method === 'HEAD') return undefined;
   const length = Number(headers['content-length'] ?? 0);
-  const maxBytes = mostBytes(format, bounds.isAnonymous);
+  const maxBytes = format?.maxBytes ?? MAX_BODY_BYTES;
   if (length > maxBytes) throw tooLarge(maxBytes);
   if (headers['transfer-encoding'] === undefined && length === 0) return undefined;
 
@@ -31,16 +29,6 @@ export async function readBody(
   const bytes = await readAll(request, maxBytes, bounds);
   return format && bytes.length > 0 ? bytes : undefined;
 }
-
-function mostBytes(format: BodyFormat | undefined, isAnonymous: boolean): number {
-  const { maxBytes, maxAnonymousBytes } = format ?? NO_FORMAT;
-  return isAnonymous ? (maxAnonymousBytes ?? maxBytes) : maxBytes;
-}
-
-const NO_FORMAT: Pick<BodyFormat, 'maxBytes' | 'maxAnonymousBytes'> = {
-  maxBytes: MAX_BODY_BYTES,
-  maxAnonymousBytes: MAX_ANONYMOUS_BYTES,
-};
 
 function takes({ types }: BodyFormat, { headers }: IncomingMessage): boolean {
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') return false;

@@ -49,9 +49,6 @@ export interface Bounds {
   /** Minimum pace of a body: `paceBytes` must arrive within `paceMs` milliseconds. */
   readonly paceMs: number;
   readonly paceBytes: number;
-  /** Maximum bytes of bodies in memory, for all requests in flight and for those of one owner. */
-  readonly bodiesBytes: number;
-  readonly bodiesBytesOfOwner: number;
   /** Milliseconds and bytes allowed for the unread rest of a body after the answer is sent. */
   readonly unwantedMs: number;
   readonly unwantedBytes: number;
@@ -67,8 +64,6 @@ const BOUNDS: Bounds = {
   requestMs: 60_000,
   paceMs: 5_000,
   paceBytes: 20_000,
-  bodiesBytes: 256 * 1024 * 1024,
-  bodiesBytesOfOwner: 64 * 1024 * 1024,
   unwantedMs: 5_000,
   unwantedBytes: 4 * 1024 * 1024,
   stalledMs: 120_000,

@@ -10,7 +10,6 @@ import type { Pages } from '../../src/pages/pages.js';
 import { anonymous } from '../auth/anonymous.js';
 import { bearerOf, keyMatcher } from '../auth/bearer-token.js';
 import { area } from '../http/area.js';
-import { jsonBody, MAX_BODY_BYTES } from '../http/body-format.js';
 import { createListener, type Listener, type ListenerOptions } from '../http/listener.js';
 import type { RateLimit } from '../http/rate-limit.js';
 import { reply } from '../http/reply.js';
@@ -66,17 +65,14 @@ function buyerReader(key: string | undefined) {
 const summarizer = area({ tag: 'Pages', auth: anonymous });
 const reader = area({ tag: 'Pages', auth: anonymous, limit: PAGES_LIMIT, errors: [503] });
 
-const body = jsonBody(
-  z.object(
-    {
-      url: z
-        .string({ error: 'url required' })
-        .refine((url) => url.trim() !== '', { error: 'url required' })
-        .describe('http or https URL of a public address; all others are rejected'),
-    },
-    { error: 'url required' },
-  ),
-  MAX_BODY_BYTES,
+const body = z.object(
+  {
+    url: z
+      .string({ error: 'url required' })
+      .refine((url) => url.trim() !== '', { error: 'url required' })
+      .describe('http or https URL of a public address; all others are rejected'),
+  },
+  { error: 'url required' },
 );
 
 const fetched = { url: z.string().describe('URL as requested'), fetchedAt: z.iso.datetime() };

@@ -24,6 +24,7 @@ export interface QuotaBounds {
 export class QuotaLimiter {
   readonly #total: number;
   readonly #perOwner: number;
+  readonly #little: number;
   readonly #message: string;
   readonly #held = new Map<string, number>();
   #sum = 0;
@@ -31,30 +32,34 @@ export class QuotaLimiter {
   constructor({ total = Infinity, perOwner, message }: QuotaBounds) {
     this.#total = total;
     this.#perOwner = perOwner;
+    this.#little = Math.max(1, perOwner * LITTLE);
     this.#message = message ?? 'Too many requests at a time, please wait.';
   }
 
   /** Takes an amount. @throws TooManyRequestsError if the owner, or all together, would hold too much */
-  take(owner: string, amount = 1): Release {
-    const max = this.#refusing(owner, amount);
-    if (max === undefined) return this.#hold(owner, amount);
+  take(owner: string, amount = 1, little = this.#little): Release {
+    const refusing = this.refusing(owner, amount, little);
+    if (refusing === undefined) return this.#hold(owner, amount);
+    const max = refusing === 'owner' ? this.#perOwner : this.#total;
     const limit = { max, resetS: RETRY_AFTER_S };
     throw new TooManyRequestsError(this.#message, limit, undefined, { retryAfter: RETRY_AFTER_S });
   }
 
   /** Takes an amount; undefined if the owner, or all together, would hold too much. */
   tryTake(owner: string, amount = 1): Release | undefined {
-    return this.#refusing(owner, amount) === undefined ? this.#hold(owner, amount) : undefined;
+    return this.refusing(owner, amount) === undefined ? this.#hold(owner, amount) : undefined;
   }
 
-  /** Returns the bound that refuses an amount; undefined if both admit it. */
-  #refusing(owner: string, amount: number): number | undefined {
+  /**
+   * Returns whose bound refuses an amount; undefined if both bounds admit it.
+   * @param little what the owner may hold of the reserve.
+   */
+  refusing(owner: string, amount: number, little = this.#little): 'owner' | 'all' | undefined {
     const own = (this.#held.get(owner) ?? 0) + amount;
     const sum = this.#sum + amount;
-    if (own > this.#perOwner) return this.#perOwner;
+    if (own > this.#perOwner) return 'owner';
     const isScarce = sum > this.#total * (1 - RESERVED);
-    const isMuch = own > Math.max(1, this.#perOwner * LITTLE);
-    return sum > this.#total || (isScarce && isMuch) ? this.#total : undefined;
+    return sum > this.#total || (isScarce && own > little) ? 'all' : undefined;
   }
 
   #hold(owner: string, amount: number): Release {

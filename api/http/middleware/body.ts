@@ -15,9 +15,10 @@ export function receiveBody(
   return async (ctx, next) => {
     // `identity` is undefined where the body itself proves who calls.
     const { clientAddress, identity } = ctx.state;
-    const isAnonymous = identity?.caller.kind === 'anonymous';
-    const makeRoom = memory.roomFor(identity ? ownerOf(identity) : clientAddress, ctx.res);
-    ctx.state.bytes = await readBody(ctx.req, format, { isAnonymous, paceBytes, paceMs, makeRoom });
+    const isAnonymous = identity === undefined || identity.caller.kind === 'anonymous';
+    const name = identity ? ownerOf(identity) : clientAddress;
+    const makeRoom = memory.roomFor({ name, isAnonymous }, ctx.res);
+    ctx.state.bytes = await readBody(ctx.req, format, { paceBytes, paceMs, makeRoom });
     await next();
   };
 }

@@ -35,6 +35,8 @@ export function validate(
       headers: checkHeaders?.(req.headers),
       body: format && (await format.read(state.bytes, type)),
     });
+    // Handlers get the parsed body, so its bytes need no memory any longer.
+    state.bytes = undefined;
     await next();
   };
 }

@@ -270,7 +270,7 @@ test('declares the content types of bodies and responses in the OpenAPI document
     },
   });
   expect(Object.keys(paths['/webhook']?.post?.responses ?? {})).toEqual(
-    [200, 400, 401, 413, 415, 421, 429, 500].map(String),
+    [200, 400, 401, 413, 415, 421, 429, 500, 503].map(String),
   );
   expect(paths['/answers/{kind}']?.get?.responses).toMatchObject({
     200: { content: { '*/*': { schema: { format: 'binary' } } } },

@@ -11,6 +11,7 @@ import { agentToken } from '../../../api/auth/agent-token.js';
 import { session } from '../../../api/auth/session.js';
 import { internalKey } from '../../../api/auth/internal-key.js';
 import { AddressGuard } from '../../../api/http/address-guard.js';
+import { bodyMemory } from '../../../api/http/body-memory.js';
 import { endpoint } from '../../../api/http/endpoint.js';
 import { reply, streamReply } from '../../../api/http/reply.js';
 import { hasMoreValues } from '../../../api/http/value-count.js';
@@ -89,8 +90,24 @@ const waiting = endpoint({
   },
 });
 
+/** Keeps its body until `endings` are called. */
+const held = endpoint({
+  method: 'POST',
+  path: '/held',
+  summary: 'Waits',
+  tag: 'floods',
+  auth: anonymous,
+  body: z.object({ text: z.string() }),
+  responses: { 200: ok },
+  async handler() {
+    await new Promise<void>((end) => endings.push(end));
+    return reply(200, { ok: true });
+  },
+});
+
 const endpoints = [
   waiting,
+  held,
   keep('/mine', session),
   keep('/anybodys', anonymous),
   forPrograms('/agents', agentToken),
@@ -165,14 +182,55 @@ describe('request body flood', () => {
     expect(client.socket.bytesWritten).toBeLessThan(16 * MB);
   });
 
-  test('accepts 16 kB from anonymous callers and 1 MB from others', async () => {
+  const sized = (bytes: number, headers = {}) =>
+    postJson({ text: 'x'.repeat(bytes - '{"text":""}'.length) }, headers);
+
+  test.each([
+    ['/anybodys', {}],
+    ['/mine', signedIn],
+  ])('accepts a body of 1 MB at %s, and none larger', async (path, headers) => {
     const { call } = await start();
-    const text = { text: 'x'.repeat(17_000) };
-    expect((await call('/anybodys', postJson(text))).status).toBe(413);
-    expect((await call('/anybodys', postJson({ text: 'x'.repeat(16_000) }))).status).toBe(200);
-    expect((await call('/mine', postJson({ text: 'x'.repeat(MB - 20) }, signedIn))).status).toBe(
-      200,
-    );
+    expect((await call(path, sized(MB, headers))).status).toBe(200);
+    expect((await call(path, sized(MB + 1, headers))).status).toBe(413);
+  });
+
+  /** Sends requests with a body of 1 MB from these addresses, which are answered when `endings` are called. */
+  async function holdBodies(listener: TestListener, ...addresses: string[]): Promise<void> {
+    for (const from of addresses) {
+      const { socket } = await dial(listener, from);
+      socket.write(head('/held', { 'Content-Length': MB }));
+      socket.write(String(sized(MB).body));
+    }
+    await until(() => endings.length === addresses.length);
+  }
+
+  test('answers 503 with Retry-After beyond the budget for all bodies, and admits small ones', async () => {
+    const listener = await start({ bounds: { bodiesBytes: 4 * MB, bodiesBytesOfOwner: 4 * MB } });
+    const { call } = listener;
+    await holdBodies(listener, '127.0.0.2', '127.0.0.3', '127.0.0.4');
+    const refused = await call('/anybodys', sized(MB));
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
+    expect(await refused.json()).toMatchObject({
+      error: 'Too many large requests at a time: retry later',
+    });
+    // The reserve takes forms of anyone, and larger bodies of known users.
+    expect((await call('/anybodys', sized(16 * 1024))).status).toBe(200);
+    expect((await call('/anybodys', sized(16 * 1024 + 1))).status).toBe(503);
+    expect((await call('/mine', sized(64 * 1024, signedIn))).status).toBe(200);
+    for (const end of endings.splice(0)) end();
+    await until(async () => (await call('/anybodys', sized(MB))).status === 200);
+  });
+
+  test('answers 503 to an address whose unauthenticated clients hold too much, and not to another', async () => {
+    const listener = await start({ bounds: { bodiesBytesOfOwner: 1.5 * MB } });
+    await holdBodies(listener, '127.0.0.1');
+    expect((await listener.call('/anybodys', sized(MB))).status).toBe(503);
+    expect((await listener.call('/mine', sized(MB, signedIn))).status).toBe(200);
+    for (const end of endings.splice(0)) end();
+  });
+
+  test('all listeners of a process share one budget for bodies', () => {
+    expect(bodyMemory()).toBe(bodyMemory({}));
   });
 
   test.each([

@@ -121,7 +121,7 @@ test('lists every endpoint, status, parameter and limit in the OpenAPI document'
     '503',
   ]);
   expect(Object.keys(post?.responses ?? {})).toEqual(
-    [201, 202, 400, 401, 403, 409, 413, 415, 421, 422, 429, 500].map(String),
+    [201, 202, 400, 401, 403, 409, 413, 415, 421, 422, 429, 500, 503].map(String),
   );
   expect(get?.parameters.map(({ name }) => name)).toEqual(['kind', 'limit', 'cursor']);
   expect(post?.parameters.map(({ name }) => name)).toEqual(['kind', 'Idempotency-Key']);
