@@ -118,6 +118,7 @@ test("limits a user's requests that end with 400, and no others", async () => {
     summary: 'Order',
     tag: 'money',
     auth: person,
+    keyScope: 'any',
     limitOfRefusals: { name: `refused-${windows++}`, max: MAX, windowMs: 60_000, message: 'Slow' },
     body: z.object({ amount: z.number() }),
     responses: { 200: z.strictObject({ paid: z.number() }) },
