@@ -156,7 +156,7 @@ function objection(schema: z.ZodType, path: readonly string[], text: string): st
   return issues.find((issue) => issue.path.map(String).join('.') === path.join('.'))?.message;
 }
 
-describe('addresses in requests', () => {
+describe('addresses in requests', { tags: 'attack' }, () => {
   test('every one is known, and takes a wrong checksum only to look something up', () => {
     const found: string[] = [];
     for (const [name, endpoint] of endpoints) {
