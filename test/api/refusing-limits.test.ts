@@ -71,7 +71,7 @@ const thrownBy = async (work: () => unknown): Promise<Refused> => {
   } catch (error) {
     return answerTo(error);
   }
-  throw new Error('nothing was refused');
+  throw new Error('expected a refusal');
 };
 
 const provision = async () => {
