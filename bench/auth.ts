@@ -183,7 +183,7 @@ async function validations(
   const cookie = signedIn.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
   const owner = { userId, requestId: randomUUID() };
   const asked = { name: 'benchmark', site: 'here' };
-  const { key: apiKey } = await createApiKey(database.asUser(userId), owner, asked);
+  const { key: apiKey } = await createApiKey(database, owner, asked);
   const bare = await forkUntilMessage<{ port: number }>('bare-server', [], {
     ...process.env,
     DATABASE_URL: platform.databaseUrl,

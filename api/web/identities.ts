@@ -25,7 +25,7 @@ export const identityItem = z.strictObject({
   lastUsedAt: z.iso.datetime().nullable(),
 });
 
-export function identityEndpoints({ log, providers, secrets }: WebDependencies) {
+export function identityEndpoints({ database, log, providers, secrets }: WebDependencies) {
   return [
     identities({
       method: 'GET',
@@ -46,9 +46,9 @@ export function identityEndpoints({ log, providers, secrets }: WebDependencies) 
       params: z.object({ id: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404, 409],
-      async handler({ caller, origin, params, tenant }) {
+      async handler({ caller, origin, params }) {
         const by = { userId: caller.user.id, sessionId: caller.sessionId };
-        const unlinked = await unlinkIdentity(tenant, by, params.id, origin);
+        const unlinked = await unlinkIdentity(database, by, params.id, origin);
         // If revoking fails, the token stays valid at the provider, but our copy is deleted.
         await revokeRefreshToken(secrets, providers.google, unlinked).catch((error: unknown) =>
           log.warn({ err: error, identityId: unlinked.id }, 'refresh token revocation failed'),

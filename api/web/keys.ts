@@ -36,23 +36,30 @@ const keyItem = z.strictObject({
   name: z.string(),
   keyPreview: z.string(),
   scopes: z.array(scope),
+  suspended: z
+    .literal(true)
+    .optional()
+    .describe(
+      'A hijacked identity led to the key: it is refused until the identity is enabled again',
+    ),
   createdAt: z.iso.datetime(),
   lastUsed: z.iso.datetime().nullable().describe('Accurate to the minute; null if never used'),
 });
 
-function presentKey({ id, name, keyPreview, scopes, createdAt, lastUsed }: ApiKey) {
+function presentKey({ id, name, keyPreview, scopes, createdAt, lastUsed, suspendedAt }: ApiKey) {
   return {
     id,
     name,
     keyPreview,
     scopes,
+    ...(suspendedAt !== null && { suspended: true as const }),
     createdAt: createdAt.toISOString(),
     lastUsed: lastUsed?.toISOString() ?? null,
   };
 }
 
 /** Creates the `/api/keys` endpoints (spec 4.5) for the API keys of the caller's programs. */
-export function keyEndpoints({ apiKeyValidator, refusals, settings }: WebDependencies) {
+export function keyEndpoints({ apiKeyValidator, database, refusals, settings }: WebDependencies) {
   return [
     keys({
       method: 'POST',
@@ -117,14 +124,14 @@ export function keyEndpoints({ apiKeyValidator, refusals, settings }: WebDepende
         }),
       },
       errors: [409],
-      async handler({ body, caller, clientAddress, requestId, tenant }) {
+      async handler({ body, caller, clientAddress, requestId }) {
         if (body.scopes?.includes('money')) {
           requireFresh(caller, { maxAgeMs: settings.accounts.stepUpMaxAgeMs });
         }
         const owner = { userId: caller.user.id, requestId };
         const { site } = networksOf(clientAddress);
         const asked = { ...body, site, sessionId: caller.sessionId };
-        const { createdAt, ...made } = await createApiKey(tenant, owner, asked);
+        const { createdAt, ...made } = await createApiKey(database, owner, asked);
         return reply(201, { ...made, createdAt: createdAt.toISOString() });
       },
     }),

@@ -292,5 +292,7 @@ const ownerOf = ({
   tenant,
 }: EndpointRequest<CallerOf<typeof person>>): WalletOwner => {
   const { id } = caller.user;
-  return { actor: id, userId: id, tenant, requestId, idempotencyId };
+  const credential =
+    caller.kind === 'session' ? { sessionId: caller.sessionId } : { keyId: caller.keyId };
+  return { actor: id, userId: id, credential, tenant, requestId, idempotencyId };
 };

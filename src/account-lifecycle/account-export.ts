@@ -62,6 +62,10 @@ export async function exportAccount(
               last_used_at AS "lastUsedAt", disabled_at AS "disabledAt"
          FROM identities WHERE user_id = $userId ORDER BY created_at, id`,
     ),
+    unlinkedIdentities: await list(
+      `SELECT kind, issuer, subject, label, linked_at AS "linkedAt", unlinked_at AS "unlinkedAt"
+         FROM unlinked_identities WHERE user_id = $userId ORDER BY unlinked_at, id`,
+    ),
     sessions: await list(
       `SELECT id, method, created_at AS "createdAt", last_seen_at AS "lastSeenAt",
               expires_at AS "expiresAt", user_agent AS "userAgent", address
@@ -92,9 +96,10 @@ export async function exportAccount(
   });
 }
 
-const withoutSecrets = ({ passwordHash, ...user }: UserRow): object => ({
+const withoutSecrets = ({ passwordHash, suspendedPasswordHash, ...user }: UserRow): object => ({
   ...user,
   hasPassword: passwordHash !== null,
+  isPasswordSuspended: suspendedPasswordHash !== null,
 });
 
 /** Yields the user's agents, including removed ones whose rows still exist. */

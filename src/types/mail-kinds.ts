@@ -13,6 +13,10 @@ export type MailKind =
   /** A notice to the account's address: its password was reset. */
   | 'password-was-reset'
   /** A notice to owners of keys that were made before keys had scopes. */
-  | 'keys-got-scopes';
+  | 'keys-got-scopes'
+  /** Notices to the account's verified address. */
+  | 'key-added'
+  | 'sign-in-added'
+  | 'sign-in-removed';
 
 export type MailTokenKind = 'verify-email' | 'reset-password';

@@ -25,7 +25,7 @@ export async function platformGateway(platform: BenchPlatform): Promise<Gateway>
       const { id } = await web.json<{ id: string }>('POST', '/api/register', account);
       await grantPlan(database, id, PLAN, { actor: 'operator', requestId: 'bench' });
       const owner = { userId: id, requestId: randomUUID() };
-      const { key } = await createApiKey(database.asUser(id), owner, {
+      const { key } = await createApiKey(database, owner, {
         name: 'benchmark',
         site: 'here',
       });

@@ -1,11 +1,17 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import bcrypt from 'bcrypt';
+import { identityOf } from '../../platform/audit/added-by.js';
 import { recordAudit } from '../../platform/audit/audit.js';
-import type { TenantDatabase, TenantTransaction } from '../../platform/database/database.js';
+import type {
+  Database,
+  TenantDatabase,
+  TenantTransaction,
+} from '../../platform/database/database.js';
 import type { ApiKeyRow } from '../../platform/database/models.js';
 import { ConflictError, NotFoundError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { DEFAULT_KEY_SCOPES, KEY_SCOPES, type KeyScope } from '../../types/key-scopes.js';
+import { requestNotice } from './account-notices.js';
 import { keyHashing } from './hashing-limiters.js';
 import { requireOpenSession } from './sessions.js';
 
@@ -26,7 +32,7 @@ const SHOWN_AT_EACH_END = 4;
 
 export type ApiKey = Pick<
   ApiKeyRow,
-  'id' | 'name' | 'keyPreview' | 'scopes' | 'createdAt' | 'lastUsed'
+  'id' | 'name' | 'keyPreview' | 'scopes' | 'createdAt' | 'lastUsed' | 'suspendedAt'
 >;
 
 /** A new key, whose text is shown only once. */
@@ -51,15 +57,23 @@ export interface ApiKeyRequest {
 
 export const prefixOf = (key: string): string => key.slice(0, PREFIX_LENGTH);
 
-const SHOWN = ['id', 'name', 'keyPreview', 'scopes', 'createdAt', 'lastUsed'] as const;
+const SHOWN = [
+  'id',
+  'name',
+  'keyPreview',
+  'scopes',
+  'createdAt',
+  'lastUsed',
+  'suspendedAt',
+] as const;
 
 /**
- * Creates a key: `sk_` and 256 random bits in base64url, of which only hashes are stored.
+ * Creates a key: `sk_` and 256 random bits in base64url, of which only hashes are stored. Notifies the owner.
  * @throws UnauthorizedError when the session has ended, ConflictError with `current` and `limit` at the key
  * limit, TooManyRequestsError when the hashing queue is full.
  */
 export async function createApiKey(
-  tenant: TenantDatabase,
+  database: Database,
   { userId, requestId }: ApiKeyOwner,
   { name, scopes: wanted = DEFAULT_KEY_SCOPES, site, sessionId }: ApiKeyRequest,
 ): Promise<NewApiKey> {
@@ -68,7 +82,8 @@ export async function createApiKey(
   const key = PREFIX + random;
   // Hashed before the transaction, so that no connection is held during CPU work.
   const keyHash = await keyHashing.run({ owner: site }, () => bcrypt.hash(key, BCRYPT_COST));
-  return tenant.transaction(async (db) => {
+  // As the platform, because no tenant sees the mails.
+  return database.asPlatform().transaction(async (db) => {
     // Serializes a user's key creations, so that two concurrent requests cannot exceed the limit.
     await db.lock(`api-keys-of:${userId}`);
     if (sessionId !== undefined) await requireOpenSession(db, { userId, sessionId });
@@ -87,9 +102,11 @@ export async function createApiKey(
       lookupHash: tokenHash(key),
       keyPrefix: prefixOf(key),
       lastUsed: null,
+      addedBy: await identityOf(db, sessionId === undefined ? undefined : { sessionId }),
     });
     const audit = { actor: userId, userId, requestId, detail: { name, scopes } };
     await recordAudit(db, { ...audit, action: 'api-key.create', subject: row.id });
+    await requestNotice(db, userId, 'key-added');
     return { id: row.id, name, key, scopes, createdAt: row.createdAt };
   });
 }
@@ -128,8 +145,12 @@ export async function deleteApiKey(
 }
 
 /** Ends all keys of an account. The account's row must be locked, against keys that are being made. */
-export async function endApiKeys(db: TenantTransaction, userId: string): Promise<void> {
-  await db.ApiKey.destroy({ where: { userId } });
+export async function endApiKeys(
+  db: TenantTransaction,
+  userId: string,
+  { suspendedToo } = { suspendedToo: true },
+): Promise<void> {
+  await db.ApiKey.destroy({ where: { userId, ...(!suspendedToo && { suspendedAt: null }) } });
 }
 
 function preview(random: string): string {

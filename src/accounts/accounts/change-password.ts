@@ -4,6 +4,8 @@ import { BadRequestError, ForbiddenError } from '../../lib/errors.js';
 import { networksOf } from '../../platform/http/client-networks.js';
 import type { AdminRules } from './admin.js';
 import { endApiKeys } from './api-keys.js';
+import { identityOf } from '../../platform/audit/added-by.js';
+import { requestNotice } from './account-notices.js';
 import { checkPassword, hashPassword } from './password.js';
 import { addSession, requireOpenSession, type NewSession, type SignInOrigin } from './sessions.js';
 import { verifyPassword, type SignedInUser } from './sign-in.js';
@@ -44,12 +46,18 @@ export async function changePassword(
   return database.asPlatform().transaction(async (db) => {
     if (currentPassword === undefined) await requireOpenSession(db, { userId: user.id, sessionId });
     const count = await db.User.update(
-      { passwordHash: changed },
+      {
+        passwordHash: changed,
+        passwordAddedBy: await identityOf(db, { sessionId }),
+        passwordAddedAt: new Date(),
+        suspendedPasswordHash: null,
+      },
       { where: { id: user.id, passwordHash } },
     );
     if (count === 0) throw passwordHash === null ? missing() : incorrect();
     await db.Session.destroy({ where: { userId: user.id } });
     if (keepKeys !== true) await endApiKeys(db, user.id);
+    if (passwordHash === null) await requestNotice(db, user.id, 'sign-in-added');
     const { address, requestId } = place;
     await recordAudit(db, ofUser(user.id, 'password.change', { address, requestId }));
     return addSession(db, user.id, 'password', place);

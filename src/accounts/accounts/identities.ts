@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { requestNotice } from './account-notices.js';
+import { identityOf } from '../../platform/audit/added-by.js';
 import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
 import { violates } from '../../platform/database/constraints.js';
 import type {
@@ -24,6 +26,9 @@ import { SIGN_IN_METHODS } from '../../types/sign-in-methods.js';
 
 /** Maximum number of identities linked to an account: all of them fit into one list. */
 export const MAX_IDENTITIES = 20;
+
+/** Maximum number of unlinked identities that an account remembers. */
+export const MAX_UNLINKED = 1_000;
 
 /** Maximum attempts when a concurrent request creates or links the account of an address. */
 const TRIES = 3;
@@ -91,7 +96,7 @@ interface IdentitySignIn {
 /**
  * Proves that the caller is the user the identity is linked to, linking it first if necessary. Needs a
  * transaction of its own.
- * @throws IdentityRefusedError for a disabled identity.
+ * @throws IdentityRefusedError for an identity that is disabled, or was unlinked from an account.
  */
 export async function signInWithIdentity(
   db: TenantTransaction,
@@ -101,12 +106,13 @@ export async function signInWithIdentity(
   const { kind, issuer, subject } = identity;
   await lockIdentity(db, identity);
   const known = await db.Identity.findOne({
-    attributes: ['id', 'userId', 'disabledAt'],
+    attributes: ['id', 'userId', 'disabledAt', 'suspendedAt'],
     where: { kind, issuer, subject },
   });
-  if (known?.disabledAt) throw new IdentityRefusedError('SignInDisabled');
+  if (known?.disabledAt || known?.suspendedAt) throw new IdentityRefusedError('SignInDisabled');
+  if (!known && (await wasUnlinked(db, identity))) throw new IdentityRefusedError('LinkRefused');
   const userId = known?.userId ?? (await account());
-  const identityId = known?.id ?? (await addIdentity(db, store, userId, identity, origin));
+  const identityId = known?.id ?? (await addIdentity(db, store, { userId, identity, origin }));
   await db.Identity.update(
     { ...identityColumns(store, identityId, identity), lastUsedAt: new Date() },
     { where: { id: identityId } },
@@ -124,7 +130,15 @@ export async function signInWithIdentity(
 const lockIdentity = (db: TenantTransaction, { issuer, kind, subject }: ProvenIdentity) =>
   db.lock(`identity ${kind} ${issuer} ${subject}`);
 
-/** Returns the id of the account that an unlinked identity is to be linked to. */
+/** Reports whether an identity was unlinked from an account and not linked again since. */
+async function wasUnlinked(
+  db: TenantTransaction,
+  { issuer, kind, subject }: ProvenIdentity,
+): Promise<boolean> {
+  return (await db.UnlinkedIdentity.count({ where: { kind, issuer, subject } })) > 0;
+}
+
+/** Returns the id of the account that a new identity is to be linked to. */
 async function accountFor(
   db: TenantTransaction,
   { settings }: IdentityStore,
@@ -174,12 +188,18 @@ function addressOf({ email = '' }: Applicant): string | undefined {
 const canBeName = (name: string | undefined): name is string =>
   name !== undefined && name.trim() !== '' && name.length <= MAX_NAME_LENGTH && isVisible(name);
 
+interface Addition {
+  readonly userId: string;
+  readonly identity: ProvenIdentity;
+  readonly origin: RequestOrigin;
+  /** The session that links the identity; undefined when the identity's own sign-in does. */
+  readonly sessionId?: string;
+}
+
 async function addIdentity(
   db: TenantTransaction,
   store: Pick<IdentityStore, 'secrets'>,
-  userId: string,
-  identity: ProvenIdentity,
-  origin: RequestOrigin,
+  { identity, origin, sessionId, userId }: Addition,
 ): Promise<string> {
   const current = await db.Identity.count({ where: { userId } });
   if (current >= MAX_IDENTITIES) {
@@ -189,7 +209,12 @@ async function addIdentity(
   const id = randomUUID();
   const { issuer, kind, subject } = identity;
   const said = identityColumns(store, id, identity);
-  await db.Identity.create({ id, userId, kind, issuer, subject, ...said });
+  const addedBy = await identityOf(db, sessionId === undefined ? undefined : { sessionId });
+  await db.Identity.create({ id, userId, kind, issuer, subject, addedBy, ...said });
+  await db.UnlinkedIdentity.destroy({ where: { kind, issuer, subject } });
+  const { passwordHash } = await db.User.getByPk(userId);
+  // The first way of a new account is the registration.
+  if (current > 0 || passwordHash !== null) await requestNotice(db, userId, 'sign-in-added');
   const linked = { subject: id, detail: { kind } };
   await recordAudit(db, ofUser(userId, 'identity.link', origin, linked));
   return id;
@@ -218,10 +243,11 @@ export async function linkIdentity(
   identity: ProvenIdentity,
   origin: RequestOrigin,
 ): Promise<ListedIdentity> {
-  const linked = store.database.asUser(userId).transaction(async (db) => {
+  // As the platform, because no tenant sees the mails.
+  const linked = store.database.asPlatform().transaction(async (db) => {
     await lockIdentity(db, identity);
     await requireOpenSession(db, { userId, sessionId });
-    const id = await addIdentity(db, store, userId, identity, origin);
+    const id = await addIdentity(db, store, { userId, identity, origin, sessionId });
     return db.Identity.getByPk(id);
   });
   return linked.catch((error: unknown) => {
@@ -248,17 +274,18 @@ export async function listIdentities(
 }
 
 /**
- * Unlinks an identity and ends the other sessions of its kind; its token is still to be revoked.
+ * Unlinks an identity and ends the other sessions of its kind; its token is still to be revoked. The
+ * identity is remembered, so that it signs nobody in by its address.
  * @throws NotFoundError also when the identity is another user's, ConflictError when it is the last way to
  * sign in, UnauthorizedError when the session has ended.
  */
 export async function unlinkIdentity(
-  tenant: TenantDatabase,
+  database: Database,
   { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
   id: string,
   origin: RequestOrigin,
 ): Promise<UnlinkedIdentity> {
-  return tenant.transaction(async (db) => {
+  return database.asPlatform().transaction(async (db) => {
     // The lock serializes concurrent unlinks, so that the last way to sign in always remains.
     await requireOpenSession(db, { userId, sessionId });
     const [user] = await db.query<{ hasPassword: boolean }>(
@@ -272,8 +299,19 @@ export async function unlinkIdentity(
     if (user?.hasPassword !== true && others.length === 0) {
       throw new ConflictError('This is the last way to sign in: add another one first');
     }
+    const remembered = await db.UnlinkedIdentity.count({ where: { userId } });
+    if (remembered >= MAX_UNLINKED) {
+      const facts = { current: remembered, limit: MAX_UNLINKED };
+      throw new ConflictError('Too many unlinked identities: link one of them again first', facts);
+    }
     await db.Identity.destroy({ where: { id, userId } });
-    const { kind, refreshToken } = unlinked;
+    const { addedBy, createdAt, disabledAt, issuer, kind, label, refreshToken } = unlinked;
+    const { reportedAt, subject } = unlinked;
+    await db.UnlinkedIdentity.create({
+      ...{ id, userId, kind, issuer, subject, label, addedBy, disabledAt, reportedAt },
+      linkedAt: createdAt,
+    });
+    await requestNotice(db, userId, 'sign-in-removed');
     await db.query(
       'DELETE FROM sessions WHERE user_id = $userId AND method = $kind AND id <> $sessionId',
       { userId, kind, sessionId },
@@ -302,5 +340,5 @@ export async function revokeRefreshToken(
   await provider?.revoke(secrets.open(refreshToken, refreshTokenContext(id)));
 }
 
-const canSignIn = ({ disabledAt, kind }: IdentityRow): boolean =>
-  disabledAt === null && SIGN_IN_METHODS.some((method) => method === kind);
+const canSignIn = ({ disabledAt, kind, suspendedAt }: IdentityRow): boolean =>
+  disabledAt === null && suspendedAt === null && SIGN_IN_METHODS.some((method) => method === kind);

@@ -62,7 +62,8 @@ export async function resetPassword(
     checkPassword(password, email);
     if (!user.verified) await removeForeignAccess(db, userId);
     await db.query(
-      `UPDATE users SET password_hash = $passwordHash, updated_at = now(),
+      `UPDATE users SET password_hash = $passwordHash, updated_at = now(), password_added_by = NULL,
+              password_added_at = NULL, suspended_password_hash = NULL,
               email_verified_at = coalesce(email_verified_at, now())
         WHERE id = $userId`,
       { userId, passwordHash },

@@ -12,6 +12,7 @@ import { NotFoundError, UnauthorizedError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { TokenLookup } from '../../platform/secrets/token-lookup.js';
 import { sanitizeForJsonb } from '../../lib/well-formed.js';
+import { SUSPECT_DAYS } from './additions.js';
 import { isOfDeletedAccount } from './account-deletions.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import type { Plan } from '../../types/plans.js';
@@ -54,6 +55,8 @@ export interface SignInOrigin extends RequestOrigin {
   readonly replaces?: string | undefined;
   /** The id of the session if its proof may open only one session; otherwise random. */
   readonly sessionId?: string | undefined;
+  /** The identity that signs in; by a password, the identity that last set the password. */
+  readonly identityId?: string | undefined;
 }
 
 /** The secrets of a new session, returned only once. */
@@ -76,7 +79,8 @@ export async function createSession(
   const opened = database.asPlatform().transaction(async (db) => {
     if (!(await isProofValid(db, proof))) return undefined;
     if (place.replaces !== undefined) await endByToken(db, place.replaces, place);
-    return addSession(db, proof.user.id, proof.method, place);
+    const identityId = proof.method === 'password' ? undefined : proof.identityId;
+    return addSession(db, proof.user.id, proof.method, { ...place, identityId });
   });
   return opened.catch((error: unknown) => {
     if (violates(error, 'sessions_id_key') || isOfDeletedAccount(error)) return undefined;
@@ -89,7 +93,7 @@ export async function addSession(
   db: TenantTransaction,
   userId: string,
   method: SignInMethod,
-  { address, requestId, sessionId, userAgent }: SignInOrigin,
+  { address, identityId, requestId, sessionId, userAgent }: SignInOrigin,
 ): Promise<NewSession> {
   const session = {
     token: randomBytes(TOKEN_BYTES).toString('base64url'),
@@ -101,6 +105,7 @@ export async function addSession(
     tokenHash: tokenHash(session.token),
     userId,
     method,
+    identityId: identityId ?? (method === 'password' ? await passwordSetter(db, userId) : null),
     expiresAt,
     address,
     userAgent:
@@ -114,6 +119,16 @@ export async function addSession(
     { userId },
   );
   return session;
+}
+
+/** Returns the identity whose session has set a user's password recently enough for an event to matter. */
+async function passwordSetter(db: TenantTransaction, userId: string): Promise<string | null> {
+  const [user] = await db.query<{ setter: string | null }>(
+    `SELECT password_added_by AS setter FROM users
+      WHERE id = $userId AND password_added_at > now() - interval '${SUSPECT_DAYS} days'`,
+    { userId },
+  );
+  return user?.setter ?? null;
 }
 
 /** Derives the CSRF token from the session token, so that it need not be stored. */

@@ -44,7 +44,7 @@ export async function isProofValid(db: TenantTransaction, proof: SignInProof): P
   const user = await db.query('SELECT FROM users WHERE id = $id FOR SHARE', { id });
   const identity = await db.query(
     `SELECT FROM identities WHERE id = $identityId AND user_id = $id AND disabled_at IS NULL
-        FOR SHARE`,
+        AND suspended_at IS NULL FOR SHARE`,
     { id, identityId: proof.identityId },
   );
   return user.length > 0 && identity.length > 0;

@@ -69,6 +69,30 @@ const WORDINGS: Readonly<Record<MailKind, Wording>> = {
     ],
     after: [],
   },
+  'key-added': {
+    subject: 'Your account has a new API key',
+    before: [
+      'A new API key was made for your account. Programs act by it in your name.',
+      'If this was not you, sign in, delete the key, and set a new password: this signs out all sessions.',
+    ],
+    after: [],
+  },
+  'sign-in-added': {
+    subject: 'Your account has a new way to sign in',
+    before: [
+      'A password, or an account elsewhere, was added to your account. It can be signed in with.',
+      'If this was not you, sign in, remove it, and set a new password: this signs out all sessions.',
+    ],
+    after: [],
+  },
+  'sign-in-removed': {
+    subject: 'Your account has lost a way to sign in',
+    before: [
+      'An account elsewhere was unlinked from your account. It cannot be signed in with any more.',
+      'If this was not you, set a new password: this signs out all sessions.',
+    ],
+    after: [],
+  },
 };
 
 export const tokenKindOf = (kind: MailKind): MailTokenKind | undefined => WORDINGS[kind].link?.kind;

@@ -17,6 +17,7 @@ export interface MailRequest {
 export async function requestMail(
   db: TenantTransaction,
   { address, kind, userId }: MailRequest,
+  mostAnHour = MAX_MAILS_AN_HOUR,
 ): Promise<void> {
   // The lock makes concurrent requests see each other's rows.
   await db.lock(`mail:${kind}:${address}`);
@@ -25,10 +26,10 @@ export async function requestMail(
      SELECT gen_random_uuid()::text, $kind, $address, $userId
       WHERE (SELECT count(*) FROM mails
               WHERE address = $address AND kind = $kind
-                AND requested_at > now() - interval '1 hour') < ${MAX_MAILS_AN_HOUR}
+                AND requested_at > now() - interval '1 hour') < $mostAnHour
         AND NOT ($hasLink AND EXISTS (
           SELECT FROM mails WHERE address = $address AND kind = $kind AND settled_at IS NULL
              AND user_id IS NOT DISTINCT FROM $userId AND requested_at > now() - interval '1 day'))`,
-    { kind, address, userId: userId ?? null, hasLink: tokenKindOf(kind) !== undefined },
+    { kind, address, mostAnHour, userId: userId ?? null, hasLink: tokenKindOf(kind) !== undefined },
   );
 }

@@ -1,3 +1,4 @@
+import { suspendAdditions } from '../accounts/additions.js';
 import { endApiKeys } from '../accounts/api-keys.js';
 import { setResetMailBlocks } from '../accounts/reset-mail-blocks.js';
 import { recordAudit } from '../../platform/audit/audit.js';
@@ -98,8 +99,10 @@ const EFFECTS: ReadonlyMap<string, Apply> = new Map<string, Apply>([
     async (effect) => {
       await endSessions(effect);
       if (effect.told.reason !== 'hijacking') return 'signed-out';
-      await endApiKeys(effect.db, effect.subject.userId);
-      return setSignInBlocked(effect, true);
+      const done = await setSignInBlocked(effect, true);
+      // Suspended keys come back with the account.
+      await endApiKeys(effect.db, effect.subject.userId, { suspendedToo: false });
+      return done;
     },
   ],
   [EVENT_TYPES['account-enabled'], (effect) => setSignInBlocked(effect, false)],
@@ -129,19 +132,24 @@ async function endSessions({ db, subject: { userId } }: Effect): Promise<void> {
   await db.query('DELETE FROM sessions WHERE user_id = $userId', { userId });
 }
 
-/** Blocks or unblocks sign-in by the identities, and reset mails to their addresses. */
+/** Blocks or unblocks sign-in by the identities and what they have added, and reset mails to their addresses. */
 async function setSignInBlocked(
   { db, subject, at }: Effect,
   isShutOut: boolean,
 ): Promise<'disabled' | 'enabled' | 'superseded'> {
-  const { emails, identityIds } = subject;
-  const changed = await db.query(
-    `UPDATE identities SET reported_at = $at,
-            disabled_at = CASE WHEN $isShutOut THEN coalesce(disabled_at, now()) END
-      WHERE id = ANY ($identityIds) AND (reported_at IS NULL OR reported_at <= $at) RETURNING id`,
-    { identityIds, at, isShutOut },
-  );
+  const { emails, identityIds, userId } = subject;
+  let changed = 0;
+  for (const table of ['identities', 'unlinked_identities']) {
+    const rows = await db.query(
+      `UPDATE ${table} SET reported_at = $at,
+              disabled_at = CASE WHEN $isShutOut THEN coalesce(disabled_at, now()) END
+        WHERE id = ANY ($identityIds) AND (reported_at IS NULL OR reported_at <= $at) RETURNING id`,
+      { identityIds, at, isShutOut },
+    );
+    changed += rows.length;
+  }
+  await suspendAdditions(db, userId);
   await setResetMailBlocks(db, emails, { stopped: isShutOut, at });
-  if (changed.length < identityIds.length) return 'superseded';
+  if (changed < identityIds.length) return 'superseded';
   return isShutOut ? 'disabled' : 'enabled';
 }

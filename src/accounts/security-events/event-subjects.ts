@@ -29,7 +29,10 @@ export async function findSubject(
   const told = email === undefined ? [] : [email];
   const named = matching === 'subject' ? sub : undefined;
   if (named !== undefined) {
-    const [identity] = await identitiesOf(db, issuer, 'subject', named);
+    const [linked] = await identitiesOf(db, 'identities', issuer, 'subject', named);
+    // An intruder might unlink the hijacked identity after having added another.
+    const identity =
+      linked ?? (await identitiesOf(db, 'unlinked_identities', issuer, 'subject', named))[0];
     if (identity) {
       const { id, label, userId } = identity;
       await lockUser(db, 'id', userId);
@@ -39,7 +42,7 @@ export async function findSubject(
   if (email === undefined) return undefined;
   const userId = await lockUser(db, 'email', normalizeEmail(email));
   if (userId === undefined) return undefined;
-  const identities = await identitiesOf(db, issuer, 'user_id', userId);
+  const identities = await identitiesOf(db, 'identities', issuer, 'user_id', userId);
   if (named !== undefined && identities.length > 0) return undefined;
   return {
     userId,
@@ -50,12 +53,13 @@ export async function findSubject(
 
 function identitiesOf(
   db: TenantTransaction,
+  table: 'identities' | 'unlinked_identities',
   issuer: string,
   by: 'subject' | 'user_id',
   value: string,
 ): Promise<Identity[]> {
   return db.query<Identity>(
-    `SELECT id, user_id AS "userId", label FROM identities
+    `SELECT id, user_id AS "userId", label FROM ${table}
       WHERE kind = 'google' AND issuer = $issuer AND ${by} = $value`,
     { issuer, value },
   );

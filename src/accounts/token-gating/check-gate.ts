@@ -62,6 +62,7 @@ async function linkedWallets(tenant: TenantDatabase): Promise<Hex[]> {
   const wallets = await tenant.query<{ readonly subject: Hex }>(
     `SELECT subject FROM identities
       WHERE user_id = $userId AND kind = 'wallet' AND issuer = $issuer AND disabled_at IS NULL
+        AND suspended_at IS NULL
       ORDER BY created_at, id LIMIT ${MAX_WALLETS}`,
     { userId: tenant.userId ?? '', issuer: WALLET_ISSUER },
   );

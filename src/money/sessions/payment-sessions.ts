@@ -255,7 +255,8 @@ export class PaymentSessions {
     if (userId === undefined) return false;
     const [kept] = await this.#platform.query(
       `SELECT FROM wallets WHERE user_id = $userId AND address = $address
-          AND kind IN ('user', 'imported') AND sealed_key IS NOT NULL LIMIT 1`,
+          AND kind IN ('user', 'imported') AND sealed_key IS NOT NULL AND suspended_at IS NULL
+        LIMIT 1`,
       { userId, address },
     );
     return kept !== undefined;

@@ -11,8 +11,10 @@ export async function ownWallets(db: Statements, userId: string): Promise<Hex[]>
   const rows = await db.query<{ readonly address: Hex }>(
     `SELECT subject AS address FROM identities
       WHERE user_id = $userId AND kind = 'wallet' AND issuer = $issuer AND disabled_at IS NULL
+        AND suspended_at IS NULL
      UNION
-     SELECT address FROM wallets WHERE user_id = $userId AND kind IN ('user', 'imported')
+     SELECT address FROM wallets
+      WHERE user_id = $userId AND kind IN ('user', 'imported') AND suspended_at IS NULL
      ORDER BY address`,
     { userId, issuer: WALLET_ISSUER },
   );

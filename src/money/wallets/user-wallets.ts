@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Hex } from 'viem';
+import { identityOf, type AddingCredential } from '../../platform/audit/added-by.js';
 import { recordAudit } from '../../platform/audit/audit.js';
 import type { Requester } from '../../platform/audit/requester.js';
 import { violates } from '../../platform/database/constraints.js';
@@ -20,7 +21,10 @@ export interface UserWallet {
 }
 
 /** A requester who works with their own wallets. */
-export type WalletOwner = Requester & { readonly userId: string };
+export type WalletOwner = Requester & {
+  readonly userId: string;
+  readonly credential?: AddingCredential | undefined;
+};
 
 interface Parts {
   readonly secrets: SecretBox;
@@ -39,7 +43,7 @@ export class UserWallets {
   async find(tenant: TenantDatabase, userId: string): Promise<UserWallet | undefined> {
     const [wallet] = await tenant.query<UserWallet>(
       `SELECT address, created_at AS "createdAt" FROM wallets
-        WHERE user_id = $userId AND kind = 'user'`,
+        WHERE user_id = $userId AND kind = 'user' AND suspended_at IS NULL`,
       { userId },
     );
     return wallet;
@@ -51,7 +55,7 @@ export class UserWallets {
    */
   async firstAddress(tenant: TenantDatabase, userId: string): Promise<Hex | undefined> {
     const [wallet] = await tenant.query<{ address: Hex }>(
-      `SELECT address FROM wallets WHERE user_id = $userId AND kind <> 'agent'
+      `SELECT address FROM wallets WHERE user_id = $userId AND kind <> 'agent' AND suspended_at IS NULL
         ORDER BY array_position(ARRAY['user', 'provider', 'imported'], kind), created_at, id LIMIT 1`,
       { userId },
     );
@@ -144,12 +148,13 @@ export class UserWallets {
 
 async function addWallet(
   db: TenantTransaction,
-  { actor, requestId, userId }: WalletOwner,
+  { actor, credential, requestId, userId }: WalletOwner,
   kind: WalletKind,
   wallet: Pick<WalletRow, 'id' | 'sealedKey'> &
     Partial<Pick<WalletRow, 'brought'>> & { readonly address: Hex },
 ): Promise<void> {
-  await db.Wallet.create({ userId, kind, ...wallet });
+  const addedBy = await identityOf(db, credential);
+  await db.Wallet.create({ userId, kind, addedBy, ...wallet });
   const record = { actor, userId, requestId, action: 'wallet.create', subject: wallet.address };
   await recordAudit(db, { ...record, detail: { kind } });
 }

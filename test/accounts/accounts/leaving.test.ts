@@ -470,7 +470,17 @@ describe('the export of an account', () => {
     expect(answer.headers.get('content-type')).toContain('application/json');
     const { body } = answer;
     expect(Object.keys(body)).toEqual([
-      ...['user', 'identities', 'sessions', 'keys', 'wallets', 'agents', 'messages', 'usage'],
+      ...[
+        'user',
+        'identities',
+        'unlinkedIdentities',
+        'sessions',
+        'keys',
+        'wallets',
+        'agents',
+        'messages',
+        'usage',
+      ],
       ...['credits', 'splits', 'paymentSessions', 'vouchers', 'subscription', 'activity'],
     ]);
     expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });

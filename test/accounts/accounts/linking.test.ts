@@ -161,6 +161,24 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
     expect(body.identities).toMatchObject([{ kind }]);
   });
 
+  test('an id that was unlinked signs nobody in, until a session links it again', async () => {
+    const [owner, elsewhere] = [
+      await platform.registered({ verified: true }),
+      await platform.registered(),
+    ];
+    const who = comer(owner.email);
+    await link(owner.browser, who);
+    const { body } = await owner.browser.ask('GET', '/api/settings/identities');
+    const unlinked = await owner.browser.ask(
+      'DELETE',
+      `/api/settings/identities/${body.identities[0].id}`,
+    );
+    expect(unlinked.status).toBe(200);
+    for (const email of [owner.email, newEmail()]) await refused({ ...who, email }, 'LinkRefused');
+    await link(elsewhere.browser, who);
+    expect((await signedIn(who))?.id).toBe(elsewhere.id);
+  });
+
   test('an id that is linked to an account cannot be linked again', async () => {
     const [who, another] = [comer(newEmail()), await platform.registered()];
     const account = await signedIn(who);

@@ -144,7 +144,11 @@ describe('a session', () => {
       const { id: sessionId = '' } = (await find(token)) ?? {};
       const tenant = database.db.asUser(userId);
       const make = (name: string) =>
-        createApiKey(tenant, { userId, requestId: 'a-request' }, { name, site: 'here', sessionId });
+        createApiKey(
+          database.db,
+          { userId, requestId: 'a-request' },
+          { name, site: 'here', sessionId },
+        );
       await make('before');
       const hash = createHash('sha256').update(token).digest('hex');
       const ends = (at: string) =>
@@ -173,7 +177,7 @@ describe('a session', () => {
     await database.db.asPlatform().transaction(async (db) => {
       await db.query('SELECT FROM users WHERE id = $userId FOR UPDATE', { userId });
       both = Promise.allSettled(
-        ['a', 'b'].map((requestId) => createApiKey(tenant, { userId, requestId }, asked)),
+        ['a', 'b'].map((requestId) => createApiKey(database.db, { userId, requestId }, asked)),
       );
       await expect.poll(() => waitingConnections(database.ownerUrl)).toBe(2);
     });

@@ -53,7 +53,7 @@ async function person(): Promise<Person> {
   const identityId = await link(userId, made);
   await signIn(userId);
   const by = { userId, requestId: 'a-request' };
-  await createApiKey(database.db.asUser(userId), by, { name: 'ci', site: 'here' });
+  await createApiKey(database.db, by, { name: 'ci', site: 'here' });
   return { userId, email: `${userId}@example.com`, identityId, ...made };
 }
 

@@ -506,6 +506,7 @@ const TABLES = {
   subscriptions: [],
   users: [],
   identities: [],
+  unlinked_identities: [],
 };
 
 /** Returns all of Ada's data without observation times. */

@@ -431,7 +431,7 @@ describe('splits of another user', () => {
   async function ways(): Promise<Headers[]> {
     const place = { userId: bob.id, requestId: randomUUID() };
     const asked = { name: 'ci', scopes: KEY_SCOPES, site: '192.0.2.0/24', sessionId: undefined };
-    const { key } = await createApiKey(database.db.asUser(bob.id), place, asked);
+    const { key } = await createApiKey(database.db, place, asked);
     return [{ authorization: `Bearer ${key}` }, { ...internal, 'x-user-id': bob.id }];
   }
 

@@ -25,6 +25,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   },
   reset_mail_stops: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   identities: () => ({ kind: 'google' }),
+  unlinked_identities: () => ({ kind: 'google' }),
   subscriptions: () => ({ plan: 'solo', status: 'active' }),
   // Money comes from an account of the platform.
   ledger_accounts: (user, n) => ({ name: `user:${user}:account-${n}`, currency: 'usd' }),

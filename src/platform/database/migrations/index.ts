@@ -17,6 +17,7 @@ import { migration as rowChanges } from './016-row-changes.js';
 import { migration as grantedCredits } from './017-granted-credits.js';
 import { migration as keyScopes } from './018-key-scopes.js';
 import { migration as securityEventIds } from './019-security-event-ids.js';
+import { migration as intruders } from './020-intruders.js';
 import type { Migration } from './migration.js';
 
 /**
@@ -43,4 +44,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '017-granted-credits', migration: grantedCredits },
   { name: '018-key-scopes', migration: keyScopes },
   { name: '019-security-event-ids', migration: securityEventIds },
+  { name: '020-intruders', migration: intruders },
 ];

@@ -31,6 +31,12 @@ export const User = table(
     name: text(),
     /** Null for a user without a password. */
     passwordHash: nullable(text()),
+    /** Identity whose session set the password; null for any other session. */
+    passwordAddedBy: nullable(text()),
+    /** When a session set the password; null for a password of the registration or of a reset. */
+    passwordAddedAt: nullable(timestamp()),
+    /** The password while an identity that led to it is reported as hijacked. */
+    suspendedPasswordHash: nullable(text()),
     /** The stored flag only; see `isAdmin` in `accounts/admin.ts`. */
     isAdmin: withDefault(boolean(), false),
     /** Upper case. */
@@ -51,6 +57,8 @@ export const Session = table(
     id: withDefault(text(), literal('gen_random_uuid()::text')),
     userId: text(),
     method: withDefault(text<SignInMethod>(), 'password'),
+    /** The identity that opened the session, or that last set the password which opened it. */
+    identityId: nullable(text()),
     /** Always null: the CSRF token is derived from the session token, which is not stored. */
     csrfToken: nullable(text()),
     /** Time of the sign-in, which decides whether a session is fresh. */
@@ -88,12 +96,40 @@ export const Identity = table(
     disabledAt: nullable(timestamp()),
     /** Time of the latest security event that the provider reported. */
     reportedAt: nullable(timestamp()),
+    /** `identityId` of the session that linked the identity. */
+    addedBy: nullable(text()),
+    /** Set while an identity that led to the link is reported as hijacked. */
+    suspendedAt: nullable(timestamp()),
     createdAt: created(),
     lastUsedAt: nullable(timestamp()),
   },
   [
     unique('identities_subject_key', ['kind', 'issuer', 'subject']),
     index('identities_user_id', ['user_id']),
+  ],
+  ownedThrough('user_id'),
+);
+
+/** Identities that were unlinked: they sign nobody in until a session links them again. */
+export const UnlinkedIdentity = table(
+  'unlinked_identities',
+  {
+    /** Id of the former identity. */
+    id: key(text()),
+    userId: text(),
+    kind: text<IdentityKind>(),
+    issuer: text(),
+    subject: text(),
+    label: text(),
+    addedBy: nullable(text()),
+    disabledAt: nullable(timestamp()),
+    reportedAt: nullable(timestamp()),
+    linkedAt: timestamp(),
+    unlinkedAt: withDefault(timestamp(), literal('now()')),
+  },
+  [
+    unique('unlinked_identities_subject_key', ['kind', 'issuer', 'subject']),
+    index('unlinked_identities_user_id', ['user_id']),
   ],
   ownedThrough('user_id'),
 );
@@ -127,6 +163,10 @@ export const ApiKey = table(
     /** First ten characters of the key; null for an older key until its next use. */
     keyPrefix: nullable(text()),
     scopes: withDefault(texts<KeyScope>(), literal(`'{${DEFAULT_KEY_SCOPES.join(',')}}'::text[]`)),
+    /** `identityId` of the session that made the key. */
+    addedBy: nullable(text()),
+    /** Set while an identity that led to the key is reported as hijacked. */
+    suspendedAt: nullable(timestamp()),
     createdAt: created(),
     /** Time of last use, to the minute; null if never used. */
     lastUsed: nullable(timestamp()),

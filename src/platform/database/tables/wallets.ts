@@ -8,6 +8,7 @@ import {
   nullable,
   table,
   text,
+  timestamp,
   unique,
   withDefault,
 } from '../schema/table.js';
@@ -35,6 +36,10 @@ export const Wallet = table(
     sealedKey: nullable(text()),
     /** True if the key was imported, so that its owner may have a copy. */
     brought: withDefault(boolean(), false),
+    /** `identityId` of the session that added the wallet, by itself or by its API key. */
+    addedBy: nullable(text()),
+    /** Set while an identity that led to the wallet is reported as hijacked. */
+    suspendedAt: nullable(timestamp()),
     createdAt: created(),
   },
   [
