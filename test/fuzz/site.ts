@@ -9,6 +9,7 @@ import type {
   AgentSupervisors,
   RequestedOperation,
 } from '../../src/agents/operations/supervisors.js';
+import { KEY_SCOPES } from '../../src/types/key-scopes.js';
 import type { RequestedKind } from '../../src/types/operation-kinds.js';
 import type { Database } from '../../src/platform/database/database.js';
 import { call } from '../support/http.js';
@@ -331,7 +332,9 @@ async function newAgent(platform: TestPlatform, user: TestUser, body = {}): Prom
 }
 
 async function newKey(platform: TestPlatform, user: TestUser) {
-  const made = await platform.web(user, 'POST', '/api/keys', { body: { name: 'a key' } });
+  const made = await platform.web(user, 'POST', '/api/keys', {
+    body: { name: 'a key', scopes: KEY_SCOPES },
+  });
   if (made.status !== 201) throw new Error(made.text);
   return made.body as { readonly id: string; readonly key: string };
 }

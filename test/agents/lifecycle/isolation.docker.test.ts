@@ -13,6 +13,7 @@ import { summarizerEndpoints } from '../../../api/summarizer/summarizer.js';
 import { webEndpoints } from '../../../api/web/web.js';
 import { findUser } from '../../../src/accounts/accounts/users.js';
 import { readAgentTokens } from '../../../src/agents/credentials/agent-secrets.js';
+import { KEY_SCOPES } from '../../../src/types/key-scopes.js';
 import { HeartbeatSchedules } from '../../../temporal/heartbeat-schedules.js';
 import { scheduleHeartbeats } from '../../../worker/schedule-heartbeats.js';
 import { deleteAccountId, heartbeatScheduleId } from '../../../workflows/ids.js';
@@ -85,7 +86,9 @@ beforeAll(async () => {
       db.Identity.create({ ...identity, userId: ada.id, subject: '1', label: SECRET_IDENTITY }),
     );
   splitId = await splitOfAda();
-  const ofBob = await platform.web(bob, 'POST', '/api/keys', { body: { name: 'of bob' } });
+  const ofBob = await platform.web(bob, 'POST', '/api/keys', {
+    body: { name: 'of bob', scopes: KEY_SCOPES },
+  });
   bobsKey = ofBob.body.key;
   const bobsAgent = await platform.runningAgent(bob, { name: 'of bob' });
   const everywhere = platform.db.asPlatform();
