@@ -25,6 +25,7 @@ import { BadRequestError, UnavailableError } from '../../lib/errors.js';
 import type { DockerHosts } from '../hosts/docker-hosts.js';
 import { cachedFor } from '../../lib/cached-for.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import { sessionOf } from '../../money/sessions/causes.js';
 import { ownWallets } from '../../money/wallets/own-wallets.js';
 import { PaymentInvalidError, PaymentNotFoundError, PaymentUsedError } from './clone-errors.js';
 import type { Specialization } from '../../types/clone-terms.js';
@@ -73,7 +74,7 @@ interface CloneParts {
   readonly enabled: boolean;
   readonly accounts: AdminRules;
   readonly node: Chain;
-  readonly chain: Pick<ChainSettings, 'treasury'>;
+  readonly chain: Pick<ChainSettings, 'treasury' | 'escrow'>;
   readonly settings: CloneSettings;
 }
 
@@ -250,6 +251,7 @@ export class Clones {
     const isElsewhere = fault !== 'reverted' && fault !== 'wrong_token' && hexOf(to) !== treasury;
     if (isElsewhere) throw new PaymentInvalidError('wrong_recipient');
     if (fault) throw new PaymentInvalidError(fault);
+    if (await this.#isSettlement(asked.paymentProof)) throw new PaymentInvalidError('wrong_sender');
     const block = await this.#askedFor(owner.userId ?? '').block(receipt.blockNumber);
     if (!block) throw new PaymentNotFoundError();
     // A claimed payment was in time; a reorganization may mine it again much later.
@@ -257,6 +259,21 @@ export class Clones {
       throw new PaymentInvalidError('timestamp');
     }
     if (!(await this.#isOfOwner(owner, asked))) throw new PaymentInvalidError('not_linked');
+  }
+
+  /**
+   * Reports whether the transfer settles payment sessions: it is from the escrow, or its transaction is a
+   * settlement of ours, perhaps with an earlier escrow.
+   */
+  async #isSettlement({ from, transactionHash }: PaymentProof): Promise<boolean> {
+    const { chain, database } = this.#parts;
+    if (hexOf(from) === chain.escrow) return true;
+    const payments = await database.asPlatform().query<{ cause: string }>(
+      `SELECT p.cause FROM transactions t JOIN payments p ON p.id = t.payment_id
+          WHERE t.hash = $hash`,
+      { hash: hexOf(transactionHash) },
+    );
+    return payments.some(({ cause }) => sessionOf(cause) !== undefined);
   }
 
   async #isOfOwner(owner: TenantDatabase, asked: CloneRequest): Promise<boolean> {

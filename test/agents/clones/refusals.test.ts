@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PATH_USD } from '../../../src/money/chain/tempo.js';
 import type { AgentRow } from '../../../src/platform/database/models.js';
 import { queryRows } from '../../platform/database/catalog.js';
-import { cloneDesk, transfer, TREASURY, WHOLE, type CloneDesk } from './support.js';
+import { cloneDesk, ESCROW, transfer, TREASURY, WHOLE, type CloneDesk } from './support.js';
 
 /** Another token of the chain. */
 const ALPHA_USD: Hex = '0x20c0000000000000000000000000000000000001';
@@ -111,6 +111,28 @@ describe('refused payment for a clone, without a claim', () => {
     expect(answer.body).toMatchObject({ code: 'PAYMENT_INVALID', reason: 'not_linked' });
     await desk.link(owner, desk.chain.account(0));
     expect(await desk.clone(owner, body)).toMatchObject({ status: 202 });
+  });
+
+  test("refuses a transfer from the escrow, which settles somebody's payment session", async () => {
+    const escrow = desk.chain.account(ESCROW);
+    const hash = await desk.chain.send(escrow, [transfer(TREASURY, WHOLE)]);
+    await refused(await desk.proof(escrow, hash), 'wrong_sender');
+  });
+
+  test('refuses a settlement that the platform has sent to an earlier escrow', async () => {
+    const earlier = desk.chain.account(3);
+    const hash = await desk.chain.send(earlier, [transfer(TREASURY, WHOLE)]);
+    const id = randomUUID();
+    const signer = `0x${'a'.repeat(40)}`;
+    await queryRows(
+      desk.database.ownerUrl,
+      `INSERT INTO payments (id, cause, chain_id, signer, calls)
+       VALUES ('${id}', 'settlement:${randomUUID()}:1000000', 4217, '${signer}', '[]');
+       INSERT INTO transactions (hash, payment_id, chain_id, signer, nonce, purpose, raw, max_fee,
+                                 priority_fee, gas)
+       VALUES ('${hash}', '${id}', 4217, '${signer}', 0, 'pay', '0x', 1, 0, 1)`,
+    );
+    await refused(await desk.proof(earlier, hash), 'wrong_sender');
   });
 
   test('refuses a payment that the chain does not have yet, with another code', async () => {

@@ -25,6 +25,9 @@ import { testDatabase } from '../../support/postgres.js';
 /** The payment recipient on the test chains. */
 export const TREASURY: Hex = '0x7ea5000000000000000000000000000000000001';
 
+/** The account that stands in for the escrow contract, by its index on the test chain. */
+export const ESCROW = 8;
+
 /** Blocks until a payment is final. */
 export const CONFIRMATIONS = 3;
 
@@ -46,6 +49,7 @@ export async function cloneDesk() {
     CHAIN_RPC_URL: chain.rpcUrl,
     CHAIN_CONFIRMATIONS: String(CONFIRMATIONS),
     TREASURY_ADDRESS: TREASURY,
+    ESCROW_ADDRESS: chain.account(ESCROW).address,
   });
   const { secrets, settings } = dependencies;
   const { db } = database;
