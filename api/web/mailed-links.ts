@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { forgotPassword, resetPassword } from '../../src/accounts/accounts/reset-password.js';
 import { resendVerification, verifyEmail } from '../../src/accounts/accounts/verify-email.js';
+import { removeAgentsOf } from '../../src/agents/lifecycle/remove-agents-of.js';
 import { UnavailableError } from '../../src/lib/errors.js';
 import type { MailSettings } from '../../src/accounts/mail/settings.js';
 import { anonymous } from '../auth/anonymous.js';
@@ -47,7 +48,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
       limit: LIMITS.resetPassword,
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },
       async handler({ body, origin }) {
-        await resetPassword(database, { ...body, origin });
+        await resetPassword(database, { ...body, origin }, removeAgentsOf);
         return reply(200, { ok: true });
       },
     }),

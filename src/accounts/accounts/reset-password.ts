@@ -1,6 +1,8 @@
+import { Op } from 'sequelize';
 import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
 import { BadRequestError } from '../../lib/errors.js';
+import { closeSessionsOf } from '../../money/sessions/session-settlements.js';
 import { isBeingDeleted } from './account-deletions.js';
 import { endApiKeys } from './api-keys.js';
 import { networksOf } from '../../platform/http/client-networks.js';
@@ -33,6 +35,13 @@ export interface PasswordReset {
   readonly origin: RequestOrigin;
 }
 
+/** Requests the removal of a user's agents, in the transaction of the reset. */
+export type RemoveAgents = (
+  db: TenantTransaction,
+  userId: string,
+  by: { readonly actor: string; readonly requestId: string },
+) => Promise<void>;
+
 /**
  * Sets a password by a mail token, and ends all sessions and API keys. If the address was unverified, the account may be an
  * impostor's, so everything that lets an earlier holder in is removed.
@@ -41,6 +50,7 @@ export interface PasswordReset {
 export async function resetPassword(
   database: Database,
   { keepKeys, origin, password, token }: PasswordReset,
+  removeAgents: RemoveAgents,
 ): Promise<void> {
   checkPassword(password);
   if (!(await isValidMailToken(database.asPlatform(), 'reset-password', token)))
@@ -60,7 +70,10 @@ export async function resetPassword(
     if (!user || (await isBeingDeleted(db, userId))) throw invalidToken();
     if (await isResetMailBlocked(db, email)) throw invalidToken();
     checkPassword(password, email);
-    if (!user.verified) await removeForeignAccess(db, userId);
+    if (!user.verified) {
+      await removeForeignAccess(db, userId);
+      await removeAgents(db, userId, { actor: userId, requestId: origin.requestId });
+    }
     await db.query(
       `UPDATE users SET password_hash = $passwordHash, updated_at = now(), password_added_by = NULL,
               password_added_at = NULL, suspended_password_hash = NULL,
@@ -77,10 +90,14 @@ export async function resetPassword(
   });
 }
 
-/** Removes sign-ins an earlier holder may have planted, and wallets whose keys that holder brought. */
+/**
+ * Removes sign-ins an earlier holder may have planted, and wallets whose keys others have, and closes payment
+ * sessions, whose ids that holder knows.
+ */
 async function removeForeignAccess(db: TenantTransaction, userId: string): Promise<void> {
   await db.Identity.destroy({ where: { userId } });
   await db.SignInHost.destroy({ where: { userId } });
-  await db.Wallet.destroy({ where: { userId, brought: true } });
+  await db.Wallet.destroy({ where: { userId, [Op.or]: [{ brought: true }, { sealedKey: null }] } });
+  await closeSessionsOf(db, userId);
   await db.User.update({ pendingEmail: null }, { where: { id: userId } });
 }

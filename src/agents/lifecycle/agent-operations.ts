@@ -205,7 +205,7 @@ export class AgentOperations {
     const { idempotencyId: id, tenant } = by;
     if (await isHostRemoved(tenant, agent.host)) {
       if (kind !== 'delete') throw new HostGoneError(agent.host);
-      await removeLostAgent(by, agent, id);
+      await tenant.transaction((db) => removeLostAgent(db, by, agent, id));
       return { agent, kind, operationId: id, run: undefined };
     }
     if (kind !== 'delete') {

@@ -37,28 +37,33 @@ export interface RequestOfOperation {
 export async function requestOperation(
   tenant: TenantDatabase,
   agent: Pick<AgentRow, 'id' | 'userId'>,
+  request: RequestOfOperation,
+): Promise<OperationRow> {
+  return tenant.transaction((db) => storeOperation(db, agent, request));
+}
+
+/** Stores a request in the caller's transaction, as `requestOperation` does in one of its own. */
+export async function storeOperation(
+  db: TenantTransaction,
+  agent: Pick<AgentRow, 'id' | 'userId'>,
   { id, kind, by, input, credential }: RequestOfOperation,
 ): Promise<OperationRow> {
-  return tenant.transaction(async (db) => {
-    if (kind === 'delete') {
-      // Hides the agent from lists and frees its name. The row lock serializes concurrent removals.
-      await db.Agent.update({ desired: 'deleted' }, { where: { id: agent.id } });
-      const open = (await db.Operation.findByPk(id)) ? null : await openRemoval(db, agent.id);
-      if (open) return open;
-    }
-    const isNew = await insertRequest(db, { id, agent, kind, by, input });
-    const row = await db.Operation.getByPk(id);
-    if (row.agentId !== agent.id || row.kind !== kind) {
-      throw new BadRequestError(
-        'The Idempotency-Key was used for another operation: use a new key',
-      );
-    }
-    if (row.status !== 'requested') return row;
-    if (credential) await requestCredential(db, agent, row.id, credential);
-    // A kept request cannot be withdrawn, so it is audited now; others are audited when they begin.
-    if (isNew && operationRules(kind).onRefusal === 'kept') await auditOperation(db, row);
-    return row;
-  });
+  if (kind === 'delete') {
+    // Hides the agent from lists and frees its name. The row lock serializes concurrent removals.
+    await db.Agent.update({ desired: 'deleted' }, { where: { id: agent.id } });
+    const open = (await db.Operation.findByPk(id)) ? null : await openRemoval(db, agent.id);
+    if (open) return open;
+  }
+  const isNew = await insertRequest(db, { id, agent, kind, by, input });
+  const row = await db.Operation.getByPk(id);
+  if (row.agentId !== agent.id || row.kind !== kind) {
+    throw new BadRequestError('The Idempotency-Key was used for another operation: use a new key');
+  }
+  if (row.status !== 'requested') return row;
+  if (credential) await requestCredential(db, agent, row.id, credential);
+  // A kept request cannot be withdrawn, so it is audited now; others are audited when they begin.
+  if (isNew && operationRules(kind).onRefusal === 'kept') await auditOperation(db, row);
+  return row;
 }
 
 function openRemoval(db: TenantTransaction, agentId: string): Promise<OperationRow | null> {

@@ -420,6 +420,15 @@ export async function beginClosing(db: Statements, id: string): Promise<boolean>
   return begun.length > 0;
 }
 
+/** Stops debits of all sessions that a user opened for wallets kept here, and makes their closing due. */
+export async function closeSessionsOf(db: Statements, userId: string): Promise<void> {
+  await db.query(
+    `UPDATE payment_sessions SET state = 'settling', closing_at = now(), due_at = now()
+      WHERE user_id = $userId AND state = 'active'`,
+    { userId },
+  );
+}
+
 /** Lists hashes of the final transactions that settled some of the session, oldest first. */
 export async function settledBy(db: Statements, id: string): Promise<string[]> {
   const rows = await db.query<{ transaction: string }>(

@@ -8,12 +8,13 @@ import { hashPassword } from '../../../src/accounts/accounts/password.js';
 import { setResetMailBlocks } from '../../../src/accounts/accounts/reset-mail-blocks.js';
 import { addSession } from '../../../src/accounts/accounts/sessions.js';
 import { Database } from '../../../src/platform/database/database.js';
+import { reportHost } from '../../../src/agents/hosts/hosts.js';
 import type { MailKind } from '../../../src/types/mail-kinds.js';
 import { mailSettings } from '../../../src/accounts/mail/settings.js';
 import { makeMailToken, consumeMailToken } from '../../../src/accounts/mail/mail-tokens.js';
 import { requestMail } from '../../../src/accounts/mail/request-mail.js';
 import { queryRows, waitingConnections } from '../../platform/database/catalog.js';
-import { giveCredits } from '../../gateway/support.js';
+import { giveCredits, openSession } from '../../gateway/support.js';
 import { databaseAlone } from '../../support/dependencies.js';
 import { call, newAddress, type Answer, type CallOptions } from '../../support/http.js';
 import { tokenIn } from '../../../dev/accounts/mailbox.js';
@@ -382,6 +383,76 @@ describe('a forgotten password', () => {
       expect((await ask(squatter, 'GET', '/api/settings')).status).toBe(401);
     },
   );
+
+  describe('agents, wallets and payment sessions of an account that is reset', () => {
+    const ids = () => ({ here: randomUUID(), lost: randomUUID() });
+
+    /** Plants an agent on a host, another on a removed host, their wallets, and a payment session. */
+    async function plant({ id: userId }: Person) {
+      const made = ids();
+      const present = {
+        capacity: 9,
+        ports: { first: 19_100, last: 19_199 },
+        engineAvailable: true,
+      };
+      await reportHost(database.db, { id: 'here', ...present });
+      await database.db.asUser(userId).transaction(async (db) => {
+        for (const [host, id] of Object.entries(made)) {
+          const facts = { name: id, subdomain: id, plan: 'solo' as const, image: 'repository:1' };
+          const model = { model: 'provider/model', aiProvider: 'openai' as const, config: {} };
+          await db.Agent.create({ id, userId, host, ...facts, ...model, startedAt: new Date() });
+          const address = `0x${randomUUID().replaceAll('-', '')}${'0'.repeat(8)}` as const;
+          const wallet = { id: randomUUID(), userId, agentId: id, address, sealedKey: null };
+          await db.Wallet.create({ ...wallet, kind: 'agent' });
+        }
+      });
+      const session = await openSession(database.db, 1_000_000n);
+      await owner(`UPDATE payment_sessions SET user_id = '${userId}' WHERE id = '${session.id}'`);
+      return { ...made, session: session.id };
+    }
+
+    const found = async ({ here, lost, session }: Awaited<ReturnType<typeof plant>>) => ({
+      agents: await owner(
+        `SELECT a.host, a.desired, a.deleted_at IS NOT NULL AS gone, o.status
+           FROM agents a LEFT JOIN operations o ON o.agent_id = a.id AND o.kind = 'delete'
+          WHERE a.id IN ('${here}', '${lost}') ORDER BY 1`,
+      ),
+      wallets: await owner(`SELECT FROM wallets WHERE agent_id IN ('${here}', '${lost}')`),
+      session: await owner(`SELECT state FROM payment_sessions WHERE id = '${session}'`),
+    });
+
+    test('a reset removes them from an account that was never verified', attack, async () => {
+      const squatter = await unverified();
+      const planted = await plant(squatter);
+      expect((await reset(await resetTokenFor(squatter.email))).status).toBe(200);
+      expect(await found(planted)).toEqual({
+        agents: [
+          // A worker hands the request to the agent's supervisor.
+          { host: 'here', desired: 'deleted', gone: false, status: 'requested' },
+          { host: 'lost', desired: 'deleted', gone: true, status: 'succeeded' },
+        ],
+        wallets: [],
+        session: [{ state: 'settling' }],
+      });
+      const ada = { ...squatter, cookie: await newSession(squatter.id) };
+      expect((await ask(ada, 'GET', '/api/agents')).body.agents).toEqual([]);
+      const removed = await owner(
+        `SELECT subject FROM audit_log WHERE user_id = '${ada.id}' AND action = 'agent.delete'`,
+      );
+      expect(removed.map(({ subject }) => subject).sort()).toEqual(
+        [planted.here, planted.lost].sort(),
+      );
+    });
+
+    test('a reset leaves them to an account that was verified', async () => {
+      const ada = await verified();
+      const own = await plant(ada);
+      expect((await reset(await resetTokenFor(ada.email))).status).toBe(200);
+      const { agents, session, wallets } = await found(own);
+      expect(agents.map(({ desired }) => desired)).toEqual(['running', 'running']);
+      expect([wallets.length, session]).toEqual([2, [{ state: 'active' }]]);
+    });
+  });
 
   test('a reset gives a password to an account without one', async () => {
     const ada = await verified();

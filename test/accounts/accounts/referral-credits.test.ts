@@ -11,6 +11,7 @@ import {
 import { registerAccount } from '../../../src/accounts/accounts/register.js';
 import { resetPassword } from '../../../src/accounts/accounts/reset-password.js';
 import { verifyEmail } from '../../../src/accounts/accounts/verify-email.js';
+import { removeAgentsOf } from '../../../src/agents/lifecycle/remove-agents-of.js';
 import { makeMailToken } from '../../../src/accounts/mail/mail-tokens.js';
 import { balanceOf, creditsOf, grantedOf } from '../../../src/money/ledger/ledger.js';
 import { checkLedger, LEDGER_CHECKS } from '../../../src/money/ledger-check/check-ledger.js';
@@ -104,7 +105,8 @@ const VERIFICATIONS = {
   },
   async 'a reset of the password'(account: Account) {
     const token = await tokenFor('reset-password', account);
-    await resetPassword(database.db, { token, password: 'another horse', origin: ORIGIN });
+    const asked = { token, password: 'another horse', origin: ORIGIN };
+    await resetPassword(database.db, asked, removeAgentsOf);
   },
 };
 
