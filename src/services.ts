@@ -48,6 +48,7 @@ import { networkIsolationCheck } from './agents/hosts/network-isolation-check.js
 import { HostDirectory } from './agents/hosts/host-directory.js';
 import { DockerHosts } from './agents/hosts/docker-hosts.js';
 import { HostOperations } from './agents/lifecycle/host-operations.js';
+import { GasBudget } from './money/gas/gas-budget.js';
 import type { LedgerChain } from './money/ledger-check/check-on-chain.js';
 import { LiveLogs } from './agents/logs/live-logs.js';
 import { MailSender } from './accounts/mail-delivery/mail-sender.js';
@@ -196,6 +197,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const walletProvider = new WalletProvider(settings.walletProvider);
   const chain = chainNode(settings);
   const terms = escrowTerms(settings.chain, settings.paymentSessions);
+  const gas = new GasBudget(database, settings.chain.gas);
   const ai = createAi(foundation);
   return {
     agentWallets: new AgentWallets({ secrets, chain }),
@@ -272,7 +274,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       webUrl: settings.http.webUrl,
     }),
     securityEvents: new SecurityEvents(database, eventTrust(settings)),
-    splits: new RoyaltySplits(settings.chain.usdc),
+    splits: new RoyaltySplits(settings.chain.usdc, gas),
     workspace: operatorsWorkspace(settings),
   };
 }

@@ -94,7 +94,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
       keyScope: 'money',
       idempotent: true,
       responses: { 202: splitQueued },
-      errors: [409, 429],
+      errors: [409, 429, 503],
       async handler(request) {
         const split = await royaltySplits.retry(requestedBy(request), request.params.id);
         return reply(202, presentQueued(split));

@@ -84,6 +84,14 @@ export async function exportAccount(
     usage: usage(tenant),
     credits: credits(tenant, userId),
     splits: splits(tenant, userId),
+    gas: paged(
+      tenant,
+      `SELECT id AS position, id AS payment, gas::double precision AS gas, wallet, client,
+              reserved_at AS "reservedAt"
+         FROM gas_reservations WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
+      { userId },
+      '',
+    ),
     paymentSessions: paymentSessions(tenant, userId),
     vouchers: vouchers(tenant, userId),
     subscription: (await list(subscription))[0] ?? null,

@@ -47,6 +47,8 @@ function describePlatform(event: PlatformEvent): string {
         limit === 'unit' ? ['A unit of gas', 'MAX_FEE'] : ['A transaction', 'MAX_TRANSACTION_FEE'];
       return `${what} on chain ${chainId} would cost ${fee}, more than the maximum. Payments wait until the fee falls. Check the node, or raise the maximum: CHAIN_${name}, or USDC_${name} for the chain of USDC.`;
     }
+    case 'gas_spent':
+      return `The gas of this UTC day is used up: ${event.limit} units for all users (GAS_A_DAY_TOTAL). New splits and payment sessions are refused until midnight UTC; sessions are settled and closed all the same. See who uses it: docs/operations.md, Gas.`;
     case 'chain_unknown': {
       const { chainId, waiting } = event;
       const what = waiting === 1 ? '1 row waits' : `${waiting} rows wait`;

@@ -14,6 +14,7 @@ export const RETAINED = [
   'mail-tokens',
   'mails',
   'holds',
+  'gas',
 ] as const;
 
 export type RetainedKind = (typeof RETAINED)[number];

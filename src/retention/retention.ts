@@ -52,6 +52,13 @@ const OLD_MAILS = `
   SELECT id FROM mails WHERE requested_at < now() - ${AGE}
    ORDER BY requested_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+/** Days after which reserved gas counts for no limit. */
+const GAS_DAYS = 2;
+
+const OLD_GAS = `
+  SELECT id FROM gas_reservations WHERE reserved_at < now() - ${AGE}
+   ORDER BY reserved_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
 /** Removes data older than its retention, in batches; concurrent calls take different rows. */
 export class Retention {
   readonly #database: Database;
@@ -87,6 +94,8 @@ export class Retention {
         return this.#delete('mails', OLD_MAILS, MAIL_DAYS);
       case 'holds':
         return this.#call(REMOVE_HOLDS);
+      case 'gas':
+        return this.#delete('gas_reservations', OLD_GAS, GAS_DAYS);
       case 'agents':
         return this.#call(REMOVE_AGENTS, this.#settings.agents);
       case 'usage':

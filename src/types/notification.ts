@@ -53,6 +53,8 @@ export type PlatformEvent =
       readonly limit: 'unit' | 'transaction';
       readonly fee: string;
     }
+  /** The gas of this UTC day for all users is used up: `limit` units. */
+  | { readonly event: 'gas_spent'; readonly limit: number }
   /** Number of payments, sessions, clones and splits that wait for a chain no longer configured. */
   | { readonly event: 'chain_unknown'; readonly chainId: number; readonly waiting: number }
   /** Deliveries of a payment session could not be settled in any attempt. */
@@ -71,6 +73,7 @@ const OF_PLATFORM: Readonly<Record<PlatformEvent['event'], true>> = {
   payment_failed: true,
   fees_unpayable: true,
   fees_too_high: true,
+  gas_spent: true,
   chain_unknown: true,
   settlement_given_up: true,
   session_unpaid: true,

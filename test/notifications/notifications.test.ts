@@ -212,6 +212,7 @@ describe('repeated notification', () => {
       ...[fees, { ...fees, payer: other }],
       { event: 'granted_credits_used_up', day: '2026-01-01', limit: '20.000000' } as const,
       ...[tooHigh, { ...tooHigh, chainId: 2, limit: 'transaction' } as const],
+      { event: 'gas_spent', limit: 7 } as const,
     ]) {
       const notification = { id: randomUUID(), agent: NO_AGENT, ...event };
       expect(await notify(notification)).toEqual({ discord: 'sent' });
@@ -227,6 +228,7 @@ describe('repeated notification', () => {
       'Referrals have granted as many credits on 2026-01-01 (UTC) as they may: 20.000000 US dollars',
       'A unit of gas on chain 1 would cost 9, more than the maximum',
       'A transaction on chain 2 would cost 9, more than the maximum',
+      'The gas of this UTC day is used up: 7 units for all users',
     ]) {
       expect(told).toContain(part);
     }

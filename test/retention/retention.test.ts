@@ -281,10 +281,18 @@ test('rejects a retention time below the minimum of its kind', () => {
   const ending: readonly RetainedKind[] = [
     ...(['sessions', 'nonces', 'farcaster', 'mail-tokens', 'mails'] as const),
     'holds',
+    'gas',
   ];
   // Results of security events are kept as long as the audit log.
   const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];
   expect(RETAINED.filter((each) => ![...ending, ...audited].includes(each))).toHaveLength(5);
+});
+
+test('removes reserved gas of days that are over', async () => {
+  await insert('gas_reservations', { id: 'old', reserved_at: daysAgo(2.1) });
+  await insert('gas_reservations', { id: 'young', reserved_at: daysAgo(1.9) });
+  expect(await remove('gas')).toBe(1);
+  expect(await idsIn('gas_reservations')).toEqual(['young']);
 });
 
 describe("the identity provider's security events", () => {

@@ -22,6 +22,7 @@ const receipt = z.object({
   status,
   blockHash: word,
   blockNumber: count,
+  gasUsed: amount,
   logs: z.array(z.object({ address, topics: z.array(word), data: hexData })),
 });
 
@@ -68,6 +69,7 @@ export interface Receipt {
   readonly succeeded: boolean;
   readonly blockHash: Hex;
   readonly blockNumber: number;
+  readonly gasUsed: bigint;
   /** Event logs; a reverted transaction still has those of its fee. */
   readonly logs: readonly Log[];
 }

@@ -95,7 +95,7 @@ export class NodeRefusalError extends Error {
   }
 }
 
-/** Code that is run as of the latest block; without `to`, `data` is a constructor, whose result counts. */
+/** Code that is run; without `to`, `data` is a constructor, whose result counts. */
 export type ChainCall = Pick<CallParameters, 'account' | 'data' | 'gas' | 'to'>;
 
 interface NodePlace {
@@ -207,13 +207,14 @@ export class ChainNode {
   }
 
   /**
-   * Runs a call at a block.
+   * Runs a call as of a block, the latest by default.
    *
    * @throws CallRevertedError, ChainAwayError
    */
-  async call(call: ChainCall): Promise<Hex> {
+  async call(call: ChainCall, block?: number): Promise<Hex> {
+    const blockNumber = block === undefined ? undefined : BigInt(block);
     try {
-      const { data = '0x' } = await this.ask((client) => client.call(call));
+      const { data = '0x' } = await this.ask((client) => client.call({ ...call, blockNumber }));
       return data;
     } catch (error) {
       if (error instanceof NodeRefusalError && error.isRevert)
@@ -234,7 +235,7 @@ export class ChainNode {
       client.request({ method: 'eth_getTransactionReceipt', params: [hash] }),
     );
     if (!found) return undefined;
-    const { blockHash, blockNumber, logs, status, transactionHash } =
+    const { blockHash, blockNumber, gasUsed, logs, status, transactionHash } =
       formatTransactionReceipt(found);
     if (transactionHash !== hash.toLowerCase()) {
       throw new ChainAwayError({
@@ -242,15 +243,23 @@ export class ChainNode {
       });
     }
     const succeeded = status === 'success';
-    return { hash: transactionHash, succeeded, blockHash, blockNumber: Number(blockNumber), logs };
+    return {
+      hash: transactionHash,
+      succeeded,
+      blockHash,
+      blockNumber: Number(blockNumber),
+      gasUsed,
+      logs,
+    };
   }
 
   /**
-   * Reports whether an address has code: a contract, or code set by the key's owner (EIP-7702). @throws
-   * ChainAwayError
+   * Reports whether an address has code as of a block, the latest by default: a contract, or code set by
+   * the key's owner (EIP-7702). @throws ChainAwayError
    */
-  async hasCode(address: Hex): Promise<boolean> {
-    return (await this.read((client) => client.getCode({ address }))) !== undefined;
+  async hasCode(address: Hex, block?: number): Promise<boolean> {
+    const blockNumber = block === undefined ? undefined : BigInt(block);
+    return (await this.read((client) => client.getCode({ address, blockNumber }))) !== undefined;
   }
 
   /** Returns the block of a number; undefined if it does not exist yet. @throws ChainAwayError */

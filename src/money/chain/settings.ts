@@ -43,6 +43,8 @@ const fee = () =>
     /^[1-9]\d{0,29}$/.test(value) ? BigInt(value) : undefined,
   ).optional();
 
+const gas = count({ most: Number.MAX_SAFE_INTEGER });
+
 const FEE_UNIT = '10^-18 of a dollar on Tempo, else wei';
 
 /** An amount with at most 18 decimals, the usual maximum for tokens. */
@@ -87,6 +89,18 @@ export const chainSettings = area(
       'the most that the fee of a transaction may be there, in the same unit; above it the payment waits',
       { whenUnset: '10000000000000000000: 10 USD' },
     ),
+    gas: {
+      perOwner: variable(
+        'GAS_A_DAY',
+        gas.prefault('100000000'),
+        'the most gas that one user may cause in a UTC day in transactions whose fee the platform pays; without an account, one wallet and one client address',
+      ),
+      total: variable(
+        'GAS_A_DAY_TOTAL',
+        gas.prefault('2000000000'),
+        'the same for all together; beyond it operators are notified once a day',
+      ),
+    },
     treasury: variable('TREASURY_ADDRESS', address.optional(), 'who is paid', { whenUnset: NONE }),
     operatorKey: variable(
       'OPERATOR_PRIVATE_KEY',

@@ -83,17 +83,22 @@ export class PaymentNode {
    * Estimates a gas limit for calls in sequence; undefined if a call would revert. @throws NodeRefusalError
    *
    * @param most upper limit of a single call; the block's gas limit by default.
+   * @param at number of the block on which the calls are simulated; the latest by default.
    */
   async gasOf(
     from: Hex,
     calls: readonly PaymentCall[],
     most?: bigint,
+    at?: number,
   ): Promise<bigint | undefined> {
     // In the simulation each of several calls costs as much as its own transaction: more than together.
     const gas = calls.length === 1 ? most : undefined;
     const asked = calls.map((call) => ({ ...call, from, gas }));
     const [block] = await this.#node.ask((client) =>
-      client.simulateBlocks({ blocks: [{ calls: asked }] }),
+      client.simulateBlocks({
+        blocks: [{ calls: asked }],
+        ...(at !== undefined && { blockNumber: BigInt(at) }),
+      }),
     );
     if (!block?.calls.every(({ status }) => status === 'success')) return undefined;
     const used = block.calls.reduce((sum, { gasUsed }) => sum + gasUsed, 0n);

@@ -4,6 +4,7 @@ import type {
   Statements,
   TransactionStatements,
 } from '../../platform/database/database.js';
+import { settleGas, type UsedGas } from '../gas/settle-gas.js';
 import { transfer } from '../ledger/ledger.js';
 import { NO_AGENT, requestNotification } from '../../notifications/outbox.js';
 import type { PlatformEvent } from '../../types/notification.js';
@@ -40,6 +41,7 @@ export async function signerOf(database: Database, paymentId: string): Promise<s
 
 export interface QueuedPayment {
   readonly id: string;
+  readonly cause: string;
   readonly calls: readonly StoredCall[];
   readonly gas: string | null;
 }
@@ -70,6 +72,7 @@ export interface MinedForGood {
   readonly failure: PaymentFailure | undefined;
   /** Undefined if the platform's own wallet paid no fee. */
   readonly fee: Fee | undefined;
+  readonly gas: bigint;
 }
 
 interface TransactionRow extends Omit<
@@ -97,10 +100,8 @@ interface NewTransaction {
   readonly signed: SignedTransaction;
 }
 
-interface SettledPayment {
-  readonly cause: string;
+interface SettledPayment extends UsedGas {
   readonly paymentId: string;
-  readonly failure: PaymentFailure | undefined;
 }
 
 const COLUMNS = `hash, payment_id, chain_id, signer, nonce, purpose, raw, max_fee, priority_fee, gas`;
@@ -163,7 +164,7 @@ export class PaymentStore {
   /** Returns payments without a signed transaction in order of request, except the given ones. */
   queued(most: number, except: readonly string[]): Promise<QueuedPayment[]> {
     return this.#query(
-      `SELECT id, calls, gas FROM payments
+      `SELECT id, cause, calls, gas FROM payments
         WHERE ${OF_SIGNER} AND state = 'queued' AND id <> ALL ($except)
         ORDER BY requested_at, id LIMIT $most`,
       { most, except },
@@ -267,7 +268,7 @@ export class PaymentStore {
   }
 
   /** Settles a transaction that is final: uses up its nonce, ends its payment and books its fee. */
-  async settle(mined: SentTransaction, { block, failure, fee }: MinedForGood): Promise<void> {
+  async settle(mined: SentTransaction, { block, failure, fee, gas }: MinedForGood): Promise<void> {
     const { hash, nonce, paymentId } = mined;
     await this.#locked(async (db) => {
       const values = this.#values({ nonce: String(nonce), hash, block: String(block) });
@@ -313,7 +314,9 @@ export class PaymentStore {
         ),
       ]);
       const [settled] = ended;
-      if (settled && paymentId !== null) await this.#ended(db, { ...settled, paymentId, failure });
+      if (settled && paymentId !== null) {
+        await this.#ended(db, { ...settled, paymentId, failure, gas });
+      }
     });
   }
 
@@ -325,7 +328,7 @@ export class PaymentStore {
           WHERE id = $paymentId AND state = 'queued' RETURNING cause`,
         { paymentId, failure },
       );
-      if (settled) await this.#ended(db, { ...settled, paymentId, failure });
+      if (settled) await this.#ended(db, { ...settled, paymentId, failure, gas: undefined });
     });
   }
 
@@ -348,7 +351,7 @@ export class PaymentStore {
         this.#values({ last: String(used - 1n) }),
       );
       for (const { cause, id: paymentId } of failed) {
-        await this.#ended(db, { cause, paymentId, failure: 'unknown' });
+        await this.#ended(db, { cause, paymentId, failure: 'unknown', gas: undefined });
       }
       return failed.length > 0;
     });
@@ -400,7 +403,9 @@ export class PaymentStore {
             WHERE id = $paymentId AND state = 'broadcast' AND nonce = $nonce::bigint RETURNING cause`,
           { paymentId, nonce: String(nonce) },
         );
-        if (failed) await this.#ended(db, { ...failed, paymentId, failure: 'unknown' });
+        if (failed) {
+          await this.#ended(db, { ...failed, paymentId, failure: 'unknown', gas: undefined });
+        }
         return;
       }
       await db.query(
@@ -411,8 +416,12 @@ export class PaymentStore {
     });
   }
 
-  /** Notifies operators of a failed payment, and its requester of every payment, in the payment's last transaction. */
-  async #ended(db: Statements, { cause, failure, paymentId }: SettledPayment): Promise<void> {
+  /**
+   * Settles a payment's gas, notifies operators of a failed payment, and the requester of every payment, in
+   * the payment's last transaction.
+   */
+  async #ended(db: Statements, { cause, failure, gas, paymentId }: SettledPayment): Promise<void> {
+    await settleGas(db, { cause, failure, gas });
     if (failure !== undefined) {
       await requestNotification(db, {
         id: `payment-failed-${paymentId}`,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Hex } from 'viem';
 import type { Receipt } from '../chain/answers.js';
-import { ChainAwayError, NodeRefusalError } from '../chain/chain-node.js';
+import { ChainAwayError, NodeRefusalError, type ChainNode } from '../chain/chain-node.js';
 import type { Database } from '../../platform/database/database.js';
 import { isTempo, type PaymentChain } from './chains.js';
 import { feePaidBy, type Fee } from './fee.js';
@@ -59,6 +59,12 @@ const GAS_OF_NOTHING = 1_000_000n;
 /** Percent of the old fee that a replacement pays: nodes require an increase. */
 const RAISE_PERCENT = 125n;
 
+/** Reports whether a payment may be signed, as of a block. @throws ChainAwayError */
+export type PaymentCheck = (node: ChainNode, block: number) => Promise<boolean>;
+
+/** Returns the check of a payment just before it is signed; undefined for a payment without a check. */
+export type CheckOf = (payment: QueuedPayment) => PaymentCheck | undefined;
+
 export interface SignerParts {
   readonly database: Database;
   readonly chain: PaymentChain;
@@ -67,6 +73,7 @@ export interface SignerParts {
   /** Signers whose nonce gaps operators were notified of, until the gaps are closed. */
   readonly gaps: Set<string>;
   readonly onEnded?: OnEnded;
+  readonly checkOf?: CheckOf;
   /** Milliseconds between two attempts to sign a payment; 5,000 by default. */
   readonly retryMs?: number;
 }
@@ -357,11 +364,20 @@ export class Signer {
     const { log } = this.#parts;
     const gas = payment.gas === null ? undefined : BigInt(payment.gas);
     const calls = payment.calls.map((call) => ({ ...call, value: BigInt(call.value) }));
-    const [needed, current] = await Promise.all([
-      this.#node.gasOf(this.#signer.address, calls, gas),
+    const check = this.#parts.checkOf?.(payment);
+    // Check and simulation see the same state, which is as new as possible.
+    const block = check && (await this.#node.head());
+    const [needed, current, isAccepted] = await Promise.all([
+      this.#node.gasOf(this.#signer.address, calls, gas, block),
       this.#node.fees(),
+      check === undefined || block === undefined || check(this.#parts.chain.node, block),
     ]);
     const isDoubtful = this.#doubtful.delete(payment.id);
+    if (!isAccepted) {
+      log.warn({ payment: payment.id }, 'payment is not accepted any more');
+      await this.#store.giveUp(payment.id, 'refused');
+      return 'aside';
+    }
     if (needed === undefined) {
       // It may depend on transactions in flight: check it again once after these.
       if (onTheWay > 0 && !isDoubtful) {
@@ -437,6 +453,7 @@ export class Signer {
       block: receipt.blockNumber,
       failure: failureOf(transaction, receipt),
       fee: this.#feeOf(receipt),
+      gas: receipt.gasUsed,
     });
   }
 

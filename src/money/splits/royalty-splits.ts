@@ -14,8 +14,10 @@ import {
   UnprocessableError,
 } from '../../lib/errors.js';
 import { allocateByShares } from '../../types/money.js';
+import type { GasBudget } from '../gas/gas-budget.js';
 import { storedWalletOf } from '../wallets/agent-wallets.js';
 import { OPEN_STATUSES, RETRIED_STATUSES } from '../../types/split-states.js';
+import { gasFor, isPaidByOperator, splitCause } from './split-gas.js';
 
 /** Most open splits of one user; further ones are rejected. */
 export const MAX_OPEN_SPLITS = 100;
@@ -68,20 +70,22 @@ export interface SplitsWanted {
 /** Splits for their owners: inserting the row starts the payment. */
 export class RoyaltySplits {
   readonly #token: SplitToken;
+  readonly #gas: GasBudget;
 
-  constructor(token: SplitToken) {
+  constructor(token: SplitToken, gas: GasBudget) {
     this.#token = token;
+    this.#gas = gas;
   }
 
   /**
    * Stores a split and its payouts. Idempotent for the same request or booking. @throws NotFoundError
    *   without such a wallet, TooManyRequestsError, UnprocessableError if the request id was used for
-   *   another split, UnavailableError without a token.
+   *   another split, UnavailableError without a token or gas.
    */
   async create(by: Requester, wanted: NewSplit): Promise<QueuedSplit> {
     const { bookingId, userId } = wanted;
     const requestKey = by.idempotencyId;
-    return by.tenant.transaction(async (db) => {
+    return this.#transaction(by, async (db) => {
       // Splits for one booking also run one after another.
       await lockSplitsOf(db, userId);
       if (bookingId !== undefined) {
@@ -157,6 +161,8 @@ export class RoyaltySplits {
         ...(bookingId !== undefined && { bookingId }),
       },
     });
+    const paid = amounts.flatMap((amount, position) => (amount > 0n ? [position] : []));
+    await this.#reserveGas(db, made, paid);
     return made;
   }
 
@@ -164,10 +170,12 @@ export class RoyaltySplits {
    * Retries the failed payouts of a split.
    *
    * @throws NotFoundError also if it belongs to another tenant; ConflictError unless it has failed;
-   *   TooManyRequestsError beyond `MAX_OPEN_SPLITS`.
+   *   TooManyRequestsError beyond `MAX_OPEN_SPLITS`, or without gas for payouts that were never sent;
+   *   GasSpentError.
    */
-  async retry({ actor, requestId, tenant }: Requester, id: string): Promise<QueuedSplit> {
-    return tenant.transaction(async (db) => {
+  async retry(by: Requester, id: string): Promise<QueuedSplit> {
+    const { actor, requestId } = by;
+    return this.#transaction(by, async (db) => {
       const [split] = await db.query<RoyaltySplitRow>(
         `${selectFrom(RoyaltySplit)} WHERE id = $id FOR UPDATE`,
         { id },
@@ -183,6 +191,10 @@ export class RoyaltySplits {
       await lockSplitsOf(db, userId);
       await refuseTooMany(db, userId);
       const attempt = split.attempt + 1;
+      const unpaid = await db.RoyaltyPayout.findAll({
+        where: { splitId: id, status: 'failed' },
+        order: ['position'],
+      });
       await db.RoyaltySplit.update(
         { status: 'queued', attempt, error: null, completedAt: null, dueAt: new Date() },
         { where: { id } },
@@ -199,7 +211,31 @@ export class RoyaltySplits {
         subject: id,
         detail: { attempt },
       });
+      // A payout that was sent is paid in any case. Without a transaction its gas was released.
+      if (unpaid.some(({ transaction }) => transaction === null)) {
+        const positions = unpaid.map(({ position }) => position);
+        await this.#reserveGas(db, { ...split, attempt }, positions);
+      }
       return { id, status: 'queued' };
+    });
+  }
+
+  /** Runs a transaction that reserves gas last. */
+  #transaction<T>({ tenant }: Requester, work: (db: TenantTransaction) => Promise<T>): Promise<T> {
+    return this.#gas.notifying(() => tenant.transaction(work));
+  }
+
+  /** Reserves the gas of payouts by position, if the operator pays for it. */
+  async #reserveGas(
+    db: TenantTransaction,
+    split: Pick<RoyaltySplitRow, 'attempt' | 'chainId' | 'id' | 'userId'>,
+    [first, ...others]: readonly number[],
+  ): Promise<void> {
+    if (first === undefined || !isPaidByOperator(split.chainId)) return;
+    await this.#gas.reserve(db, {
+      cause: splitCause(split, first),
+      gas: gasFor(1 + others.length),
+      userId: split.userId,
     });
   }
 }

@@ -5,17 +5,13 @@ import type { Database, Statements, TenantTransaction } from '../../platform/dat
 import type { RoyaltyPayoutRow, RoyaltySplitRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
 import { RoyaltyPayout, RoyaltySplit } from '../../platform/database/tables/splits.js';
+import { releaseGas } from '../gas/settle-gas.js';
 import { transfer } from '../ledger/ledger.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import { callsAtOnce } from '../payments/chains.js';
 import { isEnded, type PaymentFailure } from '../../types/payment.js';
 import { splitStatusOf, type PayoutStatus, type SplitStatus } from '../../types/split-states.js';
-
-/**
- * Returns the gas limit of a transaction with this many payouts. A new recipient costs most, 265,000; a
- * hundred of them must fit into one transaction.
- */
-const gasFor = (payouts: number): bigint => 400_000n + 280_000n * BigInt(payouts);
+import { gasFor, splitCause } from './split-gas.js';
 
 const NOT_ENOUGH = 'Not enough in the wallet';
 
@@ -64,8 +60,13 @@ export class SplitPayments {
       await this.#locked(id, async (db) => {
         // A concurrent step may have requested the payments or failed the payouts.
         const pending = await payoutsOf(db, id, 'pending');
-        if (balance < needed) await fail(db, pending, { error: NOT_ENOUGH });
-        else await this.#requestAll(db, split, pending);
+        const [first] = pending;
+        if (balance >= needed) {
+          await this.#requestAll(db, split, pending);
+        } else if (first) {
+          await fail(db, pending, { error: NOT_ENOUGH });
+          await releaseGas(db, splitCause(split, first.position));
+        }
       });
     }
     const underWay = await this.#payouts(id, 'sent');
@@ -153,7 +154,7 @@ export class SplitPayments {
     const atOnce = callsAtOnce(chainId);
     for (let first = 0; first < pending.length; first += atOnce) {
       const payouts = pending.slice(first, first + atOnce);
-      const cause = `split:${split.id}:${split.attempt}:${payouts[0]?.position}`;
+      const cause = splitCause(split, payouts[0]?.position ?? 0);
       await this.#parts.payments.request(db, {
         cause,
         chainId,

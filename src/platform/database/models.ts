@@ -3,6 +3,7 @@ import { defineTable, type ModelOf, type RowOf, type Table } from './schema/tabl
 import * as accounts from './tables/accounts.js';
 import * as agents from './tables/agents.js';
 import * as clones from './tables/clones.js';
+import * as gas from './tables/gas.js';
 import * as heartbeats from './tables/heartbeats.js';
 import * as hosts from './tables/hosts.js';
 import * as ledger from './tables/ledger.js';
@@ -49,6 +50,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(mail),
   ...Object.values(ledger),
   ...Object.values(payments),
+  ...Object.values(gas),
   ...Object.values(paymentSessions),
   ...Object.values(paymentVouchers),
   ...Object.values(paymentSettlements),

@@ -481,7 +481,7 @@ describe('the export of an account', () => {
         'messages',
         'usage',
       ],
-      ...['credits', 'splits', 'paymentSessions', 'vouchers', 'subscription', 'activity'],
+      ...['credits', 'splits', 'gas', 'paymentSessions', 'vouchers', 'subscription', 'activity'],
     ]);
     expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });
     expect(body.user).not.toHaveProperty('passwordHash');
@@ -494,6 +494,7 @@ describe('the export of an account', () => {
       'usage',
       'credits',
       'splits',
+      'gas',
       'paymentSessions',
     ]) {
       expect([list, body[list].length > 0]).toEqual([list, true]);

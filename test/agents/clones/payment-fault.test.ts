@@ -12,6 +12,7 @@ const [treasury, payer] = [`0x${'a1'.repeat(20)}`, `0x${'b2'.repeat(20)}`] as co
 const moved = (from: Hex, to: Hex) => ({
   hash: pad('0x1'),
   succeeded: true,
+  gasUsed: 50_000n,
   blockHash: pad('0x2'),
   blockNumber: 1,
   logs: [

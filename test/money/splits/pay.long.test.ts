@@ -34,6 +34,7 @@ import { textsOfHistories } from '../../support/histories.js';
 import { keptLog, testEnvironment } from '../../support/platform-environment.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../../support/temporal.js';
 import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
+import { gasBudget } from '../gas/support.js';
 import { makePayer, ONE, splitOf, type Payer } from './support.js';
 
 const { log, lines } = keptLog();
@@ -67,7 +68,7 @@ beforeAll(async () => {
     }),
   );
   secrets = new SecretBox(settings.secrets.keys);
-  splits = new RoyaltySplits(settings.chain.usdc);
+  splits = new RoyaltySplits(settings.chain.usdc, gasBudget(lab.database.db));
   await startWorkers();
 });
 afterAll(async () => {

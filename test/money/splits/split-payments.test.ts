@@ -12,6 +12,7 @@ import { SplitPayments, SplitWaitsError } from '../../../src/money/splits/split-
 import { queryRows } from '../../platform/database/catalog.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { testSecrets } from '../../support/secrets.js';
+import { gasBudget } from '../gas/support.js';
 import { makePayer, ONE, splitOf, type Payer } from './support.js';
 
 const TOKEN: Hex = '0x20c0000000000000000000000000000000000000';
@@ -53,7 +54,7 @@ async function written(
     requestId: 'a-request',
     idempotencyId: randomUUID(),
   };
-  const splits = new RoyaltySplits({ chainId, address: TOKEN });
+  const splits = new RoyaltySplits({ chainId, address: TOKEN }, gasBudget(database.db));
   const { id } = await splits.create(by, { ...splitOf(payer, recipients), ...wanted });
   const chain = { balance, asked: 0 };
   const steps = new SplitPayments({

@@ -326,6 +326,7 @@ describe('the serving role', () => {
         'remove_old_audit',
         'remove_old_usage',
         'remove_settled_holds',
+        'reserve_gas',
         'roll_up_usage',
         'run_debits',
         'settle_abandoned',

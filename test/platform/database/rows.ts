@@ -85,6 +85,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     session_id: uuidOf(user, n),
   }),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
+  gas_reservations: (user, n) => ({ id: uuidOf(user, n) }),
   payments: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, signer: `0x${'a'.repeat(40)}` }),
   transactions: (user, n) => ({ hash: n === 1 ? user : `${user}-${n}`, purpose: 'fill' }),
   payment_settlements: (user, n) => ({

@@ -18,6 +18,7 @@ import { migration as grantedCredits } from './017-granted-credits.js';
 import { migration as keyScopes } from './018-key-scopes.js';
 import { migration as securityEventIds } from './019-security-event-ids.js';
 import { migration as intruders } from './020-intruders.js';
+import { migration as gas } from './021-gas.js';
 import type { Migration } from './migration.js';
 
 /**
@@ -45,4 +46,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '018-key-scopes', migration: keyScopes },
   { name: '019-security-event-ids', migration: securityEventIds },
   { name: '020-intruders', migration: intruders },
+  { name: '021-gas', migration: gas },
 ];
