@@ -248,6 +248,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       log,
       escrow: terms && new Escrow(chain, terms),
       payments: new ChainPayments(database),
+      gas,
       watch: new SessionWatch(database),
     }),
     providers: createSignInProviders(settings),

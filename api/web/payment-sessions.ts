@@ -6,7 +6,7 @@ import { findPaymentSession } from '../../src/money/sessions/find-session.js';
 import { detailsOf, pendingVouchers } from '../../src/money/sessions/session-details.js';
 import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/money/sessions/terms.js';
 import { optionalPerson } from '../auth/person.js';
-import { requestOwner } from '../../src/platform/http/client-networks.js';
+import { networksOf, requestOwner } from '../../src/platform/http/client-networks.js';
 import { optionalSession } from '../auth/optional-session.js';
 import { area } from '../http/area.js';
 import { nextPageLink, pageQuery } from '../http/pagination.js';
@@ -111,7 +111,12 @@ export function paymentSessionEndpoints({
       async handler({ body, caller, clientAddress, requestId, signal }) {
         const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
         const opened = await sessions.open(
-          { userId, requestId, owner: requestOwner(userId, clientAddress) },
+          {
+            userId,
+            requestId,
+            owner: requestOwner(userId, clientAddress),
+            client: networksOf(clientAddress).site,
+          },
           body,
           signal,
         );

@@ -25,6 +25,9 @@ const HASTE = {
   SESSION_SETTLE_THRESHOLD: '0.005',
 };
 
+/** Gas for any number of rounds, which have one user and one client. */
+const PLENTY = '1000000000000';
+
 const READY_MS = 120_000;
 
 /** Part of the idempotency keys: agent ids are derived from them, and other runs share the engine. */
@@ -70,6 +73,8 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
     TREASURY_ADDRESS: treasury,
     ESCROW_ADDRESS: escrow,
     OPERATOR_PRIVATE_KEY: chain.operatorKey,
+    GAS_A_DAY: PLENTY,
+    GAS_A_DAY_TOTAL: PLENTY,
   };
   const platform = await BenchPlatform.start(path.join(folder, 'platform'), {
     ...common,

@@ -16,6 +16,9 @@ import { ESCROW_GAS } from './escrow.js';
 /** Most seconds from now to an authorization's deadline. */
 export const MAX_AHEAD_S = 60 * 60;
 
+/** Fewest seconds until the deadline of an authorization for a new hold: its transaction needs time. */
+const MIN_AHEAD_S = 5 * 60;
+
 /** Length in hex of a 65-byte signature by a key. */
 const OF_A_KEY = 2 + 2 * 65;
 
@@ -76,6 +79,10 @@ export function isInTime(deadline: bigint, now: number = Date.now()): boolean {
   return deadline > BigInt(Math.floor(now / 1_000)) && deadline <= latestDeadline(now);
 }
 
+/** Reports whether an authorization is valid for long enough for a new hold. */
+export const hasTimeLeft = (deadline: bigint, now: number = Date.now()): boolean =>
+  deadline >= BigInt(Math.ceil(now / 1_000) + MIN_AHEAD_S);
+
 /** The signature of a hold. The hold is hashed once, and the wallet's code called once. */
 export class HoldSignature {
   readonly #hash: Hex;
@@ -83,14 +90,23 @@ export class HoldSignature {
   readonly #escrow: Hex;
   readonly #signature: Hex;
   readonly #node: Pick<ChainNode, 'call'>;
+  readonly #block: number | undefined;
   #taken: Promise<boolean> | undefined;
 
-  constructor(domain: HoldDomain, hold: Hold, signature: Hex, node: Pick<ChainNode, 'call'>) {
+  /** @param block number of the block in which code is called; the latest by default. */
+  constructor(
+    domain: HoldDomain,
+    hold: Hold,
+    signature: Hex,
+    node: Pick<ChainNode, 'call'>,
+    block?: number,
+  ) {
     this.#hash = hashTypedData(holdTypedData(domain, hold));
     this.#payer = hold.payer;
     this.#escrow = domain.escrow;
     this.#signature = signature;
     this.#node = node;
+    this.#block = block;
   }
 
   /**
@@ -100,8 +116,12 @@ export class HoldSignature {
    * @throws ChainAwayError if the contract cannot be called.
    */
   async isOfWallet(): Promise<boolean> {
-    if (await isOfItsKey(this.#hash, this.#signature, this.#payer)) return true;
-    return this.isValidForContract();
+    return (await this.isOfKey()) || this.isValidForContract();
+  }
+
+  /** Reports whether the wallet's key has signed; the escrow then accepts it of a wallet without code. */
+  isOfKey(): Promise<boolean> {
+    return isOfItsKey(this.#hash, this.#signature, this.#payer);
   }
 
   /**
@@ -117,7 +137,7 @@ export class HoldSignature {
     const data = encodeFunctionData({ ...call, args: [this.#hash, this.#signature] });
     const [account, to] = [this.#escrow, this.#payer];
     try {
-      const answer = await this.#node.call({ account, to, data, gas: ESCROW_GAS });
+      const answer = await this.#node.call({ account, to, data, gas: ESCROW_GAS }, this.#block);
       // An address without a contract returns no data.
       return answer.length === 66 && decodeFunctionResult({ ...call, data: answer }) === IS_VALID;
     } catch (error) {

@@ -18,12 +18,16 @@ import {
   UnavailableError,
 } from '../../lib/errors.js';
 import { formatAmount } from '../../types/money.js';
+import type { GasBudget } from '../gas/gas-budget.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { ownWallets } from '../wallets/own-wallets.js';
-import { readHold, WrongEscrowError, type Escrow } from './escrow.js';
+import { openingCause } from './causes.js';
+import { ESCROW_GAS, readHold, WrongEscrowError, type Escrow } from './escrow.js';
+import { failuresLimit } from './failed-openings.js';
 import {
+  hasTimeLeft,
   holdIdOf,
   HoldSignature,
   holdTypedData,
@@ -46,14 +50,6 @@ const CLOSING_MS = 30_000;
 
 /** Seconds after which a client may retry when the wait has ended. */
 const RETRY_AFTER_S = 5;
-
-/**
- * Reverted openings of wallets with code, of all such wallets in an hour, after which more are refused:
- * each has cost the platform a fee. For a single wallet the limit is one.
- */
-const MAX_REVERTED = 20;
-
-const AN_HOUR_S = 3_600;
 
 const PAGE = 50;
 
@@ -91,6 +87,8 @@ export interface Opener {
   readonly requestId: string;
   /** The user or client that the chain is asked for. */
   readonly owner: string;
+  /** Network of the client's address. */
+  readonly client: string;
 }
 
 /** A session, with its id for authorized clients. */
@@ -134,6 +132,7 @@ interface Parts {
   /** Undefined if no escrow is configured. */
   readonly escrow: Escrow | undefined;
   readonly payments: Pick<ChainPayments, 'request'>;
+  readonly gas: GasBudget;
   readonly watch: Pick<SessionWatch, 'left'>;
   readonly log: Logger;
   /** Milliseconds that a request waits for a session to open; 20 seconds by default. */
@@ -154,7 +153,7 @@ export class PaymentSessions {
    * Opens a session, or returns the wallet's open session.
    *
    * @throws AuthorizationRequiredError; PaymentRequiredError `ESCROW_INSUFFICIENT`; StillOpeningError;
-   *   UnavailableError if none can be opened; TooManyRequestsError; ChainAwayError.
+   *   UnavailableError if none can be opened or no gas is left; TooManyRequestsError; ChainAwayError.
    */
   async open(
     by: Opener,
@@ -195,6 +194,11 @@ export class PaymentSessions {
         signed ??= await this.#signedOf(node, escrow, wanted);
         await this.#requireAccepted(escrow, wanted, signed);
       }
+      if (signed && !hasTimeLeft(signed.deadline)) {
+        const message = 'The authorization ends too soon: sign one that is valid for five minutes';
+        throw this.#unauthorized(escrow, wanted, message);
+      }
+      await this.#refuseAfterFailures(by, wanted, hasCode);
       requireCover(escrow, wanted, available);
       const made = await this.#insert(by, escrow, wanted, signed);
       if (made === 'another') continue;
@@ -347,7 +351,7 @@ export class PaymentSessions {
    * Requires that the wallet's code accepts the signature: the escrow calls the code even if the key has
    * signed (EIP-7702). Its behaviour and gas use in the real transaction cannot be predicted.
    *
-   * @throws AuthorizationRequiredError, TooManyRequestsError, ChainAwayError
+   * @throws AuthorizationRequiredError, ChainAwayError
    */
   async #requireAccepted(
     escrow: Escrow,
@@ -359,18 +363,19 @@ export class PaymentSessions {
         'The wallet has code, so the escrow verifies the signature by that code, not by its key (ERC-1271)';
       throw this.#unauthorized(escrow, wanted, message);
     }
-    const [reverted] = await this.#platform.query<{ own: number; all: number }>(
-      `SELECT count(*) FILTER (WHERE address = $address)::integer AS own, count(*)::integer AS all
-         FROM payment_sessions
-        WHERE failure = 'reverted' AND created_at > now() - make_interval(secs => ${AN_HOUR_S})`,
-      { address: wanted.address },
-    );
-    if (!reverted || (reverted.own === 0 && reverted.all < MAX_REVERTED)) return;
+  }
+
+  /** Refuses an opening after failed ones of the wallet or the client. @throws TooManyRequestsError */
+  async #refuseAfterFailures(
+    { client }: Opener,
+    { address: wallet }: WantedSession,
+    hasCode: boolean,
+  ): Promise<void> {
+    const limit = await failuresLimit(this.#platform, { wallet, client, hasCode });
+    if (!limit) return;
     throw new TooManyRequestsError(
-      'Recent openings of wallets with code were reverted on chain: retry later',
-      { max: reverted.own > 0 ? 1 : MAX_REVERTED, resetS: AN_HOUR_S },
-      undefined,
-      { retryAfter: AN_HOUR_S },
+      'Recent openings were refused or reverted on chain: retry later',
+      limit,
     );
   }
 
@@ -389,15 +394,15 @@ export class PaymentSessions {
 
   /**
    * Inserts a session; `another`: the wallet has an open session; `used`: the authorization was used
-   * before.
+   * before. @throws TooManyRequestsError, GasSpentError
    */
   async #insert(
-    { requestId, userId }: Opener,
+    { client, requestId, userId }: Opener,
     escrow: Escrow,
     wanted: WantedSession,
     signed: Authorization | undefined,
   ): Promise<{ readonly id: string; readonly token: string } | 'another' | 'used'> {
-    const { database, payments, secrets } = this.#parts;
+    const { database, gas, payments, secrets } = this.#parts;
     const { address, deposit } = wanted;
     const token = newSessionToken();
     const id = randomUUID();
@@ -417,23 +422,31 @@ export class PaymentSessions {
     };
     try {
       // The statements are sent together, in this order.
-      await database.asPlatform().statements(async (db) => {
-        const [, isFirst] = await Promise.all([
-          db.query(INSERT, row),
-          signed && this.#useUp(escrow, address, signed, db),
-          signed && requestHold(db, payments, escrow.terms.operator, row, signed.signature),
-          userId !== undefined &&
-            recordAudit(db, {
-              actor: userId,
-              userId,
-              requestId,
-              action: 'payment-session.open',
-              subject: id,
-              detail: { address, deposit: String(deposit) },
-            }),
-        ]);
-        if (isFirst === false) throw new UsedError();
-      });
+      await gas.notifying(() =>
+        database.asPlatform().statements(async (db) => {
+          const [, isFirst] = await Promise.all([
+            db.query(INSERT, row),
+            signed && this.#useUp(escrow, address, signed, db),
+            signed && requestHold(db, payments, escrow.terms.operator, row, signed.signature),
+            userId !== undefined &&
+              recordAudit(db, {
+                actor: userId,
+                userId,
+                requestId,
+                action: 'payment-session.open',
+                subject: id,
+                detail: { address, deposit: String(deposit) },
+              }),
+          ]);
+          if (isFirst === false) throw new UsedError();
+          await gas.reserve(db, {
+            cause: openingCause(id),
+            gas: ESCROW_GAS,
+            userId,
+            opening: { wallet: address, client },
+          });
+        }),
+      );
       return { id, token };
     } catch (error) {
       if (error instanceof UsedError) return 'used';

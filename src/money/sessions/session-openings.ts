@@ -5,6 +5,7 @@ import type { Database, Statements } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
 import { paymentSessions } from '../../platform/database/tables/payment-sessions.js';
+import { releaseGas } from '../gas/settle-gas.js';
 import { transfer } from '../ledger/ledger.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import type { KeptKeys } from '../payments/signing-keys.js';
@@ -149,10 +150,16 @@ const holdOf = ({ address, authorizationDeadline, deposit, nonce }: HoldRow): Ho
 
 /** Fails a session that was never opened, so that its wallet can open another. */
 async function failOpening(database: Database, id: string, failure: PaymentFailure): Promise<void> {
-  await database.asPlatform().query(
-    `UPDATE payment_sessions SET state = 'failed', failure = $failure
-      WHERE id = $id AND state = 'opening'`,
-    { id, failure },
+  await database.asPlatform().statements((db) =>
+    Promise.all([
+      db.query(
+        `UPDATE payment_sessions SET state = 'failed', failure = $failure
+          WHERE id = $id AND state = 'opening'`,
+        { id, failure },
+      ),
+      // A payment that was requested has settled its gas.
+      releaseGas(db, openingCause(id)),
+    ]),
   );
 }
 

@@ -20,6 +20,7 @@ import { CHAIN_ID, PATH_USD } from '../../support/chain/chain.js';
 import { siweMessage, WEB_URL } from '../../support/chain/siwe.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { testSecrets } from '../../support/secrets.js';
+import { gasBudget } from '../gas/support.js';
 
 /** Requests of one owner that a node serves at a time. */
 const OF_ONE_OWNER = 20;
@@ -134,6 +135,7 @@ const ASKING: readonly (readonly [string, () => Ask])[] = [
         node: chain,
         escrow: new Escrow(chain, terms),
         payments: { request: () => Promise.reject(new Error('the test requests no payment')) },
+        gas: gasBudget(database.db),
         watch: { left: () => Promise.resolve(undefined) },
         log: pino({ level: 'silent' }),
       });
@@ -145,7 +147,7 @@ const ASKING: readonly (readonly [string, () => Ask])[] = [
           signature: '0x00',
         } as const;
         const wanted = { address: newAddress(), deposit: 1n, authorization };
-        const by = { userId: undefined, requestId: 'r', owner };
+        const by = { userId: undefined, requestId: 'r', owner, client: '192.0.2.1' };
         return sessions.open(by, wanted, new AbortController().signal);
       };
     },

@@ -24,6 +24,7 @@ import { PATH_USD } from '../../support/chain/chain.js';
 import { keptKeysOf, secretsOfMoneyIn } from '../../support/chain/money-secrets.js';
 import { call, newAddress, type CallOptions } from '../../support/http.js';
 import { insertRow } from '../../support/insert-row.js';
+import { gasBudget } from '../gas/support.js';
 import { walletSite, type Person } from '../wallets/support.js';
 import { ONE, sessionLab, type SessionLab, type Wallet } from './support.js';
 
@@ -47,6 +48,7 @@ beforeAll(async () => {
     node,
     log,
     payments: lab.payments,
+    gas: gasBudget(database.db),
     escrow: terms && new Escrow(node, terms),
     openingMs: 200,
     closingMs: 200,
@@ -402,6 +404,7 @@ test('opens no session if the contract differs from the settings', async () => {
       log,
       escrow,
       payments: lab.payments,
+      gas: gasBudget(lab.site.database.db),
       watch: { left: waiting },
     });
     const wanted = {
@@ -410,7 +413,7 @@ test('opens no session if the contract differs from the settings', async () => {
       authorization: { ...authorization, deadline: BigInt(authorization.deadline) },
     };
     const opening = sessions.open(
-      { userId: undefined, requestId: 'r', owner: 'client' },
+      { userId: undefined, requestId: 'r', owner: 'client', client: '192.0.2.1' },
       wanted,
       new AbortController().signal,
     );
