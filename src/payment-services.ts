@@ -6,6 +6,7 @@ import { configuredChains } from './money/payments/chains.js';
 import { PaymentWatch } from './money/payments/payment-watch.js';
 import { Signers } from './money/payments/signers.js';
 import { SigningKeys, type KeptKeys } from './money/payments/signing-keys.js';
+import { openingCheck } from './money/sessions/opening-check.js';
 import { SessionOpenings, wakeSession } from './money/sessions/session-openings.js';
 import { SessionSettlements } from './money/sessions/session-settlements.js';
 import { SecretBox } from './platform/secrets/secret-box.js';
@@ -48,6 +49,7 @@ export function createPaymentServices({
       keys: new SigningKeys(settings.chain.operator, kept),
       log,
       onEnded: wakeSession,
+      checkOf: openingCheck(database),
     }),
     watch: new PaymentWatch(payments, changes),
     changes,

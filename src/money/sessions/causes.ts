@@ -1,6 +1,9 @@
 /** Cause of the payment that opens the hold of a session's deposit, and of its ledger entry. */
 export const openingCause = (sessionId: string) => `session-open:${sessionId}`;
 
+/** Reports whether a payment's cause is the opening of a hold. */
+export const isOpening = (cause: string): boolean => cause.startsWith(openingCause(''));
+
 /** Cause of the payments and the transfer that bring the treasury's total to `cumulative` base units. */
 export const settlementCause = (sessionId: string, cumulative: string) =>
   `settlement:${sessionId}:${cumulative}`;

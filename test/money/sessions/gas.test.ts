@@ -1,5 +1,6 @@
 // @module-tag attack
 import { randomUUID } from 'node:crypto';
+import { createTestClient, http, type Hex } from 'viem';
 import { generatePrivateKey } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ESCROW_GAS } from '../../../src/money/sessions/escrow.js';
@@ -11,6 +12,9 @@ import type { Person } from '../wallets/support.js';
 import { ONE, sessionLab, type SessionLab, type Wallet } from './support.js';
 
 const SESSIONS = '/api/wallet/sessions';
+
+/** Accepts every signature. */
+const ACCEPTS_ALL = '0x631626ba7e60e01b5f5260205ff3';
 
 const RESERVED = Number(ESCROW_GAS);
 
@@ -69,6 +73,12 @@ const failuresOf = ({ lower }: Wallet) =>
       'SELECT failure FROM payment_sessions WHERE address = $lower ORDER BY created_at',
       { lower },
     );
+
+const setCode = (address: Hex, bytecode: Hex) =>
+  createTestClient({ mode: 'anvil', transport: http(lab.chain.rpcUrl) }).setCode({
+    address,
+    bytecode,
+  });
 
 /** Sets the gas of the only reservation, so that this much of the total is left. */
 const leave = (gas: number) => owner(`UPDATE gas_reservations SET gas = ${TOTAL - gas}`);
@@ -194,6 +204,51 @@ test('releases the gas of an opening whose key is no longer stored', async () =>
   expect((await answer).status).toBe(503);
   expect(await failuresOf(wallet)).toEqual([{ failure: 'unsignable' }]);
   expect(await storedGas(db)).toEqual([]);
+});
+
+test('signs no opening of a wallet that has got code since its request', async () => {
+  const [wallet, keeper] = [await lab.wallet(ONE), await lab.wallet(0n)];
+  const { answer } = await begin(wallet);
+  const contract = await lab.chain.deployWallet(keeper);
+  await setCode(wallet.lower, `0xef0100${contract.slice(2)}`);
+  run();
+  expect((await answer).status).toBe(503);
+  expect(await failuresOf(wallet)).toEqual([{ failure: 'refused' }]);
+  expect(await storedGas(lab.site.database.db)).toMatchObject([{ gas: 0, hasFailed: true }]);
+});
+
+test('checks the code, the signature and the call of an opening as of one block', async () => {
+  const wallet = await lab.wallet(ONE);
+  await setCode(wallet.lower, ACCEPTS_ALL);
+  const { answer } = await begin(wallet);
+  const seen: string[][] = [];
+  lab.signersNode.fate = (method, body) => {
+    if (!['eth_getCode', 'eth_call', 'eth_simulateV1'].includes(method)) return undefined;
+    const { params } = JSON.parse(body) as { readonly params: readonly [unknown, string] };
+    seen.push([method, params[1]]);
+    return undefined;
+  };
+  run();
+  expect((await answer).status).toBe(201);
+  lab.signersNode.fate = () => undefined;
+  const [[, block = ''] = []] = seen;
+  expect(block).toMatch(/^0x[\da-f]+$/);
+  expect(seen.toSorted()).toEqual([
+    ['eth_call', block],
+    ['eth_getCode', block],
+    ['eth_simulateV1', block],
+  ]);
+});
+
+test('checks the number of reverted openings again for a wallet that has got code since its request', async () => {
+  const wallet = await lab.wallet(ONE);
+  const { answer } = await begin(wallet);
+  await setCode(wallet.lower, ACCEPTS_ALL);
+  await addFailed(wallet, 20, { failure: 'reverted', address: `'0x' || lpad(to_hex(n), 40, '0')` });
+  run();
+  expect((await answer).status).toBe(503);
+  expect(await failuresOf(wallet)).toEqual([{ failure: 'refused' }]);
+  await owner(`DELETE FROM payment_sessions WHERE failure = 'reverted'`);
 });
 
 test('asks for an authorization of five minutes for a new hold, and not for an open one', async () => {

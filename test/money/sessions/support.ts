@@ -12,6 +12,7 @@ import {
   latestDeadline,
   newNonce,
 } from '../../../src/money/sessions/hold-authorization.js';
+import { openingCheck } from '../../../src/money/sessions/opening-check.js';
 import { SessionSettlements } from '../../../src/money/sessions/session-settlements.js';
 import { SessionOpenings, wakeSession } from '../../../src/money/sessions/session-openings.js';
 import { ChainPayments } from '../../../src/money/payments/chain-payments.js';
@@ -20,6 +21,7 @@ import { SigningKeys } from '../../../src/money/payments/signing-keys.js';
 import { openKey } from '../../../src/money/wallets/open-key.js';
 import { keptLog } from '../../support/platform-environment.js';
 import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../../support/chain/chain.js';
+import { rpcProxy, type RpcProxy } from '../../support/chain/rpc-proxy.js';
 import { handOver } from '../../../worker/hand-over.js';
 import { paymentSessions } from '../../../worker/handed-rows.js';
 import { walletSite, type WalletSite } from '../wallets/support.js';
@@ -35,6 +37,8 @@ export interface Wallet extends PrivateKeyAccount {
 /** The web API on a chain with an escrow; sessions are processed only after `run`. */
 export interface SessionLab {
   readonly chain: TestChain;
+  /** The node as the payment signer sees it. */
+  readonly signersNode: RpcProxy;
   readonly site: WalletSite;
   readonly escrow: Hex;
   readonly payments: ChainPayments;
@@ -73,6 +77,7 @@ export async function sessionLab(
   });
   const database = site.database.db;
   const node = new ChainNode({ chainId: CHAIN_ID, url: chain.rpcUrl });
+  const signersNode = await rpcProxy(chain.rpcUrl);
   const payments = new ChainPayments(database);
   const { secrets } = site.dependencies;
   const kept = (address: Hex) => openKey(database.asPlatform(), secrets, address);
@@ -93,13 +98,14 @@ export async function sessionLab(
       log: keptLog().log,
       chain: {
         chainId: CHAIN_ID,
-        node,
+        node: new ChainNode({ chainId: CHAIN_ID, url: signersNode.url }),
         confirmations: 1,
         feeBumpAfterMs: 3_600_000,
         feeLimits: feeLimitsOf(CHAIN_ID),
       },
       keys: new SigningKeys(parties.operator, kept),
       onEnded: wakeSession,
+      checkOf: openingCheck(database),
     },
     operator,
   );
@@ -128,6 +134,7 @@ export async function sessionLab(
 
   return {
     chain,
+    signersNode,
     site,
     escrow,
     payments,
@@ -171,6 +178,7 @@ export async function sessionLab(
     run: () => again(step),
     async close() {
       await site.close();
+      await signersNode.close();
       await chain.close();
       await rm(dataDir, { recursive: true });
     },
