@@ -50,6 +50,7 @@ async function report(sub: string, what: 'hijacked' | 'recovered', at = new Date
       : { type: EVENT_TYPES['account-enabled'], sub };
   await insertRow(platform.database.db.asPlatform(), riscEvents, {
     id,
+    jti: id,
     issuer: platform.idp.issuerUrl,
     matching: 'subject',
     events: [event],
