@@ -14,12 +14,12 @@ const MIB = 1024 * 1024;
 
 const BUDGET: BodyBudget = { bodiesBytes: 256 * MIB, bodiesBytesOfOwner: 64 * MIB };
 
-/** What an unauthenticated client may hold of the reserve: enough for forms, such as those for signing in. */
+/** Bytes of the reserve that an unauthenticated client may hold: enough for forms, such as those for signing in. */
 const LITTLE_OF_ANONYMOUS = 16 * 1024;
 
 const RETRY_AFTER_S = 5;
 
-/** Whose memory a body takes. */
+/** The owner of the memory that a body takes. */
 export interface BodyOwner {
   /** A user, an agent, or the address of an unauthenticated client. */
   readonly name: string;
