@@ -19,13 +19,19 @@ export function addressReader(
 
     const hops = forwarded.split(',');
     while (hops.length > 0) {
-      const hop = plainAddress(hops.pop()?.trim() ?? '');
+      const hop = addressOfHop(hops.pop()?.trim() ?? '');
       if (!isIPv4(hop) && !isIPv6(hop)) break;
       address = hop;
       if (!isTrusted(hop)) break;
     }
     return address;
   };
+}
+
+/** Returns the address of a hop, which some proxies write with its port: `192.0.2.1:40001`, `[2001:db8::1]:40001`. */
+function addressOfHop(hop: string): string {
+  const [, inBrackets, beforePort] = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d{1,5})?$/.exec(hop) ?? [];
+  return plainAddress(inBrackets ?? beforePort ?? hop);
 }
 
 /** Converts an IPv4-mapped IPv6 address (`::ffff:127.0.0.1`) to IPv4 and strips the zone index. */

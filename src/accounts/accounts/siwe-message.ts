@@ -1,3 +1,5 @@
+import * as z from 'zod';
+
 /** The content of a wallet sign-in message (EIP-4361). */
 export interface SiweMessage {
   readonly scheme: string | undefined;
@@ -13,7 +15,10 @@ export interface SiweMessage {
   readonly notBefore: Date | undefined;
 }
 
-const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)`;
+/** A time in any form of RFC 3339; `timeOf` checks the calendar. */
+const TIME = String.raw`\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,30})?(?:[Zz]|[+-]\d\d:\d\d)`;
+
+const rfc3339 = z.iso.datetime({ offset: true });
 
 /** The whole message in EIP-4361's order; no other line before or after. */
 const FORM = new RegExp(
@@ -38,17 +43,19 @@ export function parseSiweMessage(text: string): SiweMessage | undefined {
   const found = FORM.exec(text)?.groups;
   if (!found) return undefined;
   const { scheme, domain = '', address = '', uri = '', version = '', nonce = '' } = found;
-  const [issuedAt, expirationTime, notBefore] = [
-    new Date(found.issuedAt ?? ''),
-    timeOf(found.expirationTime),
-    timeOf(found.notBefore),
-  ];
-  if ([issuedAt, expirationTime, notBefore].some((time) => time && isNaN(time.getTime()))) {
+  const issuedAt = timeOf(found.issuedAt);
+  const [expirationTime, notBefore] = [timeOf(found.expirationTime), timeOf(found.notBefore)];
+  if (!issuedAt) return undefined;
+  if ((found.expirationTime && !expirationTime) || (found.notBefore && !notBefore))
     return undefined;
-  }
   const chainId = Number(found.chainId);
   const times = { issuedAt, expirationTime, notBefore };
   return { scheme, domain, address, uri, version, chainId, nonce, ...times };
 }
 
-const timeOf = (text: string | undefined) => (text === undefined ? undefined : new Date(text));
+/** Returns a time; undefined without a text, and for days and times that the calendar does not have. */
+function timeOf(text = ''): Date | undefined {
+  // A leap second is the last second of its minute to JavaScript.
+  const time = text.toUpperCase().replace(/^(.{17})60/, (_, minute: string) => `${minute}59`);
+  return rfc3339.safeParse(time).success ? new Date(time) : undefined;
+}

@@ -138,24 +138,60 @@ function contentOf(claims: JsonObject, issuer: string): VerifiedEventToken {
   return {
     jti,
     issuedAt: iat,
-    events: Object.entries(events).map(([type, told]) => reportedEvent(type, told, issuer)),
+    events: Object.entries(events).map(([type, event]) =>
+      reportedEvent(type, isObject(event) ? event : {}, { claims, issuer }),
+    ),
   };
 }
 
-function reportedEvent(type: string, told: unknown, issuer: string): ReportedEvent {
-  const { reason, subject } = isObject(told) ? told : {};
-  const { email, iss, sub, token, token_identifier_alg: by } = isObject(subject) ? subject : {};
-  // Ids of other issuers do not match any account.
-  const isTheirs = iss === undefined || withoutSlash(iss) === issuer;
+function reportedEvent(
+  type: string,
+  { reason, subject }: JsonObject,
+  { claims, issuer }: { readonly claims: JsonObject; readonly issuer: string },
+): ReportedEvent {
+  const { token, token_identifier_alg: by } = isObject(subject) ? subject : {};
   return {
     type: sanitizeForJsonb(type),
-    ...(isTheirs && textual({ sub, email })),
+    ...subjectOf([subject, claims.sub_id, { sub: claims.sub }], issuer),
     ...textual({ reason }),
     ...(typeof token === 'string' &&
       typeof by === 'string' && {
         token: { by: sanitizeForJsonb(by), value: sanitizeForJsonb(token) },
       }),
   };
+}
+
+/**
+ * Returns the id and the address of a subject. RISC has the subject in the event, SSF 1.0 in the token's
+ * `sub_id`, and a plain token in its `sub`: the first with an id or an address counts.
+ */
+function subjectOf(
+  subjects: readonly unknown[],
+  issuer: string,
+): Pick<ReportedEvent, 'email' | 'sub'> {
+  for (const subject of subjects) {
+    const identifiers = identifiersOf(subject).filter(({ email, sub }) => email ?? sub);
+    if (identifiers.length === 0) continue;
+    // Ids of other issuers do not match any account.
+    const own = identifiers.filter(({ iss }) => iss === undefined || withoutSlash(iss) === issuer);
+    return Object.assign({}, ...own.map(({ email, sub }) => textual({ sub, email })).reverse());
+  }
+  return {};
+}
+
+/** Identifiers read of one subject with aliases (RFC 9493). */
+const MAX_IDENTIFIERS = 20;
+
+/** Returns the identifiers of a subject: its aliases, its user if it is a complex subject, or itself. */
+function identifiersOf(subject: unknown): readonly JsonObject[] {
+  if (!isObject(subject)) return [];
+  const { identifiers, user } = subject;
+  const own = isObject(user) ? user : subject;
+  const aliases = own === subject ? identifiers : own.identifiers;
+  const all: readonly unknown[] = Array.isArray(aliases)
+    ? aliases.slice(0, MAX_IDENTIFIERS)
+    : [own];
+  return all.filter(isObject);
 }
 
 /** Returns the values that are non-empty text. */

@@ -135,6 +135,27 @@ describe('a wallet is not proven', () => {
     expect(await proofs.verify(await signed(said()), '192.0.2.1')).toBeUndefined();
   });
 
+  test.each([
+    ['a lower-case t and z', (time: string) => time.toLowerCase()],
+    ['a long fraction', (time: string) => time.replace(/\.\d+/, '.123456789012345678')],
+    ['an offset', (time: string) => time.replace('Z', '+00:00')],
+    ['no fraction', (time: string) => time.replace(/\.\d+/, '')],
+  ])('proves a wallet by a message whose time has %s', async (_, form) => {
+    const change = (text: string) =>
+      text.replace(/(?<=Issued At: )\S+/, () => form(minutes(-1).toISOString()));
+    const shown = await signed({}, owner.address, change);
+    expect(await proofs.verify(shown, '192.0.2.1')).toBe(inLowerCase(owner.address));
+  });
+
+  test.each(['9998-02-30T00:00:00Z', '9999-13-01T00:00:00Z', '9999-01-01T24:00:00Z'])(
+    'rejects a message that expires at %s, which no calendar has',
+    async (time) => {
+      const change = (text: string) => text.replace(/(?<=Expiration Time: )\S+/, () => time);
+      const shown = await signed({ expirationTime: minutes(5) }, owner.address, change);
+      await expect(proofs.verify(shown, '192.0.2.1')).rejects.toThrow(BadRequestError);
+    },
+  );
+
   test('does not prove a wallet by a message of another version', async () => {
     const inTwo = (text: string) => text.replace('Version: 1', 'Version: 2');
     expect(

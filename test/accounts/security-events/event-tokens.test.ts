@@ -77,6 +77,37 @@ describe('tokens of the provider', () => {
     expect((await verify(token)).events).toEqual([{ type }]);
   });
 
+  const own = { format: 'iss_sub', sub: '7' };
+  const email = { format: 'email', email: 'ada@example.com' };
+  test.each([
+    ['sub_id', { sub_id: own }, { sub: '7' }],
+    ['an address in sub_id', { sub_id: email }, { email: 'ada@example.com' }],
+    [
+      'aliases',
+      { sub_id: { format: 'aliases', identifiers: [email, own, { ...own, sub: '8' }] } },
+      { sub: '7', email: 'ada@example.com' },
+    ],
+    ['the user of a complex subject', { sub_id: { format: 'complex', user: own } }, { sub: '7' }],
+    ['sub', { sub: '9' }, { sub: '9' }],
+    ['sub_id before sub', { sub_id: own, sub: '9' }, { sub: '7' }],
+    [
+      'sub_id of another issuer',
+      { sub_id: { ...own, iss: 'https://other.example.com' }, sub: '9' },
+      {},
+    ],
+  ])('reads the subject of an event without a subject from %s', async (_, change, subject) => {
+    const type = EVENT_TYPES['sessions-revoked'];
+    const token = await signer.sign({ ...claims, events: { [type]: {} }, ...change });
+    expect((await verify(token)).events).toEqual([{ type, ...subject }]);
+  });
+
+  test('prefers the subject of the event to sub_id', async () => {
+    const type = EVENT_TYPES['sessions-revoked'];
+    const events = { [type]: { subject: { sub: '1' } } };
+    const token = await signer.sign({ ...claims, events, sub_id: own });
+    expect((await verify(token)).events).toEqual([{ type, sub: '1' }]);
+  });
+
   test('replaces text that cannot be stored', async () => {
     const subject = { sub: 'a\0b', email: '\ud800@example.com' };
     const type = EVENT_TYPES['sessions-revoked'];

@@ -252,6 +252,16 @@ describe('client address', { tags: 'attack' }, () => {
     expect(await remaining(call('/api/plain', from('::ffff:192.0.2.2', key)))).toBe('118');
   });
 
+  test('reads a forwarded address that has a port', async () => {
+    const { call } = await start();
+    const key = bearer(INTERNAL_KEY);
+    expect(await remaining(call('/api/plain', from('192.0.2.1:40001', key)))).toBe('119');
+    expect(await remaining(call('/api/plain', from('192.0.2.1:40002', key)))).toBe('118');
+    expect(await remaining(call('/api/plain', from('[2001:db8:9::1]:40004', key)))).toBe('119');
+    expect(await remaining(call('/api/plain', from('[2001:db8:9::1]', key)))).toBe('118');
+    expect(await remaining(call('/api/plain', from('2001:db8:9::1', key)))).toBe('117');
+  });
+
   test('takes the first untrusted hop from the right behind trusted proxies', async () => {
     const trustedProxies = new BlockList();
     trustedProxies.addSubnet('127.0.0.0', 8, 'ipv4');
