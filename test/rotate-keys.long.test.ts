@@ -119,7 +119,7 @@ test('opens everything with the new key after the rotation, and leaves nothing u
 });
 
 test('replays a stored answer during and after the key rotation', async () => {
-  const kept = { kept: { status: 200, headers: {}, body: 'an answer' } };
+  const kept = { kind: 'kept', kept: { status: 200, headers: {}, body: 'an answer' } };
   expect(await ask(during)).toEqual(kept);
   await rotateKeys(database.db, during);
   expect(await ask(during)).toEqual(kept);

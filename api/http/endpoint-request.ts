@@ -28,6 +28,8 @@ export class HandlerRequest implements EndpointRequest {
   readonly requestId: string;
   readonly clientAddress: string;
   keepAnswer: EndpointRequest['keepAnswer'];
+  markAnswered: EndpointRequest['markAnswered'];
+  isAnswered = false;
   readonly #parts: RequestParts;
   #tenant: TenantDatabase | undefined;
   #signal: AbortSignal | undefined;

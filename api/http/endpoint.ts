@@ -80,6 +80,13 @@ export interface EndpointRequest<
    * undefined without a key. Resolves to false if a repetition has claimed the request: roll back then.
    */
   readonly keepAnswer: KeepReply | undefined;
+  /**
+   * Records that tables have the answer to the `Idempotency-Key`, which is then not stored again: a repetition
+   * finds the answer. Undefined without a key.
+   */
+  readonly markAnswered: (() => Promise<void>) | undefined;
+  /** True for a repetition after `markAnswered`: find the answer, and do nothing else. */
+  readonly isAnswered: boolean;
 }
 
 type KeepReply = (db: Statements, reply: ReplyTo<Responses>) => Promise<boolean>;

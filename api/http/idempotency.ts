@@ -9,16 +9,23 @@ import type {
 } from '../../src/platform/idempotency/idempotency-store.js';
 import { CLIENT_LEFT, JSON_TYPE, type Answer } from './presenter.js';
 
-/** Stores an answer in a transaction; false if another run has the key, or the kind is not stored. */
-export type KeepAnswer = (db: Statements, answer: Answer) => Promise<boolean>;
+/** Ways to end with an answer before the request ends. */
+export interface AnswerKeeper {
+  /** Stores an answer in a transaction; false if another run has the key, or the kind is not stored. */
+  readonly keep: (db: Statements, answer: Answer) => Promise<boolean>;
+  readonly markFound: EarlyStore['markFound'];
+}
 
-/** Runs `work` once per identity, and returns its answer for every repetition. */
+/** Runs `work` once per identity. A repetition gets the stored answer, or runs `find` if tables have the answer. */
 export type OncePerKey = (
   identity: RequestIdentity,
-  work: (keep: KeepAnswer) => Promise<Answer>,
+  work: (keeper: AnswerKeeper) => Promise<Answer>,
+  find: () => Promise<Answer>,
 ) => Promise<Answer>;
 
 const MAX_KEY_LENGTH = 255;
+
+const REPLAYED = { 'Idempotent-Replayed': 'true' };
 
 const PASSING: ReadonlySet<number> = new Set([402, 403, 409, CLIENT_LEFT]);
 
@@ -42,23 +49,31 @@ export function hashRequest(params: unknown, query: unknown, body: unknown): str
 const asJson = (_: string, value: unknown): unknown =>
   typeof value === 'bigint' ? `${value}n` : value;
 
-/** Answers repetitions with the stored first answer. */
+/** Answers repetitions with the first answer. */
 export function idempotency(answers: IdempotencyStore): OncePerKey {
-  return async (identity, work) => {
-    const begun = ({ keep }: EarlyStore) =>
-      work(async (db, answer) => {
-        const kept = whatIsKept(answer);
-        return kept !== undefined && keep(db, kept);
+  return async (identity, work, find) => {
+    const begun = ({ keep, markFound }: EarlyStore) =>
+      work({
+        async keep(db, answer) {
+          const kept = whatIsKept(answer);
+          return kept !== undefined && keep(db, kept);
+        },
+        markFound,
       });
-    const done = await answers.once(identity, begun, whatIsKept);
-    if ('answer' in done) return done.answer;
-    const { body, headers, status } = done.kept;
-    return {
-      status,
-      headers: { ...headers, 'Idempotent-Replayed': 'true' },
-      contentType: body === undefined ? undefined : JSON_TYPE,
-      body,
-    };
+    const outcome = await answers.once(identity, begun, whatIsKept);
+    switch (outcome.kind) {
+      case 'answer':
+        return outcome.answer;
+      case 'found': {
+        const answer = await find();
+        return { ...answer, headers: { ...answer.headers, ...REPLAYED } };
+      }
+      case 'kept': {
+        const { body, headers, status } = outcome.kept;
+        const contentType = body === undefined ? undefined : JSON_TYPE;
+        return { status, headers: { ...headers, ...REPLAYED }, contentType, body };
+      }
+    }
   };
 }
 

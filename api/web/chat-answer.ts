@@ -4,7 +4,9 @@ import type { Question } from '../../src/agents/chat/chats.js';
 import type { TurnEvent } from '../../src/agents/chat/turn.js';
 import type { TenantDatabase } from '../../src/platform/database/database.js';
 import { ServiceError } from '../../src/lib/errors.js';
+import { AnswerDroppedError } from '../../src/platform/idempotency/idempotency-store.js';
 import type { Person } from '../auth/session.js';
+import type { EndpointRequest } from '../http/endpoint.js';
 import { conversationName } from '../views/messages.js';
 import { reply } from '../http/reply.js';
 import { eventStream, wantsEvents, type ServerEvent } from '../http/sse.js';
@@ -29,9 +31,9 @@ export const chatAnswer = z.strictObject({
   }),
 });
 
-type Told = Extract<TurnEvent, { kind: 'done' }>['message'];
+type Answer = Extract<TurnEvent, { kind: 'done' }>;
 
-interface Asked {
+interface Asked extends Pick<EndpointRequest, 'isAnswered' | 'markAnswered'> {
   readonly caller: Person;
   readonly headers: { readonly accept?: string | undefined };
   readonly idempotencyId: string;
@@ -39,33 +41,56 @@ interface Asked {
   readonly tenant: TenantDatabase;
 }
 
-/** Answers a message at once or as server-sent events. @throws PaymentRequiredError without a plan */
-export async function answerChat(
-  { chats }: Pick<WebDependencies, 'chats'>,
-  { caller: { plan, user }, headers, idempotencyId, signal, tenant }: Asked,
-  asked: Question,
-) {
-  entitled(user.id, user.isAdmin, plan);
-  const turn = await chats.ask(tenant, { ...asked, requestId: idempotencyId }, signal);
-  if (wantsEvents(headers)) {
-    return eventStream(serverEvents(turn, asked.agentId));
+/**
+ * Answers a message at once or as server-sent events. Messages have the answer, so only a mark is stored for an
+ * `Idempotency-Key`. @throws PaymentRequiredError without a plan, AnswerDroppedError
+ */
+export async function answerChat(dependencies: ChatParts, request: Asked, asked: Question) {
+  const turn = await turnOf(dependencies, request, asked);
+  if (wantsEvents(request.headers)) {
+    return eventStream(serverEvents(turn, asked.agentId, request));
   }
-  return reply(200, presentAnswer(await lastOf(turn), asked.agentId));
+  const answer = await lastOf(turn);
+  if (answer.isStored) await request.markAnswered?.();
+  return reply(200, presentAnswer(answer.message, asked.agentId));
 }
 
-async function lastOf(turn: AsyncIterable<TurnEvent>): Promise<Told> {
-  for await (const event of turn) if (event.kind === 'done') return event.message;
+type Turn = AsyncIterable<TurnEvent> | Iterable<TurnEvent>;
+
+type ChatParts = Pick<WebDependencies, 'chats'>;
+
+async function turnOf(
+  { chats }: ChatParts,
+  { caller: { plan, user }, idempotencyId: requestId, isAnswered, signal, tenant }: Asked,
+  asked: Question,
+): Promise<Turn> {
+  if (!isAnswered) {
+    entitled(user.id, user.isAdmin, plan);
+    return chats.ask(tenant, { ...asked, requestId }, signal);
+  }
+  const again = await chats.again(tenant, { ...asked, requestId });
+  if (!again) throw new AnswerDroppedError();
+  return again;
+}
+
+async function lastOf(turn: Turn): Promise<Answer> {
+  for await (const event of turn) if (event.kind === 'done') return event;
   throw new TypeError('a turn must end with its message');
 }
 
 async function* serverEvents(
-  turn: AsyncIterable<TurnEvent>,
+  turn: Turn,
   agentId: string,
+  { markAnswered }: Pick<Asked, 'markAnswered'>,
 ): AsyncGenerator<ServerEvent> {
   try {
     for await (const event of turn) {
       if (event.kind === 'delta') yield { event: 'delta', data: { content: event.content } };
-      else yield { event: 'done', data: presentAnswer(event.message, agentId) };
+      else {
+        // Without the mark a repetition finds the answer as long as messages have it.
+        if (event.isStored) await markAnswered?.().catch(() => undefined);
+        yield { event: 'done', data: presentAnswer(event.message, agentId) };
+      }
     }
   } catch (error) {
     // The status is already sent, so an error can only be reported as an event.
@@ -74,7 +99,7 @@ async function* serverEvents(
   }
 }
 
-function presentAnswer(message: Told, agentId: string): z.infer<typeof chatAnswer> {
+function presentAnswer(message: Answer['message'], agentId: string): z.infer<typeof chatAnswer> {
   const { id, conversation, content, createdAt } = message;
   return {
     agentId,

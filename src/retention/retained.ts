@@ -15,6 +15,8 @@ export const RETAINED = [
   'mails',
   'holds',
   'gas',
+  'answers',
+  'sums-of-answers',
 ] as const;
 
 export type RetainedKind = (typeof RETAINED)[number];

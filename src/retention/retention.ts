@@ -1,4 +1,5 @@
 import type { Database, FunctionCall } from '../platform/database/database.js';
+import { KEEP_HOURS } from '../platform/idempotency/idempotency-store.js';
 import type { RetainedKind } from './retained.js';
 import type { RetentionSettings } from './settings.js';
 
@@ -59,6 +60,15 @@ const OLD_GAS = `
   SELECT id FROM gas_reservations WHERE reserved_at < now() - ${AGE}
    ORDER BY reserved_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+/** Answers whose keys are free again. Triggers subtract their bytes from the sum of their owner. */
+const OLD_ANSWERS = `
+  SELECT ctid FROM idempotency_keys WHERE created_at < now() - make_interval(hours => ${KEEP_HOURS})
+   ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
+/** Sums of owners without answers; a sum that grows again in the meantime stays. */
+const EMPTY_SUMS =
+  'SELECT ctid FROM kept_answers WHERE bytes = 0 LIMIT $most FOR UPDATE SKIP LOCKED';
+
 /** Removes data older than its retention, in batches; concurrent calls take different rows. */
 export class Retention {
   readonly #database: Database;
@@ -96,6 +106,10 @@ export class Retention {
         return this.#call(REMOVE_HOLDS);
       case 'gas':
         return this.#delete('gas_reservations', OLD_GAS, GAS_DAYS);
+      case 'answers':
+        return this.#delete('idempotency_keys', OLD_ANSWERS, 0, 'ctid');
+      case 'sums-of-answers':
+        return this.#delete('kept_answers', EMPTY_SUMS, 0, 'ctid');
       case 'agents':
         return this.#call(REMOVE_AGENTS, this.#settings.agents);
       case 'usage':
@@ -105,9 +119,14 @@ export class Retention {
     }
   }
 
-  async #delete(table: string, old: string, days: number): Promise<number> {
+  async #delete(
+    table: string,
+    old: string,
+    days: number,
+    key: 'id' | 'ctid' = 'id',
+  ): Promise<number> {
     const [row] = await this.#database.asPlatform().query<{ done: number }>(
-      `WITH gone AS (DELETE FROM ${table} WHERE id = ANY (ARRAY(${old})) RETURNING id)
+      `WITH gone AS (DELETE FROM ${table} WHERE ${key} = ANY (ARRAY(${old})) RETURNING 1)
        SELECT count(*)::integer AS done FROM gone`,
       { days, most: BATCH },
     );

@@ -277,11 +277,10 @@ test('rejects a retention time below the minimum of its kind', () => {
       expect(set(name, wrong)).toThrow(`${name} must be a number of days, from ${least}d`);
     }
   }
-  // These kinds carry their own expiry.
+  // These kinds carry their own expiry, or have a fixed one.
   const ending: readonly RetainedKind[] = [
     ...(['sessions', 'nonces', 'farcaster', 'mail-tokens', 'mails'] as const),
-    'holds',
-    'gas',
+    ...(['holds', 'gas', 'answers', 'sums-of-answers'] as const),
   ];
   // Results of security events are kept as long as the audit log.
   const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];
@@ -315,4 +314,15 @@ describe("the identity provider's security events", () => {
     expect(await remove('reset-mail-stops')).toBe(1);
     expect(await idsIn('reset_mail_stops')).toEqual(['holds', 'young']);
   });
+});
+
+test('removes kept answers whose keys are free again', async () => {
+  await insert('idempotency_keys', { key: 'old', created_at: daysAgo(1.01) });
+  await insert('idempotency_keys', { key: 'young', created_at: daysAgo(0.99) });
+  expect(await remove('answers')).toBe(1);
+  expect(await owner('SELECT key FROM idempotency_keys')).toEqual([{ key: 'young' }]);
+  await insert('kept_answers', { owner: 'empty', bytes: 0 });
+  await insert('kept_answers', { owner: 'full', bytes: 1 });
+  expect(await remove('sums-of-answers')).toBe(1);
+  expect(await owner('SELECT owner FROM kept_answers')).toEqual([{ owner: 'full' }]);
 });

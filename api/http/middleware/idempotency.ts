@@ -16,10 +16,21 @@ export function idempotent(
     const { params, query, body } = request;
     const requestHash = hashRequest(params, query, body);
     const named = { caller: identity.scope, route, key, requestHash };
-    state.answer = await oncePerKey(named, async (keep) => {
-      request.keepAnswer = (db, reply) => keep(db, presenter.present(reply));
+    const run = async () => {
       await next();
       return state.answer;
-    });
+    };
+    state.answer = await oncePerKey(
+      named,
+      ({ keep, markFound }) => {
+        request.keepAnswer = (db, reply) => keep(db, presenter.present(reply));
+        request.markAnswered = markFound;
+        return run();
+      },
+      () => {
+        request.isAnswered = true;
+        return run();
+      },
+    );
   };
 }

@@ -6,7 +6,14 @@ import type { HostDirectory } from '../hosts/host-directory.js';
 import type { AiSettings } from '../../ai/routing/settings.js';
 import type { Release } from '../../lib/fair-limiter.js';
 import { QuotaLimiter } from '../../lib/quota-limiter.js';
-import { chatTurn, requireRunning, type TurnEvent } from './turn.js';
+import {
+  chatTurn,
+  findAnswer,
+  replayedTurn,
+  requireRunning,
+  type TurnEvent,
+  type TurnRef,
+} from './turn.js';
 
 /** Turns in flight in total, and of one owner: a turn may take minutes. */
 const MAX_TURNS = 400;
@@ -61,6 +68,16 @@ export class Chats {
       signal,
     );
     return untilEnd(chatTurn(tenant, agent, asked, answer), release);
+  }
+
+  /** Returns the events of an earlier request, without its agent; undefined if its answer is not stored. */
+  async again(
+    tenant: TenantDatabase,
+    { conversation, requestId, ...question }: Omit<TurnRef, 'conversation'> & Question,
+  ): Promise<readonly TurnEvent[] | undefined> {
+    const turn = { ...question, requestId, conversation: conversation ?? requestId };
+    const answer = await findAnswer(tenant, turn);
+    return answer && replayedTurn(answer);
   }
 }
 

@@ -13,8 +13,12 @@ export type TurnEvent =
   | { readonly kind: 'delta'; readonly content: string }
   | {
       readonly kind: 'done';
-      readonly message: Pick<MessageRow, 'id' | 'conversation' | 'content' | 'createdAt'>;
+      readonly message: AnswerMessage;
+      /** False if the answer is to be stored later. */
+      readonly isStored: boolean;
     };
+
+export type AnswerMessage = Pick<MessageRow, 'id' | 'conversation' | 'content' | 'createdAt'>;
 
 export interface TurnQuestion {
   readonly message: string;
@@ -22,6 +26,32 @@ export interface TurnQuestion {
   /** Stays the same when the request is repeated: its turn then happens once. */
   readonly requestId?: string;
 }
+
+/** A turn by the request that caused it. */
+export interface TurnRef extends Required<TurnQuestion> {
+  readonly agentId: string;
+}
+
+const messageId = (
+  { agentId, conversation, message, requestId }: TurnRef,
+  role: 'user' | 'assistant',
+): string => deterministicUuid([requestId, agentId, conversation, message, role]);
+
+/** Returns the stored answer of a turn; undefined if it is missing or incomplete. */
+export async function findAnswer(
+  tenant: TenantDatabase,
+  turn: TurnRef,
+): Promise<AnswerMessage | undefined> {
+  const id = messageId(turn, 'assistant');
+  const found = await tenant.transaction((db) => db.Message.findByPk(id));
+  return found?.status === 'complete' ? found : undefined;
+}
+
+/** Returns the events of a stored answer, as of its turn. */
+export const replayedTurn = (message: AnswerMessage): readonly TurnEvent[] => [
+  { kind: 'delta', content: message.content },
+  { kind: 'done', message, isStored: true },
+];
 
 interface Keeping {
   readonly retryMs: number;
@@ -47,15 +77,18 @@ export async function* chatTurn(
   const { conversation, message, requestId = randomUUID() } = question;
   const bounds = { ...KEEPING, ...keeping };
   const side = { agentId: agent.id, userId: agent.userId, conversation };
-  const idOf = (role: 'user' | 'assistant') =>
-    deterministicUuid([requestId, agent.id, conversation, message, role]);
-  const answerId = idOf('assistant');
-  const asked = { id: idOf('user'), role: 'user', content: message, status: 'complete' } as const;
+  const ref = { agentId: agent.id, conversation, message, requestId };
+  const answerId = messageId(ref, 'assistant');
+  const asked = {
+    id: messageId(ref, 'user'),
+    role: 'user',
+    content: message,
+    status: 'complete',
+  } as const;
   const longestMs = ANSWER_TIMEOUT_MS + bounds.mostMs;
   const before = await beginTurn(tenant, { ...side, ...asked }, { answerId, longestMs });
   if (before) {
-    yield { kind: 'delta', content: before.content };
-    yield { kind: 'done', message: before };
+    yield* replayedTurn(before);
     return;
   }
   let content = '';
@@ -75,7 +108,7 @@ export async function* chatTurn(
     stored = await withinWait(kept, bounds.waitMs);
   }
   const unstored = { id: answerId, conversation, content, createdAt: new Date() };
-  yield { kind: 'done', message: stored ?? unstored };
+  yield { kind: 'done', message: stored ?? unstored, isStored: stored !== undefined };
 }
 
 async function storeWithRetry(

@@ -20,9 +20,24 @@ export interface StoredResponse {
 
 /** Seconds after which a running request counts as dead with its process, and hours that an answer is kept. */
 const LOCK_SECONDS = 60;
-const KEEP_HOURS = 24;
-/** Old rows are removed as requests end, so the table stays bounded without a cleanup job. */
-const PURGED_AT_ONCE = 10;
+export const KEEP_HOURS = 24;
+
+/** Bytes of kept answers. Beyond a bound the oldest answers go, and their keys stay. */
+export interface AnswerBounds {
+  /** For one user, or another owner of keys. */
+  readonly perOwner: number;
+  /** For all owners, of whom those with most give first. */
+  readonly total: number;
+  /** Bytes that a store keeps between two checks of the total. */
+  readonly checkEvery: number;
+}
+
+const MIB = 1024 * 1024;
+
+const BOUNDS: AnswerBounds = { perOwner: 16 * MIB, total: 4_096 * MIB, checkEvery: MIB };
+
+/** Statements of a hundred owners each, after which the rest is left to the next check. */
+const MAX_DROPS = 20;
 
 // A key is free when it is new, older than KEEP_HOURS, or left `running` by a dead process.
 const CLAIM = `
@@ -31,8 +46,8 @@ const CLAIM = `
   VALUES ($caller, $route, $key, $requestHash, 'running', now() + make_interval(secs => ${LOCK_SECONDS}), now())
   ON CONFLICT (caller, route, key) DO UPDATE SET
     request_hash = excluded.request_hash, state = 'running', status = NULL, body = NULL,
-    headers = NULL, locked_until = excluded.locked_until, created_at = excluded.created_at
-  WHERE (held.state = 'done' OR held.locked_until < now())
+    headers = NULL, bytes = 0, locked_until = excluded.locked_until, created_at = excluded.created_at
+  WHERE (held.state <> 'running' OR held.locked_until < now())
     AND (held.created_at < now() - make_interval(hours => ${KEEP_HOURS})
       OR (held.state = 'running' AND held.request_hash = ANY ($hashes::text[])))
   RETURNING locked_until::text AS lock`;
@@ -42,36 +57,44 @@ const READ = `
     greatest(1, ceil(extract(epoch FROM locked_until - now())))::int AS wait
   FROM idempotency_keys WHERE caller = $caller AND route = $route AND key = $key`;
 
-// The lock's end identifies this run; a later run that took over the key has another end.
-const OF_RUN = `caller = $caller AND route = $route AND key = $key
-  AND locked_until = $lock::timestamptz`;
-const OWNED = `${OF_RUN} AND state = 'running'`;
-const DONE = `SET state = 'done', status = $status, body = $body::jsonb, headers = $headers::jsonb`;
+const OF_KEY = 'caller = $caller AND route = $route AND key = $key';
 
-const PURGE = `
-  WITH purged AS (
-    DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM idempotency_keys
-      WHERE created_at < now() - make_interval(hours => ${KEEP_HOURS})
-      ORDER BY created_at LIMIT ${PURGED_AT_ONCE} FOR UPDATE SKIP LOCKED)))`;
-
-const FINISH = `${PURGE} UPDATE idempotency_keys ${DONE} WHERE ${OWNED}`;
-
-// Overwrites this run's own answer too: a run that received no confirmation retries.
-const KEEP = `UPDATE idempotency_keys ${DONE} WHERE ${OF_RUN} RETURNING true AS kept`;
+// The lock's end identifies this run; a later run that took over the key has another end. A run may keep its
+// answer twice: one that received no confirmation retries.
+const KEEP = `
+  SELECT keep_answer($caller, $route, $key, $lock::timestamptz, $again, $status, $body::jsonb,
+                     $headers::jsonb, $bytes, $most) AS kept`;
 
 // Frees the key for the same request only, because the failed run may have done its work.
-const RELEASE = `${PURGE} UPDATE idempotency_keys SET locked_until = now() WHERE ${OWNED}`;
+const RELEASE = `
+  UPDATE idempotency_keys SET locked_until = now()
+   WHERE ${OF_KEY} AND locked_until = $lock::timestamptz AND state = 'running'`;
 
-/** A store for answers before their requests end. */
+// Any run may mark: the stream of an answer ends after its request.
+const MARK = `
+  UPDATE idempotency_keys SET state = 'found'
+   WHERE ${OF_KEY} AND request_hash = ANY ($hashes::text[]) AND state = 'running'`;
+
+const DROP_MOST = 'SELECT drop_most_kept($total) AS dropped';
+
+/** Ways to end with an answer before the request ends. */
 export interface EarlyStore {
   /** Stores the answer in the work's transaction; on false, another run has the key: roll back. */
   readonly keep: (db: Statements, answer: StoredResponse) => Promise<boolean>;
+  /** Records that another table has the answer, which is then not stored here. */
+  readonly markFound: () => Promise<void>;
 }
+
+/** The outcome of a request's work, or of its first run. */
+export type Outcome<A> =
+  | { readonly kind: 'answer'; readonly answer: A }
+  | { readonly kind: 'kept'; readonly kept: StoredResponse }
+  /** Another table has the answer. */
+  | { readonly kind: 'found' };
 
 interface StoredRow {
   readonly request_hash: string;
-  readonly state: 'running' | 'done';
+  readonly state: 'running' | 'done' | 'found' | 'dropped';
   readonly status: number | null;
   /** The sealed body as a JSON string. */
   readonly body: string | null;
@@ -87,22 +110,25 @@ interface StoredRow {
 export class IdempotencyStore {
   readonly #platform: TenantDatabase;
   readonly #secrets: SecretBox;
+  readonly #bounds: AnswerBounds;
+  #unchecked = 0;
 
-  constructor(database: Database, secrets: SecretBox) {
+  constructor(database: Database, secrets: SecretBox, bounds: Partial<AnswerBounds> = {}) {
     this.#platform = database.asPlatform();
     this.#secrets = secrets;
+    this.#bounds = { ...BOUNDS, ...bounds };
   }
 
   /**
-   * Runs a request's work, or returns the stored answer of its first run. If `keep` returns undefined, nothing
+   * Runs a request's work, or returns the outcome of its first run. If `keep` returns undefined, nothing
    * is stored, and a retry runs the work again. @throws UnprocessableError if the key was used with a different
-   * request, StillRunningError while the first request has no answer yet.
+   * request, StillRunningError while the first request has no answer yet, AnswerDroppedError.
    */
   async once<A>(
     identity: RequestIdentity,
-    work: (keeper: EarlyStore) => Promise<A>,
+    work: (early: EarlyStore) => Promise<A>,
     keep: (answer: A) => StoredResponse | undefined,
-  ): Promise<{ readonly answer: A } | { readonly kept: StoredResponse }> {
+  ): Promise<Outcome<A>> {
     const { caller, route, key } = identity;
     const secrets = this.#secrets;
     const context = answerContext(identity);
@@ -117,22 +143,51 @@ export class IdempotencyStore {
     });
     if (claim === undefined) {
       const [stored] = await this.#platform.query<StoredRow>(READ, named);
-      return { kept: keptIn(stored, hashes, (body) => secrets.open(body, context)) };
+      return outcomeIn(stored, hashes, (body) => secrets.open(body, context));
     }
     const owned = { ...named, lock: claim.lock };
-    const valuesOf = ({ body, headers, status }: StoredResponse) => ({
-      ...owned,
-      status,
-      body: body === undefined ? null : JSON.stringify(secrets.seal(body, context)),
-      headers: JSON.stringify(headers),
-    });
+    let isFound = false;
     const answer = await work({
-      keep: async (db, early) => (await db.query(KEEP, valuesOf(early))).length > 0,
+      keep: async (db, early) => {
+        const values = this.#valuesOf(early, context);
+        const [row] = await db.query<{ kept: boolean }>(KEEP, { ...owned, ...values, again: true });
+        return row?.kept ?? false;
+      },
+      markFound: async () => {
+        await this.#platform.query(MARK, { ...named, hashes });
+        isFound = true;
+      },
     });
+    if (isFound) return { kind: 'answer', answer };
     const kept = keep(answer);
     if (kept === undefined) await this.#platform.query(RELEASE, owned);
-    else await this.#platform.query(FINISH, valuesOf(kept));
-    return { answer };
+    else {
+      const values = this.#valuesOf(kept, context);
+      await this.#platform.query(KEEP, { ...owned, ...values, again: false });
+      await this.#keepTotal(values.bytes);
+    }
+    return { kind: 'answer', answer };
+  }
+
+  #valuesOf({ body, headers, status }: StoredResponse, context: string) {
+    const stored = {
+      body: body === undefined ? null : JSON.stringify(this.#secrets.seal(body, context)),
+      headers: JSON.stringify(headers),
+    };
+    const bytes = Buffer.byteLength(stored.body ?? '') + Buffer.byteLength(stored.headers);
+    return { ...stored, status, bytes, most: this.#bounds.perOwner };
+  }
+
+  /** Drops answers beyond the bound of all owners. */
+  async #keepTotal(bytes: number): Promise<void> {
+    this.#unchecked += bytes;
+    if (this.#unchecked < this.#bounds.checkEvery) return;
+    this.#unchecked = 0;
+    const { total } = this.#bounds;
+    for (let n = 0; n < MAX_DROPS; n++) {
+      const [row] = await this.#platform.query<{ dropped: string }>(DROP_MOST, { total });
+      if (row === undefined || row.dropped === '0') return;
+    }
   }
 }
 
@@ -155,21 +210,34 @@ export class StillRunningError extends ConflictError {
   }
 }
 
-/** Returns a row's stored answer, undefined if just purged; `hashes` has a digest for each key. */
-function keptIn(
+/** 409: the request was carried out, and its answer was dropped for newer ones. */
+export class AnswerDroppedError extends ConflictError {
+  override readonly name = 'AnswerDroppedError';
+
+  constructor() {
+    super(
+      'The answer to this Idempotency-Key is no longer kept. The request was carried out and does not run again: read its result, or use a new key for a new request',
+    );
+  }
+}
+
+/** Returns a row's outcome; a row that was just removed counts as running. `hashes` has a digest for each key. */
+function outcomeIn(
   stored: StoredRow | undefined,
   hashes: readonly string[],
   open: (body: string) => string,
-): StoredResponse {
+): Outcome<never> {
   if (stored !== undefined && !hashes.includes(stored.request_hash)) {
     throw new UnprocessableError(
       'Idempotency-Key was used with a different request: use a new key',
     );
   }
+  if (stored?.state === 'found') return { kind: 'found' };
+  if (stored?.state === 'dropped') throw new AnswerDroppedError();
   if (stored?.state !== 'done' || stored.status === null) throw new StillRunningError(stored?.wait);
+  const { body, headers, status } = stored;
   return {
-    status: stored.status,
-    headers: stored.headers ?? {},
-    body: stored.body === null ? undefined : open(stored.body),
+    kind: 'kept',
+    kept: { status, headers: headers ?? {}, body: body === null ? undefined : open(body) },
   };
 }

@@ -57,6 +57,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     last_port: 19_999,
   }),
   idempotency_keys: (user) => ({ caller: user, state: 'running' }),
+  kept_answers: (user, n) => ({ owner: n === 1 ? user : `${user}-${n}` }),
   admin_links: (user, n) => ({ email: n === 1 ? user : `${user}-${n}` }),
   mails: (user, n) => ({ kind: 'reset-password', address: n === 1 ? user : `${user}-${n}` }),
   mail_tokens: () => ({ kind: 'reset-password' }),
@@ -145,6 +146,7 @@ export function ownerColumn(table: string): string {
   const owner = TABLES.find(({ name }) => name === table)?.policy.owner;
   const wouldBe: Readonly<Record<string, string>> = {
     idempotency_keys: 'caller',
+    kept_answers: 'owner',
     notifications: 'agent_id',
     admin_links: 'email',
     sign_in_attempts: 'subject',

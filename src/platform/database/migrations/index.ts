@@ -19,6 +19,7 @@ import { migration as keyScopes } from './018-key-scopes.js';
 import { migration as securityEventIds } from './019-security-event-ids.js';
 import { migration as intruders } from './020-intruders.js';
 import { migration as gas } from './021-gas.js';
+import { migration as keptAnswers } from './022-kept-answers.js';
 import type { Migration } from './migration.js';
 
 /**
@@ -47,4 +48,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '019-security-event-ids', migration: securityEventIds },
   { name: '020-intruders', migration: intruders },
   { name: '021-gas', migration: gas },
+  { name: '022-kept-answers', migration: keptAnswers },
 ];

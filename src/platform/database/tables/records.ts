@@ -1,6 +1,7 @@
 import { literal } from 'sequelize';
 import { ownedThrough, PLATFORM } from '../schema/policies.js';
 import {
+  bigint,
   created,
   index,
   integer,
@@ -23,15 +24,30 @@ export const idempotencyKeys = table(
     route: key(text()),
     key: key(text()),
     requestHash: text(),
-    state: text<'running' | 'done'>(),
+    /** `found`: another table has the response; `dropped`: the response is no longer kept. */
+    state: text<'running' | 'done' | 'found' | 'dropped'>(),
     status: nullable(integer()),
     body: nullable(json<unknown>()),
     headers: nullable(json<Record<string, string>>()),
     /** When a `running` entry counts as abandoned. */
     lockedUntil: timestamp(),
     createdAt: created(),
+    /** Size of the stored response. */
+    bytes: withDefault(integer(), 0),
   },
   [index('idempotency_keys_created', ['created_at'])],
+  PLATFORM,
+);
+
+/** Sums of the bytes of first responses, for each owner. Triggers keep them. */
+export const keptAnswers = table(
+  'kept_answers',
+  {
+    /** A user's id, or a name for an owner that is not a user. */
+    owner: key(text()),
+    bytes: bigint(),
+  },
+  [],
   PLATFORM,
 );
 
