@@ -17,6 +17,9 @@ export const RETAINED = [
   'gas',
   'answers',
   'sums-of-answers',
+  'payment-sessions',
+  'payments',
+  'accounts',
 ] as const;
 
 export type RetainedKind = (typeof RETAINED)[number];

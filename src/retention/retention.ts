@@ -1,3 +1,4 @@
+import { closeUnusedAccounts } from '../accounts/accounts/unused-accounts.js';
 import type { Database, FunctionCall } from '../platform/database/database.js';
 import { KEEP_HOURS } from '../platform/idempotency/idempotency-store.js';
 import type { RetainedKind } from './retained.js';
@@ -110,6 +111,12 @@ export class Retention {
         return this.#delete('idempotency_keys', OLD_ANSWERS, 0, 'ctid');
       case 'sums-of-answers':
         return this.#delete('kept_answers', EMPTY_SUMS, 0, 'ctid');
+      case 'payments':
+        return this.#call(REMOVE_PAYMENTS, this.#settings.payments);
+      case 'payment-sessions':
+        return this.#call(REMOVE_PAYMENT_SESSIONS, this.#settings.payments);
+      case 'accounts':
+        return closeUnusedAccounts(this.#database, BATCH);
       case 'agents':
         return this.#call(REMOVE_AGENTS, this.#settings.agents);
       case 'usage':
@@ -144,6 +151,8 @@ const remove = (name: string): FunctionCall => ({ name, text: `SELECT ${name}($1
 const REMOVE_AGENTS = remove('remove_old_agents');
 const REMOVE_USAGE = remove('remove_old_usage');
 const REMOVE_AUDIT = remove('remove_old_audit');
+const REMOVE_PAYMENTS = remove('remove_old_payments');
+const REMOVE_PAYMENT_SESSIONS = remove('remove_old_payment_sessions');
 /** Removes holds a week after settlement: their results are in the transfers. */
 const REMOVE_HOLDS: FunctionCall = {
   name: 'remove_settled_holds',

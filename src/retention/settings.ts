@@ -40,6 +40,12 @@ export const retentionSettings = area('Retention', () => ({
     days(90).prefault('365d'),
     "the audit log, and which of the identity provider's security events have come, of which older ones are refused",
   ),
+  // The check of the ledger compares fees and payouts of the last 60 days with their payments.
+  payments: variable(
+    'RETENTION_PAYMENTS',
+    days(90).prefault('365d'),
+    'ended payments on chains with their transactions, and ended payment sessions with their vouchers; the ledger stays',
+  ),
 }));
 
 /** Retention in days for each kind of data. */

@@ -9,6 +9,7 @@ import { agentNames } from '../../src/ai/usage/agent-names.js';
 import { usageDaily } from '../../src/ai/usage/reports.js';
 import { rollUpUsage } from '../../src/ai/usage/rollups.js';
 import { settleUsage } from '../../src/ai/usage/settle-usage.js';
+import { checkLedger, LEDGER_CHECKS } from '../../src/money/ledger-check/check-ledger.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { insertSql, ROWS } from '../platform/database/rows.js';
 import { testEnvironment } from '../support/platform-environment.js';
@@ -254,11 +255,17 @@ test('keeps each kind for its configured time', async () => {
     asPlatform: () => ({ query: (_: string, { days }: { days: number }) => note(days) }),
     call: (_: unknown, [days]: readonly unknown[]) => note(days),
   } as unknown as Database;
-  const set = { agents: 8, operations: 9, transitions: 10, messages: 11, usage: 36, audit: 91 };
+  const set = {
+    ...{ agents: 8, operations: 9, transitions: 10, messages: 11, usage: 36, audit: 91 },
+    payments: 92,
+  };
   const kept = new Retention(noting, set);
-  const kinds = ['agents', 'operations', 'transitions', 'messages', 'usage', 'audit'] as const;
+  const kinds = [
+    ...(['agents', 'operations', 'transitions', 'messages', 'usage', 'audit'] as const),
+    ...(['payments', 'payment-sessions'] as const),
+  ];
   for (const kind of kinds) await kept.removeSome(kind);
-  expect(asked).toEqual([8, 9, 10, 11, 36, 91]);
+  expect(asked).toEqual([8, 9, 10, 11, 36, 91, 92, 92]);
 });
 
 test('rejects a retention time below the minimum of its kind', () => {
@@ -271,6 +278,7 @@ test('rejects a retention time below the minimum of its kind', () => {
     ['RETENTION_MESSAGES', 7],
     ['RETENTION_USAGE', 35],
     ['RETENTION_AUDIT', 90],
+    ['RETENTION_PAYMENTS', 90],
   ] as const) {
     expect(set(name, `${least}d`)().retention).toBeDefined();
     for (const wrong of [`${least - 1}d`, '3651d', '90', '0d', '90h', '1e2d']) {
@@ -280,11 +288,13 @@ test('rejects a retention time below the minimum of its kind', () => {
   // These kinds carry their own expiry, or have a fixed one.
   const ending: readonly RetainedKind[] = [
     ...(['sessions', 'nonces', 'farcaster', 'mail-tokens', 'mails'] as const),
-    ...(['holds', 'gas', 'answers', 'sums-of-answers'] as const),
+    ...(['holds', 'gas', 'answers', 'sums-of-answers', 'accounts'] as const),
   ];
   // Results of security events are kept as long as the audit log.
   const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];
-  expect(RETAINED.filter((each) => ![...ending, ...audited].includes(each))).toHaveLength(5);
+  const paid: readonly RetainedKind[] = ['payments', 'payment-sessions'];
+  const others = [...ending, ...audited, ...paid];
+  expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(5);
 });
 
 test('removes reserved gas of days that are over', async () => {
@@ -325,4 +335,215 @@ test('removes kept answers whose keys are free again', async () => {
   await insert('kept_answers', { owner: 'full', bytes: 1 });
   expect(await remove('sums-of-answers')).toBe(1);
   expect(await owner('SELECT owner FROM kept_answers')).toEqual([{ owner: 'full' }]);
+});
+
+describe('payments', () => {
+  const signer = `0x${'a'.repeat(40)}`;
+  /** Adds a payment with one final transaction. */
+  async function paid(nonce: number, days: number, row: Record<string, string> = {}) {
+    const id = `p${nonce}`;
+    await insert('payments', {
+      id,
+      cause: `cause-${nonce}`,
+      signer,
+      state: 'confirmed',
+      hash: id,
+      block_number: 1,
+      nonce,
+      requested_at: daysAgo(days),
+      settled_at: daysAgo(days),
+      ...row,
+    });
+    await insert('transactions', {
+      hash: id,
+      payment_id: id,
+      purpose: 'pay',
+      signer,
+      nonce,
+      final_at: daysAgo(days),
+    });
+  }
+  const left = () => idsIn('payments');
+  const hashes = async () =>
+    (await owner('SELECT hash FROM transactions ORDER BY hash')).map(({ hash }) => hash);
+
+  beforeEach(() =>
+    owner('TRUNCATE payments, transactions, payment_sessions, royalty_splits CASCADE'),
+  );
+
+  test('removes old payments with their transactions, and keeps the last nonce of a signer', async () => {
+    await paid(1, 366);
+    await insert('transactions', {
+      hash: 'replaced',
+      payment_id: 'p1',
+      purpose: 'cancel',
+      signer,
+      nonce: 1,
+      active: 'false',
+    });
+    await paid(2, 364);
+    await paid(3, 366);
+    await insert('transactions', { hash: 'fill', signer, nonce: 0, final_at: daysAgo(366) });
+    expect(await remove('payments')).toBe(2);
+    expect(await left()).toEqual(['p2', 'p3']);
+    expect(await hashes()).toEqual(['p2', 'p3']);
+  });
+
+  test('keeps payments that are open, unknown, or of an open session or split', async () => {
+    await insert('payments', { id: 'open', requested_at: daysAgo(400), signer });
+    await paid(1, 400, { state: 'failed', failure: 'unknown' });
+    await insert('payment_sessions', { id: 'here', state: 'opening' });
+    await paid(2, 400, { cause: 'session-open:here' });
+    await paid(3, 400, { cause: 'settlement:gone:7:settle' });
+    await insert('royalty_splits', { id: 7, status: 'processing' });
+    await paid(4, 400, { cause: 'split:7:1:0' });
+    await paid(5, 400, { cause: 'split:8:1:0' });
+    await paid(6, 1);
+    expect(await remove('payments')).toBe(2);
+    expect(await left()).toEqual(['open', 'p1', 'p2', 'p4', 'p6']);
+  });
+
+  test('the ledger balances after its old payments were removed', async () => {
+    await insert('ledger_accounts', { name: 'fees', currency: 'pathusd', balance: -3 });
+    await insert('ledger_accounts', { name: 'external', currency: 'pathusd', balance: 3 });
+    await paid(1, 366);
+    await paid(2, 1);
+    await owner(
+      `UPDATE transactions SET fee = 3, fee_payer = 'x', fee_block = 'x' WHERE hash = 'p1'`,
+    );
+    await insert('ledger_transfers', {
+      cause: 'fee:p1',
+      debit: 'fees',
+      credit: 'external',
+      currency: 'pathusd',
+      amount: 3,
+      created_at: daysAgo(366),
+    });
+    const check = async () => (await checkLedger(database.db, LEDGER_CHECKS)).differences;
+    expect(await check()).toEqual([]);
+    expect(await remove('payments')).toBe(1);
+    expect(await check()).toEqual([]);
+    await owner(`UPDATE ledger_transfers SET created_at = now() - interval '59 days'`);
+    expect(await check()).toEqual(['fee:p1 is in the ledger, and no transaction has it']);
+    await owner('TRUNCATE ledger_transfers, ledger_accounts CASCADE');
+  });
+});
+
+describe('payment sessions', () => {
+  const session = (id: string, row: Record<string, string>) => {
+    const hex = Buffer.from(id.padEnd(20, '-')).toString('hex');
+    return insert('payment_sessions', {
+      id,
+      token_hash: id,
+      address: `0x${hex}`,
+      nonce: `0x${hex.padEnd(64, '0')}`,
+      ...row,
+    });
+  };
+  const closed = (id: string, days: number) =>
+    session(id, {
+      state: 'closed',
+      opened_at: daysAgo(days + 1),
+      hold_expires_at: daysAgo(days),
+      closing_at: daysAgo(days),
+      closed_at: daysAgo(days),
+    });
+  const vouchers = (of: string, count: number) =>
+    owner(
+      `INSERT INTO payment_vouchers (id, session_id, sequence, amount, cumulative, plugin, action)
+       SELECT '${of}-' || n, '${of}', n, 1, n, 'echo', 'say' FROM generate_series(1, ${count}) AS n`,
+    );
+
+  beforeEach(() => owner('TRUNCATE payment_sessions CASCADE'));
+
+  test('removes old ended sessions with their vouchers, in batches', async () => {
+    await closed('old', 366);
+    await closed('young', 364);
+    await vouchers('old', 1_500);
+    await vouchers('young', 1);
+    await insert('payment_settlements', { session_id: 'old', payment: 'settled' });
+    expect(await retention.removeSome('payment-sessions')).toBe(1_000);
+    expect(await idsIn('payment_sessions')).toEqual(['old', 'young']);
+    expect(await remove('payment-sessions')).toBe(501);
+    expect(await idsIn('payment_sessions')).toEqual(['young']);
+    expect(await idsIn('payment_vouchers')).toEqual(['young-1']);
+    expect(await owner('SELECT FROM payment_settlements')).toEqual([]);
+  });
+
+  test('removes old openings that failed', async () => {
+    const failed = { state: 'failed', failure: 'reverted' };
+    await session('old', { ...failed, created_at: daysAgo(366) });
+    await session('young', { ...failed, created_at: daysAgo(364) });
+    await session('opening', { created_at: daysAgo(366) });
+    expect(await remove('payment-sessions')).toBe(1);
+    expect(await idsIn('payment_sessions')).toEqual(['opening', 'young']);
+  });
+
+  test('keeps a session that still has money on its accounts', async () => {
+    await closed('old', 366);
+    await insert('ledger_accounts', { name: 'session:old:spent', currency: 'pathusd', balance: 1 });
+    expect(await remove('payment-sessions')).toBe(0);
+    await owner('TRUNCATE ledger_accounts CASCADE');
+    expect(await remove('payment-sessions')).toBe(1);
+  });
+});
+
+describe('accounts', () => {
+  const user = (id: string, row: Record<string, string> = {}) =>
+    owner(insertSql('users', { ...ROWS['users']?.(id, 1), created_at: daysAgo(91), ...row }));
+  const of = (id: string, table: string, row: Record<string, string | number> = {}) =>
+    owner(insertSql(table, { ...ROWS[table]?.(id, 1), ...row }));
+  const wallet = (id: string, kind: 'imported' | 'user') =>
+    owner(
+      `INSERT INTO wallets (id, user_id, kind, address, sealed_key, brought, created_at)
+       VALUES ('${id}', '${id}', '${kind}', '0x' || repeat('a', 40), 'x', ${kind === 'imported'}, now())`,
+    );
+  const closing = async () =>
+    (await owner('SELECT user_id FROM account_deletions ORDER BY user_id')).map(
+      ({ user_id }) => user_id,
+    );
+
+  test('deletes accounts without sign-in, plan, agent, key and bought credit for 90 days', async () => {
+    await user('unused');
+    await user('granted');
+    await of('granted', 'ledger_accounts', { name: 'user:granted:granted', balance: 1 });
+    await user('spent');
+    await of('spent', 'ledger_accounts', { name: 'user:spent:credits', balance: 0 });
+    await user('lapsed');
+    await of('lapsed', 'subscriptions', {
+      period_start: daysAgo(200),
+      period_end: daysAgo(91),
+      updated_at: daysAgo(200),
+    });
+    await user('brought');
+    await wallet('brought', 'imported');
+
+    await user('new', { created_at: daysAgo(89) });
+    await user('admin', { is_admin: 'true' });
+    await user('signed-in');
+    await of('signed-in', 'sessions');
+    await user('signed-out');
+    await of('signed-out', 'audit_log', {
+      actor: 'signed-out',
+      action: 'session.delete',
+      at: daysAgo(89),
+    });
+    await user('keyed');
+    await of('keyed', 'api_keys');
+    await user('with-agent');
+    await of('with-agent', 'agents', { deleted_at: daysAgo(1), desired: 'deleted' });
+    await user('subscribed');
+    await of('subscribed', 'subscriptions', { period_end: daysAgo(89), updated_at: daysAgo(200) });
+    await user('with-credit');
+    await of('with-credit', 'ledger_accounts', { name: 'user:with-credit:credits', balance: 1 });
+    await user('with-wallet');
+    await wallet('with-wallet', 'user');
+
+    expect(await remove('accounts')).toBe(5);
+    expect(await closing()).toEqual(['brought', 'granted', 'lapsed', 'spent', 'unused']);
+    expect(await owner(`SELECT actor, detail FROM audit_log WHERE subject = 'unused'`)).toEqual([
+      { actor: 'platform', detail: { reason: 'unused' } },
+    ]);
+    expect(await remove('accounts')).toBe(0);
+  });
 });

@@ -7,6 +7,12 @@ const NAMED = 20;
 /** Payment sessions compared in one statement. */
 const PAGE = 200;
 
+/**
+ * Condition for transfers whose payment must still be stored. Payments stay for at least 90 days after their
+ * end, and a payout may be booked some days later.
+ */
+const HAS_PAYMENT = `t.created_at > now() - interval '60 days'`;
+
 /** Makes a check from a statement whose rows are `cause` and `fault`; a null fault means no difference. */
 function namesFaults(faults: string): LedgerCheck {
   return async function* ({ platform }) {
@@ -24,12 +30,13 @@ function namesFaults(faults: string): LedgerCheck {
 
 /**
  * Checks that every confirmed payout of a split has a confirmed payment and a ledger transfer, and the
- * reverse. If an account removal deleted the split, its payment row remains.
+ * reverse. If an account removal deleted the split, its payment row remains for a while.
  */
 export const payoutsArePaid = namesFaults(
   `SELECT 'payout:' || p.split_id || ':' || p.position AS cause,
-          CASE WHEN paid.state IS DISTINCT FROM 'confirmed' THEN 'has no confirmed payment'
-               WHEN p.transaction IS DISTINCT FROM paid.hash
+          CASE WHEN paid.state IS DISTINCT FROM 'confirmed' AND (paid.id IS NOT NULL OR t.id IS NULL OR ${HAS_PAYMENT})
+                 THEN 'has no confirmed payment'
+               WHEN paid.id IS NOT NULL AND p.transaction IS DISTINCT FROM paid.hash
                  THEN 'has another transaction than its payment'
                WHEN t.id IS NULL THEN 'is paid, and not in the ledger'
                WHEN (t.amount, t.debit, t.credit, t.currency)
@@ -50,7 +57,7 @@ export const payoutsArePaid = namesFaults(
                  WHERE cause LIKE 'split:%' AND state = 'confirmed') AS made
        ON made.split = split_part(t.cause, ':', 2)
     WHERE t.cause LIKE 'payout:%'
-      AND CASE WHEN s.id IS NULL THEN made.split IS NULL
+      AND CASE WHEN s.id IS NULL THEN made.split IS NULL AND ${HAS_PAYMENT}
                ELSE p.status IS DISTINCT FROM 'confirmed' END`,
 );
 
@@ -86,7 +93,7 @@ export const feesAreBooked = namesFaults(
    SELECT t.cause, 'is in the ledger, and no transaction has it'
      FROM ledger_transfers t
      LEFT JOIN transactions f ON 'fee:' || f.hash = t.cause AND f.fee IS NOT NULL
-    WHERE t.cause LIKE 'fee:%' AND f.hash IS NULL`,
+    WHERE t.cause LIKE 'fee:%' AND f.hash IS NULL AND ${HAS_PAYMENT}`,
 );
 
 /**

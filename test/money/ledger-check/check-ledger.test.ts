@@ -407,7 +407,10 @@ describe('expired holds', () => {
       `UPDATE ledger_holds SET settled_at = now() - interval '7 days 1 minute' WHERE cause = '${early}';
        UPDATE ledger_holds SET settled_at = now() - interval '6 days 23 hours' WHERE cause = '${late}'`,
     );
-    const days = { agents: 0, operations: 0, transitions: 0, messages: 0, usage: 0, audit: 0 };
+    const days = {
+      ...{ agents: 0, operations: 0, transitions: 0, messages: 0, usage: 0, audit: 0 },
+      payments: 0,
+    };
     const retention = new Retention(db, days);
     expect([await retention.removeSome('holds'), await retention.removeSome('holds')]).toEqual([
       1, 0,

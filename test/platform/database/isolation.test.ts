@@ -324,6 +324,8 @@ describe('the serving role', () => {
         'release_ended_holds',
         'remove_old_agents',
         'remove_old_audit',
+        'remove_old_payment_sessions',
+        'remove_old_payments',
         'remove_old_usage',
         'remove_settled_holds',
         'reserve_gas',

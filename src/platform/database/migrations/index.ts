@@ -20,6 +20,7 @@ import { migration as securityEventIds } from './019-security-event-ids.js';
 import { migration as intruders } from './020-intruders.js';
 import { migration as gas } from './021-gas.js';
 import { migration as keptAnswers } from './022-kept-answers.js';
+import { migration as retentionOfPayments } from './023-retention-of-payments.js';
 import type { Migration } from './migration.js';
 
 /**
@@ -49,4 +50,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '020-intruders', migration: intruders },
   { name: '021-gas', migration: gas },
   { name: '022-kept-answers', migration: keptAnswers },
+  { name: '023-retention-of-payments', migration: retentionOfPayments },
 ];

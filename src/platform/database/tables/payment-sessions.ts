@@ -70,6 +70,8 @@ export const paymentSessions = table(
     index('payment_sessions_due', ['due_at'], { state: { [Op.in]: MOVING_STATES } }),
     index('payment_sessions_aging', ['opened_at'], { state: 'active' }),
     index('payment_sessions_reverted', ['created_at'], { failure: 'reverted' }),
+    index('payment_sessions_closed', ['closed_at'], { closed_at: { [Op.ne]: null } }),
+    index('payment_sessions_failed', ['created_at'], { state: 'failed' }),
     index('payment_sessions_expiring', ['hold_expires_at'], { state: 'active' }),
     index('payment_sessions_settlement_due', ['settlement_due_at'], {
       settlement_due_at: { [Op.ne]: null },

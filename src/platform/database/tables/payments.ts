@@ -16,7 +16,7 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** Payments on chains: stored before any transaction is signed, and never removed. */
+/** Payments on chains: stored before any transaction is signed. */
 export const payments = table(
   'payments',
   {
@@ -48,6 +48,7 @@ export const payments = table(
     unique('payments_cause', ['cause']),
     index('payments_due', ['due_at'], { settled_at: null }),
     index('payments_of_signer', ['chain_id', 'signer', 'requested_at'], { settled_at: null }),
+    index('payments_settled', ['settled_at'], { settled_at: { [Op.ne]: null } }),
     index('payments_requested', ['requested_at', 'id']),
   ],
   PLATFORM,
