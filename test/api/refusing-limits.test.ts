@@ -15,6 +15,7 @@ import { ProviderError } from '../../src/ai/completion/provider-error.js';
 import { NoAnswerError } from '../../src/ai/routing/no-answer-error.js';
 import { Quota } from '../../src/ai/usage/quota.js';
 import { QuotaLimiter } from '../../src/lib/quota-limiter.js';
+import { GasBudget } from '../../src/money/gas/gas-budget.js';
 import { MAX_OPEN_SPLITS } from '../../src/money/splits/royalty-splits.js';
 import { networksOf } from '../../src/platform/http/client-networks.js';
 import { ONE, sessionLab, type SessionLab } from '../money/sessions/support.js';
@@ -250,6 +251,16 @@ const CASES: Readonly<Record<string, Case>> = {
       expect(await open()).toMatchObject({ status: 503 });
       await stop();
       return open();
+    },
+  },
+  'src/money/gas/gas-budget.ts': {
+    limit: 1_000,
+    resetS: DAY_S,
+    refuse() {
+      const { db } = lab.site.database;
+      const budget = new GasBudget(db, { perOwner: 1_000, total: 2_000 });
+      const wanted = { cause: randomUUID(), gas: 1_001n, userId: randomUUID() };
+      return thrownBy(() => db.asPlatform().transaction((tx) => budget.reserve(tx, wanted)));
     },
   },
   'api/web/provision.ts': {
