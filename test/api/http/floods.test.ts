@@ -128,6 +128,7 @@ afterEach(async () => {
   await Promise.all(open.map((listener) => listener.close()));
   open = [];
   handled = 0;
+  endings.length = 0;
 });
 
 /** Opens a raw client connection that collects the received text. */
