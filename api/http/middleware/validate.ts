@@ -36,7 +36,7 @@ export function validate(
       body: format && (await format.read(state.bytes, type)),
     });
     // Handlers get the parsed body, so its bytes need no memory any longer.
-    state.bytes = undefined;
+    if (format) state.bytes = undefined;
     await next();
   };
 }
