@@ -174,7 +174,9 @@ function subjectOf(
     if (identifiers.length === 0) continue;
     // Ids of other issuers do not match any account.
     const own = identifiers.filter(({ iss }) => iss === undefined || withoutSlash(iss) === issuer);
-    return Object.assign({}, ...own.map(({ email, sub }) => textual({ sub, email })).reverse());
+    let found: Pick<ReportedEvent, 'email' | 'sub'> = {};
+    for (const { email, sub } of own) found = { ...textual({ sub, email }), ...found };
+    return found;
   }
   return {};
 }

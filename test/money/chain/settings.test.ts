@@ -1,3 +1,4 @@
+import { getAddress } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { chainSettings } from '../../../src/money/chain/settings.js';
 import { readAreas } from '../../../src/platform/environment/read.js';
@@ -25,7 +26,7 @@ describe('settings of the chain', () => {
   });
 
   test("chain settings have addresses in lower case, and the operator's address from its key", () => {
-    const mixed = `0x${'Ab'.repeat(20)}`;
+    const mixed = getAddress(`0x${'ab'.repeat(20)}`);
     const env = { TREASURY_ADDRESS: mixed, ESCROW_ADDRESS: mixed, OPERATOR_PRIVATE_KEY: KEY };
     expect(settingsOf(env)).toMatchObject({
       treasury: mixed.toLowerCase(),

@@ -1,4 +1,4 @@
-import type { Hex } from 'viem';
+import { getAddress } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { userWalletEndpoints } from '../../../api/web/user-wallets.js';
@@ -41,17 +41,16 @@ async function ask(query: string, { call }: Pick<TestListener, 'call'> = listene
 }
 
 const newAccount = () => privateKeyToAccount(generatePrivateKey());
-const lower = (address: Hex) => address.toLowerCase();
 
 describe('GET /api/wallet?address=', () => {
   test("the wallet endpoint returns an address's balances, with six decimals and in base units", async () => {
     const { address } = newAccount();
     await chain.pay(address, 12_345_678n);
-    const balance = { address: PATH_USD, balance: '12.345678', balanceRaw: '12345678' };
+    const balance = { address: getAddress(PATH_USD), balance: '12.345678', balanceRaw: '12345678' };
     expect(await ask(`?address=${address}`)).toEqual({
       status: 200,
       body: {
-        address: lower(address),
+        address,
         chain: 'Tempo',
         chainId: CHAIN_ID,
         testnet: false,
@@ -78,7 +77,7 @@ describe('GET /api/wallet?address=', () => {
   });
 
   test('the wallet endpoint returns zero balances for an unused address', async () => {
-    const none = { address: PATH_USD, balance: '0.000000', balanceRaw: '0' };
+    const none = { address: getAddress(PATH_USD), balance: '0.000000', balanceRaw: '0' };
     const { body } = await ask(`?address=${newAccount().address}`);
     expect(body).toMatchObject({ feeToken: none, pathUsd: none });
   });
@@ -86,8 +85,8 @@ describe('GET /api/wallet?address=', () => {
   test('the wallet endpoint returns the token that the address has chosen for its fees', async () => {
     const { body } = await ask(`?address=${chain.account(0).address}`);
     expect(body).toMatchObject({
-      feeToken: { address: ALPHA_USD, balance: expect.stringMatching(/^\d+\.\d{6}$/) },
-      pathUsd: { address: PATH_USD },
+      feeToken: { address: getAddress(ALPHA_USD), balance: expect.stringMatching(/^\d+\.\d{6}$/) },
+      pathUsd: { address: getAddress(PATH_USD) },
     });
   });
 

@@ -1,3 +1,4 @@
+import { getAddress } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Listening } from '../../../api/http/server.js';
 import { createBackend } from '../../../api/backend/backend.js';
@@ -43,7 +44,11 @@ test('lists queued, in-flight and done payments with all hashes to operators, pa
   );
   const [waiting, onItsWay, done] = body.payments;
   expect(waiting).toMatchObject({ state: 'queued', nonce: null, hash: null, transactions: [] });
-  expect(onItsWay).toMatchObject({ state: 'broadcast', signer: payer.address, nonce: '1' });
+  expect(onItsWay).toMatchObject({
+    state: 'broadcast',
+    signer: getAddress(payer.address),
+    nonce: '1',
+  });
   expect(onItsWay.transactions.length).toBeGreaterThan(1);
   expect(onItsWay.transactions.at(-1)).toMatchObject({ hash: onItsWay.hash, active: true });
   expect(onItsWay.transactions[0]).toMatchObject({ nonce: '1', active: false, purpose: 'pay' });
