@@ -120,7 +120,7 @@ export interface Declaration {
   readonly limit?: Limits | undefined;
   /** Rate limit by authenticated caller, from any address; the operator's own programs are not counted. */
   readonly limitOfCaller?: RateLimit | undefined;
-  /** Rate limit of an authenticated caller's requests that end with 400, which cost the caller nothing. */
+  /** Rate limit of an authenticated caller's requests that end with 400 or 401, such as free runs and guesses. */
   readonly limitOfRefusals?: RateLimit | undefined;
   /** Limit of a user's requests in flight; the operator's own are not counted. */
   readonly atOnce?: ConcurrencyLimit | undefined;

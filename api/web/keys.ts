@@ -65,6 +65,7 @@ export function keyEndpoints({ apiKeyValidator, database, refusals, settings }: 
       method: 'POST',
       path: `${PATH}/validate`,
       summary: 'Validate an API key',
+      limitOfRefusals: LIMITS.refusedKeys,
       body: z.object({ apiKey: z.string({ error: 'apiKey required' }) }),
       responses: {
         200: z.strictObject({

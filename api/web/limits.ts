@@ -15,6 +15,8 @@ export const LIMITS = {
   gateway: perMinute('gateway', 100),
   /** Runs per payment session or user, from any address, that are refused for their input and so are free. */
   refusedRuns: perMinute('refused-runs', 100),
+  /** Invalid API keys per user, from any address, at the endpoint that validates keys. */
+  refusedKeys: perMinute('refused-keys', 60),
   instance: perMinute('instance', 30),
   register: unstated('register'),
   /** Limit for all endpoints that send mail to an entered address. */

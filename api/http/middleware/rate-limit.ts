@@ -43,8 +43,8 @@ export function limitCallerRate(
 }
 
 /**
- * Limits how often one caller's valid requests end with 400. Requests with another outcome are not counted,
- * since their caller pays.
+ * Limits how often one caller's valid requests end with 400 or 401: runs that are free, and guesses of keys.
+ * Requests with another outcome are not counted.
  */
 export function limitRefusals(limiter: Limiter, limit: RateLimit): Middleware<PresentedState> {
   return async (ctx, next) => {
@@ -53,9 +53,11 @@ export function limitRefusals(limiter: Limiter, limit: RateLimit): Middleware<Pr
     const before = await limiter.check([limit], client, 0);
     if (before?.refusal !== undefined) obey(before, ctx);
     await next();
-    if (ctx.state.answer.status === 400) await limiter.check([limit], client);
+    if (isRefusal(ctx.state.answer.status)) await limiter.check([limit], client);
   };
 }
+
+const isRefusal = (status: number): boolean => status === 400 || status === 401;
 
 function obey({ headers, refusal }: Verdict, ctx: Context): void {
   if (refusal) throw refusal;
