@@ -187,9 +187,12 @@ async function create(wanted: NewSplit): Promise<string> {
 
 const show = (id: string) => getSplit(lab.database.db.asUser(payer.id), id);
 
+/** Milliseconds until a split ends: a run that is lost starts again after 20 s or later. */
+const SPLIT_MS = 90_000;
+
 /** Waits until a split has ended with any status. */
 const ended = (id: string) =>
-  expect.poll(async () => (await show(id)).split.completedAt).not.toBeNull();
+  expect.poll(async () => (await show(id)).split.completedAt, { timeout: SPLIT_MS }).not.toBeNull();
 
 /** Waits until a split has ended with this status, and its run has ended too. */
 async function ends(id: string, status: SplitStatus) {
