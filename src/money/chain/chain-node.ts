@@ -16,6 +16,7 @@ import * as z from 'zod';
 import { UnavailableError } from '../../lib/errors.js';
 import { boundedRequest, textOf, type StrictCall } from '../../platform/http/strict-call.js';
 import { isObject, tryParseJson } from '../../lib/json.js';
+import { setBounded } from '../../lib/bounded-map.js';
 import { cachedFor } from '../../lib/cached-for.js';
 import { FairLimiter, type Caller } from '../../lib/fair-limiter.js';
 import { ANSWERS, hexData, type Block, type Receipt } from './answers.js';
@@ -42,6 +43,9 @@ const RETRY_AFTER_S = 5;
  * its signature (ERC-6492), and a short time for a node.
  */
 const CALL_GAS = '0x989680'; // 10,000,000
+
+/** Owners whose clients are cached. */
+const MAX_CLIENTS = 256;
 
 /** Milliseconds for which a node's verified chain id stays valid. */
 const CHAIN_KEPT_MS = 60_000;
@@ -126,6 +130,8 @@ class NodeConnections {
     queue: { perOwner: MAX_WAITING, refusal: () => new ChainAwayError() },
   });
   readonly #agent: http.Agent;
+  /** Clients by owner; beyond the bound the least recent goes. */
+  readonly #clients = new Map<string, PublicClient>();
   /** Checks the node's chain id. Bypasses the queue, since all other requests wait for it. */
   readonly #checkChain: () => Promise<void>;
 
@@ -140,11 +146,19 @@ class NodeConnections {
     });
   }
 
+  /** Returns a client for an owner. Making one takes a quarter of a millisecond, more than many requests. */
+  clientOf(asker: NodeAsker): PublicClient {
+    const name = `${asker.isUrgent ? 'urgent' : 'other'} ${asker.owner}`;
+    const client = this.#clients.get(name) ?? this.#newClient(asker);
+    setBounded(this.#clients, name, client, MAX_CLIENTS);
+    return client;
+  }
+
   /**
-   * Returns a client whose requests wait for the owner's turn. It retries nothing, caches nothing and follows no
+   * Makes a client whose requests wait for the owner's turn. It retries nothing, caches nothing and follows no
    * contract to an address outside the chain (ERC-3668).
    */
-  clientOf(asker: NodeAsker): PublicClient {
+  #newClient(asker: NodeAsker): PublicClient {
     const request = async (rpc: RpcRequest) => {
       await this.#checkChain();
       return this.#limiter.run(asker, () => this.#ask(rpc));
