@@ -1,7 +1,7 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
 import { shownAddress } from '../money/chain/address.js';
-import type { ChainNode, NodeAsker } from '../money/chain/chain-node.js';
+import type { ChainFor } from '../money/chain/chain-node.js';
 import { PATH_USD } from '../money/chain/tempo.js';
 import { transfersOf } from '../money/chain/transfers.js';
 import { BadRequestError } from '../lib/errors.js';
@@ -9,12 +9,8 @@ import { fieldMessage } from '../lib/field-name.js';
 import { formatAmount } from '../types/money.js';
 import { gatewayAction } from './gateway-action.js';
 
-/** A chain that answers for the buyer, so that buyers take turns. */
-export interface ReceiptChain {
-  askedFor(asker: NodeAsker): Pick<ChainNode, 'receipt'>;
-}
-
-export const chainTransfers = (chain: ReceiptChain) =>
+/** @param chain answers for the buyer, so that buyers take turns. */
+export const chainTransfers = (chain: ChainFor<'receipt'>) =>
   gatewayAction({
     plugin: 'chain',
     action: 'transfers',

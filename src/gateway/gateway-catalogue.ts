@@ -1,14 +1,15 @@
 import type { Ai } from '../ai/routing/ai.js';
 import { BadGatewayError, NotFoundError } from '../lib/errors.js';
 import { aiChat } from './ai-chat.js';
-import { chainTransfers, type ReceiptChain } from './chain-transfers.js';
+import type { ChainFor } from '../money/chain/chain-node.js';
+import { chainTransfers } from './chain-transfers.js';
 import type { GatewayAction } from './gateway-action.js';
 import { summarizerActions, type SummarizerPlace } from './summarizer.js';
 import { X402, type OfferedActions } from './x402.js';
 
 interface ActionParts {
   readonly ai: Pick<Ai, 'completions' | 'router'>;
-  readonly chain: ReceiptChain;
+  readonly chain: ChainFor<'receipt'>;
   /** Undefined if the summarizer does not run. */
   readonly summarizer: SummarizerPlace | undefined;
 }

@@ -113,22 +113,21 @@ const notifyUsedUp = (db: TenantTransaction, day: string, limit: bigint) =>
 
 /** Makes the credits of an account's referral spendable on both sides, now that its address is verified. */
 export async function releaseReferralCredits(db: TenantTransaction, userId: string): Promise<void> {
-  try {
-    await releaseAll(db, Object.values(unverified(userId)));
-  } catch (error) {
-    // The account was not referred, or its credits were taken back.
-    if (!(error instanceof HoldNotOpenError)) throw error;
-  }
+  await ifHeld(() => releaseAll(db, Object.values(unverified(userId))));
 }
 
 /** Takes back the credits of a deleted account's referral from both sides if its address was never verified. */
 export async function takeBackReferralCredits(database: Database, userId: string): Promise<void> {
   for (const cause of Object.values(unverified(userId))) {
-    try {
-      await post(database.asPlatform(), cause);
-    } catch (error) {
-      // The account was not referred, or its address was verified.
-      if (!(error instanceof HoldNotOpenError)) throw error;
-    }
+    await ifHeld(() => post(database.asPlatform(), cause));
+  }
+}
+
+/** Ends holds; no effect for an account that was not referred, and for holds that have ended. */
+async function ifHeld(end: () => Promise<void>): Promise<void> {
+  try {
+    await end();
+  } catch (error) {
+    if (!(error instanceof HoldNotOpenError)) throw error;
   }
 }

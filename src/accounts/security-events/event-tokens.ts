@@ -187,13 +187,11 @@ const MAX_IDENTIFIERS = 20;
 /** Returns the identifiers of a subject: its aliases, its user if it is a complex subject, or itself. */
 function identifiersOf(subject: unknown): readonly JsonObject[] {
   if (!isObject(subject)) return [];
-  const { identifiers, user } = subject;
-  const own = isObject(user) ? user : subject;
-  const aliases = own === subject ? identifiers : own.identifiers;
-  const all: readonly unknown[] = Array.isArray(aliases)
-    ? aliases.slice(0, MAX_IDENTIFIERS)
+  const own = isObject(subject.user) ? subject.user : subject;
+  const { identifiers } = own;
+  return Array.isArray(identifiers)
+    ? identifiers.slice(0, MAX_IDENTIFIERS).filter(isObject)
     : [own];
-  return all.filter(isObject);
 }
 
 /** Returns the values that are non-empty text. */

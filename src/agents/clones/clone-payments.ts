@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import { ChainAwayError, type ChainNode, type NodeAsker } from '../../money/chain/chain-node.js';
+import { ChainAwayError, type ChainNode, type ChainFor } from '../../money/chain/chain-node.js';
 import type { ChainSettings } from '../../money/chain/settings.js';
 import type { CloneStore, WaitingClone } from './clone-store.js';
 import { paymentFaultOf, paidBy } from './payment-fault.js';
@@ -12,9 +12,7 @@ export type PaymentState = 'waiting' | 'paid' | 'over';
 
 interface ClonePaymentParts {
   readonly store: Pick<CloneStore, 'waiting' | 'fail' | 'recordPaid'>;
-  readonly node: Pick<ChainNode, 'chainId'> & {
-    askedFor(asker: NodeAsker): Pick<ChainNode, 'blockNumber' | 'receipt'>;
-  };
+  readonly node: Pick<ChainNode, 'chainId'> & ChainFor<'blockNumber' | 'receipt'>;
   readonly chain: Pick<ChainSettings, 'treasury' | 'confirmations'>;
 }
 

@@ -14,10 +14,10 @@ export function parseAddress(text: string): Hex | undefined {
   return isSingleCase || text === shownAddress(text) ? lowerCaseOf(text) : undefined;
 }
 
-/** Returns an address in lower case. @param address of the right form. */
-export const lowerCaseOf = (address: string): Hex =>
+/** Returns hex digits, such as an address, in lower case. @param hex with its 0x. */
+export const lowerCaseOf = (hex: string): Hex =>
   // Safe cast: the form begins with 0x.
-  address.toLowerCase() as Hex;
+  hex.toLowerCase() as Hex;
 
 /** Returns an address with its checksum (EIP-55), as answers show it. @param address of the right form. */
 export const shownAddress = (address: string): Hex =>

@@ -117,6 +117,11 @@ export const PLATFORM: NodeAsker = { owner: '', isUrgent: true };
 /** A chain whose every request names its owner, for code that works on behalf of users and clients. */
 export type Chain = Pick<ChainNode, 'chainId' | 'askedFor'>;
 
+/** The part of a chain that makes some kinds of requests, each for its owner. */
+export interface ChainFor<Kinds extends keyof ChainNode> {
+  askedFor(asker: NodeAsker): Pick<ChainNode, Kinds>;
+}
+
 export type NodeRequest<T> = (client: PublicClient) => Promise<T>;
 
 type RpcRequest = Pick<EIP1193Parameters, 'method' | 'params'>;

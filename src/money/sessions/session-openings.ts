@@ -1,6 +1,6 @@
 import type { Hex } from 'viem';
 import { signTypedData } from 'viem/accounts';
-import type { ChainNode, NodeAsker } from '../chain/chain-node.js';
+import type { ChainNode, ChainFor } from '../chain/chain-node.js';
 import type { Database, Statements } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
@@ -48,9 +48,7 @@ interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
   /** A node of the chain that holds deposits. */
-  readonly node: Pick<ChainNode, 'chainId'> & {
-    askedFor(asker: NodeAsker): Pick<ChainNode, 'read'>;
-  };
+  readonly node: Pick<ChainNode, 'chainId'> & ChainFor<'read'>;
   /** Address whose call opens holds; undefined if none is configured. */
   readonly operator: Hex | undefined;
   readonly kept: KeptKeys;

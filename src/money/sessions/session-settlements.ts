@@ -1,5 +1,5 @@
 import { encodeFunctionData, type Hex } from 'viem';
-import type { ChainNode, NodeAsker } from '../chain/chain-node.js';
+import type { ChainNode, ChainFor } from '../chain/chain-node.js';
 import { escrowAbi } from '../chain/payment-escrow.js';
 import type { Database, Statements } from '../../platform/database/database.js';
 import type { PaymentSessionRow } from '../../platform/database/models.js';
@@ -44,9 +44,7 @@ interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
   /** A node of the chain that holds deposits. */
-  readonly node: Pick<ChainNode, 'chainId'> & {
-    askedFor(asker: NodeAsker): Pick<ChainNode, 'read' | 'blockNumber'>;
-  };
+  readonly node: Pick<ChainNode, 'chainId'> & ChainFor<'read' | 'blockNumber'>;
   /** Blocks, including a transaction's own, after which it is final. */
   readonly confirmations: number;
   /** Address whose call settles; undefined if none is configured. */

@@ -1,5 +1,5 @@
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
-import type { ChainNode, NodeAsker } from '../chain/chain-node.js';
+import type { ChainNode, ChainFor } from '../chain/chain-node.js';
 import { violates } from '../../platform/database/constraints.js';
 import type { Database, Statements, TenantTransaction } from '../../platform/database/database.js';
 import type { RoyaltyPayoutRow, RoyaltySplitRow } from '../../platform/database/models.js';
@@ -32,9 +32,7 @@ interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
   /** A node of the chain of the payouts. */
-  readonly node: Pick<ChainNode, 'chainId'> & {
-    askedFor(asker: NodeAsker): Pick<ChainNode, 'tokenBalance'>;
-  };
+  readonly node: Pick<ChainNode, 'chainId'> & ChainFor<'tokenBalance'>;
 }
 
 /** Steps of a split's workflow. Each is idempotent and may run concurrently. */
