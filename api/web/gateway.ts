@@ -83,8 +83,8 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
           { action, input, purse, idempotencyKey: idempotencyId },
           keepAnswer &&
             (async (db, served) => {
-              const isOurs = await keepAnswer(db, answerTo(served));
-              if (!isOurs) throw new StillRunningError();
+              const isKept = await keepAnswer(db, answerTo(served));
+              if (!isKept) throw new StillRunningError();
             }),
         );
         if (!('code' in served)) return answerTo(served);

@@ -24,7 +24,7 @@ const workspace = new Workspace({
 const FIRST_MS = Math.max(idleMs, 60_000);
 
 /** Requests in flight. */
-const underWay = new Set<AbortController>();
+const inFlight = new Set<AbortController>();
 let idle = setTimeout(end, FIRST_MS);
 let isEnding = false;
 
@@ -35,13 +35,13 @@ function end(): void {
 
 function rest(ms = idleMs): void {
   clearTimeout(idle);
-  if (underWay.size === 0) idle = setTimeout(end, isEnding ? 0 : ms);
+  if (inFlight.size === 0) idle = setTimeout(end, isEnding ? 0 : ms);
 }
 
 /** Aborts requests in flight, then ends: a git lock left in the workspace would block the agent. */
 function endSoon(): void {
   isEnding = true;
-  for (const ending of underWay) ending.abort();
+  for (const ending of inFlight) ending.abort();
   rest();
 }
 
@@ -69,7 +69,7 @@ async function answer(
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
   asked.set(id, ending);
-  underWay.add(ending);
+  inFlight.add(ending);
   rest();
   if (isEnding) ending.abort();
   let answered: HelperAnswer | undefined;
@@ -81,7 +81,7 @@ async function answer(
   }
   asked.delete(id);
   const rests = () => {
-    underWay.delete(ending);
+    inFlight.delete(ending);
     rest();
   };
   if (answered === undefined || socket.destroyed) rests();

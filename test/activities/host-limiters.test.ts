@@ -37,7 +37,7 @@ class Host {
   /** For how long containers have run, without doing anything. */
   runningMs = 0;
   readonly #environments: MockActivityEnvironment[] = [];
-  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #inFlight = new Set<Promise<unknown>>();
   readonly activities;
 
   readonly #answering: Server;
@@ -131,15 +131,15 @@ class Host {
     // Each step gets what it takes of these.
     const work = this.activities[step] as (...args: unknown[]) => Promise<unknown>;
     const running = environment.run(work, agent, 'operation', 'x');
-    this.#underWay.add(running);
-    running.catch(() => undefined).finally(() => this.#underWay.delete(running));
+    this.#inFlight.add(running);
+    running.catch(() => undefined).finally(() => this.#inFlight.delete(running));
     return running;
   }
 
   async close(): Promise<void> {
     for (const environment of this.#environments) environment.cancel();
     this.#gate.open();
-    await Promise.allSettled(this.#underWay);
+    await Promise.allSettled(this.#inFlight);
     this.#answering.close();
   }
 

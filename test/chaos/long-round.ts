@@ -146,14 +146,14 @@ class LongRound {
 
   /** Gives an agent that lost its memory and reports the loss an empty memory. */
   async resetEmpty(): Promise<string[]> {
-    const bereft = this.#agentIds.find((agentId) => this.#isBereft(agentId)) ?? '';
-    const { agent } = await recordsOf(this.#site, bereft);
+    const emptied = this.#agentIds.find((agentId) => this.#hasLostMemory(agentId)) ?? '';
+    const { agent } = await recordsOf(this.#site, emptied);
     if (agent?.status !== 'error') return [];
-    this.#marked.delete(bereft);
-    const request = { method: 'POST', path: `/api/agents/${bereft}/reset-empty` } as const;
-    await this.#ledger.repeat(bereft, request, `${bereft}-anew`, performance.now() + INSIST_MS);
-    const left = await this.#untilWell('begun anew');
-    const { agent: after } = await recordsOf(this.#site, bereft);
+    this.#marked.delete(emptied);
+    const request = { method: 'POST', path: `/api/agents/${emptied}/reset-empty` } as const;
+    await this.#ledger.repeat(emptied, request, `${emptied}-reset`, performance.now() + INSIST_MS);
+    const left = await this.#untilWell('reset');
+    const { agent: after } = await recordsOf(this.#site, emptied);
     return after?.status === 'error' ? [...left, `still in error: ${after.statusReason}`] : left;
   }
 
@@ -242,7 +242,7 @@ class LongRound {
     );
     if (agent.desired === 'deleted' || !this.#marked.has(agentId)) return problems;
     const docker = this.#site.hosts[agent.host as keyof LongSite['hosts']].docker;
-    if (!this.#isBereft(agentId)) {
+    if (!this.#hasLostMemory(agentId)) {
       problems.push(...(await problemsOfMark(docker, agentId, records)));
     } else if (agent.status === 'active') {
       problems.push('its memory is gone, and it runs as if nothing were');
@@ -253,7 +253,7 @@ class LongRound {
   }
 
   /** Reports whether the agent's memory was removed. */
-  #isBereft(agentId: string): boolean {
+  #hasLostMemory(agentId: string): boolean {
     return this.#isHurt && this.#plan.fault === 'memory removed' && agentId === this.#agentIds[0];
   }
 

@@ -181,8 +181,8 @@ function addressOf({ email = '' }: Applicant): string | undefined {
   if (!/^[\x21-\x7e]+$/.test(email)) return undefined;
   const normalized = normalizeEmail(email);
   // Only the wallet itself may use a wallet's address, whatever a provider claims.
-  const isOurs = isEmail(normalized) && !normalized.endsWith(WALLET_EMAIL_SUFFIX);
-  return isOurs ? normalized : undefined;
+  const isUsable = isEmail(normalized) && !normalized.endsWith(WALLET_EMAIL_SUFFIX);
+  return isUsable ? normalized : undefined;
 }
 
 const canBeName = (name: string | undefined): name is string =>

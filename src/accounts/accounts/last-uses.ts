@@ -26,7 +26,7 @@ export interface LastUse {
 
 /** Stores when keys or sessions were last used, to the minute, without delaying the caller. */
 export class LastUses {
-  readonly #underWay = new Set<string>();
+  readonly #inFlight = new Set<string>();
 
   readonly #database: Database;
   readonly #log: Logger;
@@ -41,8 +41,8 @@ export class LastUses {
   /** Records a use now, with `values` for the statement. Returns immediately; a failure is only logged. */
   record({ id, userId, lastUsed }: LastUse, values: Readonly<Record<string, string>> = {}): void {
     if (lastUsed !== null && Date.now() - lastUsed.getTime() < NOTED_EVERY_MS) return;
-    if (this.#underWay.has(id) || this.#underWay.size >= MAX_AT_ONCE) return;
-    this.#underWay.add(id);
+    if (this.#inFlight.has(id) || this.#inFlight.size >= MAX_AT_ONCE) return;
+    this.#inFlight.add(id);
     void this.#write(id, userId, values);
   }
 
@@ -56,7 +56,7 @@ export class LastUses {
     } catch (error) {
       this.#log.warn({ err: error, id }, `storing the last use of a ${this.#of} failed`);
     } finally {
-      this.#underWay.delete(id);
+      this.#inFlight.delete(id);
     }
   }
 }

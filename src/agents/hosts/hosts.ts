@@ -79,10 +79,10 @@ export async function reportHost(
   };
   const renewed = await renew();
   if (renewed !== undefined) return renewed;
-  const isOurs = await platform.transaction((db) =>
+  const hasTaken = await platform.transaction((db) =>
     takeLease(db, report.id, engineId, takeoverFrom),
   );
-  return isOurs ? ((await renew()) ?? false) : false;
+  return hasTaken ? ((await renew()) ?? false) : false;
 }
 
 /** Takes the lease from another engine, if allowed; returns true if this engine has it, as far as known. */

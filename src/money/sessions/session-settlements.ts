@@ -143,7 +143,7 @@ export class SessionSettlements {
     // The escrow rejects less than it has paid already, as after a database restore.
     const cumulative = onChain > BigInt(delivered) ? String(onChain) : delivered;
     // Sent together; not every result is needed.
-    const [[underWay], isDueNow, { isPaused }, isHeld, attempts] = await Promise.all([
+    const [[inFlight], isDueNow, { isPaused }, isHeld, attempts] = await Promise.all([
       db.query<Pick<Settlement, 'payment'>>(
         `SELECT payment FROM payment_settlements WHERE session_id = $id AND state = 'requested'`,
         { id },
@@ -153,7 +153,7 @@ export class SessionSettlements {
       hasOpenHolds(db, id),
       attemptsAt(db, id, cumulative, kind),
     ]);
-    if (underWay) return { next: 'payment', cause: underWay.payment };
+    if (inFlight) return { next: 'payment', cause: inFlight.payment };
     const nothing = { next: 'nothing', state } as const;
     if (kind === 'settle') {
       if (!isDueNow) return nothing;
@@ -318,11 +318,11 @@ async function syncFromChain(
 ): Promise<void> {
   const { id, state } = session;
   if (!isOnChain(session)) return;
-  const [underWay] = await db.query(
+  const [inFlight] = await db.query(
     `SELECT FROM payment_settlements WHERE session_id = $id AND state = 'requested'`,
     { id },
   );
-  if (underWay) return; // its own outcome settles the session
+  if (inFlight) return; // its own outcome settles the session
   const settled = settledOf(session, hold.settled);
   if (hold.closed && state === 'active') await beginClosing(db, id);
   if (hold.closed && !(await hasOpenHolds(db, id))) await close(db, session, settled);

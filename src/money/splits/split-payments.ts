@@ -67,8 +67,8 @@ export class SplitPayments {
         }
       });
     }
-    const underWay = await this.#payouts(id, 'sent');
-    return [...new Set(underWay.flatMap(({ payment }) => payment ?? []))];
+    const inFlight = await this.#payouts(id, 'sent');
+    return [...new Set(inFlight.flatMap(({ payment }) => payment ?? []))];
   }
 
   /**

@@ -67,8 +67,8 @@ async function runPending(context: MigrationContext): Promise<string[]> {
   const rows = await query<{ name: string }>(context, 'SELECT name FROM schema_migrations');
   const done = rows.map(({ name }) => name).toSorted();
   // A database of a newer release has all of these migrations and more, and passes.
-  const isOurs = MIGRATIONS.slice(0, done.length).every(({ name }, place) => name === done[place]);
-  if (!isOurs) throw new DevelopmentDatabaseError();
+  const isKnown = MIGRATIONS.slice(0, done.length).every(({ name }, place) => name === done[place]);
+  if (!isKnown) throw new DevelopmentDatabaseError();
 
   const pending = MIGRATIONS.slice(done.length);
   for (const { name, migration } of pending) {

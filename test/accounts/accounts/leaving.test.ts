@@ -219,9 +219,9 @@ describe('deletion of an account', () => {
       const kept = await owner(`SELECT * FROM ${table} WHERE user_id = '${ada.id}'`);
       expect([table, kept.length > 0]).toEqual([table, true]);
     }
-    const anew = await register(ada.email);
-    expect(anew.status).toBe(200);
-    expect(anew.body.id).not.toBe(ada.id);
+    const registered = await register(ada.email);
+    expect(registered.status).toBe(200);
+    expect(registered.body.id).not.toBe(ada.id);
   });
 
   test('deleting an account changes no other account, not even credits for having referred it', async () => {

@@ -290,10 +290,10 @@ test('fetches a page once for concurrent requests', async () => {
     void both.then(() => html(PAGE)(request, response));
   };
   const url = `${site}/shared`;
-  const underWay = [ask('/api/read', { url }), ask('/api/summarize', { url })];
+  const inFlight = [ask('/api/read', { url }), ask('/api/summarize', { url })];
   await expect.poll(() => pages.waitingFor(url)).toBe(2);
   tellBoth();
-  const [one, two] = await Promise.all(underWay);
+  const [one, two] = await Promise.all(inFlight);
   expect([one?.status, two?.status, requests - before]).toEqual([200, 200, 1]);
   expect(one?.body.fetchedAt).toBe(two?.body.fetchedAt);
 });

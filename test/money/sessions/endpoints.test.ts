@@ -237,8 +237,8 @@ describe('payment sessions', () => {
       200,
       { id: expect.stringMatching(MASKED), deposit: '5.000000', status: 'active' },
     ]);
-    const anew = await open(wallet);
-    expect(anew.answer.body.session.id).toMatch(FULL);
+    const reopened = await open(wallet);
+    expect(reopened.answer.body.session.id).toMatch(FULL);
     expect(await rowsOf(wallet)).toMatchObject([{ state: 'active' }]);
   });
 
@@ -624,8 +624,8 @@ describe('a client without the wallet', () => {
         expect.stringMatching(MASKED),
       ]);
       // The wallet has lost the response and signs a new authorization.
-      const anew = await open(wallet, 5n, undefined, same);
-      expect([anew.answer.status, anew.answer.body.session.id]).toEqual([
+      const reopened = await open(wallet, 5n, undefined, same);
+      expect([reopened.answer.status, reopened.answer.body.session.id]).toEqual([
         200,
         answer.body.session.id,
       ]);

@@ -95,7 +95,7 @@ export class FakeAgent {
   isGone = false;
   /** Results of `beginOperation` by operation; `begun` by default. */
   readonly beginnings = new Map<string, 'withdrawn' | 'gone'>();
-  #underWay = 0;
+  #inFlight = 0;
   /** True if two steps that touch the container ever overlapped. */
   overlapped = false;
   readonly #misbehaviours = new Map<Step, Misbehaviour>();
@@ -152,12 +152,12 @@ export class FakeAgent {
     const { attempt } = Context.current().info;
     this.steps.push(attempt === 1 ? step : `${step}#${attempt}`);
     const alone = isContainers && !CONCURRENT.includes(step);
-    if (alone && this.#underWay > 0) this.overlapped = true;
-    this.#underWay += isContainers ? 1 : 0;
+    if (alone && this.#inFlight > 0) this.overlapped = true;
+    this.#inFlight += isContainers ? 1 : 0;
     try {
       await this.#misbehaviours.get(step)?.(attempt);
     } finally {
-      this.#underWay -= isContainers ? 1 : 0;
+      this.#inFlight -= isContainers ? 1 : 0;
     }
   }
 

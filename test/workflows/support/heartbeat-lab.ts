@@ -30,7 +30,7 @@ export class HeartbeatLab {
   pageSize = 50;
   /** Ids of agents that fail. */
   readonly failing = new Set<string>();
-  #underWay = 0;
+  #inFlight = 0;
   #workers: Worker[] = [];
   #running: Promise<unknown> = Promise.resolve();
 
@@ -113,10 +113,10 @@ export class HeartbeatLab {
 
   async #ask({ agentId }: AgentRef): Promise<'answered'> {
     this.asked.push(agentId);
-    this.mostAtOnce = Math.max(this.mostAtOnce, ++this.#underWay);
+    this.mostAtOnce = Math.max(this.mostAtOnce, ++this.#inFlight);
     // Lets concurrent calls begin.
     await new Promise((resolve) => setTimeout(resolve, 20));
-    this.#underWay--;
+    this.#inFlight--;
     if (this.failing.has(agentId)) throw ApplicationFailure.retryable('It does not answer');
     return 'answered';
   }

@@ -24,7 +24,7 @@ export const User = table(
     id: key(text()),
     /** Lower case. */
     email: text(),
-    /** When the user last proved access to the mailbox; null if unproven. */
+    /** Time when the user last proved access to the mailbox; null if unproven. */
     emailVerifiedAt: nullable(timestamp()),
     /** New address that replaces `email` once proven. Lower case. */
     pendingEmail: nullable(text()),
@@ -33,7 +33,7 @@ export const User = table(
     passwordHash: nullable(text()),
     /** Identity whose session set the password; null for any other session. */
     passwordAddedBy: nullable(text()),
-    /** When a session set the password; null for a password of the registration or of a reset. */
+    /** Time when a session set the password; null for a password of the registration or of a reset. */
     passwordAddedAt: nullable(timestamp()),
     /** The password while an identity that led to it is reported as hijacked. */
     suspendedPasswordHash: nullable(text()),
@@ -217,7 +217,7 @@ export const AccountDeletion = table(
     userId: key(text()),
     requestId: text(),
     requestedAt: withDefault(timestamp(), literal('now()')),
-    /** When a worker next checks that the deletion is in progress. */
+    /** Time when a worker next checks that the deletion is in progress. */
     dueAt: withDefault(timestamp(), literal('now()')),
   },
   [],

@@ -172,9 +172,9 @@ export const Operation = table(
     requestId: nullable(text()),
     /** Times of operations are compared, so all come from the database's clock. */
     requestedAt: withDefault(timestamp(), Sequelize.literal('now()')),
-    /** When a worker last checked that the operation is in progress. */
+    /** Time when a worker last checked that the operation is in progress. */
     lookedAt: withDefault(timestamp(), Sequelize.literal('now()')),
-    /** When the supervisor admitted the operation, which cannot be withdrawn afterwards. */
+    /** Time when the supervisor admitted the operation, which cannot be withdrawn afterwards. */
     admittedAt: nullable(timestamp()),
     finishedAt: nullable(timestamp()),
   },
@@ -218,11 +218,11 @@ export const AgentVolume = table(
     bytes: nullable(bigint()),
     /** Number of files, folders and other named entries. */
     files: nullable(bigint()),
-    /** When a measurement was last attempted. */
+    /** Time when a measurement was last attempted. */
     measuredAt: nullable(timestamp()),
-    /** When users were notified that the volume is filling up. */
+    /** Time when users were notified that the volume is filling up. */
     notifiedAt: nullable(timestamp()),
-    /** When the file explorer last requested a write. */
+    /** Time when the file explorer last requested a write. */
     writtenAt: nullable(timestamp()),
     createdAt: timestamp(),
   },

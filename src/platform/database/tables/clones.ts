@@ -51,14 +51,14 @@ export const Clone = table(
     block: bigint(),
     /** `waiting` until the payment is final, `handed-over` once its supervisor provisions it. */
     state: withDefault(text<CloneState>(), 'waiting'),
-    /** When the payment was found to be final. */
+    /** Time when the payment was found to be final. */
     paidAt: nullable(timestamp()),
     /** Creator of the volume with the copy of the parent's memory; set once the copy is complete. */
     memoryMadeBy: nullable(text()),
     /** Latest requester, and the id of that request. */
     requestedBy: text(),
     requestId: text(),
-    /** When the clone is next sent to its workflow. */
+    /** Time when the clone is next sent to its workflow. */
     dueAt: withDefault(timestamp(), literal('now()')),
     createdAt: withDefault(timestamp(), literal('now()')),
   },

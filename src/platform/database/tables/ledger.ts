@@ -73,7 +73,7 @@ export const ledgerHolds = table(
     state: withDefault(text<'open' | 'posted' | 'released'>(), 'open'),
     /** Amount that was transferred; null if none was. */
     posted: nullable(units()),
-    /** When the hold is released automatically. */
+    /** Time when the hold is released automatically. */
     expiresAt: timestamp(),
     createdAt: withDefault(timestamp(), literal('now()')),
     settledAt: nullable(timestamp()),

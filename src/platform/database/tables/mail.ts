@@ -23,9 +23,9 @@ export const mails = table(
     /** User whose account the mail concerns; null if looked up when it is sent. */
     userId: nullable(text()),
     requestedAt: withDefault(timestamp(), literal('now()')),
-    /** When the mail is next sent to its workflow. */
+    /** Time when the mail is next sent to its workflow. */
     dueAt: withDefault(timestamp(), literal('now()')),
-    /** When the mail was sent or dropped. */
+    /** Time when the mail was sent or dropped. */
     settledAt: nullable(timestamp()),
   },
   [

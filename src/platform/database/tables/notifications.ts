@@ -19,9 +19,9 @@ export const Notification = table(
     event: text(),
     status: text<NotificationStatus>(),
     createdAt: timestamp(),
-    /** When its turn in the channel comes. */
+    /** Time of the notification's turn in the channel. */
     dueAt: timestamp(),
-    /** When it was last sent to the channel's service. */
+    /** Time when the notification was last sent to the channel's service. */
     attemptedAt: nullable(timestamp()),
     settledAt: nullable(timestamp()),
   },

@@ -47,11 +47,11 @@ export const paymentSessions = table(
     delivered: withDefault(decimal(24, 0), literal('0')),
     /** Part of `delivered` that the treasury has received, final on chain. */
     settled: withDefault(decimal(24, 0), literal('0')),
-    /** When the unsettled part of `delivered` must be settled; null if there is none. */
+    /** Time when the unsettled part of `delivered` must be settled; null if there is none. */
     settlementDueAt: nullable(timestamp()),
-    /** When the wallet may reclaim the rest, by the chain's clock; null until the session is opened. */
+    /** Time when the wallet may reclaim the rest, by the chain's clock; null until the session is opened. */
     holdExpiresAt: nullable(timestamp()),
-    /** When the session is next sent to its run. */
+    /** Time when the session is next sent to its run. */
     dueAt: withDefault(timestamp(), literal('now()')),
     createdAt: withDefault(timestamp(), literal('now()')),
     openedAt: nullable(timestamp()),

@@ -29,7 +29,7 @@ export const paymentSettlements = table(
     transaction: nullable(text()),
     /** Earliest time of the next attempt; null unless the last one failed. */
     retryAt: nullable(timestamp()),
-    /** When the latest payment was requested. */
+    /** Time when the latest payment was requested. */
     requestedAt: withDefault(timestamp(), literal('now()')),
     endedAt: nullable(timestamp()),
   },

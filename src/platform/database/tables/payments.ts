@@ -40,7 +40,7 @@ export const payments = table(
     /** Number of failed attempts to sign a transaction. */
     attempts: withDefault(integer(), 0),
     requestedAt: withDefault(timestamp(), literal('now()')),
-    /** When the payment is next sent to its signer's run, unless the run has it. */
+    /** Time when the payment is next sent to its signer's run, unless the run has it. */
     dueAt: withDefault(timestamp(), literal('now()')),
     settledAt: nullable(timestamp()),
   },
@@ -80,11 +80,11 @@ export const transactions = table(
     /** True if the node rejected the last broadcast. */
     refused: withDefault(boolean(), false),
     signedAt: withDefault(timestamp(), literal('now()')),
-    /** When a node last accepted the transaction. */
+    /** Time when a node last accepted the transaction. */
     broadcastAt: nullable(timestamp()),
     /** Block in which the transaction was last found. */
     blockNumber: nullable(bigint()),
-    /** When the transaction reached its confirmations. */
+    /** Time when the transaction reached its confirmations. */
     finalAt: nullable(timestamp()),
   },
   [

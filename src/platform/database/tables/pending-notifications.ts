@@ -22,7 +22,7 @@ export const pendingNotifications = table(
     agentId: nullable(text()),
     userId: text(),
     event: json<NotifiedEvent>(),
-    /** When it is delivered, or delivery is retried. */
+    /** Time when the notification is delivered, or delivery is retried. */
     dueAt: withDefault(timestamp(), literal('now()')),
   },
   [index('pending_notifications_due', ['due_at'])],

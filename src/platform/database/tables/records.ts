@@ -29,7 +29,7 @@ export const idempotencyKeys = table(
     status: nullable(integer()),
     body: nullable(json<unknown>()),
     headers: nullable(json<Record<string, string>>()),
-    /** When a `running` entry counts as abandoned. */
+    /** Time when a `running` entry counts as abandoned. */
     lockedUntil: timestamp(),
     createdAt: created(),
     /** Size of the stored response. */

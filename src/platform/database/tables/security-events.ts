@@ -33,7 +33,7 @@ export const riscEvents = table(
     /** Time of issue according to the token; null in rows of earlier releases. */
     issuedAt: nullable(timestamp()),
     receivedAt: withDefault(timestamp(), literal('now()')),
-    /** When the token is next sent to its workflow. */
+    /** Time when the token is next sent to its workflow. */
     dueAt: withDefault(timestamp(), literal('now()')),
     appliedAt: nullable(timestamp()),
     /** Outcome of each event, in the token's order. */

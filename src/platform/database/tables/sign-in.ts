@@ -19,7 +19,7 @@ export const signInAttempts = table(
   'sign_in_attempts',
   {
     subject: key(text()),
-    /** When all attempts have drained: the count is how far this is ahead. */
+    /** Time when all attempts have drained: the count is how far this is ahead. */
     drainedAt: timestamp(),
     blockedUntil: nullable(timestamp()),
   },

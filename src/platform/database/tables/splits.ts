@@ -39,10 +39,10 @@ export const RoyaltySplit = table(
     error: nullable(text()),
     /** Number of the current attempt to pay the unpaid rest. */
     attempt: withDefault(integer(), 1),
-    /** When the split is next sent to its workflow. */
+    /** Time when the split is next sent to its workflow. */
     dueAt: withDefault(timestamp(), literal('now()')),
     createdAt: withDefault(timestamp(), literal('now()')),
-    /** When no payment was in flight any more. */
+    /** Time when no payment was in flight any more. */
     completedAt: nullable(timestamp()),
   },
   [
