@@ -1,9 +1,9 @@
 import { ForbiddenError } from '../../src/lib/errors.js';
 import type { ApiKeyCaller } from './api-key.js';
-import { configurableAuthentication } from './authentication.js';
-import { bearerOf } from './bearer-token.js';
+import { authentication, configurableAuthentication } from './authentication.js';
+import { bearerOf, keyMatcher } from './bearer-token.js';
 import { bearer } from './bearer.js';
-import type { InternalCaller } from './internal-key.js';
+import { internalKey, type InternalCaller } from './internal-key.js';
 
 /** Lookups that decide who is an administrator. */
 export interface Admins {
@@ -33,9 +33,30 @@ export const admin = configurableAuthentication<Admins, InternalCaller | ApiKeyC
   },
 });
 
-/** Refuses callers that speak for a user. @throws ForbiddenError `ADMIN_REQUIRED` */
-export function requireOperator({ user }: InternalCaller): void {
-  if (user) throw adminRequired('Only available to the operator: leave out x-user-id');
-}
+/** The internal key without a user; `x-user-email`, if given, must be in ADMIN_EMAILS (spec 5.5). */
+export const operator = authentication<InternalCaller>({
+  name: 'operator',
+  schemes: internalKey.schemes,
+  errors: [400, 401, 403],
+  prepare(configs) {
+    const { isAdminEmail } = configs.of(admin);
+    const keys = configs.of(internalKey);
+    const isInternal = keyMatcher(keys);
+    const byKey = internalKey.prepare(configs);
+    return async (presented) => {
+      const key = bearerOf(presented.request);
+      if (keys.length > 0 && key !== undefined && !isInternal(key)) {
+        throw adminRequired('Only available to the operator: use the internal key');
+      }
+      const found = await byKey(presented);
+      const { email, user } = found?.caller ?? {};
+      if (user) throw adminRequired('Only available to the operator: leave out x-user-id');
+      if (email !== undefined && !isAdminEmail(email)) {
+        throw adminRequired('Only available to administrators: x-user-email names none');
+      }
+      return found;
+    };
+  },
+});
 
 const adminRequired = (message: string) => new ForbiddenError(message, 'ADMIN_REQUIRED');

@@ -2,8 +2,7 @@ import * as z from 'zod';
 import { EGRESS_STATUSES } from '../../src/docker/egress/host-egress.js';
 import { freePlaces, HOST_STATUSES, statusOf } from '../../src/agents/hosts/host-status.js';
 import { hostDetails, type HostDetail } from '../../src/agents/hosts/hosts.js';
-import { admin, requireOperator } from '../auth/admin.js';
-import { internalKey } from '../auth/internal-key.js';
+import { admin, operator } from '../auth/admin.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
@@ -48,9 +47,9 @@ const hostItem = z.strictObject({
 const hosts = area({ tag: 'Hosts', auth: admin, keyScope: 'agents' });
 const ofHost = area({
   tag: 'Hosts',
-  auth: internalKey,
+  auth: operator,
   params: z.object({ id: hostId }),
-  errors: [403, 404, 409],
+  errors: [404, 409],
 });
 
 /** Creates the `/api/hosts` endpoints: list, cordon, uncordon, drain and remove hosts. */
@@ -73,7 +72,6 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
       responses: { 200: z.strictObject({ id: z.string(), cordoned: z.literal(true) }) },
       async handler(request) {
         const { id } = request.params;
-        requireOperator(request.caller);
         await operations.cordon(requestedBy(request), id);
         return reply(200, { id, cordoned: true });
       },
@@ -85,7 +83,6 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
       responses: { 200: z.strictObject({ id: z.string(), cordoned: z.literal(false) }) },
       async handler(request) {
         const { id } = request.params;
-        requireOperator(request.caller);
         await operations.uncordon(requestedBy(request), id);
         return reply(200, { id, cordoned: false });
       },
@@ -107,7 +104,6 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
       },
       async handler(request) {
         const { id } = request.params;
-        requireOperator(request.caller);
         const drained = await operations.drain(requestedBy(request), id);
         return reply(202, { id, cordoned: true, ...drained });
       },
@@ -127,7 +123,6 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
       responses: { 202: z.strictObject({ id: z.string(), status: z.literal('removing') }) },
       async handler(request) {
         const { id } = request.params;
-        requireOperator(request.caller);
         await operations.remove(requestedBy(request), id, request.query.confirm);
         return reply(202, { id, status: 'removing' });
       },

@@ -6,8 +6,7 @@ import {
   type ListedPayment,
   type ListedTransaction,
 } from '../../src/money/payments/payment-list.js';
-import { requireOperator } from '../auth/admin.js';
-import { internalKey } from '../auth/internal-key.js';
+import { operator } from '../auth/admin.js';
 import { area } from '../http/area.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
@@ -15,7 +14,7 @@ import { answeredAddress } from '../views/chain-address.js';
 
 const PATH = '/api/underground/payments';
 
-const payments = area({ tag: 'Payments', auth: internalKey, errors: [403] });
+const payments = area({ tag: 'Payments', auth: operator });
 
 const time = z.iso.datetime();
 
@@ -65,8 +64,7 @@ export function paymentEndpoints() {
       summary: 'List on-chain payments with their nonces and transactions, newest first',
       query: z.object({ state: z.enum(PAYMENT_STATES).optional(), ...page }),
       responses: { 200: z.strictObject({ payments: z.array(payment) }) },
-      async handler({ caller, query, tenant }) {
-        requireOperator(caller);
+      async handler({ query, tenant }) {
         const { cursor: after, limit, state } = query;
         // One extra row shows whether there is a next page.
         const found = await listPayments(tenant, { state, after, limit: limit + 1 });

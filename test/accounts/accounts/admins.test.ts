@@ -100,17 +100,40 @@ test("an email in ADMIN_EMAILS is an admin's on the AI API whatever the role say
   }
 });
 
-test.each([
+const OF_THE_OPERATOR = [
   ['POST', '/api/hosts/h1/cordon'],
   ['POST', '/api/hosts/h1/uncordon'],
   ['POST', '/api/hosts/h1/drain'],
   ['DELETE', '/api/hosts/h1'],
   ['GET', '/api/underground/payments'],
-])('%s %s on behalf of a user, even of an admin, is a 403 ADMIN_REQUIRED', async (method, at) => {
-  const headers = { ...bearer(INTERNAL), 'x-user-id': boss.id };
-  const { body, status } = await call(backend.url, method, at, { headers });
-  expect([status, body.code]).toEqual([403, 'ADMIN_REQUIRED']);
-});
+] as const;
+
+test.each(OF_THE_OPERATOR)(
+  '%s %s on behalf of a user, even of an admin, is a 403 ADMIN_REQUIRED',
+  async (method, at) => {
+    const headers = { ...bearer(INTERNAL), 'x-user-id': boss.id };
+    const { body, status } = await call(backend.url, method, at, { headers });
+    expect([status, body.code]).toEqual([403, 'ADMIN_REQUIRED']);
+  },
+);
+
+test.each(OF_THE_OPERATOR)(
+  '%s %s requires the internal key and an admin for an email',
+  async (method, at) => {
+    const by = async (headers: Record<string, string>) => {
+      const { body, status } = await call(backend.url, method, at, { headers });
+      return status === 403 ? body.code : status;
+    };
+    expect(await by({})).toBe(401);
+    for (const key of ['another', await keyOf(boss)]) {
+      expect(await by(bearer(key))).toBe('ADMIN_REQUIRED');
+    }
+    const email = (address: string) => by({ ...bearer(INTERNAL), 'x-user-email': address });
+    expect(await email(nobody.email)).toBe('ADMIN_REQUIRED');
+    const [alone, admin] = [await by(bearer(INTERNAL)), await email(BOSS.toUpperCase())];
+    expect([alone, admin]).toEqual(method === 'GET' ? [200, 200] : [404, 404]);
+  },
+);
 
 test('an API key has admin rights only if its owner is an admin', async () => {
   expect(await ask(bearer(await keyOf(boss)))).toBe(200);
