@@ -58,7 +58,7 @@ import { Notifier } from './notifications/notifier.js';
 import { Retention } from './retention/retention.js';
 import { EventEffects } from './accounts/security-events/apply-events.js';
 import type { EventTrust } from './accounts/security-events/event-tokens.js';
-import { OutboundClient } from './platform/outbound/outbound.js';
+import { platformOutbound } from './platform/outbound/platform-outbound.js';
 import { ProviderKeys } from './accounts/security-events/provider-keys.js';
 import { SecurityEvents } from './accounts/security-events/receive-events.js';
 import { SecretBox } from './platform/secrets/secret-box.js';
@@ -389,17 +389,13 @@ function createSignInProviders({ codeHost, http, identityProvider }: Settings): 
 }
 
 /** Creates the operators' workspace. Git's temporary folders are beside it, out of reach of callers' paths. */
-function operatorsWorkspace({
-  http: { backendUrl, webUrl },
-  outbound: { allow },
-  process: { dataDir },
-  workspace,
-}: Settings): Workspace {
-  const folder = path.resolve(dataDir);
+function operatorsWorkspace(settings: Settings): Workspace {
+  const { workspace } = settings;
+  const folder = path.resolve(settings.process.dataDir);
   return new Workspace({
     path: path.resolve(workspace.root ?? path.join(folder, 'workspace')),
     views: path.join(folder, 'workspace-git'),
-    remotes: new OutboundClient({ allow, ownUrls: [webUrl, backendUrl] }),
+    remotes: platformOutbound(settings),
   });
 }
 

@@ -1,5 +1,5 @@
 import { createLogger } from '../../src/platform/process/log.js';
-import { OutboundClient } from '../../src/platform/outbound/outbound.js';
+import { platformOutbound } from '../../src/platform/outbound/platform-outbound.js';
 import { Pages } from '../../src/pages/pages.js';
 import {
   onShutdown,
@@ -19,9 +19,7 @@ async function main(): Promise<void> {
   const settings = loadSummarizerSettings();
   const { chain, http } = settings;
   const log = createLogger('summarizer', settings.process);
-  const { allow } = settings.outbound;
-  const ownUrls = [http.webUrl, http.backendUrl];
-  const pages = new Pages({ outbound: new OutboundClient({ allow, ownUrls }) });
+  const pages = new Pages({ outbound: platformOutbound(settings) });
   let listening: Listening | undefined;
   try {
     const listener = createSummarizer({ pages, http, chain, log });

@@ -1,4 +1,4 @@
-import { area, variable } from '../environment/area.js';
+import { area, variable, type SettingsOf } from '../environment/area.js';
 import { allowedDestinations } from './allowed-places.js';
 
 export const outboundSettings = area('Addresses that people give', () => ({
@@ -8,3 +8,5 @@ export const outboundSettings = area('Addresses that people give', () => ({
     'places that are not public, or are addresses of this machine, of `WEB_URL` or of `BACKEND_URL`, from which pages and other user-provided addresses may be fetched: `10.1.0.0/16`, `127.0.0.1:8080`',
   ),
 }));
+
+export type OutboundSettings = SettingsOf<typeof outboundSettings>;
