@@ -1,3 +1,4 @@
+import { TooManyRequestsError } from '../../../src/lib/errors.js';
 import { tighterOf, type Limiter, type Verdict } from '../limiter.js';
 import { limitsOf, type RateLimit, type WideLimit } from '../rate-limit.js';
 import type { AuthenticatedState, Context, Middleware, PresentedState } from './context.js';
@@ -44,16 +45,31 @@ export function limitCallerRate(
 
 /**
  * Limits how often one caller's valid requests end with 400 or 401: runs that are free, and guesses of keys.
- * Requests with another outcome are not counted.
+ * Requests with another outcome are not counted. Requests in flight may all end so, and are at most as many
+ * as the limit still admits.
  */
 export function limitRefusals(limiter: Limiter, limit: RateLimit): Middleware<PresentedState> {
+  const inFlight = new Map<string, number>();
+  const change = (client: string, by: 1 | -1) => {
+    const count = (inFlight.get(client) ?? 0) + by;
+    if (count > 0) inFlight.set(client, count);
+    else inFlight.delete(client);
+  };
   return async (ctx, next) => {
     const { limitedAs, scope } = ctx.state.identity;
     const client = limitedAs ?? scope;
     const before = await limiter.check([limit], client, 0);
     if (before?.refusal !== undefined) obey(before, ctx);
-    await next();
-    if (isRefusal(ctx.state.answer.status)) await limiter.check([limit], client);
+    if ((inFlight.get(client) ?? 0) >= (before?.tightest.remaining ?? limit.max)) {
+      throw new TooManyRequestsError(limit.message, { max: limit.max, resetS: 1 });
+    }
+    change(client, 1);
+    try {
+      await next();
+      if (isRefusal(ctx.state.answer.status)) await limiter.check([limit], client);
+    } finally {
+      change(client, -1);
+    }
   };
 }
 

@@ -30,8 +30,8 @@ export function validate(
       identity,
       requestId,
       clientAddress,
-      params: checkParams?.(storable(ctx.params)),
-      query: checkQuery?.(parseQuery(ctx.querystring)),
+      params: checkParams?.(storable(ctx.params, 'path')),
+      query: checkQuery && storable(checkQuery(parseQuery(ctx.querystring)), 'query'),
       headers: checkHeaders?.(req.headers),
       body: format && (await format.read(state.bytes, type)),
     });
@@ -41,14 +41,11 @@ export function validate(
   };
 }
 
-function storable(params: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  refuseUnstorable(params, 'path');
-  return params;
+function storable<T>(input: T, part: string): T {
+  refuseUnstorable(input, part);
+  return input;
 }
 
 function parseQuery(search: string): NamedValues {
-  if (search === '') return {};
-  const query = byName(new URLSearchParams(search));
-  refuseUnstorable(query, 'query');
-  return query;
+  return search === '' ? {} : byName(new URLSearchParams(search));
 }

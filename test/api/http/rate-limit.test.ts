@@ -6,6 +6,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { BlockList } from 'node:net';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import * as z from 'zod';
@@ -14,6 +15,7 @@ import type { Authentication } from '../../../api/auth/authentication.js';
 import { AI_LIMIT, GENERAL_LIMIT } from '../../../api/backend/limits.js';
 import { session } from '../../../api/auth/session.js';
 import { freePort } from '../../../dev/ports.js';
+import { BadRequestError } from '../../../src/lib/errors.js';
 import { networksOf } from '../../../src/platform/http/client-networks.js';
 import { endpoint } from '../../../api/http/endpoint.js';
 import { MemoryCounters } from '../../../api/http/memory-counters.js';
@@ -71,7 +73,25 @@ const ofAda = (path: string) => ({
   limitOfCaller: { name: 'mine', max: 40, windowMs: 60_000, message: 'too many for Ada' },
 });
 
+/** Declares an endpoint that refuses the input of every request, after 50 ms. */
+const refusing = endpoint({
+  method: 'GET',
+  path: '/api/refusing',
+  summary: 'refuse',
+  tag: 'limited',
+  auth: session,
+  limitOfRefusals: { name: 'refused', max: 3, windowMs: 60_000, message: 'too many refusals' },
+  errors: [400],
+  responses: { 200: z.strictObject({ ok: z.boolean() }) },
+  async handler() {
+    handled++;
+    await delay(50);
+    throw new BadRequestError('never valid');
+  },
+});
+
 const endpoints = [
+  refusing,
   route('/api/plain', 'GET'),
   route('/api/plain', 'POST'),
   route('/api/ai/chat', 'GET'),
@@ -102,6 +122,15 @@ const statuses = async (answers: Promise<Response>[]) =>
   (await Promise.all(answers)).map(({ status }) => status).sort();
 
 describe('counters in memory', () => {
+  test('admits no more requests at once than may still be refused', async () => {
+    const { call } = await start();
+    const all = (count: number) =>
+      statuses(Array.from({ length: count }, () => call('/api/refusing', { headers: signedIn })));
+    expect(await all(10)).toEqual([...Array(3).fill(400), ...Array(7).fill(429)]);
+    expect(await all(1)).toEqual([429]);
+    expect(handled).toBe(3);
+  });
+
   test('counts an absolute URL like its path', async () => {
     const { port, call } = await start();
     const spelt = httpRequest({ port, path: `http://127.0.0.1:${port}/api/plain` }).end();
