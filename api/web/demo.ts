@@ -9,6 +9,7 @@ import {
   UnavailableError,
 } from '../../src/lib/errors.js';
 import { fieldMessage } from '../../src/lib/field-name.js';
+import { sanitizeForJsonb } from '../../src/lib/well-formed.js';
 import { networksOf } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
@@ -155,5 +156,5 @@ function said(conversation: readonly z.infer<typeof entry>[]): ChatMessage[] {
   );
   return texts
     .slice(-MAX_ENTRIES)
-    .map((text) => ({ role: 'user', content: text.slice(0, MAX_ENTRY_LENGTH) }));
+    .map((text) => ({ role: 'user', content: sanitizeForJsonb(text.slice(0, MAX_ENTRY_LENGTH)) }));
 }

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { PLANS } from '../../src/types/plans.js';
 import { shownModels } from '../../src/agents/model/agent-model.js';
 import { listAgents } from '../../src/agents/agents/agents.js';
+import { WEB_STATUSES, webStatus } from '../../src/agents/agents/web-status.js';
 import { NotFoundError } from '../../src/lib/errors.js';
 import type { Person } from '../auth/session.js';
 import { person, planOfPerson } from '../auth/person.js';
@@ -69,7 +70,11 @@ export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
           cpuPercent: z.number().describe('Sum over the agents; 100 is one core fully used'),
           memoryBytes: z.number(),
           agents: z.array(
-            z.strictObject({ id: z.string(), status: z.string(), stats: usage.nullable() }),
+            z.strictObject({
+              id: z.string(),
+              status: z.enum(WEB_STATUSES),
+              stats: usage.nullable().describe('null unless the container is running'),
+            }),
           ),
           status: z.literal('ok'),
         }),
@@ -80,11 +85,12 @@ export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
         requireOwn(request.caller, userId);
         const query = { stats: 'true', limit: MAX_PAGE } as const;
         const { instances } = await backend.call(request, runtimeInstances, { query });
-        const agents = instances.map(({ id, status, stats }) => ({
-          id,
-          status,
-          stats: stats && presentUsage(stats),
-        }));
+        const statsOf = new Map(instances.map(({ id, stats }) => [id, stats]));
+        const { items } = await listAgents(request.tenant, { limit: MAX_PAGE });
+        const agents = items.map(({ id, status }) => {
+          const stats = statsOf.get(id);
+          return { id, status: webStatus(status), stats: stats ? presentUsage(stats) : null };
+        });
         const running = agents.flatMap(({ stats }) => (stats ? [stats] : []));
         const sum = (of: (stats: z.infer<typeof usage>) => number) =>
           running.reduce((total, stats) => total + of(stats), 0);

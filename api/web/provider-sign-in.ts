@@ -25,7 +25,12 @@ import { signInPlace, type signInHeaders } from './sign-in-place.js';
 const MAX_CODE_LENGTH = 4096;
 
 /** An invalid value counts as absent: the browser must always be redirected. */
-const shortText = z.string().max(MAX_CODE_LENGTH).optional().catch(undefined);
+const shortText = z
+  .string()
+  .max(MAX_CODE_LENGTH)
+  .regex(/^[^\0]*$/)
+  .optional()
+  .catch(undefined);
 
 export const answerQuery = z.object({
   code: shortText,

@@ -31,8 +31,10 @@ const STORED_ADDRESS = /^0x[\da-f]{40}$/;
 /** Parts without texts of the user, in which addresses get their checksum. */
 const PARTS_WITH_ADDRESSES: ReadonlySet<string> = new Set([
   'identities',
+  'unlinkedIdentities',
   'wallets',
   'splits',
+  'gas',
   'paymentSessions',
   'activity',
 ]);

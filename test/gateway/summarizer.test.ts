@@ -17,6 +17,8 @@ import { readingProgram } from '../support/reading-program.js';
 import { stub, type StubService } from './stub-service.js';
 import { booksOf, openSession, type TestSession } from './support.js';
 
+const attack = { tags: 'attack' };
+
 const PATH = '/api/v1/gateway';
 const PRICE = 5_000n;
 
@@ -149,7 +151,7 @@ test("sets SUMMARIZER_URL to npm start's own summarizer unless a URL is set", ()
   expect(withOwnSummarizer(env, { ...own, summarizerPort: 0 })).toEqual(env);
 });
 
-test("names each buyer to the summarizer, with the summarizer's key", async () => {
+test("names each buyer to the summarizer, with the summarizer's key", attack, async () => {
   const seen: (string | undefined)[][] = [];
   const posing = await stub(({ headers }, response) => {
     seen.push([headers.authorization, String(headers['x-buyer'])]);

@@ -52,7 +52,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   farcaster_tokens: bound('20 for each Farcaster account', { kind: 'farcaster' }),
   risc_events: bound('signed by the identity provider', { kind: 'security-events' }),
   reset_mail_stops: bound('signed by the identity provider', { kind: 'reset-mail-stops' }),
-  mails: bound('five of a kind an hour to one address', { kind: 'mails' }),
+  mails: bound('five links, and 60 notices, of a kind an hour to one address', { kind: 'mails' }),
   mail_tokens: bound('one of a kind for each user', { kind: 'mail-tokens' }),
 
   // Agents

@@ -16,6 +16,8 @@ import { testEnvironment } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { usageOf } from '../ai/usage/ledger.js';
 
+const attack = { tags: 'attack' };
+
 let database: TestDatabase;
 let retention: Retention;
 
@@ -371,23 +373,27 @@ describe('payments', () => {
     owner('TRUNCATE payments, transactions, payment_sessions, royalty_splits CASCADE'),
   );
 
-  test('removes old payments with their transactions, and keeps the last nonce of a signer', async () => {
-    await paid(1, 366);
-    await insert('transactions', {
-      hash: 'replaced',
-      payment_id: 'p1',
-      purpose: 'cancel',
-      signer,
-      nonce: 1,
-      active: 'false',
-    });
-    await paid(2, 364);
-    await paid(3, 366);
-    await insert('transactions', { hash: 'fill', signer, nonce: 0, final_at: daysAgo(366) });
-    expect(await remove('payments')).toBe(2);
-    expect(await left()).toEqual(['p2', 'p3']);
-    expect(await hashes()).toEqual(['p2', 'p3']);
-  });
+  test(
+    'removes old payments with their transactions, and keeps the last nonce of a signer',
+    attack,
+    async () => {
+      await paid(1, 366);
+      await insert('transactions', {
+        hash: 'replaced',
+        payment_id: 'p1',
+        purpose: 'cancel',
+        signer,
+        nonce: 1,
+        active: 'false',
+      });
+      await paid(2, 364);
+      await paid(3, 366);
+      await insert('transactions', { hash: 'fill', signer, nonce: 0, final_at: daysAgo(366) });
+      expect(await remove('payments')).toBe(2);
+      expect(await left()).toEqual(['p2', 'p3']);
+      expect(await hashes()).toEqual(['p2', 'p3']);
+    },
+  );
 
   test('keeps payments that are open, unknown, or of an open session or split', async () => {
     await insert('payments', { id: 'open', requested_at: daysAgo(400), signer });
@@ -456,7 +462,7 @@ describe('payment sessions', () => {
 
   beforeEach(() => owner('TRUNCATE payment_sessions CASCADE'));
 
-  test('removes old ended sessions with their vouchers, in batches', async () => {
+  test('removes old ended sessions with their vouchers, in batches', attack, async () => {
     await closed('old', 366);
     await closed('young', 364);
     await vouchers('old', 1_500);
@@ -470,7 +476,7 @@ describe('payment sessions', () => {
     expect(await owner('SELECT FROM payment_settlements')).toEqual([]);
   });
 
-  test('removes old openings that failed', async () => {
+  test('removes old openings that failed', attack, async () => {
     const failed = { state: 'failed', failure: 'reverted' };
     await session('old', { ...failed, created_at: daysAgo(366) });
     await session('young', { ...failed, created_at: daysAgo(364) });
@@ -503,47 +509,54 @@ describe('accounts', () => {
       ({ user_id }) => user_id,
     );
 
-  test('deletes accounts without sign-in, plan, agent, key and bought credit for 90 days', async () => {
-    await user('unused');
-    await user('granted');
-    await of('granted', 'ledger_accounts', { name: 'user:granted:granted', balance: 1 });
-    await user('spent');
-    await of('spent', 'ledger_accounts', { name: 'user:spent:credits', balance: 0 });
-    await user('lapsed');
-    await of('lapsed', 'subscriptions', {
-      period_start: daysAgo(200),
-      period_end: daysAgo(91),
-      updated_at: daysAgo(200),
-    });
-    await user('brought');
-    await wallet('brought', 'imported');
+  test(
+    'deletes accounts without sign-in, plan, agent, key and bought credit for 90 days',
+    attack,
+    async () => {
+      await user('unused');
+      await user('granted');
+      await of('granted', 'ledger_accounts', { name: 'user:granted:granted', balance: 1 });
+      await user('spent');
+      await of('spent', 'ledger_accounts', { name: 'user:spent:credits', balance: 0 });
+      await user('lapsed');
+      await of('lapsed', 'subscriptions', {
+        period_start: daysAgo(200),
+        period_end: daysAgo(91),
+        updated_at: daysAgo(200),
+      });
+      await user('brought');
+      await wallet('brought', 'imported');
 
-    await user('new', { created_at: daysAgo(89) });
-    await user('admin', { is_admin: 'true' });
-    await user('signed-in');
-    await of('signed-in', 'sessions');
-    await user('signed-out');
-    await of('signed-out', 'audit_log', {
-      actor: 'signed-out',
-      action: 'session.delete',
-      at: daysAgo(89),
-    });
-    await user('keyed');
-    await of('keyed', 'api_keys');
-    await user('with-agent');
-    await of('with-agent', 'agents', { deleted_at: daysAgo(1), desired: 'deleted' });
-    await user('subscribed');
-    await of('subscribed', 'subscriptions', { period_end: daysAgo(89), updated_at: daysAgo(200) });
-    await user('with-credit');
-    await of('with-credit', 'ledger_accounts', { name: 'user:with-credit:credits', balance: 1 });
-    await user('with-wallet');
-    await wallet('with-wallet', 'user');
+      await user('new', { created_at: daysAgo(89) });
+      await user('admin', { is_admin: 'true' });
+      await user('signed-in');
+      await of('signed-in', 'sessions');
+      await user('signed-out');
+      await of('signed-out', 'audit_log', {
+        actor: 'signed-out',
+        action: 'session.delete',
+        at: daysAgo(89),
+      });
+      await user('keyed');
+      await of('keyed', 'api_keys');
+      await user('with-agent');
+      await of('with-agent', 'agents', { deleted_at: daysAgo(1), desired: 'deleted' });
+      await user('subscribed');
+      await of('subscribed', 'subscriptions', {
+        period_end: daysAgo(89),
+        updated_at: daysAgo(200),
+      });
+      await user('with-credit');
+      await of('with-credit', 'ledger_accounts', { name: 'user:with-credit:credits', balance: 1 });
+      await user('with-wallet');
+      await wallet('with-wallet', 'user');
 
-    expect(await remove('accounts')).toBe(5);
-    expect(await closing()).toEqual(['brought', 'granted', 'lapsed', 'spent', 'unused']);
-    expect(await owner(`SELECT actor, detail FROM audit_log WHERE subject = 'unused'`)).toEqual([
-      { actor: 'platform', detail: { reason: 'unused' } },
-    ]);
-    expect(await remove('accounts')).toBe(0);
-  });
+      expect(await remove('accounts')).toBe(5);
+      expect(await closing()).toEqual(['brought', 'granted', 'lapsed', 'spent', 'unused']);
+      expect(await owner(`SELECT actor, detail FROM audit_log WHERE subject = 'unused'`)).toEqual([
+        { actor: 'platform', detail: { reason: 'unused' } },
+      ]);
+      expect(await remove('accounts')).toBe(0);
+    },
+  );
 });

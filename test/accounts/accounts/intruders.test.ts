@@ -281,6 +281,27 @@ describe('mails to the owner', () => {
     expect(await kinds()).toEqual(['sign-in-added']);
   });
 
+  test('a mail for a first password and for a linked wallet', async () => {
+    const email = newEmail();
+    const browser = await byGoogle(randomUUID(), email);
+    const kinds = async () =>
+      (await sendWaitingMails(platform.database.db))
+        .filter(({ to }) => to === email)
+        .map(({ kind }) => kind);
+    const { database, dependencies } = platform;
+    const userId = (await platform.whoIs(browser))?.id ?? '';
+    const { body } = await browser.ask('GET', '/api/auth/sessions');
+    const by = { userId, sessionId: body.sessions[0].id };
+    const store = { database: database.db, secrets: dependencies.secrets };
+    const wallet = walletIdentity(`0x${randomBytes(20).toString('hex')}`);
+    await linkIdentity(store, by, wallet, { address: '192.0.2.1', requestId: 'a-request' });
+    expect(await kinds()).toEqual(['sign-in-added']);
+    const { status } = await browser.ask('POST', '/api/settings/password', {
+      body: { newPassword: 'correct horse battery' },
+    });
+    expect([status, await kinds()]).toEqual([200, ['sign-in-added']]);
+  });
+
   test('no mail goes to an unverified address, and none for a registration', async () => {
     const { browser, email } = await platform.registered();
     await makeKey(browser);

@@ -28,6 +28,7 @@ import {
   transfer,
   type Account,
 } from '../../../src/money/ledger/ledger.js';
+import { shownAddress } from '../../../src/money/chain/address.js';
 import { formatAmount } from '../../../src/types/money.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { insertSql, ROWS } from '../../platform/database/rows.js';
@@ -518,6 +519,22 @@ describe('the export of an account', () => {
     expect(body.activity.map(({ action }: { action: string }) => action)).toContain(
       'session.create',
     );
+  });
+
+  test('exports every address with its checksum', async () => {
+    await leaveTraces(database.ownerUrl, ada);
+    const wallet = '0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed';
+    const unlinked = '0xfb6916095ca1df60bb79ce92ce3ea74c37c5d359';
+    await owner(`UPDATE gas_reservations SET wallet = '${wallet}' WHERE user_id = '${ada.id}'`);
+    await owner(
+      `UPDATE unlinked_identities SET kind = 'wallet', subject = '${unlinked}', label = '${unlinked}'
+        WHERE user_id = '${ada.id}'`,
+    );
+    const { body, text } = await exported();
+    const shown = text.match(/\b0x[\da-fA-F]{40}\b/g) ?? [];
+    expect(shown.filter((each) => each !== shownAddress(each))).toEqual([]);
+    expect(body.gas[0].wallet).toBe(shownAddress(wallet));
+    expect(body.unlinkedIdentities[0].subject).toBe(shownAddress(unlinked));
   });
 
   test('exports bought and granted credits in one list, without movements between them', async () => {

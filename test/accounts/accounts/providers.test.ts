@@ -182,6 +182,7 @@ describe("the provider's callback", () => {
     ['the error of the provider', '&error=access_denied'],
     ['a code and an error', '&code=x&error=access_denied'],
     ['two codes', '&code=x&code=y'],
+    ['a NUL in a parameter', '&code=%00&other=%00'],
   ])('a callback with %s signs nobody in', async (_, rest) => {
     for (const [kind, prefix] of [
       ['google', 'Idp'],

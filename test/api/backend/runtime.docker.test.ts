@@ -58,7 +58,7 @@ test('lists running instances, and measures them on request', async () => {
   const { body } = await platform.web(ada, 'GET', `/api/instance/${ada.id}/stats`);
   expect(body).toMatchObject({ userId: ada.id, running: 1, status: 'ok' });
   expect(body.memoryBytes).toBeGreaterThan(1_000_000);
-  expect(body.agents[0].id).toBe(agentId);
+  expect(body.agents[0]).toMatchObject({ id: agentId, status: 'running' });
 });
 
 test('lists running instances in pages by id, each once', async () => {
@@ -82,5 +82,6 @@ test('returns no measurements for a stopped agent', async () => {
   });
   expect((await get(`/api/agents/${agentId}/stats`)).body.container).toBeNull();
   const { body } = await platform.web(ada, 'GET', `/api/instance/${ada.id}/stats`);
-  expect(body.agents.find(({ id }: { id: string }) => id === agentId).stats).toBeNull();
+  const stopped = body.agents.find(({ id }: { id: string }) => id === agentId);
+  expect(stopped).toEqual({ id: agentId, status: 'stopped', stats: null });
 });

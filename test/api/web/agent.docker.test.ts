@@ -95,7 +95,7 @@ describe('agent action', () => {
     expect((await platform.web(bob, 'GET', `/api/agent?agentId=${agentId}`)).status).toBe(404);
   });
 
-  test('an action counts towards the rate limit of /api/chat', async () => {
+  test('an action counts towards the rate limit of /api/agent', async () => {
     const asked = await platform.web(ada, 'POST', '/api/agent', { body: {} });
     expect(asked.headers.get('ratelimit-limit')).toBe('60');
   });

@@ -331,7 +331,7 @@ describe('single agent', () => {
 describe('user instance', () => {
   test("shows a user's plan and agents to that user only", async () => {
     const user = await platform.signUp('collective');
-    await provision(user, { name: 'one' });
+    const { id } = (await provision(user, { name: 'one' })).body.agent;
     const path = `/api/instance/${user.id}`;
     const shown = await platform.web(user, 'GET', path);
     expect(shown.body).toMatchObject({
@@ -351,7 +351,7 @@ describe('user instance', () => {
       running: 0,
       cpuPercent: 0,
       memoryBytes: 0,
-      agents: [],
+      agents: [{ id, status: 'provisioning', stats: null }],
       status: 'ok',
     });
   });

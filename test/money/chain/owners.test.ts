@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { createWeb } from '../../../api/web/web.js';
 import { WalletNonces } from '../../../src/accounts/accounts/wallet-nonces.js';
 import { WalletProofs } from '../../../src/accounts/accounts/wallet-proofs.js';
 import { TokenGate } from '../../../src/accounts/token-gating/token-gate.js';
@@ -18,6 +19,7 @@ import { AgentWallets } from '../../../src/money/wallets/agent-wallets.js';
 import { makeAccount } from '../../support/account.js';
 import { CHAIN_ID, PATH_USD } from '../../support/chain/chain.js';
 import { siweMessage, WEB_URL } from '../../support/chain/siwe.js';
+import { databaseAlone } from '../../support/dependencies.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { testSecrets } from '../../support/secrets.js';
 import { gasBudget } from '../gas/support.js';
@@ -167,6 +169,38 @@ test.each(ASKING)('leaves room for others while one owner waits for %s', async (
   server.closeAllConnections();
   await expect(other).rejects.toThrow(ChainAwayError);
 });
+
+test.each(['/api/wallet', '/api/auth/token-gating/verify'])(
+  'GET %s leaves room for others while the chain keeps one client waiting',
+  async (path) => {
+    const alone = await databaseAlone(database, undefined, {
+      CHAIN_RPC_URL: url,
+      PLATFORM_TOKEN_ADDRESS: PATH_USD,
+      TRUSTED_PROXIES: '127.0.0.1',
+    });
+    const web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
+    try {
+      const get = async (client: string) => {
+        const headers = { 'x-forwarded-for': client };
+        return (await fetch(`${web.url}${path}?address=${newAddress()}`, { headers })).status;
+      };
+      // All clients share the token's decimals, which are the platform's request.
+      isHanging = false;
+      await get('192.0.2.1');
+      isHanging = true;
+      const greedy = Array.from({ length: OF_ONE_OWNER + 5 }, () => get('198.51.100.1'));
+      await expect.poll(() => hanging).toBe(OF_ONE_OWNER);
+      const other = get('203.0.113.1');
+      await expect.poll(() => hanging).toBeGreaterThan(OF_ONE_OWNER);
+      isHanging = false;
+      server.closeAllConnections();
+      await Promise.all([...greedy, other]);
+    } finally {
+      await web.close();
+      await alone.close();
+    }
+  },
+);
 
 test("names an agent's owner to the chain that checks its wallet", async () => {
   const askers: unknown[] = [];

@@ -4,6 +4,8 @@ import { chainSettings } from '../../../src/money/chain/settings.js';
 import { readAreas } from '../../../src/platform/environment/read.js';
 import { SettingsError } from '../../../src/platform/environment/settings-error.js';
 
+const attack = { tags: 'attack' };
+
 const settingsOf = (env: Record<string, string>) => readAreas({ chain: chainSettings }, env).chain;
 
 const KEY = `0x${'0'.repeat(63)}1`;
@@ -54,7 +56,7 @@ describe('settings of the chain', () => {
     expect(testnet).toMatchObject({ chainId: 42_431, usdc: { chainId: 42_431, rpcUrl: NODE } });
   });
 
-  test('chain settings limit fees by chain, or as set', () => {
+  test('chain settings limit fees by chain, or as set', attack, () => {
     expect(settingsOf({ USDC_CHAIN_ID: '84532' })).toMatchObject({
       feeLimits: { unit: 500_000_000_000n, transaction: 10n ** 19n },
       usdc: { feeLimits: { unit: 20_000_000_000n, transaction: 5n * 10n ** 15n } },

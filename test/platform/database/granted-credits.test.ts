@@ -8,6 +8,8 @@ import { MIGRATIONS } from '../../../src/platform/database/migrations/index.js';
 import { emptyDatabase, holdPostgres } from '../../support/postgres.js';
 import { queryRows } from './catalog.js';
 
+const attack = { tags: 'attack' };
+
 let database: Awaited<ReturnType<typeof emptyDatabase>>;
 
 beforeAll(holdPostgres);
@@ -89,24 +91,28 @@ async function upgraded(): Promise<void> {
   await db.close();
 }
 
-test('the migration moves what is left of referral credits, and no bought credits', async () => {
-  const ada = await user();
-  const bob = await refer(ada, true);
-  await refer(ada, true);
-  await spend(ada, 30);
-  await spend(bob, 100);
-  const eve = await refer(ada, true);
-  await move('purchase:1', 'external', `user:${eve}:credits`, 500);
-  await spend(eve, 40);
-  await held('gateway:1', eve, 7);
-  const bought = await user();
-  await move('purchase:2', 'external', `user:${bought}:credits`, 500);
-  await upgraded();
-  expect(await credits(ada)).toEqual({ credits: [0, 0], granted: [270, 0] });
-  expect(await credits(bob)).toEqual({ credits: [0, 0] });
-  expect(await credits(eve)).toEqual({ credits: [500, 7], granted: [60, 0] });
-  expect(await credits(bought)).toEqual({ credits: [500, 0] });
-});
+test(
+  'the migration moves what is left of referral credits, and no bought credits',
+  attack,
+  async () => {
+    const ada = await user();
+    const bob = await refer(ada, true);
+    await refer(ada, true);
+    await spend(ada, 30);
+    await spend(bob, 100);
+    const eve = await refer(ada, true);
+    await move('purchase:1', 'external', `user:${eve}:credits`, 500);
+    await spend(eve, 40);
+    await held('gateway:1', eve, 7);
+    const bought = await user();
+    await move('purchase:2', 'external', `user:${bought}:credits`, 500);
+    await upgraded();
+    expect(await credits(ada)).toEqual({ credits: [0, 0], granted: [270, 0] });
+    expect(await credits(bob)).toEqual({ credits: [0, 0] });
+    expect(await credits(eve)).toEqual({ credits: [500, 7], granted: [60, 0] });
+    expect(await credits(bought)).toEqual({ credits: [500, 0] });
+  },
+);
 
 test('the migration moves open holds with the credits that they hold', async () => {
   const ada = await user();

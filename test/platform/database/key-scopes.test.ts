@@ -5,6 +5,8 @@ import { MIGRATIONS } from '../../../src/platform/database/migrations/index.js';
 import { emptyDatabase, holdPostgres } from '../../support/postgres.js';
 import { queryRows } from './catalog.js';
 
+const attack = { tags: 'attack' };
+
 const NAME = '018-key-scopes';
 
 let database: Awaited<ReturnType<typeof emptyDatabase>>;
@@ -50,7 +52,7 @@ const addKey = (id: string, userId: string) =>
      VALUES ('${id}', '${userId}', 'ci', 'sk_', 'bcrypt', '${id}', now())`,
   );
 
-test('existing keys get all scopes but money, and each owner one mail', async () => {
+test('existing keys get all scopes but money, and each owner one mail', attack, async () => {
   await migrateToBefore();
   for (const id of ['ada', 'bob', 'cleo']) await addUser(id);
   for (const [id, userId] of [
