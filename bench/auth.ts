@@ -20,7 +20,7 @@ import { printTable } from './support/table.js';
 const AIM_TOLD = '0.95 to 1.05';
 /** Minimum shares of the bare rate. */
 const AIM_SIGN_INS = 0.9;
-const AIM_VALIDATION = 0.6;
+const AIM_VALIDATION = 0.8;
 
 /** Hashed at a time by one process (src/accounts/accounts/hashing-limiters.ts). */
 const AT_ONCE = 2;

@@ -13,8 +13,8 @@ import { figure } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
 const MEGABYTE = 1_000_000;
-const AIM_MEGABYTES = 600;
-const AIM_CPU_PERCENT = 2;
+const AIM_MEGABYTES = 250;
+const AIM_CPU_PERCENT = 0.5;
 
 const { values: options } = parseArgs({
   options: {

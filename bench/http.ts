@@ -9,7 +9,7 @@ import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
 /** Minimum share of the bare handler's rate. */
-const AIM = 0.7;
+const AIM = 0.8;
 const AGENTS = 10;
 
 /** Endpoints with a rate limit for each client get their load from many clients, as through a proxy. */

@@ -15,8 +15,12 @@ import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 import { medianSteps, Timelines, type Step } from './support/timeline.js';
 
-/** Maximum ratio to the bare time. */
-const AIM = 1.1;
+/** Maximum ratios to the bare time, by image, and of many small agents at once. */
+const AIMS = new Map([
+  ['small', 1.2],
+  ['openclaw', 1.03],
+]);
+const AIM_AT_ONCE = 1.3;
 
 const { values: options } = parseArgs({
   options: {
@@ -89,7 +93,12 @@ async function compareSingle(
     ['way', 'ms', 'ours over it', 'aim'],
     [
       ['POST to running', figure(running), '', ''],
-      ['dockerode, the same container', figure(sameTotal), figure(running / sameTotal), AIM],
+      [
+        'dockerode, the same container',
+        figure(sameTotal),
+        figure(running / sameTotal),
+        AIMS.get(image) ?? '',
+      ],
       ['dockerode, default bridge', figure(plainTotal), figure(running / plainTotal), ''],
     ],
   );
@@ -158,7 +167,7 @@ async function compareBurst(
         `${count} of ${count}`,
         figure(bareTotal),
         figure(took / bareTotal),
-        AIM,
+        AIM_AT_ONCE,
       ],
     ],
   );
