@@ -4,6 +4,7 @@ import { link, mkdir, open, opendir, rename, rmdir, unlink } from 'node:fs/promi
 import type { FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { BadRequestError, ConflictError, NotFoundError, ServiceError } from '../../lib/errors.js';
+import { isRunning } from '../../lib/is-running.js';
 import { SCRATCH } from './segments.js';
 
 /*
@@ -289,7 +290,7 @@ async function inScratch(
   options: FileOptions,
   put: (scratch: Folder, name: string) => Promise<void>,
 ): Promise<void> {
-  const name = randomBytes(12).toString('hex');
+  const name = `${process.pid}-${randomBytes(12).toString('hex')}`;
   // A concurrent write that finishes first removes the scratch folder.
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -314,12 +315,12 @@ async function inScratch(
   await root.removeEmpty(SCRATCH);
 }
 
-/** Removes partial files of killed writes. Must not run beside writes. */
+/** Removes partial files of killed writes. Must run before the first write of this process. */
 export async function clearScratch(root: Folder): Promise<void> {
   try {
     await root.within([SCRATCH], async (scratch) => {
       for await (const { kind, name } of scratch.entries()) {
-        if (kind === 'file' && /^[0-9a-f]{24}$/.test(name)) await scratch.remove(name);
+        if (kind === 'file' && isLeft(name)) await scratch.remove(name);
       }
     });
   } catch (error) {
@@ -328,6 +329,17 @@ export async function clearScratch(root: Folder): Promise<void> {
     return;
   }
   await root.removeEmpty(SCRATCH);
+}
+
+/** Names of partial files; those of earlier releases have no process id. */
+const SCRATCH_NAME = /^(?:(\d+)-)?[0-9a-f]{24}$/;
+
+/** Reports whether the writer of a partial file has ended; this process has written none yet. */
+function isLeft(name: string): boolean {
+  const found = SCRATCH_NAME.exec(name);
+  if (!found) return false;
+  const pid = Number(found[1] ?? 0);
+  return pid === 0 || pid === process.pid || !isRunning(pid);
 }
 
 async function openRoot(path: string): Promise<FileHandle> {

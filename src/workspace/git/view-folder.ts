@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import path from 'node:path';
+import { isRunning } from '../../lib/is-running.js';
 import { allSettledOrThrow } from '../../lib/when-all-ended.js';
 import { TooLargeError, type FileContent, type Folder } from '../files/folder.js';
 import { SCRATCH } from '../files/segments.js';
@@ -120,14 +121,6 @@ export async function clearViews(views: string): Promise<void> {
     if (isOld || pid === process.pid || !isRunning(pid)) {
       await remove(folder);
     }
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false; // or the id now belongs to another user's process
   }
 }
 
