@@ -1,8 +1,10 @@
 import { Client, Connection } from '@temporalio/client';
+import type { Logger } from 'pino';
 import { configuredDocker } from '../src/docker/containers/docker-host.js';
 import { Database } from '../src/platform/database/database.js';
 import { createLogger } from '../src/platform/process/log.js';
-import { Metrics } from '../src/metrics.js';
+import { ClusterMetrics, Metrics } from '../src/metrics.js';
+import { runCluster, sharesPorts } from '../src/platform/process/cluster.js';
 import {
   onShutdown,
   reportNotice,
@@ -10,7 +12,7 @@ import {
   runProcess,
 } from '../src/platform/process/process-lifecycle.js';
 import { createApiServices } from '../src/services.js';
-import { loadSettings } from '../src/settings.js';
+import { loadSettings, type Settings } from '../src/settings.js';
 import { createBackend } from './backend/backend.js';
 import type { Listening } from './http/server.js';
 import { createMetricsListener } from './metrics/metrics.js';
@@ -25,6 +27,26 @@ async function main(): Promise<void> {
   const ended = onShutdown();
   const settings = loadSettings();
   const log = createLogger('api', settings.process);
+  const { processes } = settings.http;
+  if (processes === 1 || sharesPorts()) return serve({ ended, settings, log });
+  const metrics = new ClusterMetrics();
+  const forOperators = createMetricsListener({ settings, metrics, log });
+  const { host, metricsPort } = settings.http;
+  const listening = await forOperators.listen(host, metricsPort);
+  try {
+    await runCluster(processes, { ended, log });
+  } finally {
+    await listening.close();
+  }
+}
+
+interface Parts {
+  readonly ended: Promise<void>;
+  readonly settings: Settings;
+  readonly log: Logger;
+}
+
+async function serve({ ended, settings, log }: Parts): Promise<void> {
   const { connectionOptions, namespace } = temporalConnection(settings.temporal);
   // Lazy: without Temporal, the API still serves requests that do not need it.
   const connection = Connection.lazy(connectionOptions);
@@ -50,8 +72,11 @@ async function main(): Promise<void> {
     const client = new BackendClient(settings.http.backendUrl, settings.http.internalApiKey);
     const web = createWeb({ ...parts, backend: client });
     open.push(await web.listen(settings.http.host, settings.http.webPort));
-    const forOperators = createMetricsListener({ settings, database, metrics, log });
-    open.push(await forOperators.listen(settings.http.host, settings.http.metricsPort));
+    if (sharesPorts()) metrics.shareWithCluster();
+    else {
+      const forOperators = createMetricsListener({ settings, metrics, log });
+      open.push(await forOperators.listen(settings.http.host, settings.http.metricsPort));
+    }
     if (!settings.mail.available) {
       const notice = 'No mail is sent: SMTP_URL is not set. Passwords cannot be reset by mail.';
       log.warn(notice);

@@ -13,6 +13,7 @@ import { printRates, printTimes } from './support/ai/report.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
 import { makeFolder } from './support/folder.js';
+import { TestRedis } from '../test/support/redis.js';
 import { BenchPlatform } from './support/platform.js';
 
 const { values: options } = parseArgs({
@@ -25,6 +26,8 @@ const { values: options } = parseArgs({
     warmup: { type: 'string', default: '10' },
     // Gateways to compare with this product.
     against: { type: 'string', default: 'litellm,portkey' },
+    // API processes that share the port; 0 for one process that counts in memory.
+    processes: { type: 'string', default: '0' },
   },
 });
 const against = options.against.split(',');
@@ -56,7 +59,11 @@ await runBenchmark(async (atEnd) => {
       console.log(`Without ${name}: ${error.message}`);
     }
   }
+  const processes = Number(options.processes);
+  const redis = processes > 0 ? await TestRedis.start() : undefined;
+  atEnd(() => redis?.stop());
   const platform = await BenchPlatform.start(path.join(folder, 'data'), {
+    ...(redis && { API_PROCESSES: String(processes), REDIS_URL: redis.url }),
     TRUSTED_PROXIES: '127.0.0.1/32',
     AI_PROVIDER: 'openai',
     OPENAI_BASE_URL: providerUrl,

@@ -44,6 +44,7 @@ const DEV = [
   'test/support/docker-remains.ts',
   'test/support/insert-row.ts',
   'test/support/random.ts',
+  'test/support/redis.ts',
   'test/support/run-in-container.ts',
   'test/support/tcp-proxy.ts',
   'test/workflows/support',

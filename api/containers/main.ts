@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   const open: Pick<Listening, 'close'>[] = [];
   try {
     open.push(await serveAgents({ ...services, settings, database, docker, log }));
-    const forOperators = createMetricsListener({ settings, database, metrics, log });
+    const forOperators = createMetricsListener({ settings, metrics, log });
     try {
       open.push(await forOperators.listen(settings.http.host, settings.agents.aiMetricsPort));
     } catch (error) {

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import type { Settings } from '../../src/settings.js';
-import type { Database } from '../../src/platform/database/database.js';
-import type { Metrics } from '../../src/metrics.js';
+import type { MetricsSource } from '../../src/metrics.js';
 import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
 import { createListener, type Listener } from '../http/listener.js';
@@ -10,12 +9,10 @@ import { streamReply } from '../http/reply.js';
 /** Creates the Prometheus metrics listener, on its own port because only the operator may read metrics. */
 export function createMetricsListener(dependencies: {
   readonly settings: Settings;
-  readonly database: Database;
-  readonly metrics: Metrics;
+  readonly metrics: MetricsSource;
   readonly log: Logger;
 }): Listener {
-  const { settings, database, log, metrics } = dependencies;
-  const { registry } = metrics;
+  const { settings, log, metrics } = dependencies;
   return createListener({
     name: 'metrics',
     title: 'Agent Platform Service: metrics',
@@ -27,12 +24,11 @@ export function createMetricsListener(dependencies: {
         tag: 'Metrics',
         auth: anonymous,
         responses: { 200: 'stream' },
-        handler: async () => streamReply(200, await registry.metrics(), registry.contentType),
+        handler: async () => streamReply(200, await metrics.read(), metrics.contentType),
       }),
     ],
     limits: [],
     authenticate: [],
-    database,
     log,
     settings: settings.http,
     refuseFrom: [settings.agents.subnetPool],

@@ -136,6 +136,12 @@ describe('settings from the environment', () => {
     expect(loadSettings({ ...env, ...keys }).http.internalApiKeys).toEqual(Object.values(keys));
   });
 
+  test('requires Redis for several API processes', () => {
+    const env = { ...NEEDED, API_PROCESSES: '2' };
+    expect(problemsOf(env)).toEqual([expect.stringMatching(/^API_PROCESSES needs REDIS_URL/)]);
+    expect(problemsOf({ ...env, REDIS_URL: 'redis://127.0.0.1:6379' })).toEqual([]);
+  });
+
   test('requires the key by which a summarizer recognizes buyers in production', () => {
     const sold = { ...NEEDED, ...PRODUCTION, SUMMARIZER_URL: 'http://127.0.0.1:3100' };
     expect(problemsOf(sold)).toEqual([expect.stringMatching(/^SUMMARIZER_KEY is missing/)]);

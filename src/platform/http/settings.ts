@@ -23,6 +23,11 @@ export const httpSettings = area(
       port.prefault('9464'),
       'port on which Prometheus scrapes `/metrics` of an API process',
     ),
+    processes: variable(
+      'API_PROCESSES',
+      count({ least: 1, most: 64 }).prefault('1'),
+      'API processes that share the ports of both APIs on this machine: one for each free core; more than one needs `REDIS_URL`',
+    ),
     webUrl: variable(
       'WEB_URL',
       address(mode, 'http', 'https').optional(),
@@ -126,13 +131,19 @@ export const httpSettings = area(
       ownNames: new Set<string>([...LOOPBACK_NAMES, ...reachedBy, inUrl(host), ...allowedHosts]),
     };
   },
-  ({ exposeDevelopment, host, summarizerKey, summarizerUrl }, { production }) => [
+  (
+    { exposeDevelopment, host, processes, redisUrl, summarizerKey, summarizerUrl },
+    { production },
+  ) => [
     ...(production || exposeDevelopment || isLoopback(host)
       ? []
       : [
           'HOST is an address that others reach: set NODE_ENV=production, or EXPOSE_DEVELOPMENT=true ' +
             'for a platform with the defaults of development',
         ]),
+    ...(processes > 1 && redisUrl === undefined
+      ? ['API_PROCESSES needs REDIS_URL: without it each process has rate limits of its own']
+      : []),
     ...(production && summarizerUrl !== undefined && summarizerKey === undefined
       ? ['SUMMARIZER_KEY is missing: without it one buyer of pages can hold up all others']
       : []),

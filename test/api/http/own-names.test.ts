@@ -46,7 +46,7 @@ beforeAll(async () => {
       ...parts,
       agentCallers: new AgentCallerLookup(db, settings.accounts),
     }),
-    metrics: createMetricsListener({ settings, database: db, metrics: new Metrics(), log }),
+    metrics: createMetricsListener({ settings, metrics: new Metrics(), log }),
   };
   for (const [name, listener] of Object.entries(listeners)) {
     const opened = await listener.listen('0.0.0.0', 0);

@@ -1,7 +1,5 @@
-import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { BlockList } from 'node:net';
 import { connect } from 'node:net';
@@ -14,7 +12,6 @@ import { anonymous } from '../../../api/auth/anonymous.js';
 import type { Authentication } from '../../../api/auth/authentication.js';
 import { AI_LIMIT, GENERAL_LIMIT } from '../../../api/backend/limits.js';
 import { session } from '../../../api/auth/session.js';
-import { freePort } from '../../../dev/ports.js';
 import { BadRequestError } from '../../../src/lib/errors.js';
 import { networksOf } from '../../../src/platform/http/client-networks.js';
 import { endpoint } from '../../../api/http/endpoint.js';
@@ -32,9 +29,8 @@ import {
   type TestListener,
   NO_API_KEYS,
 } from './support.js';
+import { TestRedis } from '../../support/redis.js';
 import { until } from '../../support/until.js';
-
-const REDIS_SERVER = process.env.TEST_REDIS_SERVER ?? '/usr/bin/redis-server';
 
 const limit = (name: string, max: number, below: string): WideLimit => ({
   name,
@@ -307,44 +303,14 @@ describe('client address', { tags: 'attack' }, () => {
 });
 
 describe('counters in Redis', () => {
-  let redis: ChildProcess | undefined;
-  let port = 0;
+  let redis: TestRedis;
 
-  const settings = () => ({
-    ...HTTP_SETTINGS,
-    redisUrl: `redis://127.0.0.1:${port}`,
-  });
-
-  async function startRedis(): Promise<void> {
-    if (!existsSync(REDIS_SERVER)) throw new Error(`${REDIS_SERVER} is missing: install redis`);
-    const options = [
-      '--port',
-      String(port),
-      '--bind',
-      '127.0.0.1',
-      '--save',
-      '',
-      '--appendonly',
-      'no',
-    ];
-    redis = spawn(REDIS_SERVER, options, { stdio: 'ignore' });
-    await until(() => answers(port));
-  }
-
-  async function stopRedis(): Promise<void> {
-    const child = redis;
-    if (child === undefined) return;
-    redis = undefined;
-    const ended = new Promise((resolve) => child.once('exit', resolve));
-    child.kill();
-    await ended;
-  }
+  const settings = () => ({ ...HTTP_SETTINGS, redisUrl: redis.url });
 
   beforeAll(async () => {
-    port = await freePort();
-    await startRedis();
+    redis = await TestRedis.start();
   });
-  afterAll(stopRedis);
+  afterAll(() => redis?.stop());
 
   test('accepts exactly the limit across two processes', async () => {
     const found = await until(async () => {
@@ -408,9 +374,9 @@ describe('counters in Redis', () => {
     const limits = [limit('outage', 2, '/api/')];
     const { call, log } = await start({ limits, settings: settings() });
     expect((await call('/api/plain')).status).toBe(200);
-    await stopRedis();
+    await redis.stop();
     expect(await statuses([1, 2, 3].map(() => call('/api/plain')))).toEqual([200, 200, 429]);
-    await startRedis();
+    await redis.start();
     vi.useFakeTimers({ toFake: ['Date'], now: 0 });
     await until(async () => {
       await call('/api/plain');
@@ -419,16 +385,6 @@ describe('counters in Redis', () => {
     expect(log.filter(({ level }) => level === 40)).toHaveLength(1);
   });
 });
-
-function answers(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
-}
 
 /** Sends requests in one write, so that they reach the listener in one tick, and returns their statuses. */
 async function answersOfOneSegment(port: number, requests: number): Promise<number[]> {

@@ -11,8 +11,8 @@ const metrics = new Metrics();
 
 beforeAll(async () => {
   platform = await testPlatform({ workers: false });
-  const { settings, db: database, log } = platform;
-  const listener = createMetricsListener({ settings, database, metrics, log });
+  const { settings, log } = platform;
+  const listener = createMetricsListener({ settings, metrics, log });
   listening = await listener.listen('127.0.0.1', 0);
 });
 afterAll(async () => {
