@@ -6,11 +6,14 @@ import { ProviderError } from '../completion/provider-error.js';
 import { isSuccess, post, readFailure, readWhole, type ProviderResponse } from './provider-http.js';
 import type { ProviderConfig, ProviderName } from '../completion/provider-names.js';
 import { adapterOf } from '../providers/adapters.js';
-import type { StreamReader, WireEvent } from '../providers/shared/adapter.js';
+import { DONE, type StreamReader, type WireEvent } from '../providers/shared/adapter.js';
+import { tryParseJson } from '../../lib/json.js';
 
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Characters; an event may contain an image. */
 const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
+/** Bytes between two events: comments, and the beginning of the next event. */
+const MAX_QUIET_BYTES = 64 * 1024 * 1024;
 /** Milliseconds between two stream events, and for the whole stream. */
 const STREAM_IDLE_MS = 60_000;
 const STREAM_MS = 10 * 60_000;
@@ -60,7 +63,12 @@ export async function requestStream(ask: ProviderCall): Promise<CompletionStream
   try {
     const { body, statusCode } = await send(ask, clock);
     const reader = adapterOf(ask.name).openStream(ask.request);
-    const chunks = readChunks({ ...ask, statusCode }, eventsOf(ask.name, body), reader, clock);
+    const chunks = readChunks(
+      { ...ask, statusCode },
+      eventsOf(ask.name, body, clock),
+      reader,
+      clock,
+    );
     // Waits for the first chunk, so that another provider can replace one that fails immediately.
     const first = await chunks.next();
     return {
@@ -89,6 +97,8 @@ async function* readChunks(
       clock.expect(STREAM_IDLE_MS);
     }
     if (!reader.ended) throw new ProviderError(ask.name, 'unreachable', ask.statusCode);
+    clock.stop();
+    yield* reader.finish();
   } finally {
     clock.stop();
     await events.return(undefined);
@@ -98,10 +108,12 @@ async function* readChunks(
 async function* eventsOf(
   name: ProviderName,
   body: AsyncIterable<Uint8Array>,
+  clock: AttemptClock,
 ): AsyncGenerator<WireEvent> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let events: WireEvent[] = [];
   let tooLong = false;
+  let quietBytes = 0;
   const parser = createParser({
     maxBufferSize: MAX_EVENT_LENGTH,
     onEvent: (event) => events.push(event),
@@ -109,11 +121,22 @@ async function* eventsOf(
   });
   for await (const piece of body) {
     parser.feed(decode(name, decoder, piece));
+    if (events.length === 0) {
+      clock.extend(); // a comment is a sign of life
+      quietBytes += piece.length;
+    } else {
+      quietBytes = 0;
+    }
     yield* events;
-    if (tooLong) throw new ProviderError(name, 'garbage');
+    if (tooLong || quietBytes > MAX_QUIET_BYTES) throw new ProviderError(name, 'garbage');
     events = [];
   }
+  parser.feed('\n\n'); // the last event may lack its blank line
+  for (const event of events) if (isWhole(event)) yield event;
 }
+
+/** Reports whether an event at the end of a body is complete; JSON that is cut off is not. */
+const isWhole = ({ data }: WireEvent): boolean => data === DONE || tryParseJson(data) !== undefined;
 
 async function* continued(
   first: IteratorResult<string>,

@@ -38,6 +38,11 @@ export class AttemptClock {
     this.#next = this.#in(ms);
   }
 
+  /** Restarts the running timeout in full: the provider has shown that it is at work. */
+  extend(): void {
+    this.#next?.refresh();
+  }
+
   stop(): void {
     clearTimeout(this.#next);
     clearTimeout(this.#whole);

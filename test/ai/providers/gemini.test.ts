@@ -210,7 +210,9 @@ describe('stream', () => {
   }
   function streamed(request: Partial<ChatRequest>, ...events: readonly string[]) {
     const reader = gemini.openStream({ ...REQUEST, stream: true, ...request });
-    const chunks = events.flatMap((data) => reader.read({ data }).map((json) => JSON.parse(json)));
+    const sent = events.flatMap((data) => reader.read({ data }));
+    if (reader.ended) sent.push(...reader.finish());
+    const chunks = sent.map((json) => JSON.parse(json));
     return { reader, chunks, deltas: chunks.map(({ choices: [choice] }) => choice?.delta) };
   }
 
@@ -315,6 +317,28 @@ describe('stream', () => {
       },
       { choices: [], usage: OPENAI_USAGE },
     ]);
+  });
+
+  test('a stream passes on the text after an early finish reason, with the last reason', () => {
+    const { chunks } = streamed(
+      { stream_options: { include_usage: true } },
+      generated([{ text: 'H' }], 'STOP', { ...USAGE, candidatesTokenCount: 1 }),
+      generated([{ text: 'ello' }], 'STOP'),
+      generated([CALL], 'MAX_TOKENS'),
+    );
+    expect(chunks.map(({ choices: [choice] }) => choice?.finish_reason)).toEqual([
+      ...[null, null, null, 'length'],
+      undefined,
+    ]);
+    expect(chunks.map(({ choices: [choice] }) => choice?.delta.content)).toEqual([
+      ...['H', 'ello', undefined, undefined],
+      undefined,
+    ]);
+    expect(chunks.map(({ usage }) => usage)).toEqual([null, null, null, null, OPENAI_USAGE]);
+  });
+
+  test('a stream that ends for an unknown reason without output is garbage', () => {
+    expect(() => stream(generated([], 'OTHER'))).toThrow(failsWith('garbage'));
   });
 
   test('a stream that breaks off is not ended, and its latest usage counts', () => {

@@ -83,6 +83,10 @@ export class AnthropicStream implements StreamReader {
     }
   }
 
+  finish(): readonly string[] {
+    return [];
+  }
+
   #begin(event: JsonObject): string[] {
     const { id, model, usage } = parsed(messageStart, event).message;
     this.#chunks = new ChunkWriter(this.#request, id, model);

@@ -110,12 +110,17 @@ export function finishReason(
   reason: string | null | undefined,
   { said, called }: { readonly said: boolean; readonly called: boolean },
 ): FinishReason {
-  const failed = FAILED.get(reason ?? '');
-  if (failed) throw new ProviderError('gemini', failed);
+  refuseFailed(reason);
   const known = FINISHED.get(reason ?? '');
   if (known) return known;
   if (reason !== 'STOP' && !said && !called) throw new ProviderError('gemini', 'garbage');
   return called ? 'tool_calls' : 'stop';
+}
+
+/** Refuses a reason that makes the answer invalid. @throws ProviderError */
+export function refuseFailed(reason: string | null | undefined): void {
+  const failed = FAILED.get(reason ?? '');
+  if (failed) throw new ProviderError('gemini', failed);
 }
 
 export function readUsed(from: GeminiUsage): Used | undefined {

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { ChatRequest, Completion, TokenUsage } from '../../completion/completion.js';
 import { ProviderError, type ProviderFailure } from '../../completion/provider-error.js';
 import { PROVIDER_BASE_URLS, type ProviderName } from '../../completion/provider-names.js';
-import type { ProviderAdapter, StreamReader } from '../shared/adapter.js';
+import { DONE, type ProviderAdapter, type StreamReader } from '../shared/adapter.js';
 import { acceptedFields } from '../shared/fields.js';
 import { failureOfStatus } from '../shared/failure-of-status.js';
 import { bytesOf, wantsUsage } from '../shared/openai-format.js';
@@ -124,7 +124,7 @@ class ChunkReader implements StreamReader {
   }
 
   read({ data }: { readonly data: string }): readonly string[] {
-    if (data === '[DONE]') {
+    if (data === DONE) {
       this.ended = true;
       this.over = true;
       return [];
@@ -141,6 +141,10 @@ class ChunkReader implements StreamReader {
     // Some providers close the connection instead of sending [DONE].
     if (choices?.some(({ finish_reason: reason }) => reason)) this.ended = true;
     return (choices?.length ?? 0) === 0 && said && !this.#includeUsage ? [] : [data];
+  }
+
+  finish(): readonly string[] {
+    return [];
   }
 }
 

@@ -13,6 +13,9 @@ export interface WireEvent {
   readonly data: string;
 }
 
+/** Data of the event by which OpenAI's format marks the end. */
+export const DONE = '[DONE]';
+
 /** A stateful reader of one answer's events, in order. */
 export interface StreamReader {
   /**
@@ -20,6 +23,11 @@ export interface StreamReader {
    * @throws ProviderError for an error in the stream or a malformed event.
    */
   read(event: WireEvent): readonly string[];
+  /**
+   * Returns the last chunks. Called once `ended` is true and no more events follow.
+   * @throws ProviderError if there was no answer.
+   */
+  finish(): readonly string[];
   /** The usage that the provider has reported so far. */
   readonly usage: TokenUsage | undefined;
   /** UTF-8 bytes of all model output so far: text, thinking and tool calls. */
