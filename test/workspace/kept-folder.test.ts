@@ -55,6 +55,8 @@ describe('an unchanged repository', () => {
       () => appendFile(path.join(at.path, '.git/info/exclude'), 'new.txt\n'),
       [],
     ],
+    ['line ends', () => at.git('config', 'core.autocrlf', 'input'), ['?? new.txt']],
+    ['a list of attributes', () => at.put('.git/info/attributes', '* text=auto\n'), ['?? new.txt']],
     ['a commit', () => at.git('commit', '-q', '--allow-empty', '-m', 'b'), ['?? new.txt']],
     [
       'an end of history',

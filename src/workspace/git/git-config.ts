@@ -9,6 +9,8 @@ export interface RepositoryFacts {
   readonly author: { readonly name?: string; readonly email?: string };
   /** Address of origin, as configured. */
   readonly remote: string | undefined;
+  /** Lines of a `[core]` section that decide how files are compared and staged, in words of our own. */
+  readonly comparison: string;
 }
 
 /** Supported repository extensions; git itself refuses a repository with an unknown extension. */
@@ -50,8 +52,10 @@ export async function factsOf(
   return facts;
 }
 
-function readFacts(values: readonly (readonly [string, string])[]): RepositoryFacts {
-  for (const [name, value] of values) {
+type Values = readonly (readonly [name: string, value: string | undefined])[];
+
+function readFacts(values: Values): RepositoryFacts {
+  for (const [name, value = ''] of values) {
     if (!name.startsWith('extensions.')) continue;
     if (EXTENSIONS[name]?.(value) !== true) {
       throw new UnsupportedRepositoryError('it uses an extension or format that is not supported');
@@ -66,17 +70,44 @@ function readFacts(values: readonly (readonly [string, string])[]): RepositoryFa
     objectFormat: last('extensions.objectformat') === 'sha256' ? 'sha256' : 'sha1',
     author: { ...(name && { name }), ...(email && { email }) },
     remote: remote !== undefined && remote.length <= MAX_REMOTE ? remote : undefined,
+    comparison: comparisonOf(values),
   };
 }
 
-/** Parses entries of the form `name\nvalue\0`; a name without a value means true. */
-function valuesOf(list: string): (readonly [string, string])[] {
+/** The settings of a comparison, by their lower-case names. */
+const COMPARISON: Readonly<Record<string, (value: string | undefined) => string | undefined>> = {
+  'core.autocrlf': (value) => (value?.toLowerCase() === 'input' ? 'input' : booleanOf(value)),
+  'core.eol': (value) => /^(?:lf|crlf|native)$/.exec(value?.toLowerCase() ?? '')?.[0],
+  'core.filemode': booleanOf,
+  'core.symlinks': booleanOf,
+};
+
+/** Returns the last valid value of each setting, as lines; git itself refuses invalid ones. */
+function comparisonOf(values: Values): string {
+  const known = new Map<string, string>();
+  for (const [name, value] of values) {
+    const read = COMPARISON[name]?.(value);
+    if (read !== undefined) known.set(name, read);
+  }
+  return [...known].map(([name, value]) => `  ${name.slice('core.'.length)} = ${value}\n`).join('');
+}
+
+/** Reads a boolean as git does; a name without a value means true. */
+function booleanOf(value: string | undefined): 'true' | 'false' | undefined {
+  if (value === undefined || /^(?:true|yes|on)$/i.test(value)) return 'true';
+  if (/^(?:false|no|off|)$/i.test(value)) return 'false';
+  if (!/^[+-]?\d{1,9}[kmg]?$/i.test(value)) return undefined;
+  return parseInt(value, 10) === 0 ? 'false' : 'true';
+}
+
+/** Parses entries of the form `name\nvalue\0`. */
+function valuesOf(list: string): Values {
   return list
     .split('\0')
     .filter((entry) => entry !== '')
     .map((entry) => {
       const [name = '', ...value] = entry.split('\n');
-      return [name, value.join('\n')] as const;
+      return [name, value.length === 0 ? undefined : value.join('\n')] as const;
     });
 }
 

@@ -64,7 +64,7 @@ interface CheckedIndex {
 
 /**
  * Runs git on a view, a folder in place of the repository's own: our configuration, HEAD's commit, and copies
- * of the index, ignore list and shallow list. Git only reads objects from the repository, so no hook, filter,
+ * of the index, the lists in `info` and the shallow list. Git only reads objects from the repository, so no hook, filter,
  * driver, helper or address configured there takes effect.
  * @param use runs beside the slowest checks; its result counts once they pass.
  * @throws UnsupportedRepositoryError, GitFailedError; ServiceError after 30 s

@@ -4,6 +4,7 @@ import { inGitFolder, type Repository } from './repository.js';
 import { allSettledOrThrow } from '../../lib/when-all-ended.js';
 import {
   inInfo,
+  LISTS,
   lentOnce,
   makeFolder,
   markAtWork,
@@ -88,16 +89,17 @@ const removeUnused = async ({ folder, users }: Kept): Promise<void> => {
 /** Returns the state of the files that a view is made from, or undefined if some have just changed. */
 async function stateFor(
   { root }: WorkspacePlace,
-  { branch, head, objectFormat }: Repository,
+  { branch, comparison, head, objectFormat }: Repository,
 ): Promise<string | undefined> {
-  const files = await inGitFolder(root, (git) =>
+  const [index, lists = [], shallow] = await inGitFolder(root, (git) =>
     allSettledOrThrow([
       git.stat('index'),
-      inInfo(git, (info) => info.stat('exclude')),
+      inInfo(git, (info) => allSettledOrThrow(LISTS.map((name) => info.stat(name)))),
       git.stat('shallow'),
     ]),
   );
+  const files = [index, shallow, ...lists];
   if (!files.every((file) => file === undefined || isSettled(file))) return undefined;
   const states = files.map((file: Stats | undefined) => file && stateOf(file));
-  return JSON.stringify([branch, head, objectFormat, ...states]);
+  return JSON.stringify([branch, comparison, head, objectFormat, ...states]);
 }

@@ -17,11 +17,10 @@ const MAX_LIST_BYTES = 1024 * 1024;
 /** Milliseconds after which an unmarked folder counts as unused: each use marks it. */
 const LEFT_MS = 4 * GIT_MS;
 
-/** Settings that override those of the repository. */
+/** Settings of every view. */
 const SETTINGS = `
 [core]
   bare = false
-  fileMode = true
   hooksPath = ${devNull}
   fsmonitor = false
   attributesFile = ${devNull}
@@ -129,7 +128,7 @@ async function fill(
   { root }: WorkspacePlace,
   repository: Repository,
 ): Promise<Pick<ViewFolder, 'indexed' | 'indexBytes'>> {
-  const { branch, head, objectFormat } = repository;
+  const { branch, comparison, head, objectFormat } = repository;
   const put = (name: string, content: string | Uint8Array) =>
     writeFile(path.join(folder, name), content);
   await Promise.all(
@@ -137,10 +136,12 @@ async function fill(
       mkdir(path.join(folder, name), { recursive: true }),
     ),
   );
-  const [index, excluded, shallow] = await inGitFolder(root, (git) =>
+  const [index, [excluded, attributes] = [], shallow] = await inGitFolder(root, (git) =>
     allSettledOrThrow([
       readIndex(git),
-      inInfo(git, (info) => info.readIfThere('exclude', MAX_LIST_BYTES)),
+      inInfo(git, (info) =>
+        allSettledOrThrow(LISTS.map((name) => info.readIfThere(name, MAX_LIST_BYTES))),
+      ),
       git.readIfThere('shallow', MAX_LIST_BYTES),
     ]),
   );
@@ -148,7 +149,7 @@ async function fill(
   await Promise.all([
     put(
       'config',
-      `${SETTINGS}[core]\n  repositoryFormatVersion = ${version}\n` +
+      `${SETTINGS}[core]\n${comparison}  repositoryFormatVersion = ${version}\n` +
         (version === 1 ? `[extensions]\n  objectFormat = ${objectFormat}\n` : ''),
     ),
     put('HEAD', branch === undefined ? `${head}\n` : `ref: refs/heads/${VIEWED}\n`),
@@ -157,6 +158,7 @@ async function fill(
       'info/exclude',
       Buffer.concat([excluded?.bytes ?? Buffer.alloc(0), Buffer.from(`\n/${SCRATCH}/\n`)]),
     ),
+    attributes && put('info/attributes', attributes.bytes),
     shallow && put('shallow', shallow.bytes),
     index && put('index', index.bytes),
   ]);
@@ -165,6 +167,9 @@ async function fill(
   const bytes = index?.bytes ?? Buffer.alloc(0);
   return { indexed: createHash('sha256').update(bytes).digest('base64'), indexBytes: bytes.length };
 }
+
+/** Files of `info` that a view has: what is ignored, and line ends of files. */
+export const LISTS = ['exclude', 'attributes'] as const;
 
 /** Calls `use` with the folder `info` of the repository, if it exists. */
 export async function inInfo<T>(
