@@ -89,6 +89,47 @@ test(
   },
 );
 
+test.each([
+  [' 1700000000 +0100', '2023-11-14T23:13:20+01:00'],
+  [' 1700000000 -0000', '2023-11-14T22:13:20+00:00'],
+  // A time zone that does not exist.
+  [' 1700000000 +9999', '2023-11-14T22:13:20+00:00'],
+  [' 1700000000 +1460', '2023-11-14T22:13:20+00:00'],
+  [' 1700000000 +123456', '2023-11-14T22:13:20+00:00'],
+  // No date, or a date outside of ISO 8601: the committer's.
+  ['', '2024-01-02T03:04:05+02:00'],
+  [' soon', '2024-01-02T03:04:05+02:00'],
+  [' -5 +0000', '2024-01-02T03:04:05+02:00'],
+  [' 1700000000', '2024-01-02T03:04:05+02:00'],
+  [' 99999999999999 +0000', '2024-01-02T03:04:05+02:00'],
+  [' 18446744073709551616 +0000', '2024-01-02T03:04:05+02:00'],
+])("log gives a date that exists for the author's date %j", async (date, shown) => {
+  await repository();
+  const committed = ' 1704157445 +0200';
+  expect(await dateOfCommit(date, committed)).toBe(shown);
+  expect(await dateOfCommit(date, date)).toBe(
+    shown.startsWith('2024') ? '1970-01-01T00:00:00+00:00' : shown,
+  );
+});
+
+/** Commits with dates as text, and returns the date in the log. */
+async function dateOfCommit(authored: string, committed: string): Promise<string | undefined> {
+  const tree = (await at.git('rev-parse', 'HEAD^{tree}')).trim();
+  const file = path.join(at.around, 'commit');
+  const lines = [
+    `tree ${tree}`,
+    `author Ada <ada@example.test>${authored}`,
+    `committer Ada <ada@example.test>${committed}`,
+    '\nsubject\n',
+  ];
+  await writeFile(file, lines.join('\n'));
+  const made = await at.git('hash-object', '-t', 'commit', '-w', '--literally', file);
+  await at.git('update-ref', 'refs/heads/main', made.trim());
+  const [commit] = await at.workspace.gitLog(1);
+  expect(commit).toMatchObject({ subject: 'subject', author: 'Ada' });
+  return commit?.date;
+}
+
 test('diff separates staged and unstaged changes, for a single path if requested', async () => {
   await repository();
   expect(await at.workspace.gitDiff()).toEqual({ unstaged: null, staged: null });
