@@ -84,6 +84,17 @@ const REFUSED = [
     'folder/.git/config',
   ],
   ...['folder/.GIT/hooks/x', '.git ', '.git.', '.git. .', '.git /config', 'git~1', 'GIT~1/config'],
+  // Spellings of HFS+, and of NTFS: streams and short names.
+  ...[
+    '.g\u200cit/config',
+    '\ufeff.GIT',
+    '.git\u206f',
+    'folder/.gi\u202et/x',
+    '.\u200dg\u200ei\u200ft',
+  ],
+  ...['.git::$INDEX_ALLOCATION/config', '.git:$i30:$INDEX_ALLOCATION', '.git. ::$DATA', '.GIT:x'],
+  ...['git~2', 'git~1 .', 'git~1::$INDEX_ALLOCATION/config', 'folder/GI7D29~1/config', 'gi00ff~12'],
+  ...['.agent-platform-TMP/x', '.agent-platform-tmp. /x', '.agent-platform-tmp::$DATA'],
   ...['.git/', '.git/../mine.txt', '.git/./config', 'a/b/.git', '.agent-platform-tmp'],
   ...['.agent-platform-tmp/x', 'folder/.agent-platform-tmp/x'],
   ...[
@@ -134,6 +145,18 @@ const ODD_NAMES = [
     '👩‍🚀',
   ],
   ...['.gitignore', '.gitattributes', '.github', 'x.git', '\x01', '\x7f', 'NUL', 'con', long(255)],
+  ...[
+    'git',
+    'git~',
+    'git~x',
+    '.git~1',
+    'git~1x',
+    '.gitx',
+    'gi7d2~1',
+    'x:.git',
+    '.git\u200b',
+    '. git',
+  ],
   ...['é'.repeat(127), '‥', '．．', '．git', '%00', '~', '~root'],
 ];
 

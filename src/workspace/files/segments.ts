@@ -6,8 +6,14 @@ const MAX_NAME_BYTES = 255;
 /** Folder in the workspace for files that are being written; reserved for the platform. */
 export const SCRATCH = '.agent-platform-tmp';
 
-/** Names that some file system resolves to `.git`. */
-const GIT_FOLDER = /^\.git[ .]*$|^git~1$/i;
+/** Characters that HFS+ ignores in names, as git lists them. */
+const IGNORED = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
+
+/** End of a name that NTFS ignores: dots and spaces, and a stream such as `::$INDEX_ALLOCATION`. */
+const IGNORED_END = /[ .]*(?::.*)?$/s;
+
+/** Names of `.git` without what file systems ignore: its own, and its short ones on NTFS and FAT. */
+const GIT_FOLDER = /^(?:\.git|git~\d+|gi[0-9a-f]{4}~\d+)$/;
 
 /**
  * Splits a path from a client into names, starting at the workspace's folder.
@@ -37,7 +43,8 @@ function checkName(name: string): void {
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) {
     throw new BadRequestError(`a name in path must be at most ${MAX_NAME_BYTES} bytes`);
   }
-  if (GIT_FOLDER.test(name)) throw new BadRequestError('.git cannot be read or written here');
-  if (name === SCRATCH)
+  const resolved = name.replace(IGNORED, '').replace(IGNORED_END, '').toLowerCase();
+  if (GIT_FOLDER.test(resolved)) throw new BadRequestError('.git cannot be read or written here');
+  if (resolved === SCRATCH)
     throw new BadRequestError(`${SCRATCH} is reserved and cannot be read or written`);
 }
