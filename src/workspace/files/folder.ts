@@ -147,7 +147,7 @@ export class Folder {
         throw new TooLargeError(`The file is larger than ${maxBytes} bytes`);
       }
       const bytes = await readBytes(handle, stats.size, maxBytes);
-      return { bytes, modified: new Date(Math.floor(stats.mtimeMs)), mode: stats.mode & 0o777 };
+      return { bytes, modified: dateOf(stats.mtimeMs), mode: stats.mode & 0o777 };
     } catch (error) {
       throw refusalOf(error);
     } finally {
@@ -341,6 +341,12 @@ function isLeft(name: string): boolean {
   const pid = Number(found[1] ?? 0);
   return pid === 0 || pid === process.pid || !isRunning(pid);
 }
+
+/** First and last millisecond with a year of four digits; some file systems take any time. */
+const DATES = { first: Date.parse('0000-01-01T00:00:00Z'), last: 253_402_300_799_999 } as const;
+
+const dateOf = (ms: number): Date =>
+  new Date(Math.min(Math.max(Math.floor(ms), DATES.first), DATES.last));
 
 async function openRoot(path: string): Promise<FileHandle> {
   try {

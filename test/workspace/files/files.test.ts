@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import {
   appendFile,
   chmod,
   mkdir,
+  mkdtemp,
   open,
   readdir,
   readFile,
@@ -12,8 +14,10 @@ import {
   type FileHandle,
 } from 'node:fs/promises';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { TreeNode } from '../../../src/workspace/files/tree.js';
+import { Workspace } from '../../../src/workspace/workspace.js';
 import { testWorkspace, type TestWorkspace } from '../support.js';
 
 let at: TestWorkspace;
@@ -33,6 +37,20 @@ describe('reading a file', () => {
       Math.abs(Date.parse(modified) - (await stat(path.join(at.path, 'notes/ünïcödé.md'))).mtimeMs),
     ).toBeLessThan(2);
   });
+
+  test.each([9e12, -9e12])(
+    'returns a time within four digits for the second %d',
+    async (second) => {
+      // A file system that takes any time.
+      const path = await mkdtemp('/dev/shm/aps-times-');
+      onTestFinished(() => rm(path, { recursive: true }));
+      await writeFile(`${path}/file`, '');
+      await promisify(execFile)('touch', ['-d', `@${second}`, `${path}/file`]);
+      const workspace = new Workspace({ path, views: at.views });
+      const { modified } = await workspace.read('file');
+      expect(modified).toBe(second > 0 ? '9999-12-31T23:59:59.999Z' : '0000-01-01T00:00:00.000Z');
+    },
+  );
 
   test.each([
     ['bytes that are not UTF-8', Buffer.from([0xff, 0xd8, 0xff])],
