@@ -92,3 +92,24 @@ describe('a provider at work', () => {
     await expect(chunksOf('openrouter', 400)).rejects.toMatchObject({ failure: 'timeout' });
   });
 });
+
+describe('an error as the first event', () => {
+  const forms = [
+    '{"error":"no"}',
+    '{"object":"error","message":"no","code":400}',
+    '{"detail":"no"}',
+  ];
+
+  test.each(PROVIDER_NAMES)('an error of any form fails the request of %s', async (name) => {
+    for (const form of forms) {
+      for (const event of [`data: ${form}`, `event: error\ndata: ${form}`, form]) {
+        for (const end of ['', '\n\n', '\n\ndata: [DONE]\n\n']) {
+          sends(name, `${event}${end}`);
+          await expect(chunksOf(name)).rejects.toMatchObject({
+            failure: expect.stringMatching(/^(overloaded|garbage|unreachable)$/),
+          });
+        }
+      }
+    }
+  });
+});

@@ -158,6 +158,26 @@ describe('whole answer', () => {
     expect(read('openai', whole({ usage }))).toMatchObject({ content: 'Hi', usage: undefined });
   });
 
+  test('an answer with a list of parts has the text of the parts', () => {
+    const thinking = [
+      { type: 'text', text: 'A ' },
+      { type: 'text', text: 'greeting.' },
+    ];
+    const parts = [{ type: 'thinking', thinking }, { type: 'text', text: 'H' }, 'i', { type: 'x' }];
+    const { content, json, bytes, usage } = read('openai', whole({}, { content: parts }));
+    expect([content, bytes, usage]).toEqual(['Hi', 13, { inputTokens: 12, outputTokens: 34 }]);
+    expect(JSON.parse(json)).toMatchObject({
+      choices: [{ message: { content: 'Hi', reasoning_content: 'A greeting.' } }],
+      usage: USAGE,
+    });
+  });
+
+  test('an answer with a list of parts that is nested too deeply is garbage', () => {
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+    const text = whole({}, { content: [{ type: 'text', text: 'Hi' }], x: 'DEEP' });
+    expect(failureOf(() => read('openai', text.replace('"DEEP"', deep))).failure).toBe('garbage');
+  });
+
   test('an answer may contain an error field that reports no error', () => {
     const base = { base_resp: { status_code: 0, status_msg: 'success' }, error: null };
     expect(read('minimax', whole(base)).content).toBe('Hi');
@@ -184,7 +204,8 @@ describe('whole answer', () => {
     ['openrouter', { error: { code: '403', message: SAID } }, 'refused'],
     ['openrouter', { error: { code: 402, message: SAID } }, 'bad_key'],
     ['openrouter', { error: { code: 408, message: SAID } }, 'timeout'],
-    ['openrouter', { error: { code: 400, message: SAID, type: 'x' } }, 'bad_request'],
+    // The server behind the provider refuses the request: another provider may take it.
+    ['openrouter', { error: { code: 400, message: SAID, type: 'x' } }, 'overloaded'],
     ['openrouter', { error: { message: SAID } }, 'overloaded'],
     [
       'openrouter',
@@ -194,7 +215,15 @@ describe('whole answer', () => {
     ['openrouter', { choices: [{ error: { code: 429, message: SAID } }] }, 'rate_limited'],
     ['openai', { error: { code: 'context_length_exceeded', message: SAID } }, 'too_long'],
     ['openai', { error: { code: null, type: 'insufficient_quota' } }, 'bad_key'],
-    ['openai', { error: SAID }, 'garbage'],
+    ['openai', { error: SAID }, 'overloaded'],
+    ['openai', { error: SAID, code: 429 }, 'rate_limited'],
+    ['openai', { object: 'error', message: SAID, code: 429 }, 'rate_limited'],
+    ['openai', { object: 'error', message: SAID, code: 'model_not_found' }, 'unknown_model'],
+    [
+      'openrouter',
+      { choices: [{ message: { content: '' }, finish_reason: 'error' }] },
+      'overloaded',
+    ],
     ['minimax', { choices: null, base_resp: { status_code: 1004, status_msg: SAID } }, 'bad_key'],
     ['minimax', { base_resp: { status_code: 1008 } }, 'bad_key'],
     ['minimax', { base_resp: { status_code: 2049 } }, 'bad_key'],
@@ -225,6 +254,7 @@ const USED = JSON.stringify({ choices: [], usage: USAGE });
 function stream(name: ProviderName, events: readonly string[], request: object = {}) {
   const reader = openAiCompatible(name).openStream({ ...REQUEST, stream: true, ...request });
   const chunks = events.flatMap((data) => reader.read({ data }));
+  if (reader.ended) chunks.push(...reader.finish());
   const { ended, over, usage } = reader;
   return { chunks, ended, over, usage };
 }
@@ -251,6 +281,46 @@ describe('stream', () => {
       reader.read({ data: JSON.stringify({ choices: [{ index: 0, delta: said }] }) });
     }
     expect(reader.bytes).toBe(2 + 2 + 5);
+  });
+
+  test('a chunk with a list of parts has the text of the parts', () => {
+    const parts = [
+      { type: 'text', text: 'H' },
+      { type: 'text', text: 'é' },
+    ];
+    const said = { choices: [{ index: 0, delta: { role: 'assistant', content: parts } }] };
+    const reader = openAiCompatible('openai').openStream(REQUEST);
+    const [chunk] = reader.read({ data: JSON.stringify(said) });
+    expect(JSON.parse(chunk ?? '')).toEqual({
+      choices: [{ index: 0, delta: { role: 'assistant', content: 'Hé' } }],
+    });
+    expect(reader.bytes).toBe(3);
+  });
+
+  test.each([
+    [{ role: '', content: 'H' }, { content: 'H' }],
+    [{ role: null, content: null }, { content: null }],
+    [{ content: 'H', tool_calls: [] }, { content: 'H' }],
+    [{ role: '', tool_calls: [{ index: 0 }] }, { tool_calls: [{ index: 0 }] }],
+  ])(
+    'a chunk is passed on without an empty role and without empty tool calls: %j',
+    (said, left) => {
+      const [chunk] = stream('groq', [
+        JSON.stringify({ id: 'a', choices: [{ delta: said }] }),
+      ]).chunks;
+      expect(JSON.parse(chunk ?? '')).toEqual({ id: 'a', choices: [{ delta: left }] });
+    },
+  );
+
+  test('an event that is neither a chunk nor an error is not passed on', () => {
+    const events = ['{"type":"ping"}', '{}', delta('H'), '{"choices":null}', END, '[DONE]'];
+    expect(stream('openai', events).chunks).toEqual([delta('H'), END]);
+  });
+
+  test('a stream without a chunk is garbage', () => {
+    for (const events of [['[DONE]'], [JSON.stringify({ detail: SAID }), '[DONE]']]) {
+      expect(failureOf(() => stream('openai', events)).failure).toBe('garbage');
+    }
   });
 
   test("a stream's usage is found in Groq's field, and beside a last piece of text", () => {
@@ -292,12 +362,28 @@ describe('stream', () => {
       'rate_limited',
     ],
     ['openai', { error: { type: 'server_error', message: SAID } }, 'overloaded'],
+    ['openai', { error: SAID }, 'overloaded'],
+    [
+      'openai',
+      { object: 'error', message: SAID, type: 'BadRequestError', code: 400 },
+      'overloaded',
+    ],
+    ['openai', { type: 'error', message: SAID, status: 429 }, 'rate_limited'],
+    ['openrouter', { choices: [{ delta: {}, error: { code: 502 } }] }, 'overloaded'],
+    ['openrouter', { choices: [{ delta: {}, error: SAID }] }, 'overloaded'],
+    ['openrouter', { choices: [{ delta: {}, finish_reason: 'error' }] }, 'overloaded'],
     ['groq', { choices: [{ delta: {} }], x_groq: { error: SAID } }, 'overloaded'],
     ['minimax', { base_resp: { status_code: 1027, status_msg: SAID } }, 'refused'],
     ['minimax', { choices: null, base_resp: { status_code: 1002 } }, 'rate_limited'],
   ])('a stream of %s fails with an error that it contains: %j', (name, event, failure) => {
     const events = [delta('H'), JSON.stringify(event)];
     expect(failureOf(() => stream(name, events)).failure).toBe(failure);
+  });
+
+  test('a stream fails with an event that is named as an error', () => {
+    const reader = openAiCompatible('openai').openStream(REQUEST);
+    const data = JSON.stringify({ message: SAID, code: 429 });
+    expect(failureOf(() => reader.read({ event: 'error', data })).failure).toBe('rate_limited');
   });
 });
 
