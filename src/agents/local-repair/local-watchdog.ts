@@ -310,14 +310,16 @@ function reasonOf({ reason }: Observation): string {
 }
 
 /**
- * Returns the end of a container. Docker's events distinguish a stop from a kill; only its container record
- * is reliable about lack of memory.
+ * Returns the end of a container. Docker's event distinguishes a stop from a kill; only the
+ * container's state includes a lack of memory that Docker reported after the event.
  */
 function endIn(container: ContainerState, heard: ContainerDeath | undefined): End {
-  const { exitCode = null, finishedAt, id, oomKilled } = container;
+  const { exitCode = null, finishedAt, id } = container;
   const death = deathCauseOf(container);
   const at = finishedAt === undefined ? 0 : Date.parse(finishedAt);
   const isThis = heard?.containerId === id && Math.abs(heard.at - at) < SAME_END_MS;
   const cause = isThis && death !== 'oom' ? heard.cause : death;
-  return { at, cause, reason: describeEnd(container), crash: { exitCode, oomKilled } };
+  const oomKilled = cause === 'oom';
+  const reason = describeEnd({ ...container, oomKilled });
+  return { at, cause, reason, crash: { exitCode, oomKilled } };
 }

@@ -27,10 +27,12 @@ import {
   containerStats,
   containerSummary,
   containerWork,
+  portOf,
 } from './container-view.js';
 import type { DockerClient } from './docker-client.js';
 import { readEngine } from './docker-engine.js';
 import { createContainer } from './create-container.js';
+import { endedOutOfMemory } from './past-death.js';
 import type { NamedContainers } from './named-containers.js';
 import { canListen, saysPortTaken } from './port-check.js';
 import { stateArchive } from './state-archive.js';
@@ -94,7 +96,7 @@ export class AgentContainers {
     const found = await this.#get(agentId);
     if (found.State.Running) return;
     await this.#client.mayStart();
-    const { port } = containerState(found);
+    const port = portOf(found);
     if (port !== undefined && this.#client.isLocal && !(await canListen('127.0.0.1', port))) {
       throw new PortTakenError(port);
     }
@@ -166,7 +168,7 @@ export class AgentContainers {
   /** Returns the state of the agent's container; undefined if it does not exist. */
   async inspect(agentId: string): Promise<ContainerState | undefined> {
     const found = await this.#find(agentId);
-    return found && containerState(found);
+    return found && this.#stateOf(found);
   }
 
   /** Returns the resource usage; Docker takes a second or two. @throws ContainerMissingError */
@@ -225,6 +227,10 @@ export class AgentContainers {
     await this.remove(spec.agentId);
     await this.#volumes.removeMadeIn(spec, () => false);
     throw new MemoryMissingError(volumeName(spec));
+  }
+
+  async #stateOf(found: Docker.ContainerInspectInfo): Promise<ContainerState> {
+    return containerState(found, await endedOutOfMemory(this.#client, found));
   }
 
   #find(agentId: string): Promise<Docker.ContainerInspectInfo | undefined> {

@@ -56,7 +56,11 @@ export async function* followContainers(
   let lostAt: number | undefined;
   for (let failures = 0; !signal.aborted; failures++) {
     try {
-      const stream = await openEvents(client, position.since, OPEN_TIMEOUT_MS);
+      const stream = await openEvents(
+        client,
+        { since: position.since },
+        { timeoutMs: OPEN_TIMEOUT_MS },
+      );
       const release = watchConnection(client, stream, signal);
       try {
         yield { kind: 'connected', lostAt };

@@ -18,7 +18,7 @@ export interface ContainerState {
   readonly finishedAt: string | undefined;
   /** Undefined while the container runs, or if it never ran. */
   readonly exitCode: number | undefined;
-  /** Docker also sets this if only a child process was killed. */
+  /** The last end was for lack of memory. */
   readonly oomKilled: boolean;
   /** Docker's own health check; undefined without a check or while stopped. */
   readonly health: 'starting' | 'healthy' | 'unhealthy' | undefined;
@@ -53,29 +53,37 @@ const STATUSES: readonly ContainerStatus[] = [
   'exited',
 ];
 
-export function containerState(info: Docker.ContainerInspectInfo): ContainerState {
+export function containerState(
+  info: Docker.ContainerInspectInfo,
+  oomKilled: boolean,
+): ContainerState {
   const { State: state, Config: config } = info;
   const status = containerStatus(state.Status);
   // Docker calls a stopped container unhealthy, so health counts only while it runs.
   const health = state.Running ? state.Health?.Status : undefined;
-  const port = config.Labels[LABEL.port];
   return {
     id: info.Id,
     status,
     startedAt: time(state.StartedAt),
     finishedAt: time(state.FinishedAt),
     exitCode: status === 'exited' || status === 'dead' ? state.ExitCode : undefined,
-    oomKilled: state.OOMKilled && state.ExitCode === SIGKILL_EXIT_CODE,
+    oomKilled,
     health:
       health === 'starting' || health === 'healthy' || health === 'unhealthy' ? health : undefined,
     image: config.Image,
     // Containers inherit the labels of their image.
     runtimeVersion: config.Labels[VERSION_LABEL],
-    port: port === undefined ? undefined : Number(port),
+    port: portOf(info),
     volumes: info.Mounts.flatMap(({ Type: type, Name: name }) =>
       type === 'volume' && name !== undefined ? [name] : [],
     ),
   };
+}
+
+/** Returns the host port assigned at creation. */
+export function portOf({ Config: config }: Docker.ContainerInspectInfo): number | undefined {
+  const port = config.Labels[LABEL.port];
+  return port === undefined ? undefined : Number(port);
 }
 
 export function containerSummary(info: Docker.ContainerInfo) {

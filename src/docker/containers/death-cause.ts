@@ -17,7 +17,7 @@ const STOP_MS = 5_000;
 const OUT_OF_MEMORY_MS = 100;
 
 /** Nanoseconds before a death within which a signal, or memory exhaustion, counts as its cause. */
-const SIGNAL_COUNTS_NS = 60_000_000_000n;
+export const SIGNAL_COUNTS_NS = 60_000_000_000n;
 const OUT_OF_MEMORY_COUNTS_NS = 10_000_000_000n;
 
 const MAX_REMEMBERED = 10_000;
@@ -92,9 +92,13 @@ export class DeathCauses {
     const signalled = this.#signalled.get(containerId);
     this.#outOfMemory.delete(containerId);
     this.#signalled.delete(containerId);
-    const isOut = outOfMemoryAt !== undefined && event.at - outOfMemoryAt < OUT_OF_MEMORY_COUNTS_NS;
-    if (isOut && event.exitCode === SIGKILL_EXIT_CODE) return toDeath(event, 'oom');
     const wasSignalled = signalled !== undefined && event.at - signalled.at < SIGNAL_COUNTS_NS;
+    // A later signal is the cause: memory ran out for a child process, which the container survived.
+    const isOut =
+      outOfMemoryAt !== undefined &&
+      event.at - outOfMemoryAt < OUT_OF_MEMORY_COUNTS_NS &&
+      !(wasSignalled && signalled.at > outOfMemoryAt);
+    if (isOut && event.exitCode === SIGKILL_EXIT_CODE) return toDeath(event, 'oom');
     const hold = (forMs: number) => {
       this.#unexplained.set(containerId, { death: event, wasSignalled, dueAt: now + forMs });
       return undefined;

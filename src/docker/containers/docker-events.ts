@@ -27,28 +27,43 @@ const message = z.object({
   Actor: z.object({ ID: z.string(), Attributes: z.record(z.string(), z.string()) }),
 });
 
+interface EventRange {
+  /** Unix nanoseconds, like the next field. */
+  readonly since: bigint;
+  /** Undefined for a stream that continues with new events. */
+  readonly until?: bigint;
+  /** Id of the only container; all containers of the installation if undefined. */
+  readonly container?: string;
+}
+
 /**
- * Opens the event stream of this installation's containers: stored events since a time in Unix nanoseconds
- * (256 of any kind at most), then new events.
+ * Opens the event stream of this installation's containers: stored events (256 of any kind at most), then new
+ * events.
  */
 export function openEvents(
   client: DockerClient,
-  since: bigint,
-  timeoutMs: number,
+  { container, since, until }: EventRange,
+  limits: { readonly timeoutMs?: number; readonly signal?: AbortSignal },
 ): Promise<Readable> {
-  const second = 1_000_000_000n;
   return client.openStream(
     '/events',
     {
-      since: `${since / second}.${String(since % second).padStart(9, '0')}`,
+      since: seconds(since),
+      ...(until !== undefined && { until: seconds(until) }),
       filters: {
         type: ['container'],
         event: [...ACTIONS],
         label: [`${LABEL.installation}=${client.installation}`],
+        ...(container !== undefined && { container: [container] }),
       },
     },
-    { timeoutMs },
+    limits,
   );
+}
+
+function seconds(nanoseconds: bigint): string {
+  const second = 1_000_000_000n;
+  return `${nanoseconds / second}.${String(nanoseconds % second).padStart(9, '0')}`;
 }
 
 export async function* readEvents(stream: Readable): AsyncGenerator<DockerEvent> {

@@ -49,6 +49,16 @@ it('does not report oom for a child process or an old event', () => {
   expect([...causes.due()]).toMatchObject([{ cause: 'kill', exitCode: 137 }]);
 });
 
+it('reports a kill that follows the lack of memory of a child process', () => {
+  const causes = new DeathCauses();
+  causes.hear(event('oom'));
+  causes.hear(event('kill', { signal: '9', at: 2n * SECOND }));
+  expect(causes.hear(die(137, 3n * SECOND))).toMatchObject({ cause: 'kill' });
+  causes.hear(event('kill', { signal: '15' }));
+  causes.hear(event('oom', { at: 2n * SECOND }));
+  expect(causes.hear(die(137, 3n * SECOND))).toMatchObject({ cause: 'oom' });
+});
+
 it('reports a pending death as soon as the container starts again', () => {
   const causes = new DeathCauses();
   expect(causes.hear(die(137))).toBeUndefined();

@@ -143,6 +143,43 @@ it('does not report oom if a child process ran out of memory', async () => {
   });
 });
 
+it('shows lack of memory as the cause of the end that it caused, and of no later end', async () => {
+  const first = "const fs = require('fs'); const isFirst = !fs.existsSync('/tmp/ran');";
+  const eats = 'const a = []; for (; isFirst;) a.push(Buffer.alloc(1e7, 1));';
+  const rests = "fs.writeFileSync('/tmp/ran', ''); setInterval(() => 0, 1_000);";
+  const { agentId, container } = await run(
+    `${first} fs.writeFileSync('/tmp/ran', ''); ${eats} ${rests}`,
+    100,
+  );
+  await container.wait();
+  // Docker may record the exit before its cause.
+  await until(async () => (await container.inspect()).State.OOMKilled);
+  expect(await fixture.containers.inspect(agentId)).toMatchObject({ oomKilled: true });
+  await container.start();
+  await container.kill();
+  await container.wait();
+  // Newer versions of Docker keep `OOMKilled`.
+  expect(await fixture.containers.inspect(agentId)).toMatchObject({
+    exitCode: 137,
+    oomKilled: false,
+  });
+});
+
+it('does not show lack of memory of a child process as the cause of a later kill', async () => {
+  const eatsAll = 'const a = []; for (;;) a.push(Buffer.alloc(1e7, 1))';
+  const survives = `require('child_process').spawn(process.execPath, ['-e', '${eatsAll}'])
+    .on('exit', () => { console.log('eaten'); setInterval(() => 0, 1_000); })`;
+  const { agentId, container } = await run(survives, 150);
+  await until(async () => String(await container.logs({ stdout: true })).includes('eaten'));
+  await container.kill();
+  await container.wait();
+  expect((await container.inspect()).State).toMatchObject({ OOMKilled: true, ExitCode: 137 });
+  expect(await fixture.containers.inspect(agentId)).toMatchObject({
+    exitCode: 137,
+    oomKilled: false,
+  });
+});
+
 it('ignores containers of another name, installation or owner', async () => {
   await follow();
   const foreign = `agent of ${installation}`;
