@@ -71,6 +71,8 @@ export const ANSWERS = {
     stream: z.enum(['stdout', 'stderr']),
     line: z.string(),
     cursor: z.string(),
+    isCut: z.literal(true).optional(),
+    continues: z.string().optional(),
   }),
   stats: stats.nullable(),
   instances: z.object({

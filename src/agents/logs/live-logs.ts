@@ -4,6 +4,7 @@ import { ContainerMissingError } from '../../docker/containers/container-errors.
 import type { Release } from '../../lib/fair-limiter.js';
 import type { HostAccess } from '../hosts/host-access.js';
 import { QuotaLimiter } from '../../lib/quota-limiter.js';
+import { redactLog } from './redact-log.js';
 
 type Logs = Pick<HostAccess, 'logs'>;
 
@@ -83,7 +84,7 @@ export class LiveLogs {
         follow: true,
         signal: AbortSignal.any([stopped, options.signal]),
       });
-      for await (const line of lines) yield { kind: 'line', line: redacted(line, options.redact) };
+      for await (const line of redactLog(lines, options.redact)) yield { kind: 'line', line };
       yield { kind: 'end', reason: stopped.aborted ? 'stopped' : 'container-ended' };
     } catch (error) {
       if (stopped.aborted) yield { kind: 'end', reason: 'stopped' };
@@ -96,7 +97,9 @@ export class LiveLogs {
   }
 
   #end(streamId: string): void {
-    this.#open.get(streamId)?.release();
+    const stream = this.#open.get(streamId);
+    stream?.stop.abort();
+    stream?.release();
     this.#open.delete(streamId);
   }
 }
@@ -115,8 +118,8 @@ export async function logHistory(
   const lines: LogLine[] = [];
   try {
     const all = host.logs(agentId, cursor === undefined ? { tail: limit } : { since: cursor });
-    for await (const line of all) {
-      lines.push(redacted(line, redact));
+    for await (const line of redactLog(all, redact)) {
+      lines.push(line);
       if (lines.length >= limit) break;
     }
   } catch (error) {
@@ -124,9 +127,4 @@ export async function logHistory(
     if (!(error instanceof ContainerMissingError)) throw error;
   }
   return { lines, cursor: lines.at(-1)?.cursor ?? cursor };
-}
-
-function redacted(line: LogLine, redact: readonly string[]): LogLine {
-  const text = redact.reduce((kept, secret) => kept.replaceAll(secret, '[redacted]'), line.line);
-  return text === line.line ? line : { ...line, line: text };
 }

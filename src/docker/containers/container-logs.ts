@@ -12,6 +12,10 @@ export interface LogLine {
   readonly line: string;
   /** The value of `since` that resumes after exactly this line. */
   readonly cursor: string;
+  /** The piece ends at Docker's cut: its line continues in the next piece of the same output. */
+  readonly isCut?: true;
+  /** The text of the piece before, if this piece continues it. */
+  readonly continues?: string;
 }
 
 export interface LogOptions {
@@ -36,8 +40,20 @@ const DISORDER_MS = 2_000;
 /** Lines buffered while searching for the cursor's line; lines beyond this are certainly later. */
 const MAX_HELD_LINES = 10_000;
 
-/** Opens the log at `since` (in `seconds.fraction`), or at the start of the tail. */
-type OpenLog = (range: { since?: string | undefined; follow: boolean }) => Promise<Readable>;
+/**
+ * Lines read before a tail, because pieces of one line share their time: they give the first piece its number,
+ * and the text that it continues.
+ */
+const LINES_BEFORE_TAIL = 100;
+
+interface LogRange {
+  /** Time in `seconds.fraction`; from the start of the log or of the tail if undefined. */
+  readonly since?: string | undefined;
+  readonly tail?: number;
+  readonly follow: boolean;
+}
+
+type OpenLog = (range: LogRange) => Promise<Readable>;
 
 /** A time, and the index among the lines with exactly this time. */
 interface Position {
@@ -56,15 +72,11 @@ export async function* readContainerLog(
   { since: cursor, tail, follow = false, signal }: LogOptions,
 ): AsyncGenerator<LogLine> {
   const shown = { stdout: true, stderr: true, timestamps: true };
-  const open: OpenLog = ({ since, follow }) =>
-    client.openStream(
-      `/containers/${containerId}/logs`,
-      // After a cursor there is no tail: all later lines are wanted.
-      { ...shown, follow, ...(since === undefined ? tail !== undefined && { tail } : { since }) },
-      { signal },
-    );
+  const open: OpenLog = (range) =>
+    client.openStream(`/containers/${containerId}/logs`, { ...shown, ...range }, { signal });
   try {
     if (cursor !== undefined) yield* resumeLog(open, cursor, follow);
+    else if (tail !== undefined) yield* readTail(open, tail, follow);
     else for await (const line of place(await open({ follow }))) yield withoutPosition(line);
   } catch (error) {
     if (signal?.aborted) return;
@@ -90,9 +102,26 @@ async function* resumeLog(open: OpenLog, cursor: string, follow: boolean): Async
     found = true;
     yield withoutPosition(line);
   }
-  if (!follow) return;
+  if (follow) yield* followLog(open, at, found);
+}
+
+async function* readTail(open: OpenLog, tail: number, follow: boolean): AsyncGenerator<LogLine> {
+  const lines: PlacedLine[] = [];
+  let last: PlacedLine | undefined;
+  for await (last of place(await open({ tail: tail + LINES_BEFORE_TAIL, follow: false }))) {
+    lines.push(last);
+    if (lines.length > tail) lines.shift();
+  }
+  yield* lines.map(withoutPosition);
+  if (follow && last) yield* followLog(open, last.position, true);
+  else if (follow)
+    for await (const line of place(await open({ follow }))) yield withoutPosition(line);
+}
+
+/** Follows the log after a position; `isThere` if the log still has the line at the position. */
+async function* followLog(open: OpenLog, at: Position, isThere: boolean): AsyncGenerator<LogLine> {
   const lines = place(await open({ since: slightlyBefore(at), follow: true }));
-  const fresh = found ? after(at, lines, () => undefined) : laterThan(at, lines);
+  const fresh = isThere ? after(at, lines, () => undefined) : laterThan(at, lines);
   for await (const line of fresh) yield withoutPosition(line);
 }
 
@@ -131,19 +160,27 @@ async function* laterThan(at: Position, lines: AsyncIterable<PlacedLine>) {
   for await (const line of lines) if (line.timestamp > at.timestamp) yield line;
 }
 
-/** Numbers the lines with the same time, in the order of the file. */
+/** Numbers the lines with the same time, in the order of the file, and links the pieces of a line. */
 async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
   const counts = new Map<string, number>();
+  const cut = new Map<LogLine['stream'], string>();
   for await (const { stream: source, payload } of wholeFrames(stream)) {
     const space = payload.indexOf(' ');
     const timestamp = payload.slice(0, space);
     const ordinal = (counts.get(timestamp) ?? 0) + 1;
     setBounded(counts, timestamp, ordinal, 1_000);
+    const isCut = !payload.endsWith('\n');
+    const line = payload.slice(space + 1).replace(/\r?\n$/, '');
+    const continues = cut.get(source);
+    if (isCut) cut.set(source, line);
+    else cut.delete(source);
     yield {
       timestamp,
       stream: source,
-      line: payload.slice(space + 1).replace(/\r?\n$/, ''),
+      line,
       cursor: `${timestamp}~${ordinal}`,
+      ...(isCut && { isCut }),
+      ...(continues !== undefined && { continues }),
       position: { timestamp, ordinal },
     };
   }

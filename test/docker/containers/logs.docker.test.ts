@@ -118,6 +118,36 @@ it('splits a line longer than the limit into pieces and resumes between them', a
   for (const { line } of pieces) expect(line.length).toBeLessThanOrEqual(16 * 1024);
   expect(pieces.map(({ line }) => line).join('')).toBe(`${text} 1`);
   expect(await collect({ since: pieces[0]?.cursor ?? '' }, 2)).toEqual(pieces.slice(1, 3));
+  expect(pieces.map(({ isCut }) => isCut)).toEqual([true, true, undefined]);
+  expect(pieces.map(({ continues }) => continues)).toEqual([
+    undefined,
+    ...pieces.slice(0, 2).map(({ line }) => line),
+  ]);
+});
+
+it('begins a tail between pieces with their cursors and the text before them', async () => {
+  const all = await collect({});
+  const pieces = all.filter(({ line }) => line.startsWith('xxx')).slice(-3);
+  const at = all.findIndex(({ cursor }) => cursor === pieces[1]?.cursor);
+  expect(await collect({ tail: all.length - at })).toEqual(all.slice(at));
+  const abort = new AbortController();
+  const followed = await collect(
+    { tail: all.length - at, follow: true, signal: abort.signal },
+    all.length - at,
+  );
+  abort.abort();
+  expect(followed).toEqual(all.slice(at));
+});
+
+it('replaces each byte of a character that is split by a cut', async () => {
+  // The first piece ends after the first byte of a character of two bytes.
+  await print({ lines: 1, text: `y${'ä'.repeat(9_000)}` });
+  const pieces = await until(async () => {
+    const found = (await collect({})).filter(({ line }) => /^[yä\uFFFD]{2}/.test(line));
+    return found.length === 2 && found;
+  });
+  expect(pieces[0]?.line.slice(-3)).toBe('ää\uFFFD');
+  expect(pieces[1]?.line.slice(0, 3)).toBe('\uFFFDää');
 });
 
 it('returns the lines that a replaced container wrote after the cursor', async () => {
