@@ -37,6 +37,14 @@ export function createReconcileActivities({
      */
     async removeOrphans(foundBefore: readonly string[]) {
       const { log } = Context.current();
+      const strays = await reconciliation.removeStrays();
+      if (strays.length > 0) {
+        const containers = strays.slice(0, MAX_NAMED);
+        log.warn("removed containers with an agent's labels beside its own", {
+          containers,
+          count: strays.length,
+        });
+      }
       const { removed, unknown } = await reconciliation.orphans();
       if (unknown.length > 0) {
         // Kept, because the database may be the wrong one or an older copy.

@@ -54,6 +54,11 @@ export class Reconciliation {
     }
   }
 
+  /** Removes copies of agents' containers that somebody made, and returns their names. */
+  removeStrays(): Promise<string[]> {
+    return this.#docker.containers.removeStrays();
+  }
+
   /** Returns the owners of resources without an existing agent. Removes exited helper containers at once. */
   async orphans(): Promise<Orphans> {
     await this.#docker.workspaces.removeDead();

@@ -32,10 +32,12 @@ import {
 import type { DockerClient } from './docker-client.js';
 import { readEngine } from './docker-engine.js';
 import { createContainer } from './create-container.js';
+import { isLive, OwnContainers } from './own-containers.js';
 import { endedOutOfMemory } from './past-death.js';
 import type { NamedContainers } from './named-containers.js';
 import { canListen, saysPortTaken } from './port-check.js';
 import { stateArchive } from './state-archive.js';
+import { removeContainer } from './throw-away.js';
 
 const ATTEMPTS = 20;
 const ATTEMPT_PAUSE_MS = 100;
@@ -43,6 +45,7 @@ const ATTEMPT_PAUSE_MS = 100;
 export class AgentContainers {
   readonly #client: DockerClient;
   readonly #named: NamedContainers;
+  readonly #own: OwnContainers;
   readonly #networks: AgentNetworks;
   readonly #volumes: AgentVolumes;
   readonly #runtime: string | undefined;
@@ -56,6 +59,7 @@ export class AgentContainers {
   ) {
     this.#client = client;
     this.#named = named;
+    this.#own = new OwnContainers(client);
     this.#networks = networks;
     this.#volumes = volumes;
     this.#runtime = runtime;
@@ -69,7 +73,7 @@ export class AgentContainers {
     const options = containerOptions(spec, this.#client, this.#runtime);
     await this.#volumes.require(spec);
     for (let attempt = 1; ; attempt++) {
-      const existing = await this.#find(spec.agentId);
+      const existing = await this.#own.claim(spec.agentId);
       // Docker marks a container as dead if its removal failed halfway; it never starts again.
       const isDead = existing?.State.Dead === true;
       if (existing && !isDead && (await this.#fits(existing, options.Labels, spec.agentId))) {
@@ -93,7 +97,8 @@ export class AgentContainers {
 
   /** Starts the container unless it is running. @throws PortTakenError, ContainerMissingError */
   async start(agentId: string): Promise<void> {
-    const found = await this.#get(agentId);
+    const found = await this.#own.claim(agentId);
+    if (!found) throw new ContainerMissingError(agentId);
     if (found.State.Running) return;
     await this.#client.mayStart();
     const port = portOf(found);
@@ -117,28 +122,28 @@ export class AgentContainers {
 
   /** Stops the container and kills it after the grace period. A missing or stopped container is no error. */
   async stop(agentId: string, graceSeconds: number): Promise<void> {
-    const found = await this.#find(agentId);
-    if (!found?.State.Running) return;
-    await this.#client.callUnless(
-      [304, 404],
-      (docker, bound) => docker.getContainer(found.Id).stop({ t: graceSeconds, ...bound }),
-      this.#client.timeoutMs + graceSeconds * 1000,
+    await this.#forAll(agentId, ({ Id: id }) =>
+      this.#client.callUnless(
+        [304, 404],
+        (docker, bound) => docker.getContainer(id).stop({ t: graceSeconds, ...bound }),
+        this.#client.timeoutMs + graceSeconds * 1000,
+      ),
     );
   }
 
   /** Kills the container at once. A missing or stopped container is no error. */
   async kill(agentId: string): Promise<void> {
-    const found = await this.#find(agentId);
-    if (!found?.State.Running) return;
-    await this.#client.callUnless([404, 409], (docker, bound) =>
-      docker.getContainer(found.Id).kill(bound),
+    await this.#forAll(agentId, ({ Id: id }) =>
+      this.#client.callUnless([404, 409], (docker, bound) => docker.getContainer(id).kill(bound)),
     );
   }
 
   /** Removes the container, running or not, and waits until it is gone. A missing one is no error. */
   async remove(agentId: string): Promise<void> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      if (!(await this.#named.remove(agentId, containerName(agentId)))) return;
+      const all = await this.#own.all(agentId);
+      if (all.length === 0) return;
+      for (const { Id: id } of all) await removeContainer(this.#client, id);
       if (attempt > 1) await delay(ATTEMPT_PAUSE_MS);
     }
     throw new DockerRefusedError(
@@ -149,7 +154,7 @@ export class AgentContainers {
 
   /** Renames the stopped container to keep it while a new container is created. */
   async retain(agentId: string): Promise<void> {
-    const current = await this.#find(agentId);
+    const current = await this.#own.claim(agentId);
     if (!current) return;
     const { previous } = spareNames(agentId);
     // Left over from a replacement that was never completed.
@@ -161,13 +166,13 @@ export class AgentContainers {
   async restore(agentId: string): Promise<void> {
     const previous = await this.#named.find(agentId, spareNames(agentId).previous);
     if (!previous) return;
-    await this.#named.remove(agentId, containerName(agentId));
+    await this.remove(agentId);
     await this.#rename(previous, containerName(agentId));
   }
 
   /** Returns the state of the agent's container; undefined if it does not exist. */
   async inspect(agentId: string): Promise<ContainerState | undefined> {
-    const found = await this.#find(agentId);
+    const found = await this.#own.find(agentId);
     return found && this.#stateOf(found);
   }
 
@@ -195,22 +200,18 @@ export class AgentContainers {
 
   /** Lists the current container of every agent of this installation, without retained containers. */
   async list(): Promise<ContainerSummary[]> {
-    return (await this.#list()).map(containerSummary);
+    return (await this.#own.ofAllAgents()).map(containerSummary);
   }
 
   async running(): Promise<ReadonlySet<string>> {
-    const running = await this.#list('running');
+    const all = await this.#own.ofAllAgents();
+    const running = all.filter(({ State: state }) => state === 'running');
     return new Set(running.map(({ Labels: labels }) => labels[LABEL.agent] ?? ''));
   }
 
-  async #list(status?: 'running'): Promise<Docker.ContainerInfo[]> {
-    const label = [`${LABEL.installation}=${this.#client.installation}`];
-    const filters = { label, ...(status && { status: [status] }) };
-    const containers = await this.#client.listContainers({ all: true, filters });
-    // Match by name: an agent's other containers have the same labels.
-    return containers.filter(({ Labels: labels, Names: names }) =>
-      names.includes(`/${containerName(labels[LABEL.agent] ?? '')}`),
-    );
+  /** Removes containers with an agent's labels that somebody made beside the agent's own; returns their names. */
+  removeStrays(): Promise<string[]> {
+    return this.#own.removeStrays();
   }
 
   /** Adapts options after the fingerprint: an engine's capabilities are no change of specification. */
@@ -233,12 +234,17 @@ export class AgentContainers {
     return containerState(found, await endedOutOfMemory(this.#client, found));
   }
 
-  #find(agentId: string): Promise<Docker.ContainerInspectInfo | undefined> {
-    return this.#named.find(agentId, containerName(agentId));
+  /** Changes the agent's container, and strays, as far as they run. */
+  async #forAll(
+    agentId: string,
+    change: (container: Docker.ContainerInfo) => Promise<unknown>,
+  ): Promise<void> {
+    const all = await this.#own.all(agentId);
+    await Promise.all(all.filter(isLive).map(change));
   }
 
   async #get(agentId: string): Promise<Docker.ContainerInspectInfo> {
-    const found = await this.#find(agentId);
+    const found = await this.#own.find(agentId);
     if (!found) throw new ContainerMissingError(agentId);
     return found;
   }

@@ -17,6 +17,18 @@ export class ForeignContainerError extends ContainerError {
   }
 }
 
+/** Containers with the labels of one agent, none of them with its name: somebody renamed or copied them. */
+export class SeveralContainersError extends ContainerError {
+  override readonly name = 'SeveralContainersError';
+
+  constructor(own: string, found: readonly string[]) {
+    super(
+      `The containers ${found.join(' and ')} have the labels of one agent, and none has the name ${own}: ` +
+        `remove all but the agent's own`,
+    );
+  }
+}
+
 export class PortTakenError extends ContainerError {
   override readonly name = 'PortTakenError';
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type Docker from 'dockerode';
 import {
+  AGENT_ROLE,
   type AgentContainerSpec,
   containerName,
   GATEWAY_PORT,
@@ -170,5 +171,7 @@ export function containerOptions(
   const fingerprint = createHash('sha256')
     .update(JSON.stringify({ ...options, subnet: spec.subnet }))
     .digest('hex');
-  return { ...options, Labels: { ...options.Labels, [LABEL.spec]: fingerprint } };
+  // Outside the fingerprint, which stays that of containers from before the role.
+  const labels = { ...options.Labels, [LABEL.spec]: fingerprint, [LABEL.role]: AGENT_ROLE };
+  return { ...options, Labels: labels };
 }

@@ -21,6 +21,8 @@ const PREFIX = 'agent-platform';
 
 export const LABEL = {
   agent: `${PREFIX}.agent`,
+  /** `AGENT_ROLE` on the container in which an agent runs; its other containers have no role. */
+  role: `${PREFIX}.role`,
   owner: `${PREFIX}.owner`,
   installation: `${PREFIX}.installation`,
   /** Fingerprint of the specification that a container was created from. */
@@ -39,6 +41,8 @@ export const LABEL = {
   /** On a container that sets and verifies network rules and belongs to no agent. */
   helps: `${PREFIX}.helps`,
 } as const;
+
+export const AGENT_ROLE = 'agent';
 
 /** Value of `madeBy` on a volume that Docker itself created, empty, because a container needed it. */
 export const MADE_BY_DOCKER = 'docker';

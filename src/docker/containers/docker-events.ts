@@ -1,7 +1,8 @@
 import type { Readable } from 'node:stream';
 import * as z from 'zod';
-import { containerName, LABEL } from './container-spec.js';
+import { LABEL } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
+import { isOwnContainer } from './own-containers.js';
 
 /** Event actions that matter for the end of a container. */
 const ACTIONS = ['start', 'kill', 'oom', 'die', 'stop'] as const;
@@ -92,8 +93,8 @@ function parseEvent(line: string): DockerEvent | undefined {
   const { name, exitCode, signal, ...labels } = actor.Attributes;
   const { [LABEL.agent]: agentId, [LABEL.owner]: userId } = labels;
   if (agentId === undefined || userId === undefined) return undefined;
-  // An agent's spare containers, with other names, are created and removed during updates.
-  if (name !== containerName(agentId)) return undefined;
+  // An agent's spare containers are created and removed during updates.
+  if (!isOwnContainer(labels, name)) return undefined;
   return {
     action,
     containerId: actor.ID,

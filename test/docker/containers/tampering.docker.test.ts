@@ -1,0 +1,180 @@
+import type Docker from 'dockerode';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  AGENT_ROLE,
+  type AgentContainerSpec,
+  containerName,
+  LABEL,
+} from '../../../src/docker/containers/container-spec.js';
+import { SeveralContainersError } from '../../../src/docker/containers/container-errors.js';
+import { gatewayHealth } from '../../../src/docker/containers/gateway-probe.js';
+import { ensureTestImage } from '../../agent-image/ensure-test-image.js';
+import { testDocker } from '../../support/docker.js';
+import { until } from '../../support/until.js';
+
+const fixture = testDocker();
+const { containers, docker, host } = fixture;
+let image: string;
+
+beforeAll(async () => {
+  image = await ensureTestImage(docker);
+});
+afterAll(() => fixture.close());
+
+async function ensure(spec: AgentContainerSpec) {
+  await host.networks.ensure(spec);
+  await host.volumes.ensure(spec, 'test');
+  return containers.ensure(spec);
+}
+
+async function running() {
+  const spec = await fixture.spec({ image });
+  const { id } = await ensure(spec);
+  await containers.start(spec.agentId);
+  return { spec, id, name: containerName(spec.agentId), container: docker.getContainer(id) };
+}
+
+const isUp = ({ port }: AgentContainerSpec) =>
+  until(async () => (await gatewayHealth(port, { timeoutMs: 500 })).healthy);
+const statusOf = async (agentId: string) => (await containers.inspect(agentId))?.status;
+
+/** Creates a container with the labels, or some of the labels, of another. */
+async function copyOf(
+  container: Docker.Container,
+  { leavesOut = [], name }: { leavesOut?: readonly string[]; name?: string } = {},
+) {
+  const { Config: config } = await container.inspect();
+  const labels = Object.entries(config.Labels).filter(([label]) => !leavesOut.includes(label));
+  return docker.createContainer({
+    ...(name !== undefined && { name }),
+    Image: image,
+    Labels: Object.fromEntries(labels),
+    HostConfig: { NetworkMode: 'none', Init: true },
+  });
+}
+
+const nameOf = async (container: Docker.Container) => (await container.inspect()).Name.slice(1);
+
+describe('a renamed container', () => {
+  it('is stopped, started under its own name, and not recreated', async () => {
+    const { container, id, name, spec } = await running();
+    await container.rename({ name: `${name}-renamed` });
+    expect(await containers.inspect(spec.agentId)).toMatchObject({ id, status: 'running' });
+    expect(await containers.running()).toContain(spec.agentId);
+    expect(await containers.list()).toContainEqual(expect.objectContaining({ id }));
+    await containers.stop(spec.agentId, 1);
+    expect(await statusOf(spec.agentId)).toBe('exited');
+    expect(await ensure(spec)).toEqual({ id, created: false });
+    await containers.start(spec.agentId);
+    await isUp(spec);
+    expect(await nameOf(container)).toBe(name);
+    await container.rename({ name: `${name}-renamed` });
+    await containers.remove(spec.agentId);
+    await expect(container.inspect()).rejects.toMatchObject({ statusCode: 404 });
+  });
+
+  it('is found although another container has its name', async () => {
+    const { container, id, name, spec } = await running();
+    await container.rename({ name: `${name}-renamed` });
+    const { labels: Labels } = fixture;
+    const other = await docker.createContainer({ name, Image: image, Labels });
+    await containers.stop(spec.agentId, 1);
+    expect(await ensure(spec)).toEqual({ id, created: false });
+    await containers.start(spec.agentId);
+    await isUp(spec);
+    expect(await nameOf(container)).toBe(`${name}-renamed`);
+    expect(await nameOf(other)).toBe(name);
+  });
+
+  it('is found without a role, as an earlier release made it', async () => {
+    const { container, name, spec } = await running();
+    const earlier = await copyOf(container, { leavesOut: [LABEL.role] });
+    await container.remove({ force: true });
+    await earlier.start();
+    expect(await containers.inspect(spec.agentId)).toMatchObject({ id: earlier.id });
+    await containers.stop(spec.agentId, 0);
+    expect(await statusOf(spec.agentId)).toBe('exited');
+    expect(await ensure(spec)).toEqual({ id: earlier.id, created: false });
+    expect(await nameOf(earlier)).toBe(name);
+  });
+
+  it('shows its end in the events', async () => {
+    const { container, name, spec } = await running();
+    const ending = new AbortController();
+    const heard: string[] = [];
+    const following = (async () => {
+      for await (const event of host.events(ending.signal)) {
+        heard.push(event.kind === 'death' ? event.agentId : event.kind);
+      }
+    })();
+    await until(() => Promise.resolve(heard.includes('connected')));
+    await container.rename({ name: `${name}-renamed` });
+    await container.kill();
+    await until(() => Promise.resolve(heard.includes(spec.agentId)));
+    ending.abort();
+    await following;
+  });
+});
+
+it('recognizes a container of an earlier release by its name alone', async () => {
+  const spec = await fixture.spec({ image });
+  const { id } = await docker.createContainer({
+    name: containerName(spec.agentId),
+    Image: image,
+    Labels: {
+      ...fixture.labels,
+      [LABEL.agent]: spec.agentId,
+      [LABEL.owner]: spec.userId,
+      [LABEL.installation]: fixture.installation,
+    },
+  });
+  expect(await containers.inspect(spec.agentId)).toMatchObject({ id });
+  expect(await containers.list()).toContainEqual(expect.objectContaining({ id }));
+  await containers.remove(spec.agentId);
+  expect(await containers.inspect(spec.agentId)).toBeUndefined();
+});
+
+describe('a second container with the labels of an agent', () => {
+  it('is stopped with the agent, and removed when the agent starts', async () => {
+    const { container, id, spec } = await running();
+    const copy = await copyOf(container);
+    await copy.start();
+    expect(await containers.inspect(spec.agentId)).toMatchObject({ id });
+    await containers.stop(spec.agentId, 0);
+    expect((await copy.inspect()).State.Running).toBe(false);
+    await containers.start(spec.agentId);
+    await isUp(spec);
+    await expect(copy.inspect()).rejects.toMatchObject({ statusCode: 404 });
+    expect(await containers.inspect(spec.agentId)).toMatchObject({ id });
+  });
+
+  it('is removed by reconciliation, unlike the container that an operation retains', async () => {
+    const { container, spec } = await running();
+    await containers.stop(spec.agentId, 0);
+    await containers.retain(spec.agentId);
+    await ensure(spec);
+    const copy = await copyOf(container, { name: `copy-of-${spec.agentId}` });
+    expect(await containers.removeStrays()).toEqual([`copy-of-${spec.agentId}`]);
+    await expect(copy.inspect()).rejects.toMatchObject({ statusCode: 404 });
+    await containers.restore(spec.agentId);
+    expect((await containers.inspect(spec.agentId))?.id).toBe(container.id);
+  });
+
+  it('stops a start with an error if neither has the name of the agent', async () => {
+    const { container, name, spec } = await running();
+    await copyOf(container, { name: `${name}-copy` });
+    await containers.stop(spec.agentId, 0);
+    await container.rename({ name: `${name}-renamed` });
+    for (const refused of [() => containers.start(spec.agentId), () => ensure(spec)]) {
+      await expect(refused()).rejects.toThrow(SeveralContainersError);
+      await expect(refused()).rejects.toThrow(`${name}-copy and ${name}-renamed`);
+    }
+    await containers.remove(spec.agentId);
+    expect(await containers.inspect(spec.agentId)).toBeUndefined();
+  });
+});
+
+it('marks the container of an agent by its role', async () => {
+  const { container } = await running();
+  expect((await container.inspect()).Config.Labels[LABEL.role]).toBe(AGENT_ROLE);
+});
