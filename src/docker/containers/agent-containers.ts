@@ -9,7 +9,7 @@ import {
   PortTakenError,
 } from './container-errors.js';
 import { type LogLine, type LogOptions, readContainerLog } from './container-logs.js';
-import { AGENT_LIMITS, containerOptions } from './container-profile.js';
+import { AGENT_LIMITS, containerOptions, UPDATABLE_OPTIONS } from './container-profile.js';
 import {
   type AgentContainerSpec,
   containerName,
@@ -41,6 +41,9 @@ import { removeContainer } from './throw-away.js';
 
 const ATTEMPTS = 20;
 const ATTEMPT_PAUSE_MS = 100;
+
+/** Options that agents do not have, and that `docker update` sets and cannot clear. */
+const NOT_CLEARABLE = ['CpusetCpus', 'CpusetMems', 'MemoryReservation', 'NanoCpus'] as const;
 
 export class AgentContainers {
   readonly #client: DockerClient;
@@ -99,7 +102,12 @@ export class AgentContainers {
   async start(agentId: string): Promise<void> {
     const found = await this.#own.claim(agentId);
     if (!found) throw new ContainerMissingError(agentId);
+    await this.#networks.attach(agentId, found);
+    if (found.State.Paused) {
+      await this.#client.call((docker, bound) => docker.getContainer(found.Id).unpause(bound));
+    }
     if (found.State.Running) return;
+    await this.#restoreOptions(found);
     await this.#client.mayStart();
     const port = portOf(found);
     if (port !== undefined && this.#client.isLocal && !(await canListen('127.0.0.1', port))) {
@@ -129,6 +137,9 @@ export class AgentContainers {
         this.#client.timeoutMs + graceSeconds * 1000,
       ),
     );
+    // Docker would start a container with another policy when Docker itself starts.
+    const stopped = await this.#own.find(agentId);
+    if (stopped && !stopped.State.Running) await this.#restoreOptions(stopped);
   }
 
   /** Kills the container at once. A missing or stopped container is no error. */
@@ -234,6 +245,19 @@ export class AgentContainers {
     return containerState(found, await endedOutOfMemory(this.#client, found));
   }
 
+  /** Undoes a `docker update`. */
+  async #restoreOptions({ HostConfig: now, Id: id }: Docker.ContainerInspectInfo): Promise<void> {
+    const { RestartPolicy: policy, ...limits } = UPDATABLE_OPTIONS;
+    const isAsMade =
+      now.RestartPolicy?.Name === policy.Name &&
+      Object.entries(limits).every(([name, value]) => Reflect.get(now, name) === value);
+    if (isAsMade) return;
+    // A container that is being removed cannot be updated.
+    await this.#client.callUnless([404, 409], (docker) =>
+      docker.getContainer(id).update(UPDATABLE_OPTIONS),
+    );
+  }
+
   /** Changes the agent's container, and strays, as far as they run. */
   async #forAll(
     agentId: string,
@@ -269,6 +293,8 @@ export class AgentContainers {
   ): Promise<boolean> {
     if (container.Config.Labels[LABEL.spec] !== labels?.[LABEL.spec]) return false;
     if (container.State.Status === 'removing' || container.State.Dead) return false;
+    // Set by `docker update`, which cannot clear them.
+    if (NOT_CLEARABLE.some((name) => Boolean(container.HostConfig[name]))) return false;
     // A container that has run stores the network's id and cannot start on a new network of the same name.
     const attached = container.NetworkSettings.Networks[containerName(agentId)]?.NetworkID;
     return !attached || attached === (await this.#networks.find(agentId))?.Id;

@@ -119,6 +119,25 @@ export class AgentNetworks {
     }
   }
 
+  /**
+   * Connects a container that was taken off its network by hand, and takes it off all others.
+   * @throws DockerRefusedError with 404, as a start does, if the network is missing.
+   */
+  async attach(agentId: string, container: Docker.ContainerInspectInfo): Promise<void> {
+    const { [containerName(agentId)]: own, ...others } = container.NetworkSettings.Networks;
+    for (const other of Object.keys(others)) {
+      await this.#client.callUnless([404], (docker, bound) =>
+        docker.getNetwork(other).disconnect({ Container: container.Id, Force: true, ...bound }),
+      );
+    }
+    if (own) return;
+    const network = await this.find(agentId);
+    if (!network) throw new DockerRefusedError(404, `network ${containerName(agentId)} not found`);
+    await this.#client.call((docker, bound) =>
+      docker.getNetwork(network.Id).connect({ Container: container.Id, ...bound }),
+    );
+  }
+
   /** Returns the subnets of all other networks, and those that the host routes outside Docker. */
   async takenSubnets(agentId: string): Promise<string[]> {
     const networks = await this.#client.call((docker, bound) => docker.listNetworks(bound));

@@ -34,6 +34,20 @@ export const AGENT_LIMITS = {
   oomScore: 500,
 } as const;
 
+/** The options of a container that `docker update` changes. */
+export const UPDATABLE_OPTIONS = {
+  PidsLimit: AGENT_LIMITS.processes,
+  CpuShares: AGENT_LIMITS.cpuShares,
+  Memory: AGENT_LIMITS.memoryBytes,
+  // Equal to memory, so there is no additional swap.
+  MemorySwap: AGENT_LIMITS.memoryBytes,
+  // A quota instead of NanoCpus, which Docker refuses on a host with fewer cores than the limit.
+  CpuPeriod: 100_000,
+  CpuQuota: AGENT_LIMITS.cpus * 100_000,
+  // Only the supervisor restarts containers.
+  RestartPolicy: { Name: 'no' },
+} as const;
+
 /** User and group of the runtime in every image: `node` in the official image. */
 export const AGENT_UID = 1000;
 
@@ -143,17 +157,16 @@ export function containerOptions(
       SecurityOpt: ['no-new-privileges'],
       Privileged: false,
       Init: true,
-      PidsLimit: AGENT_LIMITS.processes,
+      // The order of the options is part of the fingerprint.
+      PidsLimit: UPDATABLE_OPTIONS.PidsLimit,
       // No `nproc` limit: the kernel counts it over all containers with this uid.
       Ulimits: [limit('nofile', AGENT_LIMITS.openFiles), limit('core', 0)],
       OomScoreAdj: AGENT_LIMITS.oomScore,
-      CpuShares: AGENT_LIMITS.cpuShares,
-      Memory: AGENT_LIMITS.memoryBytes,
-      // Equal to memory, so there is no additional swap.
-      MemorySwap: AGENT_LIMITS.memoryBytes,
-      // A quota instead of NanoCpus, which Docker refuses on a host with fewer cores than the limit.
-      CpuPeriod: 100_000,
-      CpuQuota: AGENT_LIMITS.cpus * 100_000,
+      CpuShares: UPDATABLE_OPTIONS.CpuShares,
+      Memory: UPDATABLE_OPTIONS.Memory,
+      MemorySwap: UPDATABLE_OPTIONS.MemorySwap,
+      CpuPeriod: UPDATABLE_OPTIONS.CpuPeriod,
+      CpuQuota: UPDATABLE_OPTIONS.CpuQuota,
       LogConfig: {
         Type: 'json-file',
         Config: {
@@ -164,8 +177,7 @@ export function containerOptions(
           'max-buffer-size': AGENT_LIMITS.logBuffer,
         },
       },
-      // Only the supervisor restarts containers.
-      RestartPolicy: { Name: 'no' },
+      RestartPolicy: UPDATABLE_OPTIONS.RestartPolicy,
     },
   };
   const fingerprint = createHash('sha256')

@@ -6,7 +6,10 @@ import {
   containerName,
   LABEL,
 } from '../../../src/docker/containers/container-spec.js';
-import { SeveralContainersError } from '../../../src/docker/containers/container-errors.js';
+import {
+  DockerRefusedError,
+  SeveralContainersError,
+} from '../../../src/docker/containers/container-errors.js';
 import { gatewayHealth } from '../../../src/docker/containers/gateway-probe.js';
 import { ensureTestImage } from '../../agent-image/ensure-test-image.js';
 import { testDocker } from '../../support/docker.js';
@@ -172,6 +175,87 @@ describe('a second container with the labels of an agent', () => {
     await containers.remove(spec.agentId);
     expect(await containers.inspect(spec.agentId)).toBeUndefined();
   });
+});
+
+describe('a container off its network', () => {
+  it('is back on its network when it starts', async () => {
+    const { id, name, spec } = await running();
+    await docker.getNetwork(name).disconnect({ Container: id });
+    await containers.kill(spec.agentId);
+    await containers.start(spec.agentId);
+    await isUp(spec);
+    expect(await containers.inspect(spec.agentId)).toMatchObject({ id });
+  });
+
+  it('is connected while it runs', async () => {
+    const { container, id, name, spec } = await running();
+    await isUp(spec);
+    await docker.getNetwork(name).disconnect({ Container: id });
+    await docker.getNetwork('bridge').connect({ Container: id });
+    await containers.start(spec.agentId);
+    await isUp(spec);
+    const { NetworkSettings: settings } = await container.inspect();
+    expect(Object.keys(settings.Networks)).toEqual([name]);
+  });
+
+  it('does not start if the network is gone, as after any other loss of a network', async () => {
+    const { id, name, spec } = await running();
+    await docker.getNetwork(name).disconnect({ Container: id });
+    await containers.stop(spec.agentId, 0);
+    await docker.getNetwork(name).remove();
+    await expect(containers.start(spec.agentId)).rejects.toMatchObject({ statusCode: 404 });
+    await expect(containers.start(spec.agentId)).rejects.toThrow(DockerRefusedError);
+    await ensure(spec);
+    await containers.start(spec.agentId);
+    await isUp(spec);
+  });
+});
+
+describe('an updated container', () => {
+  it('has its restart policy after a stop, and its limits after a start', async () => {
+    const { container, id, spec } = await running();
+    const optionsOf = async () => {
+      const { CpuShares, Memory, MemorySwap, PidsLimit, RestartPolicy } = (
+        await container.inspect()
+      ).HostConfig;
+      return { CpuShares, Memory, MemorySwap, PidsLimit, policy: RestartPolicy?.Name };
+    };
+    const before = await optionsOf();
+    const MIB = 1024 * 1024;
+    await container.update({
+      RestartPolicy: { Name: 'always' },
+      Memory: 512 * MIB,
+      MemorySwap: 600 * MIB,
+      PidsLimit: 100,
+      CpuShares: 2,
+    });
+    await containers.stop(spec.agentId, 1);
+    expect(await optionsOf()).toEqual(before);
+    await container.update({ RestartPolicy: { Name: 'unless-stopped' }, CpuShares: 2 });
+    await containers.start(spec.agentId);
+    expect(await optionsOf()).toEqual(before);
+    await isUp(spec);
+    expect(await containers.inspect(spec.agentId)).toMatchObject({ id });
+  });
+
+  it('is replaced if its update cannot be undone', async () => {
+    const { container, id, spec } = await running();
+    await container.update({ CpusetCpus: '0' });
+    const next = await ensure(spec);
+    expect(next).toMatchObject({ created: true });
+    expect(next.id).not.toBe(id);
+  });
+});
+
+it('resumes a paused container when it starts', async () => {
+  const { container, id, spec } = await running();
+  await container.pause();
+  await containers.start(spec.agentId);
+  await isUp(spec);
+  expect(await containers.inspect(spec.agentId)).toMatchObject({ id, status: 'running' });
+  await container.pause();
+  await containers.stop(spec.agentId, 1);
+  expect(await statusOf(spec.agentId)).toBe('exited');
 });
 
 it('marks the container of an agent by its role', async () => {
