@@ -3,6 +3,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { AgentRef } from '../src/types/agent-ref.js';
 import { AgentGoneError } from '../src/agents/agents/agents.js';
+import type { DockerAbsences } from '../src/agents/watchdog/docker-absence.js';
 import { recordCrashDetails } from '../src/agents/logs/keep-crash.js';
 import { PortCache, type AgentPorts } from '../src/agents/agents/agent-ports.js';
 import type { WatchdogStore } from '../src/agents/watchdog/watchdog-store.js';
@@ -24,6 +25,7 @@ const SECOND_LOOK_MS = 2_000;
 
 export interface WatchdogActivityDependencies extends ContainerActivityDependencies {
   readonly ports: Pick<AgentPorts, 'of'>;
+  readonly absences: Pick<DockerAbsences, 'startOf'>;
   readonly states: Pick<WatchdogStore, 'recordCrash' | 'recordSeen'>;
   /** Milliseconds between two probes of a healthy agent. */
   readonly checkIntervalMs: number;
@@ -33,9 +35,9 @@ export interface WatchdogActivityDependencies extends ContainerActivityDependenc
 
 /** Creates the activities with which the watchdog observes agents and treats unhealthy ones. */
 export function createWatchdogActivities(dependencies: WatchdogActivityDependencies) {
-  const { docker, specs, states, limiters, progress } = dependencies;
+  const { absences, docker, specs, states, limiters, progress } = dependencies;
   const { checkIntervalMs, degradedCheckIntervalMs, ports } = dependencies;
-  const eyes = { containers: docker.containers, progress };
+  const eyes = { absences, containers: docker.containers, progress };
   const limiter = observationLimiter();
   const portCache = new PortCache(ports);
 

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Supervisors } from '../temporal/supervisors.js';
+import { absenceAt, type DockerAbsence } from '../src/agents/watchdog/docker-absence.js';
 import { findAgent } from '../src/agents/agents/agents.js';
 import { agentsToRun } from '../src/agents/watchdog/host-agents.js';
 import { supervisedOf } from '../src/agents/operations/supervisors.js';
@@ -47,6 +48,8 @@ interface Return {
  */
 export class HostEvents {
   #return: Return | undefined;
+  /** The last absence of Docker, in Unix milliseconds. */
+  #absence: DockerAbsence | undefined;
   /** The last end of each agent's container. */
   readonly #ends = new Map<string, ContainerDeath>();
   /** Aborted once a return of Docker was delivered to all supervisors. */
@@ -78,12 +81,15 @@ export class HostEvents {
   /** Records that Docker is available again after an outage since `awayFrom`, in Unix milliseconds. */
   dockerReturned(awayFrom: number): void {
     // A return that was not delivered everywhere began earlier.
+    this.#absence = { from: awayFrom, until: Date.now() };
     const since = Math.min(awayFrom, this.#return?.awayFrom ?? Number.POSITIVE_INFINITY);
     this.#return = { awayFrom: since, told: new Set(), untold: new Set() };
     this.#awake.abort();
   }
 
+  /** Keeps a container's end; one within Docker's absence is no crash, and its return reports it. */
   containerEnded(death: ContainerDeath): void {
+    if (this.#absence && absenceAt([this.#absence], death.at)) return;
     setBounded(this.#ends, death.agentId, death, MAX_ENDS);
     this.#awake.abort();
   }

@@ -8,6 +8,7 @@ import { supervisedOf } from '../src/agents/operations/supervisors.js';
 import { REPAIR_PAUSE_MS, STARTUP_GRACE_MS } from '../src/types/watchdog.js';
 import type { DockerHost } from '../src/docker/containers/docker-host.js';
 import type { Database } from '../src/platform/database/database.js';
+import { DockerAbsences } from '../src/agents/watchdog/docker-absence.js';
 import { AgentGuard } from '../src/agents/local-repair/agent-guard.js';
 import { HostJournal } from '../src/agents/local-repair/host-journal.js';
 import { LocalRepair, type LocalRepairTimes } from '../src/agents/local-repair/local-repair.js';
@@ -71,10 +72,12 @@ export async function openLocalRepair(parts: LocalRepairParts) {
   );
   const limiters = hostLimiters(settings.agents.startsAtOnce);
   const progress = new StartProgress(docker.containers);
+  const absences = new DockerAbsences();
   const repair = new LocalRepair({
     docker,
     journal,
     guard,
+    absences,
     reach,
     mayAct,
     settings: watchdog,
@@ -90,7 +93,7 @@ export async function openLocalRepair(parts: LocalRepairParts) {
   });
   return {
     /** State shared with the activities of this host. */
-    shared: { guard, limiters, progress },
+    shared: { absences, guard, limiters, progress },
     knowsAgents: journal.entries().length > 0,
     /** Resolves when the signal has aborted and no repair is in flight. */
     async run(signal: AbortSignal): Promise<void> {

@@ -29,6 +29,7 @@ import type { Supervisors } from '../temporal/supervisors.js';
 import type { Settings } from '../src/settings.js';
 import type { DockerHost } from '../src/docker/containers/docker-host.js';
 import type { Database } from '../src/platform/database/database.js';
+import type { DockerAbsences } from '../src/agents/watchdog/docker-absence.js';
 import type { AgentGuard } from '../src/agents/local-repair/agent-guard.js';
 import type { WorkerServices } from '../src/services.js';
 import {
@@ -84,6 +85,8 @@ export interface WorkerDependencies {
   readonly docker: DockerHost;
   /** Serializes the supervisors' steps with the host's own repairs. */
   readonly guard: AgentGuard;
+  /** The periods without Docker, as the host's own repair observes them. */
+  readonly absences: DockerAbsences;
   readonly limiters: HostLimiters;
   readonly progress: StartProgress;
   readonly code: WorkflowCode;
@@ -92,7 +95,7 @@ export interface WorkerDependencies {
 
 export type PlatformDependencies = Omit<
   WorkerDependencies,
-  'docker' | 'guard' | 'limiters' | 'progress'
+  'absences' | 'docker' | 'guard' | 'limiters' | 'progress'
 >;
 
 /** Creates the worker for workflows and records, and the one for mails: both may run anywhere. */
@@ -145,7 +148,8 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
 
 /** Creates one host's workers: for its Docker daemon, for its agents' starts, and for their heartbeats. */
 export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const { docker, guard, progress, services, settings, supervisors, limiters } = dependencies;
+  const { absences, docker, guard, limiters, progress, services, settings, supervisors } =
+    dependencies;
   const { clones, heartbeats, memorySizes, reconciliation, releases, volumes } = services;
   const { agentPorts: ports, containerSpecs: specs, watchdogStore: states } = services;
   const { host, watchdog } = settings.agents;
@@ -178,6 +182,7 @@ export async function createHostWorkers(dependencies: WorkerDependencies): Promi
           docker.containers,
           createWatchdogActivities({
             ...onDocker,
+            absences,
             ports,
             states,
             checkIntervalMs: watchdog.checkIntervalMs,

@@ -58,6 +58,8 @@ export class Watchdog {
   #lastApplied: string | undefined;
   /** An operation controls the container. */
   #isPaused = false;
+  /** Time of the last end within an absence of Docker after which the agent was brought back. */
+  #broughtBackAfter: number | undefined;
 
   readonly #agent: AgentRef;
   readonly #wakeups: Wakeups;
@@ -210,8 +212,18 @@ export class Watchdog {
     if (settings.autoRepair) await this.#repair(settings, seen);
   }
 
-  /** Returns a check's observation, or that of a requested one; undefined if something is more urgent. */
+  /** Returns a check's observation; undefined if something is more urgent, such as Docker's return. */
   async #look(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
+    const seen = await this.#lookOnce(patiently);
+    // If the agent did not start after this end, its state is judged.
+    if (!seen?.away || seen.away.endedAt === this.#broughtBackAfter) return seen;
+    this.#broughtBackAfter = seen.away.endedAt;
+    this.#wakeups.returned ??= { awayFrom: seen.away.from };
+    return undefined;
+  }
+
+  /** Returns a check's observation, or that of a requested one. */
+  async #lookOnce(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
     const isUrgent = () => this.#wakeups.isUrgent;
     let seen = isUrgent() ? undefined : await interruptible(isUrgent, patiently);
     if (this.#isStale) return seen?.past ? undefined : seen;

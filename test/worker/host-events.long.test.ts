@@ -120,7 +120,7 @@ class Follower {
     this.hears({ kind: 'lost', reason: 'gone' });
   }
 
-  ends(agentId: string): void {
+  ends(agentId: string, at = Date.now()): void {
     this.hears({
       kind: 'death',
       agentId,
@@ -128,7 +128,7 @@ class Follower {
       containerId: 'c',
       cause: 'kill',
       exitCode: 137,
-      at: Date.now(),
+      at,
     });
   }
 
@@ -261,6 +261,23 @@ describe.concurrent('notifications of a worker to supervisors', () => {
     await expect.poll(() => follower.told).toEqual([`return to ${agent}`]);
     await rest(1_000);
     expect(follower.told).toHaveLength(1);
+  });
+
+  test("an end within Docker's absence is not sent, even if its agent runs again", async ({
+    expect,
+  }) => {
+    const follower = following();
+    const [back, other] = [await follower.agent('back'), await follower.agent('other')];
+    follower.running.add(back).add(other);
+    follower.connects();
+    await expect.poll(() => follower.isTold).toBe(true);
+    follower.loses();
+    follower.connects(Date.now());
+    // Docker reports, with its return, the ends of the containers that it found dead.
+    follower.ends(back, Date.now() - 1_000);
+    await rest(100);
+    follower.ends(other);
+    await expect.poll(() => follower.told).toEqual([`end of ${other}`]);
   });
 
   test("Docker's outage counts from its first loss if it is lost again before all are notified", async ({

@@ -407,6 +407,43 @@ describe('return of a Docker daemon', () => {
     expect(agent.memory?.crashes).toEqual([before]);
   });
 
+  test("an end within Docker's absence is no crash, also without a notification of its return", async () => {
+    const agent = lab.agent();
+    const before = (await now()) - 100_000;
+    const supervisor = await watched(lab, agent, { crashes: [before, before + 99_000] });
+    agent.on('startExisting', () => {
+      agent.health = 'healthy';
+    });
+    for (const end of [1, 2]) {
+      Object.assign(agent, { health: 'stopped', death: 'kill' });
+      agent.away = { from: before + 50_000, endedAt: before + 60_000 + end };
+      await supervisor.containerEnded({ cause: 'kill' });
+      await agent.until('it is back', () => agent.states.length === 2 * end);
+    }
+    const back = ['starting (host_returned)', 'running (healthy)'];
+    expect(agent.states).toEqual([...back, ...back]);
+    expect(agent.memory?.crashes).toEqual([before]);
+  });
+
+  test("an agent that stays down after an end within Docker's absence has crashed", async () => {
+    const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError'));
+    const supervisor = await watched(lab, agent);
+    agent.health = 'stopped';
+    agent.away = { from: 0, endedAt: 1 };
+    agent.on('killGateway', () => {
+      agent.health = 'healthy';
+    });
+    await supervisor.checkNow();
+    await goes(
+      agent,
+      'starting (host_returned)',
+      'degraded (exit)',
+      'repairing (exit)',
+      'running (repaired)',
+    );
+    expect(agent.memory?.crashes).toHaveLength(1);
+  });
+
   test('the return of Docker ends only a crash loop that its outage caused', async () => {
     const agent = lab.agent();
     const at = await now();

@@ -12,7 +12,7 @@ import { FairLimiter } from '../../lib/fair-limiter.js';
 import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 import type { AgentGuard } from './agent-guard.js';
-import { withAbsence, type DockerAbsence } from './docker-absence.js';
+import type { DockerAbsences } from '../watchdog/docker-absence.js';
 import { shouldRun, type JournalEntry } from './journal-entry.js';
 import {
   LocalWatchdog,
@@ -50,6 +50,8 @@ export interface LocalRepairDependencies extends LocalWatchdogDependencies {
   readonly docker: Pick<DockerHost, 'containers' | 'volumes' | 'events'>;
   readonly settings: AgentSettings['watchdog'];
   readonly guard: AgentGuard;
+  /** Shared with the supervisors' observations. */
+  readonly absences: DockerAbsences;
   readonly reach: Pick<ControlPlaneReach, 'awayForMs'>;
   readonly times: LocalRepairTimes;
   readonly mayAct: () => boolean;
@@ -66,7 +68,6 @@ interface Telling {
 /** Keeps a host's agents running while the control plane is unreachable. */
 export class LocalRepair {
   readonly #dependencies: LocalRepairDependencies;
-  #absences: readonly DockerAbsence[] = [];
   #isHeard = false;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #isInCharge = false;
@@ -89,7 +90,8 @@ export class LocalRepair {
   }
 
   async #listen(signal: AbortSignal): Promise<void> {
-    const { docker, log } = this.#dependencies;
+    const { absences, docker, log } = this.#dependencies;
+    absences.began(0);
     while (!signal.aborted) {
       try {
         for await (const event of docker.events(signal)) {
@@ -98,10 +100,10 @@ export class LocalRepair {
             if (this.#isInCharge) this.#lookedAt = Number.NEGATIVE_INFINITY;
           } else if (event.kind === 'lost') {
             this.#isHeard = false;
+            absences.began(Date.now() - ENGINE_SHUTDOWN_MS);
           } else {
             const { lostAt } = event;
-            const from = lostAt === undefined ? 0 : lostAt - ENGINE_SHUTDOWN_MS;
-            this.#absences = withAbsence(this.#absences, { from, until: Date.now() });
+            absences.ended(lostAt === undefined ? 0 : lostAt - ENGINE_SHUTDOWN_MS);
             this.#left.clear();
             this.#isHeard = true;
             log.debug('local repair receives Docker events');
@@ -110,6 +112,7 @@ export class LocalRepair {
       } catch (error) {
         log.error({ err: error }, "following Docker's events failed, retrying");
         this.#isHeard = false;
+        absences.began(Date.now() - ENGINE_SHUTDOWN_MS);
         await pause(jittered(RESTART_MS), signal);
       }
     }
@@ -176,17 +179,17 @@ export class LocalRepair {
   }
 
   get #awayFrom(): number {
-    return this.#absences.at(-1)?.from ?? 0;
+    return this.#dependencies.absences.past.at(-1)?.from ?? 0;
   }
 
   async #attend(entry: JournalEntry, signal: AbortSignal): Promise<void> {
-    const { guard, log, settings, times } = this.#dependencies;
+    const { absences, guard, log, settings, times } = this.#dependencies;
     const { agentId } = entry;
     try {
       await guard.locally(agentId, async (stopped) => {
         const either = AbortSignal.any([signal, stopped]);
         const watchdog = new LocalWatchdog(this.#dependencies, entry, either);
-        const isWell = await watchdog.attend(this.#absences, this.#deaths.get(agentId));
+        const isWell = await watchdog.attend(absences.past, this.#deaths.get(agentId));
         const next = isWell ? jittered(settings.checkIntervalMs) : 0;
         this.#checks.set(agentId, performance.now() + next);
       });

@@ -23,7 +23,7 @@ import {
 import type { ContainerState } from '../../docker/containers/container-view.js';
 import type { ContainerDeath } from '../../docker/containers/death-cause.js';
 import type { DockerHost } from '../../docker/containers/docker-host.js';
-import { absenceAt, type DockerAbsence } from './docker-absence.js';
+import { absenceAt, type DockerAbsence } from '../watchdog/docker-absence.js';
 import type { HostJournal } from './host-journal.js';
 import { withPast, type JournalEntry } from './journal-entry.js';
 

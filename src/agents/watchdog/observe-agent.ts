@@ -1,6 +1,7 @@
 import type { ContainerState, ContainerStatus } from '../../docker/containers/container-view.js';
 import type { AgentContainers } from '../../docker/containers/agent-containers.js';
 import { gatewayHealth, type ProbeResult } from '../../docker/containers/gateway-probe.js';
+import type { DockerAbsences } from './docker-absence.js';
 import type { Observation } from './observation.js';
 import type { StartProgress } from './start-progress.js';
 import type { DeathCause } from '../../types/watchdog.js';
@@ -14,6 +15,8 @@ const UNEXPECTED: readonly ContainerStatus[] = ['paused', 'restarting', 'dead'];
 export interface ObservationDependencies {
   readonly containers: Pick<AgentContainers, 'inspect'>;
   readonly progress: Pick<StartProgress, 'isStarting'>;
+  /** Without it, no end counts as within an absence of Docker. */
+  readonly absences?: Pick<DockerAbsences, 'startOf'>;
 }
 
 export async function observeAgent(
@@ -46,7 +49,7 @@ function healthy(observedAt: string): Observation {
 }
 
 async function unwell(
-  { progress }: ObservationDependencies,
+  { absences, progress }: ObservationDependencies,
   container: ContainerState | undefined,
   probe: ProbeResult<unknown> | undefined,
   observedAt: string,
@@ -64,7 +67,10 @@ async function unwell(
   }
   if (container.status !== 'running' || !probe) {
     const death = deathCauseOf(container);
-    return { health: 'stopped', reason: describeEnd(container), death, observedAt };
+    const endedAt = Date.parse(container.finishedAt ?? '');
+    const from = absences?.startOf(endedAt);
+    const away = from !== undefined && { away: { from, endedAt } };
+    return { health: 'stopped', reason: describeEnd(container), death, ...away, observedAt };
   }
   const reason = probe.reachable
     ? `The gateway answers its health check with ${probe.status}`

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { DockerAbsences } from '../../../src/agents/watchdog/docker-absence.js';
 import { hostLimiters } from '../../../src/agents/watchdog/host-limiters.js';
 import type { ContainerEvent } from '../../../src/docker/containers/container-events.js';
 import { NetworkOpenError } from '../../../src/docker/egress/host-egress.js';
@@ -27,6 +28,7 @@ const { log, lines } = keptLog();
 let folder: string;
 let journal: HostJournal;
 let container: ScriptedContainer;
+let absences: DockerAbsences;
 /** Docker events from its first connection on. */
 let events: ContainerEvent[];
 /** Milliseconds since the control plane became unavailable. */
@@ -42,6 +44,7 @@ beforeEach(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'aps-local-repair-'));
   journal = await HostJournal.open(folder, log);
   container = new ScriptedContainer(gateway);
+  absences = new DockerAbsences();
   events = [{ kind: 'connected', lostAt: undefined }];
   awayForMs = LOCAL_REPAIR_TIMES.away;
   told = [];
@@ -85,6 +88,7 @@ function begin(guard = new AgentGuard(journal)): void {
     journal,
     log,
     guard,
+    absences,
     limiters: hostLimiters(1),
     reach: {
       get awayForMs() {
@@ -115,6 +119,23 @@ const causes = () => journal.get('one')?.past.map(({ cause }) => cause);
 const isUp = () => journal.get('one')?.memory.state === 'running' && container.status === 'running';
 const isInCharge = () =>
   lines.some((line) => line.includes('agents of this host are repaired locally'));
+
+test('knows the present and the past absences of Docker', async () => {
+  events = [];
+  begin();
+  await until(() => Promise.resolve(absences.startOf(1) === 0));
+  events = [{ kind: 'connected', lostAt: undefined }];
+  await until(() => Promise.resolve(absences.past.length === 1));
+  const [first] = absences.past;
+  expect(first).toEqual({ from: 0, until: expect.any(Number) });
+  expect(absences.startOf(Date.now() + 1)).toBeUndefined();
+  events = [{ kind: 'lost', reason: 'gone' }];
+  await until(() => Promise.resolve(absences.startOf(Date.now()) !== undefined));
+  const lostAt = Date.now() + 60_000;
+  events = [{ kind: 'connected', lostAt }];
+  await until(() => Promise.resolve(absences.past.length === 2));
+  expect(absences.past[1]).toMatchObject({ from: lostAt - 30_000 });
+});
 
 test('starts an agent once its start is allowed', async () => {
   let refusals = 0;

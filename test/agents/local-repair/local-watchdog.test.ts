@@ -8,7 +8,7 @@ import {
   DockerUnavailableError,
 } from '../../../src/docker/containers/container-errors.js';
 import type { ContainerDeath } from '../../../src/docker/containers/death-cause.js';
-import type { DockerAbsence } from '../../../src/agents/local-repair/docker-absence.js';
+import type { DockerAbsence } from '../../../src/agents/watchdog/docker-absence.js';
 import { HostJournal } from '../../../src/agents/local-repair/host-journal.js';
 import type { JournalEntry } from '../../../src/agents/local-repair/journal-entry.js';
 import {

@@ -2,17 +2,19 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
+import { DockerAbsences } from '../../../src/agents/watchdog/docker-absence.js';
 import { observeAgent } from '../../../src/agents/watchdog/observe-agent.js';
 import { StartProgress } from '../../../src/agents/watchdog/start-progress.js';
 import type { AgentContainers } from '../../../src/docker/containers/agent-containers.js';
 import type { ContainerState } from '../../../src/docker/containers/container-view.js';
 
-const seen = (state: Partial<ContainerState>, port = 1) => {
+const seen = (state: Partial<ContainerState>, port = 1, absences?: DockerAbsences) => {
   // Only the parts that observeAgent uses.
   const containers = {
     inspect: () => Promise.resolve({ id: 'c', status: 'exited', ...state }),
   } as unknown as AgentContainers;
-  return observeAgent({ containers, progress: new StartProgress(containers) }, 'a', port);
+  const progress = new StartProgress(containers);
+  return observeAgent({ containers, progress, ...(absences && { absences }) }, 'a', port);
 };
 
 test.each([
@@ -30,6 +32,23 @@ test.each([
 
 test('a container that ran out of memory counts as oom, not as killed', async () => {
   expect(await seen({ exitCode: 137, oomKilled: true })).toMatchObject({ death: 'oom' });
+});
+
+test("a container's end within an absence of Docker is marked, and no other end is", async () => {
+  const absences = new DockerAbsences();
+  const endedAt = Date.now() - 60_000;
+  const finishedAt = new Date(endedAt).toISOString();
+  const now = () => seen({ exitCode: 255, finishedAt }, 1, absences);
+  expect(await now()).not.toHaveProperty('away');
+  absences.ended(0, endedAt - 1);
+  expect(await now()).not.toHaveProperty('away');
+  // Docker answers before its events are followed again.
+  absences.began(endedAt - 1_000);
+  absences.began(endedAt + 1_000);
+  expect(await now()).toMatchObject({ away: { from: endedAt - 1_000, endedAt } });
+  absences.ended(endedAt - 2_000);
+  expect(await now()).toMatchObject({ away: { from: endedAt - 2_000, endedAt } });
+  expect(await seen({ exitCode: 255 }, 1, absences)).not.toHaveProperty('away');
 });
 
 test.each(['paused', 'restarting', 'dead'] as const)(

@@ -81,6 +81,8 @@ export class FakeAgent {
   imageIsNew = true;
   /** Cause of death of a stopped container. */
   death: DeathCause = 'exit';
+  /** Docker's absence within which a stopped container ended. */
+  away: Observation['away'];
   checks = 0;
   readonly transitions: WatchdogTransition[] = [];
   /** Transitions that the agent's host made by itself, as recorded. */
@@ -191,6 +193,7 @@ export class FakeAgent {
       health,
       reason: health === 'healthy' ? null : `It is ${health}`,
       ...(health === 'stopped' && { death: this.death }),
+      ...(health === 'stopped' && this.away && { away: this.away }),
       ...(this.#isToTell(lastApplied) && { past: this.toldPast }),
       observedAt: '2026-01-01T00:00:00.000Z',
     };
