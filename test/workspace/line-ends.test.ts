@@ -59,7 +59,7 @@ test.each<[settings: string, attributes?: string]>([
   ['autocrlf = input\neol = crlf'],
   ['eol = crlf', '* text=auto\n'],
   ['eol = CRLF', '*.txt text\n'],
-  ['eol = other', '* text=auto\n'],
+  ['eol = crlf\neol = other', '* text=auto\n'],
   ['', '*.txt eol=crlf\n'],
   ['fileMode = false'],
   ['filemode = No\nautocrlf = true'],

@@ -77,12 +77,12 @@ function readFacts(values: Values): RepositoryFacts {
 /** The settings of a comparison, by their lower-case names. */
 const COMPARISON: Readonly<Record<string, (value: string | undefined) => string | undefined>> = {
   'core.autocrlf': (value) => (value?.toLowerCase() === 'input' ? 'input' : booleanOf(value)),
-  'core.eol': (value) => /^(?:lf|crlf|native)$/.exec(value?.toLowerCase() ?? '')?.[0],
+  'core.eol': (value) => /^(?:lf|crlf)$/.exec(value?.toLowerCase() ?? '')?.[0] ?? 'native',
   'core.filemode': booleanOf,
   'core.symlinks': booleanOf,
 };
 
-/** Returns the last valid value of each setting, as lines; git itself refuses invalid ones. */
+/** Returns the last valid value of each setting, as lines; git itself refuses invalid booleans. */
 function comparisonOf(values: Values): string {
   const known = new Map<string, string>();
   for (const [name, value] of values) {
