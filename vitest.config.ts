@@ -6,7 +6,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * Tiers, by the last part of a test file's name (docs/testing.md). `fast` needs PostgreSQL, Temporal or
  * a chain at most; files without a tier belong to it.
  */
-const TIERS = ['isolated', 'docker', 'slow', 'long'];
+const TIERS = ['isolated', 'heavy', 'docker', 'slow', 'long'];
 
 /**
  * Test files that take longest, so that none runs alone at the end, after `test/workspace/`: its tests
@@ -32,8 +32,8 @@ const FIRST = [
   'test/docker/containers/openclaw.docker.test.ts',
   'test/agents/lifecycle/lifecycle.docker.test.ts',
   'test/agents/lifecycle/isolation.docker.test.ts',
-  'test/workflows/watchdog.slow.test.ts',
-  'test/workflows/operations.slow.test.ts',
+  'test/workflows/watchdog.heavy.test.ts',
+  'test/workflows/operations.heavy.test.ts',
 ];
 
 /** Hashes passwords in 8 ms instead of 240, of which tests make hundreds. */
@@ -66,6 +66,7 @@ export default defineConfig({
       // come and go from the second on; tests that wait and tests that compute share the second.
       project('fast', { group: 0, maxWorkers: 5, isolate: false }),
       project('isolated', { group: 0, maxWorkers: 5, isolate: true }),
+      project('heavy', { group: 0, maxWorkers: 5, isolate: false }),
       project('docker', { group: 1, maxWorkers: 5, isolate: false }),
       project('slow', { group: 1, maxWorkers: 5, isolate: true }),
       project('long', { group: 2, maxWorkers: 3, isolate: true, hangsMs: 900_000 }),

@@ -1,4 +1,4 @@
-// Records the workflow histories that test/workflows/replay.slow.test.ts replays, from a Temporal dev server
+// Records the workflow histories that test/workflows/replay.heavy.test.ts replays, from a Temporal dev server
 // with fake agents. Run it for each released change of a workflow:
 //
 //     npm run record:histories

@@ -17,7 +17,7 @@ import { runVitest, type Tested } from './run-vitest.js';
 
 /** Tiers of tests (docs/testing.md): projects of vitest.config.ts. */
 const FAST = ['fast', 'isolated'];
-const NORMAL = [...FAST, 'docker', 'slow'];
+const NORMAL = [...FAST, 'heavy', 'docker', 'slow'];
 const LONG = ['long'];
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
