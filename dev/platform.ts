@@ -32,6 +32,10 @@ import { isSet, withoutPayer, type LauncherSettings } from './settings.js';
 const OF_THE_SUMMARIZER =
   /^(HOST|SUMMARIZER_PORT|SUMMARIZER_KEY|OUTBOUND_ALLOW|ALLOWED_HOSTS|TRUSTED_PROXIES|RATE_LIMIT_REQUESTS|REDIS_URL|WEB_URL|BACKEND_URL|WEB_PORT|BACKEND_PORT|EXPOSE_DEVELOPMENT|PRIVATE_HOSTS|TREASURY_ADDRESS|CHAIN_TESTNET|NODE_ENV|LOG_LEVEL)(_FILE)?$/;
 
+/** The product's processes; those in front stop last. */
+const SERVICES = ['worker', 'payments', 'api', 'agents-ai', 'summarizer'] as const;
+const WORKERS: ReadonlySet<ServiceName> = new Set(['worker', 'payments']);
+
 /** A running server or service, in the order of their starts. */
 export interface Started {
   readonly name: string;
@@ -110,22 +114,25 @@ export class Platform {
   }
 
   /**
-   * Starts both workers, the API, the proxy for agents' AI calls and the summarizer; each is restarted
-   * when it ends.
+   * Starts both workers, the API, the proxy for agents' AI calls and the summarizer at once, since each
+   * start keeps only one core busy; each is restarted when it ends.
    */
   async startServices(): Promise<void> {
     const start = (name: ServiceName) => () =>
       startService({ name, env: this.#envOf(name), runDir: this.#settings.runDir });
     // Only workers require Temporal, which may run elsewhere and start later.
     const keepWorker = this.#ownTemporal ? keepRunning : keepTrying;
-    for (const name of ['worker', 'payments'] as const) {
-      const worker = await keepWorker(name, start(name));
-      this.#started.push({ name, stop: () => worker.stop() });
-    }
-    for (const name of ['api', 'agents-ai', 'summarizer'] as const) {
-      const service = await keepRunning(name, start(name));
+    const starts = SERVICES.map(async (name) => {
+      const keep = WORKERS.has(name) ? keepWorker : keepRunning;
+      return { name, service: await keep(name, start(name)) };
+    });
+    // One that fails must not hide those that run from `stop`.
+    for (const each of await Promise.allSettled(starts)) {
+      if (each.status === 'rejected') continue;
+      const { name, service } = each.value;
       this.#started.push({ name, stop: () => service.stop() });
     }
+    await Promise.all(starts);
   }
 
   /**

@@ -8,6 +8,7 @@ import { requirePort } from '../dev/ports.js';
 import { say } from '../dev/report.js';
 import { loadSecrets, secretsFile } from '../dev/secrets.js';
 import { makeDataDir, readSettings } from '../dev/settings.js';
+import { allSettledOrThrow } from '../src/lib/when-all-ended.js';
 import { stopping } from '../dev/processes/stopping.js';
 import { summary } from '../dev/summary.js';
 
@@ -56,8 +57,10 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   cleanups.push(() => platform.stop());
   const docker = await platform.startServers();
   if (docker.host === undefined) say(`${docker.missing} Until then no agent can be created.`);
-  await platform.migrate();
-  if (docker.host !== undefined) await platform.obtainImages();
+  await allSettledOrThrow([
+    platform.migrate(),
+    docker.host === undefined ? undefined : platform.obtainImages(),
+  ]);
   await platform.startServices();
   const ownDocker = docker.host !== undefined && docker.own ? docker.host : undefined;
   const links = await platform.adminLinks();
