@@ -6,6 +6,7 @@ import { ProviderError } from '../../src/ai/completion/provider-error.js';
 import type { TokenUsage } from '../../src/ai/completion/completion.js';
 import { BadGatewayError, ServiceError, TooManyRequestsError } from '../../src/lib/errors.js';
 import { optionalBearer } from '../auth/optional-bearer.js';
+import { passedOnBody } from '../http/body-format.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { eventStream, wantsEvents, type ServerEvent } from '../http/sse.js';
@@ -29,7 +30,7 @@ export function aiChatEndpoints({ ai, settings }: BackendDependencies) {
       auth: optionalBearer,
       keyScope: 'ai',
       headers: z.object({ accept: z.string().optional() }),
-      body: chatBody,
+      body: passedOnBody(chatBody),
       limitOfCaller: aiCallLimit(settings.http),
       atOnce: AI_CALLS_AT_ONCE,
       responses: { 200: [chatAnswer, 'stream'] },

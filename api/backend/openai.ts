@@ -1,6 +1,7 @@
 import { MODELS, allows } from '../../src/ai/routing/catalogue.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
+import { passedOnBody } from '../http/body-format.js';
 import { reply } from '../http/reply.js';
 import { complete, requestOf } from '../openai/complete.js';
 import { AI_CALLS_AT_ONCE, aiCallLimit } from '../openai/limits.js';
@@ -36,7 +37,7 @@ export function openAiEndpoints({ ai, settings }: BackendDependencies) {
       summary: "Complete a chat in OpenAI's format, streaming or not",
       limitOfCaller: aiCallLimit(settings.http),
       atOnce: AI_CALLS_AT_ONCE,
-      body: completionBody,
+      body: passedOnBody(completionBody),
       responses: { 200: [completionAnswer, 'stream'] },
       errors: [403, 404, 429, 502, 503],
       handler({ body, caller, signal }) {

@@ -5,6 +5,7 @@ import type { Ai } from '../../src/ai/routing/ai.js';
 import type { Settings } from '../../src/settings.js';
 import { agentToken } from '../auth/agent-token.js';
 import { area } from '../http/area.js';
+import { passedOnBody } from '../http/body-format.js';
 import { reply } from '../http/reply.js';
 import { complete, requestOf } from '../openai/complete.js';
 import { AI_CALLS_AT_ONCE, aiCallLimit } from '../openai/limits.js';
@@ -33,7 +34,7 @@ export function agentAiEndpoints({
       method: 'POST',
       path: PATH,
       summary: "Complete a chat with the agent's model",
-      body: completionBody,
+      body: passedOnBody(completionBody),
       limitOfCaller: aiCallLimit(settings.http),
       atOnce: AI_CALLS_AT_ONCE,
       responses: { 200: [completionAnswer, 'stream'] },

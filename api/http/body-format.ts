@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import * as z from 'zod';
 import { BadRequestError, ServiceError } from '../../src/lib/errors.js';
-import { refuseUnstorable } from './storable.js';
+import { refuseDeep, refuseUnstorable } from './storable.js';
 import { validator } from './validation.js';
 import { hasMoreValues } from './value-count.js';
 
@@ -39,6 +39,29 @@ export function formatOf(body: z.ZodType | BodyFormat): BodyFormat {
 }
 
 function jsonBody<S extends z.ZodType>(schema: S): BodyFormat<z.output<S>> {
+  return jsonBodyOf(schema, (text) => {
+    const body = parseJson(text);
+    refuseUnstorable(body, 'body');
+    return body;
+  });
+}
+
+/**
+ * Declares a JSON body that is passed on and never stored: NUL stays, and half of a surrogate pair, which no
+ * UTF-8 can hold, becomes U+FFFD.
+ */
+export function passedOnBody<S extends z.ZodType>(schema: S): BodyFormat<z.output<S>> {
+  return jsonBodyOf(schema, (text) => {
+    const body = parseJson(withWholePairs(text));
+    refuseDeep(body, 'body');
+    return body;
+  });
+}
+
+function jsonBodyOf<S extends z.ZodType>(
+  schema: S,
+  parse: (text: string) => unknown,
+): BodyFormat<z.output<S>> {
   const check = validator(schema, 'body');
   // A missing body is validated as `{}`, so that the error names the missing field.
   const noBody = schema.safeParse(undefined).success ? undefined : {};
@@ -46,8 +69,26 @@ function jsonBody<S extends z.ZodType>(schema: S): BodyFormat<z.output<S>> {
     types: ['application/json'],
     maxBytes: MAX_BODY_BYTES,
     schema,
-    read: (bytes) => check(bytes === undefined ? noBody : parseJson(bytes)),
+    read(bytes) {
+      if (bytes === undefined) return check(noBody);
+      const text = textOf(bytes);
+      if (bytes.length > FEW_BYTES && hasMoreValues(bytes, MAX_VALUES)) {
+        throw new ServiceError(413, `Request body has too many values (at most ${MAX_VALUES})`);
+      }
+      return check(parse(text));
+    },
   };
+}
+
+/** Matches each escape of JSON, surrogate pairs as one; the group is half a pair. */
+const ESCAPES =
+  /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)/gs;
+
+function withWholePairs(json: string): string {
+  if (!/\\u[dD][89a-fA-F]/.test(json)) return json;
+  return json.replace(ESCAPES, (escape, half?: string) =>
+    half === undefined ? escape : '\\ufffd',
+  );
 }
 
 /** Declares a raw body, passed on byte for byte, as signature checks need it. */
@@ -83,17 +124,10 @@ function textOf(bytes: Buffer): string {
   return bytes.toString('utf8');
 }
 
-function parseJson(bytes: Buffer): unknown {
-  const text = textOf(bytes);
-  if (bytes.length > FEW_BYTES && hasMoreValues(bytes, MAX_VALUES)) {
-    throw new ServiceError(413, `Request body has too many values (at most ${MAX_VALUES})`);
-  }
-  let body: unknown;
+function parseJson(text: string): unknown {
   try {
-    body = JSON.parse(text);
+    return JSON.parse(text);
   } catch (error) {
     throw new ServiceError(400, 'Request body is not valid JSON', undefined, {}, { cause: error });
   }
-  refuseUnstorable(body, 'body');
-  return body;
 }

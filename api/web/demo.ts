@@ -13,6 +13,7 @@ import { sanitizeForJsonb } from '../../src/lib/well-formed.js';
 import { networksOf } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
+import { passedOnBody } from '../http/body-format.js';
 import { reply } from '../http/reply.js';
 import { callOf } from '../openai/complete.js';
 import { presentUsage, usageItem } from '../views/token-usage.js';
@@ -72,18 +73,20 @@ export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
       method: 'POST',
       path: PATH,
       summary: 'Send a message to a model, without an account',
-      body: z.object({
-        message: z
-          .string({ error: 'Message required' })
-          .trim()
-          .min(1, { error: 'Message required' })
-          .max(MAX_MESSAGE_LENGTH, {
-            error: `message must be at most ${MAX_MESSAGE_LENGTH} characters`,
-          }),
-        model: z.string().max(200).optional(),
-        mode: z.string().max(50).optional(),
-        conversation: z.array(entry).optional(),
-      }),
+      body: passedOnBody(
+        z.object({
+          message: z
+            .string({ error: 'Message required' })
+            .trim()
+            .min(1, { error: 'Message required' })
+            .max(MAX_MESSAGE_LENGTH, {
+              error: `message must be at most ${MAX_MESSAGE_LENGTH} characters`,
+            }),
+          model: z.string().max(200).optional(),
+          mode: z.string().max(50).optional(),
+          conversation: z.array(entry).optional(),
+        }),
+      ),
       responses: {
         200: z.strictObject({
           id: z.string(),

@@ -6,6 +6,7 @@ import type { TenantDatabase } from '../../platform/database/database.js';
 import type { AgentRow, MessageRow } from '../../platform/database/models.js';
 import { ConflictError } from '../../lib/errors.js';
 import { deterministicUuid } from '../../lib/uuid-of.js';
+import { sanitizeForJsonb } from '../../lib/well-formed.js';
 import { ANSWER_TIMEOUT_MS } from '../hosts/gateway.js';
 import { beginTurn, keepMessage, type NewMessage } from './messages.js';
 
@@ -102,7 +103,8 @@ export async function* chatTurn(
     status = 'complete';
   } finally {
     // Also reached if the reader leaves early, which ends this generator here.
-    const said = { ...side, id: answerId, role: 'assistant', content, status } as const;
+    const storable = sanitizeForJsonb(content);
+    const said = { ...side, id: answerId, role: 'assistant', content: storable, status } as const;
     const turnBytes = Buffer.byteLength(message) + Buffer.byteLength(content);
     const kept = storeWithRetry(tenant, { message: said, turnBytes }, bounds);
     stored = await withinWait(kept, bounds.waitMs);

@@ -86,6 +86,18 @@ test('an answer is returned even if the database stays unavailable, and stored l
   await expect.poll(kept).toEqual(BOTH);
 });
 
+test('an answer with characters that no database stores is returned, and stored without them', async () => {
+  async function* odd(): AsyncGenerator<string> {
+    yield 'a\0b\ud800';
+  }
+  let text = '';
+  for await (const event of chatTurn(tenant(), AGENT, QUESTION, odd())) {
+    if (event.kind === 'delta') text += event.content;
+  }
+  expect(text).toBe('a\0b\ud800');
+  expect(await kept()).toEqual(['complete: hello', 'complete: a\ufffdb\ufffd']);
+});
+
 test('a repeated request gets the stored answer and is not sent again', async () => {
   await said(turn());
   expect(await said(turn())).toBe('good day');

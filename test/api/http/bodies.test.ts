@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { anonymous } from '../../../api/auth/anonymous.js';
 import { configurableAuthentication } from '../../../api/auth/authentication.js';
-import { rawBody, textBody } from '../../../api/http/body-format.js';
+import { passedOnBody, rawBody, textBody } from '../../../api/http/body-format.js';
 import { endpoint } from '../../../api/http/endpoint.js';
 import { multipartBody } from '../../../api/http/multipart.js';
 import { fileReply, htmlReply, redirect, reply } from '../../../api/http/reply.js';
@@ -80,6 +80,17 @@ const form = endpoint({
   },
 });
 
+const passedOn = endpoint({
+  method: 'POST',
+  path: '/passed-on',
+  summary,
+  tag,
+  auth: anonymous,
+  body: passedOnBody(z.looseObject({ text: z.string() })),
+  responses: { 200: z.looseObject({}) },
+  handler: ({ body }) => reply(200, body),
+});
+
 const answers = endpoint({
   method: 'GET',
   path: '/answers/:kind',
@@ -110,7 +121,7 @@ const answers = endpoint({
 
 let listener: TestListener;
 beforeAll(async () => {
-  listener = await serve([webhook, token, form, answers], {
+  listener = await serve([webhook, token, form, passedOn, answers], {
     authenticate: [signedWebhook.with(SECRET)],
   });
 });
@@ -121,6 +132,26 @@ const post = async (path: string, type: string, body: RequestInit['body'], heade
   const response = await listener.call(path, init);
   return { status: response.status, body: await response.json() };
 };
+
+describe('body that is passed on', () => {
+  const passOn = (json: string) => post('/passed-on', 'application/json', json);
+
+  test('keeps NUL and whole pairs, and replaces half pairs, also in names', async () => {
+    const json = String.raw`{"text":"a\u0000b\ud800c\ud83d\ude00\udc00","\ud800":"\\ud800\uD83D"}`;
+    expect(await passOn(json)).toEqual({
+      status: 200,
+      body: { text: 'a\0b\ufffdc😀\ufffd', '\ufffd': '\\ud800\ufffd' },
+    });
+  });
+
+  test.each([
+    ['{"text":5}', 'text must be text'],
+    ['{"text":', 'Request body is not valid JSON'],
+    [`{"text":"","deep":${'['.repeat(200)}${']'.repeat(200)}}`, 'body is nested too deeply'],
+  ])('rejects %s', async (json, error) => {
+    expect(await passOn(json)).toEqual({ status: 400, body: { error } });
+  });
+});
 
 describe('signed body', () => {
   const body = '{ "a":\t1 }';
