@@ -22,6 +22,10 @@ export interface ChatRequest extends ChatBody {
 /** The usage that a provider reports for a call. */
 export interface TokenUsage {
   readonly inputTokens: number;
+  /** Input tokens that came from the provider's prompt cache, at a lower rate. */
+  readonly cacheReadTokens?: number | undefined;
+  /** Input tokens that the provider wrote to its prompt cache, at a higher rate. */
+  readonly cacheWriteTokens?: number | undefined;
   /** Includes reasoning. */
   readonly outputTokens: number;
 }

@@ -1,7 +1,11 @@
+import { isObject } from '../../lib/json.js';
 import type { ChatBody, ChatMessage, ChatRequest, TokenUsage } from './completion.js';
 
 /** Output bound in tokens for a request without its own. */
 export const DEFAULT_MAX_OUTPUT = 16_384;
+
+/** Largest budget for thinking of any model, in tokens. */
+const MAX_BUDGET = 128_000;
 
 /** Upper bound of tokens for one image at any provider. */
 const IMAGE_TOKENS = 8_000;
@@ -45,10 +49,36 @@ export function estimateByElapsedTime(request: ChatBody, since: number): TokenUs
   return usageEstimate(request, Math.min(written, outputBound(request) * answersOf(request)));
 }
 
-/** Returns the request with the bound used for the hold, unless it has its own. */
-export function withOutputBound(request: ChatRequest, maxOutput = DEFAULT_MAX_OUTPUT): ChatRequest {
-  if (ownBound(request) !== undefined) return request;
-  return { ...request, max_tokens: Math.min(DEFAULT_MAX_OUTPUT, maxOutput) };
+/**
+ * Returns the request within the most that the model writes. A request without a bound gets the one used for
+ * the hold, if `isHeld`.
+ */
+export function withOutputBound(
+  request: ChatRequest,
+  {
+    maxOutput = Infinity,
+    isHeld,
+  }: { readonly maxOutput?: number | undefined; readonly isHeld: boolean },
+): ChatRequest {
+  const { max_tokens: a, max_completion_tokens: b } = request;
+  if (ownBound(request) === undefined) {
+    return isHeld
+      ? { ...request, max_tokens: Math.min(defaultOutput(request), maxOutput) }
+      : request;
+  }
+  if (Math.max(a ?? 0, b ?? 0) <= maxOutput) return request;
+  return {
+    ...request,
+    ...(a !== undefined && { max_tokens: Math.min(a, maxOutput) }),
+    ...(b !== undefined && { max_completion_tokens: Math.min(b, maxOutput) }),
+  };
+}
+
+/** Returns the output bound of a request without its own: a budget for thinking comes on top. */
+export function defaultOutput({ thinking }: ChatBody): number {
+  const budget = isObject(thinking) ? thinking.budget_tokens : undefined;
+  const thought = typeof budget === 'number' && budget > 0 ? Math.min(budget, MAX_BUDGET) : 0;
+  return DEFAULT_MAX_OUTPUT + Math.ceil(thought);
 }
 
 /** Returns the higher of the two bounds, since providers differ in which they honor. */
@@ -56,7 +86,7 @@ function ownBound({ max_tokens: a, max_completion_tokens: b }: ChatBody): number
   return a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 }
 
-const outputBound = (request: ChatBody): number => ownBound(request) ?? DEFAULT_MAX_OUTPUT;
+const outputBound = (request: ChatBody): number => ownBound(request) ?? defaultOutput(request);
 
 const answersOf = ({ n }: ChatBody): number => (typeof n === 'number' && n > 1 ? n : 1);
 
@@ -73,7 +103,9 @@ function inputBound(request: ChatBody): number {
 
 function reckonInput({ messages, ...rest }: ChatBody): number {
   let tokens = Buffer.byteLength(JSON.stringify(rest));
-  if (rest.tools !== undefined || rest.functions !== undefined) tokens += TOOLS_TOKENS;
+  const hasTools = rest.tools !== undefined || rest.functions !== undefined;
+  if (hasTools || messages.some(({ tool_calls: made }) => made !== undefined))
+    tokens += TOOLS_TOKENS;
   for (const message of messages) tokens += MESSAGE_TOKENS + messageBound(message);
   return tokens;
 }

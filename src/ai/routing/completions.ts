@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { hasQuota, type Plan } from '../../types/plans.js';
 import type { Meter } from '../usage/meter.js';
 import type { UsageRecord } from '../usage/usage-record.js';
+import { ableRoute } from './able-route.js';
 import {
   requestCompletion,
   requestStream,
@@ -67,8 +68,9 @@ interface Streamed {
   readonly used: StreamUsage;
 }
 
-/** Failures that another model would not avoid. */
-const FINAL: ReadonlySet<string> = new Set(['refused', 'bad_request']);
+/** Reports a failure that another model would not avoid. Without a status the request was not sent. */
+const isFinal = ({ failure, status }: ProviderError): boolean =>
+  failure === 'refused' || (failure === 'bad_request' && status !== undefined);
 
 /** The provider has worked for each timeout, and no user is charged for it. */
 const MAX_TIMEOUTS = 2;
@@ -111,9 +113,11 @@ export class Completions {
   }
 
   /**
-   * Answers completely. @throws QuotaExceededError; NoAnswerError; the abort reason of the caller's signal.
+   * Answers completely. @throws QuotaExceededError; NoAnswerError; UnsupportedError; the abort reason of the
+   * caller's signal.
    */
-  async answer(call: Call): Promise<Answered> {
+  async answer(given: Call): Promise<Answered> {
+    const call = this.#withAbleRoute(given);
     const life = this.#left.follow(ownerOf(call), call.signal);
     try {
       const { result, attempt, attempts } = await this.#begin(call, life, requestCompletion);
@@ -127,7 +131,8 @@ export class Completions {
   }
 
   /** Answers with a stream, and returns once it has begun. @throws as `answer` does. */
-  async stream(call: Call): Promise<Streaming> {
+  async stream(given: Call): Promise<Streaming> {
+    const call = this.#withAbleRoute(given);
     const life = this.#left.follow(ownerOf(call), call.signal);
     try {
       const { result, attempt, attempts } = await this.#begin(call, life, requestStream);
@@ -144,6 +149,10 @@ export class Completions {
       life.end();
       throw error;
     }
+  }
+
+  #withAbleRoute(call: Call): Call {
+    return { ...call, route: ableRoute(call.route, call.request, this.#options.providers) };
   }
 
   async #begin<T>(
@@ -196,7 +205,7 @@ export class Completions {
         this.#circuit.failed(attempt, owner, error);
         done(error.failure);
         last = error;
-        if (FINAL.has(error.failure) || timedOut(attempts) === MAX_TIMEOUTS) break;
+        if (isFinal(error) || timedOut(attempts) === MAX_TIMEOUTS) break;
       }
     }
     this.#logAttempts(call, attempts);
@@ -216,8 +225,7 @@ export class Completions {
     return {
       name,
       provider,
-      // Without a quota no output bound is needed.
-      request: hasQuota(plan) ? withOutputBound(request, entry?.maxOutput) : request,
+      request: withOutputBound(request, { maxOutput: entry?.maxOutput, isHeld: hasQuota(plan) }),
       timeoutMs: this.#options.timeoutMs,
       signal,
     };
@@ -300,10 +308,7 @@ export class Completions {
   #recordOf(call: Call, attempt: Attempt, usage: TokenUsage): UsageRecord {
     const { callId, userId, agentId, endpoint } = call;
     const { provider, model } = servedBy(attempt);
-    const counted = {
-      inputTokens: Math.min(usage.inputTokens, MAX_TOKENS),
-      outputTokens: Math.min(usage.outputTokens, MAX_TOKENS),
-    };
+    const counted = withinBounds(usage);
     return {
       callId,
       userId,
@@ -319,6 +324,23 @@ export class Completions {
 }
 
 const ownerOf = ({ owner, userId }: Call): string => owner ?? userId;
+
+/** Bounds what a provider reports; cached tokens are part of the input. */
+function withinBounds({
+  inputTokens,
+  outputTokens,
+  cacheReadTokens = 0,
+  cacheWriteTokens = 0,
+}: TokenUsage): Required<TokenUsage> {
+  const input = Math.min(inputTokens, MAX_TOKENS);
+  const read = Math.min(cacheReadTokens, input);
+  return {
+    inputTokens: input,
+    outputTokens: Math.min(outputTokens, MAX_TOKENS),
+    cacheReadTokens: read,
+    cacheWriteTokens: Math.min(cacheWriteTokens, input - read),
+  };
+}
 
 const timedOut = (attempts: readonly AttemptResult[]): number =>
   attempts.filter(({ outcome }) => outcome === 'timeout').length;

@@ -65,10 +65,10 @@ function supportedField(field: string, value: unknown): unknown {
 function supportedTool(tool: unknown, index: number): unknown {
   const param = `tools[${index}]`;
   if (!isObject(tool)) throw new UnsupportedError(param, `${param} must be an object`);
-  if (tool.type !== 'function') {
+  const { type = isObject(tool.function) ? 'function' : undefined, function: declared } = tool;
+  if (type !== 'function') {
     throw new UnsupportedError(`${param}.type`, `${param}.type must be function`);
   }
-  const { function: declared } = tool;
   if (!isObject(declared)) throw new UnsupportedError(param, `${param}.function must be an object`);
   const { name, description, parameters, strict } = declared;
   return {

@@ -141,14 +141,30 @@ describe('output token bound', () => {
   test('holds the default limit that a request without one is sent with', () => {
     const request = { ...asked('hi'), model: 'any' };
     expect(tokenBound(request, WINDOW)).toBeGreaterThanOrEqual(DEFAULT_MAX_OUTPUT + QUESTION);
-    expect(withOutputBound(request).max_tokens).toBe(DEFAULT_MAX_OUTPUT);
-    expect(withOutputBound(request, 4_096).max_tokens).toBe(4_096);
-    expect(withOutputBound(request, 1_000_000).max_tokens).toBe(DEFAULT_MAX_OUTPUT);
+    const bounded = (maxOutput?: number) => withOutputBound(request, { maxOutput, isHeld: true });
+    expect(bounded().max_tokens).toBe(DEFAULT_MAX_OUTPUT);
+    expect(bounded(4_096).max_tokens).toBe(4_096);
+    expect(bounded(1_000_000).max_tokens).toBe(DEFAULT_MAX_OUTPUT);
+    expect(withOutputBound(request, { isHeld: false })).toBe(request);
   });
 
-  test('leaves the limit of a request unchanged', () => {
+  test('adds a budget for thinking to the default limit', () => {
+    const thinking = { type: 'enabled', budget_tokens: 20_000 };
+    const request = { ...asked('hi', { thinking }), model: 'any' };
+    const most = DEFAULT_MAX_OUTPUT + 20_000;
+    expect(withOutputBound(request, { isHeld: true }).max_tokens).toBe(most);
+    expect(tokenBound(request, WINDOW)).toBeGreaterThanOrEqual(most);
+  });
+
+  test('leaves the limit of a request unchanged, unless the model writes less', () => {
     const own = { ...asked('hi', { max_completion_tokens: 7 }), model: 'any' };
-    expect(withOutputBound(own)).toBe(own);
+    expect(withOutputBound(own, { maxOutput: 7, isHeld: true })).toBe(own);
+    const both = { ...own, max_tokens: 9 };
+    expect(withOutputBound(both, { maxOutput: 5, isHeld: false })).toEqual({
+      ...both,
+      max_tokens: 5,
+      max_completion_tokens: 5,
+    });
   });
 });
 

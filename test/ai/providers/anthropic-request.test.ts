@@ -36,7 +36,7 @@ test('sends no key header if the provider has no API key', () => {
 });
 
 test('sets max_tokens, which Anthropic requires, in the smallest request', () => {
-  expect(sent()).toEqual({ model: MODEL, messages: [HELLO], max_tokens: 4096 });
+  expect(sent()).toEqual({ model: MODEL, messages: [HELLO], max_tokens: 16_384 });
 });
 
 describe('messages', () => {
@@ -82,6 +82,42 @@ describe('messages', () => {
       HELLO,
     );
     expect(messages).toEqual([{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }, HELLO]);
+  });
+
+  test.each([' ', '\n\n', ''])('blank texts are left out: %j', (blank) => {
+    const part = { type: 'text', text: blank };
+    const body = sent({
+      messages: [
+        { role: 'system', content: blank },
+        { role: 'user', content: [part, { type: 'text', text: 'Hello' }] },
+        { role: 'assistant', content: [part] },
+        { role: 'user', content: blank },
+      ],
+    });
+    expect(body).not.toHaveProperty('system');
+    expect(body.messages).toEqual([
+      { role: 'user', content: [{ type: 'text', text: 'Hello' }] },
+      { role: 'user', content: '(no text)' },
+    ]);
+  });
+
+  test('a conversation that ends with an answer gets the next turn of the user where it must', () => {
+    const messages = [HELLO, { role: 'assistant', content: 'So far ' }];
+    expect(sent({ messages }).messages.at(-1)).toEqual({ role: 'user', content: 'Continue.' });
+    expect(sent({ model: 'claude-sonnet-4-5', messages }).messages.at(-1)).toEqual({
+      role: 'assistant',
+      content: [{ type: 'text', text: 'So far' }],
+    });
+  });
+
+  test('an image of an earlier turn that Anthropic refuses becomes a text', () => {
+    const image = { type: 'image_url', image_url: { url: 'data:image/heic;base64,AAAA' } };
+    const messages = sentMessages(
+      { role: 'user', content: [image] },
+      { role: 'assistant', content: 'A cat' },
+      HELLO,
+    );
+    expect(messages[0].content[0].text).toMatch(/image was left out/);
   });
 
   test("an assistant's refusal is sent as text", () => {
@@ -259,12 +295,53 @@ describe('tools', () => {
   });
 
   test.each(['{"city":', '[1]', '"text"', 'null'])(
-    'refuses arguments that are not a JSON object: %s',
-    (input) => {
-      const message = { role: 'assistant', tool_calls: [call('call_1', 'f', input)] };
-      expect(() => sentMessages(HELLO, message)).toThrow(refused);
+    'arguments that are not a JSON object are sent as a value: %s',
+    (json) => {
+      const messages = sentMessages(
+        HELLO,
+        { role: 'assistant', tool_calls: [call('call_1', 'f', json)] },
+        { role: 'tool', tool_call_id: 'call_1', content: 'x' },
+      );
+      expect(messages[1].content[0].input).toEqual({ invalid_json: json });
     },
   );
+
+  test('a call id that an earlier call has is replaced, also in its result', () => {
+    const round = (result: string): ChatMessage[] => [
+      { role: 'assistant', tool_calls: [call('call_0', 'f', '{}')] },
+      { role: 'tool', tool_call_id: 'call_0', content: result },
+    ];
+    const messages = sentMessages(HELLO, ...round('first'), ...round('second'));
+    const [, first, , second, result] = messages;
+    expect(first.content[0].id).toBe('call_0');
+    expect(second.content[0].id).toMatch(/^call_[0-9a-f]{32}$/);
+    expect(result.content[0].tool_use_id).toBe(second.content[0].id);
+  });
+
+  test.each([
+    [{}, { type: 'object', properties: {} }],
+    [{ properties: { a: {} } }, { type: 'object', properties: { a: {} } }],
+    [
+      { oneOf: [{ properties: { a: {} }, required: ['a'] }, { properties: { b: {} } }] },
+      { type: 'object', properties: { a: {}, b: {} } },
+    ],
+  ])('the parameters %j are declared with the type object', (parameters, schema) => {
+    const tools = [{ type: 'function', function: { name: 'f', parameters } }];
+    expect(sent({ tools }).tools[0].input_schema).toEqual(schema);
+  });
+
+  test('the tools of earlier calls are declared, without further calls, if the request has none', () => {
+    const body = sent({
+      messages: [
+        HELLO,
+        { role: 'assistant', tool_calls: [call('a', 'f', '{}'), call('b', 'f', '{}')] },
+        { role: 'tool', tool_call_id: 'a', content: 'x' },
+        { role: 'tool', tool_call_id: 'b', content: 'x' },
+      ],
+    });
+    expect(body.tools).toEqual([{ name: 'f', input_schema: { type: 'object', properties: {} } }]);
+    expect(body.tool_choice).toEqual({ type: 'none' });
+  });
 
   test.each([
     ['calls that are no list', { role: 'assistant', tool_calls: 'f' }],
@@ -375,11 +452,7 @@ describe('settings', () => {
   });
 
   test("Anthropic's own chat settings are passed through, unsupported fields are not", () => {
-    const own = {
-      thinking: { type: 'enabled', budget_tokens: 2048 },
-      top_k: 5,
-      output_config: { effort: 'low' },
-    };
+    const own = { top_k: 5, output_config: { effort: 'low' } };
     const more = {
       mcp_servers: [{}],
       container: 'c',
@@ -390,7 +463,7 @@ describe('settings', () => {
     expect(sent({ ...own, ...more, service_tier: 'standard_only' })).toEqual({
       model: MODEL,
       messages: [HELLO],
-      max_tokens: 4096,
+      max_tokens: 16_384,
       ...own,
     });
   });
@@ -417,7 +490,114 @@ describe('settings', () => {
       verbosity: 'low',
       web_search_options: {},
     };
-    expect(sent(theirs)).toEqual({ model: MODEL, messages: [HELLO], max_tokens: 4096 });
+    expect(sent(theirs)).toEqual({ model: MODEL, messages: [HELLO], max_tokens: 16_384 });
+  });
+});
+
+describe('thinking', () => {
+  const ENABLED = { type: 'enabled', budget_tokens: 2_048 };
+  const tools = [{ type: 'function', function: { name: 'f' } }];
+  const detail = (model: string, index = 0) => ({
+    type: 'reasoning.text',
+    format: 'anthropic-claude-v1',
+    model,
+    index,
+    text: 'Hm.',
+    signature: 'c2ln',
+  });
+  const toolTurn = (...reasoning_details: object[]): ChatMessage[] => [
+    HELLO,
+    {
+      role: 'assistant',
+      content: null,
+      reasoning_details,
+      tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    },
+    { role: 'tool', tool_call_id: 'a', content: 'x' },
+  ];
+  const BLOCK = { type: 'thinking', thinking: 'Hm.', signature: 'c2ln' };
+
+  test('the limit of the answer is above the budget', () => {
+    const bound = (more: object) => {
+      const { thinking, max_tokens: most } = sent({ thinking: ENABLED, ...more });
+      return [thinking?.budget_tokens, most];
+    };
+    expect(bound({})).toEqual([2_048, 16_384 + 2_048]);
+    expect(bound({ max_tokens: 3_000 })).toEqual([2_048, 3_000]);
+    expect(bound({ max_tokens: 2_000 })).toEqual([1_500, 2_000]);
+    expect(bound({ max_tokens: 1_024 })).toEqual([undefined, 1_024]);
+  });
+
+  test('a thinking model gets no temperature and no top_k', () => {
+    const body = sent({ thinking: ENABLED, temperature: 0.5, top_k: 5, top_p: 0.5 });
+    expect(body.thinking).toEqual(ENABLED);
+    for (const field of ['temperature', 'top_k', 'top_p']) expect(body).not.toHaveProperty(field);
+  });
+
+  test("the model's own thinking is sent back with the result of its call", () => {
+    const body = sent({ thinking: ENABLED, tools, messages: toolTurn(detail(MODEL)) });
+    expect(body.thinking).toEqual(ENABLED);
+    expect(body.messages[1].content[0]).toEqual(BLOCK);
+  });
+
+  test.each([
+    ['without thinking', []],
+    ["with another model's thinking", [detail('claude-sonnet-4-5')]],
+    ['with thinking that began later', [detail(MODEL, 1)]],
+    ['with thinking after a text', [detail(MODEL, 0), detail(MODEL, 2)]],
+    ['without a signature', [{ ...detail(MODEL), signature: '' }]],
+  ])('a turn after a call %s goes without thinking', (_what, details) => {
+    const body = sent({ thinking: ENABLED, tools, messages: toolTurn(...details) });
+    expect(body).not.toHaveProperty('thinking');
+    expect(body.messages[1].content.map(({ type }: { type: string }) => type)).toEqual([
+      'tool_use',
+    ]);
+  });
+
+  test('a forced call goes without thinking, and a model that always thinks without force', () => {
+    const asked = { thinking: ENABLED, tools, tool_choice: 'required' };
+    expect(sent(asked)).not.toHaveProperty('thinking');
+    expect(sent(asked).tool_choice).toEqual({ type: 'any' });
+    expect(sent({ ...asked, model: 'claude-opus-5-5' }).tool_choice).toEqual({ type: 'auto' });
+  });
+
+  test.each([
+    ['claude-3-5-sonnet-20241022', ENABLED, undefined],
+    ['claude-sonnet-4-5', ENABLED, ENABLED],
+    ['claude-sonnet-4-5', { type: 'adaptive' }, { type: 'enabled', budget_tokens: 12_288 }],
+    ['claude-opus-4-6', { type: 'adaptive' }, { type: 'adaptive' }],
+    ['claude-opus-4-7', ENABLED, { type: 'adaptive' }],
+    ['claude-haiku-5-5', { type: 'disabled' }, { type: 'disabled' }],
+    ['claude-opus-5-5', { type: 'disabled' }, undefined],
+    [
+      'claude-opus-5-5',
+      { ...ENABLED, display: 'omitted' },
+      { type: 'adaptive', display: 'omitted' },
+    ],
+  ])('%s receives the setting %j as %j', (model, thinking, setting) => {
+    expect(sent({ model, thinking }).thinking).toEqual(setting);
+  });
+
+  test.each([
+    ['claude-sonnet-5', undefined],
+    ['claude-opus-5-5', { block_binding: { prefix_mismatch_behavior: 'drop_block' } }],
+  ])(
+    '%s, which thinks by default, receives its thinking back with the setting %j',
+    (model, own) => {
+      const asked = { model, tools, messages: toolTurn(detail(model)) };
+      const { messages, thinking } = sent(asked);
+      expect(messages[1].content[0]).toEqual(BLOCK);
+      expect(thinking).toEqual(own && { type: 'adaptive', ...own });
+      const beta = own && 'thinking-binding-controls-2026-08-01';
+      expect(wire(asked).headers['anthropic-beta']).toBe(beta);
+    },
+  );
+
+  test('thinking is not sent back to a model that is asked not to think', () => {
+    const model = 'claude-sonnet-5';
+    const asked = { model, tools, messages: toolTurn(detail(model)) };
+    const { messages } = sent({ ...asked, thinking: { type: 'disabled' } });
+    expect(messages[1].content).toHaveLength(1);
   });
 });
 

@@ -57,7 +57,12 @@ describe('answer', () => {
     ]);
     const { content, usage } = answer(body);
     expect(content).toBe('Grüezi, 世界 👋');
-    expect(usage).toEqual({ inputTokens: 1320, outputTokens: 30 });
+    expect(usage).toEqual({
+      inputTokens: 1320,
+      cacheReadTokens: 1000,
+      cacheWriteTokens: 300,
+      outputTokens: 30,
+    });
     expect(answerJson(body)).toEqual({
       id: 'msg_013Zva2CMHLNnXjNJJKqJ2EF',
       object: 'chat.completion',
@@ -75,12 +80,12 @@ describe('answer', () => {
         prompt_tokens: 1320,
         completion_tokens: 30,
         total_tokens: 1350,
-        prompt_tokens_details: { cached_tokens: 1000 },
+        prompt_tokens_details: { cached_tokens: 1000, cache_write_tokens: 300 },
       },
     });
   });
 
-  test('an answer with tool calls keeps them and drops thinking and server-side tool use', () => {
+  test('an answer with tool calls keeps them and its thinking, and drops server-side tool use', () => {
     const body = message(
       [
         { type: 'thinking', thinking: 'Hm.', signature: 'EqQB' },
@@ -102,6 +107,16 @@ describe('answer', () => {
             function: { name: 'get_weather', arguments: '{"city":"Zürich"}' },
           },
           { id: 'toolu_2', type: 'function', function: { name: 'now', arguments: '{}' } },
+        ],
+        reasoning_details: [
+          {
+            type: 'reasoning.text',
+            format: 'anthropic-claude-v1',
+            model: 'claude-opus-4-6',
+            index: 0,
+            text: 'Hm.',
+            signature: 'EqQB',
+          },
         ],
       },
       finish_reason: 'tool_calls',
@@ -262,7 +277,7 @@ describe('stream', () => {
     expect(chunks.slice(0, -1).map(({ usage }) => usage)).toEqual([null, null, null, null]);
   });
 
-  test('a stream passes tool calls piece by piece, without thinking', () => {
+  test('a stream passes tool calls piece by piece, after the thinking as a whole', () => {
     const { chunks } = readAll(TOOLS);
     const begun = (index: number, id: string, name: string) => ({
       tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }],
@@ -272,6 +287,18 @@ describe('stream', () => {
     });
     expect(chunks.map(({ choices }) => choices[0].delta)).toEqual([
       { role: 'assistant', content: '' },
+      {
+        reasoning_details: [
+          {
+            type: 'reasoning.text',
+            format: 'anthropic-claude-v1',
+            model: 'claude-opus-4-6',
+            index: 0,
+            text: 'Hm.',
+            signature: 'EqQB',
+          },
+        ],
+      },
       begun(0, 'toolu_1', 'get_weather'),
       more(0, '{"city": "Zü'),
       more(0, 'rich"}'),
@@ -292,12 +319,12 @@ describe('stream', () => {
     const { stream, read } = open();
     expect(stream.usage).toBeUndefined();
     read(start());
-    expect(stream.usage).toEqual({ inputTokens: 1320, outputTokens: 1 });
+    expect(stream.usage).toMatchObject({ inputTokens: 1320, outputTokens: 1 });
   });
 
   test('a stream counts the input tokens that server-side tools add later', () => {
     const events = [start(), messageDelta('end_turn', { ...USAGE, input_tokens: 5000 }), stop];
-    expect(readAll(events).stream.usage).toEqual({ inputTokens: 6300, outputTokens: 30 });
+    expect(readAll(events).stream.usage).toMatchObject({ inputTokens: 6300, outputTokens: 30 });
   });
 
   test('a stream that breaks off is not ended, and its usage is available', () => {

@@ -141,14 +141,6 @@ describe('messages', () => {
     ['an image among the instructions', [{ role: 'system', content: [{ type: 'image_url' }] }]],
     ['the result of a call that nobody made', [{ role: 'tool', tool_call_id: 'a', content: '' }]],
     [
-      'arguments that are not JSON',
-      [HELLO, { role: 'assistant', tool_calls: [call('a', 'f', '{"x":')] }],
-    ],
-    [
-      'arguments that are not an object',
-      [HELLO, { role: 'assistant', tool_calls: [call('a', 'f', '[1]')] }],
-    ],
-    [
       'arguments that nobody could write down',
       [
         HELLO,
@@ -233,6 +225,34 @@ describe('tools', () => {
         ],
       },
       { role: 'user', parts: [{ text: 'Thanks' }] },
+    ]);
+  });
+
+  test.each([
+    ['{"x":', { invalid_json: '{"x":' }],
+    ['[1]', { invalid_json: '[1]' }],
+    [' ', {}],
+  ])('arguments that are no JSON object are sent as a value: %j', (json, args) => {
+    const messages = [
+      HELLO,
+      { role: 'assistant', tool_calls: [call('a', 'f', json)] },
+      { role: 'tool', tool_call_id: 'a', content: 'x' },
+    ];
+    expect(sent({ messages }).contents[1].parts[0].functionCall.args).toEqual(args);
+  });
+
+  test('images of a result follow its response', () => {
+    const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
+    const { contents } = sent({
+      messages: [
+        HELLO,
+        { role: 'assistant', tool_calls: [call('a', 'f', '{}')] },
+        { role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: 'a map' }, image] },
+      ],
+    });
+    expect(contents[2].parts).toEqual([
+      { functionResponse: { id: 'a', name: 'f', response: { result: 'a map' } } },
+      { inlineData: { mimeType: 'image/png', data: 'AAAA' } },
     ]);
   });
 
@@ -362,10 +382,15 @@ describe('settings', () => {
         topP: 0.9,
         stopSequences: ['END'],
         seed: 7,
-        presencePenalty: 0.5,
-        frequencyPenalty: -0.5,
       },
     });
+  });
+
+  test('penalties are sent only to models that take them', () => {
+    const penalties = { presence_penalty: 0.5, frequency_penalty: -0.5 };
+    const config = (model: string) => sent({ model, ...penalties }).generationConfig;
+    expect(config('gemini-2.0-flash')).toEqual({ presencePenalty: 0.5, frequencyPenalty: -0.5 });
+    expect(config('gemini-2.5-flash')).toEqual({});
   });
 
   test('max_completion_tokens takes precedence over max_tokens', () => {

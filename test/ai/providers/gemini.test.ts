@@ -71,7 +71,7 @@ describe('answer', () => {
       generated([THOUGHT, { text: 'Привіт 👋' }, { text: '!', thoughtSignature: 'c2ln' }], 'STOP'),
     );
     expect(content).toBe('Привіт 👋!');
-    expect(usage).toEqual({ inputTokens: 90, outputTokens: 470 });
+    expect(usage).toEqual({ inputTokens: 90, cacheReadTokens: 50, outputTokens: 470 });
     expect(body).toEqual({
       id: expect.stringMatching(/^chatcmpl-/),
       object: 'chat.completion',
@@ -238,7 +238,7 @@ describe('stream', () => {
       choice({}, 'stop'),
     ]);
     expect(reader.ended).toBe(true);
-    expect(reader.usage).toEqual({ inputTokens: 90, outputTokens: 470 });
+    expect(reader.usage).toEqual({ inputTokens: 90, cacheReadTokens: 50, outputTokens: 470 });
   });
 
   test('a stream sends nothing while the model thinks', () => {
@@ -344,7 +344,7 @@ describe('stream', () => {
   test('a stream that breaks off is not ended, and its latest usage counts', () => {
     const { reader } = stream(generated([{ text: 'Hi' }]));
     expect(reader.ended).toBe(false);
-    expect(reader.usage).toEqual({ inputTokens: 90, outputTokens: 470 });
+    expect(reader.usage).toEqual({ inputTokens: 90, cacheReadTokens: 50, outputTokens: 470 });
   });
 
   test('a blocked prompt is a refusal in a stream too', () => {

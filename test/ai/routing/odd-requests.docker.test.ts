@@ -64,12 +64,32 @@ describe("a request invalid in OpenAI's format is a 400 and does not reach a pro
     [asking({ max_completion_tokens: 2_000_000 })],
     [asking({ n: 0 })],
     [asking({ n: 100 })],
-    ['{"messages":[{"role":"user","content":"\\udc00"}]}'],
   ])('%j', async (body) => {
     const answer = await complete(body);
     expect([answer.status, answer.body.error.type]).toEqual([400, 'invalid_request_error']);
     expect(providers.asked()).toEqual([]);
   });
+});
+
+test('text that cannot be stored is passed on, with U+FFFD for half a surrogate pair', async () => {
+  const content = String.raw`"a\u0000b\udc00"`;
+  const { status } = await complete(`{"messages":[{"role":"user","content":${content}}]}`);
+  expect(status).toBe(200);
+  expect(providers.requests.at(-1)?.body.messages).toEqual([
+    { role: 'user', content: 'a\0b\ufffd' },
+  ]);
+});
+
+test('several answers are requested where they are given, and are a 400 elsewhere', async () => {
+  await complete(asking({ model: 'openai/gpt-6-luna', n: 2 }));
+  expect(providers.requests.at(-1)?.body.n).toBe(2);
+  providers.asked();
+  const refused = await complete(asking({ model: 'anthropic/claude-haiku-5-5', n: 2 }));
+  expect(refused).toMatchObject({
+    status: 400,
+    body: { error: { code: 'unsupported_parameter', param: 'n' } },
+  });
+  expect(providers.asked()).toEqual([]);
 });
 
 describe.each(['openai/gpt-6-luna', 'gemini/gemini-2.5-flash', 'anthropic/claude-haiku-5-5'])(

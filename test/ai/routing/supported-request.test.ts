@@ -152,6 +152,13 @@ describe('fields passed on', () => {
     expect(supportedRequest(body)).toEqual(body);
   });
 
+  test('takes a tool without a type as a function', () => {
+    const tool = { function: { name: 'look' } };
+    expect(supportedRequest(asking({ tools: [tool] })).tools).toEqual([
+      { type: 'function', ...tool },
+    ]);
+  });
+
   test('drops fields that only state a default or are null', () => {
     const harmless = {
       store: false,

@@ -1,43 +1,82 @@
 import type { ChatRequest } from '../../completion/completion.js';
-import { toConversation } from './messages.js';
-import { takesSampling } from './models.js';
-import { toToolChoice, toTools } from './tools.js';
+import { defaultOutput } from '../../completion/token-bound.js';
+import { continuesThinking, hasThinking, toConversation } from './messages.js';
+import { maxOutputOf, takesSampling, thinkingReplay, thinkingSettings } from './models.js';
+import { toThinking, WITHOUT_THINKING, withDropping, type Thinking } from './thinking.js';
+import { calledTools, toToolChoice, toTools } from './tools.js';
 import { isObject, type JsonObject } from '../../../lib/json.js';
-
-/** Anthropic requires a limit, OpenAI does not. */
-const DEFAULT_MAX_TOKENS = 4096;
 
 /** OpenAI's format allows 2. */
 const MAX_TEMPERATURE = 1;
 
+/** The lowest `top_p` that Anthropic takes while a model thinks. */
+const MIN_THINKING_TOP_P = 0.95;
+
 /** Converts a chat completion. @throws ProviderError `bad_request` for one that Anthropic cannot express. */
 export function toMessagesRequest(request: ChatRequest): JsonObject {
-  const { system, messages } = toConversation(request.messages);
-  const tools = toTools(request.tools);
-  const { model, thinking, top_k: topK } = request;
+  const { model } = request;
+  const maxTokens = outputBoundOf(request);
+  const { conversation, thinking } = thinkingConversation(request, maxTokens);
+  const { system, messages } = conversation;
+  const takesForced = thinkingSettings(model) !== 'always';
   return {
     model,
-    max_tokens: request.max_completion_tokens ?? request.max_tokens ?? DEFAULT_MAX_TOKENS,
+    max_tokens: maxTokens,
     messages,
     ...(system.length > 0 && { system }),
     ...(request.stream === true && { stream: true }),
-    ...(tools.length > 0 && { tools, ...toToolChoice(request) }),
-    ...sampling(request),
+    ...toolsOf(request, takesForced),
+    ...sampling(request, thinking),
     ...stopSequences(request.stop),
     ...metadata(request),
-    ...(isObject(thinking) && { thinking }),
-    ...(typeof topK === 'number' && { top_k: topK }),
+    ...(thinking.setting && { thinking: thinking.setting }),
     ...outputConfig(request),
   };
 }
 
-function sampling({ model, temperature, top_p: topP }: ChatRequest): JsonObject {
-  if (!takesSampling(model)) return {};
-  // Models since 4.1 accept only one of temperature and top_p, and many clients send both.
-  if (typeof temperature === 'number') {
-    return { temperature: Math.min(temperature, MAX_TEMPERATURE) };
+/** Converts the conversation, with the thinking that the model takes in it. */
+function thinkingConversation(request: ChatRequest, maxTokens: number) {
+  const { model, messages } = request;
+  const thinking = toThinking(request, maxTokens);
+  const replay = thinkingReplay(model);
+  const thinks = thinking.isOn && replay !== 'none';
+  const conversation = toConversation(messages, { model, thinks });
+  if (thinking.setting?.type === 'enabled' && !continuesThinking(conversation)) {
+    const plain = toConversation(messages, { model, thinks: false });
+    return { conversation: plain, thinking: WITHOUT_THINKING };
   }
-  return typeof topP === 'number' ? { top_p: topP } : {};
+  const mayRefuse = replay === 'bound' && conversation.messages.some(hasThinking);
+  return { conversation, thinking: mayRefuse ? withDropping(thinking) : thinking };
+}
+
+/** Declares the tools; those of earlier calls too, which Anthropic requires even if no more calls are wanted. */
+function toolsOf(request: ChatRequest, takesForced: boolean): JsonObject {
+  const tools = toTools(request.tools);
+  if (tools.length > 0) return { tools, ...toToolChoice(request, takesForced) };
+  const called = calledTools(request.messages);
+  return called.length > 0 ? { tools: called, tool_choice: { type: 'none' } } : {};
+}
+
+/** Returns the limit of the answer, which Anthropic requires and OpenAI does not. */
+function outputBoundOf(request: ChatRequest): number {
+  const asked = request.max_completion_tokens ?? request.max_tokens ?? defaultOutput(request);
+  return Math.min(asked, maxOutputOf(request.model));
+}
+
+function sampling(
+  { model, temperature, top_p: topP, top_k: topK }: ChatRequest,
+  { isOn }: Thinking,
+): JsonObject {
+  if (!takesSampling(model)) return {};
+  // A thinking model takes no temperature and no top_k.
+  if (isOn) return typeof topP === 'number' && topP >= MIN_THINKING_TOP_P ? { top_p: topP } : {};
+  return {
+    ...(typeof topK === 'number' && { top_k: topK }),
+    // Models since 4.1 accept only one of temperature and top_p, and many clients send both.
+    ...(typeof temperature === 'number'
+      ? { temperature: Math.min(temperature, MAX_TEMPERATURE) }
+      : typeof topP === 'number' && { top_p: topP }),
+  };
 }
 
 /** Converts stop sequences, without those of only white space, which Anthropic refuses. */

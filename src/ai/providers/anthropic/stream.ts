@@ -3,6 +3,7 @@ import type { ChatRequest, TokenUsage } from '../../completion/completion.js';
 import type { StreamReader, WireEvent } from '../shared/adapter.js';
 import { isObject, tryParseJson, type JsonObject } from '../../../lib/json.js';
 import { bytesOf, ChunkWriter, toolCall } from '../shared/openai-format.js';
+import { reasoningDetail, type ThinkingBlock } from '../shared/reasoning.js';
 import { toFinishReason, toUsed, wireUsage, type WireUsage } from './answer.js';
 import { errorInside } from './errors.js';
 
@@ -16,6 +17,7 @@ const blockStart = z.object({
     id: z.string().nullish(),
     name: z.string().nullish(),
     input: z.unknown().optional(),
+    data: z.string().nullish(),
   }),
 });
 const blockDelta = z.object({
@@ -24,12 +26,21 @@ const blockDelta = z.object({
     text: z.string().nullish(),
     partial_json: z.string().nullish(),
     thinking: z.string().nullish(),
+    signature: z.string().nullish(),
   }),
 });
 const messageDelta = z.object({
   delta: z.object({ stop_reason: z.string().nullish() }),
   usage: wireUsage.nullish(),
 });
+
+/** Characters; a longer block of thinking is not given out, and the next turn goes without. */
+const MAX_THINKING_LENGTH = 4 * 1024 * 1024;
+
+interface OpenThinking {
+  thinking: string;
+  signature: string;
+}
 
 interface OpenCall {
   /** Position among the tool calls of this answer. */
@@ -49,6 +60,8 @@ export class AnthropicStream implements StreamReader {
   #stopReason: string | null | undefined;
   #calls = 0;
   #call: OpenCall | undefined;
+  #thinking: OpenThinking | undefined;
+  #blocks = 0;
   readonly #request: ChatRequest;
 
   constructor(request: ChatRequest) {
@@ -95,9 +108,12 @@ export class AnthropicStream implements StreamReader {
   }
 
   #beginBlock(event: JsonObject): string[] {
-    const { type, text, id, name, input } = parsed(blockStart, event).content_block;
+    const { type, text, id, name, input, data } = parsed(blockStart, event).content_block;
     this.bytes += bytesOf(text, name);
     this.#call = undefined;
+    this.#thinking = type === 'thinking' ? { thinking: '', signature: '' } : undefined;
+    this.#blocks++;
+    if (type === 'redacted_thinking' && data) return [this.#giveOut({ type, data })];
     if (type === 'text' && text) return [this.#write({ content: text })];
     if (type !== 'tool_use') return [];
     if (!id || !name) throw errorInside(event);
@@ -107,8 +123,9 @@ export class AnthropicStream implements StreamReader {
   }
 
   #continueBlock(event: JsonObject): string[] {
-    const { type, text, partial_json: json, thinking } = parsed(blockDelta, event).delta;
+    const { type, text, partial_json: json, thinking, signature } = parsed(blockDelta, event).delta;
     this.bytes += bytesOf(text, json, thinking);
+    if (this.#thinking) this.#collect(this.#thinking, thinking ?? '', signature ?? '');
     if (type === 'text_delta' && text) return [this.#write({ content: text })];
     // Without an open call, these arguments belong to a tool that the provider runs itself.
     if (type === 'input_json_delta' && json && this.#call)
@@ -116,9 +133,24 @@ export class AnthropicStream implements StreamReader {
     return [];
   }
 
+  #collect(open: OpenThinking, thinking: string, signature: string): void {
+    open.thinking += thinking;
+    open.signature += signature;
+    const length = open.thinking.length + open.signature.length;
+    if (length > MAX_THINKING_LENGTH) this.#thinking = undefined;
+  }
+
+  #giveOut(block: ThinkingBlock): string {
+    const detail = reasoningDetail(this.#request.model, this.#blocks - 1, block);
+    return this.#write({ reasoning_details: [detail] });
+  }
+
   #endBlock(): string[] {
     const call = this.#call;
+    const thinking = this.#thinking;
     this.#call = undefined;
+    this.#thinking = undefined;
+    if (thinking?.signature) return [this.#giveOut({ type: 'thinking', ...thinking })];
     // A tool without arguments gets no argument events, but clients parse the arguments.
     return call && !call.hasArguments
       ? [this.#appendArguments(call, JSON.stringify(call.input ?? {}))]

@@ -1,6 +1,8 @@
-import type { ChatRequest } from '../../completion/completion.js';
+import type { ChatMessage, ChatRequest } from '../../completion/completion.js';
 import { unsupported } from './errors.js';
 import { isObject, type JsonObject } from '../../../lib/json.js';
+import { parameterSchema } from '../shared/tool-schema.js';
+import { isForced } from './thinking.js';
 
 const NO_PARAMETERS = { type: 'object', properties: {} };
 
@@ -16,19 +18,34 @@ export function toTools(tools: unknown): JsonObject[] {
     return {
       ...others,
       ...rest,
-      input_schema: parameters ?? NO_PARAMETERS,
+      input_schema: isObject(parameters)
+        ? parameterSchema(parameters)
+        : (parameters ?? NO_PARAMETERS),
       // In OpenAI's format null means "not set".
       ...(typeof strict === 'boolean' && { strict }),
     };
   });
 }
 
+/** Declares the tools that earlier answers called. */
+export function calledTools(messages: readonly ChatMessage[]): JsonObject[] {
+  const calls = messages.flatMap(({ tool_calls: made }): unknown[] =>
+    Array.isArray(made) ? made : [],
+  );
+  const names = calls.map((call) =>
+    isObject(call) && isObject(call.function) ? call.function.name : undefined,
+  );
+  return [...new Set(names)]
+    .filter((name) => typeof name === 'string')
+    .map((name) => ({ name, input_schema: NO_PARAMETERS }));
+}
+
 /** Builds Anthropic's `tool_choice`, which also controls parallel tool calls. */
-export function toToolChoice({
-  tool_choice: wanted,
-  parallel_tool_calls: parallel,
-}: ChatRequest): JsonObject {
-  const choice = toChoice(wanted);
+export function toToolChoice(
+  { tool_choice: wanted, parallel_tool_calls: parallel }: ChatRequest,
+  takesForced: boolean,
+): JsonObject {
+  const choice = !takesForced && isForced(wanted) ? { type: 'auto' } : toChoice(wanted);
   if (parallel !== false || choice?.type === 'none') return choice ? { tool_choice: choice } : {};
   return { tool_choice: { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true } };
 }

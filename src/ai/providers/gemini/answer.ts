@@ -128,6 +128,6 @@ export function readUsed(from: GeminiUsage): Used | undefined {
   const inputTokens = from.promptTokenCount + (from.toolUsePromptTokenCount ?? 0);
   const thinking = from.thoughtsTokenCount ?? 0;
   const outputTokens = (from.candidatesTokenCount ?? 0) + thinking;
-  const cached = from.cachedContentTokenCount ?? 0;
-  return { tokens: { inputTokens, outputTokens }, cached, thinking };
+  const cacheReadTokens = from.cachedContentTokenCount ?? undefined;
+  return { tokens: { inputTokens, cacheReadTokens, outputTokens }, thinking };
 }

@@ -9,6 +9,9 @@ import { geminiBody } from './request.js';
 import { GeminiStream } from './stream.js';
 
 export const gemini: ProviderAdapter = {
+  takesSeveralAnswers: false,
+  takesImages: () => true,
+
   request({ baseUrl, apiKey }, request) {
     const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent';
     return {

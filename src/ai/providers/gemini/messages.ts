@@ -1,8 +1,10 @@
 import * as z from 'zod';
 import type { ChatMessage, ChatRequest } from '../../completion/completion.js';
-import { imagePart } from './image.js';
+import { hasTakenType, imagePart } from './image.js';
 import { badRequest, parsed } from './input.js';
 import { isObject, tryParseJson, type JsonObject } from '../../../lib/json.js';
+import { beginOfTurn, CONTINUE, isLenient, NO_TEXT, withReadImages } from '../shared/left-out.js';
+import { parseArguments, withToolCalls } from '../shared/tool-calls.js';
 
 type Part = JsonObject;
 
@@ -19,7 +21,7 @@ const imageUrlPart = z.object({
 const refusalPart = z.object({ type: z.literal('refusal'), refusal: z.string() });
 
 const textContent = z.array(textPart);
-const userContent = z.array(z.discriminatedUnion('type', [textPart, imageUrlPart]));
+const mixedContent = z.array(z.discriminatedUnion('type', [textPart, imageUrlPart]));
 const assistantContent = z.array(z.discriminatedUnion('type', [textPart, refusalPart])).nullish();
 
 const toolCalls = z
@@ -44,34 +46,41 @@ const NOT_FROM_GEMINI = 'skip_thought_signature_validator';
 const NEEDS_NO_SIGNATURE = /^gemini-[12]\b/;
 
 /** Converts a conversation. @throws ProviderError `bad_request` for messages that Gemini cannot express. */
-export function toContents({ model, messages }: Pick<ChatRequest, 'model' | 'messages'>): {
+export function toContents({ model, messages: given }: Pick<ChatRequest, 'model' | 'messages'>): {
   readonly contents: readonly Content[];
   readonly systemInstruction: { readonly parts: readonly Part[] } | undefined;
 } {
+  const messages = withToolCalls(given);
+  const current = beginOfTurn(messages);
   const system: Part[] = [];
   const contents: Content[] = [];
   const functionNames = new Map<string, string>();
   /** The content that collects the results of one turn's calls: Gemini wants them together. */
   let results: Content | undefined;
-  for (const message of messages) {
+  for (const [at, message] of messages.entries()) {
+    const content = isLenient(message, at, current)
+      ? withReadImages(message.content, hasTakenType)
+      : message.content;
     if (message.role === 'tool') {
       if (!results) contents.push((results = { role: 'user', parts: [] }));
-      results.parts.push(functionResponse(message, functionNames));
+      results.parts.push(...functionResponse(message, content, functionNames));
       continue;
     }
     results = undefined;
     switch (message.role) {
       case 'system':
       case 'developer':
-        for (const text of texts(message.content)) if (text !== '') system.push({ text });
+        for (const text of texts(content)) if (text !== '') system.push({ text });
         break;
       case 'user':
-        contents.push({ role: 'user', parts: userParts(message.content) });
+        contents.push({ role: 'user', parts: userParts(content) });
         break;
       case 'assistant': {
         const parts = assistantParts(message, functionNames, !NEEDS_NO_SIGNATURE.test(model));
-        // Gemini refuses content without parts.
-        if (parts.length > 0) contents.push({ role: 'model', parts });
+        // Gemini refuses content without parts, and calls in an answer that follows an answer.
+        const last = contents.at(-1);
+        if (last?.role === 'model') last.parts.push(...parts);
+        else if (parts.length > 0) contents.push({ role: 'model', parts });
         break;
       }
       default:
@@ -79,7 +88,20 @@ export function toContents({ model, messages }: Pick<ChatRequest, 'model' | 'mes
     }
   }
   if (contents.length === 0) throw badRequest();
-  return { contents, systemInstruction: system.length > 0 ? { parts: system } : undefined };
+  return {
+    contents: withUsersTurns(contents),
+    systemInstruction: system.length > 0 ? { parts: system } : undefined,
+  };
+}
+
+/** Adds the user's turns that Gemini requires: before the first answer, and after the last one. */
+function withUsersTurns(contents: readonly Content[]): Content[] {
+  const says = (text: string): Content => ({ role: 'user', parts: [{ text }] });
+  return [
+    ...(contents[0]?.role === 'model' ? [says(NO_TEXT)] : []),
+    ...contents,
+    ...(contents.at(-1)?.role === 'model' ? [says(CONTINUE)] : []),
+  ];
 }
 
 function texts(content: unknown): readonly string[] {
@@ -88,10 +110,17 @@ function texts(content: unknown): readonly string[] {
 }
 
 function userParts(content: unknown): Part[] {
-  if (typeof content === 'string') return [{ text: content }];
-  return parsed(userContent, content).map((part) =>
-    part.type === 'text' ? { text: part.text } : imagePart(part.image_url.url),
-  );
+  const parts = mixedParts(content);
+  return parts.length > 0 ? parts : [{ text: NO_TEXT }];
+}
+
+/** Converts texts and images, without empty texts, which Gemini refuses. */
+function mixedParts(content: unknown): Part[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ text: content }];
+  return parsed(mixedContent, content).flatMap((part): Part[] => {
+    if (part.type === 'image_url') return [imagePart(part.image_url.url)];
+    return part.text === '' ? [] : [{ text: part.text }];
+  });
 }
 
 function assistantParts(
@@ -109,33 +138,33 @@ function assistantParts(
   for (const text of said ?? []) if (text !== '') parts.push({ text });
 
   const calls = parsed(toolCalls, called) ?? [];
-  const unsigned = needsSignature && calls.every((call) => !call.extra_content);
   for (const [index, { id, function: fn, extra_content: extra }] of calls.entries()) {
     functionNames.set(id, fn.name);
     // Gemini signs only the first of several parallel calls.
-    const made = unsigned && index === 0 ? NOT_FROM_GEMINI : undefined;
+    const made = needsSignature && index === 0 ? NOT_FROM_GEMINI : undefined;
     parts.push({
-      functionCall: { id, name: fn.name, args: fn.arguments === '' ? {} : args(fn.arguments) },
+      functionCall: { id, name: fn.name, args: parseArguments(fn.arguments) },
       thoughtSignature: extra?.google.thought_signature ?? made,
     });
   }
   return parts;
 }
 
-function args(json: string): JsonObject {
-  const value = jsonObject(json);
-  if (!value) throw badRequest();
-  return value;
-}
-
+/** Converts a result; its images follow the response, which takes only JSON. */
 function functionResponse(
-  { tool_call_id: id, content }: ChatMessage,
+  { tool_call_id: id }: ChatMessage,
+  content: unknown,
   functionNames: ReadonlyMap<string, string>,
-): Part {
+): Part[] {
   const name = typeof id === 'string' ? functionNames.get(id) : undefined;
   if (name === undefined) throw badRequest();
-  const result = texts(content).join('');
-  return { functionResponse: { id, name, response: jsonObject(result) ?? { result } } };
+  const parts = mixedParts(content ?? '');
+  const result = parts.map(({ text }) => (typeof text === 'string' ? text : '')).join('');
+  const images = parts.filter(({ text }) => text === undefined);
+  return [
+    { functionResponse: { id, name, response: jsonObject(result) ?? { result } } },
+    ...images,
+  ];
 }
 
 function jsonObject(text: string): JsonObject | undefined {

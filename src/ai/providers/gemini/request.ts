@@ -3,6 +3,8 @@ import type { ChatRequest } from '../../completion/completion.js';
 import { badRequest, parsed } from './input.js';
 import { toJson } from './json.js';
 import { toContents } from './messages.js';
+import { isObject } from '../../../lib/json.js';
+import { parameterSchema } from '../shared/tool-schema.js';
 
 const functionTools = z
   .array(
@@ -35,6 +37,9 @@ const responseFormat = z
   ])
   .nullish();
 
+/** Models since 2.5 refuse penalties. */
+const TAKES_PENALTIES = /^gemini-(?:1|2\.0)/;
+
 const generationConfig = z.record(z.string(), z.unknown()).nullish();
 
 /**
@@ -57,8 +62,10 @@ export function geminiBody(request: ChatRequest): string {
         topP: request.top_p,
         stopSequences: typeof request.stop === 'string' ? [request.stop] : request.stop,
         seed: request.seed,
-        presencePenalty: request.presence_penalty,
-        frequencyPenalty: request.frequency_penalty,
+        ...(TAKES_PENALTIES.test(request.model) && {
+          presencePenalty: request.presence_penalty,
+          frequencyPenalty: request.frequency_penalty,
+        }),
         ...responseFields(request.response_format),
       }),
     },
@@ -81,7 +88,9 @@ function functionDeclarations(tools: unknown): readonly object[] | undefined {
     name,
     description: description ?? undefined,
     // This field takes any JSON Schema; `parameters` takes only Google's subset.
-    parametersJsonSchema: parameters ?? undefined,
+    parametersJsonSchema: isObject(parameters)
+      ? parameterSchema(parameters)
+      : (parameters ?? undefined),
   }));
 }
 

@@ -11,13 +11,24 @@ import {
 import { acceptedFields } from '../shared/fields.js';
 import { bytesOf, wantsUsage } from '../shared/openai-format.js';
 import { errorIn, failureOf, failureOfError, refuseError } from './errors.js';
+import { messagesFor, withTools } from './messages.js';
 import { normalized } from './normalized.js';
+import { rulesOf } from './rules.js';
 import { isObject, tryParseJson } from '../../../lib/json.js';
 import { retryAfterMs } from '../../../lib/retry-after.js';
 
+const count = z.number().int().min(0);
+
 /** An invalid usage counts as missing, since the answer itself may be valid. */
 const usage = z
-  .object({ prompt_tokens: z.number().int().min(0), completion_tokens: z.number().int().min(0) })
+  .object({
+    prompt_tokens: count,
+    completion_tokens: count,
+    prompt_tokens_details: z
+      .object({ cached_tokens: count.nullish(), cache_write_tokens: count.nullish() })
+      .nullish()
+      .catch(undefined),
+  })
   .nullish()
   .catch(undefined);
 
@@ -35,9 +46,12 @@ const chunk = z.object({
   x_groq: z.object({ usage, error: z.string().nullish() }).nullish(),
 });
 
-/** Returns the adapter for a provider with OpenAI's format; the conversation passes through unchanged. */
+/** Returns the adapter for a provider with OpenAI's format, as far as its server takes the format. */
 export function openAiCompatible(name: ProviderName): ProviderAdapter {
   return {
+    takesSeveralAnswers: name === 'openai',
+    takesImages: ({ baseUrl }, model) => rulesOf(name, baseUrl).takesImages(model),
+
     request({ baseUrl, apiKey }, request) {
       return {
         url: `${baseUrl}/chat/completions`,
@@ -77,18 +91,15 @@ export function openAiCompatible(name: ProviderName): ProviderAdapter {
 }
 
 function bodyFor(name: ProviderName, baseUrl: string, request: ChatRequest): ChatRequest {
+  const rules = rulesOf(name, baseUrl);
   const isOpenAi = baseUrl === PROVIDER_BASE_URLS.openai;
-  const taken = acceptedFields(isOpenAi ? undefined : name, request);
-  const asked =
-    request.stream === true
-      ? { ...taken, stream_options: withUsage(request.stream_options) }
-      : taken;
-  return isOpenAi ? withOwnBound(asked) : asked;
-}
-
-/** Renames the output bound: OpenAI's newer models refuse the old name, compatible servers require it. */
-function withOwnBound({ max_tokens: most, ...request }: ChatRequest): ChatRequest {
-  return most === undefined ? request : { max_completion_tokens: most, ...request };
+  const taken = acceptedFields(isOpenAi ? undefined : name, rules.refusedFields, request);
+  const { stream_options: options, ...asked } = rules.withSettings(withTools(rules, taken));
+  return {
+    ...asked,
+    messages: messagesFor(rules, request),
+    ...(request.stream === true && { stream_options: withUsage(options, name) }),
+  };
 }
 
 class ChunkReader implements StreamReader {
@@ -149,14 +160,22 @@ function bytesSaid(said: unknown): number {
   return bytes;
 }
 
-const withUsage = (options: unknown) => ({
-  ...(isObject(options) ? options : {}),
+/** Requests the usage; options beside it are OpenAI's own. */
+const withUsage = (options: unknown, name: ProviderName) => ({
+  ...(name === 'openai' && isObject(options) ? options : {}),
   include_usage: true,
 });
 
 function toUsage(said: z.output<typeof usage>): TokenUsage | undefined {
   if (!said) return undefined;
-  return { inputTokens: said.prompt_tokens, outputTokens: said.completion_tokens };
+  const { prompt_tokens: inputTokens, completion_tokens: outputTokens } = said;
+  const { cached_tokens: read, cache_write_tokens: written } = said.prompt_tokens_details ?? {};
+  return {
+    inputTokens,
+    outputTokens,
+    cacheReadTokens: read ?? undefined,
+    cacheWriteTokens: written ?? undefined,
+  };
 }
 
 function parse(name: ProviderName, text: string): unknown {

@@ -40,6 +40,10 @@ export interface StreamReader {
 
 /** Translates between OpenAI's format, used everywhere else, and a provider's own format. */
 export interface ProviderAdapter {
+  /** Returns as many answers as `n` requests; others return one. */
+  readonly takesSeveralAnswers: boolean;
+  /** Reports whether a model reads images; without them it gets a text in their place. */
+  takesImages(provider: ProviderConfig, model: string): boolean;
   /** Builds the HTTP request; `request.model` is the provider's name, `stream` selects the kind of answer. */
   request(provider: ProviderConfig, request: ChatRequest): WireRequest;
   /** Reads the body of a 2xx response. @throws ProviderError also if the body is an error or malformed. */

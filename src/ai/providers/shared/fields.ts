@@ -64,11 +64,18 @@ export const isKnownField = (field: string): boolean => ALL_FIELDS.has(field);
 /** Returns the allowed subfields; undefined if they are not restricted. */
 export const fieldsWithin = (field: string): ReadonlySet<string> | undefined => NESTED.get(field);
 
-/** Returns the fields that the provider takes; for OpenAI itself, without a name, the common ones. */
-export function acceptedFields(name: ProviderName | undefined, request: ChatRequest): ChatRequest {
+/**
+ * Returns the fields that the provider takes, without those that its server refuses; for OpenAI itself,
+ * without a name, the common ones.
+ */
+export function acceptedFields(
+  name: ProviderName | undefined,
+  refused: ReadonlySet<string>,
+  request: ChatRequest,
+): ChatRequest {
   const own: readonly string[] = name === undefined ? [] : OWN[name];
   const fields = Object.entries(request).filter(
-    ([field]) => COMMON_FIELDS.has(field) || own.includes(field),
+    ([field]) => (COMMON_FIELDS.has(field) || own.includes(field)) && !refused.has(field),
   );
   // The common fields include `model` and `messages`.
   return Object.fromEntries(fields) as ChatRequest;

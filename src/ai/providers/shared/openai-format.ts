@@ -1,5 +1,6 @@
 import { isObject } from '../../../lib/json.js';
 import type { ChatRequest, Completion, TokenUsage } from '../../completion/completion.js';
+import type { ReasoningDetail } from './reasoning.js';
 
 export interface ToolCall {
   readonly id: string;
@@ -11,7 +12,6 @@ export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 
 export interface Used {
   readonly tokens: TokenUsage;
-  readonly cached: number;
   /** Undefined if not reported separately. */
   readonly thinking?: number;
 }
@@ -35,15 +35,17 @@ export function toCompletion(answer: {
   readonly model: string;
   readonly content: string;
   readonly calls: readonly ToolCall[];
+  readonly reasoning?: readonly ReasoningDetail[];
   readonly reason: FinishReason;
   readonly used: Used | undefined;
 }): Completion {
-  const { id, model, content, calls, reason, used } = answer;
+  const { id, model, content, calls, reasoning = [], reason, used } = answer;
   const message = {
     role: 'assistant',
     content: content === '' && calls.length > 0 ? null : content,
     refusal: null,
     ...(calls.length > 0 && { tool_calls: calls }),
+    ...(reasoning.length > 0 && { reasoning_details: reasoning }),
   };
   const json = JSON.stringify({
     ...head('chat.completion', id, model),
@@ -94,12 +96,16 @@ const head = (object: string, id: string, model: string) => ({
   model,
 });
 
-function toUsage({ tokens: { inputTokens, outputTokens }, cached, thinking }: Used) {
+function toUsage({ tokens, thinking }: Used) {
+  const { inputTokens, outputTokens, cacheReadTokens = 0, cacheWriteTokens } = tokens;
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
-    prompt_tokens_details: { cached_tokens: cached },
+    prompt_tokens_details: {
+      cached_tokens: cacheReadTokens,
+      ...(cacheWriteTokens !== undefined && { cache_write_tokens: cacheWriteTokens }),
+    },
     ...(thinking !== undefined && { completion_tokens_details: { reasoning_tokens: thinking } }),
   };
 }

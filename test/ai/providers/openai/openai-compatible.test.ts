@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ChatRequest } from '../../../../src/ai/completion/completion.js';
+import type { ChatMessage, ChatRequest } from '../../../../src/ai/completion/completion.js';
 import { ProviderError } from '../../../../src/ai/completion/provider-error.js';
 import {
   PROVIDER_BASE_URLS,
@@ -32,13 +32,13 @@ function failureOf(work: () => unknown): ProviderError {
 describe('request', () => {
   test('a request is passed through unchanged, with the key if the provider has one', () => {
     const request = { ...REQUEST, tools: [{ type: 'function' }], logit_bias: { 50256: -100 } };
-    const { groq } = { groq: openAiCompatible('groq') };
-    expect(groq.request(AT, request)).toEqual({
+    const openrouter = openAiCompatible('openrouter');
+    expect(openrouter.request(AT, request)).toEqual({
       url: 'http://127.0.0.1:1/v1/chat/completions',
       headers: { 'content-type': 'application/json', authorization: 'Bearer sk-test' },
       body: JSON.stringify(request),
     });
-    const { headers } = groq.request({ ...AT, apiKey: undefined }, request);
+    const { headers } = openrouter.request({ ...AT, apiKey: undefined }, request);
     expect(headers).not.toHaveProperty('authorization');
   });
 
@@ -110,6 +110,135 @@ describe('request', () => {
   });
 });
 
+describe('conversation', () => {
+  const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } };
+  const answer = { role: 'assistant', content: 'Hi' };
+  const sentTo = (name: ProviderName, baseUrl: string, ...messages: ChatMessage[]) =>
+    bodyOf(name, { ...REQUEST, messages }, baseUrl).messages;
+  const OWN = PROVIDER_BASE_URLS.openai;
+
+  test.each<[ProviderName, string, string]>([
+    ['openai', OWN, 'developer'],
+    ['openai', AT.baseUrl, 'system'],
+    ['openrouter', AT.baseUrl, 'developer'],
+    ['groq', AT.baseUrl, 'system'],
+    ['minimax', AT.baseUrl, 'system'],
+  ])('the role developer is sent to %s at %s as %s', (name, baseUrl, role) => {
+    const message = { role: 'developer', content: 'Be short.' };
+    expect(sentTo(name, baseUrl, message)).toEqual([{ ...message, role }]);
+  });
+
+  const REASONING = {
+    reasoning: 'Hm.',
+    reasoning_content: 'Hm.',
+    reasoning_details: [{ type: 'reasoning.text', format: 'openai-responses-v1' }],
+  };
+  const EXTRA = { extra_content: { google: { thought_signature: 'c2ln' } } };
+
+  test.each<[ProviderName, string, object]>([
+    ['openai', OWN, {}],
+    ['openai', AT.baseUrl, {}],
+    ['openai', 'https://api.deepseek.com/v1', { reasoning: 'Hm.', reasoning_content: 'Hm.' }],
+    ['groq', AT.baseUrl, {}],
+    ['minimax', AT.baseUrl, {}],
+    ['openrouter', AT.baseUrl, REASONING],
+  ])('the reasoning of another provider is sent to %s at %s as %j', (name, baseUrl, kept) => {
+    const given = { ...answer, ...REASONING };
+    expect(sentTo(name, baseUrl, given)).toEqual([{ ...answer, ...kept }]);
+  });
+
+  test.each<[ProviderName, string, object]>([
+    ['openai', OWN, {}],
+    ['openai', AT.baseUrl, {}],
+    ['openai', 'https://generativelanguage.googleapis.com/v1beta/openai', EXTRA],
+    ['groq', AT.baseUrl, {}],
+    ['openrouter', AT.baseUrl, {}],
+    ['minimax', AT.baseUrl, {}],
+  ])('a signature of Gemini is sent to %s at %s as %j', (name, baseUrl, kept) => {
+    const given = { ...answer, tool_calls: [{ index: 0, ...call, ...EXTRA }] };
+    expect(sentTo(name, baseUrl, given)).toEqual([
+      { ...answer, tool_calls: [{ ...call, ...kept }] },
+    ]);
+  });
+
+  test.each([null, []])('an answer without calls is sent without the list %j', (calls) => {
+    expect(sentTo('openai', OWN, { ...answer, tool_calls: calls })).toEqual([answer]);
+  });
+
+  test('an answer without content and calls is left out', () => {
+    const nothing = { role: 'assistant', content: null, reasoning_content: 'Hm.' };
+    expect(sentTo('openai', OWN, nothing, answer)).toEqual([answer]);
+  });
+
+  test('a long id of a call is shortened, also in its result, and stays the same', () => {
+    const id = 'fc_'.padEnd(83, '0af');
+    const messages = [
+      { ...answer, tool_calls: [{ ...call, id }] },
+      { role: 'tool', tool_call_id: id, content: 'x' },
+    ];
+    const [said, result] = sentTo('openai', OWN, ...messages);
+    expect(said.tool_calls[0].id).toMatch(/^.{1,40}$/);
+    expect(result.tool_call_id).toBe(said.tool_calls[0].id);
+    expect(sentTo('groq', AT.baseUrl, ...messages)[1].tool_call_id).toBe(result.tool_call_id);
+  });
+
+  test('images of a result follow as a message of the user', () => {
+    const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
+    const messages = sentTo(
+      'openai',
+      OWN,
+      { ...answer, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'call_1', content: [{ type: 'text', text: 'a map' }, image] },
+    );
+    expect(messages.slice(1)).toEqual([
+      { role: 'tool', tool_call_id: 'call_1', content: [{ type: 'text', text: 'a map' }] },
+      { role: 'user', content: [{ type: 'text', text: 'Images of the tool results:' }, image] },
+    ]);
+  });
+
+  test('a model without images gets a text in their place, and Groq one text', () => {
+    const content = [
+      { type: 'text', text: 'See:', cache_control: { type: 'ephemeral' } },
+      { type: 'image_url', image_url: { url: 'https://example.com/a.png' } },
+    ];
+    const request = { model: 'openai/gpt-oss-120b', messages: [{ role: 'user', content }] };
+    expect(bodyOf('groq', request).messages[0].content).toBe(
+      'See:\n(An image was left out: this model cannot read it.)',
+    );
+    expect(bodyOf('groq', { ...request, model: 'llama-4-scout' }).messages[0].content).toEqual([
+      { type: 'text', text: 'See:' },
+      content[1],
+    ]);
+  });
+
+  test('tools are declared with the type object, and choices without tools are left out', () => {
+    const tools = [{ type: 'function', function: { name: 'f', parameters: {} } }];
+    expect(bodyOf('openai', { ...REQUEST, tools }, OWN).tools[0].function.parameters).toEqual({
+      type: 'object',
+      properties: {},
+    });
+    const none = { tools: [], tool_choice: 'auto', parallel_tool_calls: false };
+    expect(bodyOf('openai', { ...REQUEST, ...none }, OWN)).toEqual(REQUEST);
+  });
+
+  test('settings that a model refuses are left out or changed', () => {
+    const settings = { temperature: 0, stop: 'END', reasoning_effort: 'xhigh' };
+    const sent = (name: ProviderName, model: string, baseUrl?: string) => {
+      const {
+        temperature,
+        stop,
+        reasoning_effort: effort,
+      } = bodyOf(name, { ...REQUEST, ...settings, model }, baseUrl);
+      return [temperature, stop, effort];
+    };
+    expect(sent('openai', 'gpt-6-luna', OWN)).toEqual([undefined, undefined, 'xhigh']);
+    expect(sent('openai', 'gpt-4', OWN)).toEqual([0, 'END', undefined]);
+    expect(sent('openai', 'gpt-6-luna')).toEqual([0, 'END', 'xhigh']);
+    expect(sent('groq', 'openai/gpt-oss-20b')).toEqual([0, 'END', 'high']);
+    expect(sent('minimax', 'MiniMax-M3')).toEqual([0.01, 'END', 'xhigh']);
+  });
+});
+
 const USAGE = { prompt_tokens: 12, completion_tokens: 34, total_tokens: 46 };
 const whole = (more: object = {}, message: object = { role: 'assistant', content: 'Hi' }) =>
   JSON.stringify({
@@ -129,6 +258,20 @@ describe('whole answer', () => {
       bytes: 2,
       usage: { inputTokens: 12, outputTokens: 34 },
     });
+  });
+
+  test('the tokens of the prompt cache are read, and are none if malformed', () => {
+    const usage = (details: unknown) =>
+      read('openai', whole({ usage: { ...USAGE, prompt_tokens_details: details } })).usage;
+    expect(usage({ cached_tokens: 8, cache_write_tokens: 4, audio_tokens: 0 })).toEqual({
+      inputTokens: 12,
+      outputTokens: 34,
+      cacheReadTokens: 8,
+      cacheWriteTokens: 4,
+    });
+    for (const details of [null, 'x', { cached_tokens: -1 }, {}]) {
+      expect(usage(details)).toEqual({ inputTokens: 12, outputTokens: 34 });
+    }
   });
 
   test("an answer's bytes are those of all its choices' texts, reasoning and calls", () => {

@@ -1,0 +1,162 @@
+import { isObject, type JsonObject } from '../../../lib/json.js';
+import type { ChatMessage, ChatRequest } from '../../completion/completion.js';
+import {
+  beginOfTurn,
+  imageTypeOf,
+  isLenient,
+  NO_TEXT,
+  RESULT_IMAGES,
+  withReadImages,
+} from '../shared/left-out.js';
+import { parameterSchema } from '../shared/tool-schema.js';
+import { withToolCalls } from '../shared/tool-calls.js';
+import type { ServerRules } from './rules.js';
+
+const IMAGE_TYPES: ReadonlySet<string> = new Set([
+  'image/png',
+  'image/jpeg',
+  'image/webp',
+  'image/gif',
+]);
+
+/** Returns the messages in the form that the server takes. */
+export function messagesFor(rules: ServerRules, { model, messages }: ChatRequest): ChatMessage[] {
+  const given = withToolCalls(messages);
+  const current = beginOfTurn(given);
+  const sent: ChatMessage[] = [];
+  /** Images of one round of tool results, which follow as a message of the user. */
+  let images: unknown[] = [];
+  const addImages = () => {
+    if (images.length > 0) {
+      sent.push({ role: 'user', content: [{ type: 'text', text: RESULT_IMAGES }, ...images] });
+    }
+    images = [];
+  };
+  for (const [at, message] of given.entries()) {
+    if (message.role !== 'tool') addImages();
+    const isStrict = !isLenient(message, at, current);
+    const isRead = (part: unknown) =>
+      !isImage(part) ||
+      (rules.takesImages(model) && (isStrict || IMAGE_TYPES.has(imageTypeOf(part) ?? 'image/png')));
+    const parts = withoutCacheControl(withReadImages(message.content, isRead), rules);
+    const [own, moved] = message.role === 'tool' ? withoutImages(parts) : [parts, []];
+    images.push(...moved);
+    const next = messageFor(rules, message, contentOf(message.role, own, rules));
+    if (next) sent.push(next);
+  }
+  addImages();
+  return sent;
+}
+
+/** Fields of an answer without content; reasoning alone is no answer. */
+const SAID = ['tool_calls', 'function_call', 'refusal'];
+
+const MAY_BE_LEFT_OUT: ReadonlySet<string> = new Set(['assistant', 'system', 'developer']);
+
+/** Returns undefined for an answer or an instruction that says nothing, which most servers refuse. */
+function messageFor(
+  rules: ServerRules,
+  message: ChatMessage,
+  content: unknown,
+): ChatMessage | undefined {
+  const { role } = message;
+  const fields: Record<string, unknown> = {};
+  for (const field of rules.messageFields[role] ?? []) {
+    const value = fieldFor(rules, field, message[field]);
+    if (value !== undefined && value !== null) fields[field] = value;
+  }
+  const isEmpty =
+    content === undefined || content === null || content === '' || isEmptyList(content);
+  const isSaid = SAID.some((field) => field in fields);
+  if (isEmpty && !isSaid && MAY_BE_LEFT_OUT.has(role)) return undefined;
+  const name = role === 'developer' && !rules.takesDeveloper ? 'system' : role;
+  const sent = isEmptyList(content) ? null : content;
+  return { role: name, ...(sent !== undefined && { content: sent }), ...fields };
+}
+
+function fieldFor(rules: ServerRules, field: string, value: unknown): unknown {
+  if (field === 'reasoning_details' && Array.isArray(value)) {
+    const details = value.filter(rules.takesDetail);
+    return details.length > 0 ? details : undefined;
+  }
+  if (field !== 'tool_calls' || !Array.isArray(value)) return value;
+  return value.map((call: unknown) => {
+    if (!isObject(call)) return call;
+    const extra = rules.callFields.filter((name) => call[name] !== undefined);
+    return {
+      id: call.id,
+      type: 'function',
+      function: call.function,
+      ...Object.fromEntries(extra.map((name) => [name, call[name]])),
+    };
+  });
+}
+
+/** Separates the images from the other parts. */
+function withoutImages(content: unknown): readonly [unknown, readonly unknown[]] {
+  if (!Array.isArray(content)) return [content, []];
+  const parts: readonly unknown[] = content;
+  return [parts.filter((part) => !isImage(part)), parts.filter(isImage)];
+}
+
+function withoutCacheControl(content: unknown, rules: ServerRules): unknown {
+  if (!Array.isArray(content) || rules.takesCacheControl) return content;
+  return content.map((part: unknown) => {
+    if (!isObject(part)) return part;
+    const { cache_control: _control, ...others } = part;
+    return others;
+  });
+}
+
+/** Returns content that the server takes: a text in place of nothing, an empty list, or texts alone. */
+function contentOf(role: string, content: unknown, rules: ServerRules): unknown {
+  const isNone = content === undefined || content === null || content === '';
+  if (isNone || (Array.isArray(content) && content.length === 0)) {
+    if (role === 'user') return NO_TEXT;
+    return role === 'assistant' ? content : '';
+  }
+  if (!Array.isArray(content)) return content;
+  if (rules.takesTextLists || !content.every(isText)) return content;
+  return content.map(({ text }) => text).join('\n');
+}
+
+const isEmptyList = (content: unknown): boolean => Array.isArray(content) && content.length === 0;
+
+const isImage = (part: unknown): boolean => isObject(part) && part.type === 'image_url';
+
+const isText = (part: unknown): part is { readonly text: string } =>
+  isObject(part) && part.type === 'text' && typeof part.text === 'string';
+
+/** Fields that need tools. */
+const ABOUT_TOOLS = ['tool_choice', 'parallel_tool_calls'];
+
+/** Returns the request with its tools in the form that the server takes; an empty list is left out. */
+export function withTools(rules: ServerRules, request: ChatRequest): ChatRequest {
+  const { tools } = request;
+  if (Array.isArray(tools) && tools.length > 0) {
+    return { ...request, tools: tools.map((tool: unknown) => toolFor(rules, tool)) };
+  }
+  if (tools !== undefined && !Array.isArray(tools)) return request;
+  const fields = Object.entries(request).filter(
+    ([field]) => field !== 'tools' && !ABOUT_TOOLS.includes(field),
+  );
+  // Model and messages are kept.
+  return Object.fromEntries(fields) as ChatRequest;
+}
+
+function toolFor(rules: ServerRules, tool: unknown): unknown {
+  if (!isObject(tool) || !isObject(tool.function)) return tool;
+  const { cache_control: control, function: declared, ...others } = tool;
+  return {
+    ...others,
+    function: withSchema(rules, declared),
+    ...(control !== undefined && rules.takesCacheControl && { cache_control: control }),
+  };
+}
+
+function withSchema(rules: ServerRules, declared: JsonObject): JsonObject {
+  if (!isObject(declared.parameters)) return declared;
+  const schema = parameterSchema(declared.parameters);
+  const isBare = rules.requiresProperties && schema.properties === undefined;
+  return { ...declared, parameters: isBare ? { ...schema, properties: {} } : schema };
+}

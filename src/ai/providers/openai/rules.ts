@@ -1,0 +1,206 @@
+import { PROVIDER_BASE_URLS, type ProviderName } from '../../completion/provider-names.js';
+import type { ChatRequest } from '../../completion/completion.js';
+import { isFromAnthropic } from '../shared/reasoning.js';
+import { isObject } from '../../../lib/json.js';
+
+/** The parts of OpenAI's format that a server takes; servers differ, and most refuse what they do not know. */
+export interface ServerRules {
+  /** Fields of the body that the server refuses, although most servers take them. */
+  readonly refusedFields: ReadonlySet<string>;
+  /** Takes the role `developer`; others know it as `system`. */
+  readonly takesDeveloper: boolean;
+  /** Takes `cache_control` in parts and tools. */
+  readonly takesCacheControl: boolean;
+  /** Takes lists of texts as content; others require a text. */
+  readonly takesTextLists: boolean;
+  /** Refuses parameters of the type "object" without properties. */
+  readonly requiresProperties: boolean;
+  /** Fields of a message by role, beside `role` and `content`. */
+  readonly messageFields: Readonly<Record<string, readonly string[]>>;
+  /** Fields of a tool call that only some servers know. */
+  readonly callFields: readonly string[];
+  /** The entries of `reasoning_details` that the server takes. */
+  readonly takesDetail: (detail: unknown) => boolean;
+  readonly takesImages: (model: string) => boolean;
+  /** Changes settings that the model refuses. */
+  readonly withSettings: (request: ChatRequest) => ChatRequest;
+}
+
+const CALLS = ['tool_calls', 'function_call'];
+const NAMED = { system: ['name'], user: ['name'], function: ['name'] };
+
+/** OpenAI's own API, which ignores few fields and refuses the others. */
+const openai: ServerRules = {
+  refusedFields: new Set(),
+  takesDeveloper: true,
+  takesCacheControl: false,
+  takesTextLists: true,
+  requiresProperties: true,
+  messageFields: {
+    ...NAMED,
+    developer: ['name'],
+    assistant: ['name', 'refusal', ...CALLS],
+    tool: ['tool_call_id'],
+  },
+  callFields: [],
+  takesDetail: () => false,
+  takesImages: (model) => !/^gpt-(?:3\.5|4(?:-\d{4}|-32k)?$)/.test(model),
+  withSettings: forOpenAiModel,
+};
+
+/** A server at `OPENAI_BASE_URL`, which may be any: only what the format has from its beginning is sent. */
+const ownServer: ServerRules = {
+  ...openai,
+  takesDeveloper: false,
+  takesCacheControl: true,
+  requiresProperties: false,
+  takesImages: () => true,
+  withSettings: (request) => request,
+};
+
+/** Services that refuse a turn with tools without the reasoning that they gave out. */
+const ownServerWithReasoning: ServerRules = {
+  ...ownServer,
+  messageFields: {
+    ...ownServer.messageFields,
+    assistant: ['name', 'refusal', 'reasoning', 'reasoning_content', ...CALLS],
+  },
+  callFields: ['extra_content'],
+};
+
+const NEEDS_REASONING = /(?:^|\.)(?:deepseek\.com|moonshot\.(?:ai|cn)|googleapis\.com)$/;
+
+const openrouter: ServerRules = {
+  refusedFields: new Set(['n']),
+  takesDeveloper: true,
+  takesCacheControl: true,
+  takesTextLists: true,
+  requiresProperties: true,
+  messageFields: {
+    ...NAMED,
+    developer: ['name'],
+    assistant: ['name', 'refusal', 'reasoning', 'reasoning_content', 'reasoning_details', ...CALLS],
+    tool: ['tool_call_id', 'name'],
+  },
+  callFields: [],
+  takesDetail: (detail) => !isFromAnthropic(detail) && !isFromMiniMax(detail),
+  takesImages: (model) => !/gpt-oss|\/gpt-4$|\/gpt-3|minimax-m2/.test(model),
+  withSettings: (request) => request,
+};
+
+/** Groq refuses every field that it does not know, and lists of texts for models without images. */
+const groq: ServerRules = {
+  refusedFields: new Set([
+    'n',
+    'logit_bias',
+    'logprobs',
+    'top_logprobs',
+    'verbosity',
+    'safety_identifier',
+    'prompt_cache_key',
+  ]),
+  takesDeveloper: false,
+  takesCacheControl: false,
+  takesTextLists: false,
+  requiresProperties: false,
+  messageFields: { assistant: CALLS, tool: ['tool_call_id'], function: ['name'] },
+  callFields: [],
+  takesDetail: () => false,
+  takesImages: (model) => /llama-4|vision|scout|maverick|-vl\b/.test(model),
+  withSettings: forGroqModel,
+};
+
+const minimax: ServerRules = {
+  refusedFields: new Set(['n']),
+  takesDeveloper: false,
+  takesCacheControl: false,
+  takesTextLists: false,
+  requiresProperties: false,
+  messageFields: {
+    ...NAMED,
+    assistant: ['name', 'reasoning_details', ...CALLS],
+    tool: ['tool_call_id'],
+  },
+  callFields: [],
+  takesDetail: isFromMiniMax,
+  takesImages: (model) => !/^minimax-(?:m1|m2|text)/i.test(model),
+  withSettings: forMiniMax,
+};
+
+/** Returns the rules of the server that a provider's requests go to. */
+export function rulesOf(name: ProviderName, baseUrl: string): ServerRules {
+  switch (name) {
+    case 'openrouter':
+      return openrouter;
+    case 'groq':
+      return groq;
+    case 'minimax':
+      return minimax;
+    default:
+      if (baseUrl === PROVIDER_BASE_URLS.openai) return openai;
+      return NEEDS_REASONING.test(hostOf(baseUrl)) ? ownServerWithReasoning : ownServer;
+  }
+}
+
+const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).hostname : '');
+
+function isFromMiniMax(detail: unknown): boolean {
+  return isObject(detail) && typeof detail.format === 'string' && /^minimax/i.test(detail.format);
+}
+
+/** Models of OpenAI that reason before they answer. */
+const REASONS = /^(?:o\d|gpt-(?:[5-9]|\d\d))(?!.*chat)/;
+
+/** Settings that only models take that do not reason, or a model that is asked not to. */
+const WITHOUT_REASONING = [
+  'temperature',
+  'top_p',
+  'presence_penalty',
+  'frequency_penalty',
+  'logprobs',
+  'top_logprobs',
+  'logit_bias',
+  'stop',
+];
+
+/** Renames the output bound, since newer models refuse its old name, and drops what the model refuses. */
+function forOpenAiModel({ max_tokens: most, ...given }: ChatRequest): ChatRequest {
+  const request: ChatRequest =
+    most === undefined ? given : { max_completion_tokens: most, ...given };
+  if (!REASONS.test(request.model)) return omit(request, ['reasoning_effort', 'verbosity']);
+  return request.reasoning_effort === 'none' ? request : omit(request, WITHOUT_REASONING);
+}
+
+const GROQ_EFFORTS: Readonly<Record<string, string>> = {
+  none: 'low',
+  minimal: 'low',
+  xhigh: 'high',
+  max: 'high',
+};
+
+/** Sends the effort in the words of the model; models that do not reason refuse it. */
+function forGroqModel(request: ChatRequest): ChatRequest {
+  const { model, reasoning_effort: effort } = request;
+  if (typeof effort !== 'string') return request;
+  if (model.includes('gpt-oss')) {
+    return { ...request, reasoning_effort: GROQ_EFFORTS[effort] ?? effort };
+  }
+  if (!model.includes('qwen')) return omit(request, ['reasoning_effort']);
+  return { ...request, reasoning_effort: effort === 'none' ? effort : 'default' };
+}
+
+/** The lowest and the highest temperature that MiniMax takes. */
+const MINIMAX_TEMPERATURE = [0.01, 1] as const;
+
+function forMiniMax(request: ChatRequest): ChatRequest {
+  const { temperature } = request;
+  if (typeof temperature !== 'number') return request;
+  const [least, most] = MINIMAX_TEMPERATURE;
+  return { ...request, temperature: Math.min(Math.max(temperature, least), most) };
+}
+
+function omit(request: ChatRequest, fields: readonly string[]): ChatRequest {
+  const kept = Object.entries(request).filter(([field]) => !fields.includes(field));
+  // Model and messages are never among the fields.
+  return Object.fromEntries(kept) as ChatRequest;
+}
