@@ -12,12 +12,17 @@ export interface CatalogueModel {
   /** US dollars per million tokens, with at most six decimals. */
   readonly inputCost: number;
   readonly outputCost: number;
+  /** Rates of input that comes from the prompt cache, and of input that is written to it, if they differ. */
+  readonly cacheReadCost?: number;
+  readonly cacheWriteCost?: number;
   /** Tokens. */
   readonly contextWindow: number;
   readonly maxOutput: number;
   /** Source of rates and sizes, with the date on which they were read. */
   readonly source: string;
   readonly asOf: string;
+  /** Source of the cache rates. */
+  readonly cacheSource?: string;
   readonly servedBy: Partial<Readonly<Record<ProviderName, string>>>;
 }
 
@@ -42,6 +47,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['general', 'fast', 'creative'],
     plan: 'label',
     ...dollars({ input: 0.1, output: 0.5 }),
+    ...cached({ read: 0.01, write: 0.125 }),
     ...tokens({ context: 922_000, output: 128_000 }),
     ...OPENAI,
     servedBy: { openai: 'gpt-6-luna', openrouter: 'openai/gpt-6-luna' },
@@ -53,6 +59,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['general', 'fast', 'creative'],
     plan: 'label',
     ...dollars({ input: 0.3, output: 2.5 }),
+    ...cached({ read: 0.03 }),
     ...tokens({ context: 1_048_576, output: 65_536 }),
     ...GOOGLE,
     servedBy: { gemini: 'gemini-2.5-flash', openrouter: 'google/gemini-2.5-flash' },
@@ -64,6 +71,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['general', 'reasoning', 'coding', 'fast'],
     plan: 'label',
     ...dollars({ input: 0.15, output: 0.6 }),
+    ...cached({ read: 0.075 }),
     ...tokens({ context: 131_072, output: 65_536 }),
     ...LITELLM,
     servedBy: { groq: 'openai/gpt-oss-120b', openrouter: 'openai/gpt-oss-120b' },
@@ -75,6 +83,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['general', 'fast', 'coding'],
     plan: 'solo',
     ...dollars({ input: 0.1, output: 0.5 }),
+    ...cached({ read: 0.01, write: 0.125 }),
     ...tokens({ context: 1_000_000, output: 128_000 }),
     source: 'https://platform.claude.com/docs/en/models/haiku-5-5/overview',
     asOf: '2026-11-21',
@@ -87,6 +96,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['general', 'creative'],
     plan: 'solo',
     ...dollars({ input: 0.75, output: 3.75 }),
+    ...cached({ read: 0.075 }),
     ...tokens({ context: 1_048_576, output: 65_536 }),
     ...GOOGLE,
     servedBy: { gemini: 'gemini-3.8-flash', openrouter: 'google/gemini-3.8-flash' },
@@ -98,6 +108,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['coding', 'creative', 'reasoning'],
     plan: 'collective',
     ...dollars({ input: 2, output: 10 }),
+    ...cached({ read: 0.1, write: 2.5 }),
     ...tokens({ context: 1_000_000, output: 128_000 }),
     ...ANTHROPIC,
     servedBy: { anthropic: 'claude-sonnet-5-5', openrouter: 'anthropic/claude-sonnet-5.5' },
@@ -109,6 +120,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['reasoning', 'coding'],
     plan: 'collective',
     ...dollars({ input: 2, output: 10 }),
+    ...cached({ read: 0.1, write: 2.5 }),
     ...tokens({ context: 922_000, output: 128_000 }),
     ...OPENAI,
     servedBy: { openai: 'gpt-6.1-sol', openrouter: 'openai/gpt-6.1-sol' },
@@ -120,6 +132,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['reasoning', 'coding'],
     plan: 'network',
     ...dollars({ input: 4, output: 20 }),
+    ...cached({ read: 0.2, write: 5 }),
     ...tokens({ context: 1_000_000, output: 128_000 }),
     ...ANTHROPIC,
     servedBy: { anthropic: 'claude-opus-5-5', openrouter: 'anthropic/claude-opus-5.5' },
@@ -131,6 +144,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['reasoning', 'coding'],
     plan: 'network',
     ...dollars({ input: 5, output: 25 }),
+    ...cached({ read: 0.5, write: 6.25 }),
     ...tokens({ context: 1_000_000, output: 128_000 }),
     ...ANTHROPIC,
     servedBy: { anthropic: 'claude-opus-4-6', openrouter: 'anthropic/claude-opus-4.6' },
@@ -153,6 +167,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['general', 'fast'],
     plan: 'network',
     ...dollars({ input: 0.075, output: 0.3 }),
+    ...cached({ read: 0.0375 }),
     ...tokens({ context: 131_072, output: 65_536 }),
     ...LITELLM,
     servedBy: { groq: 'openai/gpt-oss-20b', openrouter: 'openai/gpt-oss-20b' },
@@ -164,6 +179,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['general', 'creative'],
     plan: 'network',
     ...dollars({ input: 0.3, output: 1.2 }),
+    ...cached({ read: 0.06 }),
     ...tokens({ context: 1_000_000, output: 128_000 }),
     ...LITELLM,
     servedBy: { minimax: 'MiniMax-M3', openrouter: 'minimax/minimax-m3' },
@@ -175,6 +191,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     tags: ['general'],
     plan: 'network',
     ...dollars({ input: 0.3, output: 1.2 }),
+    ...cached({ read: 0.03, write: 0.375 }),
     ...tokens({ context: 1_000_000, output: 8_192 }),
     ...LITELLM,
     servedBy: { minimax: 'MiniMax-M2.5', openrouter: 'minimax/minimax-m2.5' },
@@ -187,6 +204,15 @@ function lookedUp(source: string, asOf: string) {
 
 function dollars({ input, output }: { readonly input: number; readonly output: number }) {
   return { inputCost: input, outputCost: output };
+}
+
+/** Returns cache rates, all of them published by the LiteLLM project. */
+function cached({ read, write }: { readonly read: number; readonly write?: number }) {
+  return {
+    cacheReadCost: read,
+    ...(write !== undefined && { cacheWriteCost: write }),
+    cacheSource: 'litellm 1.106.2, 2026-11-27',
+  };
 }
 
 function tokens({ context, output }: { readonly context: number; readonly output: number }) {

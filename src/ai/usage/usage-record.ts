@@ -10,6 +10,9 @@ export const usageRecord = z.object({
   model: z.string().max(100),
   inputTokens: z.number().int().min(0),
   outputTokens: z.number().int().min(0),
+  /** Input tokens that came from the provider's prompt cache, and those written to it. */
+  cacheReadTokens: z.number().int().min(0).optional(),
+  cacheWriteTokens: z.number().int().min(0).optional(),
   /** US dollars with six decimals. */
   costUsd: z.string(),
   endpoint: z.string().max(255),

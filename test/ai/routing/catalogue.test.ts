@@ -11,7 +11,10 @@ describe('the model catalogue', () => {
     (_family, model) => {
       expect(model.source).not.toBe('');
       expect(Date.parse(model.asOf)).not.toBeNaN();
-      for (const rate of [model.inputCost, model.outputCost]) {
+      const { cacheReadCost = 0.01, cacheWriteCost = 0.01 } = model;
+      expect(cacheReadCost).toBeLessThan(model.inputCost);
+      expect(model.cacheSource === undefined).toBe(model.cacheReadCost === undefined);
+      for (const rate of [model.inputCost, model.outputCost, cacheReadCost, cacheWriteCost]) {
         expect(Number(rate.toFixed(6))).toBe(rate);
         expect(rate).toBeGreaterThan(0);
       }

@@ -35,6 +35,20 @@ describe('the cost of a call', () => {
     expect(cost(0.5, 0, 3, 0)).toBe('0.000002');
   });
 
+  test('tokens of the prompt cache have their own rates, and otherwise that of other input', () => {
+    const usage = {
+      inputTokens: 1_000_000,
+      outputTokens: 0,
+      cacheReadTokens: 900_000,
+      cacheWriteTokens: 50_000,
+    };
+    const rates = { inputCost: 5, outputCost: 25 };
+    expect(costOf(rates, usage)).toBe('5.000000');
+    const own = { ...rates, cacheReadCost: 0.5, cacheWriteCost: 6.25 };
+    expect(costOf(own, usage)).toBe('1.012500');
+    expect(costOf({ ...rates, cacheReadCost: 0.5 }, usage)).toBe('0.950000');
+  });
+
   test('the cost of a model without a rate is zero', () => {
     expect(costOf(undefined, { inputTokens: 5, outputTokens: 5 })).toBe('0.000000');
   });

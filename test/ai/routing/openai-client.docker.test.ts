@@ -392,6 +392,26 @@ test(
   },
 );
 
+test('tokens of the prompt cache are recorded, and cost less', async () => {
+  const tokens = { prompt_tokens: 1_000_000, completion_tokens: 0, total_tokens: 1_000_000 };
+  const details = { cached_tokens: 900_000, cache_write_tokens: 50_000 };
+  providers.behave('openai', ({ model }, response) =>
+    sendJson(response, 200, {
+      ...completion('hello', model),
+      usage: { ...tokens, prompt_tokens_details: details },
+    }),
+  );
+  const client = clientOf(platform.backendUrl, apiKey);
+  await client.chat.completions.create({ model: 'openai/gpt-6-luna', messages });
+  expect((await usageOf(platform, user.id)).at(-1)).toMatchObject({
+    inputTokens: 1_000_000,
+    cacheReadTokens: 900_000,
+    cacheWriteTokens: 50_000,
+    // 50,000 at $0.10 a million, 900,000 at $0.01 and 50,000 at $0.125.
+    costUsd: '0.020250',
+  });
+});
+
 test("an agent whose owner's plan has ended gets a 402", async () => {
   const owner = await platform.signUp('solo');
   const agent = await newAgent(owner, 'claude-opus-4-6');

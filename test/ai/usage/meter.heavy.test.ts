@@ -120,7 +120,12 @@ describe('usage record', () => {
 
   test('a record is stored with the values given', async () => {
     const { meter } = meterOf();
-    const record = usageOf({ agentId: 'agent-1', at: '2026-03-01T23:59:59.999Z' });
+    const record = usageOf({
+      agentId: 'agent-1',
+      at: '2026-03-01T23:59:59.999Z',
+      cacheReadTokens: 1,
+      cacheWriteTokens: 2,
+    });
     meter.record(record);
     await meter.flushed();
     const [row] = await rowsOf(db, 'SELECT * FROM usage_logs');
@@ -132,6 +137,8 @@ describe('usage record', () => {
       model: 'openai/gpt-6-luna',
       input_tokens: 3,
       output_tokens: 2,
+      cache_read_tokens: 1,
+      cache_write_tokens: 2,
       cost_usd: '0.000123',
       endpoint: '/v1/chat/completions',
       created_at: new Date('2026-03-01T23:59:59.999Z'),

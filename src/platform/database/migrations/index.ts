@@ -21,6 +21,7 @@ import { migration as intruders } from './020-intruders.js';
 import { migration as gas } from './021-gas.js';
 import { migration as keptAnswers } from './022-kept-answers.js';
 import { migration as retentionOfPayments } from './023-retention-of-payments.js';
+import { migration as cachedTokens } from './024-cached-tokens.js';
 import type { Migration } from './migration.js';
 
 /**
@@ -51,4 +52,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '021-gas', migration: gas },
   { name: '022-kept-answers', migration: keptAnswers },
   { name: '023-retention-of-payments', migration: retentionOfPayments },
+  { name: '024-cached-tokens', migration: cachedTokens },
 ];

@@ -33,6 +33,9 @@ export const usageLogs = table(
     costUsd: withDefault(decimal(10, 6), literal('0')),
     endpoint: varchar(255),
     createdAt: timestamp(),
+    /** Input tokens that came from the provider's prompt cache, and those written to it. */
+    cacheReadTokens: withDefault(integer(), 0),
+    cacheWriteTokens: withDefault(integer(), 0),
   },
   [
     unique('usage_logs_call_id_key', ['call_id']),
