@@ -1,19 +1,19 @@
 import { isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 
-/** Bytes of a page that are searched for its declared encoding. */
-const PRESCAN_BYTES = 4_096;
-
 /** The fallback for pages without a declared encoding that are not UTF-8: mostly written on Western systems. */
 const USUAL = 'windows-1252';
 
-/** A declared encoding, in a `<meta>` or a header. */
+/** A declared encoding, in a header or the content of a `<meta>`. */
 const CHARSET = /charset\s{0,9}=\s{0,9}["']?\s{0,9}([^\s"'/>;]{1,40})/i;
 
-/** Decodes a page by byte order mark, header, `<meta>`, as UTF-8 if valid, or as windows-1252. */
+/** Decodes a page by byte order mark, header, `<meta>`, XML declaration, as UTF-8 if valid, or as windows-1252. */
 export function decodeText(bytes: Uint8Array, contentType: string | undefined): string {
   const decoder =
-    byMark(bytes) ?? byName(charsetOf(contentType ?? '')) ?? byMeta(bytes) ?? byContent(bytes);
+    byMark(bytes) ??
+    byName(charsetOf(contentType ?? '')) ??
+    byDeclaration(bytes) ??
+    byContent(bytes);
   return decoder.encoding === USUAL ? decodeWestern(bytes) : decoder.decode(bytes);
 }
 
@@ -29,10 +29,13 @@ function decodeWestern(bytes: Uint8Array): string {
 const charsetOf = (contentType: string): string | undefined => CHARSET.exec(contentType)?.[1];
 
 function byMark(bytes: Uint8Array): TextDecoder | undefined {
-  const [a, b, c] = bytes;
+  const [a, b, c, d] = bytes;
   if (a === 0xef && b === 0xbb && c === 0xbf) return new TextDecoder('utf-8');
   if (a === 0xfe && b === 0xff) return new TextDecoder('utf-16be');
   if (a === 0xff && b === 0xfe) return new TextDecoder('utf-16le');
+  // The start of an XML declaration, `<?`.
+  if (a === 0x3c && b === 0 && c === 0x3f && d === 0) return new TextDecoder('utf-16le');
+  if (a === 0 && b === 0x3c && c === 0 && d === 0x3f) return new TextDecoder('utf-16be');
   return undefined;
 }
 
@@ -45,33 +48,77 @@ function byName(label: string | undefined): TextDecoder | undefined {
   }
 }
 
-/** Returns the decoder declared by `<meta>`; a page whose bytes show `<meta` is not UTF-16. */
-function byMeta(bytes: Uint8Array): TextDecoder | undefined {
-  const decoder = byName(metaCharset(bytes));
+/** Returns the decoder that the page declares; a page whose bytes show a declaration is not UTF-16. */
+function byDeclaration(bytes: Uint8Array): TextDecoder | undefined {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+  const decoder = metaDecoder(text) ?? byName(xmlEncoding(text));
   return decoder?.encoding.startsWith('utf-16') ? new TextDecoder('utf-8') : decoder;
 }
 
-function metaCharset(bytes: Uint8Array): string | undefined {
-  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, PRESCAN_BYTES));
-  const text = withoutComments(head.toString('latin1')).toLowerCase();
-  for (let at = text.indexOf('<meta'); at >= 0; at = text.indexOf('<meta', at + 1)) {
-    const end = text.indexOf('>', at);
-    const found = CHARSET.exec(text.slice(at, end < 0 ? undefined : end))?.[1];
-    if (found !== undefined) return found;
+const MARKUP =
+  /<(?:(?<comment>!--)|(?<other>[!?]|\/(?![a-z]))|(?<end>\/)?(?<name>[a-z][^\s/>]*))/gi;
+
+/** Elements whose content is no markup; the content of `noscript` is, without scripts. */
+const RAW = new Set(['script', 'style', 'title', 'textarea', 'xmp', 'iframe', 'noembed']);
+
+/** Returns the decoder of the first `<meta>` that declares a known encoding, outside comments and scripts. */
+function metaDecoder(text: string): TextDecoder | undefined {
+  const markup = new RegExp(MARKUP);
+  for (let found = markup.exec(text); found; found = markup.exec(text)) {
+    const { comment, end: isEnd, name = '', other } = found.groups ?? {};
+    if (comment) markup.lastIndex = endOfComment(text, markup.lastIndex);
+    else if (other) markup.lastIndex = endOf(/>/g, text, markup.lastIndex);
+    else {
+      const tag = isEnd ? '' : name.toLowerCase();
+      const { attributes, end } = attributesAt(text, markup.lastIndex);
+      const decoder = tag === 'meta' ? byName(declaredIn(attributes)) : undefined;
+      if (decoder) return decoder;
+      markup.lastIndex = RAW.has(tag) ? endOf(rawEnd(tag), text, end) : end;
+    }
   }
   return undefined;
 }
 
-function withoutComments(text: string): string {
-  let kept = '';
-  for (let at = 0; ;) {
-    const start = text.indexOf('<!--', at);
-    if (start < 0) return kept + text.slice(at);
-    kept += text.slice(at, start);
-    const end = text.indexOf('-->', start);
-    if (end < 0) return kept;
-    at = end + 3;
+const endOfComment = (text: string, start: number): number =>
+  endOf(/^-?>/.test(text.slice(start, start + 2)) ? />/g : /--!?>/g, text, start);
+
+const rawEnd = (tag: string): RegExp => new RegExp(`</${tag}(?=[\\s/>])`, 'gi');
+
+/** Returns the end of the next match, or the end of the text. */
+function endOf(pattern: RegExp, text: string, start: number): number {
+  pattern.lastIndex = start;
+  return pattern.test(text) ? pattern.lastIndex : text.length;
+}
+
+const ATTRIBUTE =
+  /[\s/]*(?:(>)|([^\s/>][^\s/>=]*)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"'][^\s>]*)?))?)/y;
+
+/** Returns the attributes of a tag, the first of each name, and the tag's end. */
+function attributesAt(text: string, start: number) {
+  const attributes = new Map<string, string>();
+  const attribute = new RegExp(ATTRIBUTE);
+  attribute.lastIndex = start;
+  for (let found = attribute.exec(text); found; found = attribute.exec(text)) {
+    const [, isEnd, name = '', double, single, bare] = found;
+    if (isEnd) return { attributes, end: attribute.lastIndex };
+    const key = name.toLowerCase();
+    if (!attributes.has(key)) attributes.set(key, double ?? single ?? bare ?? '');
   }
+  return { attributes, end: text.length };
+}
+
+function declaredIn(attributes: ReadonlyMap<string, string>): string | undefined {
+  const charset = attributes.get('charset');
+  if (charset !== undefined) return charset;
+  const isPragma = attributes.get('http-equiv')?.trim().toLowerCase() === 'content-type';
+  return isPragma ? charsetOf(attributes.get('content') ?? '') : undefined;
+}
+
+/** Returns the encoding in an XML declaration at the start of the page. */
+function xmlEncoding(text: string): string | undefined {
+  if (!text.startsWith('<?xml')) return undefined;
+  const declaration = text.slice(0, text.indexOf('>'));
+  return /\sencoding\s*=\s*["']([^"'\s]+)["']/.exec(declaration)?.[1];
 }
 
 const byContent = (bytes: Uint8Array): TextDecoder =>

@@ -20,16 +20,6 @@ describe('encoding of a page', () => {
     expect(decodeText(Buffer.from('\ufeffü', 'utf16le').swap16(), undefined)).toBe('ü');
   });
 
-  test('reads a meta charset only within the first 4,096 bytes', () => {
-    const page = (before: number) =>
-      Buffer.concat([
-        Buffer.from(`${' '.repeat(before)}<meta charset=windows-1251>`),
-        Buffer.from([0xff]),
-      ]);
-    expect(decodeText(page(4_000), undefined)).toMatch(/я$/);
-    expect(decodeText(page(4_096), undefined)).toMatch(/ÿ$/);
-  });
-
   test('ignores a meta charset in an unclosed comment', () => {
     const bytes = Buffer.from('<!-- <meta charset=gb2312> ü');
     expect(decodeText(bytes, undefined)).toMatch(/ü$/);

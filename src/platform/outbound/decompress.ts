@@ -20,8 +20,8 @@ const zstd = (
 const zstdWindow = { params: { 100: 23 } };
 
 const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
-  gzip: () => zlib.createGunzip(gentle),
-  'x-gzip': () => zlib.createGunzip(gentle),
+  // The head of gzip is removed first; bytes after the first member are ignored, as in browsers.
+  gzip: () => zlib.createInflateRaw(gentle),
   br: () => zlib.createBrotliDecompress(brotli),
   // Servers send deflate with the zlib header, as specified, or without.
   deflate: (first) =>
@@ -30,16 +30,21 @@ const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
 };
 
 /** The encodings that this process can decode, in the form of `Accept-Encoding`. */
-export const ACCEPTED_ENCODINGS = Object.keys(DECODERS)
-  .filter((name) => name !== 'x-gzip')
-  .join(', ');
+export const ACCEPTED_ENCODINGS = Object.keys(DECODERS).join(', ');
+
+/** Encodings that change the bytes. Other names, such as `none` and `utf-8`, change nothing, as in browsers. */
+const ENCODINGS = new Set([
+  ...Object.keys(DECODERS),
+  ...['aes128gcm', 'bzip2', 'compress', 'dcb', 'dcz', 'exi', 'lzma', 'pack200-gzip', 'sdch', 'xz'],
+  'zstd',
+]);
 
 /** Returns the encodings of a `Content-Encoding`. @throws OutboundError `BAD_ENCODING` for unsupported ones. */
 export function encodingsOf(header: string | undefined): readonly string[] {
   const names = (header ?? '')
     .split(',')
-    .map((name) => name.trim().toLowerCase())
-    .filter((name) => name !== '' && name !== 'identity');
+    .map((name) => name.trim().toLowerCase().replace(/^x-/, ''))
+    .filter((name) => ENCODINGS.has(name));
   const known = names.every((name) => Object.hasOwn(DECODERS, name));
   if (known && names.length <= MAX_ENCODINGS) return names;
   throw new OutboundError('BAD_ENCODING', 'The page has an unsupported content encoding');
@@ -51,9 +56,57 @@ export async function* decompressed(
   encodings: readonly string[],
 ): AsyncGenerator<Buffer, void> {
   let current = body;
-  for (const name of encodings.toReversed()) current = through(current, name);
+  for (const name of encodings.toReversed()) {
+    current = through(name === 'gzip' ? withoutGzipHead(current) : current, name);
+  }
   yield* current;
 }
+
+/** Most bytes of the head of a gzip member, with the name of a file and a comment. */
+const MAX_GZIP_HEAD = 8 * 1024;
+
+/** Removes the head of the first gzip member. @throws OutboundError `BAD_ENCODING` if there is none. */
+async function* withoutGzipHead(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  let start: Buffer | undefined = Buffer.alloc(0);
+  for await (const piece of body) {
+    if (start === undefined) yield piece;
+    else {
+      start = Buffer.concat([start, piece]);
+      const length = gzipHeadLength(start);
+      if (length === undefined && start.length <= MAX_GZIP_HEAD) continue;
+      if (length === undefined) throw badEncoding();
+      yield start.subarray(length);
+      start = undefined;
+    }
+  }
+}
+
+/** Returns the length of a gzip head (RFC 1952, 2.3); undefined if more bytes are needed. */
+function gzipHeadLength(bytes: Buffer): number | undefined {
+  const signature = [0x1f, 0x8b, 8];
+  if (signature.some((byte, at) => at < bytes.length && bytes[at] !== byte)) throw badEncoding();
+  if (bytes.length < 10) return undefined;
+  const flags = bytes[3] ?? 0;
+  let end = 10;
+  if (flags & 4) {
+    if (bytes.length < end + 2) return undefined;
+    end += 2 + bytes.readUInt16LE(end);
+  }
+  // A file name and a comment, both ended by NUL.
+  for (const flag of [8, 16]) {
+    if (!(flags & flag)) continue;
+    const zero = bytes.indexOf(0, end);
+    if (zero < 0) return undefined;
+    end = zero + 1;
+  }
+  if (flags & 2) end += 2;
+  return end <= bytes.length ? end : undefined;
+}
+
+const badEncoding = (cause?: unknown): OutboundError =>
+  new OutboundError('BAD_ENCODING', "The page's content does not match its content encoding", {
+    cause,
+  });
 
 async function* through(body: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer, void> {
   const source = body[Symbol.asyncIterator]();
@@ -80,11 +133,7 @@ async function* through(body: AsyncIterable<Buffer>, name: string): AsyncGenerat
     if (failure !== undefined) throw failure;
   } catch (error) {
     if (failure !== undefined) throw failure;
-    throw new OutboundError(
-      'BAD_ENCODING',
-      "The page's content does not match its content encoding",
-      { cause: error },
-    );
+    throw badEncoding(error);
   } finally {
     decoder.destroy();
     await source.return?.();

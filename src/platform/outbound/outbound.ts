@@ -140,6 +140,8 @@ function requestOver(
       method: 'GET',
       headers: { host: url.host, 'accept-encoding': ACCEPTED_ENCODINGS, ...headers },
       maxHeaderSize: MAX_HEAD_BYTES,
+      // Accepts heads as browsers do. The connection serves this request only, so nothing can be smuggled.
+      insecureHTTPParser: true,
       setHost: false,
       signal,
     });

@@ -67,6 +67,10 @@ const codeOf = (reading: Promise<unknown>) =>
     (error: { code?: string; message?: string }) => error.code ?? error.message,
   );
 
+/** The head of gzip, and one that a file name follows. */
+const GZIP_HEAD = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
+const GZIP_NAMED = Buffer.from([0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 3]);
+
 const html =
   (body: string | Buffer, headers: http.OutgoingHttpHeaders = {}): RequestListener =>
   (_request, response) =>
@@ -220,10 +224,36 @@ describe('page requests', () => {
     ['br', zlib.brotliCompressSync(text)],
     ['gzip, br', zlib.brotliCompressSync(zlib.gzipSync(text))],
     ['identity', Buffer.from(text)],
+    ['none', Buffer.from(text)],
+    ['UTF-8', Buffer.from(text)],
+    ['none, gzip', zlib.gzipSync(text)],
+    ['gzip', Buffer.concat([zlib.gzipSync(text), Buffer.from('more')])],
+    ['gzip', Buffer.concat([zlib.gzipSync(text), Buffer.alloc(9)])],
+    ['gzip', withGzipHead(zlib.gzipSync(text))],
     ['gzip', zlib.gzipSync(text).subarray(0, -4)],
   ])('decodes a page compressed as %s', async (encoding, bytes) => {
     answer = html(bytes, { 'content-encoding': encoding });
     expect((await outbound().get(here, CALL)).body.toString()).toBe(text);
+  });
+
+  test('decodes gzip that arrives byte by byte', async () => {
+    const bytes = Buffer.concat([withGzipHead(zlib.gzipSync(text)), Buffer.from('more')]);
+    async function* pieces() {
+      for (const byte of bytes) yield await Promise.resolve(Buffer.of(byte));
+    }
+    const parts: Buffer[] = [];
+    for await (const part of decompressed(pieces(), ['gzip'])) parts.push(part);
+    expect(Buffer.concat(parts).toString()).toBe(text);
+  });
+
+  test.each([
+    ['lines that end with a line feed alone', 'HTTP/1.1 200 OK\nContent-Type: text/html\n\nfound'],
+    ['a folded line', 'HTTP/1.1 200 OK\r\nContent-Type: text/html;\r\n charset=utf-8\r\n\r\nfound'],
+    ['no reason', 'HTTP/1.1 200\r\nContent-Type: text/html\r\n\r\nfound'],
+  ])('reads an answer with %s', async (_what, bytes) => {
+    answer = (request) => request.socket.end(bytes);
+    const { body, headers } = await outbound().get(here, CALL);
+    expect([headers['content-type']?.slice(0, 9), body.toString()]).toEqual(['text/html', 'found']);
   });
 
   // Node supports zstd from 22.15 on.
@@ -283,7 +313,12 @@ describe('unreadable pages', () => {
       (_request, response) => response.writeHead(304).end(),
     ],
     ['an endless redirect', 'TOO_MANY_REDIRECTS', redirect('/')],
-    ['compressed as nobody does', 'BAD_ENCODING', html('', { 'content-encoding': 'rot13' })],
+    ['compressed as nobody does', 'BAD_ENCODING', html('', { 'content-encoding': 'compress' })],
+    [
+      'a gzip head that never ends',
+      'BAD_ENCODING',
+      html(Buffer.concat([GZIP_NAMED, Buffer.alloc(70_000, 'a')]), { 'content-encoding': 'gzip' }),
+    ],
     ['compressed three times', 'BAD_ENCODING', html('', { 'content-encoding': 'gzip,gzip,gzip' })],
     ['not compressed as it says', 'BAD_ENCODING', html('<p>', { 'content-encoding': 'gzip' })],
     [
@@ -324,8 +359,8 @@ describe('unreadable pages', () => {
     'rejects a page over the limit that is small once decompressed',
     { tags: 'attack' },
     async () => {
-      const nothing = zlib.gzipSync('');
-      const many = Buffer.concat(Array<Buffer>(60_000).fill(nothing));
+      const nothing = Buffer.from([0, 0, 0, 0xff, 0xff]);
+      const many = Buffer.concat([GZIP_HEAD, ...Array<Buffer>(300_000).fill(nothing)]);
       expect(many.length).toBeGreaterThan(CALL.maxBytes);
       answer = html(many, { 'content-encoding': 'gzip' });
       expect(await codeOf(outbound().get(here, CALL))).toBe('TOO_LARGE');
@@ -541,6 +576,14 @@ describe('unreadable pages', () => {
     expect(await codeOf(nowhere.get('http://name.test/', CALL))).toBe('UNREACHABLE');
   });
 });
+
+/** Adds an extra field, a name, a comment and a checksum to the head of gzip. */
+function withGzipHead(bytes: Buffer): Buffer {
+  const head = Buffer.from(bytes.subarray(0, 10));
+  head[3] = 2 | 4 | 8 | 16;
+  const fields = Buffer.from('\x03\0abcname\0a comment\0cs', 'latin1');
+  return Buffer.concat([head, fields, bytes.subarray(10)]);
+}
 
 /**
  * Builds a zstd frame that holds a text uncompressed.
