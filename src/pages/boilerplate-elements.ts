@@ -235,6 +235,43 @@ function isWithin({ parent }: Element, some: ReadonlySet<Element>): boolean {
   return false;
 }
 
+/** Words for parts that show other texts than the page's. */
+const OTHERS = new Set([
+  ...DISCUSSION,
+  ...[
+    'related',
+    'relatedposts',
+    'recommended',
+    'recommendations',
+    'similar',
+    'trending',
+    'popular',
+  ],
+  'mostread',
+]);
+
+const MAY_BE_OF_OTHERS = new RegExp([...OTHERS, 'sidebar'].join('|'), 'i');
+
+/** Reports whether a part holds comments, a sidebar or links to other pages, and not the page's main part. */
+export function isOfOthers(element: Element): boolean {
+  const { name } = element;
+  if (name === 'html' || name === 'body' || name === 'main') return false;
+  if (!isNamedForOthers(element)) return false;
+  return count(element, (each) => each.name === 'h1' || each.name === 'main', 1) === 0;
+}
+
+function isNamedForOthers(element: Element): boolean {
+  const { attribs, name } = element;
+  if (name === 'aside' || name === 'nav') return true;
+  if (name === 'article') return isWithinArticle(element, ARTICLES);
+  if (name === 'footer') return !isWithinArticle(element);
+  const property = attribs.itemprop?.trim().toLowerCase();
+  if (property === 'comment' || property === 'review') return true;
+  const { class: classes = '', id = '' } = attribs;
+  if (!MAY_BE_OF_OTHERS.test(classes) && !MAY_BE_OF_OTHERS.test(id)) return false;
+  return wordsOf(element).some((word) => OTHERS.has(word) || SIDEBAR.test(word));
+}
+
 const MAY_BE_OF_DISCUSSION = new RegExp([...DISCUSSION].join('|'), 'i');
 
 function isOfDiscussion(element: Element): boolean {
@@ -264,9 +301,12 @@ export function isHidden({ attribs }: Element): boolean {
   );
 }
 
-function isWithinArticle(element: Element): boolean {
+const ARTICLES = setOf('article');
+const ARTICLES_AND_MAIN = setOf('article main');
+
+function isWithinArticle(element: Element, names = ARTICLES_AND_MAIN): boolean {
   for (let above = element.parent; above && 'name' in above; above = above.parent) {
-    if (above.name === 'article' || above.name === 'main') return true;
+    if (names.has(above.name)) return true;
   }
   return false;
 }
@@ -304,7 +344,11 @@ const holdsHeading = (element: Element): boolean =>
 const MAIN = setOf('main article h1');
 
 /** Counts matching elements up to `enough`. Examines at most 2,000 elements. */
-function count(element: Element, wanted: (element: Element) => boolean, enough: number): number {
+export function count(
+  element: Element,
+  wanted: (element: Element) => boolean,
+  enough: number,
+): number {
   let found = 0;
   let looked = 0;
   const ahead: ChildNode[] = [];

@@ -41,7 +41,10 @@ export function* elementsOf(
   }
 }
 
-/** Yields an element's text node by node, with a space at the start and end of each line. */
+/** The start or end of a line; counts as a space. */
+const LINE_END = '\u2028';
+
+/** Yields an element's text node by node, with a sign at the start and end of each line. */
 function* piecesOf(
   element: Element | Document,
   unread: (element: Element) => boolean,
@@ -60,14 +63,14 @@ function* piecesOf(
       yield isText(node) ? node.data : '';
       continue;
     }
-    const end = node.name === 'br' || BLOCKS.has(node.name) ? ' ' : '';
+    const end = node.name === 'br' || BLOCKS.has(node.name) ? LINE_END : '';
     yield end;
     if (end) ahead.push(end);
     go(node.firstChild);
   }
 }
 
-/** Returns an element's text, with a space at line ends. */
+/** Returns an element's text, with spaces at line ends. */
 export const textOf = (
   element: Element | Document,
   unread: (element: Element) => boolean = isUnread,
@@ -87,7 +90,51 @@ export function shortTextOf(element: Element, most: number): string | undefined 
   return text;
 }
 
-export const isUnread = ({ name }: Element): boolean => UNREAD.has(name);
+/** Returns the first line with text; undefined if the lines up to its end have more than `most` letters. */
+export function firstLineOf(element: Element, most: number): string | undefined {
+  let line = '';
+  let nodes = 0;
+  for (const piece of piecesOf(element, isUnread)) {
+    if (piece === LINE_END && line.trim() !== '') return line;
+    line += piece;
+    if (line.length > most || ++nodes > FEW_NODES) return undefined;
+  }
+  return line;
+}
+
+/** Reports whether an element's text is numbers. */
+export function isOfNumbers(element: Element): boolean {
+  let isNumber = false;
+  for (const piece of piecesOf(element, isUnread)) {
+    if (/[^\s\d]/.test(piece)) return false;
+    isNumber ||= /\d/.test(piece);
+  }
+  return isNumber;
+}
+
+/** Reports whether an element is no text: its kind is never shown, or it is a sign that links to its heading. */
+export const isUnread = (element: Element): boolean =>
+  UNREAD.has(element.name) || isPermalink(element);
+
+/** Most letters of a sign, and of the spaces around it. */
+const SIGN = 2;
+const SPACES = 20;
+
+/** Most elements from a link up to its heading. */
+const NEAR = 3;
+
+/** Reports whether an element links to its own heading or term by a sign, such as `¶`. */
+function isPermalink(element: Element): boolean {
+  const { attribs, name, parent } = element;
+  if (name !== 'a' || !attribs.href?.includes('#')) return false;
+  let above = parent;
+  for (let left = NEAR; left > 0 && above && isTag(above) && !BLOCKS.has(above.name); left--) {
+    above = above.parent;
+  }
+  if (!above || !isTag(above) || !(above.name in HEADINGS || above.name === 'dt')) return false;
+  const text = shortTextOf(element, SPACES)?.trim();
+  return text !== undefined && text.length <= SIGN && !/[\p{L}\p{N}]/u.test(text);
+}
 
 /** Letters of text outside links, for each block-level element and for the document. */
 export type Weights = ReadonlyMap<Element | Document, number>;
@@ -113,5 +160,5 @@ export function weighText(
 }
 
 /** Reports whether an element's content is invisible without scripts, which `noscript` is not. */
-export const isUnreadAtAll = ({ name }: Element): boolean =>
-  name !== 'noscript' && UNREAD.has(name);
+export const isUnreadAtAll = (element: Element): boolean =>
+  element.name !== 'noscript' && isUnread(element);

@@ -6,15 +6,14 @@ import { mainContent, mainContentAlone, wordsOfAll } from './main-content.js';
 import { markdown, plainText } from './markdown.js';
 import {
   descriptionOf,
-  factsOf,
   headingsOf,
   MAX_TEXT,
   metaValues,
   publicMeta,
   shown,
   titleOf,
-  type PageFacts,
 } from './page-head.js';
+import { factsOf, type PageFacts } from './page-facts.js';
 import { baseOf, imagesOf, linksOf, type PageImage, type PageLink } from './page-links.js';
 import { parseHtml } from './parse-html.js';
 import { countWords, cut } from './plain-text.js';

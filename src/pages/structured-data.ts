@@ -1,6 +1,7 @@
 import type { Document } from 'domhandler';
-import { isObject, tryParseJson, type JsonObject } from '../lib/json.js';
+import { isObject, type JsonObject } from '../lib/json.js';
 import { elementsOf, textOf } from './elements.js';
+import { parseLenientJson } from './lenient-json.js';
 import { collapsed } from './plain-text.js';
 
 /** Longest script in characters, and most scripts. */
@@ -13,8 +14,9 @@ const MAX_THINGS = 500;
 export interface StructuredData {
   readonly headline: string | undefined;
   readonly description: string | undefined;
-  readonly author: string | undefined;
-  readonly published: string | undefined;
+  /** Names and dates of all works, the best first. */
+  readonly authors: readonly string[];
+  readonly dates: readonly string[];
   readonly language: string | undefined;
   readonly publisher: string | undefined;
   readonly articleBody: string | undefined;
@@ -25,11 +27,12 @@ const WORKS = /(?:Article|Posting|Report|WebPage|Recipe|Product|Question|Creativ
 
 export function structuredData(document: Document): StructuredData {
   const works: JsonObject[] = [];
+  const named = new Map<string, JsonObject>();
   let left = MAX_SCRIPTS;
   for (const element of elementsOf(document)) {
     if (element.name !== 'script' || !isData(element.attribs.type)) continue;
     const text = textOf(element);
-    if (text.length <= MAX_SCRIPT) collectWorks(tryParseJson(text.trim()), works);
+    if (text.length <= MAX_SCRIPT) collect(parseLenientJson(text), works, named);
     if (--left === 0) break;
   }
   // Articles before the pages that contain them.
@@ -41,15 +44,16 @@ export function structuredData(document: Document): StructuredData {
     }
     return undefined;
   };
+  const namesOf = (value: unknown) => nameIn(value, named);
   return {
     headline: first(({ headline, name }) => textIn(headline) ?? textIn(name)),
     description: first(({ description }) => textIn(description)),
-    author: first(({ author, creator }) => nameIn(author) ?? nameIn(creator)),
-    published: first(
-      ({ datePublished, dateCreated }) => textIn(datePublished) ?? textIn(dateCreated),
+    authors: sorted.flatMap(({ author, creator }) => namesOf(author) ?? namesOf(creator) ?? []),
+    dates: sorted.flatMap(({ dateCreated, datePublished }) =>
+      [textIn(datePublished) ?? [], textIn(dateCreated) ?? []].flat(),
     ),
     language: first(({ inLanguage }) => textIn(inLanguage)),
-    publisher: first(({ publisher }) => nameIn(publisher)),
+    publisher: first(({ publisher }) => namesOf(publisher)),
     articleBody: first(({ articleBody }) => rawTextIn(articleBody)),
   };
 }
@@ -60,12 +64,15 @@ const isData = (type: string | undefined): boolean =>
 const typesOf = (thing: JsonObject): readonly unknown[] => [thing['@type']].flat();
 const isPage = (thing: JsonObject): boolean => typesOf(thing).includes('WebPage');
 
-function collectWorks(data: unknown, works: JsonObject[]): void {
+/** Collects works, and things with a name by their `@id`, to which works refer. */
+function collect(data: unknown, works: JsonObject[], named: Map<string, JsonObject>): void {
   const ahead: unknown[] = [data];
   for (let looked = 0; ahead.length > 0 && looked < MAX_THINGS; looked++) {
     const thing = ahead.shift();
     if (Array.isArray(thing)) ahead.push(...(thing as unknown[]).slice(0, MAX_THINGS));
     if (!isObject(thing)) continue;
+    const id = thing['@id'];
+    if (typeof id === 'string' && thing.name !== undefined) named.set(id, thing);
     if (typesOf(thing).some((type) => typeof type === 'string' && WORKS.test(type)))
       works.push(thing);
     ahead.push(thing['@graph'], thing.mainEntity);
@@ -80,12 +87,18 @@ function textIn(value: unknown): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/** Returns the names of one or several persons, given as texts or as items with names. */
-function nameIn(value: unknown): string | undefined {
+/** Returns the names of one or several persons, given as texts, as items with names, or by `@id`. */
+function nameIn(value: unknown, named: ReadonlyMap<string, JsonObject>): string | undefined {
+  const nameOf = (each: unknown): unknown => {
+    if (!isObject(each)) return each;
+    return (
+      each.name ?? (typeof each['@id'] === 'string' ? named.get(each['@id'])?.name : undefined)
+    );
+  };
   const names = [value]
     .flat()
     .slice(0, 20)
-    .map((each) => textIn(isObject(each) ? each.name : each))
+    .map((each) => textIn(nameOf(each)))
     .filter((name) => name !== undefined && !/^https?:/.test(name));
   return names.length === 0 ? undefined : [...new Set(names)].join(', ');
 }

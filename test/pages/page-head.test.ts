@@ -82,6 +82,51 @@ describe('head of a page', () => {
     ['none of more than 200 characters', `<meta name=author content="${'a'.repeat(201)}">`, null],
     ['text marked as the author', '<span itemprop=author>Ada</span>', 'Ada'],
     ['a value of its microdata', '<meta itemprop=author content=Ada>', 'Ada'],
+    [
+      'the name inside the author, without a description',
+      '<div itemprop=author itemscope><img><p itemprop=description>Writes.</p><a itemprop="url name">Ada</a></div>',
+      'Ada',
+    ],
+    ['a hidden name', '<p itemprop=author><meta itemprop=name content=Ada> of here</p>', 'Ada'],
+    [
+      'the first line of the author',
+      '<div itemprop=author><b>Ada</b> L<p>Writes.</p></div>',
+      'Ada L',
+    ],
+    ['a link among other relations', '<a rel="nofollow author">Ada</a>', 'Ada'],
+    ['a class among others', '<p class="entry byline small">Ada</p>', 'Ada'],
+    ['no class that only contains the word', '<p class="author-box">Ada</p>', null],
+    ['a property among others', '<p itemprop="creator author">Ada</p>', 'Ada'],
+    [
+      'not who comments',
+      '<div class="comments"><a rel=author>Bob</a></div><p itemprop=comment><b itemprop=author>Bob</b></p><a rel=author>Ada</a>',
+      'Ada',
+    ],
+    [
+      'not a sidebar, a teaser or another article',
+      '<aside><a rel=author>B</a></aside><div class=related-posts><a rel=author>B</a></div><div id=sidebar><a rel=author>B</a></div><article><article><a rel=author>B</a></article><a rel=author>Ada</a></article>',
+      'Ada',
+    ],
+    [
+      'a part that holds the headline, whatever its name',
+      '<div class="with-sidebar"><h1>A</h1><a rel=author>Ada</a></div>',
+      'Ada',
+    ],
+    [
+      'a person by the id',
+      dataOf({
+        '@graph': [
+          { '@type': 'Article', author: { '@id': '#ada' } },
+          { '@type': 'Person', '@id': '#ada', name: 'Ada' },
+        ],
+      }),
+      'Ada',
+    ],
+    [
+      'no person with an unknown id',
+      dataOf({ '@type': 'Article', author: [{ '@id': '#bob' }, 'Ada'] }),
+      'Ada',
+    ],
   ])('takes as the author %s', (_what, html, byline) => {
     expect(read('read', html).byline).toBe(byline);
   });
@@ -90,6 +135,36 @@ describe('head of a page', () => {
     ['its metadata', '<meta property="article:published_time" content="2024-05-01">', '2024-05-01'],
     ['its microdata', '<meta itemprop=datePublished content="2024-05-01">', '2024-05-01'],
     ['an element', '<time datetime="2024-05-01">May</time>', '2024-05-01'],
+    ['the text of an element', '<time>2024-05-01</time>', '2024-05-01'],
+    ['its microdata', '<span itemprop="a datePublished">2024-05-01</span>', '2024-05-01'],
+    [
+      'the next value of its name after an invalid date',
+      '<meta name=date content=soon><meta name=date content="2024-05-01">',
+      '2024-05-01',
+    ],
+    [
+      'another name after an invalid date',
+      '<meta property="article:published_time" content=soon><meta name=date content="2024-05-01">',
+      '2024-05-01',
+    ],
+    [
+      'other data after an invalid date',
+      dataOf(
+        { '@type': 'Article', datePublished: 'soon', dateCreated: '2024-05-01' },
+        { '@type': 'Article', datePublished: '2024-05-02' },
+      ),
+      '2024-05-01',
+    ],
+    [
+      'an element after an invalid element',
+      '<time datetime=soon></time><time datetime="2024-05-01"></time>',
+      '2024-05-01',
+    ],
+    [
+      'no comment and no date of a change',
+      '<ol id=comments><time datetime="2023-01-01"></time><meta itemprop=datePublished content="2023-01-01"></ol><time itemprop=dateModified datetime="2025-01-01"></time><time datetime="2024-05-01">',
+      '2024-05-01',
+    ],
     [
       'an element after an invalid date',
       '<meta name=date content=soon><time datetime="2024-05-01">',
@@ -113,6 +188,21 @@ describe('head of a page', () => {
     ['its data', dataOf({ '@type': 'Article', inLanguage: 'fr' }), 'fr'],
   ])('takes the language from %s', (_what, html, language) => {
     expect(read('read', html).language).toBe(language);
+  });
+
+  test.each([
+    ['line breaks in texts', '{"@type":"Article","author":"Ada\n\tL"}', 'Ada L'],
+    ['comments', '/* a */{"@type":"Article", // "author":"B"\n"author":"A//da"}', 'A//da'],
+    ['a comment around it', '<!-- {"@type":"Article","author":"Ada"} -->', 'Ada'],
+    ['CDATA', '//<![CDATA[\n{"@type":"Article","author":"Ada"}\n//]]>', 'Ada'],
+    ['CDATA in comments', '/*<![CDATA[*/{"@type":"Article","author":"Ada"}/*]]>*/', 'Ada'],
+    ['CDATA as XML', '<![CDATA[{"@type":"Article","author":"Ada"}]]>', 'Ada'],
+    ['commas too many', '{"@type":["Article",],"author":"a,]",};', 'a,]'],
+    ['quotes in texts', '{"@type":"Article","author":"\\"A\\",}",}', '"A",}'],
+    ['an end missing', '{"@type":"Article","author":"Ada', null],
+  ])('reads data with %s', (_what, data, byline) => {
+    const page = `<script type="application/ld+json">${data}</script>`;
+    expect(read('read', page).byline).toBe(byline);
   });
 
   test("takes the publisher from the page's data unless the page names its site", () => {

@@ -1,0 +1,102 @@
+import type { Document, Element } from 'domhandler';
+import { isOfOthers } from './boilerplate-elements.js';
+import { elementsOf, firstLineOf } from './elements.js';
+import { shown, type MetaValues } from './page-head.js';
+import type { StructuredData } from './structured-data.js';
+
+/** Facts of a page that `/api/read` returns beside its text. */
+export interface PageFacts {
+  readonly byline: string | null;
+  readonly published: string | null;
+  readonly language: string | null;
+  readonly siteName: string | null;
+}
+
+/** Most letters of a byline and of a date. */
+const MAX_BYLINE = 200;
+const MAX_DATE = 100;
+
+/** Most elements that are examined as authors, and as dates. */
+const MAX_ELEMENTS = 20;
+
+export function factsOf(document: Document, named: MetaValues, data: StructuredData): PageFacts {
+  const all = (...names: readonly string[]) => names.flatMap((name) => named.get(name) ?? []);
+  const written = writtenIn(document);
+  const names = [
+    ...data.authors,
+    ...all('author', 'article:author', 'parsely-author', 'dc.creator', 'dcterms.creator'),
+    ...written.authors,
+  ];
+  const dates = [
+    ...all('article:published_time', 'og:article:published_time', 'datepublished', 'date'),
+    ...data.dates,
+    ...all('dc.date', 'dcterms.date', 'dc.date.issued', 'parsely-pub-date'),
+    ...written.published,
+    ...written.times,
+  ];
+  const [declared = data.language] = all('content-language', 'og:locale', 'dc.language');
+  const language = written.language ?? declared;
+  const [siteName = data.publisher] = all('og:site_name', 'application-name');
+  return {
+    byline: names.find((name) => name.length <= MAX_BYLINE && !/^https?:/.test(name)) ?? null,
+    published: dates.find(isDate)?.trim() ?? null,
+    language: language?.trim().replace('_', '-').slice(0, 35) || null,
+    siteName: siteName ?? null,
+  };
+}
+
+/** Returns authors, dates and language as elements of the page name them, in order. */
+function writtenIn(document: Document) {
+  const authors: string[] = [];
+  const published: string[] = [];
+  const times: string[] = [];
+  let language: string | undefined;
+  let isLeftOut = false;
+  // The walk enters an element only after it has been examined here.
+  for (const element of elementsOf(document, () => !isLeftOut)) {
+    const { attribs, name } = element;
+    if (name === 'html') language ??= attribs.lang ?? attribs['xml:lang'];
+    isLeftOut = isOfOthers(element);
+    if (isLeftOut) continue;
+    if (authors.length < MAX_ELEMENTS && isAuthor(element)) authors.push(...nameIn(element));
+    const properties = tokensOf(attribs.itemprop);
+    if (properties.includes('datePublished')) {
+      if (published.length < MAX_ELEMENTS) published.push(...dateIn(element));
+    } else if (name === 'time' && times.length < MAX_ELEMENTS && properties.length === 0) {
+      times.push(...dateIn(element));
+    }
+  }
+  return { authors, published, times, language };
+}
+
+/** Returns the words of an attribute that holds several. */
+const tokensOf = (attribute: string | undefined): readonly string[] =>
+  attribute === undefined ? [] : attribute.split(/\s+/, 50).filter((token) => token !== '');
+
+function isAuthor({ attribs: { class: classes, itemprop, rel }, name }: Element): boolean {
+  if (name === 'body' || name === 'html') return false;
+  if (tokensOf(itemprop).includes('author')) return true;
+  if (rel !== undefined && tokensOf(rel.toLowerCase()).includes('author')) return true;
+  return tokensOf(classes).some((token) => token === 'byline' || token === 'author');
+}
+
+/** Returns the name in an author's element: the part marked as the name, or the first line. */
+function nameIn(element: Element): readonly string[] {
+  let inside = element;
+  for (const each of elementsOf(element)) {
+    const { class: classes, itemprop, rel } = each.attribs;
+    const isName = tokensOf(itemprop).includes('name') || tokensOf(classes).includes('fn');
+    if (isName || (inside === element && tokensOf(rel).includes('author'))) inside = each;
+    if (isName) break;
+  }
+  const text = inside.attribs.content ?? firstLineOf(inside, MAX_BYLINE);
+  return text === undefined || shown(text) === '' ? [] : [shown(text)];
+}
+
+function dateIn(element: Element): readonly string[] {
+  const { content, datetime } = element.attribs;
+  const text = datetime ?? content ?? firstLineOf(element, MAX_DATE);
+  return text === undefined ? [] : [shown(text)];
+}
+
+const isDate = (text: string): boolean => text.length < MAX_DATE && !Number.isNaN(Date.parse(text));
