@@ -9,6 +9,7 @@ import {
   weighText,
 } from './elements.js';
 import { isBoilerplate, marksOf, type Marks } from './boilerplate-elements.js';
+import { isGutter } from './code-gutter.js';
 import { collapsed } from './plain-text.js';
 
 export type BlockKind = 'heading' | 'paragraph' | 'item' | 'quote' | 'code' | 'row';
@@ -18,8 +19,13 @@ export interface Run {
   readonly text: string;
   /** The link's target as written in the page. */
   readonly href: string | undefined;
-  readonly style: 'plain' | 'strong' | 'emphasis' | 'code';
+  /** `cell` is the border between two cells of a row. */
+  readonly style: 'plain' | 'strong' | 'emphasis' | 'code' | 'cell';
 }
+
+const CELL: Run = { text: ' | ', href: undefined, style: 'cell' };
+/** Follows an empty cell at the start of a row. */
+const EMPTY_CELL: Run = { ...CELL, text: '' };
 
 export interface Region {
   readonly element: Element | undefined;
@@ -32,9 +38,9 @@ export interface Region {
 /** A paragraph without line breaks, or lines of code. */
 export interface Block {
   readonly kind: BlockKind;
-  /** Level 1 to 6 of a heading; number of enclosing lists of an item. */
+  /** Level 1 to 6 of a heading. */
   readonly level: number;
-  readonly isNumbered: boolean;
+  /** The text with its formatting; a row also has the empty cells before the first text. */
   readonly runs: readonly Run[];
   readonly text: string;
   /** The share of letters inside links. */
@@ -49,9 +55,10 @@ interface Context {
   readonly region: Region;
   readonly kind: BlockKind;
   readonly level: number;
-  readonly isNumbered: boolean;
   readonly href: string | undefined;
   readonly style: Run['style'];
+  /** True in a cell of a layout table. */
+  readonly isInCell: boolean;
 }
 
 const STYLES: Readonly<Record<string, Run['style']>> = {
@@ -74,7 +81,7 @@ export function blocksOf(document: Document): Block[] {
   const letters = (element: Element) => weights.get(element) ?? 0;
   const reader = new BlockReader(letters, unread, marksOf(document, weights));
   const root: Region = { element: undefined, parent: undefined, depth: 0, isLeftOut: false };
-  const usual = { kind: 'paragraph', level: 0, isNumbered: false, style: 'plain' } as const;
+  const usual = { kind: 'paragraph', level: 0, style: 'plain', isInCell: false } as const;
   reader.readAll(document.children, { ...usual, region: root, href: undefined });
   reader.flush();
   return reader.blocks;
@@ -99,6 +106,11 @@ class BlockReader {
   #context: Context | undefined;
   /** Line breaks since the last text. */
   #breaks = 0;
+  /** True at the end of a line of code that is an element. */
+  #isLineEnd = false;
+  /** Cells of the row so far, and those before the first text. */
+  #cells = 0;
+  #emptyCells = 0;
 
   /** @param letters returns the letters of an element's text outside links. */
   constructor(
@@ -119,6 +131,9 @@ class BlockReader {
     const { name } = element;
     if (name === 'br') return this.#breakLine(context);
     if (this.unread(element)) return;
+    const isInCode = context.kind === 'code';
+    if (isGutter(element, isInCode)) return;
+    if (isInCode && LINES.has(name)) return this.#readLine(element, context);
     if (!BLOCKS.has(name)) {
       // A `cite` at the start of a quote names its source and becomes a block of its own.
       const isAbove = name === 'cite' && context.kind === 'quote' && this.#runs.length === 0;
@@ -128,12 +143,21 @@ class BlockReader {
     }
     // Cells of a row are joined into one line.
     if ((name === 'td' || name === 'th') && context.kind === 'row' && !holdsBlocks(element)) {
-      if (this.#runs.length > 0) this.#runs.push({ text: ' | ', href: undefined, style: 'plain' });
+      if (this.#runs.length > 0) this.#runs.push(CELL);
+      else this.#emptyCells = this.#cells;
+      this.#cells++;
       return this.readAll(element.children, context);
     }
     this.flush();
     this.readAll(element.children, this.#inBlock(element, context));
     this.flush();
+  }
+
+  /** Reads an element within code, which begins and ends a line. */
+  #readLine(element: Element, context: Context): void {
+    this.#isLineEnd = true;
+    this.readAll(element.children, context);
+    this.#isLineEnd = true;
   }
 
   #inBlock(element: Element, context: Context): Context {
@@ -150,6 +174,11 @@ class BlockReader {
     if (kind !== 'code' && this.#runs.length === 0 && text.trim() === '') return;
     if (text.trim() !== '') this.#breaks = 0;
     this.#context ??= context;
+    const before = this.#isLineEnd ? this.#runs.at(-1)?.text : undefined;
+    this.#isLineEnd = false;
+    if (before !== undefined && !before.endsWith('\n') && !text.startsWith('\n')) {
+      this.#runs.push({ text: '\n', href, style });
+    }
     this.#runs.push({ text, href, style });
   }
 
@@ -167,9 +196,12 @@ class BlockReader {
     this.#context = undefined;
     this.#runs = [];
     this.#breaks = 0;
+    this.#isLineEnd = false;
+    const emptyCells = this.#emptyCells;
+    this.#cells = this.#emptyCells = 0;
     if (!context) return;
     const whole = runs.map(({ text }) => text).join('');
-    const { isNumbered, kind, level, region } = context;
+    const { kind, level, region } = context;
     const text = kind === 'code' ? trimLines(whole) : collapsed(whole);
     if (text === '') return;
     let inLinks = 0;
@@ -184,7 +216,9 @@ class BlockReader {
       }
     }
     const linkDensity = letters === 0 ? 0 : inLinks / letters;
-    this.blocks.push({ kind, level, isNumbered, runs, text, linkDensity, links, region });
+    const empty = Array<Run>(emptyCells).fill(EMPTY_CELL);
+    const all = emptyCells > 0 ? [...empty, ...runs] : runs;
+    this.blocks.push({ kind, level, runs: all, text, linkDensity, links, region });
   }
 }
 
@@ -202,16 +236,20 @@ function blockContext(element: Element, context: Context): Context {
   if (name === 'pre') return { ...context, kind: 'code' };
   if (name === 'blockquote') return { ...context, kind: 'quote' };
   if (name === 'tr') {
-    const isLayout = context.kind === 'row' && !isRow(element);
+    const isLayout = (context.kind === 'row' || context.isInCell) && !isRow(element);
     return { ...context, kind: isLayout ? 'paragraph' : 'row', level: 0 };
   }
-  if (name === 'ul' || name === 'ol') {
-    const level = context.kind === 'item' ? context.level + 1 : 1;
-    return { ...context, kind: 'item', level, isNumbered: name === 'ol' };
+  if ((name === 'td' || name === 'th') && context.kind === 'row' && holdsParagraphs(element)) {
+    return { ...context, kind: 'paragraph', isInCell: true };
   }
-  if (name === 'dt' || name === 'dd') return { ...context, kind: 'item', level: 1 };
+  if (ITEMS.has(name)) return { ...context, kind: 'item', level: 0 };
   return context;
 }
+
+/** Elements that are lines, or hold lines, within code. */
+const LINES = new Set(['div', 'p', 'ol', 'ul', 'li', 'table', 'tbody', 'tr', 'td']);
+
+const ITEMS = new Set(['ul', 'ol', 'dt', 'dd']);
 
 /** Reports whether a table row has several cells; a single cell is mostly page layout. */
 function isRow({ children }: Element): boolean {
@@ -223,10 +261,23 @@ function isRow({ children }: Element): boolean {
 
 /** Reports whether a cell has block-level content, which means that the table is page layout. */
 const holdsBlocks = (cell: Element): boolean =>
-  cell.children.some((child) => isTag(child) && BLOCKS.has(child.name));
+  cell.children.some((child) => isTag(child) && BLOCKS.has(child.name)) || holdsParagraphs(cell);
+
+/** Reports whether two line breaks in a row divide the text of a cell. */
+function holdsParagraphs(cell: Element): boolean {
+  let breaks = 0;
+  /** Recursive, because the tree's depth is bounded. */
+  const holds = ({ children }: Element): boolean =>
+    children.some((child) => {
+      if (isText(child) && child.data.trim() !== '') breaks = 0;
+      if (!isTag(child) || BLOCKS.has(child.name)) return false;
+      return child.name === 'br' ? ++breaks > 1 : holds(child);
+    });
+  return holds(cell);
+}
 
 function trimLines(text: string): string {
-  const lines = text.replaceAll('\r\n', '\n').split('\n');
+  const lines = text.replace(/\r\n?/g, '\n').split('\n');
   while (lines.length > 0 && lines[0]?.trim() === '') lines.shift();
   while (lines.length > 0 && lines.at(-1)?.trim() === '') lines.pop();
   return lines.map((line) => line.trimEnd()).join('\n');

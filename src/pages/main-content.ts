@@ -118,7 +118,7 @@ function withShelves(
   return blocks
     .filter((block) => said.has(block) || besides.has(block))
     .map((block) =>
-      said.has(block) ? { ...block, kind: 'item', level: 1, linkDensity: 0 } : block,
+      said.has(block) ? { ...block, kind: 'item', level: 0, linkDensity: 0 } : block,
     );
 }
 
@@ -190,7 +190,7 @@ function withCards(blocks: readonly Block[], goods: ReadonlySet<Block>): readonl
       (block) => goods.has(block) || !(cards.get(block) || (goods.size > 0 && isButton(block))),
     )
     .map((block) => {
-      if (goods.has(block)) return { ...block, kind: 'item', level: 1, linkDensity: 0 };
+      if (goods.has(block)) return { ...block, kind: 'item', level: 0, linkDensity: 0 };
       return texts.has(block) ? { ...block, linkDensity: 0 } : block;
     });
 }

@@ -86,13 +86,22 @@ const isPixel = ({ attribs: { height, width } }: Element): boolean =>
 const isTiny = (size: string | undefined): boolean =>
   size !== undefined && /^\s?[01](?:px)?\s?$/.test(size);
 
+/** Names of attributes with the picture of a lazily loaded `<img>`, but not a small version. */
+const LAZY = /^data-(?!.*(?:thumb|small|low|placeholder))(?:[a-z-]{1,20}-)?(?:src|original|lazy)$/;
+const LAZY_SET = /^data-(?:[a-z-]{1,20}-)?srcset$/;
+
 /** Finds the address of a picture. Lazily loaded pictures have a placeholder, or nothing, in `src`. */
 function sourceOf({ attribs, parent }: Element, base: string): string | undefined {
+  const named = (pattern: RegExp) =>
+    Object.keys(attribs).flatMap((name) => (pattern.test(name) ? [attribs[name]] : []));
   const given = [
+    ...named(LAZY),
+    ...named(LAZY_SET).map(firstOfSet),
+    ...sourcesBeside(parent, 'data-srcset'),
     attribs.src,
-    ...['data-src', 'data-original', 'data-lazy-src', 'data-url'].map((name) => attribs[name]),
-    ...['srcset', 'data-srcset', 'data-lazy-srcset'].map((name) => firstOfSet(attribs[name])),
-    ...sourcesBeside(parent),
+    attribs['data-url'],
+    firstOfSet(attribs.srcset),
+    ...sourcesBeside(parent, 'srcset'),
   ];
   for (const each of given) {
     const address = each?.trim() ? webAddress(each.trim(), base) : undefined;
@@ -101,13 +110,13 @@ function sourceOf({ attribs, parent }: Element, base: string): string | undefine
   return undefined;
 }
 
-function sourcesBeside(parent: Element['parent']): (string | undefined)[] {
+function sourcesBeside(parent: Element['parent'], attribute: string): (string | undefined)[] {
   if (!parent || !('name' in parent) || parent.name !== 'picture') return [];
   return parent.children
     .slice(0, 20)
     .map((child) =>
       'attribs' in child && child.name === 'source'
-        ? firstOfSet(child.attribs.srcset ?? child.attribs['data-srcset'])
+        ? firstOfSet(child.attribs[attribute])
         : undefined,
     );
 }

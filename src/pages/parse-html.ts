@@ -1,4 +1,4 @@
-import { DomHandler, Element, type Document } from 'domhandler';
+import { DomHandler, Element, isTag, isText, type Document } from 'domhandler';
 import { Parser } from 'htmlparser2';
 import { TooComplexError } from './page-error.js';
 
@@ -15,12 +15,17 @@ const MAX_NODES = 500_000;
  * @throws TooComplexError for more than 500,000 nodes, or 10,000 elements that are open at a time.
  */
 export function parseHtml(text: string): Document {
-  const tree = treeOf(text);
+  // HTML drops NUL.
+  const whole = text.replaceAll('\0', '');
+  const tree = treeOf(whole);
+  if (!tree.isMisread) return tree.root;
   // HTML ends a CDATA section at the next `>`, as a bogus comment; the parser ends it at `]]>`.
-  return tree.hasSections ? treeOf(text.replaceAll(SECTION, '<!CDATA[')).root : tree.root;
+  // HTML ends a comment at `--!>`, too.
+  return treeOf(whole.replaceAll(SECTION, '<!CDATA[').replaceAll(COMMENT_END, '-->')).root;
 }
 
 const SECTION = '<![CDATA[';
+const COMMENT_END = '--!>';
 
 function treeOf(text: string): BoundedTree {
   const tree = new BoundedTree();
@@ -29,8 +34,8 @@ function treeOf(text: string): BoundedTree {
 }
 
 class BoundedTree extends DomHandler {
-  /** True if the page holds CDATA sections. */
-  hasSections = false;
+  /** True if the page has a CDATA section or comment whose end the parser does not know. */
+  isMisread = false;
   #deeper = 0;
   #nodes = 0;
 
@@ -41,14 +46,18 @@ class BoundedTree extends DomHandler {
   }
 
   override onclosetag(): void {
-    if (this.#deeper === 0) return super.onclosetag();
+    if (this.#deeper === 0) {
+      const closed = this.tagStack.at(-1);
+      if (closed && isTag(closed) && closed.name === 'rt') bracket(closed);
+      return super.onclosetag();
+    }
     this.#deeper--;
     this.lastNode = null;
   }
 
   /** Comments are not stored: nothing reads them. */
   override oncomment(text: string): void {
-    this.hasSections ||= text.startsWith('[CDATA[');
+    this.isMisread ||= text.startsWith('[CDATA[') || text.includes(COMMENT_END);
   }
   override oncommentend(): void {}
   override onprocessinginstruction(): void {}
@@ -57,4 +66,15 @@ class BoundedTree extends DomHandler {
     if (++this.#nodes > MAX_NODES) throw new TooComplexError();
     super.addNode(node);
   }
+}
+
+/** Puts brackets around the reading of a word, unless the page has them in `<rp>`. */
+function bracket({ children, prev }: Element): void {
+  const [first, last] = [children[0], children.at(-1)];
+  if (!first || !last || !isText(first) || !isText(last)) return;
+  let before = prev;
+  while (before && isText(before) && before.data.trim() === '') before = before.prev;
+  if (before && isTag(before) && before.name === 'rp') return;
+  first.data = `(${first.data}`;
+  last.data += ')';
 }

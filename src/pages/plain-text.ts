@@ -8,7 +8,10 @@ const LETTER = /[\p{L}\p{N}]/u;
 /** The lowest code unit of a script written without spaces. */
 const FIRST_UNSPACED = 0x0e00;
 
-export const collapsed = (text: string): string => text.replace(SPACES, ' ').trim();
+/** Writes each run of spaces as one space. */
+export const spaced = (text: string): string => text.replace(SPACES, ' ');
+
+export const collapsed = (text: string): string => spaced(text).trim();
 
 /** Counts words: runs between spaces, or characters in scripts written without spaces. */
 export function countWords(text: string): number {

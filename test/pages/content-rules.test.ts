@@ -497,6 +497,58 @@ describe('content', () => {
     ['a paragraph after two ends of a line', `${ARTICLE}<br> <br>${ARTICLE}`, texts('CONTENT')],
     ['no paragraph after one', `${ARTICLE}<br>a,<br>b.<br>${OTHER}`, `${ARTICLE} a, b. ${OTHER}`],
     ['lines of code', '<pre>a<br><br><br>b</pre>', 'a\n\n\nb'],
+    [
+      'lines of code that are elements',
+      '<pre><div>a</div><div> b</div>\n<div><br></div><div>c</div></pre>',
+      'a\n b\n\nc',
+    ],
+    ['lines of code in a list', '<pre><ol><li>a</li>\n<li>b</li></ol></pre>', 'a\nb'],
+    [
+      'code without the numbers of its lines',
+      '<table><tr><td><pre>1\n2</pre></td><td><pre>a\nb</pre></td></tr></table>',
+      'a\nb',
+    ],
+    [
+      'code without numbers in its lines',
+      '<pre><span class="line-numbers">1</span>a\n<span class=lineno>2 </span>b 3</pre>',
+      'a\nb 3',
+    ],
+    [
+      'code without numbers in a table of lines',
+      '<pre><table><tr><td>1</td><td>a</td></tr><tr><td>2</td><td>b</td></tr></table></pre>',
+      'a\nb',
+    ],
+    [
+      'code without a column of numbers',
+      '<div class=code><table><tr><td class=gutter><div>1</div><div>2</div></td><td><pre>a\nb</pre></td></tr></table></div>',
+      'a\nb',
+    ],
+    ['numbers that are code', '<pre>1\n2\n3</pre>', '1\n2\n3'],
+    [
+      'readings of words in brackets',
+      '<p><ruby>漢<rt>かん</rt>字<rt>じ</ruby>。</p>',
+      '漢(かん)字(じ)。',
+    ],
+    [
+      'brackets of the page around readings',
+      '<p><ruby>漢<rp>（</rp><rt>かん</rt><rp>）</rp></ruby>。</p>',
+      '漢（かん）。',
+    ],
+    [
+      'headings without a sign that links to them',
+      `<h2 id=a>Guide<a class=headerlink href="#a">¶</a></h2>${CONTENT}<h3><a href="/c#b"><b></b>#</a> Next</h3><p>${SHORT}</p>`,
+      texts('Guide', 'CONTENT', 'Next', SHORT),
+    ],
+    [
+      'headings with a sign',
+      `<h2>C# <a href="#a">§ 2</a></h2><p>${SENTENCE}</p>`,
+      texts('C# § 2', SENTENCE),
+    ],
+    [
+      'paragraphs of a layout table',
+      `<table><tr><td><font>${ARTICLE}<br><br>${OTHER}</font></td><td>${SENTENCE}</td></tr></table>`,
+      texts('CONTENT', OTHER, SENTENCE).replace(`${ARTICLE}\n\n`, ''),
+    ],
     ['terms and what they mean', '<dl><dt>Weight</dt><dd>1 kg</dd></dl>', 'Weight\n1 kg'],
     ['spaces that are not seen, as spaces', '<p>one&#x200b;two</p>', 'one two'],
   ];
@@ -866,6 +918,17 @@ test('treats nested layout tables as text, not as rows', () => {
   expect(read(`<div>${nested}</div>`).markdown).toContain(SENTENCE);
   expect(read(`<div>${nested}</div>`).markdown).not.toContain(`| ${SENTENCE}`);
   expect(read(`<div>${beside}</div>`).text).toContain(SENTENCE);
+});
+
+test.each(['<!-- a --!>', '<!-- a -- !> --!>', '<!---->', '<!--->', '<!-->'])(
+  'reads text after the comment %s, which ends there in HTML',
+  (comment) => {
+    expect(read(`<body>${comment}<p>${SENTENCE} --></p></body>`).text).toBe(`${SENTENCE} -->`);
+  },
+);
+
+test('leaves NUL out of a text, as HTML does', () => {
+  expect(read(`<p>a\0b</p>`).text).toBe('ab');
 });
 
 test('reads text after an unclosed CDATA section, which is a comment in HTML', () => {

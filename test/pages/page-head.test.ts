@@ -298,6 +298,11 @@ describe('links and pictures', () => {
     ['<img data-url=1>', '1'],
     ['<img data-srcset="1 1x, 2 2x">', '1'],
     ['<img data-lazy-srcset="1, 2 2x">', '1'],
+    ['<img src=2 data-src=1>', '1'],
+    ['<img src=2 data-lazy-original=1 data-low-src=3>', '1'],
+    ['<img src=2 data-srcset="1 1x, 3 2x">', '1'],
+    ['<picture><source data-srcset="1 2x"><img src=2></picture>', '1'],
+    ['<img src=1 srcset="2 2x" data-url=3>', '1'],
     ['<picture><source data-srcset="1 2x"><img></picture>', '1'],
   ])('takes the picture from %s', (html, name) => {
     expect(sources(html)).toEqual([`http://a.test/b/${name}`]);

@@ -213,8 +213,9 @@ describe('main content', () => {
       [
         '## A \\*head\\*',
         'Some **bold** and [a link](http://a.test/d%281%29), `a|b`.',
-        '- one\n  - in it\n1. two',
-        '| x | y |',
+        '- one\n  - in it',
+        '1. two',
+        '| x | y |\n| --- | --- |',
         '```\nif (a)\n  b();\n```',
         '> said',
         'no link',

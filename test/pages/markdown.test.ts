@@ -1,0 +1,127 @@
+import { describe, expect, test } from 'vitest';
+import { ownPages } from '../../bench/support/pages/own-pages.js';
+import type { Block } from '../../src/pages/blocks.js';
+import { blocksOf } from '../../src/pages/blocks.js';
+import { mainContentAlone } from '../../src/pages/main-content.js';
+import { markdown } from '../../src/pages/markdown.js';
+import { parseHtml } from '../../src/pages/parse-html.js';
+import { holdMarkdown } from './markdown-rounds.js';
+import { ofCommonMark, ofGfm } from './parsed-markdown.js';
+import type { Part } from './random-page.js';
+
+const BASE = 'http://a.test/b/';
+const write = (html: string): string => markdown(blocksOf(parseHtml(html)), BASE);
+
+test('two parsers read random pages back from their Markdown', () => {
+  holdMarkdown(1, 200);
+});
+
+test.each(['seen', 'unseen', 'unseen-3'] as const)(
+  'two parsers read the blocks of each labelled page of the set %s back from its Markdown',
+  async (set) => {
+    for (const { bytes, name, url } of await ownPages(set)) {
+      const blocks = mainContentAlone(blocksOf(parseHtml(Buffer.from(bytes).toString())));
+      const written = markdown(blocks, url);
+      const wanted = blocks.map(lineOf);
+      expect(linesOf(ofGfm(written).parts), name).toEqual(wanted);
+      if (blocks.some(({ kind }) => kind === 'row')) continue;
+      expect(linesOf(ofCommonMark(written).parts), name).toEqual(wanted);
+    }
+  },
+);
+
+/** Returns the kind and text of a block. */
+function lineOf({ kind, level, text }: Block): string {
+  if (kind === 'heading') return `${level} ${text}`;
+  return kind === 'code' ? `code ${text}` : text.replace(/(?: ?\| )+| ?\|$/g, ' ').trim();
+}
+
+function linesOf(parts: readonly Part[]): readonly string[] {
+  return parts.flatMap((part) => {
+    switch (part.kind) {
+      case 'heading':
+        return [`${part.level} ${part.text}`];
+      case 'code':
+        return [`code ${part.text}`];
+      case 'paragraph':
+        return [part.text.replace(/(?: ?\| )+| ?\|$/g, ' ').trim()];
+      case 'table':
+        return part.rows.map((cells) =>
+          cells
+            .join(' | ')
+            .replace(/(?: ?\| )+| ?\|$/g, ' ')
+            .trim(),
+        );
+      case 'quote':
+        return linesOf(part.parts);
+      case 'list':
+        return part.items.flatMap(linesOf);
+    }
+  });
+}
+
+describe('Markdown', () => {
+  test.each([
+    [
+      'a paragraph that begins like a list',
+      '<p>1. a</p><p>- b</p><p>+ c</p>',
+      '1\\. a\n\n\\- b\n\n\\+ c',
+    ],
+    ['a paragraph that begins like a heading', '<p># a</p><p>#a</p>', '\\# a\n\n#a'],
+    ['a paragraph that begins like a quote', '<p>&gt; a &gt; b</p>', '\\> a > b'],
+    ['a line', '<p>---</p>', '\\---'],
+    ['a heading that ends with a sign', '<h2>C #</h2><h2>C#</h2>', '## C \\#\n\n## C#'],
+    ['an entity', '<p>&amp;copy; AT&amp;T</p>', '\\&copy; AT&T'],
+    ['a tag', '<p>&lt;b> 1 &lt; 2</p>', '\\<b> 1 < 2'],
+    ['signs within words', '<p>a_b *c* _d_ ~e~</p>', 'a_b \\*c\\* \\_d\\_ \\~e\\~'],
+    [
+      'an address with signs',
+      '<p>http://a.test/_b_ http://a.test/b_c</p>',
+      'http\\://a.test/\\_b\\_ http://a.test/b_c',
+    ],
+    ['an exclamation before a link', '<p>Ah!<a href="/c">b</a></p>', 'Ah\\![b](http://a.test/c)'],
+    ['emphasis that no sign can end', '<p><b>「a」</b>b <b>c</b>d</p>', '「a」b **c**d'],
+    ['two kinds of emphasis side by side', '<p><i>a</i><b>b</b><i>c</i><i>d</i></p>', '*a*b*cd*'],
+    ['code with a backtick', '<p><code>a`b</code> <code>`</code></p>', '``a`b`` `` ` ``'],
+    [
+      'a link with signs in its address',
+      '<p><a href="/c?d|e&amp;copy;f`g\\h">b</a></p>',
+      '[b](http://a.test/c?d%7Ce\\&copy;f%60g%5Ch)',
+    ],
+  ])('escapes %s', (_what, html, text) => expect(write(html)).toBe(text));
+
+  test('writes a table with a line below its first row, and escapes bars', () => {
+    const html = `<table><tr><th>a<th>b|c<tr><td><td><code>d|e</code><td>f</table>`;
+    expect(write(html)).toBe('| a | b\\|c |  |\n| --- | --- | --- |\n|  | `d\\|e` | f |');
+  });
+
+  test('writes rows of a single cell as paragraphs', () => {
+    expect(write('<table><tr><td>a<tr><td>b</table>')).toBe('a\n\nb');
+  });
+
+  test('indents what belongs to a list item', () => {
+    const html = `<ul><li><p>a</p><p>b</p><pre>c\n\nd</pre></li><li>e<ol start=9><li>f</li><li>g
+      <blockquote><p>h</p><p>i</p></blockquote></li></ol>j</li></ul>`;
+    expect(write(html)).toBe(
+      [
+        '- a\n\n  b\n\n  ```\n  c\n\n  d\n  ```',
+        '- e\n\n  9. f\n  10. g\n\n      > h\n      >\n      > i\n\n  j',
+      ].join('\n'),
+    );
+  });
+
+  test('separates two lists in a row', () => {
+    expect(write('<ul><li>a</li></ul><ul><li>b</li></ul><ol><li>c</li></ol>')).toBe(
+      '- a\n\n* b\n\n1. c',
+    );
+  });
+
+  test('indents a list beside the items of its list', () => {
+    expect(write('<ul><li>a</li><ul><li>b</li></ul></ul>')).toBe('- a\n  - b');
+  });
+
+  test('leaves out containers deeper than twenty', () => {
+    const html = `${'<blockquote>'.repeat(100)}a`;
+    expect(write(html)).toBe(`${'> '.repeat(20)}a`);
+  });
+});
