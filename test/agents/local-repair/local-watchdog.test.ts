@@ -160,6 +160,13 @@ describe('agent with an ended container', () => {
     expect((await attend(another, { heard: of })).changes[0]).toBe('degraded (kill)');
     const out = Object.assign(new ScriptedContainer(gateway), { oomKilled: true });
     expect((await attend(out, { heard: heard(out.finishedAt) })).changes[0]).toBe('degraded (oom)');
+    const early = new ScriptedContainer(gateway);
+    const { past } = await attend(early, { heard: { ...heard(early.finishedAt), cause: 'oom' } });
+    expect(past[0]).toMatchObject({
+      cause: 'oom',
+      reason: 'The container ran out of memory',
+      crash: { exitCode: 137, oomKilled: true },
+    });
   });
 
   test('does not start an agent whose container was replaced while it waited for its turn', async () => {
