@@ -88,7 +88,7 @@ test('an answer is returned even if the database stays unavailable, and stored l
 
 test('an answer with characters that no database stores is returned, and stored without them', async () => {
   async function* odd(): AsyncGenerator<string> {
-    yield 'a\0b\ud800';
+    yield await Promise.resolve('a\0b\ud800');
   }
   let text = '';
   for await (const event of chatTurn(tenant(), AGENT, QUESTION, odd())) {
