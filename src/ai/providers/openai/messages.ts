@@ -133,6 +133,7 @@ const ABOUT_TOOLS = ['tool_choice', 'parallel_tool_calls'];
 /** Returns the request with its tools in the form that the server takes; an empty list is left out. */
 export function withTools(rules: ServerRules, request: ChatRequest): ChatRequest {
   const { tools } = request;
+  if (tools === undefined && ABOUT_TOOLS.every((field) => !(field in request))) return request;
   if (Array.isArray(tools) && tools.length > 0) {
     return { ...request, tools: tools.map((tool: unknown) => toolFor(rules, tool)) };
   }

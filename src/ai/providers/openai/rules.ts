@@ -68,7 +68,8 @@ const ownServerWithReasoning: ServerRules = {
   callFields: ['extra_content'],
 };
 
-const NEEDS_REASONING = /(?:^|\.)(?:deepseek\.com|moonshot\.(?:ai|cn)|googleapis\.com)$/;
+const NEEDS_REASONING =
+  /^https?:\/\/(?:[\w-]+\.)*(?:deepseek\.com|moonshot\.(?:ai|cn)|googleapis\.com)(?:[:/]|$)/i;
 
 const openrouter: ServerRules = {
   refusedFields: new Set(['n']),
@@ -138,11 +139,9 @@ export function rulesOf(name: ProviderName, baseUrl: string): ServerRules {
       return minimax;
     default:
       if (baseUrl === PROVIDER_BASE_URLS.openai) return openai;
-      return NEEDS_REASONING.test(hostOf(baseUrl)) ? ownServerWithReasoning : ownServer;
+      return NEEDS_REASONING.test(baseUrl) ? ownServerWithReasoning : ownServer;
   }
 }
-
-const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).hostname : '');
 
 function isFromMiniMax(detail: unknown): boolean {
   return isObject(detail) && typeof detail.format === 'string' && /^minimax/i.test(detail.format);
