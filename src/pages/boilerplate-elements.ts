@@ -267,8 +267,9 @@ function isNamedForOthers(element: Element): boolean {
   if (name === 'footer') return !isWithinArticle(element);
   const property = attribs.itemprop?.trim().toLowerCase();
   if (property === 'comment' || property === 'review') return true;
-  const { class: classes = '', id = '' } = attribs;
-  if (!MAY_BE_OF_OTHERS.test(classes) && !MAY_BE_OF_OTHERS.test(id)) return false;
+  const { class: classes, id } = attribs;
+  const mayBe = (text: string | undefined) => text !== undefined && MAY_BE_OF_OTHERS.test(text);
+  if (!mayBe(classes) && !mayBe(id)) return false;
   return wordsOf(element).some((word) => OTHERS.has(word) || SIDEBAR.test(word));
 }
 

@@ -55,8 +55,7 @@ function byDeclaration(bytes: Uint8Array): TextDecoder | undefined {
   return decoder?.encoding.startsWith('utf-16') ? new TextDecoder('utf-8') : decoder;
 }
 
-const MARKUP =
-  /<(?:(?<comment>!--)|(?<other>[!?]|\/(?![a-z]))|(?<end>\/)?(?<name>[a-z][^\s/>]*))/gi;
+const MARKUP = /<(?:(!--)|([!?]|\/(?![a-z]))|(\/)?([a-z][^\s/>]*))/gi;
 
 /** Elements whose content is no markup; the content of `noscript` is, without scripts. */
 const RAW = new Set(['script', 'style', 'title', 'textarea', 'xmp', 'iframe', 'noembed']);
@@ -65,12 +64,13 @@ const RAW = new Set(['script', 'style', 'title', 'textarea', 'xmp', 'iframe', 'n
 function metaDecoder(text: string): TextDecoder | undefined {
   const markup = new RegExp(MARKUP);
   for (let found = markup.exec(text); found; found = markup.exec(text)) {
-    const { comment, end: isEnd, name = '', other } = found.groups ?? {};
+    const [, comment, other, isEnd, name = ''] = found;
     if (comment) markup.lastIndex = endOfComment(text, markup.lastIndex);
     else if (other) markup.lastIndex = endOf(/>/g, text, markup.lastIndex);
     else {
       const tag = isEnd ? '' : name.toLowerCase();
-      const { attributes, end } = attributesAt(text, markup.lastIndex);
+      const attributes = new Map<string, string>();
+      const end = readAttributes(text, markup.lastIndex, attributes);
       const decoder = tag === 'meta' ? byName(declaredIn(attributes)) : undefined;
       if (decoder) return decoder;
       markup.lastIndex = RAW.has(tag) ? endOf(rawEnd(tag), text, end) : end;
@@ -93,18 +93,16 @@ function endOf(pattern: RegExp, text: string, start: number): number {
 const ATTRIBUTE =
   /[\s/]*(?:(>)|([^\s/>][^\s/>=]*)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"'][^\s>]*)?))?)/y;
 
-/** Returns the attributes of a tag, the first of each name, and the tag's end. */
-function attributesAt(text: string, start: number) {
-  const attributes = new Map<string, string>();
-  const attribute = new RegExp(ATTRIBUTE);
-  attribute.lastIndex = start;
-  for (let found = attribute.exec(text); found; found = attribute.exec(text)) {
+/** Reads the attributes of a tag, the first of each name, and returns the tag's end. */
+function readAttributes(text: string, start: number, attributes: Map<string, string>): number {
+  ATTRIBUTE.lastIndex = start;
+  for (let found = ATTRIBUTE.exec(text); found; found = ATTRIBUTE.exec(text)) {
     const [, isEnd, name = '', double, single, bare] = found;
-    if (isEnd) return { attributes, end: attribute.lastIndex };
+    if (isEnd) return ATTRIBUTE.lastIndex;
     const key = name.toLowerCase();
     if (!attributes.has(key)) attributes.set(key, double ?? single ?? bare ?? '');
   }
-  return { attributes, end: text.length };
+  return text.length;
 }
 
 function declaredIn(attributes: ReadonlyMap<string, string>): string | undefined {

@@ -1,6 +1,6 @@
 import type { Run } from './blocks.js';
 import { webAddress } from './page-links.js';
-import { collapsed, spaced } from './plain-text.js';
+import { spaced } from './plain-text.js';
 
 /** Text of one style and link. */
 interface Piece {
@@ -29,7 +29,7 @@ export function inlineMarkdown(runs: readonly Run[], base: string, isInTable = f
     line.push(link);
     label = [];
   }
-  const whole = collapsed(line.join(''));
+  const whole = line.join('').replace(/ {2,}/g, ' ').trim();
   // Within a table, a bar ends the cell, even in code and links.
   return isInTable ? whole.replaceAll('|', '\\|') : whole;
 }
@@ -70,8 +70,10 @@ function written({ style, target, text }: Piece, before: string, after: string):
   return around(text, (inner, left, right) => {
     if (style === 'code') return codeSpan(inner);
     const mark = style === 'strong' ? '**' : style === 'emphasis' ? '*' : '';
-    const [start, end] = [left || before, right || after];
+    const start = left || before;
+    const end = right || after;
     const isMarked =
+      mark !== '' &&
       !start.endsWith('*') &&
       (LETTER_FIRST.test(inner) || EDGE_LAST.test(start)) &&
       (LETTER_LAST.test(inner) || EDGE_FIRST.test(end));
@@ -111,7 +113,11 @@ export function fenceOf(code: string, least: number): string {
 /** Signs that begin something in Markdown anywhere in a line; an underscore within a word begins nothing. */
 const SIGNS = /[\\`*[\]~]|<(?!\s)|&(?=#?\w+;|$)|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu;
 
-const escaped = (text: string): string => text.replace(SIGNS, '\\$&');
+/** Finds out quickly that a text has none of these signs. */
+const MAY_HAVE_SIGNS = /[\\`*[\]~<&_]/;
+
+const escaped = (text: string): string =>
+  MAY_HAVE_SIGNS.test(text) ? text.replace(SIGNS, '\\$&') : text;
 
 /** The start of an address that parsers make a link. */
 const ADDRESS = /(https?|www)(?=:\/\/|\.)/gi;
@@ -121,7 +127,7 @@ const ADDRESS = /(https?|www)(?=:\/\/|\.)/gi;
  * the address.
  */
 function withoutAddresses(text: string, after: string): string {
-  if (text.search(ADDRESS) < 0) return text;
+  if (!/:\/\/|www\./i.test(text)) return text;
   return text.replace(/\S+/g, (word, at: number) => {
     const isTouched = at + word.length === text.length && /^\S/.test(after);
     return isTouched || /[\\|]/.test(word) ? word.replace(ADDRESS, '$1\\') : word;

@@ -73,11 +73,14 @@ function writtenIn(document: Document) {
 const tokensOf = (attribute: string | undefined): readonly string[] =>
   attribute === undefined ? [] : attribute.split(/\s+/, 50).filter((token) => token !== '');
 
+/** Class names of authors. */
+const AUTHOR = /(?:^|\s)(?:byline|author)(?!\S)/;
+
 function isAuthor({ attribs: { class: classes, itemprop, rel }, name }: Element): boolean {
   if (name === 'body' || name === 'html') return false;
-  if (tokensOf(itemprop).includes('author')) return true;
+  if (itemprop !== undefined && tokensOf(itemprop).includes('author')) return true;
   if (rel !== undefined && tokensOf(rel.toLowerCase()).includes('author')) return true;
-  return tokensOf(classes).some((token) => token === 'byline' || token === 'author');
+  return classes !== undefined && AUTHOR.test(classes);
 }
 
 /** Returns the name in an author's element: the part marked as the name, or the first line. */
