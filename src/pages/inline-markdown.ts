@@ -40,16 +40,18 @@ export const plainMarkdown = (text: string): string => withoutAddresses(escaped(
 /** Joins neighbours of one style and link, and writes links as addresses. */
 function piecesOf(runs: readonly Run[], base: string, isInTable: boolean): readonly Piece[] {
   const pieces: Piece[] = [];
-  for (const { href, style: given, text } of runs) {
+  for (const { href, style, text } of runs) {
     const target = href === undefined ? undefined : linkTarget(href, base);
-    // A table takes the backslash before a bar away, even in code.
-    const style = isInTable && given === 'code' && text.includes('\\|') ? 'plain' : given;
     const piece = { text: spaced(text), style, target };
     const last = pieces.at(-1);
     if (last?.style !== style || last.target !== target) pieces.push(piece);
     else pieces[pieces.length - 1] = { ...last, text: last.text + piece.text };
   }
-  return pieces;
+  if (!isInTable) return pieces;
+  // A table takes the backslash before a bar away, even in code.
+  return pieces.map((piece) =>
+    piece.style === 'code' && piece.text.includes('\\|') ? { ...piece, style: 'plain' } : piece,
+  );
 }
 
 /** Returns what follows a piece, at least its first character. */
@@ -78,7 +80,8 @@ function written({ style, target, text }: Piece, before: string, after: string):
       (LETTER_FIRST.test(inner) || EDGE_LAST.test(start)) &&
       (LETTER_LAST.test(inner) || EDGE_FIRST.test(end));
     const marks = isMarked ? mark : '';
-    const safe = escaped(inner);
+    const isSplit = marks === '' && /^[#\w;]/.test(end);
+    const safe = isSplit ? escaped(inner).replace(ENTITY_START, '\\$&') : escaped(inner);
     // Parsers find no addresses in the label of a link.
     return `${marks}${target === undefined ? withoutAddresses(safe, marks + end) : safe}${marks}`;
   });
@@ -111,7 +114,10 @@ export function fenceOf(code: string, least: number): string {
 }
 
 /** Signs that begin something in Markdown anywhere in a line; an underscore within a word begins nothing. */
-const SIGNS = /[\\`*[\]~]|<(?!\s)|&(?=#?\w+;|$)|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu;
+const SIGNS = /[\\`*[\]~]|<(?!\s)|&(?=#?\w+;)|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu;
+
+/** An entity that the text after may end. */
+const ENTITY_START = /&(?=#?\w*$)/;
 
 /** Finds out quickly that a text has none of these signs. */
 const MAY_HAVE_SIGNS = /[\\`*[\]~<&_]/;

@@ -72,6 +72,12 @@ describe('Markdown', () => {
     ['a line', '<p>---</p>', '\\---'],
     ['a heading that ends with a sign', '<h2>C #</h2><h2>C#</h2>', '## C \\#\n\n## C#'],
     ['an entity', '<p>&amp;copy; AT&amp;T</p>', '\\&copy; AT&T'],
+    ['an entity in pieces', '<p><i>&amp;</i>copy<i>;</i> <b>AT&amp;T</b></p>', '\\&copy; **AT&T**'],
+    [
+      'a bar in code in pieces within a table',
+      '<table><tr><td><code>a\\</code><kbd>|b</kbd></td><td>c</td></tr></table>',
+      '| a\\\\\\|b | c |\n| --- | --- |',
+    ],
     ['a tag', '<p>&lt;b> 1 &lt; 2</p>', '\\<b> 1 < 2'],
     ['signs within words', '<p>a_b *c* _d_ ~e~</p>', 'a_b \\*c\\* \\_d\\_ \\~e\\~'],
     [
