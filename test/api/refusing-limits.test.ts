@@ -3,9 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
 import { createTestClient, http } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { errorAnswer } from '../../api/http/error-answer.js';
+import { createLimiter } from '../../api/http/limiter.js';
+import { limitRefusals } from '../../api/http/middleware/rate-limit.js';
 import { errorJson } from '../../api/http/presenter.js';
 import type { Listening } from '../../api/http/server.js';
 import { BackendClient } from '../../api/web/backend-client.js';
@@ -118,6 +121,22 @@ const CASES: Readonly<Record<string, Case>> = {
         await lab.site.web(undefined, 'GET', '/api/demo/chat', { from });
       }
       return lab.site.web(undefined, 'GET', '/api/demo/chat', { from });
+    },
+  },
+  'api/http/middleware/rate-limit.ts': {
+    limit: 1,
+    resetS: 1,
+    refuse() {
+      const log = pino({ level: 'silent' });
+      const limiter = createLimiter({ name: 'one', redisUrl: undefined, perAddress: 100, log });
+      const limit = { name: 'refused', max: 1, windowMs: 60_000, message: 'too many refusals' };
+      const limited = limitRefusals(limiter, limit);
+      const state = { identity: { scope: 'one' }, answer: { status: 200 } };
+      // Only the parts that the middleware reads.
+      const ctx = { state, set: () => undefined } as unknown as Parameters<typeof limited>[0];
+      const endless = () => new Promise<void>(() => undefined);
+      for (let count = 0; count < 4; count++) void limited(ctx, endless);
+      return thrownBy(() => limited(ctx, endless));
     },
   },
   'api/web/demo.ts': {

@@ -16,6 +16,7 @@ import { DockerHost } from '../../src/docker/containers/docker-host.js';
 import { Database } from '../../src/platform/database/database.js';
 import { RowChanges } from '../../src/platform/database/row-changes.js';
 import { jittered } from '../../src/lib/jitter.js';
+import { DockerAbsences } from '../../src/agents/watchdog/docker-absence.js';
 import { LocalRepair } from '../../src/agents/local-repair/local-repair.js';
 import { ControlPlaneReach } from '../../src/agents/local-repair/control-plane-reach.js';
 import { periodically } from '../../src/platform/process/periodically.js';
@@ -62,6 +63,7 @@ function endWith(stop: AbortController): never {
 function localRepair(events: DockerHost['events'], look: () => void) {
   return new LocalRepair({
     docker: { events },
+    absences: new DockerAbsences(),
     reach: { awayForMs: 0 },
     times: { away: 1 },
     mayAct: () => false,

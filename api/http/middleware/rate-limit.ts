@@ -43,10 +43,13 @@ export function limitCallerRate(
   };
 }
 
+/** Requests in flight for each refusal that the limit still admits: most requests are not refused. */
+const IN_FLIGHT_FOR_EACH = 4;
+
 /**
  * Limits how often one caller's valid requests end with 400 or 401: runs that are free, and guesses of keys.
- * Requests with another outcome are not counted. Requests in flight may all end so, and are at most as many
- * as the limit still admits.
+ * Requests with another outcome are not counted. Requests in flight may all end so, and are therefore at most
+ * `IN_FLIGHT_FOR_EACH` times as many as the limit still admits.
  */
 export function limitRefusals(limiter: Limiter, limit: RateLimit): Middleware<PresentedState> {
   const inFlight = new Map<string, number>();
@@ -60,7 +63,8 @@ export function limitRefusals(limiter: Limiter, limit: RateLimit): Middleware<Pr
     const client = limitedAs ?? scope;
     const before = await limiter.check([limit], client, 0);
     if (before?.refusal !== undefined) obey(before, ctx);
-    if ((inFlight.get(client) ?? 0) >= (before?.tightest.remaining ?? limit.max)) {
+    const left = before?.tightest.remaining ?? limit.max;
+    if ((inFlight.get(client) ?? 0) >= left * IN_FLIGHT_FOR_EACH) {
       throw new TooManyRequestsError(limit.message, { max: limit.max, resetS: 1 });
     }
     change(client, 1);

@@ -9,9 +9,6 @@ export const SCRATCH = '.agent-platform-tmp';
 /** Characters that HFS+ ignores in names, as git lists them. */
 const IGNORED = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
 
-/** End of a name that NTFS ignores: dots and spaces, and a stream such as `::$INDEX_ALLOCATION`. */
-const IGNORED_END = /[ .]*(?::.*)?$/s;
-
 /** Names of `.git` without what file systems ignore: its own, and its short ones on NTFS and FAT. */
 const GIT_FOLDER = /^(?:\.git|git~\d+|gi[0-9a-f]{4}~\d+)$/;
 
@@ -34,6 +31,14 @@ export function segmentsOf(path: string): string[] {
   return names;
 }
 
+/** Removes the end that NTFS ignores: dots and spaces, and a stream such as `::$INDEX_ALLOCATION`. */
+function withoutIgnoredEnd(name: string): string {
+  const [file = ''] = name.split(':', 1);
+  let end = file.length;
+  while (end > 0 && ' .'.includes(file.charAt(end - 1))) end--;
+  return file.slice(0, end);
+}
+
 function checkName(name: string): void {
   if (name === '' || name === '.') throw new BadRequestError('path has an empty segment');
   if (name === '..') throw new BadRequestError('path must not leave the workspace');
@@ -43,7 +48,7 @@ function checkName(name: string): void {
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) {
     throw new BadRequestError(`a name in path must be at most ${MAX_NAME_BYTES} bytes`);
   }
-  const resolved = name.replace(IGNORED, '').replace(IGNORED_END, '').toLowerCase();
+  const resolved = withoutIgnoredEnd(name.replace(IGNORED, '')).toLowerCase();
   if (GIT_FOLDER.test(resolved)) throw new BadRequestError('.git cannot be read or written here');
   if (resolved === SCRATCH)
     throw new BadRequestError(`${SCRATCH} is reserved and cannot be read or written`);

@@ -38,7 +38,10 @@ const notes = endpoint({
   tag: 'notes',
   auth: anonymous,
   params: z.strictObject({ id: z.string().max(5) }),
-  query: z.strictObject({ color: z.enum(['red', 'blue']).optional() }),
+  query: z.strictObject({
+    color: z.enum(['red', 'blue']).optional(),
+    mark: z.string().optional(),
+  }),
   body: z.strictObject({
     name: z.string().min(1),
     password: z.string().min(8).optional(),
@@ -171,7 +174,8 @@ describe('validation', () => {
     ['/notes/%E0%A4', 'The request path is not valid'],
     ['/notes/1?color=green', 'color must be one of red, blue'],
     ['/notes/1?color=red&color=blue', 'color must be one of red, blue'],
-    ['/notes/1?color=%00', 'query contains a character that cannot be stored'],
+    ['/notes/1?color=%00', 'color must be one of red, blue'],
+    ['/notes/1?mark=%00', 'query contains a character that cannot be stored'],
     ['/notes/1?__proto__=x', '__proto__ is not known here'],
   ])('rejects the path %s with "%s"', async (path, error) => {
     const { call } = await listen();
