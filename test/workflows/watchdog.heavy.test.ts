@@ -415,6 +415,7 @@ describe('return of a Docker daemon', () => {
       agent.health = 'healthy';
     });
     for (const end of [1, 2]) {
+      await agent.reached('watchHealth', end);
       Object.assign(agent, { health: 'stopped', death: 'kill' });
       agent.away = { from: before + 50_000, endedAt: before + 60_000 + end };
       await supervisor.containerEnded({ cause: 'kill' });
