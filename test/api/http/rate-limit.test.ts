@@ -69,7 +69,7 @@ const ofAda = (path: string) => ({
   limitOfCaller: { name: 'mine', max: 40, windowMs: 60_000, message: 'too many for Ada' },
 });
 
-/** Declares an endpoint that refuses the input of every request, after 50 ms. */
+/** Declares an endpoint that refuses the input of every request, after all of a test have arrived. */
 const refusing = endpoint({
   method: 'GET',
   path: '/api/refusing',
@@ -81,7 +81,7 @@ const refusing = endpoint({
   responses: { 200: z.strictObject({ ok: z.boolean() }) },
   async handler() {
     handled++;
-    await delay(50);
+    await delay(1_000);
     throw new BadRequestError('never valid');
   },
 });
