@@ -7,6 +7,7 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../dev/ports.js';
 import { builtProgram } from '../../dev/root.js';
+import { isRunning } from '../../src/lib/is-running.js';
 import { testEnvironment } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { TestRedis } from '../support/redis.js';
@@ -93,14 +94,6 @@ async function bothServe(): Promise<number[]> {
     })
     .toBe(2);
   return [...pids].filter(isRunning);
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }
 
 test('API_PROCESSES share the ports, replace each other, sum their metrics and end together', async () => {

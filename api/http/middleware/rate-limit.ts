@@ -1,4 +1,5 @@
 import { TooManyRequestsError } from '../../../src/lib/errors.js';
+import { QuotaLimiter } from '../../../src/lib/quota-limiter.js';
 import { tighterOf, type Limiter, type Verdict } from '../limiter.js';
 import { limitsOf, type RateLimit, type WideLimit } from '../rate-limit.js';
 import type { AuthenticatedState, Context, Middleware, PresentedState } from './context.js';
@@ -52,27 +53,22 @@ const IN_FLIGHT_FOR_EACH = 4;
  * `IN_FLIGHT_FOR_EACH` times as many as the limit still admits.
  */
 export function limitRefusals(limiter: Limiter, limit: RateLimit): Middleware<PresentedState> {
-  const inFlight = new Map<string, number>();
-  const change = (client: string, by: 1 | -1) => {
-    const count = (inFlight.get(client) ?? 0) + by;
-    if (count > 0) inFlight.set(client, count);
-    else inFlight.delete(client);
-  };
+  const inFlight = new QuotaLimiter({ perOwner: limit.max * IN_FLIGHT_FOR_EACH });
   return async (ctx, next) => {
     const { limitedAs, scope } = ctx.state.identity;
     const client = limitedAs ?? scope;
     const before = await limiter.check([limit], client, 0);
     if (before?.refusal !== undefined) obey(before, ctx);
-    const left = before?.tightest.remaining ?? limit.max;
-    if ((inFlight.get(client) ?? 0) >= left * IN_FLIGHT_FOR_EACH) {
+    const refused = limit.max - (before?.tightest.remaining ?? limit.max);
+    if (inFlight.refusing(client, refused * IN_FLIGHT_FOR_EACH + 1) !== undefined) {
       throw new TooManyRequestsError(limit.message, { max: limit.max, resetS: 1 });
     }
-    change(client, 1);
+    const release = inFlight.take(client);
     try {
       await next();
       if (isRefusal(ctx.state.answer.status)) await limiter.check([limit], client);
     } finally {
-      change(client, -1);
+      release();
     }
   };
 }

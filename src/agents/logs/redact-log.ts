@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { LogLine } from '../../docker/containers/container-logs.js';
+import { pause } from '../../lib/pause.js';
 
 const REDACTED = '[redacted]';
 
@@ -30,8 +30,7 @@ export async function* redactLog(
       next ??= source.next();
       if (held.length === 0) heldSince = performance.now();
       const leftMs = heldSince + HELD_MS - performance.now();
-      const timeout = delay(leftMs, undefined, { ref: false });
-      const arrived = held.length === 0 ? await next : await Promise.race([next, timeout]);
+      const arrived = held.length === 0 ? await next : await within(leftMs, next);
       if (arrived) next = undefined;
       if (arrived?.done) isOver = true;
       else if (arrived) {
@@ -54,6 +53,16 @@ export async function* redactLog(
     // A read in progress ends with its signal.
     if (next) void next.then(() => source.return?.()).catch(() => undefined);
     else await source.return?.();
+  }
+}
+
+/** Waits for a promise, but no longer than a time; returns undefined after that. */
+async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
+  const settled = new AbortController();
+  try {
+    return await Promise.race([promise, pause(ms, settled.signal).then(() => undefined)]);
+  } finally {
+    settled.abort();
   }
 }
 

@@ -116,8 +116,7 @@ export class Completions {
    * Answers completely. @throws QuotaExceededError; NoAnswerError; UnsupportedError; the abort reason of the
    * caller's signal.
    */
-  async answer(given: Call): Promise<Answered> {
-    const call = this.#withAbleRoute(given);
+  async answer(call: Call): Promise<Answered> {
     const life = this.#left.follow(ownerOf(call), call.signal);
     try {
       const { result, attempt, attempts } = await this.#begin(call, life, requestCompletion);
@@ -131,8 +130,7 @@ export class Completions {
   }
 
   /** Answers with a stream, and returns once it has begun. @throws as `answer` does. */
-  async stream(given: Call): Promise<Streaming> {
-    const call = this.#withAbleRoute(given);
+  async stream(call: Call): Promise<Streaming> {
     const life = this.#left.follow(ownerOf(call), call.signal);
     try {
       const { result, attempt, attempts } = await this.#begin(call, life, requestStream);
@@ -151,17 +149,15 @@ export class Completions {
     }
   }
 
-  #withAbleRoute(call: Call): Call {
-    return { ...call, route: ableRoute(call.route, call.request, this.#options.providers) };
-  }
-
   async #begin<T>(
-    call: Call,
+    given: Call,
     life: CallLifetime,
     ask: (ask: ProviderCall) => Promise<T>,
   ): Promise<{ result: T; attempt: Attempt; attempts: readonly AttemptResult[] }> {
-    const { callId, userId, plan, request, route } = call;
-    const { meter } = this.#options;
+    const { callId, userId, plan, request } = given;
+    const { meter, providers } = this.#options;
+    const route = ableRoute(given.route, request, providers);
+    const call = { ...given, route };
     // Computed only for plans with a quota, because it scans the whole conversation.
     const tokens = hasQuota(plan) ? tokenBound(request, widestContext(route)) : 0;
     await meter.reserve({ callId, userId, plan, tokens });

@@ -1,19 +1,13 @@
 import { unsupported } from './errors.js';
 import { isObject, type JsonObject } from '../../../lib/json.js';
-import { imageTypeOf } from '../shared/left-out.js';
 
-const MEDIA_TYPES: ReadonlySet<string> = new Set([
+/** Types of images inside a message that Anthropic takes. */
+export const MEDIA_TYPES: ReadonlySet<string> = new Set([
   'image/jpeg',
   'image/png',
   'image/gif',
   'image/webp',
 ]);
-
-/** Reports whether a part is no image of a type that Anthropic refuses. */
-export function hasTakenType(part: unknown): boolean {
-  const type = imageTypeOf(part);
-  return type === undefined || MEDIA_TYPES.has(type);
-}
 
 /**
  * Converts OpenAI's `image_url` to an image `source`: the content of a data: URL, or the address.

@@ -1,10 +1,11 @@
 import type { ChatMessage } from '../../completion/completion.js';
 import { unsupported } from './errors.js';
-import { hasTakenType, imageSource } from './image.js';
+import { imageSource, MEDIA_TYPES } from './image.js';
 import { isObject, type JsonObject } from '../../../lib/json.js';
 import {
   beginOfTurn,
   CONTINUE,
+  hasTypeOf,
   isBlank,
   isLenient,
   NO_TEXT,
@@ -46,7 +47,7 @@ export function toConversation(
   let results: Block[] | undefined;
   for (const [at, message] of messages.entries()) {
     const content = isLenient(message, at, current)
-      ? withReadImages(message.content, hasTakenType)
+      ? withReadImages(message.content, (part) => hasTypeOf(MEDIA_TYPES, part))
       : message.content;
     if (message.role === 'tool') {
       if (!results) turns.push({ role: 'user', content: (results = []) });

@@ -1,20 +1,14 @@
 import { badRequest } from './input.js';
 import type { JsonObject } from '../../../lib/json.js';
-import { imageTypeOf } from '../shared/left-out.js';
 
-const MEDIA_TYPES: ReadonlySet<string> = new Set([
+/** Types of images inside a message that Gemini takes. */
+export const MEDIA_TYPES: ReadonlySet<string> = new Set([
   'image/png',
   'image/jpeg',
   'image/webp',
   'image/heic',
   'image/heif',
 ]);
-
-/** Reports whether a part is no image of a type that Gemini refuses. */
-export function hasTakenType(part: unknown): boolean {
-  const type = imageTypeOf(part);
-  return type === undefined || MEDIA_TYPES.has(type);
-}
 
 /** Characters; real heads are shorter. */
 const MAX_DATA_HEAD_LENGTH = 200;

@@ -1,9 +1,16 @@
 import * as z from 'zod';
 import type { ChatMessage, ChatRequest } from '../../completion/completion.js';
-import { hasTakenType, imagePart } from './image.js';
+import { imagePart, MEDIA_TYPES } from './image.js';
 import { badRequest, parsed } from './input.js';
 import { isObject, tryParseJson, type JsonObject } from '../../../lib/json.js';
-import { beginOfTurn, CONTINUE, isLenient, NO_TEXT, withReadImages } from '../shared/left-out.js';
+import {
+  beginOfTurn,
+  CONTINUE,
+  hasTypeOf,
+  isLenient,
+  NO_TEXT,
+  withReadImages,
+} from '../shared/left-out.js';
 import { parseArguments, withToolCalls } from '../shared/tool-calls.js';
 
 type Part = JsonObject;
@@ -59,7 +66,7 @@ export function toContents({ model, messages: given }: Pick<ChatRequest, 'model'
   let results: Content | undefined;
   for (const [at, message] of messages.entries()) {
     const content = isLenient(message, at, current)
-      ? withReadImages(message.content, hasTakenType)
+      ? withReadImages(message.content, (part) => hasTypeOf(MEDIA_TYPES, part))
       : message.content;
     if (message.role === 'tool') {
       if (!results) contents.push((results = { role: 'user', parts: [] }));

@@ -2,12 +2,13 @@ import { isObject, type JsonObject } from '../../../lib/json.js';
 import type { ChatMessage, ChatRequest } from '../../completion/completion.js';
 import {
   beginOfTurn,
-  imageTypeOf,
+  hasTypeOf,
   isLenient,
   NO_TEXT,
   RESULT_IMAGES,
   withReadImages,
 } from '../shared/left-out.js';
+import { withoutFields } from '../shared/fields.js';
 import { parameterSchema } from '../shared/tool-schema.js';
 import { withToolCalls } from '../shared/tool-calls.js';
 import type { ServerRules } from './rules.js';
@@ -36,8 +37,7 @@ export function messagesFor(rules: ServerRules, { model, messages }: ChatRequest
     if (message.role !== 'tool') addImages();
     const isStrict = !isLenient(message, at, current);
     const isRead = (part: unknown) =>
-      !isImage(part) ||
-      (rules.takesImages(model) && (isStrict || IMAGE_TYPES.has(imageTypeOf(part) ?? 'image/png')));
+      !isImage(part) || (rules.takesImages(model) && (isStrict || hasTypeOf(IMAGE_TYPES, part)));
     const parts = withoutCacheControl(withReadImages(message.content, isRead), rules);
     const [own, moved] = message.role === 'tool' ? withoutImages(parts) : [parts, []];
     images.push(...moved);
@@ -138,11 +138,7 @@ export function withTools(rules: ServerRules, request: ChatRequest): ChatRequest
     return { ...request, tools: tools.map((tool: unknown) => toolFor(rules, tool)) };
   }
   if (tools !== undefined && !Array.isArray(tools)) return request;
-  const fields = Object.entries(request).filter(
-    ([field]) => field !== 'tools' && !ABOUT_TOOLS.includes(field),
-  );
-  // Model and messages are kept.
-  return Object.fromEntries(fields) as ChatRequest;
+  return withoutFields(request, ['tools', ...ABOUT_TOOLS]);
 }
 
 function toolFor(rules: ServerRules, tool: unknown): unknown {

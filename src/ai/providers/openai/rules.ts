@@ -1,5 +1,6 @@
 import { PROVIDER_BASE_URLS, type ProviderName } from '../../completion/provider-names.js';
 import type { ChatRequest } from '../../completion/completion.js';
+import { withoutFields } from '../shared/fields.js';
 import { isFromAnthropic } from '../shared/reasoning.js';
 import { isObject } from '../../../lib/json.js';
 
@@ -166,8 +167,9 @@ const WITHOUT_REASONING = [
 function forOpenAiModel({ max_tokens: most, ...given }: ChatRequest): ChatRequest {
   const request: ChatRequest =
     most === undefined ? given : { max_completion_tokens: most, ...given };
-  if (!REASONS.test(request.model)) return omit(request, ['reasoning_effort', 'verbosity']);
-  return request.reasoning_effort === 'none' ? request : omit(request, WITHOUT_REASONING);
+  if (!REASONS.test(request.model))
+    return withoutFields(request, ['reasoning_effort', 'verbosity']);
+  return request.reasoning_effort === 'none' ? request : withoutFields(request, WITHOUT_REASONING);
 }
 
 const GROQ_EFFORTS: Readonly<Record<string, string>> = {
@@ -184,7 +186,7 @@ function forGroqModel(request: ChatRequest): ChatRequest {
   if (model.includes('gpt-oss')) {
     return { ...request, reasoning_effort: GROQ_EFFORTS[effort] ?? effort };
   }
-  if (!model.includes('qwen')) return omit(request, ['reasoning_effort']);
+  if (!model.includes('qwen')) return withoutFields(request, ['reasoning_effort']);
   return { ...request, reasoning_effort: effort === 'none' ? effort : 'default' };
 }
 
@@ -196,10 +198,4 @@ function forMiniMax(request: ChatRequest): ChatRequest {
   if (typeof temperature !== 'number') return request;
   const [least, most] = MINIMAX_TEMPERATURE;
   return { ...request, temperature: Math.min(Math.max(temperature, least), most) };
-}
-
-function omit(request: ChatRequest, fields: readonly string[]): ChatRequest {
-  const kept = Object.entries(request).filter(([field]) => !fields.includes(field));
-  // Model and messages are never among the fields.
-  return Object.fromEntries(kept) as ChatRequest;
 }

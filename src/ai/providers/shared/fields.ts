@@ -61,6 +61,12 @@ const ALL_FIELDS: ReadonlySet<string> = new Set([...COMMON, ...Object.values(OWN
 
 export const isKnownField = (field: string): boolean => ALL_FIELDS.has(field);
 
+/** Returns a request without fields, of which neither the model nor the messages may be one. */
+export function withoutFields(request: ChatRequest, fields: readonly string[]): ChatRequest {
+  const kept = Object.entries(request).filter(([field]) => !fields.includes(field));
+  return Object.fromEntries(kept) as ChatRequest;
+}
+
 /** Returns the allowed subfields; undefined if they are not restricted. */
 export const fieldsWithin = (field: string): ReadonlySet<string> | undefined => NESTED.get(field);
 

@@ -33,8 +33,14 @@ export function withReadImages(content: unknown, isRead: (part: unknown) => bool
 export const isLenient = ({ role }: ChatMessage, at: number, currentTurn: number): boolean =>
   at < currentTurn || role === 'tool';
 
+/** Reports whether a part is anything but an image inside the message of another type. */
+export function hasTypeOf(types: ReadonlySet<string>, part: unknown): boolean {
+  const type = imageTypeOf(part);
+  return type === undefined || types.has(type);
+}
+
 /** Returns the media type of an image inside the message; undefined for an image behind an address. */
-export function imageTypeOf(part: unknown): string | undefined {
+function imageTypeOf(part: unknown): string | undefined {
   const image = isObject(part) && isObject(part.image_url) ? part.image_url : {};
   const url = typeof image.url === 'string' ? image.url.slice(0, MAX_HEAD_LENGTH) : '';
   return /^data:([^;,]+)/i.exec(url)?.[1]?.toLowerCase();
