@@ -7,14 +7,18 @@ const USUAL = 'windows-1252';
 /** A declared encoding, in a header or the content of a `<meta>`. */
 const CHARSET = /charset\s{0,9}=\s{0,9}["']?\s{0,9}([^\s"'/>;]{1,40})/i;
 
-/** Decodes a page by byte order mark, header, `<meta>`, XML declaration, as UTF-8 if valid, or as windows-1252. */
+/**
+ * Decodes a page by byte order mark, header, `<meta>`, XML declaration, as UTF-8 if valid, or as windows-1252.
+ * Drops NUL, as HTML does.
+ */
 export function decodeText(bytes: Uint8Array, contentType: string | undefined): string {
   const decoder =
     byMark(bytes) ??
     byName(charsetOf(contentType ?? '')) ??
     byDeclaration(bytes) ??
     byContent(bytes);
-  return decoder.encoding === USUAL ? decodeWestern(bytes) : decoder.decode(bytes);
+  const text = decoder.encoding === USUAL ? decodeWestern(bytes) : decoder.decode(bytes);
+  return bytes.includes(0) ? text.replaceAll('\0', '') : text;
 }
 
 /** Characters 0x80 to 0x9f of windows-1252, which are controls in latin-1. */
@@ -22,7 +26,7 @@ const WESTERN = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘�
 
 /** Decodes windows-1252, which some versions of Node decode as latin-1. */
 function decodeWestern(bytes: Uint8Array): string {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+  const text = latin1Of(bytes, bytes.length);
   return text.replace(/[\u0080-\u009f]/g, (sign) => WESTERN.charAt(sign.charCodeAt(0) - 0x80));
 }
 
@@ -50,10 +54,20 @@ function byName(label: string | undefined): TextDecoder | undefined {
 
 /** Returns the decoder that the page declares; a page whose bytes show a declaration is not UTF-16. */
 function byDeclaration(bytes: Uint8Array): TextDecoder | undefined {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
-  const decoder = metaDecoder(text) ?? byName(xmlEncoding(text));
+  // Most pages declare it at their start.
+  const decoder = metaDecoder(latin1Of(bytes, HEAD_BYTES)) ?? declaredLater(bytes);
   return decoder?.encoding.startsWith('utf-16') ? new TextDecoder('utf-8') : decoder;
 }
+
+const HEAD_BYTES = 8_192;
+
+function declaredLater(bytes: Uint8Array): TextDecoder | undefined {
+  const text = latin1Of(bytes, bytes.length);
+  return metaDecoder(text) ?? byName(xmlEncoding(text));
+}
+
+const latin1Of = (bytes: Uint8Array, most: number): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, most)).toString('latin1');
 
 const MARKUP = /<(?:(!--)|([!?]|\/(?![a-z]))|(\/)?([a-z][^\s/>]*))/gi;
 
@@ -71,6 +85,7 @@ function metaDecoder(text: string): TextDecoder | undefined {
       const tag = isEnd ? '' : name.toLowerCase();
       const attributes = new Map<string, string>();
       const end = readAttributes(text, markup.lastIndex, attributes);
+      if (end === undefined) return undefined;
       const decoder = tag === 'meta' ? byName(declaredIn(attributes)) : undefined;
       if (decoder) return decoder;
       markup.lastIndex = RAW.has(tag) ? endOf(rawEnd(tag), text, end) : end;
@@ -93,8 +108,12 @@ function endOf(pattern: RegExp, text: string, start: number): number {
 const ATTRIBUTE =
   /[\s/]*(?:(>)|([^\s/>][^\s/>=]*)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"'][^\s>]*)?))?)/y;
 
-/** Reads the attributes of a tag, the first of each name, and returns the tag's end. */
-function readAttributes(text: string, start: number, attributes: Map<string, string>): number {
+/** Reads the attributes of a tag, the first of each name, and returns the tag's end; undefined if it has none. */
+function readAttributes(
+  text: string,
+  start: number,
+  attributes: Map<string, string>,
+): number | undefined {
   ATTRIBUTE.lastIndex = start;
   for (let found = ATTRIBUTE.exec(text); found; found = ATTRIBUTE.exec(text)) {
     const [, isEnd, name = '', double, single, bare] = found;
@@ -102,7 +121,7 @@ function readAttributes(text: string, start: number, attributes: Map<string, str
     const key = name.toLowerCase();
     if (!attributes.has(key)) attributes.set(key, double ?? single ?? bare ?? '');
   }
-  return text.length;
+  return undefined;
 }
 
 function declaredIn(attributes: ReadonlyMap<string, string>): string | undefined {

@@ -1,4 +1,4 @@
-import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
+import { type ChildNode, type Document, type Element, isDocument, isTag, isText } from 'domhandler';
 
 const setOf = (names: string): ReadonlySet<string> => new Set(names.split(' '));
 
@@ -27,18 +27,28 @@ export const HEADINGS: Readonly<Record<string, number>> = {
 /** Yields all elements in document order, without descendants of elements that `enter` rejects. */
 export function* elementsOf(
   root: Document | Element,
-  enter: (element: Element) => boolean = () => true,
+  enter?: (element: Element) => boolean,
 ): Generator<Element> {
-  const ahead: ChildNode[] = root.children.toReversed();
-  for (let node = ahead.pop(); node; node = ahead.pop()) {
-    if (!isTag(node)) continue;
-    yield node;
-    if (!enter(node)) continue;
-    for (let index = node.children.length - 1; index >= 0; index--) {
-      const child = node.children[index];
-      if (child) ahead.push(child);
+  let node: ChildNode | null = root.firstChild;
+  while (node) {
+    let below: ChildNode | null = null;
+    if (isTag(node)) {
+      yield node;
+      if (enter === undefined || enter(node)) below = node.firstChild;
     }
+    node = below ?? nextAfter(node, root);
   }
+}
+
+/** Returns the node that follows a node and its descendants in document order, within `root`. */
+function nextAfter(node: ChildNode, root: Document | Element): ChildNode | null {
+  let above: ChildNode = node;
+  while (!above.next) {
+    const { parent } = above;
+    if (parent === null || parent === root || isDocument(parent)) return null;
+    above = parent;
+  }
+  return above.next;
 }
 
 /** The start or end of a line; counts as a space. */

@@ -1,4 +1,4 @@
-import type { Document, Element } from 'domhandler';
+import { type Document, type Element, isTag } from 'domhandler';
 import { isOfOthers } from './boilerplate-elements.js';
 import { elementsOf, firstLineOf } from './elements.js';
 import { shown, type MetaValues } from './page-head.js';
@@ -51,27 +51,43 @@ function writtenIn(document: Document) {
   const published: string[] = [];
   const times: string[] = [];
   let language: string | undefined;
-  let isLeftOut = false;
-  // The walk enters an element only after it has been examined here.
-  for (const element of elementsOf(document, () => !isLeftOut)) {
+  const isForOthers = placesOfOthers();
+  for (const element of elementsOf(document)) {
     const { attribs, name } = element;
     if (name === 'html') language ??= attribs.lang ?? attribs['xml:lang'];
-    isLeftOut = isOfOthers(element);
-    if (isLeftOut) continue;
-    if (authors.length < MAX_ELEMENTS && isAuthor(element)) authors.push(...nameIn(element));
+    const isByAuthor = authors.length < MAX_ELEMENTS && isAuthor(element);
     const properties = tokensOf(attribs.itemprop);
-    if (properties.includes('datePublished')) {
-      if (published.length < MAX_ELEMENTS) published.push(...dateIn(element));
-    } else if (name === 'time' && times.length < MAX_ELEMENTS && properties.length === 0) {
-      times.push(...dateIn(element));
-    }
+    const isTime = name === 'time' && properties.length === 0;
+    const isDate = properties.includes('datePublished');
+    if (!(isByAuthor || isTime || isDate) || isForOthers(element)) continue;
+    if (isByAuthor) authors.push(...nameIn(element));
+    const dates = isDate ? published : times;
+    if ((isDate || isTime) && dates.length < MAX_ELEMENTS) dates.push(...dateIn(element));
   }
   return { authors, published, times, language };
 }
 
+/** Makes a function that reports whether an element is in a part for others; each part is examined once. */
+function placesOfOthers(): (element: Element) => boolean {
+  const known = new Map<Element, boolean>();
+  /** Recursive, because the tree's depth is bounded. */
+  const isIn = (element: Element): boolean => {
+    let found = known.get(element);
+    if (found === undefined) {
+      const { parent } = element;
+      found = (parent !== null && isTag(parent) && isIn(parent)) || isOfOthers(element);
+      known.set(element, found);
+    }
+    return found;
+  };
+  return isIn;
+}
+
+const NONE: readonly string[] = [];
+
 /** Returns the words of an attribute that holds several. */
 const tokensOf = (attribute: string | undefined): readonly string[] =>
-  attribute === undefined ? [] : attribute.split(/\s+/, 50).filter((token) => token !== '');
+  attribute === undefined ? NONE : attribute.split(/\s+/, 50).filter((token) => token !== '');
 
 /** Class names of authors. */
 const AUTHOR = /(?:^|\s)(?:byline|author)(?!\S)/;

@@ -15,13 +15,11 @@ const MAX_NODES = 500_000;
  * @throws TooComplexError for more than 500,000 nodes, or 10,000 elements that are open at a time.
  */
 export function parseHtml(text: string): Document {
-  // HTML drops NUL.
-  const whole = text.replaceAll('\0', '');
-  const tree = treeOf(whole);
+  const tree = treeOf(text);
   if (!tree.isMisread) return tree.root;
   // HTML ends a CDATA section at the next `>`, as a bogus comment; the parser ends it at `]]>`.
   // HTML ends a comment at `--!>`, too.
-  return treeOf(whole.replaceAll(SECTION, '<!CDATA[').replaceAll(COMMENT_END, '-->')).root;
+  return treeOf(text.replaceAll(SECTION, '<!CDATA[').replaceAll(COMMENT_END, '-->')).root;
 }
 
 const SECTION = '<![CDATA[';

@@ -1,5 +1,5 @@
-/** Characters that count as a space in a page's text. */
-const SPACES = /[\s\u00a0\u200b]+/g;
+/** Runs of characters that count as a space, except for a single space, which stays. */
+const SPACES = /(?:[^\S ]|\u200b| (?=[\s\u200b]))[\s\u200b]*/g;
 
 /** Scripts written without spaces between words: each character counts as a word. */
 const UNSPACED =

@@ -121,7 +121,7 @@ function contentOf(blocks: readonly Block[], articleBody: string | undefined): C
 
 /** Reads an article from structured data; some pages put HTML in it. */
 function contentOfText(text: string): Content {
-  const blocks = blocksOf(parseHtml(text.replace(/\n\s*\n/g, '<br><br>')));
+  const blocks = blocksOf(parseHtml(text.replaceAll('\0', '').replace(/\n\s*\n/g, '<br><br>')));
   return {
     paragraphs: unique(blocks.map(paragraphOf)),
     text: plainText(blocks),
