@@ -5,6 +5,7 @@ import { shownAddress } from '../../src/money/chain/address.js';
 import type { ChainSettings } from '../../src/money/chain/settings.js';
 import { networkName } from '../../src/money/chain/networks.js';
 import { BUYER_HEADER } from '../../src/platform/http/buyer-header.js';
+import { ExternalFaultError } from '../../src/lib/errors.js';
 import type { HttpSettings } from '../../src/platform/http/settings.js';
 import type { Pages } from '../../src/pages/pages.js';
 import { anonymous } from '../auth/anonymous.js';
@@ -77,6 +78,20 @@ const body = z.object(
 
 const fetched = { url: z.string().describe('URL as requested'), fetchedAt: z.iso.datetime() };
 
+/** Statuses of `POST /api/read` by the reason; any other reason is a 502. */
+const READ_STATUSES: Readonly<Record<string, number>> = {
+  INVALID_URL: 400,
+  URL_NOT_ALLOWED: 403,
+  TIMEOUT: 504,
+};
+
+/** Rethrows a failed read with its status. `summarize` and `extract` keep the 500 of spec 4.4. */
+function withOwnStatus(error: unknown): never {
+  if (!(error instanceof ExternalFaultError)) throw error;
+  const { code, message } = error;
+  throw new ExternalFaultError(message, code, { cause: error }, READ_STATUSES[code] ?? 502);
+}
+
 /** Creates the endpoints of spec 4.4, and `POST /api/read`. */
 export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
   return [
@@ -102,6 +117,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
           service: SERVICE,
           description: 'Reads web pages: main content, links, images and metadata.',
           endpoints: {
+            'GET /docs': 'Reference page of these endpoints',
             'GET /health': 'Report whether the service is healthy',
             'POST /api/summarize': 'Title, description, headings and first paragraphs of {url}',
             'POST /api/extract': 'Links, images and metadata of {url}',
@@ -191,8 +207,11 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
           markdown: z.string(),
         }),
       },
+      errors: [403, 502, 504],
       async handler({ body: { url }, clientAddress: client, signal }) {
-        const { fetchedAt, finalUrl, value } = await pages.read('read', url, { client, signal });
+        const { fetchedAt, finalUrl, value } = await pages
+          .read('read', url, { client, signal })
+          .catch(withOwnStatus);
         return reply(200, { url, finalUrl, ...value, fetchedAt }, { 'Content-Location': finalUrl });
       },
     }),

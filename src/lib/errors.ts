@@ -17,12 +17,17 @@ export class ServiceError extends Error {
   }
 }
 
-/** 500: an outside resource failed, such as a page; the caller sees the reason. */
+/** 500 unless the endpoint has another status: an outside resource failed, such as a page; the caller sees why. */
 export class ExternalFaultError extends ServiceError {
   override readonly name: string = 'ExternalFaultError';
 
-  constructor(message: string, code: string, options?: ErrorOptions) {
-    super(500, message, code, {}, options);
+  constructor(
+    message: string,
+    override readonly code: string,
+    options?: ErrorOptions,
+    status = 500,
+  ) {
+    super(status, message, code, {}, options);
   }
 }
 

@@ -38,7 +38,7 @@ const statusOf = async (headers: Readonly<Record<string, string>>) => {
   return sent.status;
 };
 
-const REFUSED = 500;
+const REFUSED = 403;
 
 test('limits each buyer that the web API names, and no buyer by the web API', async () => {
   await serve({ SUMMARIZER_KEY: KEY });

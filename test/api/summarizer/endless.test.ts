@@ -47,7 +47,7 @@ test('stops reading a page that exceeds its processor time', async () => {
   const { answer } = await reading(200);
   const response = await answer;
   expect([response.status, await response.json()]).toEqual([
-    500,
+    502,
     { error: 'The page is too complex to be read', code: 'TOO_COMPLEX' },
   ]);
   expect((await send(summarizer.url, 'GET', '/health')).status).toBe(200);

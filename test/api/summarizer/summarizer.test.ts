@@ -76,7 +76,10 @@ test('describes the service and reports its health', async () => {
   expect(await get('/')).toEqual({
     service: 'web-summarizer',
     description: expect.any(String),
-    endpoints: expect.objectContaining({ 'POST /api/summarize': expect.any(String) }),
+    endpoints: expect.objectContaining({
+      'GET /docs': expect.any(String),
+      'POST /api/summarize': expect.any(String),
+    }),
     payment: { network: 'tempo', currency: 'pathUSD', payTo: null, note: expect.any(String) },
   });
 });
@@ -225,7 +228,7 @@ describe('refused pages', () => {
     answer = (_request, response) => response.writeHead(404).end();
     const { body, status } = await ask('/api/read', { url: site });
     expect([status, body]).toEqual([
-      500,
+      502,
       { error: 'The page answered with status 404', code: 'UPSTREAM_STATUS' },
     ]);
   });
@@ -234,13 +237,29 @@ describe('refused pages', () => {
     answer = html('', { 'content-type': 'image/png' });
     const { body, status } = await ask('/api/read', { url: `${site}/picture` });
     expect([status, body]).toEqual([
-      500,
+      502,
       {
         error: 'The URL leads to image/png, not to text/html or application/xhtml+xml',
         code: 'NOT_HTML',
       },
     ]);
   });
+
+  test.each([
+    ['http://', 'INVALID_URL', 400],
+    ['ftp://files.example/', 'URL_NOT_ALLOWED', 403],
+    ['http://169.254.169.254/', 'URL_NOT_ALLOWED', 403],
+  ])(
+    '/api/read answers %s with %s and %i, the other operations with 500',
+    async (url, ...reason) => {
+      const { body, status } = await ask('/api/read', { url });
+      expect([body.code, status]).toEqual(reason);
+      for (const path of ['/api/summarize', '/api/extract']) {
+        const other = await ask(path, { url });
+        expect([other.body, other.status]).toEqual([body, 500]);
+      }
+    },
+  );
 
   test('refuses a request body over 1 MB', async () => {
     const { body, status } = await ask('/api/read', { url: 'a'.repeat(1024 ** 2) });
