@@ -18,7 +18,13 @@ export const chatQuestion = {
   agentId: z.string().max(64),
   message: z.string().min(1).max(MAX_MESSAGE_LENGTH),
   conversation: conversationName.optional(),
+  stream: z
+    .boolean()
+    .optional()
+    .describe('true for server-sent events, as with `Accept: text/event-stream`'),
 };
+
+type ChatQuestion = z.infer<z.ZodObject<typeof chatQuestion>>;
 
 export const chatAnswer = z.strictObject({
   agentId: z.string(),
@@ -45,14 +51,18 @@ interface Asked extends Pick<EndpointRequest, 'isAnswered' | 'markAnswered'> {
  * Answers a message at once or as server-sent events. Messages have the answer, so only a mark is stored for an
  * `Idempotency-Key`. @throws PaymentRequiredError without a plan, AnswerDroppedError
  */
-export async function answerChat(dependencies: ChatParts, request: Asked, asked: Question) {
-  const turn = await turnOf(dependencies, request, asked);
-  if (wantsEvents(request.headers)) {
-    return eventStream(serverEvents(turn, asked.agentId, request));
+export async function answerChat(
+  dependencies: ChatParts,
+  request: Asked,
+  { agentId, conversation, message, stream }: ChatQuestion,
+) {
+  const turn = await turnOf(dependencies, request, { agentId, conversation, message });
+  if (stream ?? wantsEvents(request.headers)) {
+    return eventStream(serverEvents(turn, agentId, request));
   }
   const answer = await lastOf(turn);
   if (answer.isStored) await request.markAnswered?.();
-  return reply(200, presentAnswer(answer.message, asked.agentId));
+  return reply(200, presentAnswer(answer.message, agentId));
 }
 
 type Turn = AsyncIterable<TurnEvent> | Iterable<TurnEvent>;

@@ -108,3 +108,15 @@ for (const [path, body] of ways) {
     });
   }
 }
+
+test.each(ways)('a chat by %s streams as its field stream says', async (path, body) => {
+  const streamed = await ask(path, { ...body, stream: true }, 'application/json', 'a');
+  expect(streamed.text.match(/^event: .*$/gm)).toEqual([
+    'event: delta',
+    'event: delta',
+    'event: done',
+  ]);
+  await owner('DELETE FROM idempotency_keys');
+  const whole = await ask(path, { ...body, stream: false }, 'text/event-stream', 'b');
+  expect(JSON.parse(whole.text).message.content).toBe('good day');
+});
