@@ -14,7 +14,7 @@ import { tour } from './tour.js';
  * @param found.firstIsAdmin true if the next person to register becomes the admin.
  */
 export function summary(
-  { dataDir, http, runDir }: LauncherSettings,
+  { ai, dataDir, http, runDir }: LauncherSettings,
   env: NodeJS.ProcessEnv,
   {
     isFirst,
@@ -45,13 +45,13 @@ export function summary(
         ]
       : []),
     '',
-    'A tour, to paste into another terminal:',
+    'A tour, to paste into another terminal (or `npm run tour`, which takes it for you):',
     '',
     ...(ownKey
       ? []
       : [`export INTERNAL_API_KEY=${isFirst ? env.INTERNAL_API_KEY : keyIn(dataDir)}`]),
     ...(ownDocker === undefined ? [] : [`export DOCKER_HOST=${ownDocker}`]),
-    tour({ webUrl, backendUrl }),
+    tour({ webUrl, backendUrl, hasProvider: Object.keys(ai.providers).length > 0 }),
     '',
     'Ctrl-C stops everything.',
   ];

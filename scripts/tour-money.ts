@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { readLocalChain } from '../dev/chain/local-chain.js';
 import { StartFailure } from '../dev/failure.js';
-import { MoneyTour, PARTS } from '../dev/money-tour/money-tour.js';
+import { MoneyTour, PARTS } from '../dev/tours/money-tour.js';
 import { say } from '../dev/report.js';
 import { builtProgram } from '../dev/root.js';
 import { secretsFile } from '../dev/secrets.js';

@@ -96,6 +96,10 @@ describe('npm start', () => {
       expect(second.output).toContain('INTERNAL_API_KEY=$(node -p');
       expect(readLocalChain(place.dataDir)).toEqual(chain);
       await goOnMoneyTour('agents');
+      const tour = place.startBeside('tour');
+      expect(await tour.ended, tour.output).toBe(0);
+      expect(tour.output).toContain('No AI provider is set up, so the tour skips the question');
+      expect(tour.output).toMatch(/"operation": "start",\s+"status": "succeeded"/);
       second.kill('SIGTERM');
       expect(await second.ended).toBe(0);
     },

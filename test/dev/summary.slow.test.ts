@@ -10,3 +10,15 @@ test.each([
   const exported = told.split('\n').filter((line) => line.startsWith('export DOCKER_HOST='));
   expect(exported).toEqual(ownDocker === undefined ? [] : [`export DOCKER_HOST=${ownDocker}`]);
 });
+
+test.each([
+  ['asks the agent if a provider is set up', { OPENAI_API_KEY: 'k' }, true],
+  ['asks nothing without a provider', {}, false],
+])('the tour %s', (_, env, isAsked) => {
+  const found = { isFirst: true, ownDocker: undefined, firstIsAdmin: false };
+  const commands = summary(readSettings(env), {}, found);
+  expect([commands.includes('/api/chat'), commands.includes('git-sync')]).toEqual([
+    isAsked,
+    isAsked,
+  ]);
+});

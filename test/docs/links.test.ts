@@ -3,12 +3,12 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { projectRoot } from '../../dev/root.js';
 
-const PAGES = [
-  'README.md',
-  ...readdirSync(path.join(projectRoot, 'docs'))
+const pagesIn = (folder: string) =>
+  readdirSync(path.join(projectRoot, folder))
     .filter((file) => file.endsWith('.md'))
-    .map((file) => `docs/${file}`),
-];
+    .map((file) => path.join(folder, file));
+
+const PAGES = [...pagesIn('.'), ...pagesIn('docs')];
 
 const read = (page: string) => readFileSync(path.join(projectRoot, page), 'utf8');
 

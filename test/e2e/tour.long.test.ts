@@ -20,7 +20,11 @@ import { until } from '../support/until.js';
 
 const ANSWER = 'I am the agent of this tour.';
 const FILE = 'notes/today.md';
-const USUAL = { webUrl: 'http://127.0.0.1:3000', backendUrl: 'http://127.0.0.1:3001' };
+const USUAL = {
+  webUrl: 'http://127.0.0.1:3000',
+  backendUrl: 'http://127.0.0.1:3001',
+  hasProvider: true,
+};
 
 let provider: Server;
 const STARTED = /^(succeeded|running)$/;
@@ -54,7 +58,7 @@ test('the README contains the tour that npm start prints', () => {
   const readme = readFileSync(path.join(projectRoot, 'README.md'), 'utf8');
   const blocks = [...readme.matchAll(/^```\w*\n([\s\S]*?)^```$/gm)].map(([, code]) => code);
   expect(blocks).toContain(`${tour(USUAL)}\n`);
-  expect(platform.output).toContain(tour(platform));
+  expect(platform.output).toContain(tour({ ...USUAL, ...addresses() }));
 });
 
 test('npm start and the list of hosts report what agents can reach', async () => {
@@ -72,8 +76,9 @@ test('npm start and the list of hosts report what agents can reach', async () =>
 });
 
 test('the tour works as written on real OpenClaw and is visible in Temporal', async () => {
-  const printed = await paste(tour(platform));
-  const answers = printed.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : []));
+  const printed = await paste(tour({ ...USUAL, ...addresses() }));
+  // Each answer is printed over several lines, from its `{` on.
+  const answers = printed.split(/\n(?=\{)/).map((text) => JSON.parse(text));
   const [account, login, plan, running, answer, log, ...rest] = answers;
   const [written, seen, changed, committed, commits, rewritten, differs, ...last] = rest;
   const [stop, start, history, removal] = last;
@@ -116,6 +121,8 @@ test('the tour works as written on real OpenClaw and is visible in Temporal', as
     return containers.length + networks.length + volumes.length === 0;
   });
 });
+
+const addresses = () => ({ webUrl: platform.webUrl, backendUrl: platform.backendUrl });
 
 /** Returns the names of the Updates that a workflow has accepted, in order. */
 function updatesIn(events: readonly temporal.api.history.v1.IHistoryEvent[]) {

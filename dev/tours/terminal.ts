@@ -5,7 +5,8 @@ import { tryParseJson } from '../../src/lib/json.js';
 import { StartFailure } from '../failure.js';
 import { say } from '../report.js';
 
-const TIMEOUT_MS = 60_000;
+/** Milliseconds for an answer: an agent with a local model may think for two minutes. */
+const TIMEOUT_MS = 180_000;
 
 /** Milliseconds between two polls, and of polling in total. */
 const POLL_MS = 1_000;
@@ -56,6 +57,16 @@ export class Terminal {
     const answer = await send(asked);
     this.#show(answer);
     return answer;
+  }
+
+  /** Works like `ask`, but returns undefined, without showing the answer, for one status. */
+  async askUnless(status: number, asked: TourRequest): Promise<Answer | undefined> {
+    say(`\n${this.#curlOf(asked)}`);
+    const answer = await send(asked);
+    if (answer.status === status) return undefined;
+    this.#show(answer);
+    if (answer.status < 300) return answer;
+    throw new StartFailure('The tour ends here: the answer is an error.');
   }
 
   /** Shows an earlier request with its answer. */

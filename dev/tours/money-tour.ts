@@ -1,4 +1,4 @@
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 import type { Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import * as z from 'zod';
@@ -8,24 +8,15 @@ import { StartFailure } from '../failure.js';
 import { say } from '../report.js';
 import { Payer, transfer } from './payer.js';
 import { SessionTour } from './session-tour.js';
-import { Terminal, type TourRequest } from './terminal.js';
+import { Terminal } from './terminal.js';
+import { TourUser, type PlatformFacts } from './tour-user.js';
 
-/** The platform's address, chain and keys for the tour. */
-export interface MoneyTourFacts {
-  readonly webUrl: string;
-  readonly backendUrl: string;
-  readonly internalApiKey: string;
-  /** The file from which a shell reads the key. */
-  readonly secretsFile: string;
+/** The platform's addresses, keys and chain for the tour. */
+export interface MoneyTourFacts extends PlatformFacts {
   readonly chain: LocalChain;
 }
 
 const hex = z.templateLiteral(['0x', z.string()]);
-const account = z.object({ user: z.object({ id: z.string() }) });
-const provisioned = z.object({ agent: z.object({ id: z.string() }) });
-const agentState = z.object({
-  agent: z.object({ status: z.string(), statusReason: z.string().nullish() }),
-});
 const terms = z.object({ treasury: hex, token: hex, price: z.string() });
 const cloned = z.object({ clone: z.object({ id: z.string() }) });
 const wallet = z.object({ address: hex });
@@ -48,7 +39,7 @@ export class MoneyTour {
   readonly #facts: MoneyTourFacts;
   readonly #terminal = new Terminal();
   readonly #payer: Payer;
-  #cookie = '';
+  readonly #user: TourUser;
 
   constructor(facts: MoneyTourFacts) {
     this.#facts = facts;
@@ -58,15 +49,14 @@ export class MoneyTour {
     if (!taken)
       throw new StartFailure('The chain has no accounts with money: restart it with npm start.');
     this.#payer = new Payer(facts.chain, taken, this.#terminal);
+    this.#user = new TourUser(facts, this.#terminal);
   }
 
   /** Runs the tour; each tour of an installation is another person's. @throws StartFailure */
   async go(parts: readonly Part[] = PARTS): Promise<void> {
-    const { chain, internalApiKey, secretsFile } = this.#facts;
-    this.#terminal.hide('INTERNAL_API_KEY', internalApiKey);
+    const { chain } = this.#facts;
     say(`The account ${this.#payer.address} of ${chain.network} at ${chain.rpcUrl} pays.`);
-    say('To send the shown requests again from a shell, set');
-    say(`export INTERNAL_API_KEY=$(node -p "require('${secretsFile}').internalApiKey")`);
+    this.#user.introduce();
 
     if (parts.includes('session')) {
       await new SessionTour(this.#facts.webUrl, this.#payer, this.#terminal).go();
@@ -75,50 +65,27 @@ export class MoneyTour {
   }
 
   async #payForAgents(): Promise<void> {
-    const userId = await this.#signIn();
-    const parentId = await this.#provision();
+    this.#terminal.heading(
+      'Register, sign in (session in $COOKIE) and get a plan for three agents',
+    );
+    const userId = await this.#user.signIn();
+    this.#terminal.heading('Create the agent to clone');
+    const parentId = await this.#user.provision('parent');
     const cloneId = await this.#clone(parentId);
     await this.#paySplit(userId, parentId);
-    await this.#remove([cloneId, parentId]);
-  }
-
-  async #signIn(): Promise<string> {
-    const terminal = this.#terminal;
-    terminal.heading('Register, sign in (session in $COOKIE) and get a plan for three agents');
-    const email = `ada-${randomBytes(4).toString('hex')}@example.com`;
-    const password = 'correct horse battery';
-    await terminal.ask(this.#web('POST', '/api/register', { name: 'Ada', email, password }));
-    const { headers } = await terminal.ask(
-      this.#web('POST', '/api/auth/login', { email, password }),
-    );
-    this.#cookie = [headers['set-cookie'] ?? []].flat()[0]?.split(';')[0] ?? '';
-    say(`\nCOOKIE='${this.#cookie}'`);
-    terminal.hide('COOKIE', this.#cookie);
-    const { body } = await terminal.ask(this.#web('GET', '/api/auth/session'));
-    const { id } = account.parse(body).user;
-    await terminal.ask(
-      this.#backend('POST', '/api/subscriptions/deploy', { userId: id, plan: 'solo' }),
-    );
-    return id;
-  }
-
-  async #provision(): Promise<string> {
-    this.#terminal.heading('Create the agent to clone');
-    const asked = this.#web('POST', '/api/agents/provision', { name: 'parent' });
-    const { id } = provisioned.parse((await this.#terminal.ask(asked)).body).agent;
-    await this.#untilRunning(id);
-    return id;
+    this.#terminal.heading('Delete both agents; the wallet stays');
+    await this.#user.remove(cloneId, parentId);
   }
 
   async #clone(parentAgentId: string): Promise<string> {
     const terminal = this.#terminal;
     const { chainId } = this.#facts.chain;
     terminal.heading('Read the price of a clone, pay it and create the clone');
-    const offer = await terminal.ask(this.#web('GET', '/api/agents/clone'));
+    const offer = await terminal.ask(this.#user.web('GET', '/api/agents/clone'));
     const { price, token, treasury } = terms.parse(offer.body);
     const { blockNumber, hash } = await this.#payer.send([transfer(token, treasury, ONE)]);
     const block = await this.#payer.node.block(blockNumber);
-    const asked = this.#web('POST', '/api/agents/clone', {
+    const asked = this.#user.web('POST', '/api/agents/clone', {
       parentAgentId,
       name: 'clone',
       specialization: 'promo',
@@ -134,7 +101,7 @@ export class MoneyTour {
       },
     });
     const { id } = cloned.parse((await terminal.ask(asked)).body).clone;
-    await this.#untilRunning(id);
+    await this.#user.untilRunning(id);
     return id;
   }
 
@@ -145,19 +112,19 @@ export class MoneyTour {
       'Create a wallet for the agent, fund it with USDC and split the USDC between two recipients',
     );
     const made = await terminal.ask(
-      this.#backend('POST', '/api/underground/wallets', { userId, agentId }),
+      this.#user.backend('POST', '/api/underground/wallets', { userId, agentId }),
     );
     const { address: fromAddress } = wallet.parse(made.body);
     await this.#payer.send([transfer(usdc.address, fromAddress, SPLIT)]);
     await terminal.ask(
-      this.#backend('GET', `/api/underground/wallets/${fromAddress}/balance?userId=${userId}`),
+      this.#user.backend('GET', `/api/underground/wallets/${fromAddress}/balance?userId=${userId}`),
     );
     const recipients = [66.6667, 33.3333].map((share) => ({
       address: privateKeyToAddress(generatePrivateKey()).toLowerCase() as Hex,
       share,
     }));
     const asked = await terminal.ask(
-      this.#backend('POST', '/api/underground/splits', {
+      this.#user.backend('POST', '/api/underground/splits', {
         userId,
         agentId,
         fromAddress,
@@ -168,7 +135,7 @@ export class MoneyTour {
     );
     const { splitId } = queued.parse(asked.body);
     const { body } = await terminal.until(
-      this.#backend('GET', `/api/underground/splits/${splitId}`),
+      this.#user.backend('GET', `/api/underground/splits/${splitId}`),
       (found) => ['completed', 'partial', 'failed'].includes(split.parse(found).status),
     );
     const { payouts, status } = split.parse(body);
@@ -181,31 +148,5 @@ export class MoneyTour {
       const balance = await this.#payer.node.tokenBalance(usdc.address, address);
       say(`${address} has ${formatAmount(balance)} USDC`);
     }
-  }
-
-  async #remove(agentIds: readonly string[]): Promise<void> {
-    this.#terminal.heading('Delete both agents; the wallet stays');
-    for (const id of agentIds) await this.#terminal.ask(this.#web('DELETE', `/api/agents/${id}`));
-  }
-
-  async #untilRunning(agentId: string): Promise<void> {
-    const { body } = await this.#terminal.until(
-      this.#web('GET', `/api/agents/${agentId}`),
-      (found) => ['running', 'error'].includes(agentState.parse(found).agent.status),
-    );
-    const { status, statusReason } = agentState.parse(body).agent;
-    if (status === 'running') return;
-    throw new StartFailure(`The tour ends here: the agent does not run. ${statusReason ?? ''}`);
-  }
-
-  #web(method: TourRequest['method'], path: string, body?: unknown): TourRequest {
-    const headers = { ...(this.#cookie !== '' && { cookie: this.#cookie }) };
-    return { method, url: `${this.#facts.webUrl}${path}`, headers, body };
-  }
-
-  #backend(method: TourRequest['method'], path: string, body?: unknown): TourRequest {
-    const { backendUrl, internalApiKey } = this.#facts;
-    const headers = { authorization: `Bearer ${internalApiKey}` };
-    return { method, url: `${backendUrl}${path}`, headers, body };
   }
 }
