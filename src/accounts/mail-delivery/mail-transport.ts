@@ -2,6 +2,7 @@ import { isIPv4 } from 'node:net';
 import nodemailer from 'nodemailer';
 import type { Logger } from 'pino';
 import { isLoopback } from '../../platform/environment/loopback.js';
+import { reportNotice } from '../../platform/process/process-lifecycle.js';
 import type { MailMessage } from '../mail/messages.js';
 import type { MailSettings } from '../mail/settings.js';
 
@@ -27,14 +28,19 @@ export class MailServerError extends Error {
   }
 }
 
-/** Makes the configured transport; without `MAIL_FROM` the sender's domain is the host of `webUrl`. */
+/**
+ * Makes the configured transport; without `MAIL_FROM` the sender's domain is the host of `webUrl`.
+ *
+ * @param report shows a sentence to the person who started the platform.
+ */
 export function configuredMail(
   { available, from, smtpUrl }: MailSettings,
   webUrl: string,
   log: Logger,
+  report: (notice: string) => void = reportNotice,
 ): MailTransport {
   if (smtpUrl !== undefined) return smtpTransport(smtpUrl, from ?? `no-reply@${hostOf(webUrl)}`);
-  return available ? logTransport(log) : NO_TRANSPORT;
+  return available ? logTransport(log, report) : NO_TRANSPORT;
 }
 
 /** Returns the host in the form of a mail address's domain (RFC 5321). */
@@ -85,13 +91,19 @@ function asMailServerError(error: unknown): MailServerError {
   return new MailServerError('is unreachable or did not answer in time', false);
 }
 
-/** A transport for development that writes mails to the log, including links with their tokens. */
-const logTransport = (log: Logger): MailTransport => ({
+/** A transport for development: mails go to the log, and their links to the terminal of `npm start`. */
+const logTransport = (log: Logger, report: (notice: string) => void): MailTransport => ({
   send(to, { subject, text }) {
     log.info({ mail: { to, subject, text } }, 'mail logged instead of sent: SMTP_URL is not set');
+    for (const [link] of text.matchAll(LINK)) {
+      report(`A mail to ${to} is not sent, because SMTP_URL is not set. ${subject}: ${link}`);
+    }
     return Promise.resolve();
   },
 });
+
+/** A link with a token. */
+const LINK = /https?:\/\/\S+[?&]token=\S+/g;
 
 /** A transport that always fails temporarily, so that stored mails wait until a server is configured again. */
 const NO_TRANSPORT: MailTransport = {

@@ -91,6 +91,19 @@ test('requires TLS beyond this machine unless it is switched off', { tags: 'atta
   expect(mailbox.mails).toHaveLength(before + 1);
 });
 
+test('shows the links of mails that are only logged', async () => {
+  const notices: string[] = [];
+  const { log } = keptLog();
+  const report = (notice: string) => void notices.push(notice);
+  const transport = configuredMail(mailSettings({}), WEB_URL, log, report);
+  await transport.send(TO, MESSAGE);
+  await transport.send(TO, messageOf('password-was-reset', WEB_URL, undefined));
+  expect(notices).toEqual([
+    `A mail to ${TO} is not sent, because SMTP_URL is not set. ` +
+      `Set a new password: ${WEB_URL}/reset-password?token=${TOKEN}`,
+  ]);
+});
+
 test('logs mails without a mail server, except in production', async () => {
   const { log, lines } = keptLog();
   const settings = mailSettings({});
