@@ -103,7 +103,7 @@ function sourcesIn(folder) {
   if (!existsSync(full)) return [];
   if (folder.endsWith('.ts')) return [folder];
   return readdirSync(full, { recursive: true, encoding: 'utf8' })
-    .filter((file) => /\.(ts|js|css)$/.test(file) && !/\.(d|test)\.ts$/.test(file))
+    .filter((file) => /\.(ts|js|css|ico)$/.test(file) && !/\.(d|test)\.ts$/.test(file))
     .map((file) => path.join(folder, file));
 }
 
@@ -115,7 +115,7 @@ async function transpile(files) {
     entryPoints: files,
     outdir: dist,
     outbase: root,
-    loader: { '.js': 'copy', '.css': 'copy' },
+    loader: { '.js': 'copy', '.css': 'copy', '.ico': 'copy' },
     platform: 'node',
     target: 'node20',
     format: 'esm',

@@ -6,6 +6,7 @@ import { bearerOf, keyMatcher } from '../auth/bearer-token.js';
 import { internalKey } from '../auth/internal-key.js';
 import { optionalBearer } from '../auth/optional-bearer.js';
 import { createListener, type Listener } from '../http/listener.js';
+import { indexEndpoint } from '../http/service-index.js';
 import { agentViewEndpoints } from './agent-views.js';
 import { agentEndpoints } from './agents.js';
 import { aiChatEndpoints } from './ai-chat.js';
@@ -28,6 +29,8 @@ import { undergroundWalletEndpoints } from './underground-wallets.js';
 import { splitEndpoints } from './splits.js';
 import { usageEndpoints } from './usage.js';
 
+const TITLE = 'Agent Platform Service: backend API';
+
 export function backendEndpoints(dependencies: BackendDependencies) {
   return [
     ...agentEndpoints(dependencies),
@@ -49,6 +52,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...splitEndpoints(dependencies),
     ...browseEndpoints(dependencies),
     ...healthEndpoints(dependencies),
+    indexEndpoint(TITLE),
   ];
 }
 
@@ -58,7 +62,7 @@ export function createBackend(dependencies: BackendDependencies): Listener {
   const isInternal = keyMatcher(settings.http.internalApiKeys);
   return createListener({
     name: 'backend',
-    title: 'Agent Platform Service: backend API',
+    title: TITLE,
     endpoints: backendEndpoints(dependencies),
     limits: [GENERAL_LIMIT, AI_LIMIT],
     authenticate: [

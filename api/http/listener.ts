@@ -41,7 +41,12 @@ export interface ListenerOptions {
   readonly log: Logger;
   readonly settings: Pick<
     HttpSettings,
-    'ownNames' | 'production' | 'trustedProxies' | 'redisUrl' | 'requestsPerMinute'
+    | 'hstsSubdomains'
+    | 'ownNames'
+    | 'production'
+    | 'trustedProxies'
+    | 'redisUrl'
+    | 'requestsPerMinute'
   >;
   /** Accepted values of `Host`, in addition to those in the settings. */
   readonly alsoNamed?: readonly string[];
@@ -98,6 +103,7 @@ export function createListener(options: ListenerOptions): Listener {
     bodies: bodyMemory(options.bounds),
     log,
     production: settings.production,
+    hstsSubdomains: settings.hstsSubdomains,
     server,
     onKeyRefused: (address) =>
       options.refusals?.note({ action: 'key.refused', subject: name, address }),

@@ -55,6 +55,7 @@ export interface PipelineOptions {
   readonly bodies: BodyMemory;
   readonly server: Server;
   readonly production: boolean;
+  readonly hstsSubdomains: boolean;
   readonly log: Logger;
 }
 
@@ -63,7 +64,7 @@ export function usePipeline(app: Koa, options: PipelineOptions): void {
   const { limiter, limits, log } = options;
   app.use(arrival(options.addressOf));
   app.use(accessLog(log));
-  app.use(securityHeaders());
+  app.use(securityHeaders(options));
   app.use(respond(options));
   app.use(ownNames(options.ownNames));
   app.use(routes(options));

@@ -72,6 +72,7 @@ function reference(title: string) {
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <title>${title}</title>
+        <link rel="icon" href="data:," />
         <link rel="stylesheet" href="/docs/swagger-ui.css" />
       </head>
       <body>

@@ -24,7 +24,7 @@ import { linkEndpoints } from './link-identities.js';
 import { lifecycleEndpoints } from './lifecycle.js';
 import { mailedLinkEndpoints } from './mailed-links.js';
 import { modelEndpoints } from './models.js';
-import { pageEndpoints } from './pages/pages.js';
+import { pageEndpoints, WEB_TITLE } from './pages/pages.js';
 import { paymentSessionEndpoints } from './payment-sessions.js';
 import { profileEndpoints } from './profile.js';
 import { providerEndpoints } from './providers.js';
@@ -78,7 +78,7 @@ export function createWeb(dependencies: WebDependencies): Listener {
   const { settings, database, log, refusals, secrets } = dependencies;
   return createListener({
     name: 'web',
-    title: 'Agent Platform Service: web API',
+    title: WEB_TITLE,
     endpoints: webEndpoints(dependencies),
     limits: [],
     authenticate: [

@@ -29,10 +29,11 @@ function asset(file: string, type: string): Asset {
   return {
     path: route,
     address: `${route}?${mark}`,
-    contentType: `${type}; charset=utf-8`,
+    contentType: type,
     content,
   };
 }
 
-export const STYLE = asset('pages.css', 'text/css');
-export const SCRIPT = asset('pages.js', 'text/javascript');
+export const STYLE = asset('pages.css', 'text/css; charset=utf-8');
+export const SCRIPT = asset('pages.js', 'text/javascript; charset=utf-8');
+export const ICON = asset('favicon.ico', 'image/x-icon');

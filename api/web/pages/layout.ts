@@ -7,6 +7,7 @@ const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
+  "img-src 'self'",
   "connect-src 'self'",
   "form-action 'none'",
   "base-uri 'none'",

@@ -10,10 +10,11 @@ import { optionalSession } from '../../auth/optional-session.js';
 import type { SessionCaller } from '../../auth/session.js';
 import { area } from '../../http/area.js';
 import type { Endpoint } from '../../http/endpoint.js';
+import { indexReply, serviceIndex } from '../../http/service-index.js';
 import { fileReply, redirect } from '../../http/reply.js';
 import { LIMITS } from '../limits.js';
 import { adminLinkPage } from './admin-link-page.js';
-import { SCRIPT, STYLE, type Asset } from './assets.js';
+import { ICON, SCRIPT, STYLE, type Asset } from './assets.js';
 import { dashboardPage } from './dashboard-page.js';
 import { loginPage } from './login-page.js';
 import { resetPasswordPage } from './reset-password-page.js';
@@ -23,6 +24,8 @@ import type { WebDependencies } from '../dependencies.js';
 
 const pages = area({ tag: 'Pages', auth: optionalSession });
 
+export const WEB_TITLE = 'Agent Platform Service: web API';
+
 /** A single word of a query; invalid values count as absent. */
 const word = z.string().max(64).optional().catch(undefined);
 
@@ -31,6 +34,18 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
   const mail = dependencies.settings.mail.available;
   const methods = signInMethods(dependencies);
   return [
+    pages({
+      method: 'GET',
+      path: '/',
+      summary:
+        'Redirect a browser to its account or to sign-in; name the documentation to programs',
+      headers: z.object({ accept: z.string().optional() }),
+      responses: { 200: serviceIndex, 302: 'redirect' },
+      handler({ caller, headers: { accept = '' } }) {
+        if (!accept.includes('text/html')) return indexReply(WEB_TITLE);
+        return redirect(302, caller.kind === 'session' ? '/dashboard' : '/login');
+      },
+    }),
     pages({
       method: 'GET',
       path: '/login',
@@ -91,7 +106,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       responses: { 200: 'html' },
       handler: ({ query }) => resetPasswordPage({ hasToken: query.token !== undefined, mail }),
     }),
-    ...[STYLE, SCRIPT].map(assetEndpoint),
+    ...[STYLE, SCRIPT, ICON].map(assetEndpoint),
   ];
 }
 

@@ -12,10 +12,16 @@ export interface SignInMethods {
   readonly chainId: number;
 }
 
-export function signInMethods({ providers, settings }: WebDependencies): SignInMethods {
+export function signInMethods({
+  providers,
+  settings,
+}: Pick<WebDependencies, 'providers' | 'settings'>): SignInMethods {
   const { chain, codeHost, identityProvider } = settings;
-  const google = { kind: 'google', name: nameOf(identityProvider.issuerUrl) } as const;
-  const github = { kind: 'github', name: nameOf(codeHost.url) } as const;
+  const google = {
+    kind: 'google',
+    name: identityProvider.name ?? nameOf(identityProvider.issuerUrl),
+  } as const;
+  const github = { kind: 'github', name: codeHost.name ?? nameOf(codeHost.url) } as const;
   return {
     providers: [google, github].filter(({ kind }) => providers[kind] !== undefined),
     chainId: chain.chainId,

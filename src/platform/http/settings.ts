@@ -80,6 +80,11 @@ export const httpSettings = area(
       count({ least: 1, most: MOST_A_MINUTE }).prefault('600'),
       'AI calls of one user, over all keys, or of one agent a minute',
     ),
+    hstsSubdomains: variable(
+      'HSTS_SUBDOMAINS',
+      boolean.prefault('false'),
+      '`true` makes browsers use HTTPS for all subdomains of the APIs, too',
+    ),
     redisUrl: variable(
       'REDIS_URL',
       address(mode, 'redis', 'rediss').optional(),

@@ -464,6 +464,15 @@ describe('all responses', () => {
     expect(headers.get('x-powered-by')).toBeNull();
   });
 
+  test.each([
+    [false, 'max-age=31536000'],
+    [true, 'max-age=31536000; includeSubDomains'],
+  ])('with HSTS_SUBDOMAINS=%s keep browsers on HTTPS by %s', async (hstsSubdomains, policy) => {
+    const { call } = await start(endpoints, { settings: { ...HTTP_SETTINGS, hstsSubdomains } });
+    const { headers } = await call('/nothing');
+    expect(headers.get('strict-transport-security')).toBe(policy);
+  });
+
   test('leave one log line each, without any client data', async () => {
     const { call, log } = await listen();
     const init = postJson({ name: 'private-body' }, { 'x-private': 'private-header' });

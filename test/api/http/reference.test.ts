@@ -134,7 +134,7 @@ test('serves the reference page and all its assets from the listener', async () 
   const docs = await open.call('/docs');
   expect(docs.headers.get('content-security-policy')).toContain("script-src 'self'");
   const html = await docs.text();
-  const parts = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path);
+  const parts = [...html.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path = '']) => path);
   expect(parts).toHaveLength(3);
   for (const part of parts) {
     const answer = await open.call(part);

@@ -40,6 +40,7 @@ const AGENTS: ReadonlyMap<string, CallingAgent> = new Map([
 export const HTTP_SETTINGS = {
   ownNames: new Set<string>(LOOPBACK_NAMES),
   production: false,
+  hstsSubdomains: false,
   trustedProxies: new BlockList(),
   redisUrl: undefined,
   requestsPerMinute: 6_000,

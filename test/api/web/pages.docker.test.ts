@@ -1,6 +1,6 @@
 // @module-tag attack
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createWeb } from '../../../api/web/web.js';
 import type { Listening } from '../../../api/http/server.js';
 import { databaseAlone } from '../../support/dependencies.js';
@@ -75,11 +75,62 @@ test.each(PAGES)('%s does not repeat any query parameter', async (path) => {
   }
 });
 
+test('redirects a browser from / to its account or to sign-in', async () => {
+  const headers = { accept: 'text/html,*/*;q=0.8' };
+  const signedOut = await call(web.url, 'GET', '/', { headers });
+  const cookie = await signUp('Ada');
+  const signedIn = await call(web.url, 'GET', '/', { headers: { ...headers, cookie } });
+  expect([signedOut, signedIn].map((each) => [each.status, each.headers.get('location')])).toEqual([
+    [302, '/login'],
+    [302, '/dashboard'],
+  ]);
+});
+
+test('names the documentation at / to programs', async () => {
+  const { body, status } = await get('/');
+  expect([status, body]).toEqual([
+    200,
+    {
+      service: 'Agent Platform Service: web API',
+      documentation: '/docs',
+      openapi: '/openapi.json',
+    },
+  ]);
+  expect((await get(body.documentation)).status).toBe(200);
+  expect((await get(body.openapi)).body.info.title).toBe(body.service);
+});
+
+test('serves an icon, which the pages may load', async () => {
+  const icon = await fetch(`${web.url}/favicon.ico`);
+  expect([icon.status, icon.headers.get('content-type')]).toEqual([200, 'image/x-icon']);
+  const bytes = Buffer.from(await icon.arrayBuffer());
+  expect(bytes.readUInt32LE(0)).toBe(0x1_0000);
+  const { headers } = await get('/login');
+  expect(headers.get('content-security-policy')).toContain("img-src 'self'");
+});
+
 test('every form with a password field uses POST', async () => {
   const { text } = await get('/login');
   const forms = [...text.matchAll(/<form[^>]*>/g)].map(([form]) => form);
   expect(forms.length).toBeGreaterThan(1);
   for (const form of forms) expect(form).toContain('method="post"');
+});
+
+test.each([
+  [{}, ['Google', 'GitHub']],
+  [
+    { IDP_ISSUER_URL: 'https://id.example', CODEHOST_URL: 'https://code.example' },
+    ['id.example', 'code.example'],
+  ],
+  [{ IDP_NAME: 'Example & Co', CODEHOST_NAME: 'Forge' }, ['Example &#38; Co', 'Forge']],
+])('names the providers on the sign-in buttons with settings %j', async (named, names) => {
+  const env = { IDP_CLIENT_ID: 'id', CODEHOST_CLIENT_ID: 'id', CODEHOST_CLIENT_SECRET: 'secret' };
+  const other = await databaseAlone(database, undefined, { ...env, ...named });
+  onTestFinished(other.close);
+  const listening = await createWeb(other.dependencies).listen('127.0.0.1', 0);
+  onTestFinished(listening.close);
+  const { text } = await call(listening.url, 'GET', '/login');
+  expect([...text.matchAll(/>Continue with ([^<]+)<\/a>/g)].map(([, name]) => name)).toEqual(names);
 });
 
 describe('errors on /login', () => {

@@ -20,6 +20,9 @@ export const codeHostSettings = area('Code host', (mode) => ({
     address(mode, 'http', 'https').prefault('https://github.com'),
     "the code host's address for sign-in",
   ),
+  name: variable('CODEHOST_NAME', text.optional(), 'its name on the pages', {
+    whenUnset: '`GitHub`, or the host of another address',
+  }),
   apiUrl: variable(
     'CODEHOST_API_URL',
     address(mode, 'http', 'https').prefault('https://api.github.com'),

@@ -13,6 +13,9 @@ export const identityProviderSettings = area('Identity provider', (mode) => ({
     address(mode, 'http', 'https').prefault('https://accounts.google.com'),
     'issuer of its tokens; all else is discovered from there',
   ),
+  name: variable('IDP_NAME', text.optional(), 'its name on the pages', {
+    whenUnset: '`Google`, or the host of another issuer',
+  }),
   clientIds: variable(
     'IDP_CLIENT_ID',
     names.optional(),
