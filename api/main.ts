@@ -61,7 +61,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
     docker,
     supervisors,
     log,
-    onAttempt: (result) => metrics.recordAttempt(result),
+    onAttempt: (result, entry) => metrics.recordAttempt(result, entry),
   });
   const { ai } = services;
   const open: Pick<Listening, 'close'>[] = [];

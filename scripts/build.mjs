@@ -7,6 +7,7 @@
 // Does nothing if no source has changed. Types are checked by `npm test`, not here.
 import { createHash } from 'node:crypto';
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -50,6 +51,8 @@ const DEV = [
   'test/workflows/support',
   'test/workflows/recipe',
 ];
+/** The catalogue of models, which the programs read at their start. */
+const MODELS = 'models.json';
 const PROGRAMS = [
   'api/main.ts',
   'api/containers/main.ts',
@@ -74,6 +77,7 @@ const bundled = ['src', 'workflows', 'activities'];
 
 try {
   await ifChanged('sources', sources, transpile);
+  await ifChanged('models', [MODELS], copyModels);
   await ifChanged('programs', sources, bundlePrograms);
   await ifChanged('workspace-helper', ['src'], bundleHelper);
   await ifChanged('workflow-bundle', bundled, bundleWorkflows);
@@ -101,7 +105,7 @@ async function ifChanged(name, folders, make) {
 function sourcesIn(folder) {
   const full = path.join(root, folder);
   if (!existsSync(full)) return [];
-  if (folder.endsWith('.ts')) return [folder];
+  if (/\.(ts|json)$/.test(folder)) return [folder];
   return readdirSync(full, { recursive: true, encoding: 'utf8' })
     .filter((file) => /\.(ts|js|css|ico)$/.test(file) && !/\.(d|test)\.ts$/.test(file))
     .map((file) => path.join(folder, file));
@@ -124,6 +128,10 @@ async function transpile(files) {
   });
   removeOrphans(new Set(files.map((file) => file.replace(/\.ts$/, '.js'))));
   console.log(`Built ${files.length} files in ${seconds(started)}.`);
+}
+
+function copyModels() {
+  copyFileSync(path.join(root, MODELS), path.join(dist, MODELS));
 }
 
 /** Bundles the programs into the places of their source files; code that several use is in `chunks/`, once. */

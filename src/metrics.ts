@@ -1,6 +1,6 @@
 import { AggregatorRegistry, Histogram, Registry } from 'prom-client';
 import type { AttemptResult } from './ai/routing/no-answer-error.js';
-import { findModel } from './ai/routing/catalogue.js';
+import type { ModelEntry } from './ai/models/model-set.js';
 
 /** Seconds; the last bucket is the default timeout of an attempt. */
 const ATTEMPT_BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30];
@@ -22,9 +22,12 @@ export class Metrics implements MetricsSource {
     registers: [this.#registry],
   });
 
-  /** Counts one attempt. Models outside the catalogue share one label, because agents choose their names. */
-  recordAttempt({ provider, model, outcome, ms }: AttemptResult): void {
-    const known = findModel(`${provider}/${model}`) ? model : 'other';
+  /** Counts one attempt. Models without an entry share one label, because agents choose their names. */
+  recordAttempt(
+    { provider, model, outcome, ms }: AttemptResult,
+    entry: ModelEntry | undefined,
+  ): void {
+    const known = entry ? model : 'other';
     this.#attempts.observe({ provider, model: known, outcome }, ms / 1000);
   }
 

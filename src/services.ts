@@ -22,7 +22,8 @@ import { WatchdogStore } from './agents/watchdog/watchdog-store.js';
 import type { AgentSupervisors } from './agents/operations/supervisors.js';
 import { createAi, type Ai } from './ai/routing/ai.js';
 import { DemoBudget } from './ai/routing/demo-budget.js';
-import type { AttemptResult } from './ai/routing/no-answer-error.js';
+import type { AttemptListener } from './ai/routing/completions.js';
+import { Models } from './ai/models/models.js';
 import { ClonePayments } from './agents/clones/clone-payments.js';
 import { CloneStore } from './agents/clones/clone-store.js';
 import { Clones } from './agents/clones/clones.js';
@@ -89,7 +90,7 @@ export interface ApiFoundation extends Foundation {
   readonly supervisors: AgentSupervisors;
   readonly log: Logger;
   /** Called for every model that an AI call tries. */
-  readonly onAttempt?: (result: AttemptResult) => void;
+  readonly onAttempt?: AttemptListener;
   /** The program that accesses agents' workspaces; the built one by default. */
   readonly helper?: () => Promise<string>;
 }
@@ -193,12 +194,13 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     allow: settings.outbound.allow,
   });
   const engines = new DockerHosts({ docker, here });
-  const operations = agentOperations(foundation);
   const walletProvider = new WalletProvider(settings.walletProvider);
   const chain = chainNode(settings);
   const terms = escrowTerms(settings.chain, settings.paymentSessions);
   const gas = new GasBudget(database, settings.chain.gas);
   const ai = createAi(foundation);
+  const { models } = ai;
+  const operations = agentOperations(foundation, models);
   return {
     agentWallets: new AgentWallets({ secrets, chain }),
     ai,
@@ -211,6 +213,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       secrets,
       engines,
       enabled: settings.agents.provisioningEnabled,
+      models,
       accounts: settings.accounts,
       node: chain,
       chain: settings.chain,
@@ -226,6 +229,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       engines,
       enabled: settings.agents.provisioningEnabled,
       aiProvider,
+      models,
       accounts: settings.accounts,
       log,
     }),
@@ -288,25 +292,24 @@ export const createAccountDeletions = (
     foundation.database,
     accountCleanups({
       database: foundation.database,
-      operations: agentOperations(foundation),
+      operations: agentOperations(foundation, new Models(foundation.settings.ai)),
       secrets: secretBox(foundation.settings),
       identityProvider: createSignInProviders(foundation.settings).google,
       log: foundation.log,
     }),
   );
 
-const agentOperations = ({
-  docker,
-  log,
-  settings,
-  supervisors,
-}: Omit<ApiFoundation, 'database' | 'onAttempt'>) =>
+const agentOperations = (
+  { docker, log, settings, supervisors }: Omit<ApiFoundation, 'database' | 'onAttempt'>,
+  models: Models,
+) =>
   new AgentOperations({
     supervisors,
     engines: new DockerHosts({ docker, here: settings.agents.host }),
     secrets: secretBox(settings),
     images: runtimeImages(settings.agents),
     aiProvider: settings.ai.provider,
+    models,
     accounts: settings.accounts,
     log,
   });

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { isPlan, type Plan } from '../../src/types/plans.js';
-import { MODELS, findModel } from '../../src/ai/routing/catalogue.js';
 import { costOf } from '../../src/ai/routing/cost.js';
 import { PROVIDER_NAMES, isProviderName } from '../../src/ai/completion/provider-names.js';
 import { NotFoundError, UnavailableError } from '../../src/lib/errors.js';
@@ -20,8 +19,7 @@ const counts = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, z.number()
 
 /** Creates the `/api/ai/*` endpoints except the chat (spec 4.8). */
 export function aiEndpoints({ ai, settings }: BackendDependencies) {
-  const items = MODELS.map((entry) => presentModelItem(entry, ai.router.available(entry)));
-  const itemsOf = (provider: string) => items.filter((item) => item.provider === provider);
+  const items = () => ai.models.current.entries.map(presentModelItem);
   const now = () => new Date().toISOString();
   return [
     aiApi({
@@ -59,13 +57,16 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
           ...counts,
         }),
       },
-      handler: () =>
-        reply(200, {
-          models: items,
-          count: items.length,
+      handler() {
+        const models = items();
+        const of = (name: string) => models.filter(({ provider }) => provider === name).length;
+        return reply(200, {
+          models,
+          count: models.length,
           timestamp: now(),
-          ...Object.fromEntries(PROVIDER_NAMES.map((name) => [name, itemsOf(name).length])),
-        }),
+          ...Object.fromEntries(PROVIDER_NAMES.map((name) => [name, of(name)])),
+        });
+      },
     }),
     aiApi({
       method: 'GET',
@@ -83,7 +84,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
       errors: [404],
       handler({ params: { provider } }) {
         if (!isProviderName(provider)) throw new NotFoundError('Provider not found');
-        const models = itemsOf(provider);
+        const models = items().filter((item) => item.provider === provider);
         return reply(200, { provider, models, count: models.length, timestamp: now() });
       },
     }),
@@ -137,7 +138,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
       errors: [402, 404],
       handler({ body, caller }) {
         planEntitlement(caller, settings.accounts.adminEmails);
-        const entry = findModel(body.model);
+        const entry = ai.models.current.find(body.model);
         if (!entry) throw new NotFoundError('Model not found');
         const estimatedCost = Number(costOf(entry, body));
         return reply(200, { ...body, estimatedCost, currency: 'USD', timestamp: now() });

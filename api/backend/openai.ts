@@ -1,4 +1,4 @@
-import { MODELS, allows } from '../../src/ai/routing/catalogue.js';
+import { allows } from '../../src/ai/models/model-set.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 import { passedOnBody } from '../http/body-format.js';
@@ -60,7 +60,9 @@ export function openAiEndpoints({ ai, settings }: BackendDependencies) {
       responses: { 200: modelList },
       handler({ caller }) {
         const { plan } = aiEntitlement(caller, settings.accounts.adminEmails);
-        const models = MODELS.filter((entry) => ai.router.available(entry) && allows(plan, entry));
+        const models = ai.models.current.entries.filter(
+          (entry) => entry.available && allows(plan, entry),
+        );
         return reply(200, {
           object: 'list',
           data: models.map(({ id, provider }) => presentModel(id, provider)),

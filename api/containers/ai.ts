@@ -41,11 +41,13 @@ export function agentAiEndpoints({
       errors: [402, 403, 404, 429, 502, 503],
       handler({ body, caller, signal }) {
         const entitlement = entitled(caller.userId, caller.isAdmin, caller.plan);
+        const { plan } = entitlement;
+        const requested = requestedModelOf(ai.models.current, caller, plan);
         return complete(ai.completions, {
           entitlement,
           agentId: caller.agentId,
           endpoint: PATH,
-          route: ai.router.forAgent(requestedModelOf(caller, entitlement.plan), entitlement.plan),
+          route: ai.router.forAgent(requested, plan),
           request: requestOf(body),
           signal,
         });

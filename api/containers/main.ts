@@ -28,7 +28,7 @@ async function main(): Promise<void> {
     settings,
     database,
     log,
-    onAttempt: (result) => metrics.recordAttempt(result),
+    onAttempt: (result, entry) => metrics.recordAttempt(result, entry),
   });
   const open: Pick<Listening, 'close'>[] = [];
   try {

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { ModelEntry } from '../../src/ai/routing/catalogue.js';
+import type { ModelEntry } from '../../src/ai/models/model-set.js';
 import { PROVIDER_NAMES } from '../../src/ai/completion/provider-names.js';
 
 /** A model in a list (spec 2). */
@@ -15,8 +15,8 @@ export const modelItem = z.strictObject({
   available: z.boolean().describe("True if the model's provider is configured"),
 });
 
-export function presentModelItem(entry: ModelEntry, available: boolean): z.infer<typeof modelItem> {
-  const { id, name, provider, description, tags } = entry;
+export function presentModelItem(entry: ModelEntry): z.infer<typeof modelItem> {
+  const { available, id, name, provider, description, tags } = entry;
   const { inputCost, outputCost, contextWindow } = entry;
   return {
     id,

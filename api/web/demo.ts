@@ -47,7 +47,6 @@ const demo = area({ tag: 'Demo', auth: anonymous, limit: LIMITS.demo });
 
 /** Creates the keyless demo chat (spec 4.6). */
 export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
-  const models = demoModels((each) => ai.router.available(each));
   return [
     demo({
       method: 'GET',
@@ -64,7 +63,11 @@ export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
       },
       handler: () =>
         reply(200, {
-          models: models.map(({ id, name, provider }) => ({ id, name, provider })),
+          models: demoModels(ai.models.current).map(({ id, name, provider }) => ({
+            id,
+            name,
+            provider,
+          })),
           mode: 'demo',
           message: 'Demo without an account: short answers, and a limited number per minute.',
         }),
@@ -98,7 +101,9 @@ export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
       },
       errors: [429, 503],
       async handler({ body, clientAddress, signal }) {
-        const asked = body.model === undefined ? models[0] : findDemoModel(body.model);
+        const models = ai.models.current;
+        const asked =
+          body.model === undefined ? demoModels(models)[0] : findDemoModel(models, body.model);
         if (!asked) throw new BadRequestError('model must be one of those listed by GET');
         const messages: ChatMessage[] = [
           ...said(body.conversation ?? []),

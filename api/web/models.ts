@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { MODELS, allows } from '../../src/ai/routing/catalogue.js';
+import { allows } from '../../src/ai/models/model-set.js';
 import { person, planOfPerson } from '../auth/person.js';
 import { endpoint } from '../http/endpoint.js';
 import { modelItem, presentModelItem } from '../views/models.js';
@@ -24,8 +24,8 @@ export function modelEndpoints({ ai }: Pick<WebDependencies, 'ai'>) {
       },
       handler({ caller }) {
         const plan = planOfPerson(caller);
-        const models = MODELS.map((entry) => ({
-          ...presentModelItem(entry, ai.router.available(entry)),
+        const models = ai.models.current.entries.map((entry) => ({
+          ...presentModelItem(entry),
           allowed: plan !== undefined && allows(plan, entry),
         }));
         return reply(200, { models, count: models.length });

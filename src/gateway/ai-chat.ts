@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import type { Ai } from '../ai/routing/ai.js';
-import { modelsOfFamily, type ModelEntry } from '../ai/routing/catalogue.js';
 import { NoAnswerError } from '../ai/routing/no-answer-error.js';
 import type { Router } from '../ai/routing/route.js';
 import { UnavailableError } from '../lib/errors.js';
@@ -11,15 +10,6 @@ const MAX_TOKENS = 1_024;
 /** Bytes of all messages. A message never has more tokens than bytes, so a call costs less than its price. */
 const MAX_BYTES = 16_000;
 const MAX_MESSAGES = 50;
-
-/** Small models, at least one of each provider. The first available model is sold. */
-const FAMILIES: readonly string[] = [
-  'gpt-6-luna',
-  'gpt-oss-120b',
-  'claude-haiku-5-5',
-  'gemini-2.5-flash',
-  'minimax-m3',
-];
 
 /** The account of these calls: the platform itself buys the completions. Their buyers are the owners. */
 const GATEWAY = { userId: 'gateway', agentId: 'gateway', plan: undefined } as const;
@@ -65,9 +55,10 @@ export const aiChat = ({ completions, router }: Pick<Ai, 'completions' | 'router
 
 /** Routes to one model at all its providers: the buyer paid for this model and gets no other. */
 function routeTo(router: Router) {
-  const served = FAMILIES.flatMap(modelsOfFamily).find((entry: ModelEntry) =>
-    router.available(entry),
-  );
+  const models = router.models.current;
+  const served = models.gatewayFamilies
+    .flatMap((family) => models.ofFamily(family))
+    .find(({ available }) => available);
   if (!served)
     throw new UnavailableError('No AI provider is configured: set the API key of a provider');
   return router

@@ -1,4 +1,5 @@
 import type { Hex } from 'viem';
+import type { Models } from '../../ai/models/models.js';
 import type { AdminRules } from '../../accounts/accounts/admin.js';
 import { isSignedByWallet } from '../../money/chain/wallet-signature.js';
 import { agentCap } from '../model/agent-cap.js';
@@ -73,6 +74,7 @@ interface CloneParts {
   readonly engines: Pick<DockerHosts, 'unavailableLocalHost'>;
   readonly enabled: boolean;
   readonly accounts: AdminRules;
+  readonly models: Models;
   readonly node: Chain;
   readonly chain: Pick<ChainSettings, 'treasury' | 'escrow'>;
   readonly settings: CloneSettings;
@@ -294,8 +296,13 @@ export class Clones {
   }
 
   #limitOf(parent: AgentRow): (db: TenantTransaction) => Promise<number> {
-    const judged = { choice: choiceOf(parent), config: parent.config };
-    return (db) => agentCap(db, parent.userId, this.#parts.accounts, judged);
+    const { accounts, models } = this.#parts;
+    const judged = {
+      choice: choiceOf(parent),
+      config: parent.config,
+      models: models.current,
+    };
+    return (db) => agentCap(db, parent.userId, accounts, judged);
   }
 
   /** Reports whether any user has claimed the transaction. */

@@ -5,6 +5,7 @@ import { findEntitlement, type Entitlement } from '../../accounts/accounts/entit
 import { planRequired, requirePlan } from '../../types/plans.js';
 import { OPERATOR_USER_ID } from '../../types/operator-user.js';
 import type { ProviderName } from '../../ai/completion/provider-names.js';
+import type { Models } from '../../ai/models/models.js';
 import type { Requester } from '../../platform/audit/requester.js';
 import { type RuntimeImageNames, versionOf } from '../../docker/containers/image-name.js';
 import type { TenantDatabase } from '../../platform/database/database.js';
@@ -59,6 +60,7 @@ export interface AgentOperationParts {
   readonly secrets: SecretBox;
   readonly images: RuntimeImageNames;
   readonly aiProvider: ProviderName;
+  readonly models: Models;
   readonly accounts: AdminRules;
   readonly log: Logger;
 }
@@ -190,7 +192,9 @@ export class AgentOperations {
     requireOwnModel(after.model, after.config);
     const entitlement = await this.#entitlement(by, before);
     if (entitlement === undefined) return;
-    if (isChanged(before, after)) requestedModelOf(choiceOf(after), entitlement.plan);
+    if (isChanged(before, after)) {
+      requestedModelOf(this.#parts.models.current, choiceOf(after), entitlement.plan);
+    }
     checkSkillLimit(after.config, entitlement, before.config);
   }
 

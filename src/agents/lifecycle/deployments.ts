@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { AdminRules } from '../../accounts/accounts/admin.js';
 import { requirePlan } from '../../types/plans.js';
 import type { ProviderName } from '../../ai/completion/provider-names.js';
+import type { Models } from '../../ai/models/models.js';
 import type { Requester } from '../../platform/audit/requester.js';
 import type { Database } from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
@@ -31,6 +32,7 @@ export interface DeploymentParts {
   readonly engines: Pick<DockerHosts, 'unavailableLocalHost'>;
   readonly enabled: boolean;
   readonly aiProvider: ProviderName;
+  readonly models: Models;
   readonly accounts: AdminRules;
   readonly log: Logger;
 }
@@ -47,7 +49,15 @@ export class Deployments {
     by: Requester,
     requested: Deployment,
   ): Promise<{ readonly agent: AgentRow; readonly run: string | undefined }> {
-    const { aiProvider: usualProvider, database, enabled, engines, secrets } = this.#parts;
+    const {
+      accounts,
+      aiProvider: usualProvider,
+      database,
+      enabled,
+      engines,
+      secrets,
+    } = this.#parts;
+    const models = this.#parts.models.current;
     if (!enabled) throw new UnavailableError('Provisioning is disabled');
     const plan = requirePlan(requested.plan ?? 'label');
     const { model, aiProvider } = requestedModel(requested, usualProvider);
@@ -65,7 +75,7 @@ export class Deployments {
       aiProvider,
       config,
       notOn,
-      limit: (db) => agentCap(db, userId, this.#parts.accounts, { ...requested, config, choice }),
+      limit: (db) => agentCap(db, userId, accounts, { ...requested, config, choice, models }),
       requestId: by.requestId,
     });
     // A repeated request for an operation that has already begun.

@@ -1,3 +1,4 @@
+import type { ModelSet } from '../../ai/models/model-set.js';
 import type { AdminRules } from '../../accounts/accounts/admin.js';
 import { findEntitlement } from '../../accounts/accounts/entitlement.js';
 import { PLAN_LIMITS, planRequired } from '../../types/plans.js';
@@ -7,6 +8,7 @@ import { requestedModelOf, type AgentModelChoice } from './agent-model.js';
 import { checkSkillLimit } from './agent-skills.js';
 
 interface Judged {
+  readonly models: ModelSet;
   readonly agentLimit?: number | undefined;
   readonly choice: AgentModelChoice;
   readonly config: Readonly<Record<string, unknown>>;
@@ -20,7 +22,7 @@ export async function agentCap(
   db: TenantTransaction,
   userId: string,
   rules: AdminRules,
-  { agentLimit = Number.POSITIVE_INFINITY, choice, config }: Judged,
+  { agentLimit = Number.POSITIVE_INFINITY, choice, config, models }: Judged,
 ): Promise<number> {
   const entitlement = await findEntitlement(db, userId, rules);
   if (!entitlement) {
@@ -28,7 +30,7 @@ export async function agentCap(
     throw new NotFoundError('User not found');
   }
   const { isAdmin, plan } = entitlement;
-  requestedModelOf(choice, plan);
+  requestedModelOf(models, choice, plan);
   checkSkillLimit(config, entitlement);
   return isAdmin ? Number.POSITIVE_INFINITY : Math.min(PLAN_LIMITS[plan].agents, agentLimit);
 }

@@ -1,5 +1,5 @@
 import { hasQuota, type Plan } from '../../types/plans.js';
-import { allows, findModel, modelsOfFamily, type ModelEntry } from '../../ai/routing/catalogue.js';
+import { allows, type ModelEntry, type ModelSet } from '../../ai/models/model-set.js';
 import { ModelRestrictedError } from '../../ai/routing/model-restricted-error.js';
 import { requireOneModel, type Router, type WantedModel } from '../../ai/routing/route.js';
 import type { AgentRow } from '../../platform/database/models.js';
@@ -15,44 +15,43 @@ export interface AgentModelChoice {
   readonly ownModel?: string | null | undefined;
 }
 
-/** Replacements for the default model on plans without it, best first. */
-const DEFAULT_STAND_INS: readonly string[] = [
-  'claude-sonnet-5-5',
-  'gpt-6.1-sol',
-  'claude-haiku-5-5',
-  'gemini-3.8-flash',
-  'gemini-2.5-flash',
-  'gpt-6-luna',
-  'gpt-oss-120b',
-];
-
 /**
  * Returns the model that an agent uses on its owner's plan: without the default model, its best replacement.
  * @throws ModelRestrictedError for a model that the plan excludes, or an unpriced one on a plan with a quota;
  * BadRequestError for a name that does not denote exactly one model.
  */
-export function requestedModelOf(agent: AgentModelChoice, plan: Plan): WantedModel {
-  const offered = offeredModel(agent, plan);
-  if (offered === undefined) throw new ModelRestrictedError(nameOf(agent), plan);
+export function requestedModelOf(
+  models: ModelSet,
+  agent: AgentModelChoice,
+  plan: Plan,
+): WantedModel {
+  const offered = offeredModel(models, agent, plan);
+  if (offered === undefined) throw new ModelRestrictedError(nameOf(agent), plan, models);
   return offered;
 }
 
 /** Returns undefined if the plan excludes the model: lists contain many such agents. */
-function offeredModel(agent: AgentModelChoice, plan: Plan): WantedModel | undefined {
+function offeredModel(
+  models: ModelSet,
+  agent: AgentModelChoice,
+  plan: Plan,
+): WantedModel | undefined {
   const { aiProvider, model } = agent;
-  if (model === CUSTOM_MODEL) return ownModel(agent, plan);
-  if (hasModel(plan, modelsOfFamily(model))) return { aiProvider, families: [model], alone: false };
+  const has = (family: string) => hasModel(plan, models.ofFamily(family));
+  if (model === CUSTOM_MODEL) return ownModel(models, agent, plan);
+  if (has(model)) return { aiProvider, families: [model], alone: false };
   if (model !== DEFAULT_MODEL) return undefined;
-  const families = DEFAULT_STAND_INS.filter((family) => hasModel(plan, modelsOfFamily(family)));
-  return { aiProvider, families, alone: false };
+  return { aiProvider, families: models.agentFamilies.filter(has), alone: false };
 }
 
 function ownModel(
+  models: ModelSet,
   { aiProvider, ownModel: name }: AgentModelChoice,
   plan: Plan,
 ): WantedModel | undefined {
   if (!name) throw new BadRequestError('config.model names no model');
-  const known = findModel(`${aiProvider}/${name}`) ?? findModel(name) ?? modelsOfFamily(name)[0];
+  const known =
+    models.find(`${aiProvider}/${name}`) ?? models.find(name) ?? models.ofFamily(name)[0];
   if (known ? !allows(plan, known) : hasQuota(plan)) return undefined;
   if (known) return { aiProvider, families: [known.family], alone: true };
   requireOneModel(aiProvider, name);
@@ -93,7 +92,7 @@ export function shownModel(
   const named = nameOf(agent);
   if (plan === undefined) return named;
   try {
-    const offered = offeredModel(agent, plan);
+    const offered = offeredModel(router.models.current, agent, plan);
     const [first] = offered ? router.forAgent(offered, plan) : [];
     return first?.entry?.family ?? named;
   } catch (error) {

@@ -20,3 +20,6 @@ export interface ProviderConfig {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
 }
+
+/** The providers with a configured key or address. */
+export type Providers = Partial<Readonly<Record<ProviderName, ProviderConfig>>>;

@@ -2,7 +2,8 @@ import { isObject } from '../../lib/json.js';
 import type { ChatBody, ChatMessage } from '../completion/completion.js';
 import { adapterOf } from '../providers/adapters.js';
 import { beginOfTurn } from '../providers/shared/left-out.js';
-import type { Attempt, Providers, Route } from './route.js';
+import type { Providers } from '../completion/provider-names.js';
+import type { Attempt, Route } from './route.js';
 import { UnsupportedError } from './supported-request.js';
 
 /**

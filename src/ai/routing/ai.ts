@@ -4,14 +4,15 @@ import type { ProcessSettings } from '../../platform/process/settings.js';
 import type { AiSettings } from './settings.js';
 import type { Database } from '../../platform/database/database.js';
 import { Meter } from '../usage/meter.js';
-import { Completions } from './completions.js';
-import type { AttemptResult } from './no-answer-error.js';
+import { Models } from '../models/models.js';
+import { Completions, type AttemptListener } from './completions.js';
 import { ProviderHealthCheck } from './provider-health.js';
 import { Router } from './route.js';
 
 export interface Ai {
   readonly completions: Completions;
   readonly router: Router;
+  readonly models: Models;
   readonly health: ProviderHealthCheck;
   readonly meter: Meter;
   /** Records the calls in flight and flushes them to the database. Call once. */
@@ -23,7 +24,7 @@ export function createAi(parts: {
   readonly settings: { readonly ai: AiSettings; readonly process: ProcessSettings };
   readonly database: Database;
   readonly log: Logger;
-  readonly onAttempt?: (result: AttemptResult) => void;
+  readonly onAttempt?: AttemptListener;
 }): Ai {
   const { settings, database, log, onAttempt } = parts;
   const { modelTimeoutMs: timeoutMs, provider, providers } = settings.ai;
@@ -32,6 +33,7 @@ export function createAi(parts: {
     folder: path.join(settings.process.dataDir, 'usage-journal'),
     log,
   });
+  const models = new Models(settings.ai);
   const completions = new Completions({
     providers,
     timeoutMs,
@@ -41,7 +43,8 @@ export function createAi(parts: {
   });
   return {
     completions,
-    router: new Router(providers, provider),
+    router: new Router(models, providers, provider),
+    models,
     health: new ProviderHealthCheck(providers),
     meter,
     async close() {

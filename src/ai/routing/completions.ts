@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { hasQuota, type Plan } from '../../types/plans.js';
 import type { Meter } from '../usage/meter.js';
+import type { ModelEntry } from '../models/model-set.js';
 import type { UsageRecord } from '../usage/usage-record.js';
 import { ableRoute } from './able-route.js';
 import {
@@ -16,7 +17,8 @@ import { costOf } from './cost.js';
 import { AbandonedCalls, type CallLifetime, type LeftCallBounds } from './left-calls.js';
 import { NoAnswerError, type AttemptResult } from './no-answer-error.js';
 import { ProviderError } from '../completion/provider-error.js';
-import type { Attempt, Providers, Route } from './route.js';
+import type { Providers } from '../completion/provider-names.js';
+import type { Attempt, Route } from './route.js';
 import { StreamUsage } from './stream-usage.js';
 import {
   tokenBound,
@@ -81,6 +83,9 @@ const UNKNOWN_CONTEXT = 2_000_000;
 /** Upper bound for a call, whatever a provider reports, so that its cost fits the database column. */
 const MAX_TOKENS = 50_000_000;
 
+/** Called for every model that a call tries; the entry is missing for a model outside the catalogue. */
+export type AttemptListener = (result: AttemptResult, entry: ModelEntry | undefined) => void;
+
 interface CompletionsOptions {
   readonly providers: Providers;
   /** Milliseconds for each attempt (`AI_MODEL_TIMEOUT_MS`). */
@@ -89,7 +94,7 @@ interface CompletionsOptions {
   readonly log: Logger;
   /** Limits on reading calls whose clients have disconnected. */
   readonly left?: Partial<LeftCallBounds>;
-  readonly onAttempt?: (result: AttemptResult) => void;
+  readonly onAttempt?: AttemptListener;
 }
 
 /**
@@ -228,12 +233,12 @@ export class Completions {
   }
 
   #attemptResult(
-    { provider, model }: Attempt,
+    { provider, model, entry }: Attempt,
     outcome: AttemptResult['outcome'],
     ms: number,
   ): AttemptResult {
     const result = { provider, model, outcome, ms: Math.round(ms) };
-    this.#options.onAttempt?.(result);
+    this.#options.onAttempt?.(result, entry);
     return result;
   }
 

@@ -1,4 +1,4 @@
-import type { CatalogueModel } from './catalogue-data.js';
+import type { CatalogueModel } from '../models/catalogue.js';
 import type { TokenUsage } from '../completion/completion.js';
 
 /** Six decimals, for both tokens per rate and micro-dollars per dollar. */

@@ -1,5 +1,4 @@
-import type { Providers } from './route.js';
-import type { ProviderName } from '../completion/provider-names.js';
+import type { ProviderName, Providers } from '../completion/provider-names.js';
 
 /** Results are cached: anybody may call the check, and providers are external. */
 const KEEP_MS = 30_000;

@@ -1,9 +1,11 @@
 import { hasQuota, type Plan } from '../../types/plans.js';
 import { BadRequestError, NotFoundError, UnavailableError } from '../../lib/errors.js';
-import { allows, findModel, MODELS, modelsOfFamily, type ModelEntry } from './catalogue.js';
 import type { Target } from './circuit-breaker.js';
 import { ModelRestrictedError } from './model-restricted-error.js';
-import type { ProviderConfig, ProviderName } from '../completion/provider-names.js';
+import { PROVIDER_NAMES, type ProviderName, type Providers } from '../completion/provider-names.js';
+import { TASK_TIERS, type TaskTier } from '../models/catalogue.js';
+import { allows, type ModelEntry, type ModelSet } from '../models/model-set.js';
+import type { Models } from '../models/models.js';
 
 /** Attempts in order; the first to succeed serves the call. */
 export type Route = readonly Attempt[];
@@ -13,25 +15,8 @@ export interface Attempt extends Target {
   readonly entry: ModelEntry | undefined;
 }
 
-/** The providers with a configured key or address. */
-export type Providers = Partial<Readonly<Record<ProviderName, ProviderConfig>>>;
-
-/** Each provider's primary model and fallback (spec 4.8), as catalogue ids. */
-const PRIMARIES: Readonly<Record<ProviderName, readonly [string, string]>> = {
-  openrouter: ['openrouter/openai/gpt-6-luna', 'openrouter/google/gemini-2.5-flash'],
-  gemini: ['gemini/gemini-2.5-flash', 'gemini/gemini-3.8-flash'],
-  groq: ['groq/openai/gpt-oss-120b', 'groq/openai/gpt-oss-20b'],
-  anthropic: ['anthropic/claude-haiku-5-5', 'anthropic/claude-sonnet-5-5'],
-  openai: ['openai/gpt-6-luna', 'openai/gpt-6.1-sol'],
-  minimax: ['minimax/MiniMax-M3', 'minimax/MiniMax-M2.5'],
-};
-
 /** Order in which providers replace each other; minimax never does (spec 4.8). */
 const CHAIN: readonly ProviderName[] = ['openrouter', 'gemini', 'groq', 'anthropic', 'openai'];
-
-export const TASK_TIERS = ['reasoning', 'coding', 'fast', 'creative'] as const;
-
-export type TaskTier = (typeof TASK_TIERS)[number];
 
 /** OpenRouter's names, with the variants that only select a host. Others search the web or select models. */
 const OPENROUTER_NAME =
@@ -54,29 +39,11 @@ export type WantedModel =
     }
   | { readonly aiProvider: string; readonly name: string };
 
-/** A primary and two fallbacks for each tier, all through openrouter (spec 4.8). */
-const TIERS: Readonly<Record<TaskTier, readonly [string, string, string]>> = {
-  reasoning: [
-    'openrouter/anthropic/claude-opus-5.5',
-    'openrouter/openai/gpt-6.1-sol',
-    'openrouter/openai/gpt-oss-120b',
-  ],
-  coding: [
-    'openrouter/anthropic/claude-sonnet-5.5',
-    'openrouter/openai/gpt-6.1-sol',
-    'openrouter/openai/gpt-oss-120b',
-  ],
-  fast: [
-    'openrouter/openai/gpt-6-luna',
-    'openrouter/google/gemini-2.5-flash',
-    'openrouter/openai/gpt-oss-120b',
-  ],
-  creative: [
-    'openrouter/anthropic/claude-sonnet-5.5',
-    'openrouter/google/gemini-3.8-flash',
-    'openrouter/openai/gpt-6-luna',
-  ],
-};
+/** A primary and two fallbacks for each tier (spec 4.8). */
+const TIER_LENGTH = 3;
+
+/** The primary of a provider and its fallback. */
+const USUAL_LENGTH = 2;
 
 /** Attempts of one call; more would take too long to be useful. */
 const MAX_ATTEMPTS = 6;
@@ -95,11 +62,13 @@ export function requireProvider(providers: Providers, preferred: ProviderName): 
 
 /** Selects providers and models for a call: only models in the plan, at configured providers. */
 export class Router {
+  readonly models: Models;
   readonly #providers: Providers;
   readonly #preferred: ProviderName;
 
   /** `preferred` is `AI_PROVIDER`, tried first if no other rule decides. */
-  constructor(providers: Providers, preferred: ProviderName) {
+  constructor(models: Models, providers: Providers, preferred: ProviderName) {
+    this.models = models;
     this.#providers = providers;
     this.#preferred = preferred;
   }
@@ -117,13 +86,12 @@ export class Router {
    * @throws ModelRestrictedError; NotFoundError for an unknown or unserved model; UnavailableError
    */
   forModel(id: string, plan: Plan): Route {
-    const asked = findModel(id);
+    const set = this.models.current;
+    const asked = set.find(id);
     if (!asked) throw new NotFoundError('Model not found');
-    if (!allows(plan, asked)) throw new ModelRestrictedError(id, plan);
-    const elsewhere = modelsOfFamily(asked.family).filter(({ provider }) =>
-      CHAIN.includes(provider),
-    );
-    return this.#served([asked, ...elsewhere, ...primariesOf(asked.provider)], plan);
+    if (!allows(plan, asked)) throw new ModelRestrictedError(id, plan, set);
+    const elsewhere = set.ofFamily(asked.family).filter(({ provider }) => CHAIN.includes(provider));
+    return this.#served([asked, ...elsewhere, ...usualOf(set, asked.provider, plan)], plan);
   }
 
   /**
@@ -131,11 +99,12 @@ export class Router {
    * preferred provider, then to the others in turn. @throws NotFoundError without a model; UnavailableError
    */
   forTask(task: string, plan: Plan): Route {
-    const tier = isTier(task) && this.#providers.openrouter ? tierOf(task, plan) : [];
+    const set = this.models.current;
+    const tier = isTier(task) ? tierOf(set, task, plan) : [];
     const others = CHAIN.filter((provider) => provider !== this.#preferred);
     const general = [
-      ...primariesOf(this.#preferred),
-      ...others.flatMap((provider) => primariesOf(provider).slice(0, 1)),
+      ...usualOf(set, this.#preferred, plan),
+      ...others.flatMap((provider) => usualOf(set, provider, plan).slice(0, 1)),
     ];
     return this.#served(tier.length > 0 ? tier : general, plan);
   }
@@ -149,10 +118,11 @@ export class Router {
     requireProvider(this.#providers, this.#preferred);
     if ('name' in wanted) return [this.#unknown(wanted.aiProvider, wanted.name)];
     const { aiProvider, alone, families } = wanted;
+    const set = this.models.current;
     const first = [aiProvider, this.#preferred];
     const rank = ({ provider }: ModelEntry) => (first.indexOf(provider) + 3) % 3;
     const served = families
-      .map((family) => modelsOfFamily(family).filter((entry) => this.available(entry)))
+      .map((family) => set.ofFamily(family).filter(({ available }) => available))
       .map((serving) => serving.toSorted((a, b) => rank(a) - rank(b)));
     const [serving, ...others] = served.filter((entries) => entries.length > 0);
     const [entry] = serving ?? [];
@@ -162,54 +132,53 @@ export class Router {
       return [this.#unknown(aiProvider, family)];
     }
     if (alone) return unique(serving.map(toAttempt));
-    const standIns = [...primariesOf(entry.provider), ...others.flat()];
-    const allowed = standIns.filter((each) => allows(plan, each));
-    return unique([...serving, ...allowed].map(toAttempt));
-  }
-
-  available({ provider }: ModelEntry): boolean {
-    return this.#providers[provider] !== undefined;
+    const standIns = others.flat().filter((each) => allows(plan, each));
+    return unique([...serving, ...usualOf(set, entry.provider, plan), ...standIns].map(toAttempt));
   }
 
   #served(entries: readonly ModelEntry[], plan: Plan): Route {
     requireProvider(this.#providers, this.#preferred);
-    const serving = entries.filter((entry) => this.available(entry) && allows(plan, entry));
+    const serving = entries.filter((entry) => entry.available && allows(plan, entry));
     if (serving.length === 0) throw new NotFoundError('No model is available for this task');
     return unique(serving.map(toAttempt));
   }
 
   /** Returns an attempt at the wanted provider, or else at any configured provider. */
   #unknown(wanted: string, model: string): Attempt {
-    const provider = [wanted, this.#preferred, ...Object.keys(PRIMARIES)].find(
+    const provider = [wanted, this.#preferred, ...PROVIDER_NAMES].find(
       (name): name is ProviderName => Object.hasOwn(this.#providers, name),
     );
     if (provider === undefined) throw new TypeError('no provider is configured');
     requireOneModel(provider, model);
-    return { provider, model, entry: findModel(`${provider}/${model}`) };
+    return { provider, model, entry: this.models.current.find(`${provider}/${model}`) };
   }
-}
-
-function entryOf(id: string): ModelEntry {
-  const entry = findModel(id);
-  if (!entry) throw new TypeError(`${id} is not in the catalogue`);
-  return entry;
 }
 
 /**
  * Returns the tier's models that the plan allows. If fewer than three, the plan's other models at the same
  * provider follow, those for this kind of task first.
  */
-function tierOf(task: TaskTier, plan: Plan): ModelEntry[] {
-  const own = TIERS[task].map(entryOf).filter((entry) => allows(plan, entry));
-  const others = MODELS.filter(
-    (entry) => entry.provider === 'openrouter' && allows(plan, entry) && !own.includes(entry),
-  ).toReversed();
+function tierOf(set: ModelSet, task: TaskTier, plan: Plan): ModelEntry[] {
+  const own = set.tier(task).filter((entry) => allows(plan, entry));
+  const others = set.entries
+    .filter(
+      (entry) =>
+        entry.provider === 'openrouter' &&
+        entry.available &&
+        allows(plan, entry) &&
+        !own.includes(entry),
+    )
+    .toReversed();
   const fit = (entry: ModelEntry) => entry.tags.includes(task);
   const inTurn = [...own, ...others.filter(fit), ...others.filter((entry) => !fit(entry))];
-  return inTurn.slice(0, TIERS[task].length);
+  return inTurn.slice(0, TIER_LENGTH);
 }
 
-const primariesOf = (provider: ProviderName): ModelEntry[] => PRIMARIES[provider].map(entryOf);
+const usualOf = (set: ModelSet, provider: ProviderName, plan: Plan): ModelEntry[] =>
+  set
+    .usualOf(provider)
+    .filter((entry) => allows(plan, entry))
+    .slice(0, USUAL_LENGTH);
 
 const toAttempt = (entry: ModelEntry): Attempt => ({
   provider: entry.provider,

@@ -1,12 +1,14 @@
 import { address } from '../../platform/environment/address.js';
 import { area, variable, type Mode, type SettingsOf } from '../../platform/environment/area.js';
-import { choice, count, textAs, textMatching } from '../../platform/environment/types.js';
+import { choice, count, text, textAs, textMatching } from '../../platform/environment/types.js';
 import {
   PROVIDER_BASE_URLS,
   PROVIDER_NAMES,
   type ProviderConfig,
   type ProviderName,
 } from '../completion/provider-names.js';
+import { CatalogueError } from '../models/catalogue.js';
+import { loadCatalogue, SHIPPED_FILE } from '../models/catalogue-file.js';
 
 const onlyNever = textAs('never in production', (value) => (value === 'never' ? value : undefined));
 
@@ -23,6 +25,12 @@ export const aiSettings = area(
       count({ most: 600_000 }).prefault('30000'),
       'for each attempt at a model, in milliseconds',
     ),
+    modelsFile: variable(
+      'AI_MODELS_FILE',
+      text.optional(),
+      'the file with the catalogue of models, in the form of the shipped one',
+      { whenUnset: `the shipped \`${SHIPPED_FILE}\`` },
+    ),
     trustHeaders: variable(
       'AI_TRUST_HEADERS',
       mode.production
@@ -34,7 +42,7 @@ export const aiSettings = area(
       PROVIDER_NAMES.map((name) => [name, providerVariables(name, mode)]),
     ),
   }),
-  ({ providers: values, ...rest }) => {
+  ({ providers: values, modelsFile, ...rest }) => {
     const providers: Partial<Record<ProviderName, ProviderConfig>> = {};
     for (const name of PROVIDER_NAMES) {
       const { apiKey, baseUrl } = values[name] ?? {};
@@ -42,7 +50,17 @@ export const aiSettings = area(
       if (apiKey === undefined && baseUrl === undefined) continue;
       providers[name] = { apiKey, baseUrl: baseUrl ?? PROVIDER_BASE_URLS[name] };
     }
-    return { ...rest, providers };
+    return { ...rest, providers, catalogue: loadCatalogue(modelsFile) };
+  },
+  ({ modelsFile }) => {
+    try {
+      loadCatalogue(modelsFile);
+      return [];
+    } catch (error) {
+      if (!(error instanceof CatalogueError)) throw error;
+      const named = modelsFile === undefined ? SHIPPED_FILE : 'the file that AI_MODELS_FILE names';
+      return [`${named} ${error.message}`];
+    }
   },
 );
 

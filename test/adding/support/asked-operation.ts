@@ -17,6 +17,7 @@ import {
 } from '../../../workflows/ids.js';
 import { AGENT_PHASE } from '../../../workflows/search-attributes.js';
 import { bearer, INTERNAL_KEY, serve } from '../../api/http/support.js';
+import { shippedModels } from '../../support/models.js';
 import { newUser, testDatabase } from '../../support/postgres.js';
 import { testSecrets } from '../../support/secrets.js';
 import { testTemporal, workflowCode } from '../../support/temporal.js';
@@ -53,6 +54,7 @@ export async function askFor(operation: string): Promise<Asked> {
     secrets,
     images: { usual: 'image', versions: new Map() },
     aiProvider: 'openai',
+    models: shippedModels(),
     accounts: { adminEmails: [] },
     log: pino({ enabled: false }),
   });

@@ -65,6 +65,7 @@ export async function cloneDesk() {
       secrets,
       enabled: true,
       accounts: settings.accounts,
+      models: dependencies.ai.models,
       engines: { unavailableLocalHost: () => Promise.resolve(undefined) },
       node: nodeAt(url),
       chain: settings.chain,

@@ -3,17 +3,22 @@ import type { Plan } from '../../../src/types/plans.js';
 import {
   shownModel,
   shownModels,
-  requestedModelOf,
+  requestedModelOf as requestedOf,
   type AgentModelChoice,
 } from '../../../src/agents/model/agent-model.js';
 import type { ProviderName } from '../../../src/ai/completion/provider-names.js';
+import { shippedModels } from '../../support/models.js';
 import { Router } from '../../../src/ai/routing/route.js';
 
-const router = (...names: ProviderName[]) =>
-  new Router(
-    Object.fromEntries(names.map((name) => [name, { baseUrl: 'http://x.test', apiKey: 'k' }])),
-    'openrouter',
+function router(...names: ProviderName[]): Router {
+  const providers = Object.fromEntries(
+    names.map((name) => [name, { baseUrl: 'http://x.test', apiKey: 'k' }]),
   );
+  return new Router(shippedModels(providers), providers, 'openrouter');
+}
+
+const requestedModelOf = (agent: AgentModelChoice, plan: Plan) =>
+  requestedOf(shippedModels().current, agent, plan);
 
 const DEFAULT = { model: 'claude-opus-4-6', aiProvider: 'anthropic' };
 const custom = (ownModel: string | null, aiProvider = 'openai') => ({

@@ -2,7 +2,6 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { MODELS } from '../../../src/ai/routing/catalogue.js';
 import { ProviderHealthCheck } from '../../../src/ai/routing/provider-health.js';
 import { startAiProviders, type AiProviders } from '../../support/ai-providers.js';
 import { call } from '../../support/http.js';
@@ -140,7 +139,9 @@ describe('GET /api/ai/models', () => {
     expect(status).toBe(200);
     const { models, count, timestamp, ...counts } = body;
     expect([count, timestamp]).toEqual([models.length, TIME]);
-    expect(models.map(({ id }: { id: string }) => id)).toEqual(MODELS.map(({ id }) => id));
+    expect(models.map(({ id }: { id: string }) => id)).toEqual(
+      platform.dependencies.backend.ai.models.current.entries.map(({ id }) => id),
+    );
     expect(new Set(models.map(({ id }: { id: string }) => id)).size).toBe(count);
     expect(Object.keys(counts).toSorted()).toEqual([
       'anthropic',

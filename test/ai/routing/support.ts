@@ -5,6 +5,7 @@ import { Completions } from '../../../src/ai/routing/completions.js';
 import { ProviderHealthCheck } from '../../../src/ai/routing/provider-health.js';
 import type { LeftCallBounds } from '../../../src/ai/routing/left-calls.js';
 import type { ProviderName } from '../../../src/ai/completion/provider-names.js';
+import { Models } from '../../../src/ai/models/models.js';
 import { Router } from '../../../src/ai/routing/route.js';
 import { call, type Answer } from '../../support/http.js';
 import type { TestPlatform, TestUser } from '../../support/platform.js';
@@ -30,10 +31,12 @@ export async function startAi(
   const { dependencies, log, meter, settings } = platform;
   const { left = {}, preferred = 'openrouter', timeoutMs = 30_000 } = options;
   const providers = Object.fromEntries(names.map((name) => [name, settings.ai.providers[name]]));
+  const models = new Models({ ...settings.ai, providers });
   const completions = new Completions({ providers, timeoutMs, meter, log, left });
   const ai = {
     completions,
-    router: new Router(providers, preferred),
+    router: new Router(models, providers, preferred),
+    models,
     health: new ProviderHealthCheck(providers),
     meter,
     close: () => completions.close(),

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMetricsListener } from '../../../api/metrics/metrics.js';
 import type { Listening } from '../../../api/http/server.js';
 import { Metrics } from '../../../src/metrics.js';
+import { shippedModels } from '../../support/models.js';
 import { call } from '../../support/http.js';
 import { testPlatform, type TestPlatform } from '../../support/platform.js';
 
@@ -21,19 +22,12 @@ afterAll(async () => {
 });
 
 test('exports the provider, outcome and duration of AI attempts to Prometheus', async () => {
-  metrics.recordAttempt({ provider: 'openai', model: 'gpt-6-luna', outcome: 'ok', ms: 400 });
-  metrics.recordAttempt({
-    provider: 'openai',
-    model: 'gpt-6-luna',
-    outcome: 'timeout',
-    ms: 30_000,
-  });
-  metrics.recordAttempt({
-    provider: 'openai',
-    model: 'made up by an agent',
-    outcome: 'ok',
-    ms: 1,
-  });
+  const entry = shippedModels().current.find('openai/gpt-6-luna');
+  const luna = { provider: 'openai', model: 'gpt-6-luna' };
+  metrics.recordAttempt({ ...luna, outcome: 'ok', ms: 400 }, entry);
+  metrics.recordAttempt({ ...luna, outcome: 'timeout', ms: 30_000 }, entry);
+  const madeUp = { provider: 'openai', model: 'made up by an agent' };
+  metrics.recordAttempt({ ...madeUp, outcome: 'ok', ms: 1 }, undefined);
   const { status, text, headers } = await call(listening.url, 'GET', '/metrics');
   expect([status, headers.get('content-type')]).toEqual([
     200,

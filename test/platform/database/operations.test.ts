@@ -18,6 +18,7 @@ import type { WatchdogTransition } from '../../../src/types/watchdog.js';
 import type { AgentRow, OperationRow } from '../../../src/platform/database/models.js';
 import type { TenantDatabase } from '../../../src/platform/database/database.js';
 import { ConflictError, UnavailableError } from '../../../src/lib/errors.js';
+import { shippedModels } from '../../support/models.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { until } from '../../support/until.js';
 import { testSecrets } from '../../support/secrets.js';
@@ -520,6 +521,7 @@ function operationsBy(request: AgentSupervisors['request']): AgentOperations {
     secrets,
     images: { usual: 'image', versions: new Map() },
     aiProvider: 'openai',
+    models: shippedModels(),
     accounts: { adminEmails: [] },
     log: pino({ enabled: false }),
   });
