@@ -66,6 +66,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   const { ai } = services;
   const open: Pick<Listening, 'close'>[] = [];
   try {
+    await ai.discovery.start();
     const parts = { ...services, settings, database, log };
     const backend = createBackend(parts);
     open.push(await backend.listen(settings.http.host, settings.http.backendPort));

@@ -32,6 +32,7 @@ async function main(): Promise<void> {
   });
   const open: Pick<Listening, 'close'>[] = [];
   try {
+    await services.ai.discovery.start();
     open.push(await serveAgents({ ...services, settings, database, docker, log }));
     const forOperators = createMetricsListener({ settings, metrics, log });
     try {

@@ -12,7 +12,7 @@ export const modelItem = z.strictObject({
   inputCost: z.number().describe('US dollars per million tokens'),
   outputCost: z.number().describe('US dollars per million tokens'),
   contextWindow: z.number().describe('Tokens'),
-  available: z.boolean().describe("True if the model's provider is configured"),
+  available: z.boolean().describe('True if a configured provider serves the model'),
 });
 
 export function presentModelItem(entry: ModelEntry): z.infer<typeof modelItem> {

@@ -1,5 +1,6 @@
 import { PLANS, type Plan } from '../../types/plans.js';
 import type { ProviderName, Providers } from '../completion/provider-names.js';
+import type { ListedModel } from '../providers/shared/model-list.js';
 import type { Catalogue, CatalogueModel, TaskTier } from './catalogue.js';
 
 /** A model at one provider. */
@@ -9,13 +10,24 @@ export interface ModelEntry extends CatalogueModel {
   readonly provider: ProviderName;
   /** The provider's name for the model. */
   readonly model: string;
-  /** True if calls may be sent: the provider is configured. */
+  /** True if calls may be sent: the provider is configured, and its list, if known, has the model. */
   readonly available: boolean;
+  /** True if the catalogue lacks the model, and its provider's list has it. */
+  readonly isDiscovered: boolean;
 }
+
+/** Lists of models that providers have sent. */
+export type ProviderLists = ReadonlyMap<ProviderName, readonly ListedModel[]>;
+
+/** Tokens of a discovered model whose list has no context window. */
+const UNKNOWN_CONTEXT = 8_192;
+
+/** The suffix that servers such as Ollama add to a name without a version. */
+const LATEST = ':latest';
 
 /** The models of one moment, with all lookups prepared, because every AI call uses them. */
 export class ModelSet {
-  /** All models, those of cheaper plans first. */
+  /** All models: those of the catalogue, cheaper plans first, then the discovered ones. */
   readonly entries: readonly ModelEntry[];
 
   readonly #catalogue: Catalogue;
@@ -24,25 +36,31 @@ export class ModelSet {
   readonly #usual = new Map<ProviderName, readonly ModelEntry[]>();
   readonly #tiers = new Map<TaskTier, readonly ModelEntry[]>();
 
-  constructor(catalogue: Catalogue, providers: Providers) {
+  constructor(catalogue: Catalogue, providers: Providers, lists: ProviderLists = new Map()) {
     this.#catalogue = catalogue;
-    this.entries = catalogue.models.flatMap((model) =>
+    const isListed = (provider: ProviderName, name: string) =>
+      lists.get(provider)?.some((listed) => isSameName(listed.name, name)) ?? true;
+    const known = catalogue.models.flatMap((model) =>
       // Object.entries loses the type of its keys, which are provider names.
       (Object.entries(model.servedBy) as [ProviderName, string][]).map(([provider, name]) => ({
         ...model,
         id: `${provider}/${name}`,
         provider,
         model: name,
-        available: providers[provider] !== undefined,
+        available: providers[provider] !== undefined && isListed(provider, name),
+        isDiscovered: false,
       })),
     );
-    this.#byId = new Map(this.entries.map((entry) => [entry.id, entry]));
-    this.#byFamily = new Map(
-      catalogue.models.map(({ family }) => [
-        family,
-        this.entries.filter((entry) => entry.family === family),
-      ]),
-    );
+    this.entries = [...known, ...discovered(known, lists)];
+    this.#byId = new Map([
+      ...this.entries.map((entry) => [entry.id.replace(LATEST, ''), entry] as const),
+      ...this.entries.map((entry) => [entry.id, entry] as const),
+    ]);
+    const byFamily = new Map<string, ModelEntry[]>();
+    for (const entry of this.entries) {
+      byFamily.set(entry.family, [...(byFamily.get(entry.family) ?? []), entry]);
+    }
+    this.#byFamily = byFamily;
     this.#prepareDefaults();
   }
 
@@ -86,7 +104,8 @@ export class ModelSet {
     for (const provider of new Set(this.entries.map((entry) => entry.provider))) {
       const own = this.#availableAt(provider);
       const named = this.#named(defaults.providers[provider] ?? [], own);
-      this.#usual.set(provider, named.length > 0 ? named : own);
+      const others = own.filter((entry) => entry.isDiscovered || named.length === 0);
+      this.#usual.set(provider, [...named, ...others]);
     }
     const own = this.#availableAt('openrouter');
     // Object.entries loses the type of its keys, which are tiers.
@@ -102,6 +121,44 @@ export class ModelSet {
   #named(families: readonly string[], entries: readonly ModelEntry[]): ModelEntry[] {
     return families.flatMap((family) => entries.find((entry) => entry.family === family) ?? []);
   }
+}
+
+/** Returns the models of the lists that the catalogue lacks: without cost, and in every plan. */
+function discovered(known: readonly ModelEntry[], lists: ProviderLists): ModelEntry[] {
+  const asOf = new Date().toISOString().slice(0, 'yyyy-mm-dd'.length);
+  return [...lists].flatMap(([provider, list]) => {
+    const own = known.filter((entry) => entry.provider === provider);
+    return chatFirst(list)
+      .filter(({ name }) => !own.some(({ model }) => isSameName(name, model)))
+      .map(({ name, contextWindow = UNKNOWN_CONTEXT, maxOutput = contextWindow }) => ({
+        family: `${provider}/${name}`,
+        name,
+        description: `Found at ${provider}`,
+        tags: ['general'],
+        plan: PLANS[0],
+        inputCost: 0,
+        outputCost: 0,
+        contextWindow,
+        maxOutput: Math.min(maxOutput, contextWindow),
+        source: `the list of ${provider}`,
+        asOf,
+        servedBy: { [provider]: name },
+        id: `${provider}/${name}`,
+        provider,
+        model: name,
+        available: true,
+        isDiscovered: true,
+      }));
+  });
+}
+
+const isSameName = (listed: string, name: string): boolean =>
+  listed === name || listed === `${name}${LATEST}`;
+
+/** Orders a list so that no default is a model for embeddings, which cannot chat. */
+function chatFirst(list: readonly ListedModel[]): ListedModel[] {
+  const embeds = ({ name }: ListedModel) => /embed/i.test(name);
+  return [...list.filter((each) => !embeds(each)), ...list.filter(embeds)];
 }
 
 /** Reports whether a plan includes the model: a plan includes all models of lower plans. */

@@ -1,22 +1,38 @@
-import type { Providers } from '../completion/provider-names.js';
+import { isDeepStrictEqual } from 'node:util';
+import type { ProviderName, Providers } from '../completion/provider-names.js';
+import type { ListedModel } from '../providers/shared/model-list.js';
 import type { Catalogue } from './catalogue.js';
 import { ModelSet } from './model-set.js';
 
-/** The models of the catalogue, as the configured providers serve them. */
-export class Models {
-  readonly #current: ModelSet;
+interface ModelsParts {
+  readonly catalogue: Catalogue;
+  readonly providers: Providers;
+}
 
-  constructor({
-    catalogue,
-    providers,
-  }: {
-    readonly catalogue: Catalogue;
-    readonly providers: Providers;
-  }) {
-    this.#current = new ModelSet(catalogue, providers);
+/** The models of the catalogue and of the providers' lists. Each change makes a new set. */
+export class Models {
+  readonly #parts: ModelsParts;
+  readonly #lists = new Map<ProviderName, readonly ListedModel[]>();
+  #current: ModelSet;
+
+  constructor(parts: ModelsParts) {
+    this.#parts = parts;
+    this.#current = this.#newSet();
   }
 
   get current(): ModelSet {
     return this.#current;
+  }
+
+  /** Replaces what a provider serves: exactly the models of its list. */
+  learn(provider: ProviderName, list: readonly ListedModel[]): void {
+    if (isDeepStrictEqual(this.#lists.get(provider), list)) return;
+    this.#lists.set(provider, list);
+    this.#current = this.#newSet();
+  }
+
+  #newSet(): ModelSet {
+    const { catalogue, providers } = this.#parts;
+    return new ModelSet(catalogue, providers, this.#lists);
   }
 }

@@ -4,6 +4,7 @@ import type { ProcessSettings } from '../../platform/process/settings.js';
 import type { AiSettings } from './settings.js';
 import type { Database } from '../../platform/database/database.js';
 import { Meter } from '../usage/meter.js';
+import { ModelDiscovery } from '../models/discovery.js';
 import { Models } from '../models/models.js';
 import { Completions, type AttemptListener } from './completions.js';
 import { ProviderHealthCheck } from './provider-health.js';
@@ -13,9 +14,10 @@ export interface Ai {
   readonly completions: Completions;
   readonly router: Router;
   readonly models: Models;
+  readonly discovery: ModelDiscovery;
   readonly health: ProviderHealthCheck;
   readonly meter: Meter;
-  /** Records the calls in flight and flushes them to the database. Call once. */
+  /** Ends the discovery of models, records the calls in flight and flushes them to the database. Call once. */
   close(): Promise<void>;
 }
 
@@ -27,13 +29,14 @@ export function createAi(parts: {
   readonly onAttempt?: AttemptListener;
 }): Ai {
   const { settings, database, log, onAttempt } = parts;
-  const { modelTimeoutMs: timeoutMs, provider, providers } = settings.ai;
+  const { modelTimeoutMs: timeoutMs, privateHosts, provider, providers } = settings.ai;
   const meter = new Meter({
     database,
     folder: path.join(settings.process.dataDir, 'usage-journal'),
     log,
   });
   const models = new Models(settings.ai);
+  const discovery = new ModelDiscovery({ models, providers, privateHosts, log });
   const completions = new Completions({
     providers,
     timeoutMs,
@@ -45,9 +48,11 @@ export function createAi(parts: {
     completions,
     router: new Router(models, providers, provider),
     models,
+    discovery,
     health: new ProviderHealthCheck(providers),
     meter,
     async close() {
+      discovery.close();
       await completions.close();
       await meter.close();
     },

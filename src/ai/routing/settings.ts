@@ -1,4 +1,5 @@
 import { address } from '../../platform/environment/address.js';
+import { NO_PRIVATE_HOSTS } from '../../platform/environment/private-hosts.js';
 import { area, variable, type Mode, type SettingsOf } from '../../platform/environment/area.js';
 import { choice, count, text, textAs, textMatching } from '../../platform/environment/types.js';
 import {
@@ -42,7 +43,7 @@ export const aiSettings = area(
       PROVIDER_NAMES.map((name) => [name, providerVariables(name, mode)]),
     ),
   }),
-  ({ providers: values, modelsFile, ...rest }) => {
+  ({ providers: values, modelsFile, ...rest }, { privateHosts = NO_PRIVATE_HOSTS }) => {
     const providers: Partial<Record<ProviderName, ProviderConfig>> = {};
     for (const name of PROVIDER_NAMES) {
       const { apiKey, baseUrl } = values[name] ?? {};
@@ -50,7 +51,7 @@ export const aiSettings = area(
       if (apiKey === undefined && baseUrl === undefined) continue;
       providers[name] = { apiKey, baseUrl: baseUrl ?? PROVIDER_BASE_URLS[name] };
     }
-    return { ...rest, providers, catalogue: loadCatalogue(modelsFile) };
+    return { ...rest, providers, privateHosts, catalogue: loadCatalogue(modelsFile) };
   },
   ({ modelsFile }) => {
     try {

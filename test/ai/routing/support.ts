@@ -5,6 +5,8 @@ import { Completions } from '../../../src/ai/routing/completions.js';
 import { ProviderHealthCheck } from '../../../src/ai/routing/provider-health.js';
 import type { LeftCallBounds } from '../../../src/ai/routing/left-calls.js';
 import type { ProviderName } from '../../../src/ai/completion/provider-names.js';
+import { ModelDiscovery } from '../../../src/ai/models/discovery.js';
+import { NO_PRIVATE_HOSTS } from '../../../src/platform/environment/private-hosts.js';
 import { Models } from '../../../src/ai/models/models.js';
 import { Router } from '../../../src/ai/routing/route.js';
 import { call, type Answer } from '../../support/http.js';
@@ -37,6 +39,7 @@ export async function startAi(
     completions,
     router: new Router(models, providers, preferred),
     models,
+    discovery: new ModelDiscovery({ models, providers, privateHosts: NO_PRIVATE_HOSTS, log }),
     health: new ProviderHealthCheck(providers),
     meter,
     close: () => completions.close(),

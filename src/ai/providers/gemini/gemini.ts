@@ -4,22 +4,24 @@ import { ProviderError } from '../../completion/provider-error.js';
 import type { ProviderAdapter } from '../shared/adapter.js';
 import { toCompletion } from '../shared/openai-format.js';
 import { finishReason, readGemini, readParts, readUsed } from './answer.js';
+import type { ProviderConfig } from '../../completion/provider-names.js';
 import { geminiError } from './error.js';
+import { readGeminiList } from './model-list.js';
 import { geminiBody } from './request.js';
 import { GeminiStream } from './stream.js';
+
+/** Models of one page of the list, Gemini's most. */
+const MAX_LISTED = 1_000;
 
 export const gemini: ProviderAdapter = {
   takesSeveralAnswers: false,
   takesImages: () => true,
 
-  request({ baseUrl, apiKey }, request) {
+  request(provider, request) {
     const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent';
     return {
-      url: `${baseUrl}/models/${pathSegment(request.model)}:${method}`,
-      headers: {
-        'content-type': 'application/json',
-        ...(apiKey !== undefined && { 'x-goog-api-key': apiKey }),
-      },
+      url: `${provider.baseUrl}/models/${pathSegment(request.model)}:${method}`,
+      headers: { 'content-type': 'application/json', ...keyHeader(provider) },
       body: geminiBody(request),
     };
   },
@@ -43,11 +45,20 @@ export const gemini: ProviderAdapter = {
 
   openStream: (request) => new GeminiStream(request),
 
+  listRequest: (provider) => ({
+    url: `${provider.baseUrl}/models?pageSize=${MAX_LISTED}`,
+    headers: keyHeader(provider),
+  }),
+  readList: readGeminiList,
+
   // The status decides if the body is cut off or not Gemini's own.
   readError(status, headers, text) {
     return geminiError(tryParseJson(text), status, headers);
   },
 };
+
+const keyHeader = ({ apiKey }: ProviderConfig): Readonly<Record<string, string>> =>
+  apiKey === undefined ? {} : { 'x-goog-api-key': apiKey };
 
 /** Encodes a model name. @throws ProviderError for a name that no URL can hold (broken UTF-16). */
 function pathSegment(model: string): string {

@@ -1,7 +1,11 @@
 import * as z from 'zod';
 import type { ChatRequest, Completion, TokenUsage } from '../../completion/completion.js';
 import { ProviderError } from '../../completion/provider-error.js';
-import { PROVIDER_BASE_URLS, type ProviderName } from '../../completion/provider-names.js';
+import {
+  PROVIDER_BASE_URLS,
+  type ProviderConfig,
+  type ProviderName,
+} from '../../completion/provider-names.js';
 import {
   DONE,
   type ProviderAdapter,
@@ -12,6 +16,7 @@ import { acceptedFields } from '../shared/fields.js';
 import { bytesOf, wantsUsage } from '../shared/openai-format.js';
 import { errorIn, failureOf, failureOfError, refuseError } from './errors.js';
 import { messagesFor, withTools } from './messages.js';
+import { readOpenAiList } from './models.js';
 import { normalized } from './normalized.js';
 import { rulesOf } from './rules.js';
 import { isObject, tryParseJson } from '../../../lib/json.js';
@@ -52,13 +57,11 @@ export function openAiCompatible(name: ProviderName): ProviderAdapter {
     takesSeveralAnswers: name === 'openai',
     takesImages: ({ baseUrl }, model) => rulesOf(name, baseUrl).takesImages(model),
 
-    request({ baseUrl, apiKey }, request) {
+    request(provider, request) {
+      const { baseUrl } = provider;
       return {
         url: `${baseUrl}/chat/completions`,
-        headers: {
-          'content-type': 'application/json',
-          ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
-        },
+        headers: { 'content-type': 'application/json', ...authorization(provider) },
         body: JSON.stringify(bodyFor(name, baseUrl, request)),
       };
     },
@@ -79,6 +82,19 @@ export function openAiCompatible(name: ProviderName): ProviderAdapter {
 
     openStream: (request) => new ChunkReader(name, wantsUsage(request)),
 
+    listRequest: (provider) => ({
+      url: `${provider.baseUrl}/models`,
+      headers: authorization(provider),
+    }),
+    readList: readOpenAiList,
+    // OpenRouter shows its list to everybody.
+    ...(name === 'openrouter' && {
+      keyRequest: (provider: ProviderConfig) => ({
+        url: `${provider.baseUrl}/key`,
+        headers: authorization(provider),
+      }),
+    }),
+
     readError(status, headers, text) {
       return new ProviderError(
         name,
@@ -89,6 +105,9 @@ export function openAiCompatible(name: ProviderName): ProviderAdapter {
     },
   };
 }
+
+const authorization = ({ apiKey }: ProviderConfig): Readonly<Record<string, string>> =>
+  apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
 
 function bodyFor(name: ProviderName, baseUrl: string, request: ChatRequest): ChatRequest {
   const rules = rulesOf(name, baseUrl);

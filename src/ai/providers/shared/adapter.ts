@@ -1,5 +1,6 @@
 import type { ChatRequest, Completion, TokenUsage } from '../../completion/completion.js';
 import type { ProviderError } from '../../completion/provider-error.js';
+import type { ListedModel } from './model-list.js';
 import type { ProviderConfig } from '../../completion/provider-names.js';
 
 export interface WireRequest {
@@ -7,6 +8,9 @@ export interface WireRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
+
+/** A request without a body. */
+export type WireQuestion = Pick<WireRequest, 'url' | 'headers'>;
 
 export interface WireEvent {
   readonly event?: string | undefined;
@@ -49,6 +53,12 @@ export interface ProviderAdapter {
   /** Reads the body of a 2xx response. @throws ProviderError also if the body is an error or malformed. */
   readAnswer(text: string, request: ChatRequest): Completion;
   openStream(request: ChatRequest): StreamReader;
+  /** Builds the request for the list of models. */
+  listRequest(provider: ProviderConfig): WireQuestion;
+  /** Reads the list of models; undefined if the body is none. */
+  readList(body: unknown): readonly ListedModel[] | undefined;
+  /** Builds a request that needs a valid key, for a provider whose list is public. */
+  keyRequest?(provider: ProviderConfig): WireQuestion;
   /** Reads the beginning of the body of a failed response. */
   readError(status: number, headers: Headers, text: string): ProviderError;
 }
