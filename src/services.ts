@@ -207,7 +207,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     apiKeys: new ApiKeyLookup(database, settings.accounts, log),
     apiKeyValidator: new ApiKeyValidator(database, settings.accounts, log),
     chain,
-    chats: new Chats(directory, settings),
+    chats: new Chats(directory, ai.router),
     clones: new Clones({
       database,
       secrets,

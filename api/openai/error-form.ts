@@ -28,7 +28,9 @@ export const OPENAI_ERRORS: ErrorForm = {
       code: z.string().nullable(),
     }),
   }),
-  of({ status, body: { error: message, code = null, ...facts } }) {
+  of({ status, body: { error, code = null, setup, ...facts } }) {
+    // Clients of this form show their users nothing but the message.
+    const message = typeof setup === 'string' ? `${String(error)}. ${setup}` : error;
     return { error: { message, type: typeOf(status), param: null, code, ...facts } };
   },
 };

@@ -101,9 +101,9 @@ describe('a client at its quota', { tags: 'attack' }, () => {
       port: 1,
     });
     const directory = { accessTo: () => Promise.resolve({ ask: () => undefined }) };
-    const settings = { ai: { provider: 'openai', providers: { openai: { apiKey: 'k' } } } };
+    const router = { requireModel: () => undefined };
     const chats = new Chats(
-      ...([directory, settings] as unknown as ConstructorParameters<typeof Chats>),
+      ...([directory, router] as unknown as ConstructorParameters<typeof Chats>),
     );
     const ask = (userId: string, signal = never()) => {
       const query = () => Promise.resolve([agentOf(userId)]);

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { getAgent } from '../agents/agents.js';
-import { requireProvider } from '../../ai/routing/route.js';
+import type { Router } from '../../ai/routing/route.js';
 import type { TenantDatabase } from '../../platform/database/database.js';
 import type { HostDirectory } from '../hosts/host-directory.js';
-import type { AiSettings } from '../../ai/routing/settings.js';
 import type { Release } from '../../lib/fair-limiter.js';
 import { QuotaLimiter } from '../../lib/quota-limiter.js';
 import {
@@ -29,33 +28,31 @@ export interface Question {
 
 export class Chats {
   readonly #directory: Pick<HostDirectory, 'accessTo'>;
-  readonly #settings: { readonly ai: AiSettings };
+  readonly #router: Pick<Router, 'requireModel'>;
   readonly #limiter = new QuotaLimiter({
     total: MAX_TURNS,
     perOwner: MAX_TURNS_OF_OWNER,
     message: 'Too many questions are in progress: retry when one has been answered',
   });
 
-  constructor(directory: Pick<HostDirectory, 'accessTo'>, settings: { readonly ai: AiSettings }) {
+  constructor(directory: Pick<HostDirectory, 'accessTo'>, router: Pick<Router, 'requireModel'>) {
     this.#directory = directory;
-    this.#settings = settings;
+    this.#router = router;
   }
 
   /**
    * Yields an agent's answer in pieces. @throws NotFoundError; ConflictError if the agent is not running or
-   * the request is in flight; TooManyRequestsError; UnavailableError without a host or a provider
+   * the request is in flight; TooManyRequestsError; UnavailableError without a host or a model
    */
   async ask(
     tenant: TenantDatabase,
     { agentId, message, requestId = randomUUID(), conversation = requestId }: Question,
     signal: AbortSignal,
   ): Promise<AsyncGenerator<TurnEvent>> {
-    const { ai } = this.#settings;
     const agent = await getAgent(tenant, agentId);
     requireRunning(agent);
     const host = await this.#directory.accessTo(agent.host);
-    // Only checks for a provider: without one the agent could only fail.
-    requireProvider(ai.providers, ai.provider);
+    this.#router.requireModel(); // without one the agent could only fail
     const asked = { message, conversation, requestId };
     const { id, userId } = agent;
     signal.throwIfAborted();

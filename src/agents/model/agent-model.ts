@@ -1,7 +1,12 @@
 import { hasQuota, type Plan } from '../../types/plans.js';
 import { allows, type ModelEntry, type ModelSet } from '../../ai/models/model-set.js';
 import { ModelRestrictedError } from '../../ai/routing/model-restricted-error.js';
-import { requireOneModel, type Router, type WantedModel } from '../../ai/routing/route.js';
+import {
+  requireOneModel,
+  type Attempt,
+  type Router,
+  type WantedModel,
+} from '../../ai/routing/route.js';
 import type { AgentRow } from '../../platform/database/models.js';
 import { BadRequestError, ServiceError } from '../../lib/errors.js';
 import type { JsonObject } from '../../lib/json.js';
@@ -16,7 +21,7 @@ export interface AgentModelChoice {
 }
 
 /**
- * Returns the model that an agent uses on its owner's plan: without the default model, its best replacement.
+ * Returns the models that an agent uses on its owner's plan, best first: the default one has replacements.
  * @throws ModelRestrictedError for a model that the plan excludes, or an unpriced one on a plan with a quota;
  * BadRequestError for a name that does not denote exactly one model.
  */
@@ -39,9 +44,10 @@ function offeredModel(
   const { aiProvider, model } = agent;
   const has = (family: string) => hasModel(plan, models.ofFamily(family));
   if (model === CUSTOM_MODEL) return ownModel(models, agent, plan);
-  if (has(model)) return { aiProvider, families: [model], alone: false };
-  if (model !== DEFAULT_MODEL) return undefined;
-  return { aiProvider, families: models.agentFamilies.filter(has), alone: false };
+  if (model === DEFAULT_MODEL) {
+    return { aiProvider, families: models.agentFamilies.filter(has), alone: false };
+  }
+  return has(model) ? { aiProvider, families: [model], alone: false } : undefined;
 }
 
 function ownModel(
@@ -52,6 +58,8 @@ function ownModel(
   if (!name) throw new BadRequestError('config.model names no model');
   const known =
     models.find(`${aiProvider}/${name}`) ?? models.find(name) ?? models.ofFamily(name)[0];
+  // A model that its provider lacks is never called, so its price does not matter.
+  if (!known && models.lacks(aiProvider, name)) return { aiProvider, name };
   if (known ? !allows(plan, known) : hasQuota(plan)) return undefined;
   if (known) return { aiProvider, families: [known.family], alone: true };
   requireOneModel(aiProvider, name);
@@ -89,14 +97,20 @@ export function shownModel(
   agent: AgentModelChoice,
   plan: Plan | undefined,
 ): string {
-  const named = nameOf(agent);
-  if (plan === undefined) return named;
+  return (plan && firstAttempt(router, agent, plan))?.entry?.family ?? nameOf(agent);
+}
+
+/** Returns the first model that an agent's calls are routed to; undefined if none is offered or available. */
+export function firstAttempt(
+  router: Router,
+  agent: AgentModelChoice,
+  plan: Plan,
+): Attempt | undefined {
   try {
     const offered = offeredModel(router.models.current, agent, plan);
-    const [first] = offered ? router.forAgent(offered, plan) : [];
-    return first?.entry?.family ?? named;
+    return offered && router.forAgent(offered, plan)[0];
   } catch (error) {
-    if (error instanceof ServiceError) return named;
+    if (error instanceof ServiceError) return undefined;
     throw error;
   }
 }

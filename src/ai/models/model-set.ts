@@ -1,5 +1,5 @@
 import { PLANS, type Plan } from '../../types/plans.js';
-import type { ProviderName, Providers } from '../completion/provider-names.js';
+import { isProviderName, type ProviderName, type Providers } from '../completion/provider-names.js';
 import type { ListedModel } from '../providers/shared/model-list.js';
 import type { Catalogue, CatalogueModel, TaskTier } from './catalogue.js';
 
@@ -30,7 +30,11 @@ export class ModelSet {
   /** All models: those of the catalogue, cheaper plans first, then the discovered ones. */
   readonly entries: readonly ModelEntry[];
 
+  /** False if no call can be answered. */
+  readonly hasAvailable: boolean;
+
   readonly #catalogue: Catalogue;
+  readonly #lists: ProviderLists;
   readonly #byId: ReadonlyMap<string, ModelEntry>;
   readonly #byFamily: ReadonlyMap<string, readonly ModelEntry[]>;
   readonly #usual = new Map<ProviderName, readonly ModelEntry[]>();
@@ -38,8 +42,7 @@ export class ModelSet {
 
   constructor(catalogue: Catalogue, providers: Providers, lists: ProviderLists = new Map()) {
     this.#catalogue = catalogue;
-    const isListed = (provider: ProviderName, name: string) =>
-      lists.get(provider)?.some((listed) => isSameName(listed.name, name)) ?? true;
+    this.#lists = new Map(lists);
     const known = catalogue.models.flatMap((model) =>
       // Object.entries loses the type of its keys, which are provider names.
       (Object.entries(model.servedBy) as [ProviderName, string][]).map(([provider, name]) => ({
@@ -47,11 +50,12 @@ export class ModelSet {
         id: `${provider}/${name}`,
         provider,
         model: name,
-        available: providers[provider] !== undefined && isListed(provider, name),
+        available: providers[provider] !== undefined && !this.lacks(provider, name),
         isDiscovered: false,
       })),
     );
     this.entries = [...known, ...discovered(known, lists)];
+    this.hasAvailable = this.entries.some(({ available }) => available);
     this.#byId = new Map([
       ...this.entries.map((entry) => [entry.id.replace(LATEST, ''), entry] as const),
       ...this.entries.map((entry) => [entry.id, entry] as const),
@@ -70,6 +74,13 @@ export class ModelSet {
 
   ofFamily(family: string): readonly ModelEntry[] {
     return this.#byFamily.get(family) ?? [];
+  }
+
+  /** Reports whether a provider has sent a list without this name. */
+  lacks(provider: string, name: string): boolean {
+    if (!isProviderName(provider)) return false;
+    const list = this.#lists.get(provider);
+    return list !== undefined && !list.some((listed) => isSameName(listed.name, name));
   }
 
   /** Returns the available models that a provider is asked for by default, best first. */

@@ -1,4 +1,4 @@
-import { hasQuota, type Plan } from '../../types/plans.js';
+import type { Plan } from '../../types/plans.js';
 import { BadRequestError, NotFoundError, UnavailableError } from '../../lib/errors.js';
 import type { Target } from './circuit-breaker.js';
 import { ModelRestrictedError } from './model-restricted-error.js';
@@ -50,17 +50,7 @@ const MAX_ATTEMPTS = 6;
 
 const isTier = (task: string): task is TaskTier => TASK_TIERS.some((tier) => tier === task);
 
-/** Requires a provider. @throws UnavailableError that names the variables to set. */
-export function requireProvider(providers: Providers, preferred: ProviderName): void {
-  if (Object.keys(providers).length > 0) return;
-  const prefix = preferred.toUpperCase();
-  throw new UnavailableError(
-    `No AI provider is configured: set ${prefix}_API_KEY, or ${prefix}_BASE_URL for any address ` +
-      'with its API format, and restart',
-  );
-}
-
-/** Selects providers and models for a call: only models in the plan, at configured providers. */
+/** Selects providers and models for a call: only available models in the plan. */
 export class Router {
   readonly models: Models;
   readonly #providers: Providers;
@@ -91,7 +81,10 @@ export class Router {
     if (!asked) throw new NotFoundError('Model not found');
     if (!allows(plan, asked)) throw new ModelRestrictedError(id, plan, set);
     const elsewhere = set.ofFamily(asked.family).filter(({ provider }) => CHAIN.includes(provider));
-    return this.#served([asked, ...elsewhere, ...usualOf(set, asked.provider, plan)], plan);
+    const serving = [asked, ...elsewhere].filter(({ available }) => available);
+    // No other model replaces one that no provider serves: the caller named the model.
+    const others = serving.length > 0 ? usualOf(set, asked.provider, plan) : [];
+    return this.#routeTo([...serving, ...others]);
   }
 
   /**
@@ -106,19 +99,22 @@ export class Router {
       ...usualOf(set, this.#preferred, plan),
       ...others.flatMap((provider) => usualOf(set, provider, plan).slice(0, 1)),
     ];
-    return this.#served(tier.length > 0 ? tier : general, plan);
+    return this.#routeTo(tier.length > 0 ? tier : general);
   }
 
   /**
    * Returns the route for an agent's model: at its own provider if configured, otherwise at any that serves
-   * it. On plans with a quota, their other models follow. A model outside the catalogue has no fallback.
-   * @throws NotFoundError; UnavailableError without a provider; the errors of `requireOneModel`.
+   * it. On plans with a quota, their other models follow. A model outside the catalogue has no fallback. A
+   * model that no provider serves is replaced by the default one.
+   * @throws NotFoundError; UnavailableError without a model; the errors of `requireOneModel`.
    */
   forAgent(wanted: WantedModel, plan: Plan): Route {
-    requireProvider(this.#providers, this.#preferred);
-    if ('name' in wanted) return [this.#unknown(wanted.aiProvider, wanted.name)];
-    const { aiProvider, alone, families } = wanted;
     const set = this.models.current;
+    if ('name' in wanted) {
+      const unlisted = this.#unlisted(set, wanted);
+      return unlisted ? [unlisted] : this.forTask('general', plan);
+    }
+    const { aiProvider, alone, families } = wanted;
     const first = [aiProvider, this.#preferred];
     const rank = ({ provider }: ModelEntry) => (first.indexOf(provider) + 3) % 3;
     const served = families
@@ -126,31 +122,45 @@ export class Router {
       .map((serving) => serving.toSorted((a, b) => rank(a) - rank(b)));
     const [serving, ...others] = served.filter((entries) => entries.length > 0);
     const [entry] = serving ?? [];
-    if (serving === undefined || entry === undefined) {
-      const [family = ''] = families;
-      if (hasQuota(plan)) throw new NotFoundError('No model is available for this task');
-      return [this.#unknown(aiProvider, family)];
-    }
+    if (serving === undefined || entry === undefined) return this.forTask('general', plan);
     if (alone) return unique(serving.map(toAttempt));
     const standIns = others.flat().filter((each) => allows(plan, each));
     return unique([...serving, ...usualOf(set, entry.provider, plan), ...standIns].map(toAttempt));
   }
 
-  #served(entries: readonly ModelEntry[], plan: Plan): Route {
-    requireProvider(this.#providers, this.#preferred);
-    const serving = entries.filter((entry) => entry.available && allows(plan, entry));
-    if (serving.length === 0) throw new NotFoundError('No model is available for this task');
-    return unique(serving.map(toAttempt));
+  /** Requires any available model. @throws UnavailableError that says what to set */
+  requireModel(): void {
+    if (this.models.current.hasAvailable) return;
+    const [configured] = PROVIDER_NAMES.filter((name) => this.#providers[name] !== undefined);
+    const setting = `${(configured ?? this.#preferred).toUpperCase()}_BASE_URL`;
+    throw new UnavailableError('No AI model is available', undefined, {
+      setup: configured
+        ? `Load a model on the server at ${setting}, or list its models in AI_MODELS_FILE`
+        : `Set ${this.#preferred.toUpperCase()}_API_KEY, or ${setting} for any address with its API ` +
+          'format, and restart',
+    });
   }
 
-  /** Returns an attempt at the wanted provider, or else at any configured provider. */
-  #unknown(wanted: string, model: string): Attempt {
-    const provider = [wanted, this.#preferred, ...PROVIDER_NAMES].find(
+  #routeTo(entries: readonly ModelEntry[]): Route {
+    this.requireModel();
+    if (entries.length === 0) throw new NotFoundError('No model is available for this task');
+    return unique(entries.map(toAttempt));
+  }
+
+  /**
+   * Returns an attempt at the wanted provider, or else at any configured provider; undefined if that provider's
+   * list lacks the model.
+   */
+  #unlisted(
+    set: ModelSet,
+    { aiProvider, name: model }: Extract<WantedModel, { name: string }>,
+  ): Attempt | undefined {
+    const provider = [aiProvider, this.#preferred, ...PROVIDER_NAMES].find(
       (name): name is ProviderName => Object.hasOwn(this.#providers, name),
     );
-    if (provider === undefined) throw new TypeError('no provider is configured');
+    if (provider === undefined || set.lacks(provider, model)) return undefined;
     requireOneModel(provider, model);
-    return { provider, model, entry: this.models.current.find(`${provider}/${model}`) };
+    return { provider, model, entry: set.find(`${provider}/${model}`) };
   }
 }
 

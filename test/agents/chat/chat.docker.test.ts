@@ -191,7 +191,10 @@ describe('failed answer', () => {
         body: { agentId: id, message: 'hello' },
       });
       expect(refused.status).toBe(503);
-      expect(refused.body.error).toContain('OPENAI_API_KEY');
+      expect(refused.body).toEqual({
+        error: 'No AI model is available',
+        setup: expect.stringContaining('OPENAI_API_KEY'),
+      });
     } finally {
       await without.close();
     }

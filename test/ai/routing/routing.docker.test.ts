@@ -243,8 +243,10 @@ test('minimax is never a fallback', async () => {
 test('an answer without any provider names the setting to add', async () => {
   const backend = await start([], { preferred: 'groq' });
   const answer = await backend.chat(subscribed('solo'));
-  expect(answer.status).toBe(503);
-  expect(answer.body.error).toContain('GROQ_API_KEY');
+  expect([answer.status, answer.body]).toEqual([
+    503,
+    { error: 'No AI model is available', setup: expect.stringContaining('GROQ_API_KEY') },
+  ]);
 });
 
 test.each([{}, { stream: true }])(

@@ -31,9 +31,9 @@ beforeAll(async () => {
   alone = await databaseAlone(database);
   // The part of the hosts that a chat uses.
   const directory = { accessTo: () => Promise.resolve({ ask: answer }) };
-  const settings = { ai: { provider: 'openai', providers: { openai: { apiKey: 'k' } } } };
+  const router = { requireModel: () => undefined };
   const chats = new Chats(
-    ...([directory, settings] as unknown as ConstructorParameters<typeof Chats>),
+    ...([directory, router] as unknown as ConstructorParameters<typeof Chats>),
   );
   web = await createWeb({ ...alone.dependencies, chats }).listen('127.0.0.1', 0);
 });
