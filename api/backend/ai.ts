@@ -25,7 +25,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
     aiApi({
       method: 'GET',
       path: '/api/ai/health',
-      summary: 'Report whether the AI providers are reachable',
+      summary: 'Report whether the AI providers are reachable and have models',
       responses: {
         200: z.strictObject({
           status: z.enum(['healthy', 'degraded']),
@@ -41,7 +41,8 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
           const error = 'No AI provider is configured';
           return reply(503, { status: 'error', error });
         }
-        const status = reachable.every(Boolean) ? 'healthy' : 'degraded';
+        const isComplete = reachable.every(Boolean) && ai.models.current.everyProviderServes;
+        const status = isComplete ? 'healthy' : 'degraded';
         return reply(200, { status, providers, timestamp: now() });
       },
     }),

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { MODEL_NOT_FOUND } from '../../src/ai/routing/no-answer-error.js';
 import type { ErrorForm } from '../http/endpoint.js';
 
 /** Returns OpenAI's error type for a status, because clients distinguish errors by it. */
@@ -28,9 +29,11 @@ export const OPENAI_ERRORS: ErrorForm = {
       code: z.string().nullable(),
     }),
   }),
-  of({ status, body: { error, code = null, setup, ...facts } }) {
+  of({ status, body: { error, code, setup, ...facts } }) {
     // Clients of this form show their users nothing but the message.
     const message = typeof setup === 'string' ? `${String(error)}. ${setup}` : error;
-    return { error: { message, type: typeOf(status), param: null, code, ...facts } };
+    // The endpoints of this form have nothing else that can be missing.
+    const usual = status === 404 ? MODEL_NOT_FOUND : null;
+    return { error: { message, type: typeOf(status), param: null, code: code ?? usual, ...facts } };
   },
 };

@@ -75,8 +75,8 @@ async function turnOf(
   asked: Question,
 ): Promise<Turn> {
   if (!isAnswered) {
-    entitled(user.id, user.isAdmin, plan);
-    return chats.ask(tenant, { ...asked, requestId }, signal);
+    const owner = entitled(user.id, user.isAdmin, plan);
+    return chats.ask(tenant, { ...asked, plan: owner.plan, requestId }, signal);
   }
   const again = await chats.again(tenant, { ...asked, requestId });
   if (!again) throw new AnswerDroppedError();

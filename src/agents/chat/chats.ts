@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { getAgent } from '../agents/agents.js';
-import type { Router } from '../../ai/routing/route.js';
+import type { Plan } from '../../types/plans.js';
+import type { Attempt, Router } from '../../ai/routing/route.js';
+import { choiceOf, firstAttempt } from '../model/agent-model.js';
 import type { TenantDatabase } from '../../platform/database/database.js';
 import type { HostDirectory } from '../hosts/host-directory.js';
+import { BadGatewayError } from '../../lib/errors.js';
 import type { Release } from '../../lib/fair-limiter.js';
 import { QuotaLimiter } from '../../lib/quota-limiter.js';
 import {
@@ -24,18 +27,20 @@ export interface Question {
   readonly conversation?: string | undefined;
   /** An id that stays the same when the request is repeated. */
   readonly requestId?: string;
+  /** The plan of the agent's owner, which determines the model. */
+  readonly plan?: Plan | undefined;
 }
 
 export class Chats {
   readonly #directory: Pick<HostDirectory, 'accessTo'>;
-  readonly #router: Pick<Router, 'requireModel'>;
+  readonly #router: Router;
   readonly #limiter = new QuotaLimiter({
     total: MAX_TURNS,
     perOwner: MAX_TURNS_OF_OWNER,
     message: 'Too many questions are in progress: retry when one has been answered',
   });
 
-  constructor(directory: Pick<HostDirectory, 'accessTo'>, router: Pick<Router, 'requireModel'>) {
+  constructor(directory: Pick<HostDirectory, 'accessTo'>, router: Router) {
     this.#directory = directory;
     this.#router = router;
   }
@@ -46,7 +51,7 @@ export class Chats {
    */
   async ask(
     tenant: TenantDatabase,
-    { agentId, message, requestId = randomUUID(), conversation = requestId }: Question,
+    { agentId, message, plan, requestId = randomUUID(), conversation = requestId }: Question,
     signal: AbortSignal,
   ): Promise<AsyncGenerator<TurnEvent>> {
     const agent = await getAgent(tenant, agentId);
@@ -64,7 +69,8 @@ export class Chats {
       { message, conversation },
       signal,
     );
-    return untilEnd(chatTurn(tenant, agent, asked, answer), release);
+    const target = plan && firstAttempt(this.#router, choiceOf(agent), plan);
+    return untilEnd(chatTurn(tenant, agent, asked, namingModel(answer, target)), release);
   }
 
   /** Returns the events of an earlier request, without its agent; undefined if its answer is not stored. */
@@ -75,6 +81,22 @@ export class Chats {
     const turn = { ...question, requestId, conversation: conversation ?? requestId };
     const answer = await findAnswer(tenant, turn);
     return answer && replayedTurn(answer);
+  }
+}
+
+/** Adds the agent's model to a failure of its gateway, which hides the reason. */
+async function* namingModel(
+  answer: AsyncIterable<string>,
+  target: Attempt | undefined,
+): AsyncGenerator<string> {
+  try {
+    yield* answer;
+  } catch (error) {
+    if (!(error instanceof BadGatewayError) || !target) throw error;
+    const { model, provider } = target;
+    throw new BadGatewayError(`${error.message} (model ${model} at the AI provider ${provider})`, {
+      cause: error,
+    });
   }
 }
 

@@ -32,6 +32,8 @@ export class ModelSet {
 
   /** False if no call can be answered. */
   readonly hasAvailable: boolean;
+  /** True if each configured provider has an available model. */
+  readonly everyProviderServes: boolean;
 
   readonly #catalogue: Catalogue;
   readonly #lists: ProviderLists;
@@ -55,7 +57,11 @@ export class ModelSet {
       })),
     );
     this.entries = [...known, ...discovered(known, lists)];
-    this.hasAvailable = this.entries.some(({ available }) => available);
+    const serving = new Set(this.entries.flatMap((each) => (each.available ? each.provider : [])));
+    this.everyProviderServes = Object.keys(providers).every(
+      (name) => isProviderName(name) && serving.has(name),
+    );
+    this.hasAvailable = serving.size > 0;
     this.#byId = new Map([
       ...this.entries.map((entry) => [entry.id.replace(LATEST, ''), entry] as const),
       ...this.entries.map((entry) => [entry.id, entry] as const),

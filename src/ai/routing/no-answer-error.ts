@@ -1,6 +1,13 @@
-import type { ServiceError } from '../../lib/errors.js';
-import { BadGatewayError, BadRequestError, TooManyRequestsError } from '../../lib/errors.js';
+import {
+  BadGatewayError,
+  BadRequestError,
+  ServiceError,
+  TooManyRequestsError,
+} from '../../lib/errors.js';
 import type { ProviderError, ProviderFailure } from '../completion/provider-error.js';
+
+/** OpenAI's code for a model that does not exist. */
+export const MODEL_NOT_FOUND = 'model_not_found';
 
 /** Wait for a provider that names none. */
 const RETRY_AFTER_MS = 5_000;
@@ -12,6 +19,15 @@ export interface AttemptResult {
   readonly outcome: ProviderFailure | 'ok';
   /** Milliseconds until the answer, or until its stream began. */
   readonly ms: number;
+}
+
+/** 404: the last provider of the route does not have the model; clients do not retry. */
+export class ModelNotFoundError extends ServiceError {
+  override readonly name = 'ModelNotFoundError';
+
+  constructor(message: string) {
+    super(404, message, MODEL_NOT_FOUND);
+  }
 }
 
 /** All providers of a route failed. Contains no text of a provider. */
@@ -29,6 +45,10 @@ export class NoAnswerError extends Error {
   get refusal(): ServiceError {
     const { failure, provider, retryAfterMs } = this.failure;
     switch (failure) {
+      case 'unknown_model':
+        return new ModelNotFoundError(
+          `The AI provider ${provider} does not have the model ${this.attempts.at(-1)?.model ?? ''}`,
+        );
       case 'too_long':
         return new BadRequestError('The conversation is too long for the model', {
           code: 'context_length_exceeded',

@@ -122,7 +122,7 @@ describe('failed answer', () => {
     const failed = await ask({ agentId, message: 'hello', conversation: 'failing' });
     expect([failed.status, failed.body.error]).toEqual([
       502,
-      "The agent's gateway answered with 500",
+      "The agent's gateway answered with 500 (model gpt-4 at the AI provider openai)",
     ]);
     expect(await history('failing')).toMatchObject([
       { role: 'user', content: 'hello', status: 'complete' },
@@ -137,7 +137,9 @@ describe('failed answer', () => {
       {
         id: undefined,
         event: 'error',
-        data: { error: "The agent's gateway answered with 500" },
+        data: {
+          error: "The agent's gateway answered with 500 (model gpt-4 at the AI provider openai)",
+        },
       },
     ]);
     expect(await history('broken')).toMatchObject([{ role: 'user' }, { status: 'failed' }]);

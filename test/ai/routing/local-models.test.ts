@@ -196,3 +196,60 @@ test('without any model, a call is a 503 at once that says what to do', async ()
     expect(server.asked).toEqual([]);
   });
 });
+
+describe('a provider that does not know a model', () => {
+  const model = 'openai/gpt-6-luna';
+
+  /** Makes the server list a model that it refuses afterwards. */
+  const whileGone = (work: () => Promise<void>) =>
+    withList(['gpt-6-luna'], async () => {
+      server.list([]);
+      await work();
+    });
+
+  test("is a 404 model_not_found in OpenAI's form, and is asked once", async () => {
+    await whileGone(async () => {
+      server.asked.length = 0;
+      const { status, body } = await ask('/v1/chat/completions', { model, messages: MESSAGES });
+      expect([status, body]).toEqual([
+        404,
+        {
+          error: {
+            message: 'The AI provider openai does not have the model gpt-6-luna',
+            type: 'invalid_request_error',
+            param: null,
+            code: 'model_not_found',
+          },
+        },
+      ]);
+      expect(server.asked).toEqual(['gpt-6-luna']);
+    });
+  });
+
+  test('is named by the chat with its model', async () => {
+    await whileGone(async () => {
+      const { status, body } = await ask('/api/ai/chat', { model, messages: MESSAGES });
+      expect([status, body]).toEqual([
+        404,
+        {
+          error: 'The AI provider openai does not have the model gpt-6-luna',
+          code: 'model_not_found',
+        },
+      ]);
+    });
+  });
+
+  test('a model that nobody lists is a 404 model_not_found too', async () => {
+    const body = { model: 'openai/gone', messages: MESSAGES };
+    const answer = await ask('/v1/chat/completions', body);
+    expect([answer.status, answer.body.error.code]).toEqual([404, 'model_not_found']);
+  });
+});
+
+test('the health is degraded when a provider answers but has no model', async () => {
+  const health = async () => (await call(backend.url, 'GET', '/api/ai/health')).body;
+  expect(await health()).toMatchObject({ status: 'healthy', providers: { openai: true } });
+  await withList([], async () => {
+    expect(await health()).toMatchObject({ status: 'degraded', providers: { openai: true } });
+  });
+});

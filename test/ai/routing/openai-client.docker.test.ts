@@ -358,7 +358,7 @@ describe('a program with an API key', () => {
   test('a program that requests an unknown model gets a 404', async () => {
     const error = await errorOf(create(apiKey, 'openai/gpt-99'));
     expect(error).toBeInstanceOf(OpenAI.NotFoundError);
-    expect(error).toMatchObject({ message: '404 Model not found', code: null });
+    expect(error).toMatchObject({ message: '404 Model not found', code: 'model_not_found' });
   });
 
   test('a program without quota left gets a rate limit error', async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Listening } from '../../../api/http/server.js';
 import { createWeb } from '../../../api/web/web.js';
 import { Chats } from '../../../src/agents/chat/chats.js';
+import { BadGatewayError } from '../../../src/lib/errors.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { insertSql, ROWS } from '../../platform/database/rows.js';
 import { makeAccount, signIn } from '../../support/account.js';
@@ -17,21 +18,23 @@ let web: Listening;
 let cookie: string;
 let agentId: string;
 let asked = 0;
+let fault: Error | undefined;
 
 const owner = <Row extends object>(sql: string) => queryRows<Row>(database.ownerUrl, sql);
 
 async function* answer(): AsyncGenerator<string> {
   asked += 1;
+  if (fault) throw fault;
   yield await Promise.resolve('good ');
   yield 'day';
 }
 
 beforeAll(async () => {
   database = await testDatabase();
-  alone = await databaseAlone(database);
+  alone = await databaseAlone(database, undefined, { OPENAI_API_KEY: 'k' });
   // The part of the hosts that a chat uses.
   const directory = { accessTo: () => Promise.resolve({ ask: answer }) };
-  const router = { requireModel: () => undefined };
+  const { router } = alone.dependencies.ai;
   const chats = new Chats(
     ...([directory, router] as unknown as ConstructorParameters<typeof Chats>),
   );
@@ -44,12 +47,19 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   asked = 0;
+  fault = undefined;
   const account = await makeAccount(database.db);
   cookie = await signIn(database.db, account);
   agentId = `agent-${randomUUID()}`;
   const rows = {
     subscriptions: { period_start: '2026-01-01', period_end: '2100-01-01' },
-    agents: { id: agentId, host: agentId, status: 'active', port: 1 },
+    agents: {
+      id: agentId,
+      host: agentId,
+      status: 'active',
+      port: 1,
+      model: 'claude-opus-4-6',
+    },
   };
   for (const [table, row] of Object.entries(rows)) {
     await owner(insertSql(table, { ...ROWS[table]?.(account.id, 1), ...row }));
@@ -119,4 +129,13 @@ test.each(ways)('a chat by %s streams as its field stream says', async (path, bo
   await owner('DELETE FROM idempotency_keys');
   const whole = await ask(path, { ...body, stream: false }, 'text/event-stream', 'b');
   expect(JSON.parse(whole.text).message.content).toBe('good day');
+});
+
+test('a chat whose gateway fails names the provider and the model of the agent', async () => {
+  fault = new BadGatewayError("The agent's gateway reported an error: retry later");
+  const { status, text } = await ask('/api/chat', {}, 'application/json');
+  expect([status, JSON.parse(text).error]).toEqual([
+    502,
+    expect.stringMatching(/: retry later \(model gpt-\S+ at the AI provider openai\)$/),
+  ]);
 });
