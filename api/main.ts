@@ -13,6 +13,8 @@ import {
 } from '../src/platform/process/process-lifecycle.js';
 import { createApiServices } from '../src/services.js';
 import { loadSettings, type Settings } from '../src/settings.js';
+import { describeReport, needsAction, reportProviders } from '../src/ai/routing/provider-report.js';
+import type { Ai } from '../src/ai/routing/ai.js';
 import { createBackend } from './backend/backend.js';
 import type { Listening } from './http/server.js';
 import { createMetricsListener } from './metrics/metrics.js';
@@ -90,6 +92,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
       log.warn({ err: error }, 'the workspace cannot be opened');
     });
     reportReady();
+    void announceProviders(ai, log);
     await ended;
   } finally {
     await Promise.all(open.map((listening) => listening.close()));
@@ -99,4 +102,12 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
     await connection.close();
     await database.close();
   }
+}
+
+/** Says in the log and at the launcher's terminal which providers answer, and which model is the default. */
+async function announceProviders(ai: Ai, log: Logger): Promise<void> {
+  const report = await reportProviders(ai);
+  const line = describeReport(report);
+  log[needsAction(report) ? 'warn' : 'info']({ providers: report.providers }, line);
+  reportNotice(line);
 }

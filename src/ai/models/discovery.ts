@@ -25,6 +25,7 @@ export interface DiscoveryParts {
  */
 export class ModelDiscovery {
   readonly #parts: DiscoveryParts;
+  readonly #states = new Map<ProviderName, ListAnswer['state']>();
   readonly #withoutList = new Set<ProviderName>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -44,9 +45,24 @@ export class ModelDiscovery {
 
   /** Requests all lists once, at the same time. A provider without a list keeps its models. */
   async refresh(): Promise<void> {
+    await Promise.all(this.#configured().map(([name, config]) => this.#refreshOne(name, config)));
+  }
+
+  /** Returns the state of each provider; those that were never asked, at public addresses, are asked now. */
+  async states(): Promise<ReadonlyMap<ProviderName, ListAnswer['state']>> {
+    await Promise.all(
+      this.#configured()
+        .filter(([name]) => !this.#states.has(name))
+        .map(async ([name, config]) => {
+          this.#states.set(name, (await askList(name, config)).state);
+        }),
+    );
+    return this.#states;
+  }
+
+  #configured(): [ProviderName, ProviderConfig][] {
     // Object.entries loses the type of its keys, which are provider names.
-    const providers = Object.entries(this.#parts.providers) as [ProviderName, ProviderConfig][];
-    await Promise.all(providers.map(([name, config]) => this.#refreshOne(name, config)));
+    return Object.entries(this.#parts.providers) as [ProviderName, ProviderConfig][];
   }
 
   async #refreshOne(name: ProviderName, config: ProviderConfig): Promise<void> {
@@ -54,6 +70,7 @@ export class ModelDiscovery {
     const isUsual = config.baseUrl === PROVIDER_BASE_URLS[name];
     if (isUsual || !(await isPrivateServer(config.baseUrl, privateHosts))) return;
     const answer = await askList(name, config);
+    this.#states.set(name, answer.state);
     if (answer.list) models.learn(name, answer.list);
     this.#warnOnce(name, answer);
   }

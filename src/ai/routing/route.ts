@@ -128,17 +128,20 @@ export class Router {
     return unique([...serving, ...usualOf(set, entry.provider, plan), ...standIns].map(toAttempt));
   }
 
-  /** Requires any available model. @throws UnavailableError that says what to set */
+  /** Requires any available model. @throws UnavailableError with `setup`, which says what to set */
   requireModel(): void {
-    if (this.models.current.hasAvailable) return;
-    const [configured] = PROVIDER_NAMES.filter((name) => this.#providers[name] !== undefined);
-    const setting = `${(configured ?? this.#preferred).toUpperCase()}_BASE_URL`;
-    throw new UnavailableError('No AI model is available', undefined, {
-      setup: configured
-        ? `Load a model on the server at ${setting}, or list its models in AI_MODELS_FILE`
-        : `Set ${this.#preferred.toUpperCase()}_API_KEY, or ${setting} for any address with its API ` +
-          'format, and restart',
-    });
+    const setup = this.missingModel;
+    if (setup) throw new UnavailableError('No AI model is available', undefined, { setup });
+  }
+
+  /** Returns a sentence that says what to set if no model is available. */
+  get missingModel(): string | undefined {
+    if (this.models.current.hasAvailable) return undefined;
+    const configured = PROVIDER_NAMES.find((name) => this.#providers[name] !== undefined);
+    const prefix = (configured ?? this.#preferred).toUpperCase();
+    return configured
+      ? `Load a model on the server at ${prefix}_BASE_URL, or list its models in AI_MODELS_FILE`
+      : `Set ${prefix}_API_KEY, or ${prefix}_BASE_URL for any address with its API format, and restart`;
   }
 
   #routeTo(entries: readonly ModelEntry[]): Route {
