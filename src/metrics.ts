@@ -2,8 +2,8 @@ import { AggregatorRegistry, Histogram, Registry } from 'prom-client';
 import type { AttemptResult } from './ai/routing/no-answer-error.js';
 import type { ModelEntry } from './ai/models/model-set.js';
 
-/** Seconds; the last bucket is the default timeout of an attempt. */
-const ATTEMPT_BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30];
+/** Seconds; the last bucket is the default timeout of an attempt at a provider on this machine. */
+const ATTEMPT_BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120];
 
 /** Metrics in Prometheus's text format. */
 export interface MetricsSource {

@@ -23,7 +23,10 @@ import type { AgentSupervisors } from './agents/operations/supervisors.js';
 import { createAi, type Ai } from './ai/routing/ai.js';
 import { DemoBudget } from './ai/routing/demo-budget.js';
 import type { AttemptListener } from './ai/routing/completions.js';
+import { AgentModelSizes } from './agents/model/agent-model-sizes.js';
+import { ModelDiscovery } from './ai/models/discovery.js';
 import { Models } from './ai/models/models.js';
+import { Router } from './ai/routing/route.js';
 import { ClonePayments } from './agents/clones/clone-payments.js';
 import { CloneStore } from './agents/clones/clone-store.js';
 import { Clones } from './agents/clones/clones.js';
@@ -154,6 +157,7 @@ export interface WorkerServices {
   readonly clones: CloneStore;
   readonly clonePayments: ClonePayments;
   readonly containerSpecs: ContainerSpecs;
+  readonly modelDiscovery: ModelDiscovery;
   readonly ledgerChain: LedgerChain;
   readonly knownChains: KnownChains;
   readonly heartbeats: HeartbeatSender;
@@ -325,6 +329,9 @@ export function createWorkerServices({
   const { usdc } = settings.chain;
   const { aiPort, portRange: ports, subnetPool } = settings.agents;
   const clones = new CloneStore(database);
+  const { ai } = settings;
+  const models = new Models(ai);
+  const router = new Router(models, ai.providers, ai.provider);
   return {
     agentPorts: new AgentPorts(database),
     clones,
@@ -343,6 +350,7 @@ export function createWorkerServices({
       log,
     }),
     memorySizes: new MemorySizes(database, docker, runtimeImages(settings.agents).usual),
+    modelDiscovery: new ModelDiscovery({ ...ai, models, log }),
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
     operationStore: new OperationStore(database, secrets),
     reconciliation: new Reconciliation(database, docker),
@@ -355,6 +363,7 @@ export function createWorkerServices({
       ports,
       subnetPool,
       aiBaseUrl: `http://${PLATFORM_NAME}:${aiPort}/v1`,
+      modelSizes: new AgentModelSizes(router, settings.accounts),
     }),
     securityEvents: new EventEffects(database, secrets),
     splits: new SplitPayments({

@@ -92,6 +92,7 @@ async function main(): Promise<void> {
       code: builtWorkflows(),
       gate: new DatabaseGate(),
     };
+    await services.modelDiscovery.start();
     await prepareSearchAttributes({ connection, client, namespace, host: host.id, log });
     const running = runTogether(
       [
@@ -107,6 +108,7 @@ async function main(): Promise<void> {
     await running;
   } finally {
     stop.abort();
+    services.modelDiscovery.close();
     await Promise.all([repairing, guarding]);
     await database.close();
     await connection?.close();

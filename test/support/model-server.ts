@@ -14,6 +14,8 @@ export interface ModelServer {
   readonly asked: string[];
   /** Sets the entries of the list, or how a request for it is answered. */
   list(entries: readonly object[] | ((response: ServerResponse) => void)): void;
+  /** Delays the answers to chats. */
+  slow(ms: number): void;
   close(): Promise<void>;
 }
 
@@ -30,6 +32,7 @@ export async function startModelServer(...names: string[]): Promise<ModelServer>
       answer = (response) => sendJson(response, 200, { object: 'list', data: entries });
     }
   };
+  let delayMs = 0;
   list(names.map((id) => ({ id, object: 'model', created: 1, owned_by: 'library' })));
   const server = createServer((request, response) => {
     void text(request).then((body) => {
@@ -44,7 +47,8 @@ export async function startModelServer(...names: string[]): Promise<ModelServer>
         const error = { message: `model "${model}" not found`, code: 'model_not_found' };
         return sendJson(response, 404, { error });
       }
-      sendJson(response, 200, completion(`said: ${messages.at(-1).content}`, model));
+      const answered = completion(`said: ${messages.at(-1).content}`, model);
+      setTimeout(() => sendJson(response, 200, answered), delayMs);
     });
   });
   server.listen(0, '127.0.0.1');
@@ -55,6 +59,7 @@ export async function startModelServer(...names: string[]): Promise<ModelServer>
     listed,
     asked,
     list,
+    slow: (ms) => (delayMs = ms),
     async close() {
       server.closeAllConnections();
       server.close();

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { getAgent } from '../agents/agents.js';
 import type { Plan } from '../../types/plans.js';
 import type { Attempt, Router } from '../../ai/routing/route.js';
+import { contextFault } from '../model/agent-model-sizes.js';
 import { choiceOf, firstAttempt } from '../model/agent-model.js';
 import type { TenantDatabase } from '../../platform/database/database.js';
 import type { HostDirectory } from '../hosts/host-directory.js';
-import { BadGatewayError } from '../../lib/errors.js';
+import { BadGatewayError, UnavailableError } from '../../lib/errors.js';
 import type { Release } from '../../lib/fair-limiter.js';
 import { QuotaLimiter } from '../../lib/quota-limiter.js';
 import {
@@ -47,7 +48,8 @@ export class Chats {
 
   /**
    * Yields an agent's answer in pieces. @throws NotFoundError; ConflictError if the agent is not running or
-   * the request is in flight; TooManyRequestsError; UnavailableError without a host or a model
+   * the request is in flight; TooManyRequestsError; UnavailableError without a host or a model, or with a model
+   * whose context is too small
    */
   async ask(
     tenant: TenantDatabase,
@@ -58,6 +60,9 @@ export class Chats {
     requireRunning(agent);
     const host = await this.#directory.accessTo(agent.host);
     this.#router.requireModel(); // without one the agent could only fail
+    const target = plan && firstAttempt(this.#router, choiceOf(agent), plan);
+    const fault = target?.entry && contextFault(target.entry);
+    if (fault) throw new UnavailableError(fault);
     const asked = { message, conversation, requestId };
     const { id, userId } = agent;
     signal.throwIfAborted();
@@ -69,7 +74,6 @@ export class Chats {
       { message, conversation },
       signal,
     );
-    const target = plan && firstAttempt(this.#router, choiceOf(agent), plan);
     return untilEnd(chatTurn(tenant, agent, asked, namingModel(answer, target)), release);
   }
 

@@ -13,6 +13,7 @@ import { readCredentials, secretsToRedact } from '../credentials/agent-credentia
 import { portsWithin, subnetOf, type PortRange } from '../agents/agent-subnet.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import { AgentGoneError, presentAgent, updateAgent } from '../agents/agents.js';
+import type { AgentModelSizes } from '../model/agent-model-sizes.js';
 import { secretContext, type AgentSecretKind } from '../credentials/agent-secrets.js';
 
 /** The only model name in an agent's runtime; the AI listener chooses the real model. */
@@ -26,6 +27,7 @@ export interface ContainerSpecsOptions {
   readonly subnetPool: string;
   /** Address of the AI listener for containers, such as `http://host.docker.internal:3002/v1`. */
   readonly aiBaseUrl: string;
+  readonly modelSizes: Pick<AgentModelSizes, 'of'>;
 }
 
 /** An agent's data for its container. Secrets are decrypted only here. */
@@ -45,6 +47,7 @@ export class ContainerSpecs {
       readCredentials(tenant, secrets, agent.agentId),
     ]);
     if (row.port === null) throw new AgentGoneError(agent.agentId);
+    const sizes = await this.#options.modelSizes.of(tenant, row);
     return {
       agentId: row.id,
       userId: row.userId,
@@ -58,6 +61,7 @@ export class ContainerSpecs {
         [CONFIG_FILE]: openClawConfig({
           aiBaseUrl: this.#options.aiBaseUrl,
           model: AGENT_MODEL,
+          sizes,
           userConfig: row.config.runtime,
         }),
       },

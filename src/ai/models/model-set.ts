@@ -3,6 +3,9 @@ import { isProviderName, type ProviderName, type Providers } from '../completion
 import type { ListedModel } from '../providers/shared/model-list.js';
 import type { Catalogue, CatalogueModel, TaskTier } from './catalogue.js';
 
+/** Sizes in tokens. */
+export type LocalSizes = Pick<CatalogueModel, 'contextWindow' | 'maxOutput'>;
+
 /** A model at one provider. */
 export interface ModelEntry extends CatalogueModel {
   /** `<provider>/<model>`. */
@@ -14,6 +17,8 @@ export interface ModelEntry extends CatalogueModel {
   readonly available: boolean;
   /** True if the catalogue lacks the model, and its provider's list has it. */
   readonly isDiscovered: boolean;
+  /** The sizes of a model on this machine or a private network, if they are known. */
+  readonly localSizes?: LocalSizes | undefined;
 }
 
 /** Lists of models that providers have sent. */
@@ -54,6 +59,7 @@ export class ModelSet {
         model: name,
         available: providers[provider] !== undefined && !this.lacks(provider, name),
         isDiscovered: false,
+        localSizes: lists.has(provider) ? model : undefined,
       })),
     );
     this.entries = [...known, ...discovered(known, lists)];
@@ -147,7 +153,8 @@ function discovered(known: readonly ModelEntry[], lists: ProviderLists): ModelEn
     const own = known.filter((entry) => entry.provider === provider);
     return chatFirst(list)
       .filter(({ name }) => !own.some(({ model }) => isSameName(name, model)))
-      .map(({ name, contextWindow = UNKNOWN_CONTEXT, maxOutput = contextWindow }) => ({
+      .map(({ name, ...sizes }) => ({
+        ...sizesOf(sizes),
         family: `${provider}/${name}`,
         name,
         description: `Found at ${provider}`,
@@ -155,8 +162,6 @@ function discovered(known: readonly ModelEntry[], lists: ProviderLists): ModelEn
         plan: PLANS[0],
         inputCost: 0,
         outputCost: 0,
-        contextWindow,
-        maxOutput: Math.min(maxOutput, contextWindow),
         source: `the list of ${provider}`,
         asOf,
         servedBy: { [provider]: name },
@@ -167,6 +172,17 @@ function discovered(known: readonly ModelEntry[], lists: ProviderLists): ModelEn
         isDiscovered: true,
       }));
   });
+}
+
+/** Returns the sizes of a listed model. Without a limit on the answer, half of a known context is for it. */
+function sizesOf({ contextWindow, maxOutput }: Omit<ListedModel, 'name'>) {
+  if (contextWindow === undefined) {
+    const most = Math.min(maxOutput ?? UNKNOWN_CONTEXT, UNKNOWN_CONTEXT);
+    return { contextWindow: UNKNOWN_CONTEXT, maxOutput: most };
+  }
+  const half = Math.ceil(contextWindow / 2);
+  const sizes = { contextWindow, maxOutput: Math.min(maxOutput ?? half, contextWindow) };
+  return { ...sizes, localSizes: sizes };
 }
 
 const isSameName = (listed: string, name: string): boolean =>

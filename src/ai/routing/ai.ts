@@ -29,7 +29,13 @@ export function createAi(parts: {
   readonly onAttempt?: AttemptListener;
 }): Ai {
   const { settings, database, log, onAttempt } = parts;
-  const { modelTimeoutMs: timeoutMs, privateHosts, provider, providers } = settings.ai;
+  const {
+    localModelTimeoutMs: localTimeoutMs,
+    modelTimeoutMs: timeoutMs,
+    privateHosts,
+    provider,
+    providers,
+  } = settings.ai;
   const meter = new Meter({
     database,
     folder: path.join(settings.process.dataDir, 'usage-journal'),
@@ -40,6 +46,7 @@ export function createAi(parts: {
   const completions = new Completions({
     providers,
     timeoutMs,
+    localTimeoutMs,
     meter,
     log,
     ...(onAttempt && { onAttempt }),

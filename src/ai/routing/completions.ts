@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { hasQuota, type Plan } from '../../types/plans.js';
+import { isLoopback } from '../../platform/environment/loopback.js';
 import type { Meter } from '../usage/meter.js';
 import type { ModelEntry } from '../models/model-set.js';
 import type { UsageRecord } from '../usage/usage-record.js';
@@ -90,6 +91,8 @@ interface CompletionsOptions {
   readonly providers: Providers;
   /** Milliseconds for each attempt (`AI_MODEL_TIMEOUT_MS`). */
   readonly timeoutMs: number;
+  /** The same at a provider on this machine, unless equal. */
+  readonly localTimeoutMs?: number;
   readonly meter: Meter;
   readonly log: Logger;
   /** Limits on reading calls whose clients have disconnected. */
@@ -106,9 +109,17 @@ export class Completions {
   readonly #left: AbandonedCalls;
 
   readonly #options: CompletionsOptions;
+  readonly #timeouts: ReadonlyMap<string, number>;
 
   constructor(options: CompletionsOptions) {
     this.#options = options;
+    const { localTimeoutMs = options.timeoutMs, providers } = options;
+    this.#timeouts = new Map(
+      Object.entries(providers).map(([name, { baseUrl }]) => [
+        name,
+        isLoopback(new URL(baseUrl).host) ? localTimeoutMs : options.timeoutMs,
+      ]),
+    );
     this.#left = new AbandonedCalls(options.left);
   }
 
@@ -227,7 +238,7 @@ export class Completions {
       name,
       provider,
       request: withOutputBound(request, { maxOutput: entry?.maxOutput, isHeld: hasQuota(plan) }),
-      timeoutMs: this.#options.timeoutMs,
+      timeoutMs: this.#timeouts.get(name) ?? this.#options.timeoutMs,
       signal,
     };
   }

@@ -11,6 +11,10 @@ import {
 import { CatalogueError } from '../models/catalogue.js';
 import { loadCatalogue, SHIPPED_FILE } from '../models/catalogue-file.js';
 
+const MODEL_TIMEOUT_MS = 30_000;
+/** A small machine reads the prompt of an agent for a minute before its answer begins. */
+const LOCAL_MODEL_TIMEOUT_MS = 120_000;
+
 const onlyNever = textAs('never in production', (value) => (value === 'never' ? value : undefined));
 
 export const aiSettings = area(
@@ -23,8 +27,11 @@ export const aiSettings = area(
     ),
     modelTimeoutMs: variable(
       'AI_MODEL_TIMEOUT_MS',
-      count({ most: 600_000 }).prefault('30000'),
+      count({ most: 600_000 }).optional(),
       'for each attempt at a model, in milliseconds',
+      {
+        whenUnset: `\`${MODEL_TIMEOUT_MS}\`, at a provider on this machine \`${LOCAL_MODEL_TIMEOUT_MS}\``,
+      },
     ),
     modelsFile: variable(
       'AI_MODELS_FILE',
@@ -43,7 +50,10 @@ export const aiSettings = area(
       PROVIDER_NAMES.map((name) => [name, providerVariables(name, mode)]),
     ),
   }),
-  ({ providers: values, modelsFile, ...rest }, { privateHosts = NO_PRIVATE_HOSTS }) => {
+  (
+    { providers: values, modelsFile, modelTimeoutMs, ...rest },
+    { privateHosts = NO_PRIVATE_HOSTS },
+  ) => {
     const providers: Partial<Record<ProviderName, ProviderConfig>> = {};
     for (const name of PROVIDER_NAMES) {
       const { apiKey, baseUrl } = values[name] ?? {};
@@ -51,7 +61,14 @@ export const aiSettings = area(
       if (apiKey === undefined && baseUrl === undefined) continue;
       providers[name] = { apiKey, baseUrl: baseUrl ?? PROVIDER_BASE_URLS[name] };
     }
-    return { ...rest, providers, privateHosts, catalogue: loadCatalogue(modelsFile) };
+    return {
+      ...rest,
+      modelTimeoutMs: modelTimeoutMs ?? MODEL_TIMEOUT_MS,
+      localModelTimeoutMs: modelTimeoutMs ?? LOCAL_MODEL_TIMEOUT_MS,
+      providers,
+      privateHosts,
+      catalogue: loadCatalogue(modelsFile),
+    };
   },
   ({ modelsFile }) => {
     try {

@@ -29,6 +29,8 @@ export interface OpenClawOptions {
   readonly aiBaseUrl: string;
   /** Id of the model requested from the AI listener. */
   readonly model: string;
+  /** Sizes of the model in tokens, if it is smaller than the runtime assumes. */
+  readonly sizes?: { readonly contextWindow: number; readonly maxOutput: number } | undefined;
   /** The user's own settings (`config.runtime`); the platform's settings override them. */
   readonly userConfig?: unknown;
 }
@@ -49,7 +51,7 @@ export function openClawConfig(options: OpenClawOptions): string {
   return `${JSON.stringify(merge(others, platform), null, 2)}\n`;
 }
 
-function platformConfig({ aiBaseUrl, model }: OpenClawOptions) {
+function platformConfig({ aiBaseUrl, model, sizes }: OpenClawOptions) {
   return {
     gateway: {
       mode: 'local',
@@ -73,8 +75,8 @@ function platformConfig({ aiBaseUrl, model }: OpenClawOptions) {
               reasoning: false,
               input: ['text'],
               cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-              contextWindow: CONTEXT_WINDOW,
-              maxTokens: MAX_TOKENS,
+              contextWindow: Math.min(CONTEXT_WINDOW, sizes?.contextWindow ?? CONTEXT_WINDOW),
+              maxTokens: Math.min(MAX_TOKENS, sizes?.maxOutput ?? MAX_TOKENS),
             },
           ],
         },

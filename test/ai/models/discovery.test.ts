@@ -71,11 +71,11 @@ describe('the list of a private server', () => {
   });
 
   test.each([
-    [{ max_model_len: 32_768 }, 32_768, 32_768],
+    [{ max_model_len: 32_768 }, 32_768, 16_384],
     [{ context_window: 131_072, max_completion_tokens: 8_000 }, 131_072, 8_000],
     [{ context_length: 16_384, top_provider: { max_completion_tokens: 99_999 } }, 16_384, 16_384],
-    [{ max_context_length: 4_096 }, 4_096, 4_096],
-    [{ meta: { n_ctx: 2_048 } }, 2_048, 2_048],
+    [{ max_context_length: 4_096 }, 4_096, 2_048],
+    [{ meta: { n_ctx: 2_048 } }, 2_048, 1_024],
     [{ max_model_len: '32768', context_window: -1, meta: 'none' }, 8_192, 8_192],
   ])('reads the sizes of %j', async (sizes, contextWindow, maxOutput) => {
     server.list([{ id: 'local', ...sizes }]);

@@ -1,8 +1,13 @@
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createBackend } from '../../../api/backend/backend.js';
 import { createWeb } from '../../../api/web/web.js';
 import { firstAttempt, shownModel } from '../../../src/agents/model/agent-model.js';
+import { Completions } from '../../../src/ai/routing/completions.js';
+import { loadSettings } from '../../../src/settings.js';
 import type { Plan } from '../../../src/types/plans.js';
+import { testEnvironment } from '../../support/platform-environment.js';
 import { databaseAlone } from '../../support/dependencies.js';
 import { call } from '../../support/http.js';
 import { startModelServer, type ModelServer } from '../../support/model-server.js';
@@ -252,4 +257,51 @@ test('the health is degraded when a provider answers but has no model', async ()
   await withList([], async () => {
     expect(await health()).toMatchObject({ status: 'degraded', providers: { openai: true } });
   });
+});
+
+test('an attempt at a provider on this machine has a time of its own', async () => {
+  const { meter, router } = platform.dependencies.ai;
+  const providers = { openai: { baseUrl: server.baseUrl, apiKey: undefined } };
+  const answer = async (localTimeoutMs?: number) => {
+    const log = pino({ level: 'silent' });
+    const parts = {
+      providers,
+      meter,
+      log,
+      timeoutMs: 50,
+      ...(localTimeoutMs && { localTimeoutMs }),
+    };
+    const completions = new Completions(parts);
+    try {
+      return await completions.answer({
+        callId: randomUUID(),
+        userId: 'ada',
+        agentId: null,
+        plan: undefined,
+        endpoint: '/test',
+        route: router.forTask('general', 'solo'),
+        request: { messages: MESSAGES },
+        signal: new AbortController().signal,
+      });
+    } finally {
+      await completions.close();
+    }
+  };
+  server.slow(500);
+  try {
+    await expect(answer()).rejects.toThrow('timeout');
+    expect((await answer(10_000)).completion.content).toBe('said: hello');
+  } finally {
+    server.slow(0);
+  }
+});
+
+test('an attempt has 30 s, and 120 s at a provider on this machine, unless it is set', () => {
+  const timesOf = (value: string | undefined) => {
+    const env = { DATABASE_URL: 'postgres://x/y', INTERNAL_API_KEY, AI_MODEL_TIMEOUT_MS: value };
+    const { localModelTimeoutMs, modelTimeoutMs } = loadSettings(testEnvironment({}, env)).ai;
+    return [modelTimeoutMs, localModelTimeoutMs];
+  };
+  expect(timesOf(undefined)).toEqual([30_000, 120_000]);
+  expect(timesOf('5000')).toEqual([5_000, 5_000]);
 });

@@ -139,3 +139,12 @@ test('a chat whose gateway fails names the provider and the model of the agent',
     expect.stringMatching(/: retry later \(model gpt-\S+ at the AI provider openai\)$/),
   ]);
 });
+
+test('a chat with a model whose context is too small is a 503 that says so, at once', async () => {
+  const small = [{ name: 'small', contextWindow: 8_192 }];
+  alone.dependencies.ai.models.learn('openai', small);
+  const { status, text } = await ask('/api/chat', {}, 'application/json');
+  expect(status).toBe(503);
+  expect(text).toContain('The context of openai/small is too small for agents');
+  expect(asked).toBe(0);
+});

@@ -55,3 +55,13 @@ it('keeps secrets out of the file and of the environment that Docker shows', () 
     expect(openClawEnvironment()).not.toHaveProperty(name ?? '');
   }
 });
+
+it("contains the sizes of a small model, and no more than the runtime's own limits", () => {
+  const modelOf = (sizes?: { contextWindow: number; maxOutput: number }) =>
+    JSON.parse(openClawConfig({ ...options, sizes })).models.providers.platform.models[0];
+  expect(modelOf()).toMatchObject({ contextWindow: 128_000, maxTokens: 8_192 });
+  const small = { contextWindow: 32_768, maxOutput: 4_096 };
+  expect(modelOf(small)).toMatchObject({ contextWindow: 32_768, maxTokens: 4_096 });
+  const large = { contextWindow: 1_000_000, maxOutput: 128_000 };
+  expect(modelOf(large)).toMatchObject({ contextWindow: 128_000, maxTokens: 8_192 });
+});
