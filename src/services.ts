@@ -10,6 +10,7 @@ import { LastUses } from './accounts/accounts/last-uses.js';
 import { SignedInSessions } from './accounts/accounts/sessions.js';
 import type { ProviderKind } from './types/sign-in-methods.js';
 import { AgentOperations } from './agents/lifecycle/agent-operations.js';
+import { AgentsBySubdomain } from './agents/address/agents-by-subdomain.js';
 import { AgentVolumeStore } from './agents/memory/agent-volume-store.js';
 import { Deployments } from './agents/lifecycle/deployments.js';
 import { MemorySizes } from './agents/memory/memory-sizes.js';
@@ -49,6 +50,7 @@ import { HeartbeatSender } from './agents/heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './agents/heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
 import { networkIsolationCheck } from './agents/hosts/network-isolation-check.js';
+import { GatewayConnections } from './agents/hosts/gateway-connections.js';
 import { HostDirectory } from './agents/hosts/host-directory.js';
 import { DockerHosts } from './agents/hosts/docker-hosts.js';
 import { HostOperations } from './agents/lifecycle/host-operations.js';
@@ -106,6 +108,7 @@ export interface Farcaster {
 
 /** Services of the API by area. */
 export interface ApiServices {
+  readonly agentsBySubdomain: AgentsBySubdomain;
   readonly agentWallets: AgentWallets;
   readonly ai: Ai;
   readonly apiKeys: ApiKeyLookup;
@@ -117,6 +120,8 @@ export interface ApiServices {
   readonly demoBudget: DemoBudget;
   readonly directory: HostDirectory;
   readonly deployments: Deployments;
+  /** Connections to the gateways of agents. */
+  readonly gatewayConnections: GatewayConnections;
   /** Gateway of functions that are paid for each run. */
   readonly gateway: Gateway;
   readonly heartbeats: UserHeartbeats;
@@ -206,6 +211,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const { models } = ai;
   const operations = agentOperations(foundation, models);
   return {
+    agentsBySubdomain: new AgentsBySubdomain(database),
     agentWallets: new AgentWallets({ secrets, chain }),
     ai,
     apiKeys: new ApiKeyLookup(database, settings.accounts, log),
@@ -237,6 +243,9 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       accounts: settings.accounts,
       log,
     }),
+    gatewayConnections: new GatewayConnections(here, async (agent) =>
+      (await directory.accessTo(agent.host)).connect(agent),
+    ),
     gateway: new Gateway({
       catalogue: new GatewayCatalogue(
         builtInActions({ ai, chain, summarizer }),

@@ -12,6 +12,12 @@ const MAX_FLOWS = 5;
 
 const RANDOM_BYTES = 32;
 
+const PREFIX = 'sign-in-';
+
+/** Reports whether a cookie, by its name in lower case, is one of a sign-in in progress. */
+export const isSignInCookie = (name: string): boolean =>
+  name.replace('__host-', '').startsWith(PREFIX);
+
 /** A sign-in in progress, stored in the browser until the provider sends it back. */
 export interface ProviderFlow extends SignInSecrets {
   /** Expiry, in milliseconds since 1970. */
@@ -31,7 +37,7 @@ export class ProviderFlows {
   constructor(kind: ProviderKind, secrets: SecretBox, secure: boolean) {
     this.#context = `sign-in-flow:${kind}`;
     // The `__Host-` prefix keeps sibling hosts from setting the cookie.
-    this.#prefix = `${secure ? '__Host-' : ''}sign-in-${kind}-`;
+    this.#prefix = `${secure ? '__Host-' : ''}${PREFIX}${kind}-`;
     this.#secrets = secrets;
     this.#secure = secure;
   }

@@ -1,11 +1,12 @@
 import * as z from 'zod';
 import { discloseGatewayToken } from '../../src/agents/credentials/agent-secrets.js';
-import { addressOf } from '../../src/agents/agents/agent-address.js';
+import { addressOf } from '../../src/agents/address/agent-address.js';
 import { getAgent } from '../../src/agents/agents/agents.js';
 import { listMessages } from '../../src/agents/chat/messages.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
+import { agentUrl } from '../views/agent-url.js';
 import { messageItem, messagesQuery, presentMessage } from '../views/messages.js';
 import { agentIdParams, agentStatus } from '../views/backend-agents.js';
 import { containerStats } from '../views/container-stats.js';
@@ -53,12 +54,12 @@ export function agentViewEndpoints({ settings, directory, secrets }: BackendDepe
       path: '/api/agents/:id/token',
       summary: "Read an agent's gateway token; every read is audited",
       responses: {
-        200: z.strictObject({ id: z.string(), token: z.string(), websocketUrl: z.string() }),
+        200: z.strictObject({ id: z.string(), token: z.string(), websocketUrl: agentUrl }),
       },
       async handler(request) {
         const agent = await getAgent(request.tenant, request.params.id);
         const token = await discloseGatewayToken(requestedBy(request), secrets, agent);
-        const { websocketUrl } = addressOf(agent, settings.agents.domain);
+        const { websocketUrl } = addressOf(agent, settings.http.agentsAt);
         return reply(200, { id: agent.id, token, websocketUrl });
       },
     }),

@@ -47,7 +47,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
           limit: query.limit,
           after: query.cursor,
         });
-        const agents = items.map((agent) => presentListItem(agent, settings.agents));
+        const agents = items.map((agent) => presentListItem(agent, settings));
         return reply(200, agents, nextPageLink('/api/agents', query, next));
       },
     }),
@@ -68,7 +68,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
           model,
           config,
         });
-        return reply(201, presentCreated(agent, settings.agents), runHeader(run));
+        return reply(201, presentCreated(agent, settings), runHeader(run));
       },
     }),
     ofAgent({
@@ -80,7 +80,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
         const agent = await getAgent(tenant, params.id);
         const entitlement = await findEntitlement(tenant, agent.userId, settings.accounts);
         const model = shownModel(ai.router, choiceOf(agent), entitlement?.plan);
-        return reply(200, presentDetail(agent, model, settings.agents));
+        return reply(200, presentDetail(agent, model, settings));
       },
     }),
     updateAgent.handledBy(async (request) => {

@@ -18,7 +18,7 @@ export function deploymentEndpoints({ settings, database, deployments }: Backend
   return [
     deployAgent.handledBy(async (request) => {
       const { agent, run } = await deployments.deploy(requestedBy(request), request.body);
-      return reply(201, presentCreated(agent, settings.agents), runHeader(run));
+      return reply(201, presentCreated(agent, settings), runHeader(run));
     }),
     subscriptions({
       method: 'POST',

@@ -15,6 +15,7 @@ import { idempotency } from './idempotency.js';
 import { openApiDocument } from './openapi.js';
 import { usePipeline } from './pipeline.js';
 import { createLimiter } from './limiter.js';
+import type { OtherNames, SharedParts } from './other-names.js';
 import type { WideLimit } from './rate-limit.js';
 import { referencePages } from './reference-page.js';
 import { Server, type Bounds, type Listening } from './server.js';
@@ -50,6 +51,8 @@ export interface ListenerOptions {
   >;
   /** Accepted values of `Host`, in addition to those in the settings. */
   readonly alsoNamed?: readonly string[];
+  /** Makes the server of requests whose `Host` is not a name of this listener; they are refused without. */
+  readonly otherNames?: ((shared: SharedParts) => OtherNames) | undefined;
   /** Networks (CIDR) whose connections are dropped without an answer, such as those of agents. */
   readonly refuseFrom?: readonly string[];
   /** For tests. */
@@ -82,6 +85,8 @@ export function createListener(options: ListenerOptions): Listener {
   });
 
   const addressOf = addressReader(settings.trustedProxies, options.trustsForwarded);
+  const guard = (address: string) => limiter.guard(address)?.refusal;
+  const others = options.otherNames?.({ log, addressOf, guard });
   const app = new Koa();
   app.on('error', (error: unknown) => {
     // A client that disconnects during a stream is not our error.
@@ -111,7 +116,7 @@ export function createListener(options: ListenerOptions): Listener {
 
   const handle = app.callback();
   const serve: RequestListener = (request, response) => void handle(request, response);
-  return { app, listen: (host, port) => server.listen(serve, host, port) };
+  return { app, listen: (host, port) => server.listen(serve, host, port, others) };
 }
 
 const CLIENT_LEFT = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE']);

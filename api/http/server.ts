@@ -1,10 +1,11 @@
 import http from 'node:http';
 import { BlockList, type AddressInfo, type Socket } from 'node:net';
-import type { Readable } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { addNetwork } from '../../src/lib/add-network.js';
 import { inUrl } from '../../src/platform/http/own-hosts.js';
 import { inNetworks, plainAddress } from './client-address.js';
+import type { OtherNames } from './other-names.js';
 import { whenClosed } from './when-closed.js';
 
 export interface Listening {
@@ -118,15 +119,25 @@ export class Server {
     stream.once('close', () => this.#streams.delete(stream));
   }
 
-  async listen(handle: http.RequestListener, host: string, port: number): Promise<Listening> {
+  /** @param others serves requests for names that it owns, in place of `handle`. */
+  async listen(
+    handle: http.RequestListener,
+    host: string,
+    port: number,
+    others?: OtherNames,
+  ): Promise<Listening> {
     const { headersMs, requestMs } = this.bounds;
     const options = {
       headersTimeout: headersMs,
       requestTimeout: requestMs,
       connectionsCheckingInterval: Math.min(CHECK_MS, headersMs),
     };
-    const server = http.createServer(options, handle);
+    const server = http.createServer(options, (request, response) => {
+      if (others?.owns(request)) others.serve(request, response);
+      else handle(request, response);
+    });
     server.on('connection', (socket: Socket) => this.#admit(socket));
+    if (others) server.on('upgrade', (...asked) => this.#upgrade(server, others, ...asked));
     server.on('request', (request: http.IncomingMessage, response: http.ServerResponse) => {
       const { socket } = request;
       this.#busy.set(socket, (this.#busy.get(socket) ?? 0) + 1);
@@ -149,7 +160,7 @@ export class Server {
     return {
       url: `http://${hostInUrl(host)}:${bound.port}`,
       port: bound.port,
-      close: () => this.#close(server),
+      close: () => this.#close(server, others),
     };
   }
 
@@ -183,6 +194,30 @@ export class Server {
     return false;
   }
 
+  /** Hands a connection over to the names that upgrade, or serves the request as if it did not want to. */
+  #upgrade(
+    server: http.Server,
+    others: OtherNames,
+    request: http.IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+  ): void {
+    const { socket: connection } = request;
+    if (others.owns(request)) {
+      // Busy until its end, so that it is not taken for an idle connection.
+      this.#busy.set(connection, (this.#busy.get(connection) ?? 0) + 1);
+      return others.upgrade(request, socket, head);
+    }
+    const response = new http.ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(connection);
+    response.once('finish', () => socket.end());
+    const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+    // Node reads no body behind a request to upgrade.
+    if (encoding !== undefined || Number(length ?? 0) > 0) response.writeHead(400).end();
+    else server.emit('request', request, response);
+  }
+
   /** Discards a body's rest, so that its sender can read the answer; disconnects senders over the limits. */
   #discard(request: http.IncomingMessage): void {
     if (request.complete) return;
@@ -198,9 +233,10 @@ export class Server {
     request.once('close', () => clearInterval(looking));
   }
 
-  async #close(server: http.Server): Promise<void> {
+  async #close(server: http.Server, others: OtherNames | undefined): Promise<void> {
     this.#stopping = true;
     const endStreams = setTimeout(() => {
+      others?.close();
       for (const stream of this.#streams) stream.destroy();
     }, STREAM_GRACE_MS);
     // Idle connections, used or unused, would block closing.
@@ -213,6 +249,7 @@ export class Server {
     clearInterval(endIdle);
     clearTimeout(endStreams);
     clearTimeout(cutRest);
+    others?.close();
     await this.#options.onClosed();
   }
 

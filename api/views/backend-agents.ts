@@ -1,10 +1,11 @@
 import * as z from 'zod';
 import { PLANS } from '../../src/types/plans.js';
 import type { ListedAgent } from '../../src/agents/agents/agents.js';
-import { addressOf } from '../../src/agents/agents/agent-address.js';
-import type { AgentSettings } from '../../src/agents/lifecycle/settings.js';
+import { addressOf } from '../../src/agents/address/agent-address.js';
 import { versionOf } from '../../src/docker/containers/image-name.js';
 import type { AgentRow } from '../../src/platform/database/models.js';
+import type { Settings } from '../../src/settings.js';
+import { agentUrl } from './agent-url.js';
 import { presentWatchdog, watchdogView } from './watchdog.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });
@@ -16,7 +17,7 @@ export const agentListItem = z.strictObject({
   status: agentStatus,
   created: z.iso.datetime(),
   subdomain: z.string(),
-  url: z.string(),
+  url: agentUrl,
 });
 
 export const agentDetail = z.strictObject({
@@ -38,8 +39,8 @@ export const agentDetail = z.strictObject({
   model: z.string().describe('The model in actual use'),
   aiProvider: z.string(),
   subdomain: z.string(),
-  url: z.string(),
-  websocketUrl: z.string(),
+  url: agentUrl,
+  websocketUrl: agentUrl,
   openclawVersion: z.string(),
   failedVersion: z
     .string()
@@ -57,24 +58,24 @@ export const agentCreated = z.strictObject({
   agentId: z.string(),
   status: agentStatus,
   subdomain: z.string(),
-  url: z.string(),
+  url: agentUrl,
   createdAt: z.iso.datetime(),
 });
 
 const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
 
-export function presentListItem(agent: ListedAgent, settings: AgentSettings) {
+export function presentListItem(agent: ListedAgent, settings: Settings) {
   return {
     id: agent.id,
     status: agent.status,
     created: agent.createdAt.toISOString(),
     subdomain: agent.subdomain,
-    url: addressOf(agent, settings.domain).url,
+    url: addressOf(agent, settings.http.agentsAt).url,
   };
 }
 
 /** Returns an agent's details. @param model the model in actual use. */
-export function presentDetail(agent: AgentRow, model: string, settings: AgentSettings) {
+export function presentDetail(agent: AgentRow, model: string, settings: Settings) {
   return {
     id: agent.id,
     name: agent.name,
@@ -83,7 +84,7 @@ export function presentDetail(agent: AgentRow, model: string, settings: AgentSet
     desired: agent.desired === 'stopped' ? ('stopped' as const) : ('running' as const),
     host: agent.host,
     observedAt: iso(agent.observedAt),
-    watchdog: presentWatchdog(agent, settings),
+    watchdog: presentWatchdog(agent, settings.agents),
     startedAt: iso(agent.startedAt),
     createdAt: agent.createdAt.toISOString(),
     updatedAt: agent.updatedAt.toISOString(),
@@ -91,8 +92,8 @@ export function presentDetail(agent: AgentRow, model: string, settings: AgentSet
     model,
     aiProvider: agent.aiProvider,
     subdomain: agent.subdomain,
-    ...addressOf(agent, settings.domain),
-    openclawVersion: agent.runtimeVersion ?? settings.runtimeVersion,
+    ...addressOf(agent, settings.http.agentsAt),
+    openclawVersion: agent.runtimeVersion ?? settings.agents.runtimeVersion,
     failedVersion: agent.failedImage === null ? null : versionOf(agent.failedImage),
     verified: agent.verified,
     verificationType: agent.verificationType,
@@ -101,14 +102,14 @@ export function presentDetail(agent: AgentRow, model: string, settings: AgentSet
   };
 }
 
-export function presentCreated(agent: AgentRow, settings: AgentSettings) {
+export function presentCreated(agent: AgentRow, settings: Settings) {
   return {
     id: agent.id,
     name: agent.name,
     agentId: agent.id,
     status: agent.status,
     subdomain: agent.subdomain,
-    url: addressOf(agent, settings.domain).url,
+    url: addressOf(agent, settings.http.agentsAt).url,
     createdAt: agent.createdAt.toISOString(),
   };
 }

@@ -1,10 +1,11 @@
 import * as z from 'zod';
 import { PLANS } from '../../src/types/plans.js';
 import type { ListedAgent } from '../../src/agents/agents/agents.js';
-import { addressOf } from '../../src/agents/agents/agent-address.js';
+import { addressOf } from '../../src/agents/address/agent-address.js';
 import { WEB_STATUSES, webStatus } from '../../src/agents/agents/web-status.js';
-import type { AgentSettings } from '../../src/agents/lifecycle/settings.js';
 import type { AgentRow } from '../../src/platform/database/models.js';
+import type { Settings } from '../../src/settings.js';
+import { agentUrl } from './agent-url.js';
 import { presentWatchdog, watchdogView } from './watchdog.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });
@@ -16,7 +17,7 @@ export const agentItem = z.strictObject({
   name: z.string(),
   model: z.string().describe('The model in actual use'),
   status: agentStatus,
-  websocketUrl: z.string(),
+  websocketUrl: agentUrl,
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
 });
@@ -30,7 +31,7 @@ export const agentDetail = agentItem.extend({
   plan: z.enum(PLANS),
   aiProvider: z.string(),
   subdomain: z.string(),
-  url: z.string(),
+  url: agentUrl,
   openclawVersion: z.string(),
 });
 
@@ -38,38 +39,38 @@ export const agentDetail = agentItem.extend({
 export function presentItem(
   agent: Pick<ListedAgent, PresentedField>,
   model: string,
-  settings: AgentSettings,
+  settings: Settings,
 ): z.infer<typeof agentItem> {
   return {
     id: agent.id,
     name: agent.name,
     model,
     status: webStatus(agent.status),
-    websocketUrl: addressOf(agent, settings.domain).websocketUrl,
+    websocketUrl: addressOf(agent, settings.http.agentsAt).websocketUrl,
     createdAt: agent.createdAt.toISOString(),
     updatedAt: agent.updatedAt.toISOString(),
   };
 }
 
-type PresentedField = 'id' | 'name' | 'status' | 'subdomain' | 'port' | 'createdAt' | 'updatedAt';
+type PresentedField = 'id' | 'name' | 'status' | 'subdomain' | 'createdAt' | 'updatedAt';
 
 /** Returns an agent's details. @param model the model in actual use. */
 export function presentDetail(
   agent: AgentRow,
   model: string,
-  settings: AgentSettings,
+  settings: Settings,
 ): z.infer<typeof agentDetail> {
   return {
     ...presentItem(agent, model, settings),
     statusReason: agent.statusReason,
     desired: agent.desired === 'stopped' ? 'stopped' : 'running',
     observedAt: agent.observedAt?.toISOString() ?? null,
-    watchdog: presentWatchdog(agent, settings),
+    watchdog: presentWatchdog(agent, settings.agents),
     startedAt: agent.startedAt?.toISOString() ?? null,
     plan: agent.plan,
     aiProvider: agent.aiProvider,
     subdomain: agent.subdomain,
-    url: addressOf(agent, settings.domain).url,
-    openclawVersion: agent.runtimeVersion ?? settings.runtimeVersion,
+    url: addressOf(agent, settings.http.agentsAt).url,
+    openclawVersion: agent.runtimeVersion ?? settings.agents.runtimeVersion,
   };
 }

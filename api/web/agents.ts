@@ -54,7 +54,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
           after: query.cursor,
         });
         const modelOf = shownModels(ai.router, planOfPerson(caller));
-        const agents = items.map((agent) => presentItem(agent, modelOf(agent), settings.agents));
+        const agents = items.map((agent) => presentItem(agent, modelOf(agent), settings));
         const answer = { agents, count: agents.length, status: 'ok' } as const;
         return reply(200, answer, nextPageLink('/api/agents', query, next));
       },
@@ -67,7 +67,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
       async handler({ caller, params, tenant }) {
         const agent = await getAgent(tenant, params.id);
         const model = shownModel(ai.router, choiceOf(agent), planOfPerson(caller));
-        return reply(200, { agent: presentDetail(agent, model, settings.agents), status: 'ok' });
+        return reply(200, { agent: presentDetail(agent, model, settings), status: 'ok' });
       },
     }),
     ofAgent({

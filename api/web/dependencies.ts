@@ -7,6 +7,7 @@ import type { BackendClient } from './backend-client.js';
 /** Services that the web API's endpoints use. Containers and workflows are only reached through the backend. */
 export interface WebDependencies extends Pick<
   ApiServices,
+  | 'agentsBySubdomain'
   | 'ai'
   | 'apiKeys'
   | 'apiKeyValidator'
@@ -18,6 +19,7 @@ export interface WebDependencies extends Pick<
   | 'payingSessions'
   | 'paymentSessions'
   | 'gateway'
+  | 'gatewayConnections'
   | 'providers'
   | 'refusals'
   | 'secrets'

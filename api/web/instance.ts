@@ -53,7 +53,7 @@ export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
         return reply(200, {
           userId,
           plan: caller.plan ?? null,
-          agents: items.map((agent) => presentItem(agent, modelOf(agent), settings.agents)),
+          agents: items.map((agent) => presentItem(agent, modelOf(agent), settings)),
           count: items.length,
           status: 'ok',
         });

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { FREE_PLAN, planRequired, TIERS, webAgentLimit } from '../../src/types/plans.js';
 import { agentName } from '../../src/agents/model/agent-config.js';
 import { choiceOf, shownModel, shownModels } from '../../src/agents/model/agent-model.js';
-import { websocketUrlOf } from '../../src/agents/agents/agent-address.js';
+import { websocketUrlOf } from '../../src/agents/address/agent-address.js';
 import { listAgents } from '../../src/agents/agents/agents.js';
 import { AGENT_MODELS, requestedModel } from '../../src/agents/model/models.js';
 import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/lib/errors.js';
@@ -48,7 +48,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
         });
         const modelOf = shownModels(ai.router, planOfPerson(caller));
         const agents = items.map((agent) =>
-          provisioned.strip().parse(presentItem(agent, modelOf(agent), settings.agents)),
+          provisioned.strip().parse(presentItem(agent, modelOf(agent), settings)),
         );
         const link = nextPageLink('/api/agents/provision', query, next);
         return reply(200, { success: true, agents }, link);

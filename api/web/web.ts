@@ -1,9 +1,11 @@
+import { AgentProxy } from '../agent-proxy/agent-proxy.js';
 import { apiKey } from '../auth/api-key.js';
 import { payer } from '../auth/payer.js';
 import { freshSession } from '../auth/fresh-session.js';
 import { session } from '../auth/session.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { accountEndpoints } from './accounts.js';
+import { agentAccessEndpoints } from './agent-access.js';
 import { agentInteractionEndpoints } from './agent.js';
 import { agentEndpoints } from './agents.js';
 import { browseEndpoints } from './browse.js';
@@ -54,6 +56,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...accountExitEndpoints(dependencies),
     ...keyEndpoints(dependencies),
     ...agentEndpoints(dependencies),
+    ...agentAccessEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),
     ...provisionEndpoints(dependencies),
     ...cloneEndpoints(dependencies),
@@ -76,6 +79,8 @@ export function webEndpoints(dependencies: WebDependencies) {
 export function createWeb(dependencies: WebDependencies): Listener {
   const { apiKeys, payingSessions, sessions, sessionUses } = dependencies;
   const { settings, database, log, refusals, secrets } = dependencies;
+  const { agentsBySubdomain: agents, gatewayConnections: gateways } = dependencies;
+  const { agentsAt } = settings.http;
   return createListener({
     name: 'web',
     title: WEB_TITLE,
@@ -101,5 +106,8 @@ export function createWeb(dependencies: WebDependencies): Listener {
     log,
     settings: settings.http,
     refuseFrom: [settings.agents.subnetPool],
+    otherNames:
+      agentsAt &&
+      ((shared) => new AgentProxy({ ...shared, ...agentsAt, agents, gateways, secrets })),
   });
 }

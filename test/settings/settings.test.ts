@@ -43,13 +43,13 @@ describe('settings from the environment', () => {
         host: '127.0.0.1',
         webUrl: 'http://127.0.0.1:3000',
         backendUrl: 'http://127.0.0.1:3001',
+        agentsAt: { domain: 'localhost', scheme: 'http', port: 3000 },
       },
       agents: {
         host: 'local',
         hostCapacity: undefined,
         portRange: { first: 19100, last: 19999 },
         aiPort: 3002,
-        domain: 'localhost',
         provisioningEnabled: true,
         watchdog: {
           checkIntervalMs: 120_000,
@@ -251,6 +251,30 @@ describe('settings from the environment', () => {
     expect(problemsOf({ ...production, AI_TRUST_HEADERS: 'loopback' })).toEqual([
       'AI_TRUST_HEADERS must be never in production',
     ]);
+  });
+
+  test('gives agents no address in production without AGENT_DOMAIN, and one of its own with it', () => {
+    const agentsAt = (env: Record<string, string>) =>
+      loadSettings({ ...NEEDED, ...PRODUCTION, ...env }).http.agentsAt;
+    expect(agentsAt({})).toBeUndefined();
+    expect(agentsAt({ AGENT_DOMAIN: 'agents.example' })).toEqual({
+      domain: 'agents.example',
+      scheme: 'https',
+      port: undefined,
+    });
+  });
+
+  test('refuses agents below the registered name of the platform', { tags: 'attack' }, () => {
+    const problems = (AGENT_DOMAIN: string, WEB_URL: string) =>
+      problemsOf({ ...NEEDED, ...PRODUCTION, AGENT_DOMAIN, WEB_URL });
+    const refusal = [
+      expect.stringMatching(/^AGENT_DOMAIN shares its registered name with WEB_URL/),
+    ];
+    expect(problems('agents.example.com', 'https://app.example.com')).toEqual(refusal);
+    expect(problems('example.com', 'https://example.com')).toEqual(refusal);
+    expect(problems('a.shop.co.uk', 'https://www.shop.co.uk')).toEqual(refusal);
+    expect(problems('agents.example.net', 'https://app.example.com')).toEqual([]);
+    expect(problems('agents.co.uk', 'https://shop.co.uk')).toEqual([]);
   });
 
   test('requires images of agents with digests in production', { tags: 'attack' }, () => {

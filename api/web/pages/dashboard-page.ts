@@ -1,3 +1,4 @@
+import type { ListedAgent } from '../../../src/agents/agents/agents.js';
 import type { ApiKey } from '../../../src/accounts/accounts/api-keys.js';
 import { MAX_API_KEY_NAME } from '../../../src/accounts/accounts/api-keys.js';
 import type { ListedSession } from '../../../src/accounts/accounts/sessions.js';
@@ -8,6 +9,7 @@ import type { Profile } from '../../../src/accounts/accounts/profile.js';
 import { MAX_NAME_LENGTH } from '../../../src/accounts/accounts/register.js';
 import { html, type Html, type HtmlPart } from '../../../src/lib/html.js';
 import type { HtmlReply } from '../../http/reply.js';
+import { agentList } from './agent-list.js';
 import { form, keepKeys, newPassword, type Field } from './forms.js';
 import { page } from './layout.js';
 import { formatTime } from './format-time.js';
@@ -20,6 +22,10 @@ export interface Dashboard {
   readonly profile: Profile;
   readonly isAdmin: boolean;
   readonly plan: Plan | undefined;
+  /** The first page of the user's agents. */
+  readonly agents: readonly ListedAgent[];
+  /** True if agents have addresses. */
+  readonly isServed: boolean;
   /** True if mail can be sent. */
   readonly mail: boolean;
   readonly methods: SignInMethods;
@@ -37,6 +43,7 @@ export function dashboardPage(shown: Dashboard): HtmlReply<200> {
     title: 'Your account',
     notice: doneNotice(done),
     content: html`
+      ${section('Agents', agentList(shown.agents, shown.isServed))}
       ${section('Profile', profileSection(shown))} ${section('Password', passwordChange(profile))}
       ${section('Linked accounts', linkedAccounts(shown.identities, shown.methods))}
       ${section('Sessions', sessionList(sessions, current))} ${section('API keys', keyList(keys))}

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { ADMIN_LINK_PATH } from '../../../src/accounts/accounts/admin-links.js';
+import { listAgents } from '../../../src/agents/agents/agents.js';
 import { listApiKeys } from '../../../src/accounts/accounts/api-keys.js';
 import { listIdentities } from '../../../src/accounts/accounts/identities.js';
 import { getProfile } from '../../../src/accounts/accounts/profile.js';
@@ -22,6 +23,9 @@ import { signInMethods } from './sign-in-methods.js';
 import { verifyEmailPage } from './verify-email-page.js';
 import type { WebDependencies } from '../dependencies.js';
 
+/** Agents on the dashboard; the API lists the others. */
+const MAX_AGENTS = 100;
+
 const pages = area({ tag: 'Pages', auth: optionalSession });
 
 export const WEB_TITLE = 'Agent Platform Service: web API';
@@ -31,7 +35,9 @@ const word = z.string().max(64).optional().catch(undefined);
 
 /** Creates the pages for browsers, which are the targets of redirects and of links in mails. */
 export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
-  const mail = dependencies.settings.mail.available;
+  const { http, mail: mailing } = dependencies.settings;
+  const mail = mailing.available;
+  const isServed = http.agentsAt !== undefined;
   const methods = signInMethods(dependencies);
   return [
     pages({
@@ -66,14 +72,15 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
         if (caller.kind !== 'session') return redirect(302, '/login');
         const { plan, sessionId: current, user } = caller;
         const { id, isAdmin } = user;
-        const [profile, identities, sessions, keys] = await Promise.all([
+        const [profile, identities, sessions, keys, agents] = await Promise.all([
           getProfile(tenant, id),
           listIdentities(tenant, id),
           listSessions(tenant, id),
           listApiKeys(tenant, id),
+          listAgents(tenant, { limit: MAX_AGENTS }),
         ]);
         const done = query.linked === undefined ? query.done : 'linked';
-        const lists = { identities, sessions, keys };
+        const lists = { identities, sessions, keys, agents: agents.items, isServed };
         return dashboardPage({ profile, isAdmin, plan, mail, methods, ...lists, current, done });
       },
     }),

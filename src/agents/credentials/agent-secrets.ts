@@ -50,7 +50,7 @@ export async function readGatewayToken(
 
 /** Returns the gateway token for display, and audits the disclosure. @throws NotFoundError */
 export async function discloseGatewayToken(
-  { actor, requestId, tenant }: Requester,
+  { actor, requestId, tenant }: Pick<Requester, 'actor' | 'requestId' | 'tenant'>,
   box: SecretBox,
   agent: { readonly id: string; readonly userId: string },
 ): Promise<string> {

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { LogLine, LogOptions } from '../../docker/containers/container-logs.js';
 import type { ContainerStats, ContainerSummary } from '../../docker/containers/container-view.js';
@@ -34,6 +35,9 @@ export interface HostAccess {
   logs(agentId: string, options?: LogOptions): AsyncGenerator<LogLine>;
 
   stats(agentId: string): Promise<ContainerStats | null>;
+
+  /** Opens a connection to the agent's gateway. @throws ConflictError if the agent does not run here */
+  connect(agent: AgentRef): Promise<Duplex>;
 
   instances(options: Instances): Promise<Instance[]>;
 

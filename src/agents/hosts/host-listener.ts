@@ -1,10 +1,12 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import { BlockList, isIPv6, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Release } from '../../lib/fair-limiter.js';
 import { isOwnHost } from '../../platform/http/own-hosts.js';
+import { ConflictError } from '../../lib/errors.js';
 import { tryParseJson } from '../../lib/json.js';
 import { QuotaLimiter } from '../../lib/quota-limiter.js';
 import { readTextUpTo } from '../../lib/read-beginning.js';
@@ -15,6 +17,10 @@ import {
   ANSWER_TYPE,
   CALLS_PATH,
   failureOf,
+  GATEWAY_CALL_HEADER,
+  GATEWAY_PATH,
+  GATEWAY_PROTOCOL,
+  gatewayCall,
   hostCall,
   MAX_CALL_BYTES,
   PULSE_MS,
@@ -25,6 +31,10 @@ import {
 const MAX_CALLS = 400;
 const PART_OF_OWNER = 1 / 4;
 const MAX_CONNECTIONS = 1_000;
+
+/** Most connections to gateways, and those of one agent. */
+const MAX_GATEWAYS = 500;
+const MAX_OF_AGENT = 100;
 
 /** Milliseconds for a request to arrive, and for a reader to accept sent data. */
 const REQUEST_TIMEOUT_MS = 15_000;
@@ -63,6 +73,8 @@ export class HostListener {
   readonly #parts: HostListenerParts;
   readonly #server: http.Server;
   readonly #calls: QuotaLimiter;
+  readonly #gateways = new QuotaLimiter({ total: MAX_GATEWAYS, perOwner: MAX_OF_AGENT });
+  readonly #tunnels = new Set<Duplex>();
   readonly #used = new UsedTokens();
 
   constructor(parts: HostListenerParts) {
@@ -76,6 +88,9 @@ export class HostListener {
       { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
       (request, response) => void this.#serve(request, response),
     );
+    this.#server.on('upgrade', (request: IncomingMessage, socket: Duplex) => {
+      void this.#connect(request, socket);
+    });
     this.#server.maxConnections = MAX_CONNECTIONS;
     this.#server.on('connection', (socket) => {
       const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
@@ -98,6 +113,7 @@ export class HostListener {
   async close(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
+    for (const tunnel of this.#tunnels) tunnel.destroy();
     await closed;
   }
 
@@ -132,6 +148,45 @@ export class HostListener {
       response.destroy();
     } finally {
       release?.();
+    }
+  }
+
+  /** Connects a caller to an agent's gateway, byte for byte. */
+  async #connect(request: IncomingMessage, socket: Duplex): Promise<void> {
+    const { id, log, secrets } = this.#parts;
+    socket.on('error', () => socket.destroy());
+    const refuseWith = (status: number) =>
+      void socket.end(`HTTP/1.1 ${status} \r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+    try {
+      const { authorization = '', [GATEWAY_CALL_HEADER]: body, upgrade } = request.headers;
+      if (!isOwnHost(request, this.#parts.names)) return refuseWith(421);
+      if (request.url !== GATEWAY_PATH || upgrade !== GATEWAY_PROTOCOL) return refuseWith(404);
+      const token = /^Bearer (.+)$/.exec(authorization)?.[1] ?? '';
+      const claim = readHostToken(secrets, id, token);
+      if (!claim || typeof body !== 'string' || !isForBody(claim, body)) return refuseWith(401);
+      if (this.#used.isFull()) return refuseWith(503);
+      if (!this.#used.use(claim)) return refuseWith(401);
+      const call = gatewayCall.safeParse(tryParseJson(body)).data;
+      if (!call) return refuseWith(400);
+      const release = this.#gateways.tryTake(call.agentId);
+      if (!release) return refuseWith(503);
+      socket.once('close', release);
+      this.#tunnels.add(socket);
+      socket.once('close', () => this.#tunnels.delete(socket));
+      if (socket.destroyed) return release();
+      const gateway = await this.#parts.host.connect({ ...call, host: id });
+      gateway.on('error', () => gateway.destroy());
+      gateway.once('close', () => socket.destroy());
+      socket.once('close', () => gateway.destroy());
+      if (socket.destroyed) return void gateway.destroy();
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${GATEWAY_PROTOCOL}\r\n\r\n`,
+      );
+      socket.pipe(gateway);
+      gateway.pipe(socket);
+    } catch (error) {
+      log.debug({ err: error }, 'a connection to a gateway failed');
+      refuseWith(error instanceof ConflictError ? 409 : 502);
     }
   }
 

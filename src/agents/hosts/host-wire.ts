@@ -51,6 +51,14 @@ export const hostCall = z.discriminatedUnion('call', [
   z.strictObject({ call: z.literal('browse'), agentId: id, userId: id, asked: workspaceCall }),
 ]);
 
+/** The path, the protocol and the header by which a caller gets a connection to an agent's gateway. */
+export const GATEWAY_PATH = '/v1/gateway';
+export const GATEWAY_PROTOCOL = 'agent-gateway';
+export const GATEWAY_CALL_HEADER = 'x-gateway-call';
+
+/** The agent to connect to, as JSON in the header: its owner is the tenant that the host reads as. */
+export const gatewayCall = z.strictObject({ agentId: id, userId: id });
+
 export type HostCall = z.infer<typeof hostCall>;
 
 const stats = z.object({

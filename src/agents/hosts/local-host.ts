@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import type { AgentRef } from '../../types/agent-ref.js';
 import { readGatewayToken } from '../credentials/agent-secrets.js';
 import { findAgent } from '../agents/agents.js';
@@ -21,6 +23,7 @@ import { HelperGoneError } from '../../docker/containers/helper-line.js';
 import type { AskOptions } from '../../docker/containers/workspace-helpers.js';
 import type { Database } from '../../platform/database/database.js';
 import {
+  BadGatewayError,
   ConflictError,
   DockerAwayError,
   ServiceError,
@@ -54,6 +57,9 @@ const MEASURED_AT_ONCE = 100;
 
 const PIECE_LENGTH = 256 * 1024;
 
+/** Milliseconds to connect to a gateway. */
+const CONNECT_MS = 5_000;
+
 const BROKEN_OFF = 'The push was broken off: the remote may have the commit';
 
 interface LocalHostParts {
@@ -83,15 +89,32 @@ export class LocalHost implements HostAccess {
     question: Question,
     signal: AbortSignal,
   ): AsyncGenerator<string> {
-    const { database, id, secrets } = this.#parts;
-    const tenant = database.asUser(userId);
-    const agent = await findAgent(tenant, agentId);
+    const { database, secrets } = this.#parts;
+    const port = await this.#gatewayPort({ agentId, userId });
+    const token = await readGatewayToken(database.asUser(userId), secrets, agentId);
+    yield* askGateway({ port, token }, question, signal);
+  }
+
+  async connect(agent: AgentRef): Promise<Socket> {
+    const socket = connect({ host: '127.0.0.1', port: await this.#gatewayPort(agent) });
+    try {
+      await once(socket, 'connect', { signal: AbortSignal.timeout(CONNECT_MS) });
+      return socket;
+    } catch (cause) {
+      socket.destroy();
+      throw new BadGatewayError("The agent's gateway cannot be reached", { cause });
+    }
+  }
+
+  /** @throws ConflictError unless the agent runs on this host */
+  async #gatewayPort({ agentId, userId }: Omit<AgentRef, 'host'>): Promise<number> {
+    const { database, id } = this.#parts;
+    const agent = await findAgent(database.asUser(userId), agentId);
     // On another host this port may belong to another agent, which must see neither message nor token.
     if (agent?.host !== id || agent.status !== 'active' || agent.port === null) {
       throw new ConflictError('The agent is not running');
     }
-    const gateway = { port: agent.port, token: await readGatewayToken(tenant, secrets, agentId) };
-    yield* askGateway(gateway, question, signal);
+    return agent.port;
   }
 
   logs(agentId: string, options?: LogOptions): AsyncGenerator<LogLine> {

@@ -1,3 +1,6 @@
+import http from 'node:http';
+import https from 'node:https';
+import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import type * as z from 'zod';
 import type { AgentRef } from '../../types/agent-ref.js';
@@ -17,6 +20,9 @@ import {
   answerLine,
   CALLS_PATH,
   errorOf,
+  GATEWAY_CALL_HEADER,
+  GATEWAY_PATH,
+  GATEWAY_PROTOCOL,
   MAX_LINE_LENGTH,
   PULSE_MS,
   type HostCall,
@@ -64,6 +70,39 @@ export class RemoteHost implements HostAccess {
 
   logs(agentId: string, { signal, ...options }: LogOptions = {}): AsyncGenerator<LogLine> {
     return this.#call({ call: 'logs', agentId, ...options }, ANSWERS.logs, signal);
+  }
+
+  connect({ agentId, userId }: AgentRef): Promise<Duplex> {
+    const { admissionMs = ADMISSION_MS, id, log, secrets, url } = this.#parts;
+    const call = JSON.stringify({ agentId, userId });
+    const { request: open } = url.startsWith('https:') ? https : http;
+    return new Promise((resolve, reject) => {
+      const request = open(`${url}${GATEWAY_PATH}`, {
+        agent: false,
+        timeout: admissionMs,
+        headers: {
+          connection: 'Upgrade',
+          upgrade: GATEWAY_PROTOCOL,
+          authorization: `Bearer ${hostToken(secrets, id, call)}`,
+          [GATEWAY_CALL_HEADER]: call,
+        },
+      });
+      request.on('timeout', () => request.destroy(new Error('its worker does not answer')));
+      request.on('error', (error) => {
+        log.warn({ err: error, host: id }, 'connecting to an agent through its host failed');
+        reject(new HostUnreachableError({ cause: error }));
+      });
+      request.on('response', ({ statusCode }) => {
+        request.destroy();
+        reject(new BadGatewayError(`The agent's host refused a connection (${statusCode})`));
+      });
+      request.on('upgrade', (_answer, socket, head) => {
+        socket.setTimeout(0);
+        if (head.length > 0) socket.unshift(head);
+        resolve(socket);
+      });
+      request.end();
+    });
   }
 
   async stats(agentId: string): Promise<ContainerStats | null> {

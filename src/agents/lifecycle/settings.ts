@@ -133,7 +133,6 @@ export const agentSettings = area(
       port.prefault('9466'),
       "port of `/metrics` for the process that answers agents' AI calls",
     ),
-    domain: variable('AGENT_DOMAIN', text.prefault('localhost'), '`<subdomain>.<domain>` in `url`'),
     provisioningEnabled: variable(
       'PROVISIONING_ENABLED',
       boolean.prefault('true'),

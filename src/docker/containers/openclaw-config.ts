@@ -24,6 +24,19 @@ const OF_ONE_AGENT = new RegExp(
 /** Reports whether a path within the state belongs to one agent alone. */
 export const isOfOneAgent = (path: string): boolean => OF_ONE_AGENT.test(path);
 
+/**
+ * The host and origin by which the agent's address speaks for its owner. OpenClaw takes both for its own
+ * machine, where the gateway token alone approves a new device.
+ */
+export const GATEWAY_HOST = `localhost:${GATEWAY_PORT}`;
+export const GATEWAY_ORIGIN = `http://127.0.0.1:${GATEWAY_PORT}`;
+
+/**
+ * No lock-out after wrong tokens: every connection comes from the bridge's address, so that one stranger would
+ * lock out the platform and the owner. The token has 256 random bits.
+ */
+const NO_LOCK_OUT = { maxAttempts: 1_000_000, windowMs: 1_000, lockoutMs: 1 };
+
 export interface OpenClawOptions {
   /** Address of the agents' AI listener as containers reach it, including `/v1`. */
   readonly aiBaseUrl: string;
@@ -57,8 +70,9 @@ function platformConfig({ aiBaseUrl, model, sizes }: OpenClawOptions) {
       mode: 'local',
       port: GATEWAY_PORT,
       bind: 'lan',
-      auth: { mode: 'token', token: '${OPENCLAW_GATEWAY_TOKEN}' },
-      controlUi: { enabled: false },
+      auth: { mode: 'token', token: '${OPENCLAW_GATEWAY_TOKEN}', rateLimit: NO_LOCK_OUT },
+      // The agent's address compares the browser's origin with the host name, and names this one instead.
+      controlUi: { enabled: true, allowedOrigins: [GATEWAY_ORIGIN] },
       http: { endpoints: { chatCompletions: { enabled: true } } },
     },
     models: {

@@ -1,11 +1,29 @@
 import { address } from '../environment/address.js';
 import { area, variable, type SettingsOf } from '../environment/area.js';
-import { boolean, count, hostNames, networks, port, text, textAs } from '../environment/types.js';
+import {
+  boolean,
+  count,
+  hostNames,
+  networks,
+  port,
+  text,
+  textAs,
+  textMatching,
+} from '../environment/types.js';
 import { inUrl, LOOPBACK_NAMES } from './own-hosts.js';
+import { registrableDomain } from './registrable-domain.js';
 
 const MOST_A_MINUTE = 10_000_000;
 
 const MIN_KEY_LENGTH = 32;
+
+/** The domain of agents on a developer's machine: browsers resolve names below it to this machine. */
+const LOCAL_DOMAIN = 'localhost';
+
+const domainName = textMatching(
+  /^[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){0,9}$/,
+  'a domain name in lower case, like agents.example',
+);
 
 const longKey = textAs(`at least ${MIN_KEY_LENGTH} characters (openssl rand -base64 32)`, (value) =>
   value.length >= MIN_KEY_LENGTH ? value : undefined,
@@ -35,6 +53,12 @@ export const httpSettings = area(
       {
         whenUnset: 'from host and port',
       },
+    ),
+    agentDomain: variable(
+      'AGENT_DOMAIN',
+      mode.production ? domainName.optional() : domainName.prefault(LOCAL_DOMAIN),
+      'domain below which the web API serves agents, as `<subdomain>.<domain>`: not one that shares its registered name with `WEB_URL`',
+      { whenUnset: 'none: agents have no address' },
     ),
     backendUrl: variable(
       'BACKEND_URL',
@@ -110,13 +134,16 @@ export const httpSettings = area(
     ),
   }),
   (values, { production }) => {
-    const { allowedHosts, backendPort, host, summarizerPort, webPort, ...others } = values;
+    const { agentDomain, allowedHosts, backendPort, host, summarizerPort, webPort, ...others } =
+      values;
     const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : inUrl(host);
     const webUrl = values.webUrl ?? `http://${reachable}:${webPort}`;
     const backendUrl = values.backendUrl ?? `http://${reachable}:${backendPort}`;
     const reachedBy = [webUrl, backendUrl].map((each) => new URL(each).hostname);
     return {
       ...others,
+      /** Place of agents' addresses; undefined if they have none. */
+      agentsAt: agentDomain === undefined ? undefined : agentsAt(agentDomain, webPort),
       backendPort,
       host,
       summarizerPort,
@@ -137,9 +164,24 @@ export const httpSettings = area(
     };
   },
   (
-    { exposeDevelopment, host, processes, redisUrl, summarizerKey, summarizerUrl },
+    {
+      agentDomain,
+      exposeDevelopment,
+      host,
+      processes,
+      redisUrl,
+      summarizerKey,
+      summarizerUrl,
+      webUrl,
+    },
     { production },
   ) => [
+    ...(production && agentDomain !== undefined && sharesDomain(agentDomain, webUrl)
+      ? [
+          'AGENT_DOMAIN shares its registered name with WEB_URL, so that pages of agents could set ' +
+            'cookies for the platform: use a domain of its own',
+        ]
+      : []),
     ...(production || exposeDevelopment || isLoopback(host)
       ? []
       : [
@@ -154,6 +196,21 @@ export const httpSettings = area(
       : []),
   ],
 );
+
+/** Returns the place of agents: a developer's machine reaches the web API itself, others a proxy with TLS. */
+function agentsAt(domain: string, webPort: number) {
+  const isLocal = domain === LOCAL_DOMAIN;
+  return {
+    domain,
+    scheme: isLocal ? ('http' as const) : ('https' as const),
+    port: isLocal ? webPort : undefined,
+  };
+}
+
+function sharesDomain(agentDomain: string, webUrl: string | undefined): boolean {
+  const ofWeb = webUrl === undefined ? undefined : registrableDomain(new URL(webUrl).hostname);
+  return ofWeb !== undefined && ofWeb === registrableDomain(`agent.${agentDomain}`);
+}
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);

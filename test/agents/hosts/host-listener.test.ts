@@ -43,6 +43,7 @@ const acting = (parts: Partial<HostAccess>): HostAccess => {
     stats: unused,
     instances: unused,
     browse: unused,
+    connect: unused,
     ...parts,
   };
 };

@@ -111,7 +111,6 @@ describe.each(LISTENERS)('host names of the listener of %s', (listener) => {
     '127.0.0.1.rebound.example:3000',
     'rebound.example:80:3000',
     // The host name of an agent.
-    'first-0a1b2c3d.localhost:3000',
     // Addresses of other machines.
     '192.0.2.1',
     '[2001:db8::1]:3000',
@@ -144,6 +143,14 @@ test("accepts the containers' name for the host on the agents' listener only", a
   const host = 'host.docker.internal:3002';
   expect((await ask('agents', { host, path: '/v1/models' })).status).toBe(401);
   expect((await ask('web', { host, path: '/health' })).status).toBe(421);
+});
+
+test('serves the host names of agents on the web API alone', async () => {
+  const host = 'first-0a1b2c3d.localhost:3000';
+  const statuses = await Promise.all(
+    LISTENERS.map(async (listener) => (await ask(listener, { host, path: '/health' })).status),
+  );
+  expect(statuses).toEqual([404, 421, 421, 421, 421]);
 });
 
 test('refuses registration through a rebound host name', async () => {

@@ -5,7 +5,7 @@ import {
   readSessionCookie,
   serializeSessionCookie,
 } from '../../../api/auth/session-cookie.js';
-import { addressOf } from '../../../src/agents/agents/agent-address.js';
+import { addressOf } from '../../../src/agents/address/agent-address.js';
 import { HTTP_SETTINGS } from './support.js';
 
 test.each([true, false])("limits the cookie to the platform's own host (secure: %s)", (secure) => {
@@ -25,8 +25,8 @@ test("ignores session cookies when an agent's page has added its own", () => {
 });
 
 test("gives agents a host name that never receives the platform's cookies", () => {
-  const agent = { subdomain: 'first-0a1b2c3d', port: 19_100 };
-  const { hostname } = new URL(addressOf(agent, 'localhost').url);
+  const at = { domain: 'localhost', scheme: 'http', port: 3000 } as const;
+  const { hostname } = new URL(addressOf({ subdomain: 'first-0a1b2c3d' }, at).url ?? '');
   expect(hostname).toBe('first-0a1b2c3d.localhost');
   expect(HTTP_SETTINGS.ownNames.has(hostname)).toBe(false);
 });

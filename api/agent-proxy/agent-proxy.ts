@@ -1,0 +1,305 @@
+import http, {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
+import type { Duplex } from 'node:stream';
+import type {
+  AgentPlace,
+  AgentsBySubdomain,
+} from '../../src/agents/address/agents-by-subdomain.js';
+import type {
+  GatewayConnections,
+  GatewayTarget,
+} from '../../src/agents/hosts/gateway-connections.js';
+import { GATEWAY_HOST, GATEWAY_ORIGIN } from '../../src/docker/containers/openclaw-config.js';
+import { setBounded } from '../../src/lib/bounded-map.js';
+import { BytePace, pipePaced } from '../../src/lib/byte-pace.js';
+import { describeError } from '../../src/lib/describe-error.js';
+import type { Release } from '../../src/lib/fair-limiter.js';
+import { QuotaLimiter } from '../../src/lib/quota-limiter.js';
+import type { SecretBox } from '../../src/platform/secrets/secret-box.js';
+import type { OtherNames, SharedParts } from '../http/other-names.js';
+import { whenClosed } from '../http/when-closed.js';
+import { isOpening, isOwner, openForOwner } from './owner-browser.js';
+import { framingOf, headersForClient, headersForGateway } from './proxy-headers.js';
+import { Refusal } from './refusal.js';
+
+/** Bounds on an agent's address. */
+export interface AgentBounds {
+  /** Requests in flight and WebSockets, in all, of one agent, and of one client at one agent. */
+  readonly connections: number;
+  readonly ofAgent: number;
+  readonly ofClient: number;
+  readonly bytesPerSecond: number;
+  /** Milliseconds without a byte after which a connection ends. */
+  readonly idleMs: number;
+}
+
+const BOUNDS: AgentBounds = {
+  connections: 2_000,
+  ofAgent: 100,
+  ofClient: 50,
+  bytesPerSecond: 20 * 1024 * 1024,
+  idleMs: 10 * 60_000,
+};
+
+/** Milliseconds in which a gateway must accept a WebSocket. */
+const HANDSHAKE_MS = 15_000;
+
+const UPGRADE = ['Connection', 'Upgrade', 'Upgrade', 'websocket'] as const;
+
+/** Agents whose paces are remembered; those used last. */
+const MAX_PACES = 10_000;
+
+export interface AgentProxyParts extends SharedParts {
+  /** `AGENT_DOMAIN` */
+  readonly domain: string;
+  readonly scheme: 'http' | 'https';
+  readonly secrets: Pick<SecretBox, 'digest' | 'digests'>;
+  readonly agents: Pick<AgentsBySubdomain, 'find'>;
+  readonly gateways: Pick<GatewayConnections, 'close' | 'to'>;
+  readonly bounds?: Partial<AgentBounds> | undefined;
+}
+
+/** A request to a running agent. */
+interface Admitted {
+  readonly place: AgentPlace;
+  readonly target: GatewayTarget;
+  readonly pace: BytePace;
+  readonly release: Release;
+}
+
+/** Serves `<subdomain>.<AGENT_DOMAIN>`: passes requests on to the gateway of the agent with this subdomain. */
+export class AgentProxy implements OtherNames {
+  readonly #parts: AgentProxyParts;
+  readonly #bounds: AgentBounds;
+  readonly #ofAgents: QuotaLimiter;
+  readonly #ofClients: QuotaLimiter;
+  readonly #paces = new Map<string, BytePace>();
+  readonly #upgraded = new Set<Duplex>();
+
+  constructor(parts: AgentProxyParts) {
+    this.#parts = parts;
+    this.#bounds = { ...BOUNDS, ...parts.bounds };
+    const { connections, ofAgent, ofClient } = this.#bounds;
+    this.#ofAgents = new QuotaLimiter({ total: connections, perOwner: ofAgent });
+    this.#ofClients = new QuotaLimiter({ perOwner: ofClient });
+  }
+
+  owns(request: IncomingMessage): boolean {
+    return this.#subdomainOf(request) !== undefined;
+  }
+
+  serve(request: IncomingMessage, response: ServerResponse): void {
+    void this.#serve(request, response);
+  }
+
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    void this.#upgrade(request, socket, head);
+  }
+
+  close(): void {
+    for (const socket of this.#upgraded) socket.destroy();
+    this.#parts.gateways.close();
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const admitted = await this.#admit(request);
+      whenClosed(response, admitted.release);
+      if (response.destroyed) return admitted.release();
+      if (isOpening(request))
+        openForOwner(request, response, { ...this.#parts, ...admitted.place });
+      else this.#pass(request, response, admitted);
+    } catch (error) {
+      this.#refusalOf(error).answer(response);
+    }
+  }
+
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    this.#upgraded.add(socket);
+    socket.once('close', () => this.#upgraded.delete(socket));
+    socket.on('error', () => socket.destroy());
+    try {
+      checkWebSocket(request);
+      const admitted = await this.#admit(request);
+      socket.once('close', admitted.release);
+      if (socket.destroyed) return admitted.release();
+      this.#connect(request, { socket, head }, admitted);
+    } catch (error) {
+      this.#refusalOf(error).answerUpgrade(socket);
+    }
+  }
+
+  /** Opens a WebSocket at the gateway and connects both; an answer without one is passed on. */
+  #connect(
+    request: IncomingMessage,
+    { head, socket }: { readonly socket: Duplex; readonly head: Buffer },
+    { pace, place, target }: Admitted,
+  ): void {
+    const { host = '', origin } = request.headers;
+    // OpenClaw approves a new device that has the token and seems to be on its machine.
+    const isApproved = origin === undefined || isOwner(request, this.#parts.secrets, place.agentId);
+    const names = ['Host', isApproved ? GATEWAY_HOST : host, 'Origin', GATEWAY_ORIGIN];
+    const upstream = http.request({
+      ...target,
+      path: request.url,
+      setHost: false,
+      headers: [...names, ...headersForGateway(request), ...UPGRADE],
+      timeout: HANDSHAKE_MS,
+    });
+    socket.once('close', () => upstream.destroy());
+    upstream.once('timeout', () => upstream.destroy(new Error('the gateway does not answer')));
+    upstream.on('error', (error) => {
+      if (!socket.destroyed) this.#refusalOf(error).answerUpgrade(socket);
+    });
+    upstream.once('response', (answer) => {
+      socket.write(headOf(answer, ['Connection', 'close', ...headersForClient(answer)]));
+      answer.on('error', () => socket.destroy());
+      pipePaced(answer, socket, pace);
+    });
+    upstream.once('upgrade', (answer, gateway, first) => {
+      socket.write(headOf(answer, [...UPGRADE, ...headersForClient(answer)]));
+      if (first.length > 0) socket.write(first);
+      if (head.length > 0) gateway.write(head);
+      gateway.setTimeout(0);
+      request.socket.setTimeout(this.#bounds.idleMs, () => socket.destroy());
+      gateway.on('error', () => gateway.destroy());
+      gateway.once('close', () => socket.destroy());
+      socket.once('close', () => gateway.destroy());
+      pipePaced(gateway, socket, pace);
+      pipePaced(socket, gateway, pace);
+    });
+    upstream.end();
+  }
+
+  /** Admits a request to a running agent within its bounds. @throws Refusal */
+  async #admit(request: IncomingMessage): Promise<Admitted> {
+    const { addressOf, agents, gateways, guard } = this.#parts;
+    const address = addressOf(request);
+    const refused = guard(address);
+    if (refused) throw Refusal.tooMany(refused);
+    checkForm(request);
+    const place = await agents.find(this.#subdomainOf(request) ?? '');
+    if (!place) throw Refusal.unknown();
+    const target = gateways.to(place);
+    if (!target) throw Refusal.stopped();
+    const release = this.#hold(place.agentId, address);
+    return { place, target, pace: this.#paceOf(place.agentId), release };
+  }
+
+  /** Takes a connection of the agent and of the client at this agent. @throws Refusal */
+  #hold(agentId: string, address: string): Release {
+    const ofAgent = this.#ofAgents.tryTake(agentId);
+    const ofClient = ofAgent && this.#ofClients.tryTake(`${agentId} ${address}`);
+    if (!ofAgent || !ofClient) {
+      ofAgent?.();
+      throw Refusal.busy();
+    }
+    return () => {
+      ofAgent();
+      ofClient();
+    };
+  }
+
+  #pass(request: IncomingMessage, response: ServerResponse, { pace, target }: Admitted): void {
+    const framing = framingOf(request);
+    const { host = '' } = request.headers;
+    const upstream = http.request({
+      ...target,
+      method: request.method,
+      path: request.url,
+      setHost: false,
+      headers: ['Host', host, ...originFor(request), ...headersForGateway(request), ...framing],
+    });
+    const { idleMs } = this.#bounds;
+    response.setTimeout(idleMs, () => response.destroy());
+    whenClosed(response, () => upstream.destroy());
+    upstream.once('response', (answer) => {
+      const { statusCode = 502, statusMessage } = answer;
+      response.writeHead(statusCode, statusMessage, headersForClient(answer));
+      answer.on('error', () => response.destroy());
+      pipePaced(answer, response, pace);
+    });
+    upstream.on('error', (error) => {
+      if (response.destroyed) return;
+      if (response.headersSent) return void response.destroy();
+      this.#refusalOf(error).answer(response);
+    });
+    if (framing.length === 0) return void upstream.end();
+    pipePaced(request, upstream, pace);
+  }
+
+  #paceOf(agentId: string): BytePace {
+    const pace = this.#paces.get(agentId) ?? new BytePace(this.#bounds.bytesPerSecond);
+    setBounded(this.#paces, agentId, pace, MAX_PACES);
+    return pace;
+  }
+
+  #subdomainOf({ headers }: IncomingMessage): string | undefined {
+    const name = headers.host?.replace(/:\d*$/, '').toLowerCase();
+    const suffix = `.${this.#parts.domain}`;
+    if (!name?.endsWith(suffix)) return undefined;
+    const label = name.slice(0, -suffix.length);
+    return /^[a-z0-9-]{1,63}$/.test(label) ? label : undefined;
+  }
+
+  #refusalOf(error: unknown): Refusal {
+    if (error instanceof Refusal) return error;
+    // Agents that start or stop refuse connections, so that this is no fault of the platform.
+    this.#parts.log.debug({ error: describeError(error) }, 'passing a request to an agent failed');
+    return Refusal.unreachable();
+  }
+}
+
+/**
+ * Refuses a WebSocket of a page of another site: browsers send one's cookies from any page. Programs send no
+ * `Origin`. @throws Refusal
+ */
+function checkWebSocket({ headers, method }: IncomingMessage): void {
+  if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') throw Refusal.malformed();
+  if (headers.origin !== undefined && !isSameOrigin(headers)) throw Refusal.foreign();
+}
+
+/** Returns a request's origin as the gateway knows it; the gateway refuses those of other sites. */
+function originFor({ headers }: IncomingMessage): string[] {
+  const { origin } = headers;
+  if (origin === undefined) return [];
+  return ['Origin', isSameOrigin(headers) ? GATEWAY_ORIGIN : origin];
+}
+
+function isSameOrigin({ host = '', origin = '' }: IncomingHttpHeaders): boolean {
+  return URL.canParse(origin) && new URL(origin).host === host.toLowerCase();
+}
+
+/** Returns the head of an answer that Node does not write itself. */
+function headOf(answer: IncomingMessage, headers: readonly string[]): string {
+  const lines = [`HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}`];
+  for (let at = 0; at + 1 < headers.length; at += 2)
+    lines.push(`${headers[at]}: ${headers[at + 1]}`);
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+/** Refuses what two servers could understand differently. @throws Refusal */
+function checkForm({ method, rawHeaders, url = '' }: IncomingMessage): void {
+  const hosts = rawHeaders.filter((each, at) => at % 2 === 0 && each.toLowerCase() === 'host');
+  if (hosts.length > 1 || !url.startsWith('/') || method === 'TRACE') throw Refusal.malformed();
+  if (isAdministration(url)) throw Refusal.hidden();
+}
+
+/** OpenClaw's plugin for programs on its own machine, which a user's configuration can switch on. */
+const ADMINISTRATION = '/api/v1/admin';
+
+/** Reports whether a path, in any spelling, is one of that plugin. */
+function isAdministration(url: string): boolean {
+  let path = url.split(/[?#]/, 1)[0] ?? '';
+  try {
+    // Twice: a server may decode once more than it should.
+    path = decodeURIComponent(decodeURIComponent(path));
+  } catch {
+    return true;
+  }
+  const { pathname } = new URL(path.replaceAll('\\', '/').replaceAll(/\/+/g, '/'), 'http://agent');
+  return pathname.toLowerCase().startsWith(ADMINISTRATION);
+}

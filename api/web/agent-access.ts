@@ -1,0 +1,71 @@
+import * as z from 'zod';
+import { addressOf } from '../../src/agents/address/agent-address.js';
+import { openingPath } from '../../src/agents/address/owner-ticket.js';
+import { getAgent } from '../../src/agents/agents/agents.js';
+import { discloseGatewayToken } from '../../src/agents/credentials/agent-secrets.js';
+import { UnavailableError } from '../../src/lib/errors.js';
+import type { AgentRow } from '../../src/platform/database/models.js';
+import type { Requester } from '../../src/platform/audit/requester.js';
+import { freshSession } from '../auth/fresh-session.js';
+import type { SessionCaller } from '../auth/session.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import { agentUrl } from '../views/agent-url.js';
+import { agentIdParams } from '../views/web-agents.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+
+const access = area({
+  tag: 'Agents',
+  auth: freshSession,
+  params: agentIdParams,
+  errors: [404],
+  limit: LIMITS.agents,
+});
+
+/** Creates `/api/agents/:id/token|open`: ways for an owner to the agent's gateway. */
+export function agentAccessEndpoints({ secrets, settings }: WebDependencies) {
+  const { agentsAt } = settings.http;
+  const disclose = ({ caller, requestId, tenant }: Asking, agent: AgentRow) =>
+    discloseGatewayToken({ actor: caller.user.id, requestId, tenant }, secrets, agent);
+
+  return [
+    access({
+      method: 'GET',
+      path: '/api/agents/:id/token',
+      summary: "Read your agent's gateway token; every read is audited",
+      responses: {
+        200: z.strictObject({ id: z.string(), token: z.string(), websocketUrl: agentUrl }),
+      },
+      async handler(request) {
+        const agent = await getAgent(request.tenant, request.params.id);
+        const token = await disclose(request, agent);
+        const { websocketUrl } = addressOf(agent, agentsAt);
+        return reply(200, { id: agent.id, token, websocketUrl });
+      },
+    }),
+    access({
+      method: 'POST',
+      path: '/api/agents/:id/open',
+      summary: "Make a link that opens your agent's Control UI signed in, within a minute; audited",
+      errors: [503],
+      responses: {
+        200: z.strictObject({
+          url: z.string().describe('Has the gateway token in its fragment: show it to nobody'),
+        }),
+      },
+      async handler(request) {
+        const agent = await getAgent(request.tenant, request.params.id);
+        const { url } = addressOf(agent, agentsAt);
+        if (url === null) {
+          throw new UnavailableError('Agents have no address here: AGENT_DOMAIN is not set');
+        }
+        const token = await disclose(request, agent);
+        // A fragment reaches no server: OpenClaw's page reads the token from it.
+        return reply(200, { url: `${url}${openingPath(secrets, agent.id)}#token=${token}` });
+      },
+    }),
+  ];
+}
+
+type Asking = Pick<Requester, 'requestId' | 'tenant'> & { readonly caller: SessionCaller };

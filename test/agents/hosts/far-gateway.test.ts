@@ -1,0 +1,152 @@
+import { once } from 'node:events';
+import http, { createServer, type IncomingMessage, type Server } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { GatewayConnections } from '../../../src/agents/hosts/gateway-connections.js';
+import type { HostAccess } from '../../../src/agents/hosts/host-access.js';
+import { HostListener } from '../../../src/agents/hosts/host-listener.js';
+import { hostToken } from '../../../src/agents/hosts/host-token.js';
+import { HostUnreachableError, RemoteHost } from '../../../src/agents/hosts/remote-host.js';
+import { ConflictError } from '../../../src/lib/errors.js';
+import { LOOPBACK_NAMES } from '../../../src/platform/http/own-hosts.js';
+import { keptLog } from '../../support/platform-environment.js';
+import { testSecrets } from '../../support/secrets.js';
+
+const AGENT = { agentId: 'a', userId: 'u', host: 'far' };
+const secrets = testSecrets();
+const { log } = keptLog();
+
+let gateway: Server;
+let listener: HostListener;
+let url: string;
+/** Agents that were connected to. */
+let connected: unknown[];
+
+beforeEach(async () => {
+  connected = [];
+  gateway = createServer((request, response) => {
+    void text(request).then((body) => response.end(`${request.url} ${body}`));
+  });
+  await new Promise<void>((resolve) => gateway.listen(0, '127.0.0.1', resolve));
+  // A TCP address is never a string.
+  const { port } = gateway.address() as AddressInfo;
+  const host: Pick<HostAccess, 'connect'> = {
+    async connect(agent) {
+      if (agent.agentId === 'stopped') throw new ConflictError('The agent is not running');
+      connected.push(agent);
+      const socket = connect(port, '127.0.0.1');
+      await once(socket, 'connect');
+      return socket;
+    },
+  };
+  listener = new HostListener({
+    id: 'far',
+    // Only the part that this test uses.
+    host: host as HostAccess,
+    secrets,
+    names: new Set(LOOPBACK_NAMES),
+    agentsNetwork: '10.231.0.0/16',
+    log,
+  });
+  url = `http://127.0.0.1:${await listener.listen('127.0.0.1', 0)}`;
+});
+afterEach(async () => {
+  await listener.close();
+  gateway.closeAllConnections();
+  gateway.close();
+});
+
+const remote = (at = url, box = secrets) =>
+  new RemoteHost({ id: 'far', url: at, secrets: box, log, admissionMs: 1_000 });
+
+async function ask(target: http.RequestOptions | undefined, path: string, body: string) {
+  if (target === undefined) throw new TypeError('the agent runs');
+  const request = http.request({ ...target, method: 'POST', path });
+  request.end(body);
+  const [answer] = (await once(request, 'response')) as [IncomingMessage];
+  return text(answer);
+}
+
+test("reaches an agent's gateway through its host's worker, and reuses the connection", async () => {
+  const connections = new GatewayConnections('here', (agent) => remote().connect(agent));
+  const target = connections.to({ ...AGENT, port: 19_100 });
+  expect(await ask(target, '/one', 'first')).toBe('/one first');
+  expect(await ask(target, '/two', 'second')).toBe('/two second');
+  expect(connected).toEqual([AGENT]);
+  connections.close();
+});
+
+test('never shares connections between agents', async () => {
+  const connections = new GatewayConnections('here', (agent) => remote().connect(agent));
+  const other = { ...AGENT, agentId: 'b' };
+  await ask(connections.to({ ...AGENT, port: 19_100 }), '/', '');
+  await ask(connections.to({ ...other, port: 19_100 }), '/', '');
+  expect(connected).toEqual([AGENT, other]);
+  connections.close();
+});
+
+test('fails where the agent does not run, or the host does not answer', async () => {
+  await expect(remote().connect({ ...AGENT, agentId: 'stopped' })).rejects.toMatchObject({
+    status: 502,
+  });
+  await expect(remote('http://127.0.0.1:1').connect(AGENT)).rejects.toThrow(HostUnreachableError);
+  const connections = new GatewayConnections('here', (agent) => remote().connect(agent));
+  const asking = ask(connections.to({ ...AGENT, agentId: 'stopped', port: 1 }), '/', '');
+  await expect(asking).rejects.toMatchObject({ status: 502 });
+});
+
+test("ends connections when the host's listener closes", async () => {
+  const socket = await remote().connect(AGENT);
+  const closed = once(socket, 'close');
+  await listener.close();
+  await closed;
+});
+
+describe('connections of strangers', { tags: 'attack' }, () => {
+  const call = JSON.stringify({ agentId: 'a', userId: 'u' });
+
+  async function statusOf(given: Readonly<Record<string, string>>, path = '/v1/gateway') {
+    const request = http.request(`${url}${path}`, {
+      headers: {
+        connection: 'Upgrade',
+        upgrade: 'agent-gateway',
+        authorization: `Bearer ${hostToken(secrets, 'far', call)}`,
+        'x-gateway-call': call,
+        ...given,
+      },
+    });
+    request.end();
+    return new Promise<number | undefined>((resolve, reject) => {
+      request.on('error', reject);
+      request.on('response', ({ statusCode }) => resolve(statusCode));
+      request.on('upgrade', ({ statusCode }, socket) => {
+        socket.destroy();
+        resolve(statusCode);
+      });
+    });
+  }
+
+  test('need a token for this host, this agent and one connection', async () => {
+    const authorization = `Bearer ${hostToken(secrets, 'far', call)}`;
+    const of = (token: string) => ({ authorization: `Bearer ${token}` });
+    expect(await statusOf({ authorization: '' })).toBe(401);
+    expect(await statusOf(of(hostToken(testSecrets(), 'far', call)))).toBe(401);
+    expect(await statusOf(of(hostToken(secrets, 'near', call)))).toBe(401);
+    const another = JSON.stringify({ agentId: 'b', userId: 'u' });
+    expect(await statusOf({ 'x-gateway-call': another })).toBe(401);
+    expect(await statusOf({ host: 'rebound.example' })).toBe(421);
+    expect(await statusOf({ upgrade: 'websocket' })).toBe(404);
+    expect(await statusOf({}, '/v1/calls')).toBe(404);
+    expect(connected).toEqual([]);
+    expect(await statusOf({ authorization })).toBe(101);
+    expect(await statusOf({ authorization })).toBe(401);
+  });
+
+  test('are bounded for each agent', async () => {
+    const open = await Promise.all(Array.from({ length: 100 }, () => remote().connect(AGENT)));
+    await expect(remote().connect(AGENT)).rejects.toMatchObject({ status: 502 });
+    const other = await remote().connect({ ...AGENT, agentId: 'b' });
+    for (const socket of [...open, other]) socket.destroy();
+  });
+});
