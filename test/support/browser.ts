@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import { HANGS_MS } from './until.js';
 
-const CHROMIUM = process.env.TEST_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
+/** Path of the browser. */
+export const CHROMIUM = process.env.TEST_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
 
 /** True if a browser is installed; `npm test` installs one if possible (Debian's chromium-headless-shell). */
 export const hasBrowser = existsSync(CHROMIUM);
