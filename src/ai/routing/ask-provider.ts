@@ -14,6 +14,8 @@ const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
 /** Bytes between two events: comments, and the beginning of the next event. */
 const MAX_QUIET_BYTES = 64 * 1024 * 1024;
+/** Characters of chunks without output that wait for the first output. */
+const MAX_HELD_LENGTH = 64 * 1024;
 /** Milliseconds between two stream events, and for the whole stream. */
 const STREAM_IDLE_MS = 60_000;
 const STREAM_MS = 10 * 60_000;
@@ -57,7 +59,7 @@ export async function requestCompletion(ask: ProviderCall): Promise<Completion> 
   }
 }
 
-/** Requests a stream, and returns once it begins. @throws ProviderError, as the chunks do later. */
+/** Requests a stream, and returns at its first output. @throws ProviderError, as the chunks do later. */
 export async function requestStream(ask: ProviderCall): Promise<CompletionStream> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs, STREAM_MS);
   try {
@@ -69,10 +71,9 @@ export async function requestStream(ask: ProviderCall): Promise<CompletionStream
       reader,
       clock,
     );
-    // Waits for the first chunk, so that another provider can replace one that fails immediately.
-    const first = await chunks.next();
+    const held = await untilOutput(chunks, reader);
     return {
-      chunks: await primed(continued(first, chunks)),
+      chunks: await primed(continued(held, chunks)),
       usage: () => reader.usage,
       bytes: () => reader.bytes,
     };
@@ -80,6 +81,25 @@ export async function requestStream(ask: ProviderCall): Promise<CompletionStream
     clock.stop();
     throw error;
   }
+}
+
+/**
+ * Reads up to the first output of the model. Chunks before, such as the role, wait with it, so that another
+ * provider can replace one that fails until then.
+ */
+async function untilOutput(
+  chunks: AsyncGenerator<string>,
+  reader: StreamReader,
+): Promise<readonly string[]> {
+  const held: string[] = [];
+  let length = 0;
+  while (reader.bytes === 0 && !reader.ended && length < MAX_HELD_LENGTH) {
+    const next = await chunks.next();
+    if (next.done === true) break;
+    held.push(next.value);
+    length += next.value.length;
+  }
+  return held;
 }
 
 async function* readChunks(
@@ -139,13 +159,12 @@ async function* eventsOf(
 const isWhole = ({ data }: WireEvent): boolean => data === DONE || tryParseJson(data) !== undefined;
 
 async function* continued(
-  first: IteratorResult<string>,
+  held: readonly string[],
   rest: AsyncGenerator<string>,
 ): AsyncGenerator<string> {
   try {
     yield ''; // `primed` stops here
-    if (first.done === true) return;
-    yield first.value;
+    yield* held;
     yield* rest;
   } finally {
     await rest.return(undefined);

@@ -2,7 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { PROVIDER_NAMES, type ProviderName } from '../../../src/ai/completion/provider-names.js';
 import { requestStream } from '../../../src/ai/routing/ask-provider.js';
-import { startAiProviders, streamOf, type AiProviders } from '../../support/ai-providers.js';
+import {
+  chunk,
+  sendEvents,
+  startAiProviders,
+  streamOf,
+  type AiProviders,
+} from '../../support/ai-providers.js';
 
 let providers: AiProviders;
 beforeAll(async () => {
@@ -13,9 +19,8 @@ afterAll(() => providers.close());
 
 const MODEL = 'some-model';
 
-/** Returns the chunks of a stream, and the usage that it reported. */
-async function chunksOf(name: ProviderName, timeoutMs = 30_000) {
-  const stream = await requestStream({
+function streamFrom(name: ProviderName, timeoutMs = 30_000) {
+  return requestStream({
     name,
     provider: {
       baseUrl: providers.env(name)[`${name.toUpperCase()}_BASE_URL`] ?? '',
@@ -25,6 +30,11 @@ async function chunksOf(name: ProviderName, timeoutMs = 30_000) {
     timeoutMs,
     signal: new AbortController().signal,
   });
+}
+
+/** Returns the chunks of a stream, and the usage that it reported. */
+async function chunksOf(name: ProviderName, timeoutMs?: number) {
+  const stream = await streamFrom(name, timeoutMs);
   const chunks: string[] = [];
   for await (const chunk of stream.chunks) chunks.push(chunk);
   return { chunks: chunks.map((chunk) => JSON.parse(chunk)), usage: stream.usage() };
@@ -90,6 +100,73 @@ describe('a provider at work', () => {
   test('a provider that is silent after a comment times out', async () => {
     sends('openrouter', ...comments(1), 1_500, textOf('openrouter'));
     await expect(chunksOf('openrouter', 400)).rejects.toMatchObject({ failure: 'timeout' });
+  });
+});
+
+describe('the bound of bytes between two events', () => {
+  const MIB = 1024 * 1024;
+  const comment = (bytes: number) => `:${'x'.repeat(bytes - 2)}\n`;
+  const quiet = (mib: number) => Array<string>(mib).fill(comment(MIB));
+
+  test('an event counts after 63 MiB of comments, as often as they come', async () => {
+    const [first = '', ...rest] = textOf('openai').split(/(?<=\n\n)/);
+    sends('openai', ...quiet(63), first, ...quiet(63), ...rest);
+    expect((await chunksOf('openai')).usage).toEqual({ inputTokens: 3, outputTokens: 2 });
+  });
+
+  test('a stream of more than 64 MiB without an event ends as garbage', async () => {
+    sends('openai', ...quiet(65), textOf('openai'));
+    await expect(chunksOf('openai')).rejects.toMatchObject({ failure: 'garbage' });
+  });
+});
+
+describe('the beginning of a stream', () => {
+  /** Events of a provider before the first output. */
+  function silentEvents(name: ProviderName) {
+    if (name === 'gemini') return [{ data: { candidates: [{ content: { parts: [] } }] } }];
+    if (name === 'anthropic') return streamOf(name, MODEL, 'hello').slice(0, 2);
+    return [chunk(MODEL, { role: 'assistant' }), chunk(MODEL, { content: '' })];
+  }
+
+  test.each(PROVIDER_NAMES)('a stream of %s begins with its first output', async (name) => {
+    const events = [...silentEvents(name), ...streamOf(name, MODEL, 'hello').slice(0, 3)];
+    providers.behave(name, (_request, response) => sendEvents(response, events, false));
+    const { chunks } = await streamFrom(name);
+    const { value = '' } = await chunks.next();
+    expect(JSON.parse(value).choices[0].delta.role).toBe('assistant');
+    await chunks.return(undefined);
+  });
+
+  test.each(PROVIDER_NAMES)(
+    'an error and a broken connection before the first output fail the request of %s',
+    async (name) => {
+      const error = { data: { type: 'error', error: { type: 'overloaded_error', code: 529 } } };
+      for (const [further, end, failure] of [
+        [[error], true, 'overloaded'],
+        [[], true, 'unreachable'],
+      ] as const) {
+        providers.behave(name, (_request, response) =>
+          sendEvents(response, [...silentEvents(name), ...further], end),
+        );
+        await expect(streamFrom(name)).rejects.toMatchObject({ failure });
+      }
+    },
+  );
+
+  test('output of an unknown kind begins a stream at 64 Ki characters', async () => {
+    const image = { images: [{ type: 'image_url', image_url: { url: 'x'.repeat(64 * 1024) } }] };
+    providers.behave('openrouter', (_request, response) =>
+      sendEvents(response, [chunk(MODEL, image)], false),
+    );
+    const { chunks } = await streamFrom('openrouter');
+    expect(JSON.parse((await chunks.next()).value ?? '').choices[0].delta).toEqual(image);
+    await chunks.return(undefined);
+  });
+
+  test('an answer that says nothing is given out whole', async () => {
+    const events = [chunk(MODEL, { role: 'assistant' }), chunk(MODEL, {}, 'stop')];
+    providers.behave('openai', (_request, response) => sendEvents(response, events));
+    expect((await chunksOf('openai')).chunks).toEqual(events.map(({ data }) => data));
   });
 });
 

@@ -170,7 +170,13 @@ class ChunkReader implements StreamReader {
 function bytesSaid(said: unknown): number {
   if (!isObject(said)) return 0;
   const { content, refusal, reasoning, reasoning_content: thoughts, tool_calls: calls } = said;
-  let bytes = bytesOf(content, refusal, reasoning ?? thoughts);
+  const thought = reasoning ?? thoughts;
+  let bytes = bytesOf(content, refusal, thought);
+  // Some providers repeat the thinking here, and some have it here alone.
+  const details = typeof thought === 'string' ? [] : said.reasoning_details;
+  for (const detail of Array.isArray(details) ? details : []) {
+    if (isObject(detail)) bytes += bytesOf(detail.text, detail.summary);
+  }
   for (const call of Array.isArray(calls) ? calls : []) {
     const { name, arguments: json } =
       isObject(call) && isObject(call.function) ? call.function : {};

@@ -277,8 +277,9 @@ describe('whole answer', () => {
   test("an answer's bytes are those of all its choices' texts, reasoning and calls", () => {
     const call = { id: 'c', type: 'function', function: { name: 'see', arguments: '{"é":1}' } };
     const choice = (message: object) => ({ index: 0, message, finish_reason: 'stop' });
+    const details = [{ type: 'reasoning.text', text: 'ab' }];
     const choices = [
-      choice({ role: 'assistant', content: 'é', reasoning: 'ab', reasoning_details: ['ab'] }),
+      choice({ role: 'assistant', content: 'é', reasoning: 'ab', reasoning_details: details }),
       choice({ content: null, refusal: 'no', reasoning_content: 'abc', tool_calls: [call, null] }),
     ];
     expect(read('openrouter', whole({ choices })).bytes).toBe(2 + 2 + 2 + 3 + 3 + 8);
@@ -419,11 +420,23 @@ describe('stream', () => {
   test('a stream counts the bytes of its texts, reasoning and calls', () => {
     const reader = openAiCompatible('openai').openStream(REQUEST);
     const calls = [{ index: 0, function: { arguments: '{"a":' } }];
-    const pieces = [{ content: 'é' }, { reasoning_content: 'ab' }, { tool_calls: calls }, {}, null];
+    const details = [
+      { type: 'reasoning.text', text: 'abc' },
+      { type: 'reasoning.summary', summary: 'ab' },
+      null,
+    ];
+    const pieces = [
+      { content: 'é' },
+      { reasoning_content: 'ab' },
+      { reasoning_details: details },
+      { tool_calls: calls },
+      {},
+      null,
+    ];
     for (const said of pieces) {
       reader.read({ data: JSON.stringify({ choices: [{ index: 0, delta: said }] }) });
     }
-    expect(reader.bytes).toBe(2 + 2 + 5);
+    expect(reader.bytes).toBe(2 + 2 + 5 + 5);
   });
 
   test('a chunk with a list of parts has the text of the parts', () => {
