@@ -48,6 +48,8 @@ export interface Block {
   /** Distinct targets of the block's links. */
   readonly links: ReadonlySet<string>;
   readonly region: Region;
+  /** True for a line of a product's name, price and description. */
+  readonly isProduct?: boolean;
 }
 
 /** The formatting context of the text being read. */

@@ -117,10 +117,16 @@ function withShelves(
   const besides = new Set(beside);
   return blocks
     .filter((block) => said.has(block) || besides.has(block))
-    .map((block) =>
-      said.has(block) ? { ...block, kind: 'item', level: 0, linkDensity: 0 } : block,
-    );
+    .map((block) => (said.has(block) ? productLine(block) : block));
 }
+
+const productLine = (block: Block): Block => ({
+  ...block,
+  kind: 'item',
+  level: 0,
+  linkDensity: 0,
+  isProduct: true,
+});
 
 /** Removes boilerplate and the labels of posts. */
 const refined = (
@@ -190,7 +196,7 @@ function withCards(blocks: readonly Block[], goods: ReadonlySet<Block>): readonl
       (block) => goods.has(block) || !(cards.get(block) || (goods.size > 0 && isButton(block))),
     )
     .map((block) => {
-      if (goods.has(block)) return { ...block, kind: 'item', level: 0, linkDensity: 0 };
+      if (goods.has(block)) return productLine(block);
       return texts.has(block) ? { ...block, linkDensity: 0 } : block;
     });
 }

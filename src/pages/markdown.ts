@@ -2,17 +2,34 @@ import type { Element } from 'domhandler';
 import type { Block, Region, Run } from './blocks.js';
 import { fenceOf, inlineMarkdown, plainMarkdown } from './inline-markdown.js';
 
-/** Joins the texts of blocks, with an empty line between blocks that are not of one list or table. */
+/** Joins the texts of blocks, with an empty line except between items of a list or rows of a table. */
 export function plainText(blocks: readonly Block[]): string {
   let whole = '';
   let before: Block | undefined;
   for (const block of blocks) {
     const goesOn = before?.kind === block.kind && (block.kind === 'item' || block.kind === 'row');
-    if (before) whole += goesOn ? '\n' : '\n\n';
+    if (before) whole += goesOn && !areParagraphs(before, block) ? '\n' : '\n\n';
     whole += block.text;
     before = block;
   }
   return whole;
+}
+
+/** Reports whether two blocks in a row are paragraphs of one list item. */
+function areParagraphs(before: Block, { region, isProduct = false }: Block): boolean {
+  if (isProduct) return false;
+  const item = itemAround(region);
+  if (item === undefined || itemAround(before.region) !== item) return false;
+  // Two line breaks divide a text without an element around its parts.
+  return before.region === region || (isParagraph(before.region) && isParagraph(region));
+}
+
+const isParagraph = ({ element }: Region): boolean => element?.name === 'p';
+
+function itemAround(region: Region): Region | undefined {
+  let around: Region | undefined = region;
+  while (around && !(around.element && ITEMS.has(around.element.name))) around = around.parent;
+  return around;
 }
 
 /** Joins blocks as Markdown: headings, lists, quotes, tables, code, links and emphasis. */

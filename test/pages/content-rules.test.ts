@@ -496,6 +496,11 @@ describe('content', () => {
     ],
     ['a paragraph after two ends of a line', `${ARTICLE}<br> <br>${ARTICLE}`, texts('CONTENT')],
     ['no paragraph after one', `${ARTICLE}<br>a,<br>b.<br>${OTHER}`, `${ARTICLE} a, b. ${OTHER}`],
+    [
+      'paragraphs of a list item',
+      '<ul><li><p>a</p><p>b</p></li><li>c<br><br>d</li><li><div>e</div><div>f</div></li></ul>',
+      'a\n\nb\nc\n\nd\ne\nf',
+    ],
     ['lines of code', '<pre>a<br><br><br>b</pre>', 'a\n\n\nb'],
     [
       'lines of code that are elements',
