@@ -2,6 +2,7 @@ import { Client, Connection } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { configuredDocker } from '../src/docker/containers/docker-host.js';
 import { Database } from '../src/platform/database/database.js';
+import { requireFitDatabase } from '../src/platform/database/start-check.js';
 import { createLogger } from '../src/platform/process/log.js';
 import { ClusterMetrics, Metrics } from '../src/metrics.js';
 import { runCluster, sharesPorts } from '../src/platform/process/cluster.js';
@@ -68,7 +69,10 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   });
   const { ai } = services;
   const open: Pick<Listening, 'close'>[] = [];
+  const stop = new AbortController();
+  void ended.then(() => stop.abort());
   try {
+    await requireFitDatabase(database, log, stop.signal);
     await ai.discovery.start();
     const parts = { ...services, settings, database, log };
     const backend = createBackend(parts);

@@ -2,6 +2,7 @@ import { Client } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import { configuredDocker } from '../src/docker/containers/docker-host.js';
 import { Database } from '../src/platform/database/database.js';
+import { requireFitDatabase } from '../src/platform/database/start-check.js';
 import { createLogger } from '../src/platform/process/log.js';
 import { onShutdown, reportReady, runProcess } from '../src/platform/process/process-lifecycle.js';
 import { createAccountDeletions, createWorkerServices } from '../src/services.js';
@@ -56,6 +57,7 @@ async function main(): Promise<void> {
     log,
   });
   const atHand: TemporalAtHand = { connected: undefined };
+  await requireFitDatabase(database, log, stop.signal);
   // The lease on the host's name comes first: local repairs depend on it.
   await lease.report();
   const leasing = lease.keep(stop.signal);

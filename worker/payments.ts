@@ -1,5 +1,7 @@
 import { Client } from '@temporalio/client';
+import type { NativeConnection } from '@temporalio/worker';
 import { Database } from '../src/platform/database/database.js';
+import { requireFitDatabase } from '../src/platform/database/start-check.js';
 import { createLogger } from '../src/platform/process/log.js';
 import { periodically } from '../src/platform/process/periodically.js';
 import { onShutdown, reportReady, runProcess } from '../src/platform/process/process-lifecycle.js';
@@ -34,20 +36,19 @@ async function main(): Promise<void> {
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   const { connectionOptions, namespace } = temporalConnection(settings.temporal);
-  const connection = await connect(connectionOptions);
   const database = new Database(settings.database.url);
+  let connection: NativeConnection | undefined;
   try {
+    await requireFitDatabase(database, log, stop.signal);
+    connection = await connect(connectionOptions);
     const services = createPaymentServices({ settings, database, log });
     const signers = new ChainSigners(new Client({ connection, namespace }));
+    const worker = { connection, namespace, services };
     const running = runTogether(
       [
         {
           name: 'payments',
-          run: (signal) =>
-            runWorkers(
-              async () => [await createPaymentWorker({ connection, namespace, services })],
-              signal,
-            ),
+          run: (signal) => runWorkers(async () => [await createPaymentWorker(worker)], signal),
         },
         {
           name: 'hand-over of payments',
@@ -79,6 +80,6 @@ async function main(): Promise<void> {
     await running;
   } finally {
     await database.close();
-    await connection.close();
+    await connection?.close();
   }
 }

@@ -1,6 +1,7 @@
 import { createAgentAiServices } from '../../src/agent-ai-services.js';
 import { configuredDocker } from '../../src/docker/containers/docker-host.js';
 import { Database } from '../../src/platform/database/database.js';
+import { requireFitDatabase } from '../../src/platform/database/start-check.js';
 import { createLogger } from '../../src/platform/process/log.js';
 import { Metrics } from '../../src/metrics.js';
 import {
@@ -31,7 +32,10 @@ async function main(): Promise<void> {
     onAttempt: (result, entry) => metrics.recordAttempt(result, entry),
   });
   const open: Pick<Listening, 'close'>[] = [];
+  const stop = new AbortController();
+  void ended.then(() => stop.abort());
   try {
+    await requireFitDatabase(database, log, stop.signal);
     await services.ai.discovery.start();
     open.push(await serveAgents({ ...services, settings, database, docker, log }));
     const forOperators = createMetricsListener({ settings, metrics, log });

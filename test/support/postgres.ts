@@ -30,6 +30,8 @@ export interface TestDatabase {
   readonly url: string;
   /** Connects as the owner, like `DATABASE_OWNER_URL`. */
   readonly ownerUrl: string;
+  /** Creates a role for this database's lifetime. @returns an address that connects as the role. */
+  roleWith(attribute: 'BYPASSRLS' | 'SUPERUSER'): Promise<string>;
   readonly db: Database;
   /** Drops the database, and stops the server if it was started here and this was its last database. */
   close(): Promise<void>;
@@ -69,6 +71,7 @@ export async function emptyDatabase(
   const server = await useServer();
   try {
     const name = `test_${randomBytes(8).toString('hex')}`;
+    const roles: string[] = [];
     const source = await template?.(server.url);
     if (source === undefined) await ensureTestRoles(server.url, name);
     else {
@@ -80,11 +83,20 @@ export async function emptyDatabase(
       url: databaseUrl(server.url, name, SERVING, PASSWORD),
       ownerUrl: databaseUrl(server.url, name, OWNER, PASSWORD),
       servingRole: SERVING,
+      async roleWith(attribute) {
+        const role = `${name}_${attribute.toLowerCase()}`;
+        roles.push(role);
+        await withSuperuser(server.url, (client) =>
+          client.query(`CREATE ROLE ${role} LOGIN ${attribute} PASSWORD '${PASSWORD}'`),
+        );
+        return databaseUrl(server.url, name, role, PASSWORD);
+      },
       async close() {
         try {
-          await withSuperuser(server.url, (client) =>
-            client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
-          );
+          await withSuperuser(server.url, async (client) => {
+            await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+            for (const role of roles) await client.query(`DROP ROLE ${role}`);
+          });
         } finally {
           await server.release();
         }
@@ -128,7 +140,7 @@ async function databaseExists(client: pg.Client, name: string): Promise<boolean>
 /** Returns a digest of all migrations, so that a long-lived server never serves an outdated template. */
 async function migrationsDigest(): Promise<string> {
   const folder = fileURLToPath(new URL('../../src/platform/database/migrations/', import.meta.url));
-  const hash = createHash('sha256');
+  const hash = createHash('sha256').update(await readFile(`${folder}../migrate.ts`));
   for (const file of (await readdir(folder)).sort()) {
     hash.update(file).update(await readFile(path.join(folder, file)));
   }

@@ -1,6 +1,6 @@
 import { QueryTypes, Sequelize, type Transaction } from 'sequelize';
 import { MIGRATIONS } from './migrations/index.js';
-import type { MigrationContext } from './migrations/migration.js';
+import { servingRole, type MigrationContext } from './migrations/migration.js';
 
 /** Key of the advisory lock that lets one process migrate at a time; an arbitrary number. */
 const MIGRATION_LOCK = 4_106_718_310;
@@ -39,7 +39,7 @@ export class DevelopmentDatabaseError extends MigrationRefusedError {
  * Brings the schema up to date, as its owner, in one transaction, and returns the migrations that ran.
  * Concurrent processes wait for each other. The role of `DATABASE_URL` gets the GRANTs.
  */
-export async function migrate(ownerUrl: string, servingRole: string): Promise<string[]> {
+export async function migrate(ownerUrl: string, servedBy: string): Promise<string[]> {
   const sequelize = new Sequelize(ownerUrl, {
     dialect: 'postgres',
     logging: false,
@@ -52,7 +52,11 @@ export async function migrate(ownerUrl: string, servingRole: string): Promise<st
   });
   try {
     return await sequelize.transaction(async (transaction: Transaction) => {
-      const context = { queryInterface: sequelize.getQueryInterface(), transaction, servingRole };
+      const context = {
+        queryInterface: sequelize.getQueryInterface(),
+        transaction,
+        servingRole: servedBy,
+      };
       await query(context, `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
       await checkServingRole(context);
       return await runPending(context);
@@ -63,7 +67,14 @@ export async function migrate(ownerUrl: string, servingRole: string): Promise<st
 }
 
 async function runPending(context: MigrationContext): Promise<string[]> {
-  await query(context, 'CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY)');
+  // Serving processes compare the schema with their release at their start.
+  await query(
+    context,
+    `CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY);
+     ALTER TABLE schema_migrations
+       ADD COLUMN IF NOT EXISTS breaks_older boolean NOT NULL DEFAULT false;
+     GRANT SELECT ON schema_migrations TO ${servingRole(context)}`,
+  );
   const rows = await query<{ name: string }>(context, 'SELECT name FROM schema_migrations');
   const done = rows.map(({ name }) => name).toSorted();
   // A database of a newer release has all of these migrations and more, and passes.
@@ -71,9 +82,10 @@ async function runPending(context: MigrationContext): Promise<string[]> {
   if (!isKnown) throw new DevelopmentDatabaseError();
 
   const pending = MIGRATIONS.slice(done.length);
-  for (const { name, migration } of pending) {
+  for (const { name, migration, breaksOlder = false } of pending) {
     await migration(context);
-    await query(context, 'INSERT INTO schema_migrations (name) VALUES ($1)', [name]);
+    const values = [name, String(breaksOlder)];
+    await query(context, 'INSERT INTO schema_migrations VALUES ($1, $2::boolean)', values);
   }
   return pending.map(({ name }) => name);
 }

@@ -24,11 +24,18 @@ import { migration as retentionOfPayments } from './023-retention-of-payments.js
 import { migration as cachedTokens } from './024-cached-tokens.js';
 import type { Migration } from './migration.js';
 
+interface ListedMigration {
+  readonly name: string;
+  readonly migration: Migration;
+  /** True if older releases cannot work with the schema: their processes refuse to start. */
+  readonly breaksOlder?: true;
+}
+
 /**
  * Every migration in order, numbered without gaps; a new one is appended. A list, not a folder read at run
  * time, so that it survives bundling.
  */
-export const MIGRATIONS: readonly { readonly name: string; readonly migration: Migration }[] = [
+export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '001-accounts', migration: accounts },
   { name: '002-sign-in', migration: signIn },
   { name: '003-agents', migration: agents },

@@ -1,0 +1,68 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { generatePrivateKey } from 'viem/accounts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { builtProgram } from '../../../dev/root.js';
+import { MIGRATIONS } from '../../../src/platform/database/migrations/index.js';
+import { testEnvironment } from '../../support/platform-environment.js';
+import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+import { runProgram } from '../../support/run-program.js';
+import { queryRows } from './catalog.js';
+
+let database: TestDatabase;
+let dataDir: string;
+beforeAll(async () => {
+  database = await testDatabase();
+  dataDir = await mkdtemp(path.join(tmpdir(), 'aps-refused-'));
+});
+afterAll(async () => {
+  await database?.close();
+  if (dataDir) await rm(dataDir, { recursive: true, force: true });
+});
+
+/** Runs a program with a database. @returns its output, which a failure to start ends. */
+async function outputOf(program: string, url: string): Promise<string> {
+  const made = {
+    DATABASE_URL: url,
+    DATA_DIR: dataDir,
+    TEMPORAL_ADDRESS: '127.0.0.1:1',
+    ...(program === 'worker/payments.js' && { OPERATOR_PRIVATE_KEY: generatePrivateKey() }),
+  };
+  const env = Object.entries(testEnvironment(made)).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as const],
+  );
+  const started = runProgram([builtProgram(...program.split('/'))], Object.fromEntries(env));
+  return started.then(
+    () => `${program} did not fail`,
+    (error: Error) => error.message,
+  );
+}
+
+const PROGRAMS = ['api/main.js', 'api/containers/main.js', 'worker/main.js', 'worker/payments.js'];
+
+test("no process starts as the tables' owner", async () => {
+  const outputs = await Promise.all(PROGRAMS.map((each) => outputOf(each, database.ownerUrl)));
+  for (const output of outputs) {
+    expect(output).toMatch(/exited with 1:[^]*The role "\w+" of DATABASE_URL owns the tables/);
+  }
+});
+
+test('the API does not start as a superuser', async () => {
+  expect(await outputOf('api/main.js', await database.roleWith('SUPERUSER'))).toMatch(
+    /exited with 1:[^]*The role "\w+" of DATABASE_URL is a superuser/,
+  );
+});
+
+test('neither the API nor the migration without owner starts if a migration is missing', async () => {
+  const last = MIGRATIONS.at(-1)?.name;
+  await queryRows(database.ownerUrl, `DELETE FROM schema_migrations WHERE name = '${last}'`);
+  const fault = `exited with 1:[^]*lacks the migration ${last}: run dist/scripts/migrate.js`;
+  expect(await outputOf('api/main.js', database.url)).toMatch(new RegExp(fault));
+  const migrating = runProgram([builtProgram('scripts', 'migrate.js')], {
+    NODE_ENV: 'production',
+    DATABASE_URL: `${database.url}?sslmode=disable`,
+    DATABASE_OWNER_URL: '',
+  });
+  await expect(migrating).rejects.toThrow(new RegExp(fault));
+});
