@@ -15,7 +15,7 @@ import {
 import { createApiServices } from '../src/services.js';
 import { loadSettings, type Settings } from '../src/settings.js';
 import { describeReport, needsAction, reportProviders } from '../src/ai/routing/provider-report.js';
-import { contextFault } from '../src/agents/model/agent-model-sizes.js';
+import { agentModelFault } from '../src/agents/model/agent-model-sizes.js';
 import type { Ai } from '../src/ai/routing/ai.js';
 import { createBackend } from './backend/backend.js';
 import type { Listening } from './http/server.js';
@@ -115,7 +115,7 @@ async function announceProviders(ai: Ai, log: Logger): Promise<void> {
   const line = describeReport(report);
   log[needsAction(report) ? 'warn' : 'info']({ providers: report.providers }, line);
   reportNotice(line);
-  const fault = report.defaultModel && contextFault(report.defaultModel);
+  const fault = report.defaultModel && agentModelFault(report.defaultModel);
   if (fault === undefined) return;
   log.warn(fault);
   reportNotice(fault);

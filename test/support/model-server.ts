@@ -14,6 +14,8 @@ export interface ModelServer {
   readonly asked: string[];
   /** Sets the entries of the list, or how a request for it is answered. */
   list(entries: readonly object[] | ((response: ServerResponse) => void)): void;
+  /** Sets the answers of Ollama's own API by path, or by path and model. */
+  details(answers: Readonly<Record<string, object>>): void;
   /** Delays the answers to chats. */
   slow(ms: number): void;
   close(): Promise<void>;
@@ -33,10 +35,15 @@ export async function startModelServer(...names: string[]): Promise<ModelServer>
     }
   };
   let delayMs = 0;
+  let details: Readonly<Record<string, object>> = {};
   list(names.map((id) => ({ id, object: 'model', created: 1, owned_by: 'library' })));
   const server = createServer((request, response) => {
     void text(request).then((body) => {
       const { headers, method, url: path = '' } = request;
+      if (path.startsWith('/api/')) {
+        const name = method === 'GET' ? path : `${path} ${JSON.parse(body).model}`;
+        return sendJson(response, details[name] ? 200 : 404, details[name] ?? {});
+      }
       if (method === 'GET') {
         listed.push({ path, headers });
         return answer(response);
@@ -59,6 +66,7 @@ export async function startModelServer(...names: string[]): Promise<ModelServer>
     listed,
     asked,
     list,
+    details: (answers) => (details = answers),
     slow: (ms) => (delayMs = ms),
     async close() {
       server.closeAllConnections();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { getAgent } from '../agents/agents.js';
 import type { Plan } from '../../types/plans.js';
 import type { Attempt, Router } from '../../ai/routing/route.js';
-import { contextFault } from '../model/agent-model-sizes.js';
+import { agentModelFault } from '../model/agent-model-sizes.js';
 import { choiceOf, firstAttempt } from '../model/agent-model.js';
 import type { TenantDatabase } from '../../platform/database/database.js';
 import type { HostDirectory } from '../hosts/host-directory.js';
@@ -49,7 +49,7 @@ export class Chats {
   /**
    * Yields an agent's answer in pieces. @throws NotFoundError; ConflictError if the agent is not running or
    * the request is in flight; TooManyRequestsError; UnavailableError without a host or a model, or with a model
-   * whose context is too small
+   * that agents cannot use
    */
   async ask(
     tenant: TenantDatabase,
@@ -61,7 +61,7 @@ export class Chats {
     const host = await this.#directory.accessTo(agent.host);
     this.#router.requireModel(); // without one the agent could only fail
     const target = plan && firstAttempt(this.#router, choiceOf(agent), plan);
-    const fault = target?.entry && contextFault(target.entry);
+    const fault = target?.entry && agentModelFault(target.entry);
     if (fault) throw new UnavailableError(fault);
     const asked = { message, conversation, requestId };
     const { id, userId } = agent;

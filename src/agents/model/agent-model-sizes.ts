@@ -9,11 +9,15 @@ import { choiceOf, firstAttempt } from './agent-model.js';
 /** Tokens of the prompt with which the runtime begins every conversation. */
 const PROMPT_TOKENS = 15_000;
 
-/** Returns a sentence about a local model that cannot take the runtime's prompt; undefined for any other. */
-export function contextFault({
+/** Returns a sentence about a local model that agents cannot use: without tools, or with a small context. */
+export function agentModelFault({
   id,
   localSizes,
-}: Pick<ModelEntry, 'id' | 'localSizes'>): string | undefined {
+  takesTools,
+}: Pick<ModelEntry, 'id' | 'localSizes' | 'takesTools'>): string | undefined {
+  if (takesTools === false) {
+    return `The model ${id} cannot use tools, which agents need: choose another model.`;
+  }
   if (!localSizes || localSizes.contextWindow >= PROMPT_TOKENS) return undefined;
   return (
     `The context of ${id} is too small for agents: it has ${localSizes.contextWindow} tokens, and their ` +

@@ -2,6 +2,7 @@ import { request } from 'undici';
 import { tryParseJson } from '../../lib/json.js';
 import { readTextUpTo } from '../../lib/read-beginning.js';
 import type { ProviderConfig, ProviderName } from '../completion/provider-names.js';
+import { isOllama, withOllamaDetails } from './ollama.js';
 import { adapterOf } from '../providers/adapters.js';
 import type { WireQuestion } from '../providers/shared/adapter.js';
 import type { ListedModel } from '../providers/shared/model-list.js';
@@ -29,7 +30,10 @@ export async function askList(name: ProviderName, config: ProviderConfig): Promi
     ask(name, adapter.listRequest(config), signal),
     keyed && ask(name, keyed, signal),
   ]);
-  return key?.state === 'key_refused' ? { ...listed, state: 'key_refused' } : listed;
+  const { list } = listed;
+  const details =
+    list && isOllama(list) ? await withOllamaDetails(config.baseUrl, list, signal) : list;
+  return { state: key?.state === 'key_refused' ? key.state : listed.state, list: details };
 }
 
 async function ask(

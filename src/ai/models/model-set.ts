@@ -17,6 +17,8 @@ export interface ModelEntry extends CatalogueModel {
   readonly available: boolean;
   /** True if the catalogue lacks the model, and its provider's list has it. */
   readonly isDiscovered: boolean;
+  /** False for a model that its provider lists as unable to use tools. */
+  readonly takesTools?: boolean | undefined;
   /** The sizes of a model on this machine or a private network, if they are known. */
   readonly localSizes?: LocalSizes | undefined;
 }
@@ -153,7 +155,8 @@ function discovered(known: readonly ModelEntry[], lists: ProviderLists): ModelEn
     const own = known.filter((entry) => entry.provider === provider);
     return chatFirst(list)
       .filter(({ name }) => !own.some(({ model }) => isSameName(name, model)))
-      .map(({ name, ...sizes }) => ({
+      .map(({ name, takesTools, ...sizes }) => ({
+        takesTools,
         ...sizesOf(sizes),
         family: `${provider}/${name}`,
         name,

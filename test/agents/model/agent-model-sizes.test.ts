@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { AgentModelSizes, contextFault } from '../../../src/agents/model/agent-model-sizes.js';
+import { AgentModelSizes, agentModelFault } from '../../../src/agents/model/agent-model-sizes.js';
 import { Router } from '../../../src/ai/routing/route.js';
 import { shippedModels } from '../../support/models.js';
 
@@ -35,12 +35,19 @@ test('the sizes are unknown without a context in the list, and for a public prov
   expect(await sizesAt(undefined)).toBeUndefined();
 });
 
+test('a model without tools is a fault that says what to do', () => {
+  expect(agentModelFault({ id: 'openai/gemma', takesTools: false })).toBe(
+    'The model openai/gemma cannot use tools, which agents need: choose another model.',
+  );
+  expect(agentModelFault({ id: 'openai/gemma', takesTools: true })).toBeUndefined();
+});
+
 test("a context below the runtime's prompt is a fault that says what to do", () => {
   const of = (contextWindow: number) =>
-    contextFault({ id: 'openai/small', localSizes: { contextWindow, maxOutput: 1 } });
+    agentModelFault({ id: 'openai/small', localSizes: { contextWindow, maxOutput: 1 } });
   expect(of(8_192)).toMatch(
     /^The context of openai\/small is too small for agents: .* 8192 tokens/,
   );
   expect(of(16_384)).toBeUndefined();
-  expect(contextFault({ id: 'openai/llama3.2' })).toBeUndefined();
+  expect(agentModelFault({ id: 'openai/llama3.2' })).toBeUndefined();
 });

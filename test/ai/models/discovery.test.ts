@@ -83,6 +83,36 @@ describe('the list of a private server', () => {
     expect(available()).toMatchObject([{ contextWindow, maxOutput }]);
   });
 
+  test("Ollama's own API adds the context of a loaded model, and which models use tools", async () => {
+    server.list(['loaded', 'plain', 'silent'].map((id) => ({ id, owned_by: 'library' })));
+    server.details({
+      '/api/ps': { models: [{ name: 'loaded', context_length: 4_096 }] },
+      '/api/show loaded': { capabilities: ['completion', 'tools'] },
+      '/api/show plain': { capabilities: ['completion'] },
+    });
+    const { available } = await discover();
+    expect(available()).toMatchObject([
+      { model: 'loaded', contextWindow: 4_096, takesTools: true },
+      { model: 'plain', contextWindow: 8_192, takesTools: false },
+      { model: 'silent', contextWindow: 8_192, takesTools: undefined },
+    ]);
+    expect(available().map(({ localSizes }) => localSizes?.contextWindow)).toEqual([
+      4_096,
+      undefined,
+      undefined,
+    ]);
+  });
+
+  test("a list may say which models use tools, and no other server is asked in Ollama's way", async () => {
+    server.details({ '/api/show mute': { capabilities: ['tools'] } });
+    server.list([
+      { id: 'able', supported_parameters: ['tools', 'temperature'] },
+      { id: 'mute', supported_parameters: ['temperature'] },
+    ]);
+    const { available } = await discover();
+    expect(available().map(({ takesTools }) => takesTools)).toEqual([true, false]);
+  });
+
   test("requests and reads each provider's own form", async () => {
     server.list((response) =>
       sendJson(response, 200, {

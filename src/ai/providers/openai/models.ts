@@ -12,14 +12,18 @@ const entry = z
     max_context_length: tokenCount, // LM Studio
     meta: z.object({ n_ctx: tokenCount }).nullish().catch(undefined), // llama.cpp
     max_completion_tokens: tokenCount,
+    supported_parameters: z.array(z.string()).optional().catch(undefined), // OpenRouter
+    owned_by: z.string().optional().catch(undefined),
     top_provider: z.object({ max_completion_tokens: tokenCount }).nullish().catch(undefined),
   })
-  .transform(({ id: name, meta, top_provider: top, ...sizes }): ListedModel => {
+  .transform(({ id: name, meta, owned_by: owner, top_provider: top, ...sizes }): ListedModel => {
     const { max_model_len: a, context_window: b, context_length: c, max_context_length: d } = sizes;
     return {
       name,
       contextWindow: a ?? b ?? c ?? d ?? meta?.n_ctx,
       maxOutput: sizes.max_completion_tokens ?? top?.max_completion_tokens,
+      takesTools: sizes.supported_parameters?.includes('tools'),
+      owner,
     };
   });
 

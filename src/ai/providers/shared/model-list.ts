@@ -5,6 +5,9 @@ export interface ListedModel {
   readonly name: string;
   readonly contextWindow?: number | undefined;
   readonly maxOutput?: number | undefined;
+  /** False for a model that cannot use tools, if the list says so. */
+  readonly takesTools?: boolean | undefined;
+  readonly owner?: string | undefined;
 }
 
 /** Models of one list at most, and the length of a name that fits a usage row with its provider. */
