@@ -49,6 +49,7 @@ describe('npm start', () => {
       expect(first.output).toContain(`http://127.0.0.1:${place.webPort}`);
       expect(first.output).toContain('export INTERNAL_API_KEY=');
       expect(first.output).toContain('first admin   the first person to register');
+      await first.printed('AI: no model is available: Set OPENROUTER_API_KEY');
       const running = await place.processes();
       expect(running.map(({ name }) => name).sort()).toEqual([
         'agents-ai',

@@ -4,6 +4,9 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '../../dev/root.js';
+import { isPrivateServer } from '../../src/ai/models/private-server.js';
+import { loadSettings } from '../../src/settings.js';
+import { testEnvironment } from '../support/platform-environment.js';
 import { testSummarizer, type TestSummarizer } from '../support/summarizer.js';
 
 const README = readFileSync(path.join(projectRoot, 'README.md'), 'utf8');
@@ -67,4 +70,18 @@ test('the README states the limits of both services and the needs of the explore
   for (const each of ['120 a minute', '10 MB', '10 s', '`git` 2.37', '1 MB', '100 commits']) {
     expect(said).toContain(each);
   }
+});
+
+test('the line for a local model sets a provider whose list is requested', async () => {
+  const [line = ''] = README.match(/^OPENAI_BASE_URL=.* npm start$/m) ?? [];
+  const env = Object.fromEntries(
+    line
+      .split(' ')
+      .slice(0, -2)
+      .map((setting) => setting.split('=')),
+  );
+  const needed = { DATABASE_URL: 'postgres://x/y', INTERNAL_API_KEY: 'k' };
+  const { provider, providers, privateHosts } = loadSettings(testEnvironment(needed, env)).ai;
+  expect(provider).toBe('openai');
+  expect(await isPrivateServer(providers.openai?.baseUrl ?? '', privateHosts)).toBe(true);
 });

@@ -154,7 +154,7 @@ describe('the list of a private server', () => {
     ['a redirect', (response) => response.writeHead(302, { location: '/v1/models' }).end()],
     ['a page', (response) => response.end('<html>')],
     ['an object without a list', (response) => sendJson(response, 200, { data: 'none' })],
-    ['more than 1 MiB', (response) => response.end(' '.repeat(1024 * 1024 + 1))],
+    ['more than 1 MiB', (response) => response.end(`{"data":[]}${' '.repeat(1024 * 1024)}`)],
     ['a broken connection', (response) => response.destroy()],
   ])('the catalogue stays after %s, and one warning names the provider', async (_what, answer) => {
     server.list(answer);
