@@ -31,6 +31,9 @@ AGENT_ID=$(web /api/agents/provision -d '{"name": "my-agent"}' | field agent.id)
 until web /api/agents/$AGENT_ID | grep -qE '"status": "(running|error)"'; do sleep 2; done
 web /api/agents/$AGENT_ID
 
+# Its Control UI: open this address in a browser, within a minute
+web /api/agents/$AGENT_ID/open -X POST
+
 ${hasProvider ? ANSWERS : WITHOUT_ANSWERS}
 
 # Stop it, start it, see what was done to it, and take it away

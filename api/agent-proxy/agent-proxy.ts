@@ -4,6 +4,7 @@ import http, {
   type ServerResponse,
 } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { subdomainIn } from '../../src/agents/address/agent-address.js';
 import type {
   AgentPlace,
   AgentsBySubdomain,
@@ -238,11 +239,7 @@ export class AgentProxy implements OtherNames {
   }
 
   #subdomainOf({ headers }: IncomingMessage): string | undefined {
-    const name = headers.host?.replace(/:\d*$/, '').toLowerCase();
-    const suffix = `.${this.#parts.domain}`;
-    if (!name?.endsWith(suffix)) return undefined;
-    const label = name.slice(0, -suffix.length);
-    return /^[a-z0-9-]{1,63}$/.test(label) ? label : undefined;
+    return subdomainIn(this.#parts.domain, (headers.host ?? '').replace(/:\d*$/, ''));
   }
 
   #refusalOf(error: unknown): Refusal {
@@ -293,6 +290,8 @@ const ADMINISTRATION = '/api/v1/admin';
 
 /** Reports whether a path, in any spelling, is one of that plugin. */
 function isAdministration(url: string): boolean {
+  // Every spelling has the word or an escape, and most paths have neither.
+  if (!/admin|%/i.test(url)) return false;
   let path = url.split(/[?#]/, 1)[0] ?? '';
   try {
     // Twice: a server may decode once more than it should.

@@ -57,8 +57,13 @@ function filtered(
   return kept;
 }
 
-const namesIn = (connection = ''): ReadonlySet<string> =>
-  new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
+const NONE: ReadonlySet<string> = new Set();
+
+/** Returns the header names that a `Connection` lists, in lower case. */
+function namesIn(connection = 'close'): ReadonlySet<string> {
+  if (connection === 'keep-alive' || connection === 'close') return NONE;
+  return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
+}
 
 /** Cookies of the platform. Names are compared without case, as some servers read them. */
 function isOurs(name: string): boolean {

@@ -1,11 +1,12 @@
 import * as z from 'zod';
-import { addressOf } from '../../src/agents/address/agent-address.js';
+import { addressOf, subdomainIn } from '../../src/agents/address/agent-address.js';
 import { openingPath } from '../../src/agents/address/owner-ticket.js';
 import { getAgent } from '../../src/agents/agents/agents.js';
 import { discloseGatewayToken } from '../../src/agents/credentials/agent-secrets.js';
-import { UnavailableError } from '../../src/lib/errors.js';
+import { NotFoundError, UnavailableError } from '../../src/lib/errors.js';
 import type { AgentRow } from '../../src/platform/database/models.js';
 import type { Requester } from '../../src/platform/audit/requester.js';
+import { anonymous } from '../auth/anonymous.js';
 import { freshSession } from '../auth/fresh-session.js';
 import type { SessionCaller } from '../auth/session.js';
 import { area } from '../http/area.js';
@@ -23,13 +24,30 @@ const access = area({
   limit: LIMITS.agents,
 });
 
-/** Creates `/api/agents/:id/token|open`: ways for an owner to the agent's gateway. */
-export function agentAccessEndpoints({ secrets, settings }: WebDependencies) {
+const addresses = area({ tag: 'Agents', auth: anonymous });
+
+/** Creates `/api/agents/:id/token|open`, ways for an owner to the agent's gateway, and `/api/agents/address`. */
+export function agentAccessEndpoints({ agentsBySubdomain, secrets, settings }: WebDependencies) {
   const { agentsAt } = settings.http;
   const disclose = ({ caller, requestId, tenant }: Asking, agent: AgentRow) =>
     discloseGatewayToken({ actor: caller.user.id, requestId, tenant }, secrets, agent);
 
   return [
+    addresses({
+      method: 'GET',
+      path: '/api/agents/address',
+      summary:
+        'Check whether an agent has this host name, for proxies that make certificates on demand',
+      query: z.object({ domain: z.string().max(255) }),
+      errors: [404],
+      responses: { 200: z.strictObject({ domain: z.string() }) },
+      async handler({ query: { domain } }) {
+        const subdomain = agentsAt && subdomainIn(agentsAt.domain, domain);
+        const found = subdomain === undefined ? undefined : await agentsBySubdomain.find(subdomain);
+        if (!found) throw new NotFoundError('No agent has this address');
+        return reply(200, { domain });
+      },
+    }),
     access({
       method: 'GET',
       path: '/api/agents/:id/token',

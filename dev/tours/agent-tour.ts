@@ -23,6 +23,9 @@ export class AgentTour {
     terminal.heading('Create an agent, and wait until the agent runs');
     const agentId = await user.provision('my-agent');
 
+    terminal.heading('Open its Control UI: the address signs a browser in, within a minute');
+    await terminal.ask(user.web('POST', `/api/agents/${agentId}/open`));
+
     terminal.heading('Write a file in its workspace');
     const path = 'notes/today.md';
     const write = (content: string) =>

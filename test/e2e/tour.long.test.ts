@@ -79,7 +79,7 @@ test('the tour works as written on real OpenClaw and is visible in Temporal', as
   const printed = await paste(tour({ ...USUAL, ...addresses() }));
   // Each answer is printed over several lines, from its `{` on.
   const answers = printed.split(/\n(?=\{)/).map((text) => JSON.parse(text));
-  const [account, login, plan, running, answer, log, ...rest] = answers;
+  const [account, login, plan, running, opened, answer, log, ...rest] = answers;
   const [written, seen, changed, committed, commits, rewritten, differs, ...last] = rest;
   const [stop, start, history, removal] = last;
   expect(account).toMatchObject({ email: 'ada@example.com', name: 'Ada' });
@@ -88,6 +88,9 @@ test('the tour works as written on real OpenClaw and is visible in Temporal', as
   expect(running).toMatchObject({
     agent: { status: 'running', openclawVersion: AGENT_RUNTIME_VERSION },
   });
+  expect(running.agent.url).toMatch(/^http:\/\/my-agent-[0-9a-f]{8}\.localhost:\d+$/);
+  expect(new URL(running.agent.url).port).toBe(new URL(platform.webUrl).port);
+  expect(opened.url).toContain(`${running.agent.url}/-/open?ticket=`);
   expect(answer).toMatchObject({ message: { role: 'assistant', content: ANSWER } });
   expect(log.lines.length).toBeGreaterThan(0);
   expect(written).toMatchObject({ ok: true, path: 'notes/today.md', size: 5 });

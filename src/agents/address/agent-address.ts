@@ -21,5 +21,14 @@ export function addressOf(
   return { url, websocketUrl: websocketUrlOf(url) };
 }
 
+/** Returns the first label of a host name below the domain of agents; undefined for any other name. */
+export function subdomainIn(domain: string, host: string): string | undefined {
+  const name = host.toLowerCase();
+  const suffix = `.${domain}`;
+  if (!name.endsWith(suffix)) return undefined;
+  const label = name.slice(0, -suffix.length);
+  return /^[a-z0-9-]{1,63}$/.test(label) ? label : undefined;
+}
+
 export const websocketUrlOf = (url: string | null): string | null =>
   url === null ? null : url.replace(/^http/, 'ws');

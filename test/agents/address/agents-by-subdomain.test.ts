@@ -48,7 +48,7 @@ test('finds neither removed agents nor unknown subdomains', async () => {
   }
 });
 
-test('asks the database once for concurrent requests, and again after a failure', async () => {
+test('queries the database once for concurrent requests, and again after a failure', async () => {
   let asked = 0;
   const failing = {
     query: () => {

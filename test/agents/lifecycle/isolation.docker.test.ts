@@ -309,6 +309,7 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/agents/:id/restore': { ...missing, body: () => ({ archiveId: 'archive' }) },
   'GET /api/agents/:id/archives': missing,
   'GET /api/agents/:id/operations': missing,
+  'GET /api/agents/address': { nobody: 404, bob: 404, query: () => '?domain=x.localhost' },
   'GET /api/agents/:id/token': missing,
   'POST /api/agents/:id/open': missing,
   'GET /api/agents/clone': { nobody: 200, bob: 200 },

@@ -79,7 +79,7 @@ describe.skipIf(!hasBrowser)("an agent's Control UI in a browser", () => {
     await page.getByText('Approve this browser').waitFor();
   });
 
-  test('asks for the token in a browser without it', SLOW, async () => {
+  test('requires the token in a browser without it', SLOW, async () => {
     const page = await visit('/');
     await page.getByText('This Gateway expects its token').waitFor();
   });

@@ -117,6 +117,16 @@ test('lists agents on the dashboard, with a button that opens those that run', a
   expect((await ask('GET', '/dashboard')).text).not.toContain(`/api/agents/${agentId}/open`);
 });
 
+test('confirms the host names of agents to a proxy', async () => {
+  const statusOf = async (domain: string) =>
+    (await ask('GET', `/api/agents/address?domain=${domain}`, '')).status;
+  const subdomain = `a-${agentId.slice(0, 8)}`;
+  expect(await statusOf(`${subdomain}.localhost`)).toBe(200);
+  for (const domain of [subdomain, `x.${subdomain}.localhost`, 'nobody.localhost', 'localhost']) {
+    expect(await statusOf(domain)).toBe(404);
+  }
+});
+
 describe('access to an agent', { tags: 'attack' }, () => {
   const paths = () =>
     [
