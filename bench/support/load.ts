@@ -1,6 +1,6 @@
 // A separate program: `node load.js <url> <cookie> <connections> <seconds> <clients> [body] [headers]`.
 // Sends requests on keep-alive connections as fast as the answers arrive, and sends the result to its
-// parent. Headers are a JSON list, used in turn.
+// parent. Without a body, or with an empty one, a request is a GET. Headers are a JSON list, used in turn.
 import http from 'node:http';
 import { clientAddress } from './client.js';
 import { quantile } from './statistics.js';
@@ -11,9 +11,10 @@ const [
   connections = '1',
   seconds = '1',
   clients,
-  body,
+  bodyGiven = '',
   headersInTurn = '[]',
 ] = process.argv.slice(2);
+const body = bodyGiven === '' ? undefined : bodyGiven;
 const inTurn = JSON.parse(headersInTurn) as readonly Readonly<Record<string, string>>[]; // written by the parent
 const agent = new http.Agent({ keepAlive: true, maxSockets: Number(connections) });
 const target = new URL(url);

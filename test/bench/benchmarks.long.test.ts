@@ -32,6 +32,13 @@ describe('each benchmark runs separately and prints its ratio beside the target'
     expect(aim).toBe('0.7');
   });
 
+  test("runs the benchmark of agents' addresses", async () => {
+    const output = await bench('agent-proxy', ['--rounds=1', '--seconds=0.2', '--warmup=0.1']);
+    const [, , , , , ratio, aim] = rowOf(output, "an agent's address, 16");
+    expect(Number(ratio)).toBeGreaterThan(0);
+    expect(aim).toBe('0.5');
+  });
+
   test('runs the files benchmark', async () => {
     const sizes = ['--listed=200', '--tracked=100', '--colds=1'];
     const output = await bench('files', ['--runs=3', '--statuses=1', ...sizes]);

@@ -4,7 +4,7 @@ import type { AgentRef } from '../../types/agent-ref.js';
 import type { AgentPlace } from '../address/agents-by-subdomain.js';
 
 /** Unused connections kept open to one gateway, and milliseconds for which one is kept. */
-const KEPT = 8;
+const KEPT = 64;
 const KEPT_MS = 4_000;
 
 const KEEPING = { keepAlive: true, maxFreeSockets: KEPT, timeout: KEPT_MS } as const;
