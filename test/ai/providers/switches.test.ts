@@ -6,7 +6,9 @@ import {
   type ProviderName,
 } from '../../../src/ai/completion/provider-names.js';
 import { adapterOf } from '../../../src/ai/providers/adapters.js';
+import { supportedRequest } from '../../../src/ai/routing/supported-request.js';
 import { refusal } from '../../support/provider-rules.js';
+import { RECORDINGS } from './client-recordings.js';
 import { messageOf, toolAnswer } from './tool-answers.js';
 
 const MODEL: Readonly<Record<ProviderName, string>> = {
@@ -31,42 +33,63 @@ const SETTINGS = {
 const ORDER = PROVIDER_NAMES.flatMap((one) => PROVIDER_NAMES.flatMap((other) => [one, other]));
 
 /** Sends the conversation to a provider, and returns the message that its client receives. */
-function answerTo(messages: readonly ChatMessage[], provider: ProviderName, turn: number) {
+function answerTo(
+  messages: readonly ChatMessage[],
+  provider: ProviderName,
+  turn: number,
+  settings: object = SETTINGS,
+) {
   const model = MODEL[provider];
   const isStream = turn % 2 === 1;
-  const request: ChatRequest = { ...SETTINGS, messages, model, ...(isStream && { stream: true }) };
+  const body = supportedRequest({ ...settings, messages });
+  const request: ChatRequest = { ...body, model, ...(isStream && { stream: true }) };
   const adapter = adapterOf(provider);
   const config = { baseUrl: PROVIDER_BASE_URLS[provider], apiKey: 'key' };
-  const body = JSON.parse(adapter.request(config, request).body);
-  expect([turn, provider, refusal(provider, model, body)]).toEqual([turn, provider, undefined]);
+  const sent = JSON.parse(adapter.request(config, request).body);
+  expect([turn, provider, refusal(provider, model, sent)]).toEqual([turn, provider, undefined]);
   const { whole, events } = toolAnswer(provider, model, turn);
   if (!isStream) {
     const { json } = adapter.readAnswer(JSON.stringify(whole), request);
-    return { message: JSON.parse(json).choices[0].message, body };
+    return { message: JSON.parse(json).choices[0].message, body: sent };
   }
   const reader = adapter.openStream(request);
   const chunks = events.flatMap(({ event, data }) =>
     reader.read({ event, data: typeof data === 'string' ? data : JSON.stringify(data) }),
   );
-  return { message: messageOf(chunks), body };
+  return { message: messageOf(chunks), body: sent };
 }
 
-test('a conversation with tools, images and thinking continues over every switch of providers', () => {
-  const messages: ChatMessage[] = [
-    { role: 'developer', content: 'Be short.' },
-    { role: 'user', content: [{ type: 'text', text: 'Weather here?' }, IMAGE] },
-  ];
-  for (const [turn, provider] of ORDER.entries()) {
-    const { message } = answerTo(messages, provider, turn);
-    messages.push(message, {
-      role: 'tool',
-      tool_call_id: message.tool_calls[0].id,
-      content: turn % 3 === 0 ? [{ type: 'text', text: 'a map' }, IMAGE] : '21 °C',
-    });
-    if (turn % 5 === 4) messages.push({ role: 'user', content: 'And tomorrow?' });
-  }
-  expect(ORDER.length).toBeGreaterThan(70);
-});
+const BEGUN = {
+  client: 'no client',
+  request: {
+    ...SETTINGS,
+    messages: [
+      { role: 'developer', content: 'Be short.' },
+      { role: 'user', content: [{ type: 'text', text: 'Weather here?' }, IMAGE] },
+    ],
+  },
+};
+
+test.each([BEGUN, ...RECORDINGS])(
+  'a conversation of $client with tools, images and thinking continues over every switch',
+  ({ request: { messages: begun, ...settings } }) => {
+    const messages: ChatMessage[] = [...begun];
+    for (const [turn, provider] of ORDER.entries()) {
+      const { message } = answerTo(messages, provider, turn, {
+        ...settings,
+        thinking: SETTINGS.thinking,
+        stream: undefined,
+      });
+      messages.push(message, {
+        role: 'tool',
+        tool_call_id: message.tool_calls[0].id,
+        content: turn % 3 === 0 ? [{ type: 'text', text: 'a map' }, IMAGE] : '21 °C',
+      });
+      if (turn % 5 === 4) messages.push({ role: 'user', content: 'And tomorrow?' });
+    }
+    expect(ORDER.length).toBeGreaterThan(70);
+  },
+);
 
 test("a model of Anthropic receives its own thinking with the tool's result", () => {
   for (const turn of [0, 1]) {
