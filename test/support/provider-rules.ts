@@ -84,8 +84,9 @@ const RULES: Readonly<Record<ServerName, (model: string, body: Json) => void>> =
       tool: ['tool_call_id', 'name'],
     });
     for (const { reasoning_details: details } of body.messages) {
-      for (const { format, model: extra } of details ?? []) {
-        check(extra === undefined && !/minimax/i.test(format ?? ''), 'reasoning_details');
+      for (const { format, id } of details ?? []) {
+        check(!/^anthropic\//.test(id ?? ''), 'reasoning_details of another service');
+        check(!/minimax/i.test(format ?? ''), 'reasoning_details');
       }
     }
   },

@@ -500,7 +500,7 @@ describe('thinking', () => {
   const detail = (model: string, index = 0) => ({
     type: 'reasoning.text',
     format: 'anthropic-claude-v1',
-    model,
+    id: `anthropic/${model}/${index}/hash`,
     index,
     text: 'Hm.',
     signature: 'c2ln',
@@ -545,6 +545,7 @@ describe('thinking', () => {
     ["with another model's thinking", [detail('claude-sonnet-4-5')]],
     ['with thinking that began later', [detail(MODEL, 1)]],
     ['with thinking after a text', [detail(MODEL, 0), detail(MODEL, 2)]],
+    ['with thinking from OpenRouter', [{ ...detail(MODEL), id: null }]],
     ['without a signature', [{ ...detail(MODEL), signature: '' }]],
   ])('a turn after a call %s goes without thinking', (_what, details) => {
     const body = sent({ thinking: ENABLED, tools, messages: toolTurn(...details) });

@@ -112,7 +112,7 @@ describe('answer', () => {
           {
             type: 'reasoning.text',
             format: 'anthropic-claude-v1',
-            model: 'claude-opus-4-6',
+            id: 'anthropic/claude-opus-4-6/0/0f-d9bnvrfH_',
             index: 0,
             text: 'Hm.',
             signature: 'EqQB',
@@ -292,7 +292,7 @@ describe('stream', () => {
           {
             type: 'reasoning.text',
             format: 'anthropic-claude-v1',
-            model: 'claude-opus-4-6',
+            id: 'anthropic/claude-opus-4-6/0/0f-d9bnvrfH_',
             index: 0,
             text: 'Hm.',
             signature: 'EqQB',

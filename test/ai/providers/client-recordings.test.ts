@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import type { ChatMessage } from '../../../src/ai/completion/completion.js';
+import { anthropic } from '../../../src/ai/providers/anthropic/anthropic.js';
 import { MODELS, refusedBy, SERVERS } from './conversations.js';
-import { RECORDINGS } from './client-recordings.js';
+import { recordingOf, RECORDINGS } from './client-recordings.js';
 
 const THINKING = { thinking: { type: 'enabled', budget_tokens: 4_000 } };
 
@@ -25,4 +27,20 @@ describe.each(RECORDINGS)('the conversation of $client', ({ request: recorded })
       expect([at, model, refusedBy(server, model, request)]).toEqual([at, model, undefined]);
     }
   });
+});
+
+test('a model of Anthropic receives the thinking that a client gives back with a result', () => {
+  const model = 'claude-opus-4-6';
+  const { messages, ...settings } = recordingOf('opencode-openrouter').request;
+  const isThought = ({ role, tool_calls: calls, reasoning_details: details }: ChatMessage) =>
+    role === 'assistant' &&
+    calls !== undefined &&
+    JSON.stringify(details ?? '').includes(`anthropic/${model}`);
+  const at = messages.findIndex(isThought);
+  const until = messages.findIndex(({ role }, next) => next > at && role === 'assistant');
+  const request = { ...settings, ...THINKING, messages: messages.slice(0, until), model };
+  const body = JSON.parse(anthropic.request({ baseUrl: '', apiKey: 'key' }, request).body);
+  expect(body.thinking).toEqual(THINKING.thinking);
+  const last = body.messages.findLast(({ role }: ChatMessage) => role === 'assistant');
+  expect(last.content[0].type).toBe('thinking');
 });

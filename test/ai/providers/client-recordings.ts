@@ -13,6 +13,9 @@ export interface Recording {
 }
 
 /** The recordings, whose origin is in docs/testing.md. */
-export const RECORDINGS: readonly Recording[] = ['opencode', 'openclaw'].map((name) =>
-  JSON.parse(readFileSync(new URL(`recordings/${name}.json`, import.meta.url), 'utf8')),
-);
+const NAMES = ['opencode', 'opencode-openrouter', 'openclaw'] as const;
+
+export const recordingOf = (name: (typeof NAMES)[number]): Recording =>
+  JSON.parse(readFileSync(new URL(`recordings/${name}.json`, import.meta.url), 'utf8'));
+
+export const RECORDINGS: readonly Recording[] = NAMES.map(recordingOf);

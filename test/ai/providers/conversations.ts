@@ -133,7 +133,7 @@ function randomReasoning(random: Random): object {
 const thought = (model: string, index: number) => ({
   type: 'reasoning.text',
   format: 'anthropic-claude-v1',
-  model,
+  id: `anthropic/${model}/${index}/hash`,
   index,
   text: `Thought ${index}`,
   signature: signed(model, `Thought ${index}`),

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { isObject, type JsonObject } from '../../../lib/json.js';
 
 /** Name of Anthropic's blocks in OpenRouter's format for reasoning, `reasoning_details`. */
@@ -7,8 +8,11 @@ const FORMAT = 'anthropic-claude-v1';
 export interface ReasoningDetail {
   readonly type: 'reasoning.text' | 'reasoning.encrypted';
   readonly format: typeof FORMAT;
-  /** The model that made the block; other models refuse it. */
-  readonly model: string;
+  /**
+   * Begins with the model that made the block, since other models refuse the block. Clients give back no
+   * field that OpenRouter's format lacks, and keep one detail of each id.
+   */
+  readonly id: string;
   /** Position of the block in the answer. */
   readonly index: number;
   readonly text?: string;
@@ -25,15 +29,23 @@ export function reasoningDetail(
   index: number,
   block: ThinkingBlock,
 ): ReasoningDetail {
-  const common = { format: FORMAT, model, index } as const;
+  const content = block.type === 'thinking' ? block.signature : block.data;
+  const hash = createHash('sha256').update(content).digest('base64url').slice(0, 12);
+  const id = `${beginOfId(model, index)}${hash}`;
+  const common = { format: FORMAT, id, index } as const;
   return block.type === 'thinking'
     ? { type: 'reasoning.text', ...common, text: block.thinking, signature: block.signature }
     : { type: 'reasoning.encrypted', ...common, data: block.data };
 }
 
+const OF_ANTHROPIC = 'anthropic/';
+
+const beginOfId = (model: string, index: number): string => `${OF_ANTHROPIC}${model}/${index}/`;
+
 /** Reports whether the platform received a detail from Anthropic itself. */
 export function isFromAnthropic(detail: unknown): detail is JsonObject {
-  return isObject(detail) && detail.format === FORMAT && typeof detail.model === 'string';
+  if (!isObject(detail) || detail.format !== FORMAT) return false;
+  return typeof detail.id === 'string' && detail.id.startsWith(OF_ANTHROPIC);
 }
 
 /**
@@ -44,13 +56,16 @@ export function thinkingBlocks(details: unknown, model: string): ThinkingBlock[]
   if (!Array.isArray(details)) return [];
   const blocks: ThinkingBlock[] = [];
   for (const detail of details as readonly unknown[]) {
-    if (!isFromAnthropic(detail) || detail.model !== model) return [];
-    const block = detail.index === blocks.length ? toBlock(detail) : undefined;
+    const isNext = isFromAnthropic(detail) && isBlockOf(detail, model, blocks.length);
+    const block = isNext ? toBlock(detail) : undefined;
     if (!block) return [];
     blocks.push(block);
   }
   return blocks;
 }
+
+const isBlockOf = ({ id }: JsonObject, model: string, index: number): boolean =>
+  typeof id === 'string' && id.startsWith(beginOfId(model, index));
 
 function toBlock({ type, text, signature, data }: JsonObject): ThinkingBlock | undefined {
   if (type === 'reasoning.encrypted') {
