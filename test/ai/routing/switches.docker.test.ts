@@ -5,6 +5,7 @@ import { call } from '../../support/http.js';
 import { testPlatform, type TestPlatform } from '../../support/platform.js';
 import { sendJson } from '../../support/provider-stub.js';
 import { PROVIDER_NAMES, type ProviderName } from '../../../src/ai/completion/provider-names.js';
+import { RECORDINGS } from '../providers/client-recordings.js';
 import { messageOf, toolAnswer } from '../providers/tool-answers.js';
 import { apiKeyOf } from './support.js';
 
@@ -86,4 +87,16 @@ test('a conversation of fifty turns with tools, images and thinking continues ov
   }
   expect(order.length).toBeGreaterThan(50);
   expect(providers.asked()).toHaveLength(order.length);
+});
+
+test.each(RECORDINGS)('the last request of $client is answered by every provider', async (made) => {
+  refusals = [];
+  for (const provider of PROVIDER_NAMES) {
+    const { status, text } = await call(platform.backendUrl, 'POST', '/v1/chat/completions', {
+      headers: { authorization: `Bearer ${key}` },
+      body: { ...made.request, model: `${provider}/${MODEL[provider]}` },
+    });
+    expect([provider, status, refusals]).toEqual([provider, 200, []]);
+    expect(text).toMatch(/data: \[DONE\]\n\n$/);
+  }
 });
