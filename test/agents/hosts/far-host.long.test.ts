@@ -1,6 +1,9 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { request, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createBackend } from '../../../api/backend/backend.js';
 import { BackendClient } from '../../../api/web/backend-client.js';
@@ -131,6 +134,15 @@ describe('access to an agent on a listening host', () => {
       const { body } = await backend('/api/runtime/instances');
       return body.unreachable.length === 0;
     });
+  });
+
+  test("serves the agent's own address", async () => {
+    const { body } = await platform.backend(ada, 'GET', `/api/agents/${agentId}`);
+    const { port } = new URL(webUrl);
+    const headers = { host: new URL(body.url).host };
+    const asking = request({ host: '127.0.0.1', port, path: '/healthz', headers }).end();
+    const [answer] = (await once(asking, 'response')) as [IncomingMessage];
+    expect([answer.statusCode, await text(answer)]).toEqual([200, '{"ok":true,"status":"live"}']);
   });
 
   test('sends chat messages to the agent and stores its answers', async () => {
