@@ -94,6 +94,7 @@ const OTHERS = [
   'web: POST /api/auth/farcaster/refresh token',
   'web: GET /api/auth/farcaster/verify body.token',
   'web: GET /api/auth/farcaster/refresh body.token',
+  'web: GET /api/agents/:id/token token',
   'backend: GET /api/agents/:id/token token',
   // States of an agent, and names of files.
   ...['web', 'backend'].flatMap((listener) => [
