@@ -210,7 +210,8 @@ describe('list of agents', () => {
     expect(body.agents[0]).toEqual({
       id: expect.any(String),
       name: 'a',
-      model: 'claude-opus-4-6',
+      // The default stands for the best model that the only provider serves.
+      model: 'gpt-6.1-sol',
       status: 'provisioning',
       websocketUrl: expect.stringMatching(/^ws:/),
       createdAt: expect.stringMatching(/Z$/),

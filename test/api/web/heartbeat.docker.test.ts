@@ -214,7 +214,9 @@ describe('heartbeat run', () => {
     await follow();
     await scheduleOf().trigger();
     expect(await beatEnds(1)).toEqual({ answered: 0, skipped: 0, failed: 1 });
-    expect(platform.provider.requests).toHaveLength(asked + 1);
+    // The default model and its fallback, once each.
+    const models = platform.provider.requests.slice(asked).map(({ body }) => body.model);
+    expect(models).toEqual(['gpt-6.1-sol', 'gpt-6-luna']);
     expect(await messages(agentId)).toMatchObject([
       { role: 'user', status: 'complete' },
       { role: 'assistant', content: '', status: 'failed' },
