@@ -46,9 +46,10 @@ test('npm run build builds exactly the production code, without tests, benchmark
   );
   await expect(started, 'which is one bundle, and says where in the sources').rejects.toMatchObject(
     {
-      stderr: expect.stringMatching(
-        /DATABASE_URL is missing[^]*src\/platform\/environment\/read\.ts:\d+/,
+      stdout: expect.stringMatching(
+        /"level":60,.*DATABASE_URL is missing.*src\/platform\/environment\/read\.ts:\d+/,
       ),
+      stderr: expect.stringMatching(/^The environment is not usable:\n[^]*DATABASE_URL is missing/),
     },
   );
 });

@@ -1,4 +1,5 @@
-import { describeError } from '../../lib/describe-error.js';
+import { destination, pino } from 'pino';
+import { LOG_SERIALIZERS } from './log.js';
 
 /** Runs a process's main function and reports a failure; disconnects from the launcher, to let it end. */
 export async function runProcess(main: () => Promise<void>): Promise<void> {
@@ -30,10 +31,15 @@ export function reportNotice(notice: string): void {
   tellLauncher({ notice });
 }
 
-/** Reports to launcher and log why this process cannot serve. */
+/** Reports why this process ends: to log and launcher, and as a sentence on standard error. */
 function reportFailure(error: unknown): void {
   const problem = error instanceof Error ? error.message : String(error);
-  console.error(describeError(error));
+  // The process may have no logger yet, and must not end before the line is written.
+  pino({ serializers: LOG_SERIALIZERS }, destination({ dest: 1, sync: true })).fatal(
+    { err: error },
+    problem,
+  );
+  console.error(problem);
   tellLauncher({ problem });
 }
 

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { builtProgram } from '../../../dev/root.js';
@@ -29,4 +30,32 @@ test.each([
   const ended = await once(child, 'exit');
   expect(ended[0], said).toBe(code);
   expect(said).not.toContain('ERR_IPC');
+});
+
+test('a failure is one line of the log at level 60 and one sentence on standard error', async () => {
+  const url = pathToFileURL(
+    builtProgram('src', 'platform', 'process', 'process-lifecycle.js'),
+  ).href;
+  const code = `import { runProcess } from '${url}';
+    await runProcess(() => Promise.reject(new Error('The disk is full: free 1 GB')));`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', code]);
+  const [output, errors, [exit]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ]);
+  expect(exit).toBe(1);
+  expect(errors).toBe('The disk is full: free 1 GB\n');
+  expect(
+    output
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toEqual([
+    expect.objectContaining({
+      level: 60,
+      msg: 'The disk is full: free 1 GB',
+      err: expect.objectContaining({ type: 'Error', stack: expect.stringContaining('at ') }),
+    }),
+  ]);
 });
