@@ -3,13 +3,24 @@ import { webStatus } from '../../../src/agents/agents/web-status.js';
 import { html, type Html } from '../../../src/lib/html.js';
 import { form } from './forms.js';
 
-/** Renders the user's agents on the dashboard. @param isServed true if agents have addresses. */
-export function agentList(agents: readonly ListedAgent[], isServed: boolean): Html {
+export interface AgentList {
+  readonly agents: readonly ListedAgent[];
+  /** US dollars of this month by the agent's id; none for an agent without calls. */
+  readonly costs: ReadonlyMap<string, number>;
+  /** True if agents have addresses. */
+  readonly isServed: boolean;
+}
+
+/** Renders the user's agents on the dashboard. */
+export function agentList({ agents, costs, isServed }: AgentList): Html {
   if (agents.length === 0) return html`<p>You have no agents yet.</p>`;
   const items = agents.map(
     ({ id, name, status }) =>
       html`<li>
-        <p><strong>${name}</strong>: ${webStatus(status)}</p>
+        <p>
+          <strong>${name}</strong>: ${webStatus(status)}; $${(costs.get(id) ?? 0).toFixed(2)} this
+          month
+        </p>
         ${
           isServed && status === 'active'
             ? form({

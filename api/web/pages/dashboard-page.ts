@@ -1,4 +1,3 @@
-import type { ListedAgent } from '../../../src/agents/agents/agents.js';
 import type { ApiKey } from '../../../src/accounts/accounts/api-keys.js';
 import { MAX_API_KEY_NAME } from '../../../src/accounts/accounts/api-keys.js';
 import type { ListedSession } from '../../../src/accounts/accounts/sessions.js';
@@ -9,7 +8,7 @@ import type { Profile } from '../../../src/accounts/accounts/profile.js';
 import { MAX_NAME_LENGTH } from '../../../src/accounts/accounts/register.js';
 import { html, type Html, type HtmlPart } from '../../../src/lib/html.js';
 import type { HtmlReply } from '../../http/reply.js';
-import { agentList } from './agent-list.js';
+import { agentList, type AgentList } from './agent-list.js';
 import { form, keepKeys, newPassword, type Field } from './forms.js';
 import { page } from './layout.js';
 import { formatTime } from './format-time.js';
@@ -23,9 +22,7 @@ export interface Dashboard {
   readonly isAdmin: boolean;
   readonly plan: Plan | undefined;
   /** The first page of the user's agents. */
-  readonly agents: readonly ListedAgent[];
-  /** True if agents have addresses. */
-  readonly isServed: boolean;
+  readonly agentList: AgentList;
   /** True if mail can be sent. */
   readonly mail: boolean;
   readonly methods: SignInMethods;
@@ -43,8 +40,8 @@ export function dashboardPage(shown: Dashboard): HtmlReply<200> {
     title: 'Your account',
     notice: doneNotice(done),
     content: html`
-      ${section('Agents', agentList(shown.agents, shown.isServed))}
-      ${section('Profile', profileSection(shown))} ${section('Password', passwordChange(profile))}
+      ${section('Agents', agentList(shown.agentList))} ${section('Profile', profileSection(shown))}
+      ${section('Password', passwordChange(profile))}
       ${section('Linked accounts', linkedAccounts(shown.identities, shown.methods))}
       ${section('Sessions', sessionList(sessions, current))} ${section('API keys', keyList(keys))}
       ${section(

@@ -5,6 +5,8 @@ import { listApiKeys } from '../../../src/accounts/accounts/api-keys.js';
 import { listIdentities } from '../../../src/accounts/accounts/identities.js';
 import { getProfile } from '../../../src/accounts/accounts/profile.js';
 import { listSessions } from '../../../src/accounts/accounts/sessions.js';
+import { costsByAgent } from '../../../src/ai/usage/cost-dashboard.js';
+import { monthToDate } from '../../../src/ai/usage/period.js';
 import { IDENTITY_KINDS } from '../../../src/types/sign-in-methods.js';
 import { anonymous, type AnonymousCaller } from '../../auth/anonymous.js';
 import { optionalSession } from '../../auth/optional-session.js';
@@ -72,15 +74,17 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
         if (caller.kind !== 'session') return redirect(302, '/login');
         const { plan, sessionId: current, user } = caller;
         const { id, isAdmin } = user;
-        const [profile, identities, sessions, keys, agents] = await Promise.all([
+        const [profile, identities, sessions, keys, agents, costs] = await Promise.all([
           getProfile(tenant, id),
           listIdentities(tenant, id),
           listSessions(tenant, id),
           listApiKeys(tenant, id),
           listAgents(tenant, { limit: MAX_AGENTS }),
+          costsByAgent(tenant, monthToDate(new Date())),
         ]);
         const done = query.linked === undefined ? query.done : 'linked';
-        const lists = { identities, sessions, keys, agents: agents.items, isServed };
+        const agentList = { agents: agents.items, costs, isServed };
+        const lists = { identities, sessions, keys, agentList };
         return dashboardPage({ profile, isAdmin, plan, mail, methods, ...lists, current, done });
       },
     }),

@@ -91,6 +91,15 @@ export async function costDashboard(
   };
 }
 
+/** Returns the cost of each agent with calls in a period, by its id, in US dollars. */
+export async function costsByAgent(
+  tenant: TenantDatabase,
+  period: Period,
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await report<CostRow>(tenant, costSql(scopeOf(tenant)), { ...period });
+  return new Map(agentCosts(rows).map(({ agentId, micros }) => [agentId, dollars(micros)]));
+}
+
 async function hasUsage(tenant: TenantDatabase): Promise<boolean> {
   const [row] = await report<{ used: boolean }>(tenant, usedSql(scopeOf(tenant)), {});
   return row?.used === true;

@@ -108,13 +108,26 @@ test('has no link where agents have no address', async () => {
 
 test('lists agents on the dashboard, with a button that opens those that run', async () => {
   const { text } = await ask('GET', '/dashboard');
-  expect(text).toContain(`<strong>agent &#60;${agentId}&#62;</strong>: running`);
+  expect(text).toContain(`<strong>agent &#60;${agentId}&#62;</strong>: running; $0.00`);
   expect(text).toContain(`action="/api/agents/${agentId}/open"`);
   await queryRows(
     database.ownerUrl,
     `UPDATE agents SET status = 'stopped' WHERE id = '${agentId}'`,
   );
   expect((await ask('GET', '/dashboard')).text).not.toContain(`/api/agents/${agentId}/open`);
+});
+
+test('lists the cost of this month beside each agent', async () => {
+  const columns =
+    'day, user_id, agent_id, provider, model, input_tokens, output_tokens, cost_usd, calls';
+  const used = `'${ada.id}', '${agentId}', 'openai', 'gpt-4', 1, 1`;
+  await queryRows(
+    database.ownerUrl,
+    `INSERT INTO usage_daily (${columns}) VALUES
+       ((now() AT TIME ZONE 'UTC')::date, ${used}, 0.42, 1),
+       ((now() AT TIME ZONE 'UTC')::date - 40, ${used}, 7, 1)`,
+  );
+  expect((await ask('GET', '/dashboard')).text).toMatch(/running; \$0\.42\s+this\s+month/);
 });
 
 test('confirms the host names of agents to a proxy', async () => {
