@@ -139,7 +139,7 @@ export const setSkill = ofAgent.declare({
   path: '/api/agents/:id/skills/:skill',
   summary: "Change one skill in an agent's configuration; rolls back on failure",
   params: agentIdParams.extend({ skill: skillName }),
-  body: z.object(skillSettings).refine(changesSkill, NO_SKILL_CHANGE),
+  body: z.strictObject(skillSettings).refine(changesSkill, NO_SKILL_CHANGE),
 });
 
 export const setCredential = ofAgent.declare({
@@ -148,7 +148,7 @@ export const setCredential = ofAgent.declare({
   path: '/api/agents/:id/credentials/:name',
   summary: "Set or remove an environment variable of an agent's tools; rolls back on failure",
   params: agentIdParams.extend({ name: credentialName }),
-  body: z.object({ value: credentialValue }),
+  body: z.strictObject({ value: credentialValue }),
 });
 
 export const agentArchives = ofAgent.declare({

@@ -191,7 +191,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
       method: 'POST',
       path: '/api/read',
       summary: 'Read the full main content of a page',
-      body,
+      body: body.strict(),
       responses: {
         200: z.strictObject({
           ...fetched,

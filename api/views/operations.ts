@@ -83,7 +83,7 @@ function presentOperation(operation: OperationRow) {
   };
 }
 
-export const updateBody = z.object({
+export const updateBody = z.strictObject({
   version: z
     .string()
     .regex(IMAGE_TAG, 'version must be the tag of an image')
@@ -91,7 +91,7 @@ export const updateBody = z.object({
     .describe('One of the versions that the operator allows; default: the version of new agents'),
 });
 
-export const restoreBody = z.object({ archiveId: z.string().max(64) });
+export const restoreBody = z.strictObject({ archiveId: z.string().max(64) });
 
 export const archiveList = z.strictObject({
   archives: z.array(

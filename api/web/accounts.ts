@@ -116,7 +116,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       path: ADMIN_LINK_PATH,
       summary: "Become an admin, by the token of your address's link",
       auth: session,
-      body: z.object({ token: z.string().max(64) }),
+      body: z.strictObject({ token: z.string().max(64) }),
       limit: LIMITS.signIn,
       responses: { 200: z.strictObject({ isAdmin: z.literal(true) }) },
       errors: [404],

@@ -31,7 +31,7 @@ export function linkEndpoints(dependencies: WebDependencies) {
       method: 'POST',
       path: '/api/settings/identities/wallet',
       summary: 'Link a wallet by a message that it signed; you can then sign in with it',
-      body: walletProof,
+      body: walletProof.strict(),
       limit: LIMITS.walletLink,
       responses: { 201: identityItem },
       async handler(request) {
@@ -45,7 +45,7 @@ export function linkEndpoints(dependencies: WebDependencies) {
       path: '/api/settings/identities/farcaster',
       summary:
         'Link a Farcaster account, by a token of Quick Auth or of `/api/auth/farcaster/verify`',
-      body: z.object({ token: z.string().min(1).max(8_192) }),
+      body: z.strictObject({ token: z.string().min(1).max(8_192) }),
       limit: LIMITS.farcaster,
       responses: { 201: identityItem },
       async handler(request) {

@@ -57,7 +57,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
       path: '/api/auth/verify-email',
       summary: 'Confirm your address, or your new address, by the token of a mail',
       auth: session,
-      body: z.object({ token }),
+      body: z.strictObject({ token }),
       limit: LIMITS.signIn,
       responses: { 200: z.strictObject({ ok: z.literal(true), email: z.string() }) },
       async handler({ body, caller, origin }) {
