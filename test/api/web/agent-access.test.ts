@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Listening } from '../../../api/http/server.js';
 import { createWeb } from '../../../api/web/web.js';
 import { isOwnerTicket } from '../../../src/agents/address/owner-ticket.js';
 import {
@@ -8,26 +7,17 @@ import {
   readGatewayToken,
 } from '../../../src/agents/credentials/agent-secrets.js';
 import { queryRows } from '../../platform/database/catalog.js';
-import { databaseAlone } from '../../support/dependencies.js';
 import { call } from '../../support/http.js';
-import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+import { webAlone, type WebAlone } from '../../support/web-alone.js';
 
-let database: TestDatabase;
-let alone: Awaited<ReturnType<typeof databaseAlone>>;
-let web: Listening;
+let web: WebAlone;
 let ada: { readonly id: string; readonly cookie: string };
 let agentId: string;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  alone = await databaseAlone(database);
-  web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
+  web = await webAlone();
 });
-afterAll(async () => {
-  await web?.close();
-  await alone?.close();
-  await database?.close();
-});
+afterAll(() => web?.close());
 beforeEach(async () => {
   ada = await signUp();
   agentId = await agentOf(ada.id);
@@ -44,9 +34,9 @@ async function agentOf(userId: string): Promise<string> {
   const id = randomUUID();
   const names = { id, userId, name: `agent <${id}>`, subdomain: `a-${id.slice(0, 8)}` };
   const kind = { plan: 'solo', model: 'gpt-4', aiProvider: 'openai', status: 'active' } as const;
-  await database.db.asUser(userId).transaction(async (db) => {
+  await web.database.db.asUser(userId).transaction(async (db) => {
     await db.Agent.create({ ...names, ...kind });
-    await createAgentSecrets(db, alone.dependencies.secrets, { id, userId });
+    await createAgentSecrets(db, web.dependencies.secrets, { id, userId });
   });
   return id;
 }
@@ -55,11 +45,11 @@ const ask = (method: string, path: string, cookie = ada.cookie) =>
   call(web.url, method, path, { headers: { cookie } });
 
 const tokenOf = () =>
-  readGatewayToken(database.db.asUser(ada.id), alone.dependencies.secrets, agentId);
+  readGatewayToken(web.database.db.asUser(ada.id), web.dependencies.secrets, agentId);
 
 const age = () =>
   queryRows(
-    database.ownerUrl,
+    web.database.ownerUrl,
     `UPDATE sessions SET created_at = now() - interval '1 day' WHERE user_id = '${ada.id}'`,
   );
 
@@ -75,7 +65,7 @@ test("shows an agent's gateway token to its owner, and audits it", async () => {
   ]);
   expect(answer.headers.get('cache-control')).toBe('no-store');
   const audited = `SELECT action, user_id FROM audit_log WHERE subject = '${agentId}'`;
-  expect(await queryRows(database.ownerUrl, audited)).toEqual([
+  expect(await queryRows(web.database.ownerUrl, audited)).toEqual([
     { action: 'agent.token.read', user_id: ada.id },
   ]);
 });
@@ -87,12 +77,12 @@ test('makes a link that opens the agent with a ticket and, in the fragment, the 
   const { hash, origin, pathname, searchParams } = new URL(answer.body.url);
   expect([origin, pathname]).toEqual([`http://a-${agentId.slice(0, 8)}.localhost:3000`, '/-/open']);
   const ticket = searchParams.get('ticket') ?? '';
-  expect(isOwnerTicket(alone.dependencies.secrets, 'open', agentId, ticket)).toBe(true);
+  expect(isOwnerTicket(web.dependencies.secrets, 'open', agentId, ticket)).toBe(true);
   expect(hash).toBe(`#token=${await tokenOf()}`);
 });
 
 test('has no link where agents have no address', async () => {
-  const { dependencies } = alone;
+  const { dependencies } = web;
   const { http } = dependencies.settings;
   const settings = { ...dependencies.settings, http: { ...http, agentsAt: undefined } };
   const bare = await createWeb({ ...dependencies, settings }).listen('127.0.0.1', 0);
@@ -111,7 +101,7 @@ test('lists agents on the dashboard, with a button that opens those that run', a
   expect(text).toContain(`<strong>agent &#60;${agentId}&#62;</strong>: running; $0.00`);
   expect(text).toContain(`action="/api/agents/${agentId}/open"`);
   await queryRows(
-    database.ownerUrl,
+    web.database.ownerUrl,
     `UPDATE agents SET status = 'stopped' WHERE id = '${agentId}'`,
   );
   expect((await ask('GET', '/dashboard')).text).not.toContain(`/api/agents/${agentId}/open`);
@@ -122,7 +112,7 @@ test('lists the cost of this month beside each agent', async () => {
     'day, user_id, agent_id, provider, model, input_tokens, output_tokens, cost_usd, calls';
   const used = `'${ada.id}', '${agentId}', 'openai', 'gpt-4', 1, 1`;
   await queryRows(
-    database.ownerUrl,
+    web.database.ownerUrl,
     `INSERT INTO usage_daily (${columns}) VALUES
        ((now() AT TIME ZONE 'UTC')::date, ${used}, 0.42, 1),
        ((now() AT TIME ZONE 'UTC')::date - 40, ${used}, 7, 1)`,

@@ -1,32 +1,23 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Listening } from '../../../api/http/server.js';
-import { createWeb } from '../../../api/web/web.js';
 import { makeAccount, signIn } from '../../support/account.js';
-import { databaseAlone } from '../../support/dependencies.js';
 import { call, newAddress } from '../../support/http.js';
-import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+import { webAlone, type WebAlone } from '../../support/web-alone.js';
 
 const attack = { tags: 'attack' };
 
 /** Invalid keys that a user may present in a minute. */
 const MAX = 60;
 
-let database: TestDatabase;
-let alone: Awaited<ReturnType<typeof databaseAlone>>;
-let web: Listening;
+let web: WebAlone;
 beforeAll(async () => {
-  database = await testDatabase();
-  alone = await databaseAlone(database);
-  web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
+  web = await webAlone();
 });
-afterAll(async () => {
-  await web?.close();
-  await alone?.close();
-  await database?.close();
-});
+afterAll(() => web?.close());
 
-const person = async () => ({ cookie: await signIn(database.db, await makeAccount(database.db)) });
+const person = async () => ({
+  cookie: await signIn(web.database.db, await makeAccount(web.database.db)),
+});
 
 const validate = async (headers: Readonly<Record<string, string>>, apiKey: string) => {
   const options = { body: { apiKey }, headers, from: newAddress() };

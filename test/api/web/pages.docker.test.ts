@@ -2,25 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createWeb } from '../../../api/web/web.js';
-import type { Listening } from '../../../api/http/server.js';
 import { databaseAlone } from '../../support/dependencies.js';
 import { call } from '../../support/http.js';
-import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+import { webAlone, type WebAlone } from '../../support/web-alone.js';
 
-let database: TestDatabase;
-let alone: Awaited<ReturnType<typeof databaseAlone>>;
-let web: Listening;
+let web: WebAlone;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  alone = await databaseAlone(database);
-  web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
+  web = await webAlone();
 });
-afterAll(async () => {
-  await web?.close();
-  await alone?.close();
-  await database?.close();
-});
+afterAll(() => web?.close());
 
 const PASSWORD = 'a-password-of-tests';
 const SCRIPT = '"><script>alert(1)</script>';
@@ -125,7 +116,7 @@ test.each([
   [{ IDP_NAME: 'Example & Co', CODEHOST_NAME: 'Forge' }, ['Example &#38; Co', 'Forge']],
 ])('names the providers on the sign-in buttons with settings %j', async (named, names) => {
   const env = { IDP_CLIENT_ID: 'id', CODEHOST_CLIENT_ID: 'id', CODEHOST_CLIENT_SECRET: 'secret' };
-  const other = await databaseAlone(database, undefined, { ...env, ...named });
+  const other = await databaseAlone(web.database, undefined, { ...env, ...named });
   onTestFinished(other.close);
   const listening = await createWeb(other.dependencies).listen('127.0.0.1', 0);
   onTestFinished(listening.close);
