@@ -89,7 +89,7 @@ export class AgentProxy implements OtherNames {
   }
 
   owns(request: IncomingMessage): boolean {
-    return this.#subdomainOf(request) !== undefined;
+    return this.#subdomainOf(request) !== undefined && !this.#parts.isOwn(request);
   }
 
   serve(request: IncomingMessage, response: ServerResponse): void {

@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import Koa from 'koa';
 import type { Logger } from 'pino';
 import { describeError } from '../../src/lib/describe-error.js';
+import { isOwnHost } from '../../src/platform/http/own-hosts.js';
 import type { HttpSettings } from '../../src/platform/http/settings.js';
 import type { Database } from '../../src/platform/database/database.js';
 import { IdempotencyStore } from '../../src/platform/idempotency/idempotency-store.js';
@@ -86,7 +87,9 @@ export function createListener(options: ListenerOptions): Listener {
 
   const addressOf = addressReader(settings.trustedProxies, options.trustsForwarded);
   const guard = (address: string) => limiter.guard(address)?.refusal;
-  const others = options.otherNames?.({ log, addressOf, guard });
+  const ownNames = new Set([...settings.ownNames, ...(options.alsoNamed ?? [])]);
+  const isOwn = (request: IncomingMessage) => isOwnHost(request, ownNames);
+  const others = options.otherNames?.({ log, isOwn, addressOf, guard });
   const app = new Koa();
   app.on('error', (error: unknown) => {
     // A client that disconnects during a stream is not our error.
@@ -99,7 +102,7 @@ export function createListener(options: ListenerOptions): Listener {
       : [...endpoints, ...referencePages(document, options.title)],
     limits,
     limiter,
-    ownNames: new Set([...settings.ownNames, ...(options.alsoNamed ?? [])]),
+    ownNames,
     addressOf: (request) => options.clientOf?.(request) ?? addressOf(request),
     configs: new AuthenticationConfigs(options.authenticate),
     idempotency:

@@ -7,6 +7,8 @@ import type { AddressReader } from './client-address.js';
 /** A listener's parts that the server of other names shares. */
 export interface SharedParts {
   readonly log: Logger;
+  /** Reports whether a request's `Host` is a name of the listener, which comes before all others. */
+  readonly isOwn: (request: IncomingMessage) => boolean;
   readonly addressOf: AddressReader;
   /** Counts a request of an address. @returns the refusal of one above the limit. */
   readonly guard: (address: string) => TooManyRequestsError | undefined;

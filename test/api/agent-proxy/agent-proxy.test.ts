@@ -3,13 +3,14 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
+  type AgentAddressLab,
   ask,
   BROKEN,
+  OWN,
   RUNNING,
   serveAgents,
   STOPPED,
   UNKNOWN,
-  type AgentAddressLab,
 } from './support.js';
 
 let lab: AgentAddressLab;
@@ -62,6 +63,11 @@ test.each(['agents.test', 'a.b.agents.test', 'first-0a1b2c3d.agents.test.evil.ex
 
 test('serves the API under its own names as before', async () => {
   expect((await lab.listener.call('/health')).status).toBe(200);
+  expect(lab.seen).toHaveLength(0);
+});
+
+test("serves its own name below the agents' domain itself", async () => {
+  expect((await ask(lab, { host: OWN, path: '/health' })).status).toBe(200);
   expect(lab.seen).toHaveLength(0);
 });
 

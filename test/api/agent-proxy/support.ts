@@ -19,6 +19,8 @@ export const RUNNING = 'first-0a1b2c3d.agents.test';
 export const STOPPED = 'second-0a1b2c3d.agents.test';
 export const BROKEN = 'third-0a1b2c3d.agents.test';
 export const UNKNOWN = 'fourth-0a1b2c3d.agents.test';
+/** A name of the listener itself. */
+export const OWN = 'platform.agents.test';
 
 export interface AgentAddressLab {
   readonly listener: TestListener;
@@ -76,7 +78,11 @@ export async function serveAgents(
     'third-0a1b2c3d': { ...place, agentId: randomUUID(), port: 1 },
   };
   const listener = await serve([health], {
-    settings: { ...HTTP_SETTINGS, requestsPerMinute },
+    settings: {
+      ...HTTP_SETTINGS,
+      ownNames: new Set([...HTTP_SETTINGS.ownNames, OWN]),
+      requestsPerMinute,
+    },
     otherNames: (shared) =>
       new AgentProxy({
         ...shared,
