@@ -92,7 +92,11 @@ async function kill(signal: NodeJS.Signals): Promise<void> {
 }
 
 /** Answers a call with its number (its content) as the number of input tokens. */
-async function answerAsAsked({ body }: ProviderRequest, response: ServerResponse): Promise<void> {
+async function answerAsAsked(
+  { body, path: asked }: ProviderRequest,
+  response: ServerResponse,
+): Promise<void> {
+  if (asked.endsWith('/models')) return sendJson(response, 404, {});
   await delay(random.below(20));
   const number = Number(body.messages[0].content);
   const usage = { prompt_tokens: number, completion_tokens: 2, total_tokens: number + 2 };

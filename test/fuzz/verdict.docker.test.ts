@@ -47,6 +47,7 @@ test.each<[Said, string | undefined]>([
   [{ status: 201, text: '{"size":1}' }, undefined],
   [{ status: 204, type: '', text: '' }, undefined],
   [{ status: 400, text: '{"error":"size must be at least 1"}' }, undefined],
+  [{ status: 431, type: '', text: '' }, undefined],
   [{ status: 500, text: '{}' }, '500: {}'],
   [{ status: 503, text: '{}' }, '503: {}'],
   [{ status: 200, text: '{"size":1}' }, 'undeclared status 200'],

@@ -28,6 +28,8 @@ export function faultOf(
 ): string | undefined {
   const isAway = away.includes(status) && !text?.includes(MASKED);
   if (status >= 500 && !isAway) return `${status}: ${text?.slice(0, 300)}`;
+  // Node itself refuses a request whose path and headers have more than 16 KiB.
+  if (status === 431 && text === '') return undefined;
   const declared = operation.answers.get(status);
   if (declared === undefined) return `undeclared status ${status}: ${text?.slice(0, 300)}`;
   const [mediaType = ''] = type.split(';');
