@@ -159,7 +159,9 @@ async function furnish(
     spare = { agent, key: id, host, user: user.id, cookie, archive };
   };
 
+  const { body: shown } = await platform.web(bob, 'GET', `/api/agents/${bobs}`);
   const known = {
+    domain: [new URL(shown.agent.url).hostname],
     name: ['an agent', `agent ${randomUUID()}`],
     password: [bob.password],
     model: ['gpt-4', 'openai/gpt-6-luna', 'auto'],
