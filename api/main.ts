@@ -72,7 +72,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   try {
-    await requireFitDatabase(database, log, stop.signal);
+    if (!(await requireFitDatabase(database, log, stop.signal))) return;
     await ai.discovery.start();
     const parts = { ...services, settings, database, log };
     const backend = createBackend(parts);

@@ -57,7 +57,7 @@ async function main(): Promise<void> {
     log,
   });
   const atHand: TemporalAtHand = { connected: undefined };
-  await requireFitDatabase(database, log, stop.signal);
+  if (!(await requireFitDatabase(database, log, stop.signal))) return database.close();
   // The lease on the host's name comes first: local repairs depend on it.
   await lease.report();
   const leasing = lease.keep(stop.signal);

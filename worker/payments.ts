@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   const database = new Database(settings.database.url);
   let connection: NativeConnection | undefined;
   try {
-    await requireFitDatabase(database, log, stop.signal);
+    if (!(await requireFitDatabase(database, log, stop.signal))) return;
     connection = await connect(connectionOptions);
     const services = createPaymentServices({ settings, database, log });
     const signers = new ChainSigners(new Client({ connection, namespace }));

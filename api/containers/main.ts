@@ -35,7 +35,7 @@ async function main(): Promise<void> {
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   try {
-    await requireFitDatabase(database, log, stop.signal);
+    if (!(await requireFitDatabase(database, log, stop.signal))) return;
     await services.ai.discovery.start();
     open.push(await serveAgents({ ...services, settings, database, docker, log }));
     const forOperators = createMetricsListener({ settings, metrics, log });

@@ -67,14 +67,10 @@ export async function migrate(ownerUrl: string, servedBy: string): Promise<strin
 }
 
 async function runPending(context: MigrationContext): Promise<string[]> {
+  await query(context, 'CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY)');
+  await addMark(context);
   // Serving processes compare the schema with their release at their start.
-  await query(
-    context,
-    `CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY);
-     ALTER TABLE schema_migrations
-       ADD COLUMN IF NOT EXISTS breaks_older boolean NOT NULL DEFAULT false;
-     GRANT SELECT ON schema_migrations TO ${servingRole(context)}`,
-  );
+  await query(context, `GRANT SELECT ON schema_migrations TO ${servingRole(context)}`);
   const rows = await query<{ name: string }>(context, 'SELECT name FROM schema_migrations');
   const done = rows.map(({ name }) => name).toSorted();
   // A database of a newer release has all of these migrations and more, and passes.
@@ -88,6 +84,20 @@ async function runPending(context: MigrationContext): Promise<string[]> {
     await query(context, 'INSERT INTO schema_migrations VALUES ($1, $2::boolean)', values);
   }
   return pending.map(({ name }) => name);
+}
+
+/** Adds the mark of migrations that break older releases, only once: an ALTER locks the table. */
+async function addMark(context: MigrationContext): Promise<void> {
+  const found = await query<{ attname: string }>(
+    context,
+    `SELECT attname FROM pg_attribute
+      WHERE attrelid = 'schema_migrations'::regclass AND attname = 'breaks_older'`,
+  );
+  if (found.length > 0) return;
+  await query(
+    context,
+    'ALTER TABLE schema_migrations ADD COLUMN breaks_older boolean NOT NULL DEFAULT false',
+  );
 }
 
 async function checkServingRole(context: MigrationContext): Promise<void> {

@@ -13,30 +13,31 @@ export class UnfitDatabaseError extends Error {
 const PAUSE_MS = 2_000;
 
 /**
- * Checks role and schema before a process serves. Waits for a database that does not answer, until the signal
- * aborts. @throws UnfitDatabaseError
+ * Checks role and schema before a process serves. Waits for a database that does not answer, or that is being
+ * migrated. @returns false if the signal aborts first. @throws UnfitDatabaseError
  */
 export async function requireFitDatabase(
   database: Pick<Database, 'call'>,
   log: Logger,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   while (!signal.aborted) {
     try {
       await checkRole(database);
       const newer = await checkSchema(database);
       if (newer.length > 0) log.warn({ newer }, 'the schema is of a newer release');
-      return;
+      return true;
     } catch (error) {
       if (!isAway(error)) throw error;
       log.warn({ reason: error.message }, 'the database does not answer; retrying');
       await pause(jittered(PAUSE_MS), signal);
     }
   }
+  return false;
 }
 
-/** Error codes of a server that starts or stops: connection failures and `57P..`. */
-const AWAY = /^(?:08|57P)/;
+/** Error codes of a failed connection, of a server that starts or stops, and of a table that a migration locks. */
+const AWAY = /^(?:08|57P|55P03)/;
 
 const isAway = (error: unknown): error is Error =>
   error instanceof ConnectionError ||

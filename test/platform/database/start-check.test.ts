@@ -1,7 +1,10 @@
+import pg from 'pg';
 import { pino } from 'pino';
 import { afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { Database } from '../../../src/platform/database/database.js';
+import { migrate } from '../../../src/platform/database/migrate.js';
 import { MIGRATIONS } from '../../../src/platform/database/migrations/index.js';
+import { roleOf } from '../../../src/platform/database/roles.js';
 import { requireFitDatabase } from '../../../src/platform/database/start-check.js';
 import { freePort } from '../../../dev/ports.js';
 import { keptLog } from '../../support/platform-environment.js';
@@ -26,16 +29,16 @@ afterEach(() => database.close());
 const never = () => new AbortController().signal;
 
 /** Checks the database as the role of an address. */
-async function check(url: string, log = SILENT): Promise<void> {
+async function check(url: string, log = SILENT): Promise<boolean> {
   const db = new Database(url, { maxConnections: 1 });
   onTestFinished(() => db.close());
-  await requireFitDatabase(db, log, never());
+  return requireFitDatabase(db, log, never());
 }
 
 const owner = (sql: string) => queryRows(database.ownerUrl, sql);
 
 test('accepts the serving role and the schema of this release', async () => {
-  await expect(check(database.url)).resolves.toBeUndefined();
+  await expect(check(database.url)).resolves.toBe(true);
 });
 
 test('refuses an empty database', async () => {
@@ -90,5 +93,31 @@ test('waits for a database that does not answer', async () => {
     msg: 'the database does not answer; retrying',
   });
   stop.abort();
-  await expect(checking).resolves.toBeUndefined();
+  await expect(checking).resolves.toBe(false);
 });
+
+/** Runs `work` while a transaction of the owner is open. */
+async function during(statement: string, work: (commit: () => Promise<unknown>) => Promise<void>) {
+  const client = new pg.Client(database.ownerUrl);
+  await client.connect();
+  try {
+    await client.query(`BEGIN; ${statement}`);
+    await work(() => client.query('COMMIT'));
+  } finally {
+    await client.end();
+  }
+}
+
+test('waits for a migration that holds the table', () =>
+  during('LOCK TABLE schema_migrations IN ACCESS EXCLUSIVE MODE', async (commit) => {
+    const { log, lines } = keptLog();
+    const checking = check(database.url, log);
+    await expect.poll(() => lines.length).toBeGreaterThan(0);
+    await commit();
+    await expect(checking).resolves.toBe(true);
+  }));
+
+test('a migration with nothing to do locks no table that processes read', () =>
+  during('SELECT name FROM schema_migrations', async () => {
+    await expect(migrate(database.ownerUrl, roleOf(database.url))).resolves.toEqual([]);
+  }));
