@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lastLines, startProcess } from './processes/process.js';
+import { stopping } from './processes/stopping.js';
 import { StartFailure } from './failure.js';
 import { say } from './report.js';
 import type { Running } from './keep-running.js';
@@ -44,8 +45,9 @@ export async function startService({ name, env, runDir }: ServiceOptions): Promi
     onMessage: (message) => {
       if (typeof message !== 'object' || message === null) return;
       if ('ready' in message) tell('ready');
-      else if ('notice' in message) say(String(message.notice));
       else if ('problem' in message) tell({ problem: String(message.problem) });
+      // The reason of a failed start stays the last line.
+      else if ('notice' in message && !stopping.signal.aborted) say(String(message.notice));
     },
   });
   const stop = () => service.stop(STOP_TIMEOUT_MS);
