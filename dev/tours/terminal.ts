@@ -46,27 +46,22 @@ export class Terminal {
 
   /** Shows a request, sends it, and shows the answer. @throws StartFailure unless the answer is a success. */
   async ask(asked: TourRequest): Promise<Answer> {
-    const answer = await this.askAnyway(asked);
-    if (answer.status < 300) return answer;
-    throw new StartFailure('The tour ends here: the answer is an error.');
+    return requireSuccess(await this.askAnyway(asked));
   }
 
   /** Works like `ask`, but accepts every answer. */
   async askAnyway(asked: TourRequest): Promise<Answer> {
-    say(`\n${this.#curlOf(asked)}`);
-    const answer = await send(asked);
+    const answer = await this.#send(asked);
     this.#show(answer);
     return answer;
   }
 
   /** Works like `ask`, but returns undefined, without showing the answer, for one status. */
   async askUnless(status: number, asked: TourRequest): Promise<Answer | undefined> {
-    say(`\n${this.#curlOf(asked)}`);
-    const answer = await send(asked);
+    const answer = await this.#send(asked);
     if (answer.status === status) return undefined;
     this.#show(answer);
-    if (answer.status < 300) return answer;
-    throw new StartFailure('The tour ends here: the answer is an error.');
+    return requireSuccess(answer);
   }
 
   /** Shows an earlier request with its answer. */
@@ -96,6 +91,11 @@ export class Terminal {
     }
   }
 
+  #send(asked: TourRequest): Promise<Answer> {
+    say(`\n${this.#curlOf(asked)}`);
+    return send(asked);
+  }
+
   #show({ body, status }: Answer): void {
     say(`${status} ${this.#hidden(JSON.stringify(body, undefined, 2) ?? '')}`);
   }
@@ -121,6 +121,11 @@ export class Terminal {
       shown.replaceAll(value, `${before}${name}${after}`);
     return [...this.#variables].reduce(hide, line);
   }
+}
+
+function requireSuccess(answer: Answer): Answer {
+  if (answer.status < 300) return answer;
+  throw new StartFailure('The tour ends here: the answer is an error.');
 }
 
 /** Quotes a word for the shell. */
