@@ -21,6 +21,7 @@ const target = new URL(url);
 const latencies: number[] = [];
 let asked = 0;
 let failed = 0;
+const statuses = new Set<number>();
 
 const started = performance.now();
 const deadline = started + Number(seconds) * 1_000;
@@ -30,6 +31,7 @@ agent.destroy();
 const result = {
   answered: latencies.length,
   failed,
+  statuses: [...statuses],
   perSecond: latencies.length / took,
   p50: quantile(latencies, 0.5),
   p99: quantile(latencies, 0.99),
@@ -39,8 +41,12 @@ process.send?.(result, () => process.disconnect());
 async function askOn(): Promise<void> {
   while (performance.now() < deadline) {
     const sent = performance.now();
-    if ((await ask()) === 200) latencies.push(performance.now() - sent);
-    else failed++;
+    const status = await ask();
+    if (status === 200) latencies.push(performance.now() - sent);
+    else {
+      failed++;
+      statuses.add(status);
+    }
   }
 }
 

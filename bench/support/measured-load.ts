@@ -5,6 +5,8 @@ import { figure, median } from './statistics.js';
 interface Load {
   readonly answered: number;
   readonly failed: number;
+  /** Statuses of the failed requests. */
+  readonly statuses: readonly number[];
   readonly perSecond: number;
   /** Milliseconds. */
   readonly p50: number;
@@ -27,7 +29,9 @@ export async function measureLoad(pid: number, args: readonly string[]): Promise
   const cpu = async () => (await usageOf({ server: pid })).server?.cpu ?? Number.NaN;
   const before = await cpu();
   const { message } = await forkUntilMessage<Load>('load', args);
-  if (message.failed > 0) throw new Error(`${args[0]} failed ${message.failed} times.`);
+  if (message.failed > 0) {
+    throw new Error(`${args[0]} failed ${message.failed} times (${message.statuses.join(', ')}).`);
+  }
   const used = (await cpu()) - before;
   return { ...message, cpuMicroseconds: (used / message.answered) * 1e6 };
 }

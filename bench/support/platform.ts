@@ -102,9 +102,12 @@ export class BenchPlatform {
       const { dataDir, webUrl, backendUrl } = JSON.parse(running) as Place; // written by `shared`
       return new BenchPlatform(undefined, dataDir, webUrl, backendUrl);
     }
-    const platform = await BenchPlatform.start(path.join(await makeFolder(atEnd), 'data'), {
+    const folder = await makeFolder(atEnd);
+    const platform = await BenchPlatform.start(path.join(folder, 'data'), {
       TRUSTED_PROXIES: '127.0.0.1/32',
       MANAGE_DOCKER: 'never',
+      // With an engine, the worker would find that the agents of these benchmarks have no containers.
+      DOCKER_HOST: `unix://${path.join(folder, 'no-engine.sock')}`,
       AGENT_RUNTIME_IMAGE: 'none',
     });
     atEnd(() => platform.stop());
