@@ -12,6 +12,7 @@ import {
   reportReady,
   runProcess,
 } from '../src/platform/process/process-lifecycle.js';
+import { pause } from '../src/lib/pause.js';
 import { createApiServices } from '../src/services.js';
 import { loadSettings, type Settings } from '../src/settings.js';
 import { describeReport, needsAction, reportProviders } from '../src/ai/routing/provider-report.js';
@@ -22,6 +23,7 @@ import type { Listening } from './http/server.js';
 import { createMetricsListener } from './metrics/metrics.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { temporalConnection } from '../temporal/connection.js';
+import { ATTEMPT_MS, checkNamespace, untilTemporalAnswers } from '../temporal/start-check.js';
 import { BackendClient } from './web/backend-client.js';
 import { createWeb } from './web/web.js';
 
@@ -51,9 +53,10 @@ interface Parts {
 }
 
 async function serve({ ended, settings, log }: Parts): Promise<void> {
-  const { connectionOptions, namespace } = temporalConnection(settings.temporal);
+  const place = temporalConnection(settings.temporal);
+  const { namespace } = place;
   // Lazy: without Temporal, the API still serves requests that do not need it.
-  const connection = Connection.lazy(connectionOptions);
+  const connection = Connection.lazy(place.connectionOptions);
   const database = new Database(settings.database.url, { maxConnections: 20 });
   const docker = configuredDocker(settings);
   const temporal = new Client({ connection, namespace });
@@ -73,7 +76,16 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   void ended.then(() => stop.abort());
   try {
     if (!(await requireFitDatabase(database, log, stop.signal))) return;
-    await ai.discovery.start();
+    const temporalFound = untilTemporalAnswers(() => checkNamespace(connection, place), {
+      log,
+      signal: stop.signal,
+      onAway: reportNotice,
+    });
+    await Promise.all([
+      ai.discovery.start(),
+      Promise.race([temporalFound, pause(ATTEMPT_MS, stop.signal)]),
+    ]);
+    temporalFound.catch((error: unknown) => log.error({ err: error }, 'no workflow can run'));
     const parts = { ...services, settings, database, log };
     const backend = createBackend(parts);
     open.push(await backend.listen(settings.http.host, settings.http.backendPort));

@@ -27,31 +27,13 @@ export async function keepRunning<T extends Running>(
   return { ...first, stop: watchOver(name, start, first) };
 }
 
-/**
- * Works like `keepRunning` for a service whose requirements may appear later: if the first start fails,
- * prints the reason and keeps retrying.
- */
-export async function keepTrying(
-  name: string,
-  start: () => Promise<Running>,
-): Promise<Pick<Running, 'stop'>> {
-  let first: Running | undefined;
-  try {
-    first = await start();
-  } catch (error) {
-    stopping.signal.throwIfAborted();
-    say(`${name} does not start yet, retrying: ${describeFailure(error)}`);
-  }
-  return { stop: watchOver(name, start, first) };
-}
-
 /** Returns the function that ends the current run. */
 function watchOver(
   name: string,
   start: () => Promise<Running>,
-  first: Running | undefined,
+  first: Running,
 ): () => Promise<void> {
-  let current = first;
+  let current: Running | undefined = first;
   let ending = false;
   const isOver = () => ending || stopping.signal.aborted;
 

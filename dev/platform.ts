@@ -16,7 +16,7 @@ import { findTemporalCli } from './temporal/temporal-binary.js';
 import { startTemporal } from './temporal/temporal.js';
 import { describeFailure, DiskFailure, StartFailure } from './failure.js';
 import { goneInstallations, rememberInstallation } from './installations.js';
-import { keepRunning, keepTrying } from './keep-running.js';
+import { keepRunning } from './keep-running.js';
 import { chooseServerPorts, type ServerPorts } from './kept-ports.js';
 import { say, step } from './report.js';
 import { builtProgram } from './root.js';
@@ -34,7 +34,6 @@ const OF_THE_SUMMARIZER =
 
 /** The product's processes; those in front stop last. */
 const SERVICES = ['worker', 'payments', 'api', 'agents-ai', 'summarizer'] as const;
-const WORKERS: ReadonlySet<ServiceName> = new Set(['worker', 'payments']);
 
 /** A running server or service, in the order of their starts. */
 export interface Started {
@@ -47,7 +46,6 @@ export class Platform {
   /** Environment of all processes but the paying one; complete once all servers are up. */
   readonly env: NodeJS.ProcessEnv;
   readonly #started: Started[] = [];
-  #ownTemporal = false;
   /** Credentials of the database's owner, only for migrations. */
   #owner: NodeJS.ProcessEnv;
   /** The key that signs payments: an attacker in any other process must not find it. */
@@ -120,12 +118,10 @@ export class Platform {
   async startServices(): Promise<void> {
     const start = (name: ServiceName) => () =>
       startService({ name, env: this.#envOf(name), runDir: this.#settings.runDir });
-    // Only workers require Temporal, which may run elsewhere and start later.
-    const keepWorker = this.#ownTemporal ? keepRunning : keepTrying;
-    const starts = SERVICES.map(async (name) => {
-      const keep = WORKERS.has(name) ? keepWorker : keepRunning;
-      return { name, service: await keep(name, start(name)) };
-    });
+    const starts = SERVICES.map(async (name) => ({
+      name,
+      service: await keepRunning(name, start(name)),
+    }));
     // One that fails must not hide those that run from `stop`.
     for (const each of await Promise.allSettled(starts)) {
       if (each.status === 'rejected') continue;
@@ -207,7 +203,6 @@ export class Platform {
       keepRunning('Temporal', start),
     );
     this.#started.push({ name: 'Temporal', stop: () => temporal.stop() });
-    this.#ownTemporal = true;
     this.env.TEMPORAL_ADDRESS = temporal.address;
     this.env.TEMPORAL_UI_URL ??= temporal.uiUrl;
   }

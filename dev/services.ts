@@ -26,6 +26,14 @@ export interface ServiceOptions {
   readonly runDir: string;
 }
 
+let lastNotice = '';
+
+/** Prints a notice, unless another process has just sent the same one. */
+function sayOnce(notice: string): void {
+  if (notice !== lastNotice) say(notice);
+  lastNotice = notice;
+}
+
 /**
  * Runs a built program of the product as a child. It sends `{ready: true}` when it serves, `{problem: 'a
  * sentence'}` when it cannot, and `{notice: 'a sentence'}` for the person at the terminal. It ends itself
@@ -47,7 +55,7 @@ export async function startService({ name, env, runDir }: ServiceOptions): Promi
       if ('ready' in message) tell('ready');
       else if ('problem' in message) tell({ problem: String(message.problem) });
       // The reason of a failed start stays the last line.
-      else if ('notice' in message && !stopping.signal.aborted) say(String(message.notice));
+      else if ('notice' in message && !stopping.signal.aborted) sayOnce(String(message.notice));
     },
   });
   const stop = () => service.stop(STOP_TIMEOUT_MS);

@@ -1,40 +1,54 @@
 import { NativeConnection, TransportError, type NativeConnectionOptions } from '@temporalio/worker';
-import type { Logger } from 'pino';
-import { UnavailableError } from '../src/lib/errors.js';
-import { jittered } from '../src/lib/jitter.js';
+import { reportNotice, reportReady } from '../src/platform/process/process-lifecycle.js';
+import {
+  ATTEMPT_MS,
+  awayError,
+  checkNamespace,
+  untilTemporalAnswers,
+  type TemporalPlace,
+  type Waiting,
+} from '../temporal/start-check.js';
 import { pause } from '../src/lib/pause.js';
 
-const PAUSE_MS = 2_000;
-
-/**
- * Connects to Temporal. @throws UnavailableError with a readable sentence instead of the transport's error.
- */
-export async function connect(options: NativeConnectionOptions): Promise<NativeConnection> {
-  try {
-    return await NativeConnection.connect(options);
-  } catch (cause) {
-    if (!(cause instanceof TransportError)) throw cause;
-    throw new UnavailableError(
-      `Temporal does not answer at ${options.address ?? 'its usual address'}`,
-      { cause },
-    );
-  }
+/** The connection's options, and the namespace that it must have. */
+export interface WorkerPlace extends TemporalPlace {
+  readonly connectionOptions: NativeConnectionOptions;
 }
 
-/** Connects as soon as Temporal answers; undefined if the signal aborts first. */
-export async function connectPatiently(
-  options: NativeConnectionOptions,
-  log: Logger,
-  signal: AbortSignal,
+/**
+ * Connects as soon as Temporal answers; undefined if the signal aborts first. While Temporal is away, the
+ * process counts as started. @throws UnknownNamespaceError unless the wait outlives a missing namespace
+ */
+export function connectPatiently(
+  place: WorkerPlace,
+  waiting: Omit<Waiting, 'onAway'>,
 ): Promise<NativeConnection | undefined> {
-  while (!signal.aborted) {
-    try {
-      return await connect(options);
-    } catch (error) {
-      if (!(error instanceof UnavailableError)) throw error;
-      log.warn(`${error.message}; retrying`);
-      await pause(jittered(PAUSE_MS), signal);
+  const onAway = (sentence: string) => {
+    reportNotice(sentence);
+    reportReady();
+  };
+  return untilTemporalAnswers(() => connect(place, waiting.signal), { ...waiting, onAway });
+}
+
+/** Connects once. @throws UnavailableError, UnknownNamespaceError */
+async function connect(place: WorkerPlace, signal: AbortSignal): Promise<NativeConnection> {
+  const connecting = NativeConnection.connect(place.connectionOptions);
+  const timeUp = new AbortController();
+  try {
+    const late = pause(ATTEMPT_MS, AbortSignal.any([signal, timeUp.signal]));
+    const connection = await Promise.race([connecting, late]);
+    if (!connection) {
+      void connecting.then((unused) => unused.close()).catch(() => undefined);
+      throw awayError(place);
     }
+    await checkNamespace(connection, place).catch(async (error: unknown) => {
+      await connection.close();
+      throw error;
+    });
+    return connection;
+  } catch (error) {
+    throw error instanceof TransportError ? awayError(place, error) : error;
+  } finally {
+    timeUp.abort();
   }
-  return undefined;
 }

@@ -9,7 +9,7 @@ import { createAccountDeletions, createWorkerServices } from '../src/services.js
 import { loadSettings } from '../src/settings.js';
 import { temporalConnection } from '../temporal/connection.js';
 import { Supervisors } from '../temporal/supervisors.js';
-import { connect, connectPatiently } from './connect.js';
+import { connectPatiently } from './connect.js';
 import { DatabaseGate } from './database-gate.js';
 import { openHostEgress } from './host-egress.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
@@ -67,12 +67,15 @@ async function main(): Promise<void> {
   const local = await openLocalRepair({ settings, database, docker, log, atHand, mayAct });
   const repairing = local.run(stop.signal);
   const guarding = hostEgress.keep(stop.signal);
-  const { connectionOptions, namespace } = temporalConnection(settings.temporal);
+  const place = temporalConnection(settings.temporal);
+  const { namespace } = place;
   let connection: NativeConnection | undefined;
   try {
-    connection = local.knowsAgents
-      ? await connectPatiently(connectionOptions, log, stop.signal)
-      : await connect(connectionOptions);
+    connection = await connectPatiently(place, {
+      log,
+      signal: stop.signal,
+      outlivesNamespace: local.knowsAgents,
+    });
     if (!connection) return await leasing;
     const client = new Client({ connection, namespace });
     const supervisors = new Supervisors(client, settings.temporal.uiUrl);

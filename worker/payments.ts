@@ -9,7 +9,7 @@ import { createPaymentServices } from '../src/payment-services.js';
 import { loadPaymentSettings } from '../src/settings.js';
 import { ChainSigners } from '../temporal/chain-signers.js';
 import { temporalConnection } from '../temporal/connection.js';
-import { connect } from './connect.js';
+import { connectPatiently } from './connect.js';
 import { handOverPeriodically } from './hand-over.js';
 import { payments, paymentSessions } from './handed-rows.js';
 import { createPaymentWorker } from './payment-worker.js';
@@ -35,12 +35,14 @@ async function main(): Promise<void> {
   installRuntime(log);
   const stop = new AbortController();
   void ended.then(() => stop.abort());
-  const { connectionOptions, namespace } = temporalConnection(settings.temporal);
+  const place = temporalConnection(settings.temporal);
+  const { namespace } = place;
   const database = new Database(settings.database.url);
   let connection: NativeConnection | undefined;
   try {
     if (!(await requireFitDatabase(database, log, stop.signal))) return;
-    connection = await connect(connectionOptions);
+    connection = await connectPatiently(place, { log, signal: stop.signal });
+    if (!connection) return;
     const services = createPaymentServices({ settings, database, log });
     const signers = new ChainSigners(new Client({ connection, namespace }));
     const worker = { connection, namespace, services };

@@ -138,7 +138,7 @@ describe('faults of npm start', () => {
     });
     await launcher.printed(RUNNING);
     expect(launcher.output).toContain(`No Docker engine answers at DOCKER_HOST=tcp://${nowhere}.`);
-    expect(launcher.output).toContain(`Temporal does not answer at ${nowhere}\n`);
+    expect(launcher.output).toContain(`Temporal does not answer at ${nowhere}; retrying\n`);
     expect((await place.processes()).map(({ name }) => name)).not.toContain('chain');
     expect(readLocalChain(place.dataDir)).toBeUndefined();
     const backend = `http://127.0.0.1:${place.backendPort}`;

@@ -121,7 +121,8 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
   },
   'Temporal is looked for': (stop) => {
     vi.spyOn(log, 'warn').mockImplementation(() => stop.abort());
-    return connectPatiently({ address: '127.0.0.1:1' }, log, stop.signal);
+    const place = { connectionOptions: { address: '127.0.0.1:1' }, namespace: 'default' };
+    return connectPatiently(place, { log, signal: stop.signal });
   },
   [BEATS_TOO]: () => {
     const attempt = new MockActivityEnvironment();

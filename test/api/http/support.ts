@@ -106,7 +106,7 @@ export async function serve(
   };
 }
 
-function memoryLog(): { log: Logger; lines: Record<string, unknown>[] } {
+export function memoryLog(): { log: Logger; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string) => {
     const parsed: unknown = JSON.parse(line);

@@ -8,25 +8,32 @@ import { MIGRATIONS } from '../../../src/platform/database/migrations/index.js';
 import { testEnvironment } from '../../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { runProgram } from '../../support/run-program.js';
+import { testTemporal, type TestTemporal } from '../../support/temporal.js';
 import { queryRows } from './catalog.js';
 
 let database: TestDatabase;
+let temporal: TestTemporal;
 let dataDir: string;
 beforeAll(async () => {
-  database = await testDatabase();
+  [database, temporal] = await Promise.all([testDatabase(), testTemporal()]);
   dataDir = await mkdtemp(path.join(tmpdir(), 'aps-refused-'));
 });
 afterAll(async () => {
-  await database?.close();
+  await Promise.all([database?.close(), temporal?.close()]);
   if (dataDir) await rm(dataDir, { recursive: true, force: true });
 });
 
 /** Runs a program with a database. @returns its output, which a failure to start ends. */
-async function outputOf(program: string, url: string): Promise<string> {
+async function outputOf(
+  program: string,
+  url: string,
+  others: Readonly<Record<string, string>> = {},
+): Promise<string> {
   const made = {
     DATABASE_URL: url,
     DATA_DIR: dataDir,
     TEMPORAL_ADDRESS: '127.0.0.1:1',
+    ...others,
     ...(program === 'worker/payments.js' && { OPERATOR_PRIVATE_KEY: generatePrivateKey() }),
   };
   const env = Object.entries(testEnvironment(made)).flatMap(([name, value]) =>
@@ -52,6 +59,19 @@ test('the API does not start as a superuser', async () => {
   expect(await outputOf('api/main.js', await database.roleWith('SUPERUSER'))).toMatch(
     /exited with 1:[^]*The role "\w+" of DATABASE_URL is a superuser/,
   );
+});
+
+test('no process that uses workflows starts with a namespace that Temporal does not have', async () => {
+  const absent = { TEMPORAL_ADDRESS: temporal.address, TEMPORAL_NAMESPACE: 'absent' };
+  const programs = ['api/main.js', 'worker/main.js', 'worker/payments.js'];
+  const outputs = await Promise.all(
+    programs.map((each) => outputOf(each, database.url, { ...absent })),
+  );
+  for (const output of outputs) {
+    expect(output).toMatch(
+      /exited with 1:[^]*has no namespace "absent": run temporal operator namespace create --namespace absent/,
+    );
+  }
 });
 
 test('neither the API nor the migration without owner starts if a migration is missing', async () => {
