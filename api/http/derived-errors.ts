@@ -10,14 +10,14 @@ export function errorsOf(...asked: readonly Declaration[]): readonly number[] {
 /** Returns the error statuses of an endpoint: the listed ones and those implied by its declaration. */
 export function errorStatuses(endpoint: Declaration): Set<number> {
   const { auth, keyScope, method } = endpoint;
-  const statuses = new Set([...(endpoint.errors ?? []), 421, 429, 500]);
+  const statuses = new Set([...(endpoint.errors ?? []), 421, 429, 500, 503]);
   const add = (condition: unknown, ...added: number[]) => {
     if (condition) for (const status of added) statuses.add(status);
   };
   const changes = method !== 'GET';
 
   add(endpoint.params ?? endpoint.query ?? endpoint.headers, 400);
-  add(changes, 413, 503);
+  add(changes, 413);
   add(endpoint.body, 400, 415);
   add(true, ...auth.errors);
   add(changes, ...(auth.errorsOfChanges ?? []));

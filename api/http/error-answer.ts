@@ -7,6 +7,7 @@ import {
   TooManyRequestsError,
   UnauthorizedError,
 } from '../../src/lib/errors.js';
+import { isDatabaseAway } from '../../src/platform/database/database-away.js';
 import { StillRunningError } from '../../src/platform/idempotency/idempotency-store.js';
 
 export interface ErrorAnswer {
@@ -18,10 +19,21 @@ export interface ErrorAnswer {
   readonly limitHeaders?: Readonly<Record<string, string>>;
 }
 
+/** Seconds; a restart of PostgreSQL takes about as long. */
+const DATABASE_RETRY_AFTER = 5;
+
+/** The answer while PostgreSQL is away. A change may have happened: a retry needs the same `Idempotency-Key`. */
+const DATABASE_AWAY: ErrorAnswer = {
+  status: 503,
+  body: { error: 'The database does not answer: retry later', retryAfter: DATABASE_RETRY_AFTER },
+  retryAfter: DATABASE_RETRY_AFTER,
+};
+
 /** Returns the answer for an error; an unknown error only reveals its request id. */
 export function errorAnswer(thrown: unknown, requestId: string): ErrorAnswer {
   // The account was deleted after the caller was authenticated.
   const error = isOfDeletedAccount(thrown) ? new UnauthorizedError() : thrown;
+  if (isDatabaseAway(error)) return DATABASE_AWAY;
   if (!(error instanceof ServiceError)) {
     return { status: 500, body: { error: 'Internal server error', requestId } };
   }

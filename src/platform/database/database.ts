@@ -225,8 +225,7 @@ export class Database {
       const { command } = await send({ text: 'COMMIT' });
       isOver = true;
       // PostgreSQL rolls back if a statement failed that `work` did not await.
-      if (command !== 'COMMIT')
-        throw new DatabaseError(Object.assign(new Error(command), { sql: '' }));
+      if (command !== 'COMMIT') throw new RolledBackError();
       return result;
     } finally {
       if (!isOver) void send({ text: 'ROLLBACK' });
@@ -259,6 +258,15 @@ export class Database {
         await query(LOCK, { name });
       },
     };
+  }
+}
+
+/** A transaction in which a statement failed that its caller did not await: a defect of the caller. */
+class RolledBackError extends Error {
+  override readonly name = 'RolledBackError';
+
+  constructor() {
+    super('PostgreSQL rolled the transaction back, because a statement of it failed');
   }
 }
 

@@ -1,8 +1,9 @@
-import { ConnectionError, DatabaseError } from 'sequelize';
+import { DatabaseError } from 'sequelize';
 import type { Logger } from 'pino';
 import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 import type { Database } from './database.js';
+import { isDatabaseAway } from './database-away.js';
 import { MIGRATIONS } from './migrations/index.js';
 
 /** A database that must not serve this process. The message is one sentence that says what to do. */
@@ -36,14 +37,14 @@ export async function requireFitDatabase(
   return false;
 }
 
-/** Error codes of a failed connection, of a server that starts or stops, and of a table that a migration locks. */
-const AWAY = /^(?:08|57P|55P03)/;
+/** SQLSTATE of a table that a migration locks. */
+const LOCK_NOT_AVAILABLE = '55P03';
 
 const isAway = (error: unknown): error is Error =>
-  error instanceof ConnectionError ||
+  isDatabaseAway(error) ||
   (error instanceof DatabaseError &&
     'code' in error.parent &&
-    AWAY.test(String(error.parent.code)));
+    error.parent.code === LOCK_NOT_AVAILABLE);
 
 interface Role {
   readonly name: string;

@@ -224,7 +224,7 @@ describe('the tenant', () => {
       open.query('SELECT 1 / 0').catch(() => undefined);
       await insert;
     });
-    await expect(work).rejects.toThrow('ROLLBACK');
+    await expect(work).rejects.toThrow('rolled the transaction back');
     expect(await asOwner('SELECT count(*) FROM messages')).toEqual(before);
   });
 
