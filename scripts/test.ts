@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { chmodSync } from 'node:fs';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { runChecks, type Checked } from './checks.js';
 import { onNpmEnd } from '../dev/processes/npm-end.js';
+import { filesBelow } from '../dev/files-below.js';
 import { endLeftovers, killAll } from '../dev/processes/process.js';
 import { findLabelled, removeLabelled } from '../dev/docker/labelled.js';
 import { describeFailure } from '../dev/failure.js';
@@ -100,8 +101,9 @@ function tiersOf(run: {
 
 /** Ends servers that tests left running, found by the records in the tests' folders. */
 async function endServers(temporary: string): Promise<void> {
-  const found = await readdir(temporary, { recursive: true, withFileTypes: true });
-  const records = found.filter(({ name }) => name.endsWith('.process.json'));
+  const records = (await filesBelow(temporary)).filter(({ name }) =>
+    name.endsWith('.process.json'),
+  );
   for (const runDir of new Set(records.map(({ parentPath }) => parentPath))) {
     const ended = await endLeftovers(runDir);
     if (ended.length > 0) say(`Ended servers that tests had left running: ${ended.join(', ')}.`);

@@ -28,6 +28,7 @@ import {
   test,
   vi,
 } from 'vitest';
+import { filesBelow } from '../../dev/files-below.js';
 import { ServiceError } from '../../src/lib/errors.js';
 import { Folder } from '../../src/workspace/files/folder.js';
 import { checkObjects } from '../../src/workspace/git/objects.js';
@@ -541,7 +542,7 @@ describe('a repository that refers to files outside', () => {
 /** Returns the contents of all files around the workspace. */
 async function stateOf(folder: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
-  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+  for (const entry of await filesBelow(folder)) {
     const full = path.join(entry.parentPath, entry.name);
     const name = path.relative(folder, full);
     if (/^(work|views|markers)(\/|$)/.test(name) || !entry.isFile()) continue;

@@ -16,6 +16,7 @@ import {
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { filesBelow } from '../../dev/files-below.js';
 import { ServiceError } from '../../src/lib/errors.js';
 import { Random } from '../support/random.js';
 import { testWorkspace, type TestWorkspace } from './support.js';
@@ -369,7 +370,7 @@ async function settled<T extends object>(asked: Promise<T>): Promise<T | { statu
 /** Returns the contents of the files below a folder, except one subfolder. */
 async function contentsOf(folder: string, without: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
-  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+  for (const entry of await filesBelow(folder)) {
     const full = path.join(entry.parentPath, entry.name);
     const name = path.relative(folder, full);
     if (name.startsWith(`${without}/`) || !entry.isFile()) continue;
