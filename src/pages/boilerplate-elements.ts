@@ -294,8 +294,12 @@ const isOpened = (element: Element, { opened }: Marks): boolean =>
   (element.attribs.id !== undefined && opened.has(element.attribs.id)) ||
   wordsOf(element).some((word) => OPENED_WORDS.has(word));
 
-export function isHidden({ attribs }: Element): boolean {
-  if ('hidden' in attribs || attribs['aria-hidden'] === 'true') return true;
+export const isHidden = (element: Element): boolean =>
+  element.attribs['aria-hidden'] === 'true' || isUndisplayed(element);
+
+/** Reports whether the page's markup alone, without its styles, hides an element from everybody. */
+export function isUndisplayed({ attribs }: Element): boolean {
+  if ('hidden' in attribs) return true;
   const style = attribs.style;
   return (
     style !== undefined && /display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden/i.test(style)

@@ -14,12 +14,18 @@ import { SENTENCE_END } from './posts.js';
 
 /** Removes link lists, teasers, labels and buttons; teasers stay on a shop's page as its content. */
 export function withoutBoilerplate(blocks: readonly Block[], isShop: boolean): readonly Block[] {
-  const said = fromHeadline(withoutLists(blocks)).filter(isWorded);
+  const said = fromHeadline(withoutLists(blocks.filter((block) => !isMarkup(block)))).filter(
+    isWorded,
+  );
   return trimmed(withoutButtons(withoutTeaserLabels(isShop ? said : withoutTeasers(said))));
 }
 
 /** Reports whether the block has letters; a number alone is a counter of votes or replies. */
 const isWorded = ({ kind, text }: Block): boolean => kind !== 'paragraph' || /\p{L}/u.test(text);
+
+/** Reports whether the text of a block is a tag, as of a picture that counts readers. */
+const isMarkup = ({ kind, text }: Block): boolean =>
+  kind === 'paragraph' && /^<[a-z]+ [^]*>$/.test(text);
 
 /** Removes link lists, and headings without content below. One or two links between text stay. */
 function withoutLists(blocks: readonly Block[]): readonly Block[] {
@@ -73,15 +79,31 @@ function withoutTeasers(blocks: readonly Block[]): readonly Block[] {
 
 function teasersIn(blocks: readonly Block[]): ReadonlySet<Block> {
   const sections: Block[][] = [];
+  const heads = linkedHeads(blocks);
   for (const block of blocks) {
-    if (block.kind === 'heading' || sections.length === 0) sections.push([block]);
+    if (block.kind === 'heading' || heads.has(block) || sections.length === 0)
+      sections.push([block]);
     else sections.at(-1)?.push(block);
   }
   const isTeaser = ([head, ...below]: readonly Block[], most: number): boolean =>
     head?.kind === 'heading' && head.level > 1 && isLinks(head) && sumOf(below) <= most;
-  const last = sections.findLastIndex((section) => !isTeaser(section, LAST_TEASER));
+  const isLast = (section: readonly Block[]): boolean =>
+    isTeaser(section, LAST_TEASER) ||
+    (section[0] !== undefined && heads.has(section[0]) && sumOf(section) <= TEASER);
+  const last = sections.findLastIndex((section) => !isLast(section));
   const end = sections.length - last > ALIKE ? last : sections.length;
   return new Set(sections.filter((section, at) => at > end || isTeaser(section, TEASER)).flat());
+}
+
+/** Returns linked lines in one kind of place, which stand for headings of teasers. */
+function linkedHeads(blocks: readonly Block[]): ReadonlySet<Block> {
+  const places = new Map<string, Block[]>();
+  for (const block of blocks) {
+    if (block.kind !== 'paragraph' || !isLinks(block) || block.links.size !== 1) continue;
+    const place = placeOf(block);
+    places.set(place, [...(places.get(place) ?? []), block]);
+  }
+  return new Set([...places.values()].filter((each) => each.length > ALIKE).flat());
 }
 
 const isOfTeasers = (blocks: readonly Block[], teasers: ReadonlySet<Block>): boolean =>

@@ -36,7 +36,7 @@ const MOST = 0.7;
 const LITTLE = 180;
 
 /** Punctuation that marks a text as a sentence. */
-const SENTENCE = /[.!?…。！？؟۔।;:，、,]/;
+const SENTENCE = /[.!?…。！？؟۔।།။។;:，、,၊]/;
 
 /** Penalty on a region for each block without content: a link in a list, a label, a button. */
 const NOISE = 12;

@@ -18,7 +18,7 @@ const LONG = 160;
 const TITLE = 3;
 
 /** The end of a sentence, with closing quotes and brackets. */
-export const SENTENCE_END = /[.!?…。！？؟۔।][\s"'”’»›)\]」』）]*$/;
+export const SENTENCE_END = /[.!?…。！？؟۔।།။។][\s"'”’»›)\]」』）]*$/;
 
 /** Most nested elements of a post that are examined. */
 const DEEP = 40;

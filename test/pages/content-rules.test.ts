@@ -31,6 +31,12 @@ describe('parts marked by the page', () => {
     ['hidden from readers', `${CONTENT}<p aria-hidden=true>${OTHER}</p>`, 'CONTENT'],
     ['not visible', `${CONTENT}<p style="visibility: hidden">${OTHER}</p>`, 'CONTENT'],
     ['not displayed', `${CONTENT}<p style="Display:none">${OTHER}</p>`, 'CONTENT'],
+    [
+      'a line not displayed',
+      `${CONTENT}<div><cite style="display:none">${OTHER}</cite></div>`,
+      'CONTENT',
+    ],
+    ['a tag as text', `${CONTENT}<div>&lt;img src="/count?name=a" alt=""&gt;</div>`, 'CONTENT'],
     ['by its role', `${CONTENT}<div role=" Navigation "><p>${OTHER}</p></div>`, 'CONTENT'],
     ['in a dialog', `${CONTENT}<dialog open><p>${OTHER}</p></dialog>`, 'CONTENT'],
     ['said of cookies', `${CONTENT}<div id=cookieNotice><p>${OTHER}</p></div>`, 'CONTENT'],
@@ -93,6 +99,11 @@ describe('parts marked by the page', () => {
   ])('keeps %s', (_what, link, begin, end) => {
     const text = read(`<div>${link}${CONTENT}${begin}<p>${OTHER}</p>${end}</div>`).text;
     expect(text).toContain(OTHER);
+  });
+
+  test('keeps the hidden rest of a line, which a button shows', () => {
+    const line = `${OTHER} <span style="display:none">${OTHER}</span>`;
+    expect(read(`<div>${CONTENT}<p>${line}</p></div>`).text).toContain(`${OTHER} ${OTHER}`);
   });
 
   test('keeps text that is hidden only during another action', () => {
@@ -318,6 +329,18 @@ describe('content region', () => {
     expect(read(`<div>${CONTENT}${cards(40)}</div>`).text).toBe(texts('CONTENT'));
     const teasers = `<h2><a href="/x">Part</a></h2><p>${OTHER}</p>`.repeat(40);
     expect(read(`<div>${CONTENT}${teasers}</div>`).text).toBe(texts('CONTENT'));
+  });
+
+  test('leaves out four or more linked lines with a text each below an article', () => {
+    const teasers = (count: number) =>
+      Array.from(
+        { length: count },
+        (_, number) =>
+          `<div class=t><div class=h><a href="/${number}">${LINE} ${number}</a></div><div>${OTHER}</div></div>`,
+      ).join('');
+    expect(read(`<div>${CONTENT}${teasers(4)}</div>`).text).toBe(texts('CONTENT'));
+    expect(read(`<div>${CONTENT}${teasers(3)}</div>`).text).toContain(OTHER);
+    expect(read(`<div>${teasers(4)}<p>${ARTICLE}</p></div>`).text).toContain(OTHER);
   });
 
   test('leaves out long teasers at the end of a page unless there are only one or two', () => {

@@ -49,7 +49,11 @@ export function printKinds(pages: readonly LabelledPage[], texts: Scores): void 
 }
 
 /** Reports whether people labelled the whole text of a page. */
-const isOwn = ({ kind, text }: LabelledPage) => text !== undefined && kind !== 'as Readability';
+const isOwn = ({ kind, text }: LabelledPage) =>
+  text !== undefined && kind !== 'as Readability' && kind !== NEWSPAPER;
+
+/** Labels without headlines. */
+const NEWSPAPER = 'news (newspaper4k)';
 
 const hasScore = (texts: Scores, index: number) =>
   [...texts.values()].some((each) => each[index] !== undefined);
@@ -61,6 +65,7 @@ export function printSums(pages: readonly LabelledPage[], texts: Scores): void {
     'whole texts, unseen': (page: LabelledPage) => isOwn(page) && page.kind.endsWith('(unseen)'),
     'whole texts, unseen 3': (page: LabelledPage) =>
       isOwn(page) && page.kind.endsWith('(unseen 3)'),
+    'whole texts without headlines': ({ kind }: LabelledPage) => kind === NEWSPAPER,
     'pieces of texts': ({ text }: LabelledPage) => text === undefined,
   };
   const rows: (string | number)[][] = [];
