@@ -4,7 +4,10 @@ import { configuredDocker } from '../src/docker/containers/docker-host.js';
 import { Database } from '../src/platform/database/database.js';
 import { requireFitDatabase } from '../src/platform/database/start-check.js';
 import { createLogger } from '../src/platform/process/log.js';
-import { ClusterMetrics, Metrics } from '../src/metrics.js';
+import { Metrics } from '../src/metrics.js';
+import { databaseChecks } from '../src/platform/operators/database-checks.js';
+import { ClusterMetrics } from '../src/platform/operators/process-metrics.js';
+import { CheckFailedError, Readiness } from '../src/platform/operators/readiness.js';
 import { runCluster, sharesPorts } from '../src/platform/process/cluster.js';
 import {
   onShutdown,
@@ -20,10 +23,10 @@ import { agentModelFault } from '../src/agents/model/agent-model-sizes.js';
 import type { Ai } from '../src/ai/routing/ai.js';
 import { createBackend } from './backend/backend.js';
 import type { Listening } from './http/server.js';
-import { createMetricsListener } from './metrics/metrics.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { temporalConnection } from '../temporal/connection.js';
 import { ATTEMPT_MS, checkNamespace, untilTemporalAnswers } from '../temporal/start-check.js';
+import { openOperators } from './operators.js';
 import { BackendClient } from './web/backend-client.js';
 import { createWeb } from './web/web.js';
 
@@ -35,21 +38,39 @@ async function main(): Promise<void> {
   const log = createLogger('api', settings.process);
   const { processes } = settings.http;
   if (processes === 1 || sharesPorts()) return serve({ ended, settings, log });
-  const metrics = new ClusterMetrics();
-  const forOperators = createMetricsListener({ settings, metrics, log });
-  const { host, metricsPort } = settings.http;
-  const listening = await forOperators.listen(host, metricsPort);
-  try {
-    await runCluster(processes, { ended, log });
-  } finally {
-    await listening.close();
-  }
+  return serveCluster(processes, { ended, settings, log });
 }
 
 interface Parts {
   readonly ended: Promise<void>;
   readonly settings: Settings;
   readonly log: Logger;
+}
+
+/** Runs the processes that share the ports, and answers operators for all of them. */
+async function serveCluster(processes: number, { ended, settings, log }: Parts): Promise<void> {
+  const place = temporalConnection(settings.temporal);
+  const connection = Connection.lazy(place.connectionOptions);
+  const database = new Database(settings.database.url, { maxConnections: 1 });
+  let serving = 0;
+  const readiness = new Readiness({
+    processes() {
+      if (serving === 0) throw new CheckFailedError(`None of the ${processes} processes serves`);
+    },
+    ...databaseChecks(database),
+    temporal: () => checkNamespace(connection, place),
+  });
+  readiness.serves();
+  void ended.then(() => readiness.ends());
+  const metrics = new ClusterMetrics();
+  const operators = await openOperators({ settings, log, metrics, readiness });
+  try {
+    await runCluster(processes, { ended, log, onServing: (count) => (serving = count) });
+  } finally {
+    await operators.close();
+    await connection.close();
+    await database.close();
+  }
 }
 
 async function serve({ ended, settings, log }: Parts): Promise<void> {
@@ -62,6 +83,12 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   const temporal = new Client({ connection, namespace });
   const supervisors = new Supervisors(temporal, settings.temporal.uiUrl);
   const metrics = new Metrics();
+  metrics.collectDefaults();
+  const readiness = new Readiness({
+    ...databaseChecks(database),
+    temporal: () => checkNamespace(connection, place),
+  });
+  void ended.then(() => readiness.ends());
   const services = createApiServices({
     settings,
     database,
@@ -75,6 +102,8 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   try {
+    if (sharesPorts()) metrics.shareWithCluster();
+    else open.push(await openOperators({ settings, log, metrics, readiness }));
     if (!(await requireFitDatabase(database, log, stop.signal))) return;
     const temporalFound = untilTemporalAnswers(() => checkNamespace(connection, place), {
       log,
@@ -86,17 +115,13 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
       Promise.race([temporalFound, pause(ATTEMPT_MS, stop.signal)]),
     ]);
     temporalFound.catch((error: unknown) => log.error({ err: error }, 'no workflow can run'));
-    const parts = { ...services, settings, database, log };
+    const { requests } = metrics;
+    const parts = { ...services, settings, database, log, requests };
     const backend = createBackend(parts);
     open.push(await backend.listen(settings.http.host, settings.http.backendPort));
     const client = new BackendClient(settings.http.backendUrl, settings.http.internalApiKey);
     const web = createWeb({ ...parts, backend: client });
     open.push(await web.listen(settings.http.host, settings.http.webPort));
-    if (sharesPorts()) metrics.shareWithCluster();
-    else {
-      const forOperators = createMetricsListener({ settings, metrics, log });
-      open.push(await forOperators.listen(settings.http.host, settings.http.metricsPort));
-    }
     if (!settings.mail.available) {
       const notice = 'No mail is sent: SMTP_URL is not set. Passwords cannot be reset by mail.';
       log.warn(notice);
@@ -108,6 +133,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
     await services.workspace.clear().catch((error: unknown) => {
       log.warn({ err: error }, 'the workspace cannot be opened');
     });
+    readiness.serves();
     reportReady();
     void announceProviders(ai, log);
     await ended;

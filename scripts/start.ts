@@ -50,7 +50,6 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   await requirePort('WEB_PORT', http.webPort, http.host);
   await requirePort('BACKEND_PORT', http.backendPort, http.host);
   await requirePort('SUMMARIZER_PORT', http.summarizerPort, http.host);
-  await requirePort('METRICS_PORT', http.metricsPort, http.host);
 
   const isFirst = !existsSync(secretsFile(dataDir));
   const platform = new Platform(settings, loadSecrets(dataDir), process.env);

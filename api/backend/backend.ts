@@ -83,6 +83,7 @@ export function createBackend(dependencies: BackendDependencies): Listener {
     secrets,
     log,
     settings: settings.http,
+    requests: dependencies.requests,
     refuseFrom: [settings.agents.subnetPool],
   });
 }

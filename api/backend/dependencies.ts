@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Database } from '../../src/platform/database/database.js';
 import type { ApiServices } from '../../src/services.js';
+import type { RequestSeconds } from '../../src/platform/http/request-seconds.js';
 import type { Settings } from '../../src/settings.js';
 
 /** Services that the backend API's endpoints use; each endpoint picks its own. */
@@ -8,4 +9,6 @@ export interface BackendDependencies extends ApiServices {
   readonly settings: Settings;
   readonly database: Database;
   readonly log: Logger;
+  /** Metrics of requests. */
+  readonly requests?: RequestSeconds | undefined;
 }

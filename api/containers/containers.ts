@@ -3,6 +3,7 @@ import type { AgentCallerLookup } from '../../src/agents/credentials/agent-calle
 import type { Refusals } from '../../src/platform/audit/refusals.js';
 import { PLATFORM_NAME } from '../../src/docker/containers/container-spec.js';
 import type { Ai } from '../../src/ai/routing/ai.js';
+import type { RequestSeconds } from '../../src/platform/http/request-seconds.js';
 import type { Settings } from '../../src/settings.js';
 import type { Database } from '../../src/platform/database/database.js';
 import { agentToken } from '../auth/agent-token.js';
@@ -15,6 +16,8 @@ export interface ContainersDependencies {
   readonly agentCallers: AgentCallerLookup;
   readonly ai: Ai;
   readonly log: Logger;
+  /** Metrics of requests. */
+  readonly requests?: RequestSeconds | undefined;
   readonly refusals?: Pick<Refusals, 'note'>;
 }
 
@@ -31,6 +34,7 @@ export function createContainersListener(dependencies: ContainersDependencies): 
     database,
     ...(refusals && { refusals }),
     log,
+    requests: dependencies.requests,
     settings: settings.http,
     alsoNamed: [PLATFORM_NAME],
   });

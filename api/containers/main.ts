@@ -4,14 +4,16 @@ import { Database } from '../../src/platform/database/database.js';
 import { requireFitDatabase } from '../../src/platform/database/start-check.js';
 import { createLogger } from '../../src/platform/process/log.js';
 import { Metrics } from '../../src/metrics.js';
+import { databaseChecks } from '../../src/platform/operators/database-checks.js';
+import { serveOperators } from '../../src/platform/operators/operators-listener.js';
+import { CheckFailedError, Readiness } from '../../src/platform/operators/readiness.js';
 import {
   onShutdown,
   reportReady,
   runProcess,
 } from '../../src/platform/process/process-lifecycle.js';
 import { loadSettings } from '../../src/settings.js';
-import { ListenError, type Listening } from '../http/server.js';
-import { createMetricsListener } from '../metrics/metrics.js';
+import type { Listening } from '../http/server.js';
 import { serveAgents } from './serve-agents.js';
 
 /* Runs the process that answers agents' AI calls, separate so that their load cannot slow the APIs. */
@@ -25,6 +27,16 @@ async function main(): Promise<void> {
   const database = new Database(settings.database.url);
   const docker = configuredDocker(settings);
   const metrics = new Metrics();
+  metrics.collectDefaults();
+  let isListening = () => false;
+  const readiness = new Readiness({
+    ...databaseChecks(database),
+    listener() {
+      if (!isListening())
+        throw new CheckFailedError('Agents are not served yet: Docker is awaited');
+    },
+  });
+  void ended.then(() => readiness.ends());
   const services = createAgentAiServices({
     settings,
     database,
@@ -35,16 +47,25 @@ async function main(): Promise<void> {
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   try {
+    open.push(
+      await serveOperators({
+        host: settings.http.host,
+        port: settings.agents.aiMetricsPort,
+        variable: 'AGENT_AI_METRICS_PORT',
+        names: settings.http.ownNames,
+        refuseFrom: [settings.agents.subnetPool],
+        metrics,
+        readiness,
+        log,
+      }),
+    );
     if (!(await requireFitDatabase(database, log, stop.signal))) return;
     await services.ai.discovery.start();
-    open.push(await serveAgents({ ...services, settings, database, docker, log }));
-    const forOperators = createMetricsListener({ settings, metrics, log });
-    try {
-      open.push(await forOperators.listen(settings.http.host, settings.agents.aiMetricsPort));
-    } catch (error) {
-      if (!(error instanceof ListenError)) throw error;
-      log.warn({ reason: error.message }, 'no metrics: set AGENT_AI_METRICS_PORT');
-    }
+    const { requests } = metrics;
+    const served = await serveAgents({ ...services, settings, database, docker, log, requests });
+    open.push(served);
+    isListening = () => served.isListening;
+    readiness.serves();
     reportReady();
     await ended;
   } finally {

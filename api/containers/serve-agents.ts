@@ -20,13 +20,18 @@ export class AgentsNotServedError extends Error {
   }
 }
 
+interface AgentsServed extends Pick<Listening, 'close'> {
+  /** False while Docker's bridge is awaited. */
+  readonly isListening: boolean;
+}
+
 /**
  * Serves agents on Docker's bridge. The bridge needs a running Docker: until then, retries in the background.
  * @throws AgentsNotServedError if the address is in use.
  */
 export async function serveAgents(
   dependencies: ContainersDependencies & { readonly docker: DockerHost },
-): Promise<Pick<Listening, 'close'>> {
+): Promise<AgentsServed> {
   const { settings, docker, log } = dependencies;
   let listening: Listening | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -56,6 +61,9 @@ export async function serveAgents(
     attemptLater();
   }
   return {
+    get isListening() {
+      return listening !== undefined;
+    },
     async close() {
       closed = true;
       clearTimeout(timer);

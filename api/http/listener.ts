@@ -3,6 +3,7 @@ import Koa from 'koa';
 import type { Logger } from 'pino';
 import { describeError } from '../../src/lib/describe-error.js';
 import { isOwnHost } from '../../src/platform/http/own-hosts.js';
+import type { RequestSeconds } from '../../src/platform/http/request-seconds.js';
 import type { HttpSettings } from '../../src/platform/http/settings.js';
 import type { Database } from '../../src/platform/database/database.js';
 import { IdempotencyStore } from '../../src/platform/idempotency/idempotency-store.js';
@@ -41,6 +42,8 @@ export interface ListenerOptions {
   /** Encrypts the stored answers of endpoints that accept `Idempotency-Key`. */
   readonly secrets?: SecretBox;
   readonly log: Logger;
+  /** Metrics of requests. */
+  readonly requests?: RequestSeconds | undefined;
   readonly settings: Pick<
     HttpSettings,
     | 'hstsSubdomains'
@@ -110,6 +113,7 @@ export function createListener(options: ListenerOptions): Listener {
     database,
     bodies: bodyMemory(options.bounds),
     log,
+    noteRequest: options.requests?.of(name),
     production: settings.production,
     hstsSubdomains: settings.hstsSubdomains,
     server,

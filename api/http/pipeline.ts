@@ -3,6 +3,7 @@ import type Koa from 'koa';
 import compose from 'koa-compose';
 import type { Logger } from 'pino';
 import type { Database } from '../../src/platform/database/database.js';
+import type { NoteRequest } from '../../src/platform/http/request-seconds.js';
 import type { AuthenticationConfigs } from '../auth/authentication.js';
 import { acceptsApiKeys } from '../auth/key-scope.js';
 import { formatOf } from './body-format.js';
@@ -56,6 +57,8 @@ export interface PipelineOptions {
   readonly server: Server;
   readonly production: boolean;
   readonly hstsSubdomains: boolean;
+  /** Notes the duration of each request. */
+  readonly noteRequest: NoteRequest | undefined;
   readonly log: Logger;
 }
 
@@ -63,7 +66,7 @@ export interface PipelineOptions {
 export function usePipeline(app: Koa, options: PipelineOptions): void {
   const { limiter, limits, log } = options;
   app.use(arrival(options.addressOf));
-  app.use(accessLog(log));
+  app.use(accessLog(log, options.noteRequest));
   app.use(securityHeaders(options));
   app.use(respond(options));
   app.use(ownNames(options.ownNames));

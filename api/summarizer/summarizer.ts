@@ -6,6 +6,7 @@ import type { ChainSettings } from '../../src/money/chain/settings.js';
 import { networkName } from '../../src/money/chain/networks.js';
 import { BUYER_HEADER } from '../../src/platform/http/buyer-header.js';
 import { ExternalFaultError } from '../../src/lib/errors.js';
+import type { RequestSeconds } from '../../src/platform/http/request-seconds.js';
 import type { HttpSettings } from '../../src/platform/http/settings.js';
 import type { Pages } from '../../src/pages/pages.js';
 import { anonymous } from '../auth/anonymous.js';
@@ -25,6 +26,8 @@ export interface SummarizerDependencies {
   readonly http: HttpSettings;
   readonly chain: Pick<ChainSettings, 'chainId' | 'treasury'>;
   readonly log: Logger;
+  /** Metrics of requests. */
+  readonly requests?: RequestSeconds | undefined;
 }
 
 /** Rate limit for reading pages, equal to the backend's general limit. */
@@ -49,6 +52,7 @@ export function createSummarizer(
     authenticate: [],
     clientOf: buyerReader(dependencies.http.summarizerKey),
     log: dependencies.log,
+    requests: dependencies.requests,
     settings: dependencies.http,
   });
 }

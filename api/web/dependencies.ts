@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Database } from '../../src/platform/database/database.js';
 import type { ApiServices } from '../../src/services.js';
+import type { RequestSeconds } from '../../src/platform/http/request-seconds.js';
 import type { Settings } from '../../src/settings.js';
 import type { BackendClient } from './backend-client.js';
 
@@ -38,4 +39,6 @@ export interface WebDependencies extends Pick<
   readonly database: Database;
   readonly backend: BackendClient;
   readonly log: Logger;
+  /** Metrics of requests. */
+  readonly requests?: RequestSeconds | undefined;
 }

@@ -105,6 +105,7 @@ export function createWeb(dependencies: WebDependencies): Listener {
     secrets,
     log,
     settings: settings.http,
+    requests: dependencies.requests,
     refuseFrom: [settings.agents.subnetPool],
     otherNames:
       agentsAt &&

@@ -2,11 +2,13 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../dev/ports.js';
 import { builtProgram } from '../../dev/root.js';
+import type { ReadinessReport } from '../../src/platform/operators/readiness.js';
 import { isRunning } from '../../src/lib/is-running.js';
 import { testEnvironment } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
@@ -96,14 +98,47 @@ async function bothServe(): Promise<number[]> {
   return [...pids].filter(isRunning);
 }
 
+/** Returns the status of `/readyz`, and the names of the checks that fail. */
+async function readiness() {
+  const response = await get(`${url('METRICS_PORT')}/readyz`);
+  const { checks } = (await response.json()) as ReadinessReport;
+  const failing = Object.entries(checks).flatMap(([name, { ok }]) => (ok ? [] : [name]));
+  return { status: response.status, failing };
+}
+
+test('an API process answers operators, and says what it lacks', async () => {
+  expect(await start({ API_PROCESSES: '1' })).toEqual({ ready: true });
+  expect((await get(`${url('METRICS_PORT')}/livez`)).status).toBe(200);
+  expect(await readiness()).toEqual({ status: 503, failing: ['temporal'] });
+  await get(`${url('WEB_PORT')}/api/auth/session`);
+  const text = await (await get(`${url('METRICS_PORT')}/metrics`)).text();
+  expect(text).toContain('route="/api/auth/session",status="200"');
+  expect(text).toContain('process_cpu_seconds_total');
+});
+
+test("an API starts although its operators' port is taken", async () => {
+  const other = createServer().listen(Number(env.METRICS_PORT), '127.0.0.1');
+  await once(other, 'listening');
+  try {
+    expect(await start({ API_PROCESSES: '1' })).toEqual({ ready: true });
+    await end('SIGTERM');
+    expect(output).toContain('set METRICS_PORT to a free address');
+  } finally {
+    other.close();
+  }
+});
+
 test('API_PROCESSES share the ports, replace each other, sum their metrics and end together', async () => {
   expect(await start()).toEqual({ ready: true });
   const [victim = 0, survivor = 0] = await bothServe();
   const metrics = await get(`${url('METRICS_PORT')}/metrics`);
   expect([metrics.status, await metrics.text()]).toEqual([
     200,
-    expect.stringContaining('# TYPE ai_attempt_seconds histogram'),
+    expect.stringMatching(
+      /aps_http_request_seconds_count\{listener="web".*session",status="200"\}/,
+    ),
   ]);
+  expect(await readiness()).toEqual({ status: 503, failing: ['temporal'] });
 
   process.kill(victim, 'SIGKILL');
   await expect.poll(() => isRunning(victim)).toBe(false);

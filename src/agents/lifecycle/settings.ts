@@ -131,7 +131,7 @@ export const agentSettings = area(
     aiMetricsPort: variable(
       'AGENT_AI_METRICS_PORT',
       port.prefault('9466'),
-      "port of `/metrics` for the process that answers agents' AI calls",
+      "port of `/metrics`, `/livez` and `/readyz` of the process that answers agents' AI calls",
     ),
     provisioningEnabled: variable(
       'PROVISIONING_ENABLED',

@@ -39,7 +39,7 @@ export const httpSettings = area(
     metricsPort: variable(
       'METRICS_PORT',
       port.prefault('9464'),
-      'port on which Prometheus scrapes `/metrics` of an API process',
+      'port of `/metrics`, `/livez` and `/readyz` of the API, for operators',
     ),
     processes: variable(
       'API_PROCESSES',

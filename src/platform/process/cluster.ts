@@ -19,13 +19,20 @@ export class ClusterStartError extends Error {
 /** True in each of the processes that share ports, and false where only one process serves. */
 export const sharesPorts = (): boolean => cluster.isWorker;
 
+interface ClusterParts {
+  readonly ended: Promise<void>;
+  readonly log: Logger;
+  /** Is called with the number of processes that serve, at each change. */
+  readonly onServing?: (count: number) => void;
+}
+
 /**
  * Runs this program in several processes that share the ports of their listeners, until `ended`. A process
  * that ends is replaced. @throws ClusterStartError if one ends before all serve for the first time.
  */
 export async function runCluster(
   processes: number,
-  { ended, log }: { readonly ended: Promise<void>; readonly log: Logger },
+  { ended, log, onServing }: ClusterParts,
 ): Promise<void> {
   const ending = new AbortController();
   const notices = new Set<string>();
@@ -33,7 +40,8 @@ export async function runCluster(
     if (!notices.has(notice)) reportNotice(notice);
     notices.add(notice);
   };
-  const slots = Array.from({ length: processes }, () => new Slot(report));
+  const changed = () => onServing?.(slots.filter((slot) => slot.serves).length);
+  const slots = Array.from({ length: processes }, () => new Slot(report, changed));
   try {
     const all = Promise.all(slots.map((slot) => slot.start()));
     const serves = await Promise.race([all.then(() => true), ended.then(() => false)]);
@@ -51,7 +59,17 @@ class Slot {
   #worker: Worker | undefined;
   #exited: Promise<string> = Promise.resolve('');
 
-  constructor(private readonly report: (notice: string) => void) {}
+  #serves = false;
+
+  constructor(
+    private readonly report: (notice: string) => void,
+    private readonly changed: () => void,
+  ) {}
+
+  /** Reports whether the current process serves. */
+  get serves(): boolean {
+    return this.#serves;
+  }
 
   /** Starts a process. @throws ClusterStartError if the process ends before it serves. */
   async start(): Promise<void> {
@@ -71,7 +89,11 @@ class Slot {
       worker.once('error', (error) => resolve(error.message)); // not started
     });
     const first = await Promise.race([ready, this.#exited]);
-    if (first === 'ready') return;
+    if (first === 'ready') {
+      this.#setServes(true);
+      void this.#exited.then(() => this.#setServes(false));
+      return;
+    }
     throw new ClusterStartError(problem ?? `a process ended before it served (${first})`);
   }
 
@@ -89,6 +111,11 @@ class Slot {
       delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS);
       await this.start().catch((error: unknown) => log.error({ err: error }, 'no replacement'));
     }
+  }
+
+  #setServes(serves: boolean): void {
+    this.#serves = serves;
+    this.changed();
   }
 
   /** Ends the process, by force if it takes longer than `END_MS`. */

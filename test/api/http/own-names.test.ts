@@ -5,12 +5,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createBackend } from '../../../api/backend/backend.js';
 import { createContainersListener } from '../../../api/containers/containers.js';
 import type { Listening } from '../../../api/http/server.js';
-import { createMetricsListener } from '../../../api/metrics/metrics.js';
 import { createWeb } from '../../../api/web/web.js';
 import { AgentCallerLookup } from '../../../src/agents/credentials/agent-caller-lookup.js';
 import { HostListener } from '../../../src/agents/hosts/host-listener.js';
 import { LocalHost } from '../../../src/agents/hosts/local-host.js';
-import { Metrics } from '../../../src/metrics.js';
+import { serveOperators } from '../../../src/platform/operators/operators-listener.js';
+import { ProcessMetrics } from '../../../src/platform/operators/process-metrics.js';
+import { Readiness } from '../../../src/platform/operators/readiness.js';
 import { NO_EXCEPTIONS } from '../../../src/platform/outbound/reachable.js';
 import { loadSettings } from '../../../src/settings.js';
 import { queryRows } from '../../platform/database/catalog.js';
@@ -46,13 +47,23 @@ beforeAll(async () => {
       ...parts,
       agentCallers: new AgentCallerLookup(db, settings.accounts),
     }),
-    metrics: createMetricsListener({ settings, metrics: new Metrics(), log }),
   };
   for (const [name, listener] of Object.entries(listeners)) {
     const opened = await listener.listen('0.0.0.0', 0);
     listening.push(opened);
     ports[name] = opened.port;
   }
+  const operators = await serveOperators({
+    host: '0.0.0.0',
+    port: 0,
+    variable: 'METRICS_PORT',
+    names: http.ownNames,
+    metrics: new ProcessMetrics(),
+    readiness: new Readiness({}),
+    log,
+  });
+  listening.push(operators);
+  ports.operators = Number(new URL(operators.url ?? '').port);
   const host = new LocalHost({
     image: 'none',
     helper: () => Promise.resolve(''),
@@ -101,7 +112,7 @@ async function ask(listener: string, { address = '127.0.0.1', body, host, ...ask
   });
 }
 
-const LISTENERS = ['web', 'backend', 'agents', 'metrics', 'host'];
+const LISTENERS = ['web', 'backend', 'agents', 'operators', 'host'];
 
 describe.each(LISTENERS)('host names of the listener of %s', (listener) => {
   test.each([
