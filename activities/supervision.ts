@@ -8,25 +8,33 @@ export type SupervisionFound = Awaited<
   ReturnType<ReturnType<typeof createSupervisionActivities>['ensureSupervisors']>
 >;
 
-export function createSupervisionActivities(parts: SupervisionParts) {
+/** Receives the number of agents by the results of a pass over a host. */
+export type OnSupervisionPass = (
+  host: string,
+  counts: Readonly<Record<'missing' | 'stuck' | 'blocked' | 'unseen', number>>,
+) => void;
+
+export function createSupervisionActivities(
+  parts: SupervisionParts & { readonly onPass?: OnSupervisionPass | undefined },
+) {
   return {
     /**
      * Restarts missing and stuck supervisors, ends workflows that block them, and reports unobserved agents.
      */
     ensureSupervisors: (host: string) =>
       dockerActivity(async () => {
-        const { log, metricMeter } = Context.current();
+        const { log } = Context.current();
         const { missing, stuck, blocked, failed, unseen } = await ensureSupervisors(parts, host);
         const tell = (agentIds: readonly string[], message: string) => {
           const count = agentIds.length;
           if (count > 0) log.warn(message, { host, count, agentIds: agentIds.slice(0, MAX_NAMED) });
         };
-        const figures = { missing, stuck, blocked, unseen };
-        for (const [what, { length }] of Object.entries(figures)) {
-          metricMeter
-            .createGauge(`agent_supervisors_${what}`, 'int', undefined, 'By the last pass')
-            .set(length, { host });
-        }
+        parts.onPass?.(host, {
+          missing: missing.length,
+          stuck: stuck.length,
+          blocked: blocked.length,
+          unseen: unseen.length,
+        });
         tell(missing, 'agents had no supervisor: it was restarted');
         tell(stuck, 'supervisors were stuck: they were terminated and restarted');
         tell(blocked, 'repairs or provisionings were stuck: they were terminated');

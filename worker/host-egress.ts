@@ -1,4 +1,3 @@
-import { Runtime } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { DockerClient } from '../src/docker/containers/docker-client.js';
 import { AgentEgress } from '../src/docker/egress/agent-egress.js';
@@ -11,20 +10,12 @@ export function openHostEgress(settings: Settings, log: Logger): HostEgress {
   const { dockerHost } = settings.containers;
   const client = new DockerClient({ dockerHost, installation: settings.secrets.installation });
   const guarded = egress === 'guarded';
-  const gauge = Runtime.instance().metricMeter.createGauge(
-    'agent_network_guarded',
-    'int',
-    undefined,
-    "1 while the agents' networks of this host are known to be guarded",
-  );
-  gauge.set(0);
   return new HostEgress({
     egress: new AgentEgress(client, { subnetPool, aiPort, allow, image }),
     guarded,
     required: guarded && settings.process.production,
     log,
     onChange(state) {
-      gauge.set(state.status === 'guarded' ? 1 : 0);
       const notice = noticeOf(state);
       if (notice !== undefined) reportNotice(notice);
     },

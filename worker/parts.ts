@@ -1,5 +1,4 @@
 import type { Client } from '@temporalio/client';
-import { Runtime } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { runtimeImages } from '../src/docker/containers/image-name.js';
 import type { HostEgress } from '../src/docker/egress/host-egress.js';
@@ -23,6 +22,7 @@ import {
   createPlatformWorkers,
   type WorkerDependencies,
 } from './platform-worker.js';
+import type { Polling } from './polling.js';
 import { prepareTemporal } from './prepare-temporal.js';
 import { recoverPeriodically } from './recover.js';
 import { removeImagesPeriodically } from './remove-images.js';
@@ -31,7 +31,6 @@ import { runWorkers, type Part } from './run-together.js';
 import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
 import { sendNotifications } from './send-notifications.js';
 import { serveHost } from './serve-host.js';
-import { reportLimiters } from './report-limiters.js';
 
 /** Milliseconds after which agents are probed even without events from their Docker. */
 const FIRST_EVENTS_MS = 30_000;
@@ -41,6 +40,7 @@ export interface ConnectedWorker extends WorkerDependencies {
   readonly client: Client;
   readonly lease: HostLease;
   readonly hostEgress: HostEgress;
+  readonly polling: Polling;
   readonly log: Logger;
 }
 
@@ -63,7 +63,7 @@ export function platformParts(worker: ConnectedWorker): Part[] {
   return [
     {
       name: 'platform',
-      run: (signal) => runWorkers(() => createPlatformWorkers(worker), signal),
+      run: (signal) => runWorkers(() => createPlatformWorkers(worker), signal, worker.polling),
     },
     {
       name: 'recovery',
@@ -111,17 +111,13 @@ export function hostParts(worker: ConnectedWorker): Part[] {
   return [
     onceLeased('host', async (signal) => {
       await hostEvents.untilTold(FIRST_EVENTS_MS, signal);
-      await runWorkers(() => createHostWorkers(worker), signal);
+      await runWorkers(() => createHostWorkers(worker), signal, worker.polling);
     }),
     onceLeased('Docker events', (signal) => followDocker(following, signal, hostEvents)),
     onceLeased('memory sizes', (signal) => measureMemories(measuring, signal)),
     onceLeased('removal of images', (signal) =>
       removeImagesPeriodically({ database, docker, usual, log }, signal),
     ),
-    {
-      name: 'figures of limiters',
-      run: (signal) => reportLimiters(worker.limiters, Runtime.instance().metricMeter, signal),
-    },
     {
       name: 'host listener',
       run: (signal) => serveHost({ settings, database, docker, lease, log }, signal),

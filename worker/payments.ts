@@ -5,16 +5,23 @@ import { requireFitDatabase } from '../src/platform/database/start-check.js';
 import { createLogger } from '../src/platform/process/log.js';
 import { periodically } from '../src/platform/process/periodically.js';
 import { onShutdown, reportReady, runProcess } from '../src/platform/process/process-lifecycle.js';
+import { databaseChecks } from '../src/platform/operators/database-checks.js';
+import { Readiness } from '../src/platform/operators/readiness.js';
 import { createPaymentServices } from '../src/payment-services.js';
 import { loadPaymentSettings } from '../src/settings.js';
 import { ChainSigners } from '../temporal/chain-signers.js';
 import { temporalConnection } from '../temporal/connection.js';
+import { awayError, checkNamespace } from '../temporal/start-check.js';
 import { connectPatiently } from './connect.js';
 import { handOverPeriodically } from './hand-over.js';
 import { payments, paymentSessions } from './handed-rows.js';
+import { nodeCheck } from './node-check.js';
+import { openOperators } from './operators.js';
 import { createPaymentWorker } from './payment-worker.js';
+import { Polling } from './polling.js';
 import { runTogether, runWorkers } from './run-together.js';
 import { installRuntime } from './temporal-runtime.js';
+import { PollingMetrics } from './worker-metrics.js';
 
 /* The process that makes payments is separate because it is the only one with the operator's key. */
 
@@ -32,13 +39,33 @@ async function main(): Promise<void> {
   const ended = onShutdown();
   const settings = loadPaymentSettings();
   const log = createLogger('payments', settings.process);
-  installRuntime(log);
+  const metrics = new PollingMetrics(await installRuntime(log));
+  metrics.collectDefaults();
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   const place = temporalConnection(settings.temporal);
   const { namespace } = place;
   const database = new Database(settings.database.url);
   let connection: NativeConnection | undefined;
+  const polling = new Polling();
+  const readiness = new Readiness({
+    ...databaseChecks(database),
+    async temporal() {
+      if (!connection) throw awayError(place);
+      await checkNamespace(connection, place);
+      polling.require();
+    },
+    node: nodeCheck(settings.chain),
+  });
+  void ended.then(() => readiness.ends());
+  const operators = await openOperators({
+    settings,
+    listen: settings.temporal.paymentsMetrics,
+    variable: 'PAYMENTS_METRICS_LISTEN',
+    metrics,
+    readiness,
+    log,
+  });
   try {
     if (!(await requireFitDatabase(database, log, stop.signal))) return;
     connection = await connectPatiently(place, { log, signal: stop.signal });
@@ -50,7 +77,8 @@ async function main(): Promise<void> {
       [
         {
           name: 'payments',
-          run: (signal) => runWorkers(async () => [await createPaymentWorker(worker)], signal),
+          run: (signal) =>
+            runWorkers(async () => [await createPaymentWorker(worker)], signal, polling),
         },
         {
           name: 'hand-over of payments',
@@ -78,9 +106,11 @@ async function main(): Promise<void> {
       ],
       stop.signal,
     );
+    readiness.serves();
     reportReady();
     await running;
   } finally {
+    await operators.close();
     await database.close();
     await connection?.close();
   }

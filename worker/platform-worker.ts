@@ -15,7 +15,7 @@ import { createHousekeepingActivities } from '../activities/housekeeping.js';
 import { createSecurityEventActivities } from '../activities/security-events.js';
 import { createSplitActivities } from '../activities/splits.js';
 import { createStartActivities } from '../activities/starts.js';
-import { createSupervisionActivities } from '../activities/supervision.js';
+import { createSupervisionActivities, type OnSupervisionPass } from '../activities/supervision.js';
 import { createMailActivities } from '../activities/mail.js';
 import { createMoneyActivities } from '../activities/money.js';
 import { createRetentionActivities } from '../activities/retention.js';
@@ -91,6 +91,7 @@ export interface WorkerDependencies {
   readonly progress: StartProgress;
   readonly code: WorkflowCode;
   readonly gate: DatabaseGate;
+  readonly onSupervisionPass?: OnSupervisionPass;
 }
 
 export type PlatformDependencies = Omit<
@@ -130,6 +131,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
           endStuckChildren: (agent) =>
             limiter.run({ owner: agent.userId }, () => supervisors.endStuckChildren(agent)),
           checkIntervalMs: watchdog.checkIntervalMs,
+          onPass: dependencies.onSupervisionPass,
         }),
         ...createRetentionActivities(retention),
         ...createSecurityEventActivities(securityEvents),

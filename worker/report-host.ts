@@ -86,6 +86,11 @@ export class HostLease {
     this.#waiting.clear();
   }
 
+  /** Reports whether this engine has the host's name, by the last stored report. */
+  get isHeld(): boolean {
+    return this.#isHeld && !this.#isDoubtful;
+  }
+
   /** Reports whether the database answered without confirming that this engine has the host's name. */
   get isDoubtful(): boolean {
     return this.#isDoubtful;

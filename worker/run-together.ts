@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Worker } from '@temporalio/worker';
+import type { Polling } from './polling.js';
 
 export interface Part {
   readonly name: string;
@@ -45,12 +46,16 @@ export async function runTogether(parts: readonly Part[], stop: AbortSignal): Pr
 export async function runWorkers(
   make: () => Promise<readonly Worker[]>,
   signal: AbortSignal,
+  polling?: Polling,
 ): Promise<void> {
   if (signal.aborted) return;
   const workers = await make();
   const parts = workers.map((worker) => ({
     name: worker.options.taskQueue,
-    run: (stop: AbortSignal) => runWorker(worker, stop),
+    run(stop: AbortSignal) {
+      const running = runWorker(worker, stop);
+      return polling?.during(worker, running) ?? running;
+    },
   }));
   await runTogether(parts, signal);
 }

@@ -1,5 +1,9 @@
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import { createServer, type AddressInfo } from 'node:net';
 import { Runtime, type LogExporterConfig, type MetricsExporterConfig } from '@temporalio/worker';
 import type { Logger } from 'pino';
+import { readTextUpTo } from '../src/lib/read-beginning.js';
 import { temporalLogger } from './temporal-logger.js';
 
 /** Routes native SDK logs to the SDK's logger instead of the terminal. */
@@ -8,25 +12,36 @@ export const NATIVE_LOGGING: LogExporterConfig = {
   forward: {},
 };
 
+/** Attempts at a port that another program may take in the moment before the SDK listens on it. */
+const ATTEMPTS = 3;
+
+const LOOPBACK = '127.0.0.1';
+const ANSWER_MS = 2_000;
+const MAX_BYTES = 16 * 1024 * 1024;
+
+/** Reads the SDK's metrics in Prometheus's text format; empty if they cannot be read. */
+export type SdkMetrics = () => Promise<string>;
+
 /**
- * Installs the process's only Temporal SDK runtime, with metrics at an address and port, as in
- * `WORKER_METRICS_LISTEN`. If they cannot be served, the worker logs why and continues.
+ * Installs the process's only Temporal SDK runtime. The SDK serves its metrics at an address of its own alone:
+ * a free port of loopback, from which the process's operators' address takes them.
  */
-export function installRuntime(log: Logger, metricsAddress?: string): void {
+export async function installRuntime(log: Logger): Promise<SdkMetrics> {
   const install = (metrics?: MetricsExporterConfig) => {
     const telemetryOptions = { logging: NATIVE_LOGGING, ...(metrics && { metrics }) };
     Runtime.install({ logger: temporalLogger(log), shutdownSignals: [], telemetryOptions });
   };
-  if (metricsAddress === undefined) {
-    install();
-    return;
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const port = await freePort();
+    try {
+      install(metricsAt(`${LOOPBACK}:${port}`));
+      return () => readMetrics(port, log);
+    } catch (error) {
+      log.warn({ err: error, port }, "metrics of Temporal's SDK cannot be served");
+    }
   }
-  try {
-    install(metricsAt(metricsAddress));
-  } catch (error) {
-    log.warn({ err: error, address: metricsAddress }, 'worker metrics cannot be served');
-    install();
-  }
+  install();
+  return () => Promise.resolve('');
 }
 
 /** Naming rules of Prometheus: seconds as unit, and `_total` for counters. */
@@ -38,3 +53,24 @@ const metricsAt = (bindAddress: string) => ({
     useSecondsForDurations: true,
   },
 });
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, LOOPBACK);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // never a path for a TCP listener
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function readMetrics(port: number, log: Logger): Promise<string> {
+  try {
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    const request = http.get({ host: LOOPBACK, port, path: '/metrics', signal });
+    const [response] = (await once(request, 'response', { signal })) as [IncomingMessage];
+    return await readTextUpTo(response, MAX_BYTES);
+  } catch (error) {
+    log.warn({ err: error }, "metrics of Temporal's SDK cannot be read");
+    return '';
+  }
+}

@@ -4,7 +4,6 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { noopMetricMeter } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { pino } from 'pino';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -26,7 +25,6 @@ import { followDocker, type FollowDependencies } from '../../worker/follow-docke
 import { prepareTemporal, type PrepareDependencies } from '../../worker/prepare-temporal.js';
 import { HostLease } from '../../worker/report-host.js';
 import { sendNotifications } from '../../worker/send-notifications.js';
-import { reportLimiters } from '../../worker/report-limiters.js';
 
 const PERIOD_MS = 120_000;
 const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
@@ -151,11 +149,6 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
     changes.of('mails');
     await vi.waitFor(() => expect(Math.random).toHaveBeenCalled());
     await changes.close();
-  },
-  'turns are reported': (stop) => {
-    const set = () => stop.abort();
-    vi.spyOn(noopMetricMeter, 'createGauge').mockReturnValue({ set } as never); // only the parts used here
-    return reportLimiters(hostLimiters(1), noopMetricMeter, stop.signal);
   },
   'the outage of the control plane is checked': (stop) => {
     async function* silent(signal: AbortSignal) {

@@ -1,15 +1,14 @@
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import path from 'node:path';
 import { Runtime, Worker } from '@temporalio/worker';
 import { afterEach, expect, test, vi } from 'vitest';
 import type { ReconcileActivities } from '../../activities/reconcile.js';
-import { freePort } from '../../dev/ports.js';
 import { projectRoot } from '../../dev/root.js';
 import { hostLimiters } from '../../src/agents/watchdog/host-limiters.js';
-import { reportLimiters } from '../../worker/report-limiters.js';
+import { Polling } from '../../worker/polling.js';
+import { runWorkers } from '../../worker/run-together.js';
 import { installRuntime } from '../../worker/temporal-runtime.js';
+import { WorkerMetrics } from '../../worker/worker-metrics.js';
 import { PLATFORM_TASK_QUEUE, containersTaskQueue } from '../../workflows/ids.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testTemporal, workflowCode } from '../support/temporal.js';
@@ -27,8 +26,9 @@ const DOCUMENTED = [
   ['temporal_request_failure_total', 'operation'],
   ['temporal_num_pollers', 'poller_type'],
   ['temporal_sticky_cache_size', 'task_queue'],
-  ['agent_host_turns_taken', 'kind'],
-  ['agent_host_turns_waiting', 'kind'],
+  ['aps_agent_host_turns_taken', 'kind'],
+  ['aps_agent_host_turns_waiting', 'kind'],
+  ['aps_agent_supervisors_missing', 'host'],
 ] as const;
 
 const HOST = 'measured';
@@ -36,9 +36,11 @@ const HOST = 'measured';
 afterEach(() => Runtime.instance().shutdown());
 
 test("a worker exports Temporal's latency, slot and failure metrics, and logs the SDK's messages", async () => {
-  const address = `127.0.0.1:${await freePort()}`;
   const { lines, log } = keptLog();
-  installRuntime(log, address);
+  const metrics = new WorkerMetrics(await installRuntime(log));
+  metrics.exportLimiters(hostLimiters(4));
+  metrics.exportEgress(() => ({ status: 'guarded', reason: null, refuses: false }));
+  metrics.recordSupervision(HOST, { missing: 2, stuck: 0, blocked: 0, unseen: 0 });
   const temporal = await testTemporal({ hasRuntime: true });
   const { client, connection, namespace } = temporal;
   const common = { connection, namespace };
@@ -50,52 +52,47 @@ test("a worker exports Temporal's latency, slot and failure metrics, and logs th
     },
     removeOrphans: () => Promise.resolve([]),
   };
-  const workers = await Promise.all([
-    Worker.create({
-      ...common,
-      ...(await workflowCode()),
-      taskQueue: PLATFORM_TASK_QUEUE,
-      activities: { ensureSupervisors: () => Promise.resolve(ALL_MOVE) },
-    }),
-    Worker.create({ ...common, taskQueue: containersTaskQueue(HOST), activities: host }),
-  ]);
-  const running = Promise.all(workers.map((worker) => worker.run()));
+  const polling = new Polling();
+  const notYet = () => polling.require();
+  expect(notYet).toThrow('No task queue is polled yet');
+  const code = await workflowCode();
+  const make = () =>
+    Promise.all([
+      Worker.create({
+        ...common,
+        ...code,
+        taskQueue: PLATFORM_TASK_QUEUE,
+        activities: { ensureSupervisors: () => Promise.resolve(ALL_MOVE) },
+      }),
+      Worker.create({ ...common, taskQueue: containersTaskQueue(HOST), activities: host }),
+    ]);
   const stop = new AbortController();
-  const telling = reportLimiters(hostLimiters(4), Runtime.instance().metricMeter, stop.signal);
+  const running = runWorkers(make, stop.signal, polling);
   try {
     const on = { taskQueue: PLATFORM_TASK_QUEUE };
     await client.workflow.start('aTypeThatNobodyKnows', { ...on, workflowId: 'fails' });
     await client.workflow.execute('reconcileHost', { ...on, workflowId: 'works', args: [HOST] });
     await expect(client.workflow.getHandle('nobody').describe()).rejects.toThrow();
-    const scrape = async () => (await fetch(`http://${address}/metrics`)).text();
     const isIn = (text: string, [name, label]: readonly [string, string]) =>
       text.split('\n').some((line) => line.startsWith(`${name}{`) && line.includes(`${label}="`));
     await vi.waitFor(async () => {
-      const text = await scrape();
+      const text = await metrics.read();
       expect(DOCUMENTED.filter((each) => !isIn(text, each))).toEqual([]);
     }, HANGS_MS);
+    polling.require();
+    // Metrics of ours have only the labels that we give them.
+    const own = (await metrics.read()).split('\n').filter((line) => line.startsWith('aps_agent_'));
+    expect(own).toContain('aps_agent_network_guarded 1');
+    expect(own).toContain('aps_agent_host_turns_taken{kind="starts"} 0');
+    expect(own).toContain(`aps_agent_supervisors_missing{host="${HOST}"} 2`);
     // The SDK's native side logs a failed task.
     await vi.waitFor(() => expect(lines.join()).toContain('"sdkComponent":"core"'), HANGS_MS);
     const page = await readFile(path.join(projectRoot, 'docs', 'operations.md'), 'utf8');
     expect(DOCUMENTED.filter(([name]) => !page.includes(name.replace('_bucket', '')))).toEqual([]);
   } finally {
     stop.abort();
-    for (const worker of workers) worker.shutdown();
-    await Promise.all([running, telling]);
+    await running;
     await temporal.close();
   }
-});
-
-test('a worker whose metrics port is in use runs without metrics and logs that', async () => {
-  const other = createServer().listen(0, '127.0.0.1');
-  await once(other, 'listening');
-  try {
-    const { port } = other.address() as { port: number }; // never a string for a TCP listener
-    const { log, lines } = keptLog();
-    installRuntime(log, `127.0.0.1:${port}`);
-    expect(Runtime.instance()).toBeDefined();
-    expect(lines.join()).toContain('worker metrics cannot be served');
-  } finally {
-    other.close();
-  }
+  expect(notYet).toThrow('No task queue is polled yet');
 });

@@ -1,7 +1,8 @@
 import { hostname } from 'node:os';
 import { plainFault, switchedAddress } from '../../platform/environment/address.js';
 import { area, variable } from '../../platform/environment/area.js';
-import { boolean, listenAddress } from '../../platform/environment/types.js';
+import { inUrl } from '../../platform/http/own-hosts.js';
+import { boolean, listenAddress, splitListenAddress } from '../../platform/environment/types.js';
 
 export const hostSettings = area(
   'Docker hosts',
@@ -38,14 +39,12 @@ export const hostSettings = area(
 );
 
 function listenerOf(listen: string, url: string | undefined) {
-  const at = listen.lastIndexOf(':');
-  const address = listen.slice(0, at).replace(/^\[|\]$/g, '');
-  const port = Number(listen.slice(at + 1));
+  const { address, port } = splitListenAddress(listen);
   // A wildcard address cannot be called: other machines use this machine's host name.
   const isEvery = address === '0.0.0.0' || address === '::';
   return {
     address,
     port,
-    url: url ?? `http://${isEvery ? hostname() : listen.slice(0, at)}:${port}`,
+    url: url ?? `http://${isEvery ? hostname() : inUrl(address)}:${port}`,
   };
 }

@@ -45,6 +45,12 @@ export const listenAddress = textAs('an address and a port, like 127.0.0.1:9465'
   return isIP(address) !== 0 && wholeNumber(digits, 1, 65_535) !== undefined ? value : undefined;
 });
 
+/** Splits an address and a port, without the brackets of IPv6. */
+export function splitListenAddress(value: string) {
+  const at = value.lastIndexOf(':');
+  return { address: value.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(value.slice(at + 1)) };
+}
+
 /** A range of unprivileged ports, first and last included. */
 export interface PortRange {
   readonly first: number;

@@ -45,6 +45,7 @@ export async function serveOperators(parts: OperatorsListenerParts): Promise<Ope
     (request, response) => void answer(parts, request, response),
   );
   server.maxConnections = MAX_CONNECTIONS;
+  server.unref(); // a process that has failed ends
   server.on('connection', (socket) => {
     const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
     if (refused.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')) socket.destroy();

@@ -1,7 +1,7 @@
 import { address } from '../environment/address.js';
 import { area, variable, type SettingsOf, type VariableOptions } from '../environment/area.js';
 import { NO_PRIVATE_HOSTS } from '../environment/private-hosts.js';
-import { listenAddress, text } from '../environment/types.js';
+import { listenAddress, splitListenAddress, text } from '../environment/types.js';
 
 /** Variables that Temporal's own tools understand: `@temporalio/envconfig` builds the connection from them. */
 const CONNECTION = [
@@ -43,11 +43,18 @@ export const temporalSettings = area(
     workerMetrics: variable(
       'WORKER_METRICS_LISTEN',
       listenAddress.prefault('127.0.0.1:9465'),
-      'listen address of `/metrics` of a worker for Prometheus; readable without authentication',
+      'listen address of `/metrics`, `/livez` and `/readyz` of a worker, for operators',
+    ),
+    paymentsMetrics: variable(
+      'PAYMENTS_METRICS_LISTEN',
+      listenAddress.prefault('127.0.0.1:9467'),
+      'the same of the process that makes payments',
     ),
   }),
-  ({ connection, ...values }) => ({
+  ({ connection, paymentsMetrics, workerMetrics, ...values }) => ({
     ...values,
+    paymentsMetrics: splitListenAddress(paymentsMetrics),
+    workerMetrics: splitListenAddress(workerMetrics),
     /** The variables that are set, by name. */
     connection: Object.fromEntries(
       Object.entries(connection).flatMap(([name, value]) =>
