@@ -1,5 +1,9 @@
 import { createLogger } from '../../src/platform/process/log.js';
 import { platformOutbound } from '../../src/platform/outbound/platform-outbound.js';
+import { serveOperators } from '../../src/platform/operators/operators-listener.js';
+import { ProcessMetrics } from '../../src/platform/operators/process-metrics.js';
+import { Readiness } from '../../src/platform/operators/readiness.js';
+import { RequestSeconds } from '../../src/platform/http/request-seconds.js';
 import { Pages } from '../../src/pages/pages.js';
 import {
   onShutdown,
@@ -20,15 +24,31 @@ async function main(): Promise<void> {
   const { chain, http } = settings;
   const log = createLogger('summarizer', settings.process);
   const pages = new Pages({ outbound: platformOutbound(settings) });
+  const metrics = new ProcessMetrics();
+  metrics.collectDefaults();
+  const requests = new RequestSeconds(metrics.registry);
+  const readiness = new Readiness({});
+  void ended.then(() => readiness.ends());
+  const operators = await serveOperators({
+    host: http.host,
+    port: http.summarizerMetricsPort,
+    variable: 'SUMMARIZER_METRICS_PORT',
+    names: http.ownNames,
+    metrics,
+    readiness,
+    log,
+  });
   let listening: Listening | undefined;
   try {
-    const listener = createSummarizer({ pages, http, chain, log });
+    const listener = createSummarizer({ pages, http, chain, log, requests });
     listening = await listener.listen(http.host, http.summarizerPort);
     log.info({ url: listening.url }, 'web summarizer is ready');
     if (process.send === undefined) console.log(`The summarizer is at ${listening.url}`);
+    readiness.serves();
     reportReady();
     await ended;
   } finally {
+    await operators.close();
     await listening?.close();
     await pages.close();
   }

@@ -5,6 +5,7 @@ import type { Hex } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readLocalChain } from '../../dev/chain/local-chain.js';
 import { keptPorts } from '../../dev/kept-ports.js';
+import { freePort } from '../../dev/ports.js';
 import { runningEnvironment } from '../../dev/running-environment.js';
 import { loadSecrets } from '../../dev/secrets.js';
 import { Database } from '../../src/platform/database/database.js';
@@ -43,7 +44,12 @@ describe('npm start', () => {
     'npm start starts everything, refuses a second start, stops everything and keeps its data',
     SLOW,
     async () => {
-      const agents = { ...AGENTS, AGENT_RUNTIME_IMAGE: await ensureTestImage(docker) };
+      const operators = await operatorsAddresses();
+      const agents = {
+        ...AGENTS,
+        ...operators,
+        AGENT_RUNTIME_IMAGE: await ensureTestImage(docker),
+      };
       const first = place.start(agents);
       await first.printed(RUNNING);
       expect(first.output).toContain(`http://127.0.0.1:${place.webPort}`);
@@ -61,6 +67,16 @@ describe('npm start', () => {
         'temporal',
         'worker',
       ]);
+
+      for (const address of Object.values(operators)) {
+        const at = `http://127.0.0.1:${address.replace(/^.*:/, '')}`;
+        await expect
+          .poll(async () => (await fetch(`${at}/readyz`)).json())
+          .toMatchObject({ ready: true });
+        expect((await fetch(`${at}/livez`)).status).toBe(200);
+        const metrics = await (await fetch(`${at}/metrics`)).text();
+        expect(metrics).toContain('aps_event_loop_utilization');
+      }
 
       const chain = readLocalChain(place.dataDir);
       expect(first.output).toContain(`chain         ${chain?.rpcUrl}`);
@@ -161,3 +177,14 @@ describe('npm start', () => {
     }
   }
 });
+
+/** Returns settings with a free address for the operators of each process. */
+async function operatorsAddresses() {
+  return {
+    METRICS_PORT: String(await freePort()),
+    AGENT_AI_METRICS_PORT: String(await freePort()),
+    WORKER_METRICS_LISTEN: `127.0.0.1:${await freePort()}`,
+    PAYMENTS_METRICS_LISTEN: `127.0.0.1:${await freePort()}`,
+    SUMMARIZER_METRICS_PORT: String(await freePort()),
+  };
+}

@@ -41,6 +41,11 @@ export const httpSettings = area(
       port.prefault('9464'),
       'port of `/metrics`, `/livez` and `/readyz` of the API, for operators',
     ),
+    summarizerMetricsPort: variable(
+      'SUMMARIZER_METRICS_PORT',
+      port.prefault('9469'),
+      'the same of the web summarizer',
+    ),
     processes: variable(
       'API_PROCESSES',
       count({ least: 1, most: 64 }).prefault('1'),
