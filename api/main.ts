@@ -79,7 +79,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   // Lazy: without Temporal, the API still serves requests that do not need it.
   const connection = Connection.lazy(place.connectionOptions);
   const database = new Database(settings.database.url, { maxConnections: 20 });
-  const docker = configuredDocker(settings);
+  const docker = settings.agents.isApiBesideHost ? configuredDocker(settings) : undefined;
   const temporal = new Client({ connection, namespace });
   const supervisors = new Supervisors(temporal, settings.temporal.uiUrl);
   const metrics = new Metrics();
@@ -140,7 +140,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   } finally {
     await Promise.all(open.map((listening) => listening.close()));
     await ai.close();
-    await docker.workspaces.close();
+    await docker?.workspaces.close();
     await services.refusals.flush();
     await connection.close();
     await database.close();

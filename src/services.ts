@@ -53,6 +53,7 @@ import { networkIsolationCheck } from './agents/hosts/network-isolation-check.js
 import { GatewayConnections } from './agents/hosts/gateway-connections.js';
 import { HostDirectory } from './agents/hosts/host-directory.js';
 import { DockerHosts } from './agents/hosts/docker-hosts.js';
+import type { LocalEngine } from './agents/hosts/local-engine.js';
 import { HostOperations } from './agents/lifecycle/host-operations.js';
 import { GasBudget } from './money/gas/gas-budget.js';
 import type { LedgerChain } from './money/ledger-check/check-on-chain.js';
@@ -91,7 +92,9 @@ export interface Foundation {
   readonly docker: DockerHost;
 }
 
-export interface ApiFoundation extends Foundation {
+export interface ApiFoundation extends Omit<Foundation, 'docker'> {
+  /** Docker of the process's own machine; undefined for a process that uses no engine. */
+  readonly docker: DockerHost | undefined;
   readonly supervisors: AgentSupervisors;
   readonly log: Logger;
   /** Called for every model that an AI call tries. */
@@ -187,22 +190,21 @@ export interface WorkerServices {
 
 /** Creates the API's services; close them through `ai`. */
 export function createApiServices(foundation: ApiFoundation): ApiServices {
-  const { docker, database, helper = builtHelper, log, settings, supervisors } = foundation;
+  const { database, helper = builtHelper, log, settings, supervisors } = foundation;
   const secrets = secretBox(settings);
   const { provider: aiProvider } = settings.ai;
-  const { host: here } = settings.agents;
+  const engine = localEngine(foundation);
   const { summarizer, x402Url } = settings.http;
   const directory = new HostDirectory({
     database,
-    docker,
+    engine,
     secrets,
-    here,
     log,
     helper,
     image: runtimeImages(settings.agents).usual,
     allow: settings.outbound.allow,
   });
-  const engines = new DockerHosts({ docker, here });
+  const engines = new DockerHosts(engine);
   const walletProvider = new WalletProvider(settings.walletProvider);
   const chain = chainNode(settings);
   const terms = escrowTerms(settings.chain, settings.paymentSessions);
@@ -243,7 +245,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       accounts: settings.accounts,
       log,
     }),
-    gatewayConnections: new GatewayConnections(here, async (agent) =>
+    gatewayConnections: new GatewayConnections(engine?.id, async (agent) =>
       (await directory.accessTo(agent.host)).connect(agent),
     ),
     gateway: new Gateway({
@@ -254,7 +256,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       log,
     }),
     hosts: new HostOperations(database, operations),
-    isGuarded: networkIsolationCheck(database, here),
+    isGuarded: networkIsolationCheck(database, engine?.id),
     liveLogs: new LiveLogs(),
     operations,
     payingSessions: new SessionLookup(database),
@@ -299,7 +301,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
 
 /** Creates the service that deletes accounts; it removes agents in the same way as their owners do. */
 export const createAccountDeletions = (
-  foundation: Foundation & Pick<ApiFoundation, 'log' | 'supervisors'>,
+  foundation: Omit<ApiFoundation, 'helper' | 'onAttempt'>,
 ): AccountDeletions =>
   new AccountDeletions(
     foundation.database,
@@ -313,12 +315,13 @@ export const createAccountDeletions = (
   );
 
 const agentOperations = (
-  { docker, log, settings, supervisors }: Omit<ApiFoundation, 'database' | 'onAttempt'>,
+  foundation: Omit<ApiFoundation, 'database' | 'onAttempt'>,
   models: Models,
-) =>
-  new AgentOperations({
+) => {
+  const { log, settings, supervisors } = foundation;
+  return new AgentOperations({
     supervisors,
-    engines: new DockerHosts({ docker, here: settings.agents.host }),
+    engines: new DockerHosts(localEngine(foundation)),
     secrets: secretBox(settings),
     images: runtimeImages(settings.agents),
     aiProvider: settings.ai.provider,
@@ -326,6 +329,13 @@ const agentOperations = (
     accounts: settings.accounts,
     log,
   });
+};
+
+const localEngine = ({
+  docker,
+  settings,
+}: Pick<ApiFoundation, 'docker' | 'settings'>): LocalEngine | undefined =>
+  docker && { docker, id: settings.agents.host };
 
 export function createWorkerServices({
   database,

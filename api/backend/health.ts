@@ -30,12 +30,12 @@ export function healthEndpoints({ settings, database, directory }: BackendDepend
             })
             .nullable()
             .describe(
-              "Disk of this process's container engine that holds volumes; null if unknown",
+              "Disk of this process's container engine that holds volumes; null if unknown, or without one",
             ),
         }),
       },
       async handler() {
-        const { available, disk } = await directory.engineHere();
+        const { available, disk } = await directory.engineState();
         const enabled = available && settings.agents.provisioningEnabled;
         return reply(200, {
           status: 'ok',

@@ -374,6 +374,17 @@ describe('settings from the environment', () => {
     ]);
   });
 
+  test('lets an API process of production use Docker only beside a named host', () => {
+    const beside = (env: Readonly<Record<string, string>>) => {
+      const { host, isApiBesideHost } = loadSettings(env).agents;
+      return [host, isApiBesideHost];
+    };
+    expect(beside(NEEDED)).toEqual(['local', true]);
+    const production = { ...NEEDED, ...PRODUCTION };
+    expect(beside(production)).toEqual(['local', false]);
+    expect(beside({ ...production, AGENT_HOST: 'host-1' })).toEqual(['host-1', true]);
+  });
+
   test('configures a provider by a key or by an address alone', () => {
     const { ai } = loadSettings({
       ...NEEDED,

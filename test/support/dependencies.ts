@@ -13,11 +13,12 @@ import { Supervisors } from '../../temporal/supervisors.js';
 import { testEnvironment } from './platform-environment.js';
 import type { TestDatabase } from './postgres.js';
 
-/** Creates the dependencies of all listeners with only a database available. */
+/** Creates the dependencies of all listeners with only a database available; `engine`: a Docker host beside. */
 export async function databaseAlone(
   { db: database, url }: Pick<TestDatabase, 'db' | 'url'>,
   log: Logger = pino({ level: 'silent' }),
   env: Readonly<Record<string, string | undefined>> = {},
+  { engine = true } = {},
 ) {
   const settings = loadSettings(testEnvironment({ DATABASE_URL: url }, env));
   const dataDir = await mkdtemp(path.join(tmpdir(), 'aps-alone-'));
@@ -26,7 +27,7 @@ export async function databaseAlone(
   const services = createApiServices({
     settings: { ...settings, process: { ...settings.process, dataDir } },
     database,
-    docker,
+    docker: engine ? docker : undefined,
     supervisors: new Supervisors(temporal, 'http://temporal-ui.test'),
     log,
   });

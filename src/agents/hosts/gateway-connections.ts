@@ -17,12 +17,12 @@ export type OpenFarGateway = (agent: AgentRef) => Promise<Duplex>;
 
 /** Connections to the gateways of agents, which are reused. */
 export class GatewayConnections {
-  readonly #here: string;
+  readonly #here: string | undefined;
   readonly #local = new http.Agent(KEEPING);
   readonly #far: FarGateways;
 
-  /** @param here name of the Docker host beside this process. */
-  constructor(here: string, openFar: OpenFarGateway) {
+  /** @param here name of the Docker host beside this process, if there is one. */
+  constructor(here: string | undefined, openFar: OpenFarGateway) {
     this.#here = here;
     this.#far = new FarGateways(openFar);
   }

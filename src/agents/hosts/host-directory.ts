@@ -2,10 +2,13 @@ import type { Logger } from 'pino';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { Page } from '../agents/agents.js';
 import { requireDocker } from './require-docker.js';
+import { isSilent } from './host-status.js';
+import { hostLoads } from './hosts.js';
+import type { LocalEngine } from './local-engine.js';
 import type { DiskSpace } from '../../docker/containers/docker-disk.js';
 import type { DockerHost } from '../../docker/containers/docker-host.js';
 import type { Database } from '../../platform/database/database.js';
-import { ServiceError } from '../../lib/errors.js';
+import { DockerAwayError, ServiceError } from '../../lib/errors.js';
 import { cachedFor } from '../../lib/cached-for.js';
 import type { Allowed } from '../../platform/outbound/reachable.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
@@ -17,11 +20,17 @@ import { HostUnreachableError, RemoteHost } from './remote-host.js';
 /** Milliseconds for which the engine's state is cached: anybody may request it. */
 const ENGINE_CACHED_MS = 1_000;
 
+interface EngineState {
+  readonly available: boolean;
+  /** Null if unknown, as without a local engine. */
+  readonly disk: DiskSpace | null;
+}
+
 interface HostDirectoryParts {
   readonly database: Database;
-  readonly docker: DockerHost;
+  /** Undefined for a process that uses no engine of its own. */
+  readonly engine: LocalEngine | undefined;
   readonly secrets: SecretBox;
-  readonly here: string;
   readonly log: Logger;
   readonly image: string;
   readonly helper: () => Promise<string>;
@@ -31,23 +40,29 @@ interface HostDirectoryParts {
 /** A directory of Docker hosts, remote ones through their workers. */
 export class HostDirectory {
   readonly #parts: HostDirectoryParts;
-  readonly #local: LocalHost;
-  readonly engineHere: () => Promise<{ available: boolean; disk: DiskSpace | null }>;
+  readonly #local: LocalHost | undefined;
+  /** Returns the state of the local engine, else by their workers' reports whether any host has one. */
+  readonly engineState: () => Promise<EngineState>;
 
   constructor(parts: HostDirectoryParts) {
     this.#parts = parts;
-    this.#local = new LocalHost({ ...parts, id: parts.here });
-    const { docker } = parts;
-    this.engineHere = cachedFor(ENGINE_CACHED_MS, async () => {
-      const available = await docker.available();
-      return { available, disk: (available && (await docker.disk.space())) || null };
-    });
+    const { database, engine } = parts;
+    this.#local = engine && new LocalHost({ ...parts, ...engine });
+    this.engineState = cachedFor(ENGINE_CACHED_MS, () =>
+      engine
+        ? stateOf(engine.docker)
+        : // Health is reported even without a database.
+          hasReportedEngine(database).then(
+            (available) => ({ available, disk: null }),
+            () => ({ available: false, disk: null }),
+          ),
+    );
   }
 
   /** Returns access to a host. @throws HostUnreachableError if the host's worker has published no address. */
   async accessTo(id: string): Promise<HostAccess> {
-    const { database, here } = this.#parts;
-    if (id === here) return this.#local;
+    const { database, engine } = this.#parts;
+    if (this.#local && id === engine?.id) return this.#local;
     const [host] = await database
       .asPlatform()
       .query<{ url: string | null }>('SELECT url FROM hosts WHERE id = $id', { id });
@@ -57,7 +72,8 @@ export class HostDirectory {
 
   /** Returns access to a host whose Docker is available. @throws ServiceError 500 (spec 4.11) */
   async withDocker(id: string): Promise<HostAccess> {
-    if (id === this.#parts.here) await requireDocker(this.#parts.docker);
+    const { engine } = this.#parts;
+    if (id === engine?.id) await requireDocker(engine.docker);
     return this.accessTo(id);
   }
 
@@ -67,25 +83,24 @@ export class HostDirectory {
 
   /**
    * Lists the containers on all hosts, each once, by agent id, and the hosts whose list is missing.
-   * @throws ServiceError 500 if the local Docker does not answer.
+   * @throws ServiceError 500 if the local Docker does not answer, or without a local one no host has Docker.
    */
   async instances(
     options: Instances,
   ): Promise<Page<Instance> & { readonly unreachable: string[] }> {
-    const { database, docker, here } = this.#parts;
-    await requireDocker(docker);
-    const others = await database
-      .asPlatform()
-      .query<{ id: string; url: string | null }>(
-        'SELECT id, url FROM hosts WHERE id <> $here ORDER BY id',
-        { here },
-      );
+    const { database, engine } = this.#parts;
+    if (!(await this.#hasEngine())) throw new DockerAwayError();
+    const others = await database.asPlatform().query<{ id: string; url: string | null }>(
+      'SELECT id, url FROM hosts WHERE id <> $here ORDER BY id',
+      // No host has an empty name.
+      { here: engine?.id ?? '' },
+    );
     const unreachable: string[] = [];
     const { limit } = options;
     // One extra entry shows whether there is a next page.
     const asked = { ...options, limit: limit + 1 };
-    const [own, ...lists] = await Promise.all([
-      this.#local.instances(asked),
+    const [own = [], ...lists] = await Promise.all([
+      this.#local?.instances(asked),
       ...others.map(async ({ id, url }) => {
         try {
           if (!url) throw new HostUnreachableError();
@@ -105,8 +120,23 @@ export class HostDirectory {
     return { items, next: last && [last.agentId], unreachable };
   }
 
+  #hasEngine(): Promise<boolean> {
+    const { database, engine } = this.#parts;
+    return engine ? engine.docker.available() : hasReportedEngine(database);
+  }
+
   #remote(id: string, url: string): RemoteHost {
     const { log, secrets } = this.#parts;
     return new RemoteHost({ id, url, secrets, log });
   }
+}
+
+async function stateOf(docker: DockerHost): Promise<EngineState> {
+  const available = await docker.available();
+  return { available, disk: (available && (await docker.disk.space())) || null };
+}
+
+async function hasReportedEngine(database: Database): Promise<boolean> {
+  const hosts = await hostLoads(database.asPlatform());
+  return hosts.some((host) => host.engineAvailable && !isSilent(host));
 }

@@ -28,6 +28,9 @@ import { startsOn } from '../watchdog/host-limiters.js';
 /** The OpenClaw release of new agents; `agent-runtime/` builds the image of exactly this release. */
 export const AGENT_RUNTIME_VERSION = '2026.9.6';
 
+/** The name of the only host of an installation. */
+const USUAL_HOST = 'local';
+
 const versionList = textAs(
   'releases, separated by commas, each alone or with a digest like 2026.9.6@sha256:<64 hex digits>',
   (value): readonly RuntimeVersion[] | undefined => {
@@ -77,8 +80,9 @@ export const agentSettings = area(
     ),
     host: variable(
       'AGENT_HOST',
-      label.prefault('local'),
+      label.optional(),
       'the Docker host that a worker, or an API process, stands beside',
+      { whenUnset: '`local`; in production API processes stand beside none' },
     ),
     hostCapacity: variable(
       'AGENT_HOST_CAPACITY',
@@ -176,8 +180,11 @@ export const agentSettings = area(
       ),
     },
   }),
-  (values) => ({
+  ({ host, ...values }, { production }) => ({
     ...values,
+    host: host ?? USUAL_HOST,
+    /** True if an API process uses the Docker of its own machine. */
+    isApiBesideHost: host !== undefined || !production,
     startsAtOnce: values.startsAtOnce ?? startsOn(availableParallelism()),
   }),
   (values, { production }) => {

@@ -1,0 +1,7 @@
+import type { DockerHost } from '../../docker/containers/docker-host.js';
+
+/** The Docker host beside a process. */
+export interface LocalEngine<D extends Partial<DockerHost> = DockerHost> {
+  readonly id: string;
+  readonly docker: D;
+}
