@@ -6,7 +6,7 @@
 /** Groups of `src/`, lowest first: a group imports itself and the groups before it. */
 const LAYERS = [
   ...['lib', 'types', 'platform', 'notifications', 'workspace', 'docker', 'money', 'accounts'],
-  ...['ai', 'pages', 'agents', 'gateway', 'retention', 'account-lifecycle'],
+  ...['ai', 'pages', 'agents', 'gateway', 'retention', 'account-lifecycle', 'doctor'],
 ];
 
 /** Rooms that run in production. */
@@ -78,7 +78,7 @@ export default {
       name: 'product-alone',
       severity: 'error',
       comment: 'Programs of production need nothing of the workshop.',
-      from: { path: '^scripts/(admin-links|check-ledger|migrate|rotate-keys)\\.ts$' },
+      from: { path: '^scripts/(admin-links|check-ledger|doctor|migrate|rotate-keys)\\.ts$' },
       to: { path: within(WORKSHOP) },
     },
     {

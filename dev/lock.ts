@@ -34,6 +34,12 @@ export async function lockDataDir(dataDir: string, address: string): Promise<() 
   }
 }
 
+/** Returns the process id of the start that runs on the data folder; undefined if none runs. */
+export async function startOn(dataDir: string): Promise<number | undefined> {
+  const holder = readHolder(lockFile(dataDir));
+  return holder && (await isAlive(holder)) ? holder.pid : undefined;
+}
+
 /**
  * Checks that no start runs, for files written before the lock is acquired.
  *

@@ -42,18 +42,7 @@ export type LauncherSettings = ReturnType<typeof readSettings>;
  * @throws SettingsError with every problem.
  */
 export function readSettings(env: Environment) {
-  const standIns = {
-    AGENT_EGRESS_IMAGE: `sha256:${'0'.repeat(64)}`,
-    DATABASE_URL: 'postgres://localhost',
-    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
-    INSTALLATION_ID: '0'.repeat(16),
-    INTERNAL_API_KEY: 'made by the start',
-  };
-  const missing = Object.entries(standIns).filter(([name]) => !isSet(env, name));
-  const settings = readAreas(
-    { ...AREAS, launcher: launcherSettings },
-    { ...env, ...Object.fromEntries(missing) },
-  );
+  const settings = readAreas({ ...AREAS, launcher: launcherSettings }, withStandIns(env));
   const dataDir = path.resolve(projectRoot, settings.process.dataDir);
   return {
     ...settings,
@@ -62,6 +51,20 @@ export function readSettings(env: Environment) {
     /** Logs and process records. */
     runDir: path.join(dataDir, 'run'),
   };
+}
+
+const STAND_INS = {
+  AGENT_EGRESS_IMAGE: `sha256:${'0'.repeat(64)}`,
+  DATABASE_URL: 'postgres://localhost',
+  ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
+  INSTALLATION_ID: '0'.repeat(16),
+  INTERNAL_API_KEY: 'made by the start',
+};
+
+/** Returns an environment with placeholders for values that the start generates. */
+export function withStandIns(env: Environment): NodeJS.ProcessEnv {
+  const missing = Object.entries(STAND_INS).filter(([name]) => !isSet(env, name));
+  return { ...env, ...Object.fromEntries(missing) };
 }
 
 /**

@@ -30,6 +30,7 @@ const PRODUCT = [
   'worker',
   'scripts/admin-links.ts',
   'scripts/check-ledger.ts',
+  'scripts/doctor.ts',
   'scripts/migrate.ts',
   'scripts/rotate-keys.ts',
 ];

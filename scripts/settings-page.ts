@@ -2,12 +2,7 @@ import path from 'node:path';
 import * as z from 'zod';
 import { launcherSettings } from '../dev/settings.js';
 import { projectRoot } from '../dev/root.js';
-import {
-  Variable,
-  type Area,
-  type Mode,
-  type Variables,
-} from '../src/platform/environment/area.js';
+import { variablesOf, type Area, type Variable } from '../src/platform/environment/area.js';
 import { migrationSettings } from '../src/platform/database/settings.js';
 import { AREAS } from '../src/settings.js';
 
@@ -30,13 +25,6 @@ export function settingsPage(): string {
     (area) => `## ${area.title}\n\n${table(area)}\n`,
   );
   return [INTRODUCTION, ...sections].join('\n');
-}
-
-/** Returns the variables that an area reads, including those in groups. */
-export function variablesOf(area: Area, mode: Mode): Variable[] {
-  const flat = (variables: Variables): Variable[] =>
-    Object.values(variables).flatMap((each) => (each instanceof Variable ? [each] : flat(each)));
-  return flat(area.variables(mode));
 }
 
 function table(area: Area): string {

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { variablesOf } from '../../scripts/settings-page.js';
+import { variablesOf } from '../../src/platform/environment/area.js';
 import { startsOn } from '../../src/agents/watchdog/host-limiters.js';
 import { SettingsError } from '../../src/platform/environment/settings-error.js';
 import { AREAS, loadPaymentSettings, loadSettings } from '../../src/settings.js';

@@ -62,7 +62,8 @@ const ROLE = `
                     AND pg_has_role(current_user, relowner, 'MEMBER')) AS owns
     FROM pg_roles WHERE rolname = current_user`;
 
-async function checkRole(database: Pick<Database, 'call'>): Promise<void> {
+/** Checks that the role cannot see other tenants' rows. @throws UnfitDatabaseError */
+export async function checkRole(database: Pick<Database, 'call'>): Promise<void> {
   const [role] = await database.call<Role>({ text: ROLE }, []);
   const fault = role && faultOf(role);
   if (fault === undefined) return;

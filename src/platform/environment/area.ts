@@ -60,3 +60,10 @@ export function area<V extends Variables, S = Values<V>>(
 ): Area<V, S> {
   return { title, variables, settings, problems };
 }
+
+/** Returns the variables that an area reads, including those in groups. */
+export function variablesOf(area: Area, mode: Mode): Variable[] {
+  const flat = (variables: Variables): Variable[] =>
+    Object.values(variables).flatMap((each) => (each instanceof Variable ? [each] : flat(each)));
+  return flat(area.variables(mode));
+}

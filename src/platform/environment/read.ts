@@ -66,7 +66,7 @@ function valueOf({ name, type }: Variable, env: Environment, problems: string[])
 }
 
 /** Returns the variable, or the content of the file that `<name>_FILE` names; throws if unreadable. */
-function textOf(env: Environment, name: string): string | undefined {
+export function textOf(env: Environment, name: string): string | undefined {
   const file = env[`${name}_FILE`]?.trim();
   return (file ? readFileSync(file, 'utf8') : env[name])?.trim() || undefined;
 }

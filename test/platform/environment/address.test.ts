@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { launcherSettings } from '../../../dev/settings.js';
-import { variablesOf } from '../../../scripts/settings-page.js';
+import { variablesOf } from '../../../src/platform/environment/area.js';
 import { migrationSettings } from '../../../src/platform/database/settings.js';
 import type { Mode, Variable } from '../../../src/platform/environment/area.js';
 import { PrivateHosts } from '../../../src/platform/environment/private-hosts.js';
