@@ -3,11 +3,13 @@
 import { parseArgs } from 'node:util';
 import { examine, warning, type Check } from '../src/doctor/check.js';
 import { ExaminedDatabase } from '../src/doctor/examined-database.js';
+import { providersCheck } from '../src/doctor/providers-check.js';
 import { hasFailed, reportAsJson, reportAsText } from '../src/doctor/report.js';
 import { secretsIn, withoutSecrets } from '../src/doctor/secrets.js';
 import { settingsCheck } from '../src/doctor/settings-check.js';
 import { migrationSettings } from '../src/platform/database/settings.js';
 import { AREAS } from '../src/settings.js';
+import { temporalCheck } from '../temporal/temporal-check.js';
 
 const { values } = parseArgs({
   options: {
@@ -24,6 +26,8 @@ const checks = [
   ...(values.stopped === undefined ? [] : [stoppedCheck(values.stopped)]),
   settingsCheck(AREAS),
   ...(isExamined('database') ? checksOfDatabase() : []),
+  ...(isExamined('temporal') ? [temporalCheck] : []),
+  providersCheck,
 ];
 
 const secrets = secretsIn([...Object.values(AREAS), migrationSettings], env);

@@ -30,7 +30,7 @@ function doctor(env: Readonly<Record<string, string>>, ...args: string[]): Promi
 
 const marker = (): string => randomBytes(32).toString('hex');
 
-/** Values of secret settings, with the part of each that must not be printed. Nothing listens on port 1. */
+/** Values of secret settings, with the part of each that must not be printed. Port 1 has no listener. */
 function secrets(): Readonly<Record<string, readonly [value: string, secret: string]>> {
   const keyed = (before: string, after = '') => {
     const secret = marker();
